@@ -1,0 +1,130 @@
+package zkserver
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says what server to start. The zero value is a quick one for tests.
+type Config struct {
+	// TickTime is the server's unit of time: sessions last 2 to 20 ticks unless the two bounds below say otherwise, and
+	// expire on a tick's boundary. Default 100 ms, for an ensemble 200 ms.
+	TickTime time.Duration
+	// MinSessionTimeout and MaxSessionTimeout bound what a client may negotiate. Default: 2 and 20 ticks.
+	MinSessionTimeout, MaxSessionTimeout time.Duration
+	// ContainerCheckInterval is how often empty container nodes are reaped. Default: the server's own, one minute.
+	ContainerCheckInterval time.Duration
+	// SyncWrites makes the server force every transaction to disk, as in production. Off by default: a test outlives no
+	// power failure, and a killed process loses nothing that it wrote.
+	SyncWrites bool
+	// FullJIT trades the quick start for the speed of a server in production: for benchmarks.
+	FullJIT bool
+	// Heap is the largest Java heap, as in -Xmx. Default 256m.
+	Heap string
+	// InitLimit and SyncLimit, in ticks, are how long a follower may take to join and how far it may fall behind its leader.
+	// Only an ensemble uses them. Default 50 and 5.
+	InitLimit, SyncLimit int
+	// Props are further Java system properties, name to value.
+	Props map[string]string
+	// Settings are further lines of zoo.cfg, name to value; they win over what the package would write.
+	Settings map[string]string
+}
+
+func (c Config) withDefaults(tick time.Duration) Config {
+	if c.TickTime == 0 {
+		c.TickTime = tick
+	}
+	if c.Heap == "" {
+		c.Heap = "256m"
+	}
+	if c.InitLimit == 0 {
+		c.InitLimit = 50
+	}
+	if c.SyncLimit == 0 {
+		c.SyncLimit = 5
+	}
+	return c
+}
+
+// settings is the zoo.cfg of a server with these addresses and this data directory.
+func (c Config) settings(dataDir, host string, port int) map[string]string {
+	m := map[string]string{
+		"dataDir":                dataDir,
+		"clientPort":             fmt.Sprint(port),
+		"clientPortAddress":      host,
+		"tickTime":               fmt.Sprint(c.TickTime.Milliseconds()),
+		"maxClientCnxns":         "0",
+		"admin.enableServer":     "false",
+		"4lw.commands.whitelist": "*",
+	}
+	if c.MinSessionTimeout > 0 {
+		m["minSessionTimeout"] = fmt.Sprint(c.MinSessionTimeout.Milliseconds())
+	}
+	if c.MaxSessionTimeout > 0 {
+		m["maxSessionTimeout"] = fmt.Sprint(c.MaxSessionTimeout.Milliseconds())
+	}
+	return m
+}
+
+func (c Config) render(settings map[string]string) string {
+	settings = maps.Clone(settings)
+	maps.Copy(settings, c.Settings)
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, "%s=%s\n", k, settings[k])
+	}
+	return b.String()
+}
+
+// props are the Java system properties, in the -Dname=value form.
+func (c Config) props() []string {
+	m := map[string]string{
+		"zookeeper.forceSync":                     "no",
+		"java.net.preferIPv4Stack":                "true",
+		"zookeeper.jmx.log4j.disable":             "true",
+		"org.slf4j.simpleLogger.showDateTime":     "true",
+		"org.slf4j.simpleLogger.dateTimeFormat":   "HH:mm:ss.SSS",
+		"org.slf4j.simpleLogger.showShortLogName": "true",
+	}
+	if c.SyncWrites {
+		m["zookeeper.forceSync"] = "yes"
+	}
+	if c.FullJIT {
+		// A line for every session would be part of what is measured.
+		m["org.slf4j.simpleLogger.defaultLogLevel"] = "warn"
+	} else {
+		// The default reserves 64 MiB for each log file: too much for the many short lives of servers in tests.
+		m["zookeeper.preAllocSize"] = "1024"
+	}
+	if c.ContainerCheckInterval > 0 {
+		m["znode.container.checkIntervalMs"] = fmt.Sprint(c.ContainerCheckInterval.Milliseconds())
+	}
+	maps.Copy(m, c.Props)
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, "-D"+k+"="+m[k])
+	}
+	return out
+}
+
+func (c Config) jvmFlags() []string {
+	flags := []string{"-Xmx" + c.Heap, "-Xshare:auto"}
+	if !c.FullJIT {
+		flags = append(flags, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+	}
+	return append(flags, c.props()...)
+}
+
+func writeFiles(dir string, files map[string]string) error {
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

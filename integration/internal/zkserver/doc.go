@@ -1,0 +1,28 @@
+// Package zkserver runs real ZooKeeper servers for tests, benchmarks and the demo.
+//
+// There are four ways to get one:
+//
+//   - [Start]: one server as a local process, which the caller may stop, kill, pause and restart. Needs Java and
+//     ZooKeeper's jars on this machine ("make setup" sees to it).
+//   - [StartEnsemble]: three servers whose quorum and election traffic runs through fault proxies, so that a test can
+//     partition them from each other while clients still reach each of them.
+//   - [StartEmbedded]: one server with a control channel into its data tree, for states that no client can bring about
+//     in reasonable time, such as a sequence counter at its limit.
+//   - [Open]: any server at all, for tests that only talk to it. It looks at ZOOKEEPER_SERVERS, then for Docker, then for
+//     a local installation.
+//
+// Each has a twin for tests ([New], [NewEnsemble], [NewEmbedded], [Find]) which fails the test on error, stops the server
+// when the test ends, and prints the end of the server's log when the test has failed. A missing server is always a failure
+// whose text says how to cure it; no test is skipped for it.
+//
+// Every server listens on loopback only, keeps its data in a directory of its own under the system's temporary directory,
+// and dies with the process that started it, however that process ends (on Linux; elsewhere only on an orderly end).
+//
+// Environment:
+//
+//	ZOOKEEPER_SERVERS         host:port,host:port of a running server or ensemble that Open is to use
+//	HOLDFAST_ZOOKEEPER        "local" or "docker": the only place where Open may look
+//	HOLDFAST_ZOOKEEPER_IMAGE  the container image (default docker.io/library/zookeeper:3.9)
+//	ZOOKEEPER_HOME            an unpacked ZooKeeper distribution to take the jars from, instead of Debian's /usr/share/java
+//	JAVA_HOME                 the Java to run
+package zkserver

@@ -1,0 +1,62 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// ErrNotInstalled: Java or ZooKeeper's jars are missing on this machine. The text says what to do about it.
+var ErrNotInstalled = errors.New("no local ZooKeeper: run \"make setup\" (it installs Debian's libzookeeper-java and a " +
+	"headless JDK when run as root), or set JAVA_HOME and ZOOKEEPER_HOME")
+
+// debianJars holds what Debian's libzookeeper-java installs. The manifest of zookeeper.jar names all its dependencies there.
+const debianJars = "/usr/share/java"
+
+// javaTool finds java, or another program of a JDK.
+func javaTool(name string) (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		if path := filepath.Join(home, "bin", name); isFile(path) {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w (%s is not in PATH)", ErrNotInstalled, name)
+	}
+	return path, nil
+}
+
+// classpath finds ZooKeeper with one logging back end that writes to standard error.
+func classpath() (string, error) {
+	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
+		jars, err := filepath.Glob(filepath.Join(home, "lib", "zookeeper-[0-9]*.jar"))
+		if err != nil || len(jars) == 0 {
+			return "", fmt.Errorf("%w (ZOOKEEPER_HOME=%s has no lib/zookeeper-*.jar)", ErrNotInstalled, home)
+		}
+		return filepath.Join(home, "conf") + ":" + filepath.Join(home, "lib", "*"), nil
+	}
+	jar, log := filepath.Join(debianJars, "zookeeper.jar"), filepath.Join(debianJars, "slf4j-simple.jar")
+	for _, path := range []string{jar, log} {
+		if !isFile(path) {
+			return "", fmt.Errorf("%w (%s does not exist)", ErrNotInstalled, path)
+		}
+	}
+	return jar + ":" + log, nil
+}
+
+// Installed returns nil when servers can be started as local processes, else an error that matches ErrNotInstalled.
+func Installed() error {
+	if _, err := javaTool("java"); err != nil {
+		return err
+	}
+	_, err := classpath()
+	return err
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}

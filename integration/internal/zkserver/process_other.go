@@ -1,0 +1,7 @@
+//go:build !linux
+
+package zkserver
+
+import "syscall"
+
+func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,254 @@
+package zkserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// startPatience bounds a start for which the caller's ctx has no nearer deadline.
+	startPatience = 60 * time.Second
+	// stopPatience is how long a server may take to end in an orderly way. It needs some tens of milliseconds.
+	stopPatience = 5 * time.Second
+)
+
+// Server is a ZooKeeper server that runs as a child process. Its methods may be called from any goroutine.
+type Server struct {
+	addr  string
+	dir   string
+	lock  *os.File
+	ports []*portLease
+	args  []string
+	piped bool // with a line protocol on its standard input and output
+
+	mu   sync.Mutex
+	proc *process
+}
+
+// Start starts a standalone server and returns when it serves. A ctx that ends first stops it again. Close it after use.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults(100 * time.Millisecond)
+	ports, err := leasePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(cfg, ports, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Start(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newServer lays out the directory of a server that is not yet running. It takes over the ports, of which the first is the
+// clients'. main replaces the class to run and its arguments other than the configuration file.
+func newServer(cfg Config, ports []*portLease, settings, files map[string]string, main ...string) (_ *Server, err error) {
+	s := &Server{ports: ports, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0].Port))}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	java, err := javaTool("java")
+	if err != nil {
+		return nil, err
+	}
+	cp, err := classpath()
+	if err != nil {
+		return nil, err
+	}
+	if s.dir, s.lock, err = newDir(); err != nil {
+		return nil, err
+	}
+	data := filepath.Join(s.dir, "data")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		return nil, err
+	}
+	all := cfg.settings(data, "127.0.0.1", ports[0].Port)
+	for k, v := range settings {
+		all[k] = v
+	}
+	if err := writeFiles(s.dir, map[string]string{"zoo.cfg": cfg.render(all)}); err != nil {
+		return nil, err
+	}
+	if err := writeFiles(s.dir, files); err != nil {
+		return nil, err
+	}
+	if len(main) == 0 {
+		main = []string{"org.apache.zookeeper.server.quorum.QuorumPeerMain"}
+	}
+	s.args = append(append([]string{java}, cfg.jvmFlags()...), "-cp", cp)
+	s.args = append(append(s.args, main...), filepath.Join(s.dir, "zoo.cfg"))
+	return s, nil
+}
+
+// Addr is the host:port for clients. It stays the same over restarts.
+func (s *Server) Addr() string { return s.addr }
+
+// LogPath is the file with everything that the server has printed, over all its restarts.
+func (s *Server) LogPath() string { return filepath.Join(s.dir, "log") }
+
+// LogTail returns the end of the log, for the text of a failure.
+func (s *Server) LogTail() string {
+	const most = 4000
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := os.ReadFile(s.LogPath())
+	if err != nil {
+		return err.Error()
+	}
+	if len(b) > most {
+		b = b[len(b)-most:]
+		b = b[bytes.IndexByte(b, '\n')+1:]
+	}
+	return string(b)
+}
+
+// PID is the process's id, or 0 while it is stopped.
+func (s *Server) PID() int {
+	if p := s.running(); p != nil {
+		return p.pid()
+	}
+	return 0
+}
+
+func (s *Server) running() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runningLocked()
+}
+
+func (s *Server) runningLocked() *process {
+	if s.proc == nil {
+		return nil
+	}
+	select {
+	case <-s.proc.done:
+		return nil
+	default:
+		return s.proc
+	}
+}
+
+// Start starts a stopped or killed server again, with its old data and port, and returns when it serves. When it fails or
+// ctx ends first, the server is stopped.
+func (s *Server) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	if err := s.launch(); err != nil {
+		return err
+	}
+	if err := s.WaitReady(ctx); err != nil {
+		s.Kill()
+		return err
+	}
+	return nil
+}
+
+// launch starts the process without waiting for it to serve.
+func (s *Server) launch() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		return errors.New("zookeeper: server is closed")
+	}
+	if s.runningLocked() != nil {
+		return fmt.Errorf("zookeeper %s: already running", s.addr)
+	}
+	p, err := startProcess(s.LogPath(), s.piped, s.args[0], s.args[1:]...)
+	if err != nil {
+		return err
+	}
+	s.proc = p
+	return nil
+}
+
+// WaitReady returns when the server serves clients. It gives up when the process has ended or ctx is done.
+func (s *Server) WaitReady(ctx context.Context) error {
+	p := s.running()
+	if p == nil {
+		return fmt.Errorf("zookeeper %s: not running; its log ends:\n%s", s.addr, s.LogTail())
+	}
+	for {
+		// An open port is not enough: the port opens before the server can answer.
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := Mode(attempt, s.addr)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("zookeeper %s: ended while starting: %w; its log ends:\n%s", s.addr, p.err, s.LogTail())
+		case <-ctx.Done():
+			return fmt.Errorf("zookeeper %s: %w: last answer: %w; its log ends:\n%s", s.addr, context.Cause(ctx), err, s.LogTail())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Stop ends the server in an orderly way, and by force when it takes too long or ctx ends. It returns when the process is
+// gone; data, port and log stay for the next Start. Stopping a stopped server does nothing.
+func (s *Server) Stop(ctx context.Context) {
+	if p := s.running(); p != nil {
+		p.stop(ctx, stopPatience)
+	}
+}
+
+// Kill ends the server with SIGKILL and returns when the process is gone. Otherwise it is like Stop.
+func (s *Server) Kill() {
+	if p := s.running(); p != nil {
+		p.kill()
+	}
+}
+
+// Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the
+// process stands still.
+func (s *Server) Pause() error { return s.suspend(syscall.SIGSTOP, true) }
+
+// Resume lets a paused process go on.
+func (s *Server) Resume() error { return s.suspend(syscall.SIGCONT, false) }
+
+func (s *Server) suspend(sig syscall.Signal, paused bool) error {
+	p := s.running()
+	if p == nil {
+		return fmt.Errorf("zookeeper %s: %v: not running", s.addr, sig)
+	}
+	if err := p.signal(sig); err != nil {
+		return fmt.Errorf("zookeeper %s: %w", s.addr, err)
+	}
+	p.awaitState(paused)
+	return nil
+}
+
+// Close stops the server and removes its data and log. It may be called more than once.
+func (s *Server) Close() {
+	s.Stop(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		if c, ok := s.proc.out.(io.Closer); ok {
+			c.Close()
+		}
+	}
+	releasePorts(s.ports)
+	s.ports = nil
+	if s.dir != "" {
+		os.RemoveAll(s.dir)
+		s.lock.Close()
+		s.dir = ""
+	}
+}
