@@ -1,0 +1,124 @@
+// Package backoff has the delays between tries and the one loop that waits
+// them out. The arithmetic is that of github.com/cenkalti/backoff; what is
+// added is a wait that a context ends and that good news cuts short.
+package backoff
+
+import (
+	"context"
+	"time"
+
+	cenkalti "github.com/cenkalti/backoff/v4"
+)
+
+// The defaults of a [Policy].
+const (
+	DefaultInitial = 100 * time.Millisecond
+	DefaultMax     = 5 * time.Second
+)
+
+// A Policy says how often and after what delays something is tried again.
+// The zero value tries without end, with the default delays.
+type Policy struct {
+	Attempts int           // tries in all, the first included; 0: no limit
+	Initial  time.Duration // delay after the first failure; 0: DefaultInitial
+	Max      time.Duration // largest delay; 0: DefaultMax, or Initial if larger
+	Total    time.Duration // no further try starts later than this; 0: no limit
+
+	// Delay, if set, takes the place of Initial and Max: it is given the number
+	// of tries that have failed and returns the delay, or false to stop.
+	Delay func(attempt int) (time.Duration, bool)
+}
+
+// Start begins a series of tries; the first is under way.
+func (p Policy) Start() *Loop {
+	return &Loop{policy: p, series: p.series(), began: time.Now()}
+}
+
+// series returns the delays as a cenkalti BackOff, counters and limits of its
+// own switched off: those are the Loop's.
+func (p Policy) series() cenkalti.BackOff {
+	if p.Delay != nil {
+		return &custom{delay: p.Delay}
+	}
+	initial, largest := p.Initial, p.Max
+	if initial == 0 {
+		initial = DefaultInitial
+	}
+	if largest == 0 {
+		largest = max(DefaultMax, initial)
+	}
+	return cenkalti.NewExponentialBackOff(
+		cenkalti.WithInitialInterval(initial),
+		cenkalti.WithMaxInterval(largest),
+		cenkalti.WithMultiplier(2),
+		cenkalti.WithRandomizationFactor(0.25),
+		cenkalti.WithMaxElapsedTime(0),
+	)
+}
+
+// A Loop is one series of tries. It serves one goroutine.
+type Loop struct {
+	policy Policy
+	series cenkalti.BackOff
+	began  time.Time
+	failed int
+}
+
+// Next counts a failed try and returns the delay before the next one, or
+// false if there is to be none.
+func (l *Loop) Next() (time.Duration, bool) {
+	l.failed++
+	if l.policy.Attempts > 0 && l.failed >= l.policy.Attempts {
+		return 0, false
+	}
+	delay := l.series.NextBackOff()
+	if delay == cenkalti.Stop {
+		return 0, false
+	}
+	if l.policy.Total > 0 && time.Since(l.began)+delay > l.policy.Total {
+		return 0, false
+	}
+	return delay, true
+}
+
+// Wait counts a failed try and waits before the next: for the delay of the
+// policy, or less if wake closes before (nil never does). It reports false,
+// at once, if the policy has no further try, and when ctx ends.
+func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
+	delay, ok := l.Next()
+	if !ok {
+		return false
+	}
+	return Sleep(ctx, delay, wake)
+}
+
+// Sleep waits until d has passed or wake closes, and reports true, or until
+// ctx ends, and reports false.
+func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	case <-wake:
+	}
+	return ctx.Err() == nil
+}
+
+// custom makes a BackOff of a function of the attempt.
+type custom struct {
+	delay   func(int) (time.Duration, bool)
+	attempt int
+}
+
+func (c *custom) NextBackOff() time.Duration {
+	c.attempt++
+	delay, ok := c.delay(c.attempt)
+	if !ok {
+		return cenkalti.Stop
+	}
+	return max(delay, 0)
+}
+
+func (c *custom) Reset() { c.attempt = 0 }
