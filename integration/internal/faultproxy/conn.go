@@ -1,0 +1,109 @@
+package faultproxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// conn is one client connection and its counterpart to the upstream.
+type conn struct {
+	p      *Proxy
+	id     int
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+
+	parse  bool
+	silent bool // never forwarded: half-open, or made during a black hole
+	doomed bool // to be reset by Heal; guarded by Proxy.mu
+
+	raw     atomic.Bool // the client does not speak in ZooKeeper frames
+	broken  atomic.Bool // a write failed: one side is gone for good
+	pending pending
+
+	mu     sync.Mutex
+	ended  bool
+	client *net.TCPConn
+	server *net.TCPConn
+	pipes  []*pipe
+}
+
+func newConn(p *Proxy, id int, client *net.TCPConn) *conn {
+	c := &conn{p: p, id: id, client: client}
+	c.ctx, c.cancel = context.WithCancel(p.ctx)
+	return c
+}
+
+// serve runs the connection and returns when all its goroutines have ended.
+func (c *conn) serve(upstream string) {
+	if c.silent {
+		// Reading notices a client that leaves.
+		_, _ = io.Copy(io.Discard, c.client)
+		return
+	}
+	var dialer net.Dialer
+	server, err := dialer.DialContext(c.ctx, "tcp", upstream)
+	if err != nil {
+		return
+	}
+	if !c.join(server.(*net.TCPConn)) {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, pp := range c.pipes {
+		wg.Go(pp.read)
+		wg.Go(pp.write)
+	}
+	wg.Wait()
+	// Both streams have come to their end; what was written must still arrive.
+	c.finish()
+}
+
+// join adds the upstream's side, unless the connection has ended meanwhile.
+func (c *conn) join(server *net.TCPConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		_ = server.SetLinger(0)
+		_ = server.Close()
+		return false
+	}
+	c.server = server
+	c.pipes = []*pipe{
+		newPipe(c, ToServer, c.client, server),
+		newPipe(c, ToClient, server, c.client),
+	}
+	return true
+}
+
+// reset ends the connection with RST on both sides: bytes on their way are
+// lost, and both peers learn of it at once.
+func (c *conn) reset() { c.end(true) }
+
+// finish ends the connection with FIN on both sides: what was written before
+// still arrives.
+func (c *conn) finish() { c.end(false) }
+
+func (c *conn) end(rst bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.cancel()
+	for _, side := range []*net.TCPConn{c.client, c.server} {
+		if side == nil {
+			continue
+		}
+		if rst {
+			_ = side.SetLinger(0)
+		}
+		_ = side.Close()
+	}
+	for _, pp := range c.pipes {
+		pp.sleeper.stop()
+	}
+}

@@ -1,0 +1,43 @@
+// Package faultproxy is a TCP proxy that breaks connections on purpose.
+//
+// A [Proxy] listens on the loopback interface and forwards to one upstream
+// address. It has two levels:
+//
+//   - Bytes. Every proxy can refuse, reset, black-hole, stall and delay
+//     connections. This is enough for links whose protocol does not matter,
+//     such as the quorum and election ports of an ensemble.
+//   - ZooKeeper frames. A proxy made by [StartZooKeeper], or told so by
+//     [Proxy.ParseFrames], also splits both streams into frames. It counts
+//     them, shows them to a [Filter], and obeys one-shot rules such as
+//     [Proxy.LoseReply].
+//
+// # Path of a byte
+//
+// Each direction of a connection is one pipeline:
+//
+//	read -> count -> filter -> rules -> queue -> latency -> stall or black hole -> write
+//
+// Bytes never overtake each other within a direction, and the two directions
+// are independent. The end of a stream travels through the same pipeline: a
+// peer that closes while its direction is black-holed is, for the other side,
+// merely silent.
+//
+// # Faults and what they look like
+//
+//	Cut        live connections are reset (RST), new ones get "connection refused"
+//	RefuseNew  live connections continue, new ones get "connection refused"
+//	Drop       live connections are reset once, new ones pass
+//	BlackHole  connections stay open, bytes are lost, Heal resets the connections
+//	Stall      connections stay open, bytes are late, Heal delivers them
+//	HalfOpen   live connections continue, new ones are accepted and never answered
+//
+// [Proxy.Heal] ends all of them. It leaves latency, filter, rules and counts as
+// they are.
+//
+// # What it does not do
+//
+// The kernel completes TCP handshakes by itself, so a connection attempt during
+// a black hole succeeds at once instead of timing out, and latency does not
+// delay the handshake. If the upstream cannot be reached, the client's
+// connection is accepted first and reset right after.
+package faultproxy

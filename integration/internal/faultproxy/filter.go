@@ -1,0 +1,159 @@
+package faultproxy
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"sync"
+)
+
+// Verdict says what becomes of a frame.
+type Verdict int
+
+const (
+	// Pass forwards the frame.
+	Pass Verdict = iota
+	// DropFrame swallows the frame; the connection continues.
+	DropFrame
+	// CutBefore swallows the frame and closes the connection (FIN) after the
+	// earlier frames of the same direction have been delivered.
+	CutBefore
+	// CutAfter delivers the frame, then closes the connection (FIN).
+	CutAfter
+	// Hold keeps back the frame and all later ones of that direction of that
+	// connection, unread, until Release; then they pass.
+	Hold
+)
+
+// Filter decides about frames. It is called for each frame in the order of its
+// direction, and concurrently for other directions and connections. It may
+// block, which keeps back that direction of that connection only; it must return
+// when [Frame.Gone] is closed, and its verdict is then without effect. It must
+// not call Close.
+type Filter func(Frame) Verdict
+
+// SetFilter shows all frames from now on to f; nil removes the filter. It calls
+// ParseFrames: connections that are raw stay raw.
+//
+// The filter comes before the rules. A frame for which it returns anything but
+// Pass is not seen by them.
+func (p *Proxy) SetFilter(f Filter) {
+	p.ParseFrames()
+	p.judge.mu.Lock()
+	defer p.judge.mu.Unlock()
+	p.judge.filter = f
+}
+
+// Release lets all frames pass that a Filter's Hold keeps back at this moment.
+// Frames held by HoldReply and HoldRequest have releases of their own.
+func (p *Proxy) Release() {
+	p.judge.mu.Lock()
+	defer p.judge.mu.Unlock()
+	close(p.judge.released)
+	p.judge.released = make(chan struct{})
+}
+
+// judge holds everything that decides about frames.
+type judge struct {
+	mu       sync.Mutex
+	filter   Filter
+	released chan struct{}
+	rules    []*rule
+}
+
+// ruling is a verdict with its particulars.
+type ruling struct {
+	verdict Verdict
+	until   <-chan struct{} // Hold: when to go on
+	done    func()          // called once the verdict has taken effect; may be nil
+}
+
+func (j *judge) rule(f Frame) ruling {
+	j.mu.Lock()
+	filter, until := j.filter, j.released
+	j.mu.Unlock()
+	if filter != nil {
+		// The channel was read before the call: a Release that comes after the
+		// filter has announced the frame somewhere must not be missed.
+		if v := filter(f); v != Pass {
+			return ruling{verdict: v, until: until}
+		}
+	}
+	return j.applyRules(f)
+}
+
+// maxFrame is above every jute.maxbuffer in use, and below what the first bytes
+// of a four-letter word or a TLS record make as a length.
+const maxFrame = 128 << 20
+
+// readFrames queues frames until the source fails; it returns that error, or nil
+// if the connection has ended.
+func (pp *pipe) readFrames() error {
+	src := bufio.NewReaderSize(pp.src, 16<<10)
+	for first := true; ; first = false {
+		prefix, _ := src.Peek(4) // an error comes again when readRaw reads
+		if pp.c.raw.Load() || len(prefix) < 4 {
+			return pp.readRaw(src)
+		}
+		size := int(int32(binary.BigEndian.Uint32(prefix)))
+		if size < 0 || size > maxFrame {
+			// Set before the bytes go on, hence before their answer comes.
+			pp.c.raw.Store(true)
+			return pp.readRaw(src)
+		}
+		buf := make([]byte, 4+size)
+		if n, err := io.ReadFull(src, buf); err != nil {
+			pp.push(item{data: buf[:n]})
+			if err == io.ErrUnexpectedEOF {
+				err = io.EOF
+			}
+			return err
+		}
+		if !pp.forward(buf, first) {
+			return nil
+		}
+	}
+}
+
+// forward counts one frame, lets it be judged, and queues it. It returns false
+// if the connection has ended or is about to.
+func (pp *pipe) forward(buf []byte, first bool) bool {
+	f, ok := Frame{Dir: pp.dir, Kind: KindConnect, Op: OpConnect, Payload: buf[4:]}, true
+	if !first {
+		f, ok = parseFrame(pp.dir, buf[4:])
+	}
+	if !ok {
+		return pp.push(item{data: buf})
+	}
+	f.Conn = pp.c.id
+	f.Gone = pp.c.ctx.Done()
+	if f.Kind == KindReply {
+		pp.c.pending.answer(&f)
+	}
+	pp.c.p.counts.add(f)
+
+	r := pp.c.p.judge.rule(f)
+	if r.verdict == Hold {
+		select {
+		case <-r.until:
+		case <-pp.c.ctx.Done():
+			return false
+		}
+	}
+	if f.Kind == KindRequest && (r.verdict == Pass || r.verdict == CutAfter || r.verdict == Hold) {
+		pp.c.pending.add(f)
+	}
+	switch r.verdict {
+	case DropFrame:
+		return true
+	case CutBefore:
+		pp.push(item{kind: itemCut, done: r.done})
+		return false
+	case CutAfter:
+		if pp.push(item{data: buf}) {
+			pp.push(item{kind: itemCut, done: r.done})
+		}
+		return false
+	}
+	return pp.push(item{data: buf})
+}

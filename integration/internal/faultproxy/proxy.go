@@ -1,0 +1,233 @@
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Direction names one or both directions of a connection.
+type Direction int
+
+// Directions are a bit set, so that Both covers the other two.
+const (
+	ToServer Direction = 1 << iota
+	ToClient
+	Both = ToServer | ToClient
+)
+
+// String returns the name of the constant.
+func (d Direction) String() string {
+	switch d {
+	case ToServer:
+		return "ToServer"
+	case ToClient:
+		return "ToClient"
+	case Both:
+		return "Both"
+	}
+	return fmt.Sprintf("Direction(%d)", int(d))
+}
+
+// lane is the array index of a single direction.
+func (d Direction) lane() int { return int(d) - 1 }
+
+// Proxy forwards TCP connections from its own address to an upstream address,
+// and injects faults. All methods may be called from any goroutine; only Close
+// and Heal can fail, and only Close can block.
+type Proxy struct {
+	addr    string
+	latency atomic.Int64
+	parse   atomic.Bool
+	gate    atomic.Pointer[gate]
+	judge   judge
+	counts  counts
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	guard  portGuard
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	upstream string
+	listener net.Listener // nil while new connections are refused
+	refuse   bool
+	halfOpen bool
+	closed   bool
+	conns    map[*conn]struct{}
+	lastConn int
+}
+
+// Start listens on a free port of 127.0.0.1 and forwards raw bytes to upstream.
+// The upstream is dialled once per connection, so it need not be up yet.
+func Start(upstream string) (*Proxy, error) {
+	return StartOn("127.0.0.1:0", upstream)
+}
+
+// StartOn is Start with an address to listen on, an IP address and a port.
+func StartOn(listen, upstream string) (*Proxy, error) {
+	guard, addr, err := holdPort(listen)
+	if err != nil {
+		return nil, fmt.Errorf("faultproxy: reserve %s: %w", listen, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Proxy{
+		addr:     addr,
+		ctx:      ctx,
+		cancel:   cancel,
+		guard:    guard,
+		upstream: upstream,
+		conns:    make(map[*conn]struct{}),
+	}
+	p.judge.released = make(chan struct{})
+	p.gate.Store(newGate())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.listenLocked(); err != nil {
+		cancel()
+		guard.release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// StartZooKeeper is Start with the parsing of ZooKeeper frames turned on.
+func StartZooKeeper(upstream string) (*Proxy, error) {
+	p, err := Start(upstream)
+	if err == nil {
+		p.ParseFrames()
+	}
+	return p, err
+}
+
+// ParseFrames makes connections accepted from now on parse ZooKeeper frames.
+// A stream can only be split from its beginning, so older connections stay raw.
+//
+// A connection whose client does not begin with a ZooKeeper frame (a four-letter
+// word, TLS) is forwarded as raw bytes.
+func (p *Proxy) ParseFrames() { p.parse.Store(true) }
+
+// Addr is the address to give to clients, as "ip:port". It stays the same for
+// the life of the proxy.
+func (p *Proxy) Addr() string { return p.addr }
+
+// SetUpstream changes where connections accepted from now on are forwarded to.
+func (p *Proxy) SetUpstream(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upstream = addr
+}
+
+// SetLatency delays everything read from now on by d in each direction; 0 turns
+// it off. The delay is a pipeline: it adds to the time of travel and takes
+// nothing from the throughput, and what is sent back to back arrives back to
+// back.
+func (p *Proxy) SetLatency(d time.Duration) { p.latency.Store(int64(max(d, 0))) }
+
+// Conns is the number of client connections that the proxy holds open.
+func (p *Proxy) Conns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// Close resets all connections, frees the port and waits until every goroutine
+// of the proxy has ended; that includes a Filter that is running (see
+// [Frame.Gone]). A second Close waits as well and returns nil.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	var err error
+	if !p.closed {
+		p.closed = true
+		p.cancel()
+		err = p.refuseLocked()
+		p.dropLocked()
+		p.guard.release()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+	return err
+}
+
+// listenLocked opens the listener, unless it is open.
+func (p *Proxy) listenLocked() error {
+	if p.listener != nil {
+		return nil
+	}
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return fmt.Errorf("faultproxy: listen: %w", err)
+	}
+	p.listener = l
+	p.wg.Go(func() { p.accept(l) })
+	return nil
+}
+
+// refuseLocked closes the listener, unless it is closed. The kernel then
+// answers connection attempts with RST.
+func (p *Proxy) refuseLocked() error {
+	p.refuse = true
+	if p.listener == nil {
+		return nil
+	}
+	err := p.listener.Close()
+	p.listener = nil
+	return err
+}
+
+func (p *Proxy) dropLocked() {
+	for c := range p.conns {
+		c.reset()
+	}
+}
+
+func (p *Proxy) accept(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors, most likely; they come back.
+			select {
+			case <-time.After(10 * time.Millisecond):
+				continue
+			case <-p.ctx.Done():
+				return
+			}
+		}
+		p.admit(client.(*net.TCPConn))
+	}
+}
+
+// admit registers a new connection and starts its goroutines, under the faults
+// that are in force at this moment.
+func (p *Proxy) admit(client *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastConn++
+	c := newConn(p, p.lastConn, client)
+	if p.refuse {
+		// Accepted by the kernel before the listener was closed.
+		c.reset()
+		return
+	}
+	g := p.gate.Load()
+	c.silent = p.halfOpen || g.mode[ToServer.lane()] == blackHole
+	c.doomed = c.silent || g.mode[ToClient.lane()] == blackHole
+	c.parse = p.parse.Load()
+	p.conns[c] = struct{}{}
+	upstream := p.upstream
+	p.wg.Go(func() {
+		c.serve(upstream)
+		c.reset()
+		p.judge.forget(c.id)
+		p.mu.Lock()
+		delete(p.conns, c)
+		p.mu.Unlock()
+	})
+}

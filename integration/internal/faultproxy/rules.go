@@ -1,0 +1,126 @@
+package faultproxy
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// AnyOp, as the operation of a rule, stands for every frame of KindRequest.
+const AnyOp Op = math.MinInt32
+
+// rule waits for one request, and acts once: on that request or on its reply.
+type rule struct {
+	op     Op
+	prefix string
+	reply  bool // act on the reply
+	act    func(Frame) ruling
+
+	// The request whose reply is awaited; conn 0 is none.
+	conn int
+	xid  int32
+}
+
+func (r *rule) wants(f Frame) bool {
+	if r.conn != 0 || f.Dir != ToServer || !strings.HasPrefix(f.Path, r.prefix) {
+		return false
+	}
+	return f.Op == r.op || r.op == AnyOp && f.Kind == KindRequest
+}
+
+func (r *rule) awaits(f Frame) bool {
+	return r.conn != 0 && r.conn == f.Conn && f.Dir == ToClient &&
+		f.Kind != KindWatchEvent && r.xid == f.Xid
+}
+
+// applyRules offers the frame to the rules in the order in which they were
+// armed; the first that matches takes it.
+func (j *judge) applyRules(f Frame) ruling {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, r := range j.rules {
+		switch {
+		case r.awaits(f), r.wants(f) && !r.reply:
+			j.rules = slices.Delete(j.rules, i, i+1)
+			return r.act(f)
+		case r.wants(f):
+			r.conn, r.xid = f.Conn, f.Xid
+			return ruling{}
+		}
+	}
+	return ruling{}
+}
+
+// forget arms the rules again that awaited a reply on a connection that is gone.
+func (j *judge) forget(conn int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range j.rules {
+		if r.conn == conn {
+			r.conn = 0
+		}
+	}
+}
+
+func (p *Proxy) arm(r *rule) {
+	p.ParseFrames()
+	p.judge.mu.Lock()
+	defer p.judge.mu.Unlock()
+	p.judge.rules = append(p.judge.rules, r)
+}
+
+// LoseReply arms a rule: the next request with operation op whose path begins
+// with pathPrefix reaches the server, its reply is swallowed, and the connection
+// is closed (FIN). The channel then gets the reply that was lost, once; it is
+// never closed. If the connection ends before the reply, the rule waits for the
+// next such request.
+//
+// This holds for all rules: each acts once; several may be armed, a request is
+// taken by the first armed rule that it matches; OpPing and OpConnect work with
+// an empty pathPrefix, AnyOp too; a rule turns on ParseFrames; a rule in force
+// ends only by acting or with the proxy.
+func (p *Proxy) LoseReply(op Op, pathPrefix string) <-chan Frame {
+	return p.lose(op, pathPrefix, true)
+}
+
+// LoseRequest arms a rule: the next matching request is swallowed and the
+// connection is closed (FIN), so that the server never sees the request. The
+// channel then gets the request.
+func (p *Proxy) LoseRequest(op Op, pathPrefix string) <-chan Frame {
+	return p.lose(op, pathPrefix, false)
+}
+
+func (p *Proxy) lose(op Op, prefix string, reply bool) <-chan Frame {
+	hit := make(chan Frame, 1)
+	p.arm(&rule{op: op, prefix: prefix, reply: reply, act: func(f Frame) ruling {
+		return ruling{verdict: CutBefore, done: func() { hit <- f }}
+	}})
+	return hit
+}
+
+// HoldReply arms a rule: the next matching request reaches the server, and its
+// reply is kept back, together with all that the server sends after it on that
+// connection, until release. The channel gets the reply when it is held. release
+// may be called at any time and more than once; called before the hit, it makes
+// the reply pass without delay.
+func (p *Proxy) HoldReply(op Op, pathPrefix string) (hit <-chan Frame, release func()) {
+	return p.hold(op, pathPrefix, true)
+}
+
+// HoldRequest arms a rule: the next matching request is kept back, together with
+// all that the client sends after it on that connection, until release. The
+// channel gets the request when it is held; for release see HoldReply.
+func (p *Proxy) HoldRequest(op Op, pathPrefix string) (hit <-chan Frame, release func()) {
+	return p.hold(op, pathPrefix, false)
+}
+
+func (p *Proxy) hold(op Op, prefix string, reply bool) (<-chan Frame, func()) {
+	hit := make(chan Frame, 1)
+	released := make(chan struct{})
+	p.arm(&rule{op: op, prefix: prefix, reply: reply, act: func(f Frame) ruling {
+		hit <- f
+		return ruling{verdict: Hold, until: released}
+	}})
+	return hit, sync.OnceFunc(func() { close(released) })
+}
