@@ -148,7 +148,7 @@ func (s *Server) runningLocked() *process {
 func (s *Server) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	if err := s.launch(); err != nil {
+	if err := s.Launch(); err != nil {
 		return err
 	}
 	if err := s.WaitReady(ctx); err != nil {
@@ -158,8 +158,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts the process without waiting for it to serve.
-func (s *Server) launch() error {
+// Launch is Start without the wait: it returns as soon as the process runs.
+func (s *Server) Launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == "" {

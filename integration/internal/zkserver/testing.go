@@ -18,6 +18,22 @@ func New(tb testing.TB, cfg Config) *Server {
 	return s
 }
 
+// NewEnsemble is [StartEnsemble] for tests: it fails tb on error, and closes the ensemble when tb ends.
+func NewEnsemble(tb testing.TB, cfg Config) *Ensemble {
+	tb.Helper()
+	e, err := StartEnsemble(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		for _, s := range e.Servers() {
+			logTail(tb, s)
+		}
+		e.Close()
+	})
+	return e
+}
+
 func logTail(tb testing.TB, s *Server) {
 	if tb.Failed() {
 		tb.Logf("log of ZooKeeper at %s ends:\n%s", s.Addr(), s.LogTail())

@@ -1,0 +1,294 @@
+package zkserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+)
+
+// EnsembleSize is the number of servers in an [Ensemble]: the smallest that survives the loss of one.
+const EnsembleSize = 3
+
+// Ensemble is three servers that form one ZooKeeper service. Servers are named by their index in [Ensemble.Servers]; in
+// ZooKeeper's own terms server i has the id i+1.
+//
+// Every connection that server i makes to server j runs through fault proxies of that ordered pair. Clients connect to the
+// servers directly, so an isolated server can still be reached by its clients.
+type Ensemble struct {
+	servers []*Server
+	links   [EnsembleSize][EnsembleSize]*link // [from][to]
+}
+
+// link is the way of all traffic on connections that one server makes to another.
+type link struct {
+	quorum, election *faultproxy.Proxy
+	relay            *relay
+}
+
+func (l *link) proxies() []*faultproxy.Proxy { return []*faultproxy.Proxy{l.quorum, l.election} }
+
+// StartEnsemble starts an ensemble and returns when all of its servers serve. A ctx that ends first stops it again. Close it
+// after use.
+func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
+	cfg = cfg.withDefaults(200 * time.Millisecond)
+	props := map[string]string{
+		// The defaults, five seconds and a minute, would make a healed partition last.
+		"zookeeper.cnxTimeout":                         "1000",
+		"zookeeper.fastleader.maxNotificationInterval": "500",
+	}
+	maps.Copy(props, cfg.Props)
+	cfg.Props = props
+
+	e := &Ensemble{}
+	if err := e.layOut(cfg); err != nil {
+		e.Close()
+		return nil, err
+	}
+	for _, s := range e.servers {
+		if err := s.Launch(); err != nil {
+			e.Close()
+			return nil, err
+		}
+	}
+	if err := e.WaitReady(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// layOut makes links and servers, none of them running.
+func (e *Ensemble) layOut(cfg Config) error {
+	var ports [EnsembleSize][]*portLease // client, quorum, election
+	for i := range ports {
+		var err error
+		if ports[i], err = leasePorts(3); err != nil {
+			return err
+		}
+		// From here on the server owns the ports, whatever happens.
+		e.servers = append(e.servers, &Server{ports: ports[i]})
+	}
+	for i, j := range pairs() {
+		l, err := newLink(loopback(ports[j][1].Port), loopback(ports[j][2].Port))
+		if err != nil {
+			return err
+		}
+		e.links[i][j] = l
+	}
+	for i, j := range pairs() {
+		e.links[i][j].relay.serve(e.links[j][i].election.Addr())
+	}
+	for i := range e.servers {
+		settings := map[string]string{
+			"initLimit": strconv.Itoa(cfg.InitLimit),
+			"syncLimit": strconv.Itoa(cfg.SyncLimit),
+			// Followers would otherwise learn the leader's view of the addresses, and bypass their own proxies.
+			"reconfigEnabled": "false",
+		}
+		for j := range e.servers {
+			quorum, election := ports[j][1].Port, ports[j][2].Port
+			if l := e.links[i][j]; l != nil {
+				quorum, election = portOf(l.quorum), portOf(l.election)
+			}
+			settings[fmt.Sprintf("server.%d", j+1)] = fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
+		}
+		s, err := newServer(cfg, ports[i], settings, map[string]string{"data/myid": strconv.Itoa(i+1) + "\n"})
+		if err != nil {
+			return err
+		}
+		e.servers[i] = s
+	}
+	return nil
+}
+
+// pairs yields all ordered pairs of different servers.
+func pairs() func(yield func(int, int) bool) {
+	return func(yield func(int, int) bool) {
+		for i := range EnsembleSize {
+			for j := range EnsembleSize {
+				if i != j && !yield(i, j) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func newLink(quorum, election string) (_ *link, err error) {
+	l := &link{}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	if l.quorum, err = faultproxy.Start(quorum); err != nil {
+		return nil, err
+	}
+	if l.relay, err = startRelay(election); err != nil {
+		return nil, err
+	}
+	l.election, err = faultproxy.Start(l.relay.addr())
+	return l, err
+}
+
+func (l *link) close() {
+	for _, p := range l.proxies() {
+		if p != nil {
+			p.Close()
+		}
+	}
+	if l.relay != nil {
+		l.relay.close()
+	}
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func portOf(p *faultproxy.Proxy) int {
+	_, port, _ := net.SplitHostPort(p.Addr())
+	n, _ := strconv.Atoi(port)
+	return n
+}
+
+// Servers are the ensemble's servers. Each can be stopped, killed, paused and started again by itself; [Server.Start] returns
+// when that one serves, which takes a quorum that it can reach, so use [Server.Launch] for a server that is isolated.
+func (e *Ensemble) Servers() []*Server { return slices.Clone(e.servers) }
+
+// Addrs are the clients' addresses of all servers.
+func (e *Ensemble) Addrs() []string {
+	var addrs []string
+	for _, s := range e.servers {
+		addrs = append(addrs, s.Addr())
+	}
+	return addrs
+}
+
+// modes asks every server for its role; a server that serves nobody has none.
+func (e *Ensemble) modes(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	modes := make([]string, len(e.servers))
+	var wg sync.WaitGroup
+	for i, s := range e.servers {
+		wg.Go(func() { modes[i], _ = Mode(ctx, s.Addr()) })
+	}
+	wg.Wait()
+	return modes
+}
+
+// Leader returns the index of the server that leads. It is an error when none does, or when more than one say that they do:
+// a leader that was cut off goes on saying so for up to SyncLimit ticks.
+func (e *Ensemble) Leader(ctx context.Context) (int, error) {
+	modes := e.modes(ctx)
+	leader := slices.Index(modes, "leader")
+	if leader < 0 {
+		return 0, fmt.Errorf("zookeeper ensemble: no leader: modes %q", modes)
+	}
+	if slices.Contains(modes[leader+1:], "leader") {
+		return 0, fmt.Errorf("zookeeper ensemble: more than one leader: modes %q", modes)
+	}
+	return leader, nil
+}
+
+// Followers returns the indexes of the servers that follow.
+func (e *Ensemble) Followers(ctx context.Context) []int {
+	var out []int
+	for i, mode := range e.modes(ctx) {
+		if mode == "follower" {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// WaitReady returns when one server leads and all others follow. It gives up when a process has ended or ctx is done, after a
+// minute at most.
+func (e *Ensemble) WaitReady(ctx context.Context) error {
+	return e.WaitModes(ctx, func(modes []string) bool {
+		slices.Sort(modes)
+		return slices.Equal(modes, []string{"follower", "follower", "leader"})
+	})
+}
+
+// WaitModes returns when ok is true of the servers' roles, in the order of Servers; a server that serves nobody has the role
+// "". It gives up when ctx is done, after a minute at most.
+func (e *Ensemble) WaitModes(ctx context.Context, ok func(modes []string) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		modes := e.modes(ctx)
+		if ok(slices.Clone(modes)) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			err := fmt.Errorf("zookeeper ensemble: modes %q: %w", modes, context.Cause(ctx))
+			for _, s := range e.servers {
+				err = errors.Join(err, fmt.Errorf("log of %s (pid %d) ends:\n%s", s.Addr(), s.PID(), s.LogTail()))
+			}
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Isolate black-holes all traffic between server i and the others, in both directions: what they send each other is lost, and
+// nobody is told. Their clients notice nothing at first.
+func (e *Ensemble) Isolate(i int) {
+	for j := range e.servers {
+		if j != i {
+			e.IsolatePair(i, j)
+		}
+	}
+}
+
+// IsolatePair black-holes the traffic between two servers only.
+func (e *Ensemble) IsolatePair(i, j int) {
+	for _, l := range []*link{e.links[i][j], e.links[j][i]} {
+		for _, p := range l.proxies() {
+			p.BlackHole(faultproxy.Both)
+		}
+	}
+}
+
+// HealAll ends all partitions. Connections that lost bytes are reset, so that the servers make new ones.
+func (e *Ensemble) HealAll() error {
+	var errs []error
+	for i, j := range pairs() {
+		for _, p := range e.links[i][j].proxies() {
+			errs = append(errs, p.Heal())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SetLatency delays all traffic between the servers by d each way.
+func (e *Ensemble) SetLatency(d time.Duration) {
+	for i, j := range pairs() {
+		for _, p := range e.links[i][j].proxies() {
+			p.SetLatency(d)
+		}
+	}
+}
+
+// Close stops all servers and removes their data. It may be called more than once.
+func (e *Ensemble) Close() {
+	var wg sync.WaitGroup
+	for _, s := range e.servers {
+		wg.Go(s.Close)
+	}
+	wg.Wait()
+	for i, j := range pairs() {
+		if l := e.links[i][j]; l != nil {
+			l.close()
+		}
+	}
+}
