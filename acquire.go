@@ -1,0 +1,205 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// errWaited is the cause of a wait that WithWait ended.
+var errWaited = errors.New("wait elapsed")
+
+// holderTimeout bounds the question who holds a key that was waited for in
+// vain: worth a round trip, not worth an outage.
+const holderTimeout = 250 * time.Millisecond
+
+// Acquire takes the lock of key, waiting for it as long as ctx allows. ctx
+// bounds only the wait, never the hold.
+//
+// When ctx ends, Acquire returns at once with an error that matches ctx.Err()
+// and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
+// begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
+// [ErrDenied], [ErrReclaimed] (somebody claimed this place by [WithReclaim]), a
+// [*HeldError] when [WithWait] has elapsed, and the engine's own.
+//
+// A Locker is not re-entrant: a second Acquire of a key that this client holds
+// waits like anybody's.
+func (l *Locker) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	return l.acquire(ctx, key, true, opts)
+}
+
+// TryAcquire takes the lock of key if nobody has it, and fails with a
+// [*HeldError] otherwise. It does not wait for a holder, but it does wait for
+// the engine's answer, as long as ctx and [WithRetry] allow. Errors are those of
+// Acquire.
+func (l *Locker) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	return l.acquire(ctx, key, false, opts)
+}
+
+func (l *Locker) acquire(ctx context.Context, key string, wait bool, opts []Option) (*Lock, error) {
+	fail := func(err error) (*Lock, error) {
+		return nil, fmt.Errorf("holdfast: acquire %q: %w", clip(key), err)
+	}
+	r, err := l.newRequest(key, opts)
+	if err != nil {
+		return fail(err)
+	}
+	if !wait && r.waitOK {
+		return fail(Invalid("wait", "TryAcquire does not wait"))
+	}
+	callCtx, done, err := l.enter(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer done()
+	waitCtx := callCtx
+	if r.waitOK {
+		var cancel context.CancelFunc
+		waitCtx, cancel = context.WithTimeoutCause(callCtx, r.wait, errWaited)
+		defer cancel()
+	}
+	lock, err := l.try(waitCtx, r, wait, r.retry.policy().Start())
+	switch {
+	case err == nil:
+		return lock, nil
+	case callCtx.Err() != nil:
+		return fail(l.explain(callCtx, err))
+	case waitCtx.Err() != nil:
+		return fail(l.waited(callCtx, r, err))
+	}
+	return fail(err)
+}
+
+// waited says what a wait that elapsed was for.
+func (l *Locker) waited(ctx context.Context, r *request, err error) error {
+	var held *HeldError
+	if !errors.As(err, &held) {
+		return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
+	defer cancel()
+	if info, err := l.backend.Inspect(ctx, r.key); err == nil && info.Held {
+		held.Holder = info
+	}
+	return held
+}
+
+// try asks the backend for one key, until it has an answer that counts.
+func (l *Locker) try(ctx context.Context, r *request, wait bool, loop *backoff.Loop) (*Lock, error) {
+	if r.reclaim && l.holds(r.key, r.owner) {
+		return nil, &HeldError{Key: r.key, Holder: Info{Key: r.key, Held: true, Owner: r.owner}}
+	}
+	again := func(ctx context.Context, err error, wake <-chan struct{}) error {
+		l.log.Debug("acquire failed for now", "key", r.key, "error", err)
+		if loop.Wait(ctx, wake) {
+			return nil
+		}
+		return err
+	}
+	for {
+		k := &Lock{locker: l, key: r.key, owner: r.owner, done: make(chan struct{})}
+		grant, err := l.backend.Acquire(ctx, &Request{
+			Key:     r.key,
+			Owner:   r.owner,
+			Data:    r.data,
+			Wait:    wait,
+			Reclaim: r.reclaim,
+			Again:   again,
+			Lose:    k.lose,
+		})
+		if err != nil {
+			return nil, err
+		}
+		l.register(k)
+		err = k.grant(grant, r.ttl)
+		if err == nil {
+			l.granted(k)
+			return k, nil
+		}
+		// The grant was over before it could be handed out: the process was
+		// stopped, or somebody broke it at once. It is nobody's, so begin anew.
+		k.err = err
+		k.delivered = make(chan struct{})
+		l.ended(k, err)
+		if errors.Is(err, ErrReclaimed) {
+			return nil, err
+		}
+		if err := again(ctx, fmt.Errorf("granted too late: %w", err), nil); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// AcquireAny takes the lock of one of keys: the first in the order given, or
+// shuffled by [WithRandomOrder], that nobody has. If none is free it fails with
+// an error that joins the [*HeldError] of each; with [WithWait] or [WithRetry]
+// it makes further passes, after the delays of the Retry, until the wait has
+// elapsed or the Retry ends. It never stands in a queue. Other errors are those
+// of Acquire.
+func (l *Locker) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
+	fail := func(err error) (*Lock, error) {
+		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)
+	}
+	if len(keys) == 0 {
+		return fail(Invalid("keys", "there are none"))
+	}
+	requests := make([]*request, len(keys))
+	for i, key := range keys {
+		r, err := l.newRequest(key, opts)
+		if err != nil {
+			return fail(err)
+		}
+		requests[i] = r
+	}
+	callCtx, done, err := l.enter(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer done()
+	first := requests[0]
+	waitCtx := callCtx
+	if first.waitOK {
+		var cancel context.CancelFunc
+		waitCtx, cancel = context.WithTimeoutCause(callCtx, first.wait, errWaited)
+		defer cancel()
+	}
+	lock, err := l.tryAny(waitCtx, requests)
+	switch {
+	case err == nil:
+		return lock, nil
+	case callCtx.Err() != nil:
+		return fail(l.explain(callCtx, err))
+	}
+	return fail(err)
+}
+
+func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error) {
+	first := requests[0]
+	passes := first.retry.policy().Start()
+	requests = slices.Clone(requests)
+	for {
+		if first.shuffle {
+			rand.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
+		}
+		var held []error
+		for _, r := range requests {
+			lock, err := l.try(ctx, r, false, r.retry.policy().Start())
+			if err == nil {
+				return lock, nil
+			}
+			if !errors.Is(err, ErrHeld) {
+				return nil, errors.Join(append(held, err)...)
+			}
+			held = append(held, err)
+		}
+		again := first.waitOK || first.retry != nil
+		if !again || !passes.Wait(ctx, nil) {
+			return nil, errors.Join(held...)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+)
+
+// How a hold ends. [Lock.Err] matches exactly one of the first three; a lost
+// one matches its cause as well.
+var (
+	// ErrReleased: the holder ended it, by Release or by closing its client.
+	ErrReleased = errors.New("released by the holder")
+	// ErrTTLExpired: the limit set by [WithTTL] or [Lock.Extend] was reached.
+	ErrTTLExpired = errors.New("TTL expired")
+	// ErrLost: something else ended it; a [*LostError] says what.
+	ErrLost = errors.New("lock lost")
+)
+
+// Why a hold was lost: the causes within a [*LostError].
+var (
+	// ErrSessionExpired: the ZooKeeper session ended, or could no longer be
+	// shown to be alive, which to the holder is the same.
+	ErrSessionExpired = errors.New("session expired")
+	// ErrLeaseExpired: the lease could not be renewed in time.
+	ErrLeaseExpired = errors.New("lease expired")
+	// ErrBroken: somebody removed the grant from the engine.
+	ErrBroken = errors.New("broken by somebody else")
+	// ErrReclaimed: a client with the same owner name claimed what was its own.
+	ErrReclaimed = errors.New("reclaimed under the same owner name")
+	// ErrTakenOver: the engine says that another has the key.
+	ErrTakenOver = errors.New("taken over")
+	// ErrClockJump: the wall clock went forward by more than was left of the
+	// lease, so the machine may have been suspended past its end.
+	ErrClockJump = errors.New("clock jumped past the end of the lease")
+)
+
+// Why a call failed.
+var (
+	// ErrHeld: the key is held; a [*HeldError] says by whom.
+	ErrHeld = errors.New("held by another")
+	// ErrInvalid: bad input, refused before anything was sent; an
+	// [*InvalidError] names the field and the limit.
+	ErrInvalid = errors.New("invalid")
+	// ErrClosed: the client has been closed.
+	ErrClosed = errors.New("client closed")
+	// ErrDisconnected: the engine could not be reached.
+	ErrDisconnected = errors.New("not connected")
+	// ErrDenied: the engine refused the client's credentials.
+	ErrDenied = errors.New("permission denied")
+	// ErrChanged: the grant to be broken is not the present one any more.
+	ErrChanged = errors.New("held by another grant by now")
+	// ErrReleasePending: the lock has ended for its holder, but the engine has
+	// not confirmed it yet; delivery goes on in the background.
+	ErrReleasePending = errors.New("release not confirmed yet")
+)
+
+// A LostError says which hold was lost, and why.
+type LostError struct {
+	Key   string
+	Owner string
+	Token Token
+	Cause error // ErrSessionExpired, ErrLeaseExpired, ErrBroken, ErrReclaimed, ErrTakenOver or ErrClockJump
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("holdfast: lock %q (token %d) lost: %v", e.Key, e.Token, e.Cause)
+}
+
+// Unwrap makes errors.Is match ErrLost and the cause.
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
+
+// A HeldError says who holds a key that was wanted. It matches [ErrHeld].
+type HeldError struct {
+	Key string
+	// Holder is what the engine told of the grant in the way. Only its Key is
+	// set where there was no time to ask.
+	Holder Info
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	if e.Holder.Owner == "" {
+		return fmt.Sprintf("holdfast: key %q is held by another", e.Key)
+	}
+	return fmt.Sprintf("holdfast: key %q is held by %q (token %d)", e.Key, e.Holder.Owner, e.Holder.Token)
+}
+
+// Unwrap makes errors.Is match ErrHeld.
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// An InvalidError says which input was refused. It matches [ErrInvalid].
+type InvalidError struct {
+	Field  string // as the caller knows it: "key", "TTL", "Options.SessionTimeout"
+	Reason string // the rule it broke, with its limit
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("holdfast: invalid %s: %s", e.Field, e.Reason)
+}
+
+// Unwrap makes errors.Is match ErrInvalid.
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// Invalid returns an [*InvalidError]; the reason is formatted as by fmt.Sprintf.
+func Invalid(field, reason string, args ...any) error {
+	return &InvalidError{Field: field, Reason: fmt.Sprintf(reason, args...)}
+}

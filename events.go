@@ -1,0 +1,228 @@
+package holdfast
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// EventKind says what an [Event] reports.
+type EventKind int
+
+// The kinds of events, one for each channel of [Events].
+const (
+	Ready        EventKind = iota + 1 // the engine can be reached
+	Disconnected                      // it cannot; locks live on until their Deadline
+	TTLExpired                        // a lock of this client reached its TTL
+	Lost                              // a lock of this client was lost
+)
+
+// String returns the name of the kind in lower case.
+func (k EventKind) String() string {
+	switch k {
+	case Ready:
+		return "ready"
+	case Disconnected:
+		return "disconnected"
+	case TTLExpired:
+		return "ttl expired"
+	case Lost:
+		return "lost"
+	}
+	return "unknown"
+}
+
+// An Event is something that happened to a client or to one of its locks.
+type Event struct {
+	Seq  uint64 // counts the events of the client, from 1
+	Kind EventKind
+	Time time.Time // when it happened, on the client's clock
+
+	// Of the lock; zero for Ready and Disconnected.
+	Key   string
+	Owner string
+	Token Token
+	Err   error // what Lock.Err returns
+}
+
+// Events is a subscription to what happens to one client and its locks, made
+// by [Locker.Events].
+//
+// Ready and Disconnected are a state: at most one of the two is unread at any
+// time, and a newer one replaces it. The state of the moment is delivered at
+// once. TTLExpired and Lost are facts: each arrives, in order, however slow the
+// reader; what is unread is kept in memory. Nothing that a reader does or fails
+// to do holds up the client.
+type Events struct {
+	feed *feed
+
+	ready, disconnected chan Event // state; capacity 1, one of them full at most
+	ttlExpired, lost    *queue
+
+	once sync.Once
+}
+
+// Ready delivers an event when the engine has become reachable.
+func (e *Events) Ready() <-chan Event { return e.ready }
+
+// Disconnected delivers an event when the engine has become unreachable.
+func (e *Events) Disconnected() <-chan Event { return e.disconnected }
+
+// TTLExpired delivers an event for each lock that reached its TTL.
+func (e *Events) TTLExpired() <-chan Event { return e.ttlExpired.out }
+
+// Lost delivers an event for each lock that was lost for another reason.
+func (e *Events) Lost() <-chan Event { return e.lost.out }
+
+// Close ends the subscription: its channels are closed, and what was still
+// queued is dropped. Closing the client does the same. It is idempotent.
+func (e *Events) Close() {
+	e.feed.remove(e)
+	e.stop()
+}
+
+func (e *Events) stop() {
+	e.once.Do(func() {
+		e.ttlExpired.close()
+		e.lost.close()
+		close(e.ready)
+		close(e.disconnected)
+	})
+}
+
+// setState replaces what is unread. The feed's mutex makes it the only writer.
+func (e *Events) setState(event Event) {
+	for _, ch := range []chan Event{e.ready, e.disconnected} {
+		select {
+		case <-ch:
+		default:
+		}
+	}
+	if event.Kind == Ready {
+		e.ready <- event
+	} else {
+		e.disconnected <- event
+	}
+}
+
+// feed numbers a client's events and gives them to its subscribers and hooks.
+type feed struct {
+	clock clock.Clock
+	hooks Hooks
+
+	mu     sync.Mutex
+	seq    uint64
+	state  Event // the last Ready or Disconnected; zero before the first
+	subs   map[*Events]struct{}
+	closed bool
+}
+
+func newFeed(c clock.Clock, hooks Hooks) *feed {
+	return &feed{clock: c, hooks: hooks, subs: make(map[*Events]struct{})}
+}
+
+func (f *feed) subscribe() *Events {
+	e := &Events{
+		feed:         f,
+		ready:        make(chan Event, 1),
+		disconnected: make(chan Event, 1),
+		ttlExpired:   newQueue(),
+		lost:         newQueue(),
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		e.stop()
+		return e
+	}
+	f.subs[e] = struct{}{}
+	if f.state.Kind != 0 {
+		e.setState(f.state)
+	}
+	return e
+}
+
+func (f *feed) remove(e *Events) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.subs, e)
+}
+
+// stampLocked numbers an event.
+func (f *feed) stampLocked(event Event) Event {
+	f.seq++
+	event.Seq = f.seq
+	event.Time = f.clock.Now().Mono
+	return event
+}
+
+func (f *feed) setConnected(connected bool) {
+	kind := Disconnected
+	if connected {
+		kind = Ready
+	}
+	f.mu.Lock()
+	if f.closed || f.state.Kind == kind {
+		f.mu.Unlock()
+		return
+	}
+	f.state = f.stampLocked(Event{Kind: kind})
+	event := f.state
+	for e := range f.subs {
+		e.setState(event)
+	}
+	f.mu.Unlock()
+	call(f.hooks.State, event)
+}
+
+// ended reports the end of a lock, if it is one that events are for.
+func (f *feed) ended(kind EventKind, k *Lock, err error) {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return
+	}
+	event := f.stampLocked(Event{Kind: kind, Key: k.key, Owner: k.owner, Token: k.token, Err: err})
+	for e := range f.subs {
+		if kind == TTLExpired {
+			e.ttlExpired.push(event)
+		} else {
+			e.lost.push(event)
+		}
+	}
+	f.mu.Unlock()
+	if kind == TTLExpired {
+		call(f.hooks.TTLExpired, event)
+	} else {
+		call(f.hooks.Lost, event)
+	}
+}
+
+func (f *feed) close() {
+	f.mu.Lock()
+	f.closed = true
+	subs := f.subs
+	f.subs = nil
+	f.mu.Unlock()
+	for e := range subs {
+		e.stop()
+	}
+}
+
+// Hooks are functions that a client calls when something happens to it or its
+// locks, for metrics and the like; any of them may be nil. They are called on
+// goroutines of the client, without a lock held, and must return quickly. They
+// must not close the client. For anything slower, [Locker.Events] is the way.
+type Hooks struct {
+	Granted    func(Event) // Kind is 0; Key, Owner and Token are set
+	Lost       func(Event)
+	TTLExpired func(Event)
+	State      func(Event) // Ready or Disconnected
+}
+
+func call(hook func(Event), event Event) {
+	if hook != nil {
+		hook(event)
+	}
+}

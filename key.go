@@ -1,0 +1,67 @@
+package holdfast
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of what every engine can store.
+const (
+	MaxKey   = 512       // bytes of a key
+	MaxOwner = 256       // bytes of an owner name
+	MaxData  = 64 * 1024 // bytes of data
+)
+
+// checkKey applies the portable rules, then the engine's own.
+func (l *Locker) checkKey(key string) error {
+	portable := key
+	if l.absolute {
+		portable = strings.TrimPrefix(key, "/")
+	}
+	if err := CheckKey("key", portable); err != nil {
+		return err
+	}
+	return l.backend.CheckKey(key)
+}
+
+// CheckKey refuses a key that is not portable between engines: 1 to [MaxKey]
+// bytes of valid UTF-8 without control characters, made of elements separated
+// by slashes, none of them empty, "." or "..".
+func CheckKey(field, key string) error {
+	switch {
+	case key == "":
+		return Invalid(field, "it is empty")
+	case len(key) > MaxKey:
+		return Invalid(field, "%d bytes, at most %d are allowed", len(key), MaxKey)
+	case !utf8.ValidString(key):
+		return Invalid(field, "%q is not valid UTF-8", key)
+	case strings.ContainsFunc(key, unicode.IsControl):
+		return Invalid(field, "%q has a control character", key)
+	}
+	for element := range strings.SplitSeq(key, "/") {
+		switch element {
+		case "":
+			return Invalid(field, "%q has an empty path element", key)
+		case ".", "..":
+			return Invalid(field, "%q has the path element %q", key, element)
+		}
+	}
+	return nil
+}
+
+// CheckOwner refuses an owner name that is not portable between engines: 1 to
+// [MaxOwner] bytes of valid UTF-8 without NUL.
+func CheckOwner(field, name string) error {
+	switch {
+	case name == "":
+		return Invalid(field, "it is empty")
+	case len(name) > MaxOwner:
+		return Invalid(field, "%d bytes, at most %d are allowed", len(name), MaxOwner)
+	case !utf8.ValidString(name):
+		return Invalid(field, "%q is not valid UTF-8", name)
+	case strings.Contains(name, "\x00"):
+		return Invalid(field, "it has a NUL byte")
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package holdfast
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// A Lease is a promise of the engine that is renewed from time to time: as
+// long as it runs, nobody else is given what was granted under it. A ZooKeeper
+// session is one lease for all the locks of a client; a DynamoDB item has one
+// of its own. It ends on the client's own clocks, without a word from the
+// engine:
+//
+//	valid until = moment of sending what renewed it + length - margin
+//
+// and it is checked on two clocks, since the monotonic one stands still while
+// a machine is suspended and the wall clock can be set.
+//
+// When it runs out, every lock under it is lost for good. A later renewal
+// serves only locks granted after it.
+type Lease struct {
+	host   *Host
+	length time.Duration // margin taken off
+	cause  error         // what running out is called
+
+	mu    sync.Mutex
+	term  *term
+	dead  error // set by End: no further term
+	timer clock.Timer
+}
+
+// A term is a time during which a lease was never interrupted. All fields are
+// guarded by the mu of its lease.
+type term struct {
+	until clock.Instant
+	locks map[*Lock]struct{}
+	ended error // why no lock of this term is valid any more
+}
+
+// NewLease returns a lease of the given length that has not begun: nothing is
+// valid under it before the first [Lease.Renew]. expired is what its running
+// out is called: ErrSessionExpired or ErrLeaseExpired.
+func (h *Host) NewLease(length time.Duration, expired error) *Lease {
+	return &Lease{
+		host:   h,
+		length: length - h.Margin(length),
+		cause:  expired,
+		term:   &term{},
+	}
+}
+
+// Renew extends the lease: sent is a moment *before* the request was sent that
+// the engine is known to have taken as a renewal. It never shortens it.
+func (l *Lease) Renew(sent Instant) {
+	l.mu.Lock()
+	if l.dead != nil {
+		l.mu.Unlock()
+		return
+	}
+	// The clock is asked first: an answer that comes after the end, or that a
+	// stopped process reads after the end, must not bring locks back to life.
+	over := l.expireLocked()
+	until := sent.Add(l.length)
+	if until.Mono.After(l.term.until.Mono) {
+		l.term.until = until
+	}
+	l.mu.Unlock()
+	endAll(over)
+}
+
+// End ends the lease for good: every lock under it is lost, with this cause.
+func (l *Lease) End(cause error) {
+	l.mu.Lock()
+	if l.dead == nil {
+		l.dead = cause
+	}
+	over := l.closeTermLocked(cause)
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	l.mu.Unlock()
+	endAll(over)
+}
+
+// Live reports whether a lock granted now would be valid.
+func (l *Lease) Live() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead == nil && l.overLocked() == nil
+}
+
+// Deadline is when the lease ends unless it is renewed; it may be past.
+func (l *Lease) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term.until.Mono
+}
+
+// attach puts a new lock under the lease, or returns why it is not valid.
+func (l *Lease) attach(k *Lock) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead != nil {
+		return l.dead
+	}
+	if cause := l.overLocked(); cause != nil {
+		return cause
+	}
+	if l.term.locks == nil {
+		l.term.locks = make(map[*Lock]struct{})
+	}
+	l.term.locks[k] = struct{}{}
+	k.term = l.term
+	l.armLocked()
+	return nil
+}
+
+func (l *Lease) detach(k *Lock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(k.term.locks, k)
+}
+
+// check returns why the locks of a term are not valid any more, and the moment
+// at which they ceased to be; nil while they are.
+func (l *Lease) check(t *term) (cause error, at clock.Instant) {
+	l.mu.Lock()
+	var over []*Lock
+	if t == l.term {
+		over = l.expireLocked()
+	}
+	cause, at = t.ended, t.until
+	l.mu.Unlock()
+	endAll(over)
+	return cause, at
+}
+
+// overLocked returns why the present term is over by the clocks.
+func (l *Lease) overLocked() error { return passed(l.term.until, l.host.clock.Now(), l.cause) }
+
+// passed reports whether now is at or after until on either clock: cause, or
+// ErrClockJump if only the wall clock says so.
+func passed(until, now clock.Instant, cause error) error {
+	switch {
+	case !now.Mono.Before(until.Mono):
+		return cause
+	case !now.Wall.Before(until.Wall):
+		return ErrClockJump
+	}
+	return nil
+}
+
+// expireLocked closes the present term if it is over by the clocks.
+func (l *Lease) expireLocked() []*Lock {
+	if len(l.term.locks) == 0 {
+		return nil
+	}
+	cause := l.overLocked()
+	if cause == nil {
+		return nil
+	}
+	return l.closeTermLocked(cause)
+}
+
+// closeTermLocked ends the term and returns the locks that were in it, to be
+// ended by the caller once mu is free: a Lock's own mutex comes before it.
+func (l *Lease) closeTermLocked(cause error) []*Lock {
+	t := l.term
+	t.ended = cause
+	over := make([]*Lock, 0, len(t.locks))
+	for k := range t.locks {
+		over = append(over, k)
+	}
+	t.locks = nil
+	l.term = &term{until: t.until}
+	return over
+}
+
+func endAll(locks []*Lock) {
+	for _, k := range locks {
+		k.check()
+	}
+}
+
+// armLocked sees to it that a timer runs while there are locks. It is not
+// moved at each renewal: when it fires early it is set again.
+func (l *Lease) armLocked() {
+	if l.timer != nil || len(l.term.locks) == 0 {
+		return
+	}
+	left := l.term.until.Mono.Sub(l.host.clock.Now().Mono)
+	l.timer = l.host.clock.AfterFunc(left, func() {
+		l.mu.Lock()
+		l.timer = nil
+		over := l.expireLocked()
+		l.armLocked()
+		l.mu.Unlock()
+		endAll(over)
+	})
+}

@@ -1,0 +1,325 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// A Lock is one grant of one key. It is live until its one end, which never
+// changes: see [Lock.Err]. All methods are safe for use by any goroutine, and
+// all compare the clocks when called, so that a process that was stopped sees
+// at its first call that its lock is lost, whatever its timers say.
+type Lock struct {
+	locker *Locker
+	key    string
+	owner  string
+	token  Token
+	lease  *Lease
+	term   *term // guarded by lease.mu
+	hold   Hold
+	done   chan struct{}
+
+	mu       sync.Mutex
+	lostWhy  error         // by Lose, before or after the grant
+	granted  bool          // the fields above are set
+	err      error         // nil while live
+	ttl      clock.Instant // zero: none
+	ttlTimer clock.Timer
+	cancels  map[*context.CancelCauseFunc]struct{} // of Context
+
+	releasing bool
+	delivered chan struct{} // closed when releaseErr is set; made with releasing
+	releErr   error
+}
+
+// Key returns the key.
+func (k *Lock) Key() string { return k.key }
+
+// Owner returns the owner name of this hold.
+func (k *Lock) Owner() string { return k.owner }
+
+// Token returns the fencing token, fixed at the grant. See [Token].
+func (k *Lock) Token() Token { return k.token }
+
+// Done returns a channel that is closed when the lock ends, like that of
+// context.Context.
+func (k *Lock) Done() <-chan struct{} {
+	k.check()
+	return k.done
+}
+
+// Err returns nil while the lock is live, and then the reason of its end, which
+// never changes: [ErrReleased], [ErrTTLExpired], or a [*LostError], which
+// matches [ErrLost] and its cause.
+func (k *Lock) Err() error {
+	k.check()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// Deadline returns when the lock ends if nothing more is heard from the engine:
+// the end of what the engine has promised, less the margin for drift, or of the
+// TTL, if that is sooner. It moves as the lease is renewed and the TTL
+// extended.
+func (k *Lock) Deadline() time.Time {
+	k.check()
+	deadline := k.lease.Deadline()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.ttl.IsZero() && k.ttl.Mono.Before(deadline) {
+		return k.ttl.Mono
+	}
+	return deadline
+}
+
+// Context returns a context that is done when parent is, or when the lock ends;
+// context.Cause then gives what Err gives. It holds no resources after either.
+func (k *Lock) Context(parent context.Context) context.Context {
+	k.check()
+	ctx, cancel := context.WithCancelCause(parent)
+	k.mu.Lock()
+	if k.err != nil {
+		err := k.err
+		k.mu.Unlock()
+		cancel(err)
+		return ctx
+	}
+	if k.cancels == nil {
+		k.cancels = make(map[*context.CancelCauseFunc]struct{})
+	}
+	k.cancels[&cancel] = struct{}{}
+	k.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.cancels, &cancel)
+	})
+	return ctx
+}
+
+// Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails
+// with what Err returns if the lock has ended: nothing brings it back.
+func (k *Lock) Extend(d time.Duration) error {
+	if d < 0 {
+		return Invalid("TTL", "%v is negative", d)
+	}
+	for {
+		err := k.Err()
+		if err != nil {
+			return fmt.Errorf("holdfast: extend %q: %w", k.key, err)
+		}
+		k.mu.Lock()
+		if k.err == nil && !k.over(k.ttl) {
+			k.setTTLLocked(d)
+			k.mu.Unlock()
+			return nil
+		}
+		k.mu.Unlock() // it ended since Err looked: look again
+	}
+}
+
+// Verify asks the engine's quorum whether the grant stands, and so costs a
+// round trip. It returns nil if it does and the lock is live, what Err returns
+// if it has ended or is found to have ended, and otherwise what kept it from
+// finding out, which is no statement about the lock.
+func (k *Lock) Verify(ctx context.Context) error {
+	if err := k.Err(); err != nil {
+		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+	}
+	if err := k.hold.Verify(ctx); err != nil {
+		for _, cause := range []error{ErrSessionExpired, ErrLeaseExpired, ErrReclaimed, ErrTakenOver, ErrBroken} {
+			if errors.Is(err, cause) {
+				k.lose(cause)
+				break
+			}
+		}
+		if ended := k.Err(); ended != nil {
+			err = ended
+		}
+		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+	}
+	if err := k.Err(); err != nil { // it may have ended while the answer was on its way
+		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+	}
+	return nil
+}
+
+// Release ends the lock for its holder and then tells the engine. The message
+// goes out also if ctx is done already, as it often is in a deferred call: ctx
+// bounds only the wait for the confirmation. It returns
+//
+//   - nil: released, and confirmed by the engine;
+//   - [ErrReleasePending], with ctx's error: ended here, delivery goes on in
+//     the background;
+//   - [ErrTTLExpired] or [ErrLost]: it had ended before, which may have been
+//     learned only now.
+//
+// Later calls, from wherever, wait for the same delivery and return its result.
+func (k *Lock) Release(ctx context.Context) error {
+	k.check()
+	k.end(ErrReleased, 0)
+	k.mu.Lock()
+	ended := k.err
+	k.mu.Unlock()
+	if !errors.Is(ended, ErrReleased) {
+		return fmt.Errorf("holdfast: release %q: %w", k.key, ended)
+	}
+	select {
+	case <-k.delivered:
+	default:
+		select {
+		case <-k.delivered:
+		case <-ctx.Done():
+			return fmt.Errorf("holdfast: release %q: %w: %w", k.key, ErrReleasePending, contextError(ctx))
+		}
+	}
+	if k.releErr != nil {
+		return fmt.Errorf("holdfast: release %q: %w", k.key, k.releErr)
+	}
+	return nil
+}
+
+// grant makes a live lock of what the backend returned, or says why it is over
+// already.
+func (k *Lock) grant(g Grant, ttl time.Duration) error {
+	k.token, k.lease, k.hold = g.Token, g.Lease, g.Hold
+	if err := g.Lease.attach(k); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	if err := k.lostWhy; err != nil {
+		k.mu.Unlock()
+		g.Lease.detach(k)
+		return err
+	}
+	k.granted = true
+	if ttl > 0 {
+		k.setTTLLocked(ttl)
+	}
+	k.mu.Unlock()
+	k.check() // the lease may have run out since attach, when there was nothing to end
+	return nil
+}
+
+// lose is what the backend calls: see Request.Lose.
+func (k *Lock) lose(cause error) {
+	k.mu.Lock()
+	if k.lostWhy == nil {
+		k.lostWhy = cause
+	}
+	granted := k.granted
+	k.mu.Unlock()
+	if granted {
+		k.check() // an end that the clocks had seen before comes first
+		k.end(cause, Lost)
+	}
+}
+
+// check ends the lock if a clock says so. If both the lease and the TTL have
+// passed, the one that passed first is the cause.
+func (k *Lock) check() {
+	k.mu.Lock()
+	if k.err != nil || !k.granted {
+		k.mu.Unlock()
+		return
+	}
+	ttl := k.ttl
+	k.mu.Unlock()
+
+	lost, until := k.lease.check(k.term)
+	ttlOver := k.over(ttl)
+	switch {
+	case ttlOver && (lost == nil || ttl.Mono.Before(until.Mono)):
+		k.end(ErrTTLExpired, TTLExpired)
+	case lost != nil:
+		k.end(lost, Lost)
+	}
+}
+
+// end ends the lock, once. kind is 0 if no event is due, and cause then is what
+// Err returns; for Lost it is the cause within a LostError.
+func (k *Lock) end(cause error, kind EventKind) {
+	err := cause
+	if kind == Lost {
+		err = &LostError{Key: k.key, Owner: k.owner, Token: k.token, Cause: cause}
+	}
+	k.mu.Lock()
+	if k.err != nil || !k.granted {
+		k.mu.Unlock()
+		return
+	}
+	if kind == TTLExpired && !k.over(k.ttl) {
+		k.mu.Unlock() // extended since the caller looked
+		return
+	}
+	k.err = err
+	if k.ttlTimer != nil {
+		k.ttlTimer.Stop()
+		k.ttlTimer = nil
+	}
+	cancels := k.cancels
+	k.cancels = nil
+	k.delivered = make(chan struct{})
+	k.mu.Unlock()
+
+	// The holder knows first: all of this happens before the engine is told.
+	close(k.done)
+	for cancel := range cancels {
+		(*cancel)(err)
+	}
+	k.lease.detach(k)
+	if kind != 0 {
+		k.locker.feed.ended(kind, k, err)
+	}
+	k.locker.ended(k, err)
+}
+
+// deliver gives the key back to the engine. It runs once, after the end.
+func (k *Lock) deliver(ctx context.Context) {
+	err := k.hold.Release(ctx)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrLost):
+		err = &LostError{Key: k.key, Owner: k.owner, Token: k.token, Cause: ErrBroken}
+	default:
+		err = fmt.Errorf("%w: %w", ErrReleasePending, err)
+	}
+	k.releErr = err
+	close(k.delivered)
+}
+
+// over reports whether a TTL has passed on either clock.
+func (k *Lock) over(ttl clock.Instant) bool {
+	return !ttl.IsZero() && passed(ttl, k.locker.clock.Now(), ErrTTLExpired) != nil
+}
+
+func (k *Lock) setTTLLocked(d time.Duration) {
+	if k.ttlTimer != nil {
+		k.ttlTimer.Stop()
+		k.ttlTimer = nil
+	}
+	if d == 0 {
+		k.ttl = clock.Instant{}
+		return
+	}
+	k.ttl = k.locker.clock.Now().Add(d)
+	k.ttlTimer = k.locker.clock.AfterFunc(d, k.check)
+}
+
+// contextError returns what ctx ended with, cause included.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	switch {
+	case cause == nil:
+		return err
+	case errors.Is(cause, err):
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
