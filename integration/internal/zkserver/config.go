@@ -27,7 +27,8 @@ type Config struct {
 	// Heap is the largest Java heap, as in -Xmx. Default 256m.
 	Heap string
 	// InitLimit and SyncLimit, in ticks, are how long a follower may take to join and how far it may fall behind its leader.
-	// Only an ensemble uses them. Default 50 and 5.
+	// Only an ensemble uses them. Default 15 and 5. An election after a partition can take InitLimit: one of two servers may
+	// already lead while the other still looks, and waits that long for it.
 	InitLimit, SyncLimit int
 	// Props are further Java system properties, name to value.
 	Props map[string]string
@@ -43,7 +44,7 @@ func (c Config) withDefaults(tick time.Duration) Config {
 		c.Heap = "256m"
 	}
 	if c.InitLimit == 0 {
-		c.InitLimit = 50
+		c.InitLimit = 15
 	}
 	if c.SyncLimit == 0 {
 		c.SyncLimit = 5
