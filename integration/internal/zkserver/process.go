@@ -19,7 +19,7 @@ import (
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	out   io.Reader
+	out   io.ReadCloser
 	done  chan struct{} // closed when the child has been reaped
 	err   error         // how it ended; valid after done
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -168,6 +167,7 @@ func (s *Server) Launch() error {
 	if s.runningLocked() != nil {
 		return fmt.Errorf("zookeeper %s: already running", s.addr)
 	}
+	s.closePipeLocked()
 	p, err := startProcess(s.LogPath(), s.piped, s.args[0], s.args[1:]...)
 	if err != nil {
 		return err
@@ -239,16 +239,19 @@ func (s *Server) Close() {
 	s.Stop(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc != nil {
-		if c, ok := s.proc.out.(io.Closer); ok {
-			c.Close()
-		}
-	}
+	s.closePipeLocked()
 	releasePorts(s.ports)
 	s.ports = nil
 	if s.dir != "" {
 		os.RemoveAll(s.dir)
 		s.lock.Close()
 		s.dir = ""
+	}
+}
+
+// closePipeLocked closes what the last process wrote to, if it had a line protocol.
+func (s *Server) closePipeLocked() {
+	if s.proc != nil && s.proc.out != nil {
+		s.proc.out.Close()
 	}
 }

@@ -1,8 +1,6 @@
 package zkserver
 
-import (
-	"testing"
-)
+import "testing"
 
 // New is [Start] for tests: it fails tb on error, and closes the server when tb ends.
 func New(tb testing.TB, cfg Config) *Server {
@@ -32,6 +30,37 @@ func NewEnsemble(tb testing.TB, cfg Config) *Ensemble {
 		e.Close()
 	})
 	return e
+}
+
+// NewEmbedded is [StartEmbedded] for tests: it fails tb on error, and closes the server when tb ends.
+func NewEmbedded(tb testing.TB, cfg Config) *Embedded {
+	tb.Helper()
+	s, err := StartEmbedded(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		logTail(tb, s.Server)
+		s.Close()
+	})
+	return s
+}
+
+// Find is [Open] for tests: it fails tb on error, and closes what Open has started when tb ends.
+func Find(tb testing.TB, cfg Config) *Target {
+	tb.Helper()
+	t, err := Open(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Logf("ZooKeeper: %s at %v", t.Source(), t.Addrs())
+	tb.Cleanup(func() {
+		if tail := t.LogTail(); tb.Failed() && tail != "" {
+			tb.Logf("log of ZooKeeper at %v ends:\n%s", t.Addrs(), tail)
+		}
+		t.Close()
+	})
+	return t
 }
 
 func logTail(tb testing.TB, s *Server) {
