@@ -141,7 +141,7 @@ func TestStartHonoursContextAndConfig(t *testing.T) {
 	}
 }
 
-func TestContainerCheckInterval(t *testing.T) {
+func TestEmptyParentsAreReaped(t *testing.T) {
 	t.Parallel()
 	s := New(t, Config{ContainerCheckInterval: 10 * time.Millisecond})
 	conn := connect(t, 4*time.Second, s.Addr())
