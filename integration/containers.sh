@@ -14,6 +14,7 @@ image=${HOLDFAST_ZOOKEEPER_IMAGE:-docker.io/library/zookeeper:3.9}
 local_image=holdfast/zookeeper:local
 work=
 daemon=
+own_bridge=
 
 say() { printf 'test-containers: %s\n' "$*"; }
 
@@ -25,6 +26,7 @@ cleanup() {
 		docker ps -aq | xargs -r docker rm -f >/dev/null 2>&1 || true
 		kill "$daemon" 2>/dev/null || true
 		wait "$daemon" 2>/dev/null || true
+		[ -z "$own_bridge" ] || ip link delete docker0 2>/dev/null || true
 	fi
 	[ -z "$work" ] || rm -rf "$work"
 	exit "$status"
@@ -47,10 +49,13 @@ start_daemon() {
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends docker.io iptables >/dev/null
 	fi
 	local driver socket=$work/docker.sock
+	# Docker makes its bridge and leaves it behind.
+	ip link show docker0 >/dev/null 2>&1 || own_bridge=yes
 	for driver in overlay2 vfs; do
 		say "starting a private dockerd ($driver)"
+		# Published ports reach a container through Docker's own proxy: the machine's firewall and routing stay as they are.
 		dockerd --storage-driver="$driver" -H "unix://$socket" --exec-root "$work/exec" --data-root "$work/data" \
-			--pidfile "$work/pid" >"$work/dockerd.log" 2>&1 &
+			--iptables=false --ip-forward=false --pidfile "$work/pid" >"$work/dockerd.log" 2>&1 &
 		daemon=$!
 		export DOCKER_HOST=unix://$socket
 		for _ in $(seq 150); do

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -77,9 +78,7 @@ func newServer(cfg Config, ports []*portLease, settings, files map[string]string
 		return nil, err
 	}
 	all := cfg.settings(data, "127.0.0.1", ports[0].Port)
-	for k, v := range settings {
-		all[k] = v
-	}
+	maps.Copy(all, settings)
 	if err := writeFiles(s.dir, map[string]string{"zoo.cfg": cfg.render(all)}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,46 @@
+# Everything runs from here: "go test ./integration/..." works too, by go.work.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.ONESHELL:
+
+# Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
+TESTFLAGS ?=
+
+.PHONY: help setup demo test test-unit test-integration test-containers lint bench deps-update
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install what the integration tests start (as root on Debian), or say what is missing
+	@integration/setup.sh local
+
+demo: ## See locks, waiting, loss and fencing on a real ZooKeeper
+	@integration/setup.sh any
+	go run ./integration/cmd/demo
+
+test: setup ## Run all tests, those on real servers too, with the race detector
+	@status=0
+	$(MAKE) --no-print-directory test-unit || status=1
+	$(MAKE) --no-print-directory test-integration || status=1
+	exit $$status
+
+test-unit: ## Run the tests that need no server
+	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
+
+# One package at a time: several servers each, and tests that measure time, are enough for one machine.
+test-integration: ## Run the tests on real servers
+	go test -race -shuffle=on -p 1 -timeout 12m $(TESTFLAGS) ./integration/...
+
+test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
+	@integration/containers.sh
+
+lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
+	@tools/lint.sh
+
+bench: ## Measure against other lock libraries on real servers
+	@integration/setup.sh any
+	go run ./integration/cmd/bench
+
+deps-update: ## Accept the present dependencies of the public packages
+	@tools/deps.sh update

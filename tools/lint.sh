@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# All static checks, in every module of the repository. Prints what each has found, and fails at the end if any has.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+status=0
+
+# check NAME COMMAND...: fails when the command does, or when it prints anything.
+check() {
+	local name=$1 out code=0
+	shift
+	printf 'lint: %s\n' "$name"
+	out=$("$@" 2>&1) || code=$?
+	# A first run tells of the modules that it fetches; that is no finding.
+	out=$(grep -v '^go: downloading ' <<<"$out")
+	if [ "$code" != 0 ] || [ -n "$out" ]; then
+		printf '%s\nlint: %s FAILED\n' "$out" "$name"
+		status=1
+	fi
+}
+
+# Modules are checked as their users see them, not as the workspace joins them; -modfile is refused in a workspace, too.
+export GOWORK=off
+tool() { go tool -modfile="$root/tools/go.mod" "$@"; }
+
+check "gofumpt" tool gofumpt -l .
+while read -r mod; do
+	dir=$(dirname "$mod")
+	cd "$root/$dir" || exit 1
+	check "go mod tidy in $dir" go mod tidy -diff
+	# A module of tools only has no packages to check.
+	if [ -n "$(go list ./... 2>/dev/null)" ]; then
+		check "go vet in $dir" go vet ./...
+		check "go fix in $dir" go fix -diff ./...
+		check "staticcheck in $dir" tool staticcheck ./...
+	fi
+	cd "$root" || exit 1
+done < <(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod')
+check "dependencies" tools/deps.sh check
+if command -v shellcheck >/dev/null; then
+	check "shellcheck" shellcheck tools/*.sh integration/*.sh .ci/run
+fi
+exit "$status"
