@@ -1,0 +1,2 @@
+// Package locktest tests implementations of [holdfast.Backend].
+package locktest

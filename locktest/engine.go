@@ -1,0 +1,102 @@
+package locktest
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// An Engine is what [Run] tests.
+type Engine struct {
+	// Start prepares one case: a namespace, a store, connections. What it needs
+	// to undo goes to t.Cleanup. It is called inside Bubble. Required.
+	Start func(t testing.TB) Harness
+
+	// Bubble, if set, runs each case: [testing/synctest.Test], for an engine that
+	// can live in virtual time. Nil runs cases as plain subtests.
+	Bubble func(t *testing.T, run func(t *testing.T))
+
+	// Parallel runs the cases at the same time, by t.Parallel; not with Bubble.
+	Parallel bool
+
+	// Lease is for how long the engine waits for a silent client before it
+	// gives its locks away: for ZooKeeper the negotiated session timeout. All
+	// clients of NewClient have it. Required.
+	Lease time.Duration
+
+	// Soon bounds everything that by the rules needs no waiting but the
+	// engine's answer. It is an upper bound that nothing is slowed by, so be
+	// generous where time is real. Default 0: 10 s.
+	Soon time.Duration
+
+	// Late bounds how long after the end of a lease the engine may take to give
+	// the key to another. Default 0: Lease + Soon.
+	Late time.Duration
+
+	// Ordered promises that waiters are served in the order of their coming and
+	// that Info.Queue lists them. Without it, the suite asserts instead that
+	// every waiter is served in the end.
+	Ordered bool
+}
+
+// A Harness is the engine as one case uses it.
+type Harness interface {
+	// NewClient connects a client. The suite closes it.
+	NewClient(t testing.TB, o ClientOptions) *Client
+
+	// Residue names what the engine has of key that is not to stay when nobody
+	// holds it or waits for it: znodes, queue entries, a live item.
+	Residue(t testing.TB, key string) []string
+}
+
+// ClientOptions is what a case asks of a client. The other settings of the
+// engine have to be the same for all clients.
+type ClientOptions struct {
+	Owner string // default owner name; "" for the engine's default
+	Hooks holdfast.Hooks
+}
+
+// A Client is one client, and what can be done to it from outside.
+type Client struct {
+	Locker
+
+	// Cut cuts the client off from the engine, both ways, in the harshest way
+	// there is (no connection is refused, nothing is answered); Heal undoes it.
+	// Both return when that is in force. Required.
+	Cut, Heal func()
+
+	// Expire makes the engine end the client's session or lease at once,
+	// without a word from the client. It returns when the engine has done it.
+	// Nil: it cannot be done; such cases wait for the lease instead.
+	Expire func()
+
+	// Pause stops the client as SIGSTOP would stop its process: its timers and
+	// heartbeats do not run while time goes on; Resume lets all of that run.
+	// A harness that can hold back only timers does so, and cuts the client off
+	// so that nothing else renews the lease. Nil: cases of pause are not run,
+	// and the log says so.
+	Pause, Resume func()
+
+	// Jump moves the client's wall clock, forward if d is positive, and leaves
+	// its monotonic clock alone. Nil: as for Pause.
+	Jump func(d time.Duration)
+}
+
+// Locker is the portable API, as [*holdfast.Locker] has it.
+type Locker interface {
+	Owner() string
+	Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
+	TryAcquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
+	AcquireAny(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Lock, error)
+	Do(ctx context.Context, key string, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error
+	Events() *holdfast.Events
+	Inspect(ctx context.Context, key string) (holdfast.Info, error)
+	List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error]
+	Break(ctx context.Context, info holdfast.Info) error
+	Close(ctx context.Context) error
+}
+
+var _ Locker = (*holdfast.Locker)(nil)

@@ -1,0 +1,117 @@
+package memlock
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// The bounds and the default of [Options.Lease].
+const (
+	DefaultLease = 10 * time.Second
+	MinLease     = 10 * time.Millisecond
+	MaxLease     = 24 * time.Hour
+)
+
+// Options are the settings of a client. The zero value, like nil, stands for
+// the defaults. [New] copies them and never changes them.
+type Options struct {
+	// Store is what the client takes locks from. Default nil: one of its own,
+	// which no other client can see.
+	Store *Store
+
+	// Lease is how long the store waits for a silent client before it gives
+	// its locks and its places to others. Default 0: [DefaultLease]. From
+	// [MinLease] to [MaxLease].
+	Lease time.Duration
+
+	// Owner is the default owner name, 1 to [holdfast.MaxOwner] bytes of UTF-8
+	// without NUL. Default "": host:pid:random.
+	Owner string
+
+	// Margin is by how much the client gives up its locks sooner than the store
+	// does. Default 0: max(50 ms, Lease/20). Not negative; more than half of
+	// Lease counts as half.
+	Margin time.Duration
+
+	// Logger gets what the client has to tell. Default nil: silent.
+	Logger *slog.Logger
+
+	// Hooks are called when something happens to the client or its locks.
+	// Default: none.
+	Hooks holdfast.Hooks
+
+	// Wrap, if set, is given the client's engine and returns what the client is
+	// to use in its place: the way to put faults of one's own under a program
+	// that is tested. Default nil: the engine as it is.
+	Wrap func(holdfast.Backend) holdfast.Backend
+
+	clock clock.Clock // set by tests
+}
+
+// validate refuses what is out of bounds and fills in the defaults that are
+// not holdfast's.
+func (o *Options) validate() error {
+	switch {
+	case o.Lease == 0:
+		o.Lease = DefaultLease
+	case o.Lease < MinLease:
+		return holdfast.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
+	case o.Lease > MaxLease:
+		return holdfast.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
+	}
+	if o.Store == nil {
+		o.Store = NewStore()
+	}
+	return nil
+}
+
+// A Client takes locks from a [Store]. Its methods are those of
+// [holdfast.Locker]; the package documentation lists them.
+type Client struct {
+	*holdfast.Locker
+
+	engine *engine
+}
+
+// New returns a client; options may be nil. It does not block. It fails with
+// [holdfast.ErrInvalid] if an option is out of bounds. Close ends the client,
+// but one that is merely forgotten leaves no goroutine behind either.
+func New(options *Options) (*Client, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	client := &Client{}
+	locker, err := holdfast.New(holdfast.Config{
+		Owner:  o.Owner,
+		Margin: o.Margin,
+		Logger: o.Logger,
+		Hooks:  o.Hooks,
+		Clock:  o.clock,
+	}, func(host *holdfast.Host) (holdfast.Backend, error) {
+		client.engine = newEngine(o.Store, host, o.Lease)
+		host.SetConnected(true)
+		if o.Wrap == nil {
+			return client.engine, nil
+		}
+		backend := o.Wrap(client.engine)
+		if backend == nil {
+			return nil, holdfast.Invalid("Options.Wrap", "it returned nil")
+		}
+		return backend, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	client.Locker = locker
+	return client, nil
+}
+
+// Lease is how long the store waits for a silent client.
+func (c *Client) Lease() time.Duration { return c.engine.lease }

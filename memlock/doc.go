@@ -1,0 +1,2 @@
+// Package memlock takes locks inside one process.
+package memlock

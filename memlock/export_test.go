@@ -1,0 +1,13 @@
+package memlock
+
+import "github.com/holdfast-go/holdfast/internal/clock"
+
+// NewOn is New on another clock.
+func NewOn(c clock.Clock, options *Options) (*Client, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	o.clock = c
+	return New(&o)
+}
