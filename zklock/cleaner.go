@@ -1,0 +1,88 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// spawn runs f in the background, until it returns or the client closes.
+// Closing ends the session, and with it whatever f had not got round to.
+func (b *backend) spawn(f func(ctx context.Context)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.background.Err() != nil {
+		return
+	}
+	b.tasks.Go(func() { f(b.background) })
+}
+
+// remove deletes a node of session sess, trying until it is known to be gone:
+// deleted, not there, or ended with its session. It reports whether it was not
+// there at the first try.
+func (b *backend) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+	for certain := true; ; {
+		now, err := b.link.ready(ctx, nil)
+		if err != nil {
+			return false, err
+		}
+		if now.id != sess.id {
+			return false, nil
+		}
+		_, err = call(ctx, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) }, nil)
+		switch {
+		case err == nil:
+			return false, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return certain, nil
+		case ctx.Err() != nil:
+			return false, errors.Join(holdfast.ErrDisconnected, context.Cause(ctx))
+		case unknownOutcome(err):
+			certain = false // that may have been this very request
+		case !transient(err):
+			return false, stepError("delete", path, err)
+		}
+		b.link.pause(ctx)
+	}
+}
+
+// purge deletes every node with a guid that session sess may have created and
+// nobody knows of: the outcome of its creation was not learned. A write orders
+// itself behind that creation; the sync makes the list that follows it see what
+// came before.
+func (b *backend) purge(ctx context.Context, sess *session, parent, guid string) {
+	names, err := retry(ctx, b.link, func(ctx context.Context) ([]string, error) {
+		if !b.link.same(sess) {
+			return nil, nil
+		}
+		_, err := call(ctx, func() (string, error) { return b.link.conn.Sync(parent) }, nil)
+		if err != nil {
+			return nil, err
+		}
+		return b.link.children(ctx, parent)
+	})
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, zk.ErrNoNode) {
+			b.host.Logger().Error("cannot look for a node to delete", "path", parent, "guid", guid, "error", err)
+		}
+		return
+	}
+	for _, name := range names {
+		if strings.Contains(name, guid) {
+			b.discard(sess, parent+"/"+name)
+		}
+	}
+}
+
+// discard deletes a node in the background.
+func (b *backend) discard(sess *session, path string) {
+	b.spawn(func(ctx context.Context) {
+		if _, err := b.remove(ctx, sess, path); err != nil && ctx.Err() == nil {
+			b.host.Logger().Error("cannot delete own node", "path", path, "error", err)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// A Client is a [holdfast.Locker] on a ZooKeeper ensemble. It has one session
+// at a time; when that expires, its locks are lost and a new one begins.
+type Client struct {
+	*holdfast.Locker
+	backend *backend
+}
+
+// Dial connects to an ensemble and waits for a session. servers are host:port
+// addresses; opts may be nil. ctx bounds the wait only; without a deadline,
+// Options.DialTimeout does. Errors: holdfast.ErrInvalid, and holdfast.ErrDisconnected
+// with ctx's own if no server gave a session in time.
+func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
+	resolved, err := opts.resolve()
+	if err != nil {
+		return nil, fmt.Errorf("zklock: dial: %w", err)
+	}
+	if err := checkServers(servers); err != nil {
+		return nil, fmt.Errorf("zklock: dial: %w", err)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, resolved.DialTimeout)
+		defer cancel()
+	}
+	c := &Client{}
+	c.Locker, err = holdfast.New(holdfast.Config{
+		Owner:        resolved.Owner,
+		Margin:       resolved.Margin,
+		Logger:       resolved.Logger,
+		Hooks:        resolved.Hooks,
+		AbsoluteKeys: true,
+		Clock:        clock.From(ctx),
+	}, func(host *holdfast.Host) (holdfast.Backend, error) {
+		c.backend = newBackend(host, resolved)
+		if err := c.backend.link.connect(ctx, slices.Clone(servers)); err != nil {
+			_ = c.backend.abort()
+			return nil, err
+		}
+		return c.backend, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("zklock: dial: %w", err)
+	}
+	return c, nil
+}
+
+// Conn returns the client's connection, so that an application can use the same
+// session for work of its own, until Close. The session's events cannot be had
+// from it: they are holdfast's. Do not close it.
+func (c *Client) Conn() *zk.Conn { return c.backend.link.conn }
+
+// SessionTimeout returns the session timeout that was negotiated with the
+// servers, last.
+func (c *Client) SessionTimeout() time.Duration { return c.backend.sessionTimeout() }
+
+// Guard returns a check for a transaction (zk.Conn.Multi) that makes it succeed
+// only while lock is held: its node must be there. It fails with what lock.Err
+// returns if the lock has ended, and with holdfast.ErrInvalid if it is not a
+// lock of this client.
+func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
+	if lock == nil {
+		return nil, fmt.Errorf("zklock: guard: %w", holdfast.Invalid("lock", "it is nil"))
+	}
+	if err := lock.Err(); err != nil {
+		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), err)
+	}
+	path, ok := c.backend.pathOf(lock)
+	if !ok {
+		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), holdfast.Invalid("lock", "it is not a lock of this client"))
+	}
+	return &zk.CheckVersionRequest{Path: path, Version: -1}, nil
+}
+
+// backend implements [holdfast.Backend].
+type backend struct {
+	host      *holdfast.Host
+	opts      Options
+	paths     paths
+	link      *link
+	heartbeat *heartbeat
+
+	background context.Context // of what goes on between calls
+	stop       context.CancelCauseFunc
+	closeLink  context.CancelCauseFunc
+	tasks      sync.WaitGroup
+
+	mu     sync.Mutex
+	holds  map[holdID]*hold
+	warned map[string]bool // locks whose counter nears its end
+}
+
+// holdID identifies a hold: no two grants of a key have the same token.
+type holdID struct {
+	key   string
+	token holdfast.Token
+}
+
+func newBackend(host *holdfast.Host, opts Options) *backend {
+	b := &backend{
+		host:   host,
+		opts:   opts,
+		paths:  paths{root: opts.Root},
+		holds:  make(map[holdID]*hold),
+		warned: make(map[string]bool),
+	}
+	b.background, b.stop = context.WithCancelCause(context.Background())
+	closing, closeLink := context.WithCancelCause(context.Background())
+	b.closeLink = closeLink
+	b.link = newLink(closing, host, opts)
+	b.heartbeat = newHeartbeat(b)
+	return b
+}
+
+// CheckKey implements [holdfast.Backend].
+func (b *backend) CheckKey(key string) error { return b.paths.check(key) }
+
+// keep notes a hold and keeps its session alive.
+func (b *backend) keep(h *hold) {
+	b.mu.Lock()
+	b.holds[holdID{h.key, h.token}] = h
+	b.mu.Unlock()
+	b.heartbeat.add(h)
+}
+
+func (b *backend) drop(h *hold) {
+	b.heartbeat.remove(h)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.holds, holdID{h.key, h.token})
+}
+
+func (b *backend) pathOf(lock *holdfast.Lock) (string, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h, ok := b.holds[holdID{lock.Key(), lock.Token()}]
+	if !ok {
+		return "", false
+	}
+	return h.path, true
+}
+
+func (b *backend) sessionTimeout() time.Duration {
+	b.link.mu.Lock()
+	defer b.link.mu.Unlock()
+	return b.link.timeout
+}
+
+// Close implements [holdfast.Backend].
+func (b *backend) Close(ctx context.Context) error {
+	b.heartbeat.stop()
+	b.mu.Lock() // no task begins after this
+	b.stop(holdfast.ErrClosed)
+	b.mu.Unlock()
+	b.tasks.Wait()
+	return b.link.close(ctx, b.closeLink)
+}
+
+// abort undoes a Dial that failed.
+func (b *backend) abort() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if b.link.conn == nil {
+		return nil
+	}
+	return errors.Join(b.Close(ctx))
+}

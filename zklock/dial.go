@@ -1,0 +1,191 @@
+package zklock
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// Dialling is bounded by these, however long the session timeout is.
+const (
+	leastFirstReply = 250 * time.Millisecond
+	mostFirstReply  = 5 * time.Second
+)
+
+// connect starts go-zookeeper and waits for the first session.
+func (l *link) connect(ctx context.Context, servers []string) error {
+	conn, events, err := zk.Connect(servers, l.opts.SessionTimeout,
+		zk.WithDialer(l.dial),
+		zk.WithHostProvider(&ring{closing: l.closing}),
+		zk.WithEventCallback(l.onEvent),
+		zk.WithLogger(discard{}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		return fmt.Errorf("zookeeper: %w", err)
+	}
+	l.conn = conn
+	go func() { // the callback has seen them already
+		defer close(l.ended)
+		for range events {
+		}
+	}()
+	return l.authenticate(ctx, servers)
+}
+
+func (l *link) authenticate(ctx context.Context, servers []string) error {
+	if _, err := l.ready(ctx, nil); err != nil {
+		l.mu.Lock()
+		last := l.lastErr
+		l.mu.Unlock()
+		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), errors.Join(err, last))
+	}
+	for _, auth := range l.opts.Auth {
+		_, err := retry(ctx, l, func(ctx context.Context) (struct{}, error) {
+			return call(ctx, func() (struct{}, error) {
+				return struct{}{}, l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
+			}, nil)
+		})
+		if err != nil {
+			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
+		}
+	}
+	return nil
+}
+
+// dial opens one connection for go-zookeeper. The delay between rounds of
+// attempts is here, where closing ends it, and grows only while no attempt has
+// led to a session.
+func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	l.mu.Lock()
+	l.failures++
+	failures, timeout := l.failures, l.opts.SessionTimeout
+	if l.session != nil {
+		timeout = l.session.timeout
+	}
+	l.mu.Unlock()
+	first := min(max(timeout/4, leastFirstReply), mostFirstReply)
+	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, timeout), nil) {
+		return nil, holdfast.ErrClosed
+	}
+	ctx, cancel := context.WithTimeout(l.closing, first)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err == nil && l.opts.TLS != nil {
+		conn, err = handshake(ctx, conn, l.opts.TLS, address)
+	}
+	if err != nil {
+		l.mu.Lock()
+		l.lastErr = err
+		l.mu.Unlock()
+		return nil, err
+	}
+	w := newWire(conn, l, first)
+	l.mu.Lock()
+	l.wire = w
+	l.mu.Unlock()
+	return w, nil
+}
+
+// dialDelay doubles from a few milliseconds to a tenth of the session timeout,
+// so that a server that comes back within the session is found within it.
+func dialDelay(failures int, timeout time.Duration) time.Duration {
+	most := min(max(timeout/10, 20*time.Millisecond), time.Second)
+	return min(5*time.Millisecond<<min(failures, 10), most)
+}
+
+func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {
+	if config.ServerName == "" && !config.InsecureSkipVerify {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			host = address
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return secure, nil
+}
+
+// close ends the session, if a server can be reached before ctx ends, and
+// go-zookeeper's goroutines in any case. stop ends l.closing.
+func (l *link) close(ctx context.Context, stop context.CancelCauseFunc) error {
+	l.mu.Lock()
+	up := l.up
+	l.mu.Unlock()
+	if !up {
+		stop(holdfast.ErrClosed) // it need not finish what it is trying
+		l.hangUp()
+	}
+	closed := make(chan struct{})
+	go func() {
+		l.conn.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		stop(holdfast.ErrClosed)
+		l.hangUp()
+		<-closed // go-zookeeper sees to it within a second or two
+	}
+	stop(holdfast.ErrClosed)
+	l.hangUp()
+	<-l.ended
+	if !up {
+		return fmt.Errorf("zookeeper: close session: %w", holdfast.ErrDisconnected)
+	}
+	return nil
+}
+
+// hangUp closes the present connection.
+func (l *link) hangUp() {
+	l.mu.Lock()
+	w := l.wire
+	l.mu.Unlock()
+	l.drop(w)
+}
+
+// ring is a zk.HostProvider that goes round its servers and resolves their
+// names when they are dialled, not before. It leaves the delays to dial.
+type ring struct {
+	servers []string
+	next    int
+	closing context.Context
+}
+
+func (r *ring) Init(servers []string) error {
+	r.servers = servers
+	return nil
+}
+
+func (r *ring) Len() int { return len(r.servers) }
+
+// Next returns the next server. Saying that a round is over makes go-zookeeper
+// look whether it is being closed, which it does nowhere else.
+func (r *ring) Next() (server string, roundOver bool) {
+	server = r.servers[r.next]
+	r.next = (r.next + 1) % len(r.servers)
+	return server, r.closing.Err() != nil
+}
+
+func (r *ring) Connected() {}
+
+// discard keeps go-zookeeper from writing to stderr.
+type discard struct{}
+
+func (discard) Printf(string, ...any) {}

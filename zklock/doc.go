@@ -1,0 +1,75 @@
+// Package zklock has locks on ZooKeeper, 3.5 or newer: holdfast's contract on
+// the sequential-ephemeral recipe of ZooKeeper's documentation ("ZooKeeper
+// Recipes and Solutions", Locks).
+//
+//	client, err := zklock.Dial(ctx, []string{"127.0.0.1:2181"}, nil)
+//	lock, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(30*time.Second))
+//	defer lock.Release(ctx)
+//
+// A [Client] embeds [*holdfast.Locker], and so has Acquire, TryAcquire,
+// AcquireAny, Do, Inspect, List, Break, Events, Owner and Close; this package
+// adds Conn, SessionTimeout and Guard.
+//
+// # The recipe
+//
+//	client                                     server
+//	  create /holdfast/<key>/_c_<guid>-lock-  ->   ephemeral, sequential
+//	  list   /holdfast/<key>                  ->   in the same flight
+//	                                          <-   its path, and its zxid: the token
+//	                                          <-   the queue
+//	  lowest of the queue?  the lock is ours
+//	  read with a watch: own node             ->   not waited for
+//	  not the lowest?
+//	  read with a watch: the next lower one   ->   and wait for it to go
+//
+// A lock costs two round trips: one to acquire, one to release. The fencing
+// token is the node's czxid, which anybody can read (stat) and compare, in any
+// language; it rises over releases, crashes, and parents that are made anew.
+//
+// If the reply to the creation is lost, the creation is repeated with the same
+// guid in the same session: being a write, it comes after the first one, if that
+// was carried out, and the list then shows one node of ours, or two, of which
+// the lower is kept. In another session a new guid is used: what the old one
+// created ends with it.
+//
+// # How long a lock is valid
+//
+// A lock is valid as long as its session is. ZooKeeper's leader decides when a
+// session ends, and a follower's answer to a ping does not show that the leader
+// has heard of the client. So while a session holds a lock, it writes to the
+// quorum, once per HeartbeatPeriod for all of its locks, and counts from what
+// such a write proves:
+//
+//	deadline = sending of the newest request that had been acknowledged
+//	           a quarter of the timeout before an acknowledged write was sent
+//	           + session timeout - margin
+//
+// At the deadline the lock is lost for its holder, on its own clocks, whether or
+// not anything is heard. The leader ends the session later.
+//
+// # What others see
+//
+// A key such as "orders/42" is one escaped znode under Options.Root
+// (/holdfast/orders%2F42). A key that starts with a slash is a znode path, as
+// it stands, for sharing a lock with other programs. The data of a lock node is
+// the owner's name, then a NUL byte and the user's data if there is any. [Names]
+// says who respects whom.
+//
+// # What is not promised
+//
+//   - A holder that is stopped between looking at its lock and writing to a
+//     resource can write after somebody else has the lock, unless the resource
+//     compares tokens, or the write is a transaction with [Client.Guard].
+//   - The deadline assumes that the rates of the clocks of client and leader
+//     differ by less than the margin per session timeout, and that the servers'
+//     ping loops do not stall for longer than a tick.
+//   - Deleting a holder's node takes its lock at once: it is told by a watch
+//     event, or by its session's end if it is cut off.
+//   - Restoring an older snapshot of the ensemble turns tokens back.
+//   - At the end of the sequence counter of a lock's parent (2^31-1 creations)
+//     holdfast's clients go on in order of czxid; Curator, kazoo and
+//     go-zookeeper's Lock do not, so that no mixture of them is safe there. A
+//     warning is logged from 2^27 before it: re-create the parent in time.
+//   - go-zookeeper has data races of its own, on reconnecting with watches set,
+//     that a program run with the race detector may show.
+package zklock

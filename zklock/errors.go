@@ -1,0 +1,86 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// wireError marks what the network did to a connection, which go-zookeeper
+// hands on as it is.
+type wireError struct{ err error }
+
+func (e *wireError) Error() string { return e.err.Error() }
+func (e *wireError) Unwrap() error { return e.err }
+
+// notSent reports whether a request is known not to have reached a server.
+func notSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
+
+// unknownOutcome reports whether a request may or may not have been carried
+// out.
+func unknownOutcome(err error) bool {
+	var wire *wireError
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) || errors.As(err, &wire)
+}
+
+// transient reports whether a request may be tried again, on a new connection.
+func transient(err error) bool {
+	return notSent(err) || unknownOutcome(err) || sessionOver(err)
+}
+
+// sessionOver reports whether a server refused a request because its session
+// has ended, or is carried on by another connection.
+func sessionOver(err error) bool {
+	return errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
+}
+
+// stepError says what was attempted on which znode, and translates what
+// go-zookeeper says into what holdfast says.
+func stepError(step, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.ErrDenied, err)
+	case errors.Is(err, zk.ErrInvalidACL):
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.Invalid("Options.ACL", "the server does not take it"), err)
+	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path,
+			holdfast.Invalid("key", "a znode on its path is ephemeral and can have no children"), err)
+	case transient(err):
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.ErrDisconnected, err)
+	}
+	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
+}
+
+// call runs f, which may block in go-zookeeper for as long as it likes, and
+// returns what it returns, or ctx's error as soon as ctx ends. f then goes on,
+// and its result is handed to late, if that is set.
+func call[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	if late != nil {
+		go func() {
+			r := <-done
+			late(r.value, r.err)
+		}()
+	}
+	var zero T
+	return zero, context.Cause(ctx)
+}

@@ -1,0 +1,171 @@
+package zklock
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The defaults of [Options].
+const (
+	DefaultRoot           = "/holdfast"
+	DefaultSessionTimeout = 10 * time.Second
+	DefaultDialTimeout    = 15 * time.Second
+)
+
+// MaxSessionTimeout is the longest session timeout that may be asked for.
+const MaxSessionTimeout = 24 * time.Hour
+
+// Options change how a [Client] works. The zero value, like nil, has the
+// defaults. They are copied.
+type Options struct {
+	// Root is the znode under which keys live that do not start with a slash;
+	// it is made when needed. Default: DefaultRoot. Not "/", nor in /zookeeper.
+	Root string
+
+	// SessionTimeout is the session timeout to ask for: how long the server
+	// waits for a silent client before it gives its locks to others. The server
+	// clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout tells
+	// what came of it. Default: DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
+	SessionTimeout time.Duration
+
+	// DialTimeout bounds Dial if its ctx has no deadline. Default:
+	// DefaultDialTimeout.
+	DialTimeout time.Duration
+
+	// HeartbeatPeriod is how often a session that holds locks writes to the
+	// quorum (one write for all of them) to prove that it lives. Default: a
+	// sixth of the negotiated timeout, and at most a quarter of it.
+	//
+	// A negative value turns these writes off. The end of the session is then
+	// counted from the last request of any kind that a server acknowledged, and
+	// "the holder knows first" no longer holds when a follower is cut off from
+	// its leader together with its client: for up to syncLimit ticks more, the
+	// follower acknowledges what the leader never hears of.
+	HeartbeatPeriod time.Duration
+
+	// TickTime is the servers' tick. It matters only where the ensemble has
+	// lowered minSessionTimeout below two ticks. Default: half the negotiated
+	// session timeout, which is at least a tick everywhere else.
+	TickTime time.Duration
+
+	// Names is the form of the node names, which decides who can share a lock.
+	// Default: CuratorNames.
+	Names Names
+
+	// Auth is presented to the server on every connection.
+	Auth []Auth
+
+	// ACL is for lock nodes, ParentACL for the znodes above them that have to
+	// be made. Default: open to the world. Whoever contends for a lock must be
+	// able to read its nodes; whoever may delete or write them can break it.
+	ACL, ParentACL []zk.ACL
+
+	// PersistentParents makes the parents plain persistent znodes. The default
+	// is container znodes, which the server removes some time after they have
+	// become empty.
+	PersistentParents bool
+
+	// TLS, if set, is used for every connection. ServerName defaults to the
+	// host dialled.
+	TLS *tls.Config
+
+	Owner  string        // default owner name; default: host:pid:random
+	Margin time.Duration // kept off the end of the session for clock drift; default: max(50 ms, session/20); at most half the session counts
+	Logger *slog.Logger  // default: silent
+	Hooks  holdfast.Hooks
+}
+
+// Auth is a credential, such as {"digest", "user:password"}.
+type Auth struct {
+	Scheme      string
+	Credentials string
+}
+
+// String hides the credentials.
+func (a Auth) String() string { return a.Scheme + ":(hidden)" }
+
+// GoString hides the credentials.
+func (a Auth) GoString() string { return a.String() }
+
+// resolve returns a copy with all defaults filled in, or says what is wrong.
+func (o *Options) resolve() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	for _, d := range []struct {
+		name     string
+		value    *time.Duration
+		standard time.Duration
+		most     time.Duration
+	}{
+		{"Options.SessionTimeout", &c.SessionTimeout, DefaultSessionTimeout, MaxSessionTimeout},
+		{"Options.DialTimeout", &c.DialTimeout, DefaultDialTimeout, MaxSessionTimeout},
+		{"Options.TickTime", &c.TickTime, 0, MaxSessionTimeout},
+		{"Options.Margin", &c.Margin, 0, MaxSessionTimeout},
+	} {
+		switch {
+		case *d.value < 0:
+			return c, holdfast.Invalid(d.name, "%v is negative", *d.value)
+		case *d.value > d.most:
+			return c, holdfast.Invalid(d.name, "%v is more than %v", *d.value, d.most)
+		case *d.value == 0:
+			*d.value = d.standard
+		}
+	}
+	if c.SessionTimeout < time.Millisecond {
+		return c, holdfast.Invalid("Options.SessionTimeout", "%v is less than a millisecond", c.SessionTimeout)
+	}
+	if c.HeartbeatPeriod > 0 && c.HeartbeatPeriod < time.Millisecond {
+		return c, holdfast.Invalid("Options.HeartbeatPeriod", "%v is less than a millisecond", c.HeartbeatPeriod)
+	}
+	if c.Root == "" {
+		c.Root = DefaultRoot
+	}
+	if err := checkPath("Options.Root", c.Root); err != nil {
+		return c, err
+	}
+	if within(c.Root, "/zookeeper") {
+		return c, holdfast.Invalid("Options.Root", "%q is the server's own", c.Root)
+	}
+	if c.Names != CuratorNames && c.Names != KazooNames {
+		return c, holdfast.Invalid("Options.Names", "%d is not a known form", c.Names)
+	}
+	for _, auth := range c.Auth {
+		if auth.Scheme == "" {
+			return c, holdfast.Invalid("Options.Auth", "a scheme is empty")
+		}
+	}
+	c.Auth = slices.Clone(c.Auth)
+	c.ACL, c.ParentACL = aclOrOpen(c.ACL), aclOrOpen(c.ParentACL)
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+	}
+	return c, nil
+}
+
+func aclOrOpen(acl []zk.ACL) []zk.ACL {
+	if len(acl) == 0 {
+		return zk.WorldACL(zk.PermAll)
+	}
+	return slices.Clone(acl)
+}
+
+func checkServers(servers []string) error {
+	if len(servers) == 0 {
+		return holdfast.Invalid("servers", "there are none")
+	}
+	for _, server := range servers {
+		if server == "" || strings.ContainsAny(server, " \t\r\n,/") {
+			return holdfast.Invalid("servers", "%q is not a host:port", server)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// readers is how many nodes are read at a time, where several must be.
+const readers = 32
+
+// order returns the contenders among the children of a lock node, the first in
+// line first. Children that are none are left out.
+//
+// The order is that of the sequence numbers, which is the order of creation,
+// until the counter of the parent reaches its end: there it sticks, and all
+// later nodes tie. Then, and wherever two nodes tie, the zxid of their creation
+// decides, at the price of a read each; nodes that are gone by then are left
+// out.
+func (b *backend) order(ctx context.Context, parent string, children []string) ([]contender, error) {
+	line := make([]contender, 0, len(children))
+	for _, child := range children {
+		if c, ok := parseContender(child); ok {
+			line = append(line, c)
+		}
+	}
+	slices.SortFunc(line, func(x, y contender) int { return cmp.Compare(x.seq, y.seq) })
+	if n := len(line); n > 0 && line[n-1].seq >= warnSequence {
+		b.warnSequence(parent, line[n-1].seq)
+	}
+	if !ambiguous(line) {
+		return line, nil
+	}
+	nodes, err := b.readAll(ctx, parent, line)
+	if err != nil {
+		return nil, err
+	}
+	line = slices.DeleteFunc(line, func(c contender) bool { return nodes[c.name].stat == nil })
+	slices.SortFunc(line, func(x, y contender) int {
+		return cmp.Compare(nodes[x.name].stat.Czxid, nodes[y.name].stat.Czxid)
+	})
+	return line, nil
+}
+
+// ambiguous reports whether sequence numbers do not tell the order of a line
+// that is sorted by them.
+func ambiguous(line []contender) bool {
+	for i, c := range line {
+		if c.seq < 0 || c.seq >= lastSequence || (i > 0 && c.seq == line[i-1].seq) {
+			return true
+		}
+	}
+	return false
+}
+
+// readAll reads nodes, several at a time. Those that are gone have no entry.
+func (b *backend) readAll(ctx context.Context, parent string, line []contender) (map[string]read, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		mu    sync.Mutex
+		nodes = make(map[string]read, len(line))
+		wg    sync.WaitGroup
+		slots = make(chan struct{}, readers)
+	)
+	for _, c := range line {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			path := parent + "/" + c.name
+			node, err := b.link.get(ctx, path)
+			switch {
+			case err == nil:
+				mu.Lock()
+				nodes[c.name] = node
+				mu.Unlock()
+			case !errors.Is(err, zk.ErrNoNode):
+				cancel(stepError("read", path, err))
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return nodes, nil
+}
+
+// warnSequence tells the operator, once per lock, that its counter nears its
+// end.
+func (b *backend) warnSequence(parent string, seq int64) {
+	b.mu.Lock()
+	warned := b.warned[parent]
+	b.warned[parent] = true
+	b.mu.Unlock()
+	if !warned {
+		b.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
+			"path", parent, "sequence", seq, "end", fmt.Sprint(lastSequence))
+	}
+}

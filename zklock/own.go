@@ -1,0 +1,134 @@
+package zklock
+
+import (
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// own is the watch on a node of this client's: a place in the queue, or a hold.
+// It learns when somebody deletes the node, and that the node is the one it is
+// meant to be.
+type own struct {
+	b    *backend
+	sess *session
+	path string
+	seen chan struct{} // closed when the node has been read and czxid is known
+	gone chan struct{} // closed when the node is known to be gone; cause says why
+
+	mu    sync.Mutex
+	czxid int64 // 0: not known yet
+	cause error
+	lose  func(error) // set when the place has become a hold
+	watch *watch
+	off   bool // the client is deleting the node itself
+
+	written bool // somebody wrote to the node, and it has not been seen since
+}
+
+// watchOwn begins to watch. czxid is 0 if it is not known: see await.
+func (b *backend) watchOwn(sess *session, path string, czxid int64) *own {
+	o := &own{b: b, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
+	o.set()
+	return o
+}
+
+// set begins to watch, or does so again.
+func (o *own) set() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.off {
+		o.watch = o.b.link.watches.onOwn(o.b.background, o)
+	}
+}
+
+// fired is called, on a goroutine of its own, when the watch has fired or could
+// not be set.
+func (o *own) fired(why zk.EventType) {
+	switch why {
+	case zk.EventNodeDeleted:
+		o.mu.Lock()
+		cause := holdfast.ErrBroken
+		if o.written {
+			cause = holdfast.ErrReclaimed
+		}
+		o.mu.Unlock()
+		o.finish(cause)
+	case zk.EventNodeDataChanged:
+		// Whoever reclaims a node writes to it in the same transaction that
+		// deletes it, so that its client can tell: when it looks again, the
+		// node is gone. If it is there, somebody wrote to it for reasons of
+		// their own, and verify takes the mark back.
+		o.mu.Lock()
+		o.written = true
+		o.mu.Unlock()
+		o.set()
+	default:
+		if !o.b.link.same(o.sess) {
+			o.finish(holdfast.ErrSessionExpired)
+			return
+		}
+		if o.b.background.Err() == nil {
+			o.b.host.Logger().Warn("own node cannot be watched", "path", o.path)
+		}
+	}
+}
+
+// verify compares the node with what it is meant to be, once it has been read:
+// it must have been created by this session, by the request that succeeded.
+func (o *own) verify(w *watch) {
+	if w.err != nil {
+		return
+	}
+	o.mu.Lock()
+	mismatch := w.node.stat.EphemeralOwner != o.sess.id || (o.czxid != 0 && w.node.stat.Czxid != o.czxid)
+	o.czxid = w.node.stat.Czxid
+	o.written = false
+	select {
+	case <-o.seen:
+	default:
+		close(o.seen)
+	}
+	o.mu.Unlock()
+	if mismatch {
+		o.finish(holdfast.ErrSessionExpired)
+	}
+}
+
+func (o *own) finish(cause error) {
+	o.mu.Lock()
+	if o.cause != nil {
+		o.mu.Unlock()
+		return
+	}
+	o.cause = cause
+	lose := o.lose
+	close(o.gone)
+	o.mu.Unlock()
+	if lose != nil {
+		lose(cause)
+	}
+}
+
+// hold makes lose be told from now on; false if the node is gone already.
+func (o *own) hold(lose func(error)) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cause != nil {
+		return false
+	}
+	o.lose = lose
+	return true
+}
+
+// stop is called before the node is deleted by its own client.
+func (o *own) stop() {
+	o.mu.Lock()
+	o.off = true
+	o.lose = nil
+	w := o.watch
+	o.mu.Unlock()
+	o.b.link.watches.forget(w)
+}

@@ -1,0 +1,229 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The recipe is that of ZooKeeper's documentation ("ZooKeeper Recipes and
+// Solutions", Locks): create an ephemeral sequential node, list its siblings;
+// the lowest has the lock, each other one watches the node just before its own.
+// A guid in the name tells one's own node from others' when the reply to its
+// creation was lost.
+
+// errNotGranted is why an attempt at a grant has to begin again.
+var errNotGranted = errors.New("not granted after all")
+
+// Acquire implements [holdfast.Backend].
+func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	parent := b.paths.lock(req.Key)
+	if !req.Wait && !req.Reclaim {
+		if err := b.probe(ctx, parent, req); err != nil {
+			return holdfast.Grant{}, err
+		}
+	}
+	p := &place{b: b, req: req, parent: parent, data: encodeData(req.Owner, req.Data)}
+	for {
+		sess, err := b.link.ready(ctx, req.Again)
+		if err != nil {
+			p.leave()
+			return holdfast.Grant{}, err
+		}
+		p.enter(sess)
+		grant, err := p.attempt(ctx)
+		switch {
+		case err == nil:
+			return grant, nil
+		case errors.Is(err, errNotGranted):
+			// Something changed under way, for which nobody is to blame.
+		case ctx.Err() != nil, !transient(err):
+			p.leave()
+			return holdfast.Grant{}, err
+		default:
+			if err := req.Again(ctx, err, b.link.wake()); err != nil {
+				p.leave()
+				return holdfast.Grant{}, err
+			}
+		}
+	}
+}
+
+// probe fails with a HeldError if anybody is in the queue, so that tries that
+// are bound to fail create no nodes, over which other tries would fail.
+func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Request) error {
+	for {
+		if _, err := b.link.ready(ctx, req.Again); err != nil {
+			return err
+		}
+		info, err := b.describe(ctx, parent, req.Key, false)
+		switch {
+		case err == nil && info.Held:
+			return &holdfast.HeldError{Key: req.Key, Holder: info}
+		case err == nil:
+			return nil
+		case ctx.Err() != nil, !transient(err):
+			return err
+		}
+		if err := req.Again(ctx, err, b.link.wake()); err != nil {
+			return err
+		}
+	}
+}
+
+// attempt goes on from wherever the place is: not in the queue, perhaps in the
+// queue, or in it. It returns a grant, errNotGranted or a transient error if it
+// is to be called again, or what has failed for good.
+func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
+	none := holdfast.Grant{}
+	children, err := p.join(ctx)
+	if err != nil {
+		return none, err
+	}
+	line, err := p.b.order(ctx, p.parent, children)
+	if err != nil {
+		return none, p.waiting(ctx, err)
+	}
+	ahead, found := p.find(line)
+	if !found {
+		// Gone, by an operator's hand or with its parent; the session is the
+		// same, or calls would have failed.
+		p.forget()
+		return none, errNotGranted
+	}
+	if p.req.Reclaim && !p.reclaimed && len(ahead) > 0 {
+		removed, err := p.reclaim(ctx, ahead)
+		if err != nil {
+			return none, p.waiting(ctx, err)
+		}
+		p.reclaimed = true
+		if removed {
+			return none, errNotGranted
+		}
+	}
+	if len(ahead) > 0 {
+		if !p.req.Wait {
+			return none, p.held(ctx, ahead[0])
+		}
+		if err := p.wait(ctx, ahead); err != nil {
+			return none, err
+		}
+		if err := p.prove(ctx); err != nil {
+			return none, p.waiting(ctx, err)
+		}
+	}
+	return p.grant(ctx)
+}
+
+// wait returns nil when the node just before ours was the only one before it,
+// and is gone; errNotGranted when the queue has to be looked at again.
+func (p *place) wait(ctx context.Context, ahead []contender) error {
+	before := p.parent + "/" + ahead[len(ahead)-1].name
+	w := p.b.link.watches.on(p.b.background, before)
+	select {
+	case <-w.gone:
+	case <-p.own.gone:
+		return p.evicted()
+	case <-ctx.Done():
+		held := &holdfast.HeldError{Key: p.req.Key, Holder: holdfast.Info{Key: p.req.Key, Held: true}}
+		select {
+		case <-w.read:
+			if len(ahead) == 1 && w.err == nil {
+				held.Holder = infoOf(p.req.Key, ahead[0].name, w.node)
+			}
+		default:
+		}
+		return held
+	}
+	if len(ahead) > 1 || w.why != zk.EventNodeDeleted {
+		if w.err != nil && !errors.Is(w.err, zk.ErrNoNode) && !transient(w.err) && p.b.background.Err() == nil {
+			return stepError("watch", before, w.err)
+		}
+		return errNotGranted
+	}
+	return nil
+}
+
+// evicted says what becomes of a waiter whose own node is gone.
+func (p *place) evicted() error {
+	cause := p.own.cause
+	p.forget()
+	if errors.Is(cause, holdfast.ErrReclaimed) {
+		return cause
+	}
+	return errNotGranted
+}
+
+// prove makes sure, before a grant that was waited for, that the session has
+// some time left: one that only waits sends no heartbeats.
+func (p *place) prove(ctx context.Context) error {
+	left := time.Until(p.sess.lease.Deadline())
+	if left > p.sess.timeout/6 && p.sess.lease.Live() {
+		return nil
+	}
+	err := p.b.link.check(ctx, p.path())
+	if errors.Is(err, zk.ErrNoNode) {
+		return errNotGranted
+	}
+	return stepError("check", p.path(), err)
+}
+
+// grant makes a hold of a place that is the first in line.
+func (p *place) grant(ctx context.Context) (holdfast.Grant, error) {
+	if p.czxid == 0 {
+		// The creation was repeated: only the node itself tells which of the
+		// two creations it stems from, and whether this session made it.
+		select {
+		case <-p.own.seen:
+		case <-p.own.gone:
+		case <-ctx.Done():
+			return holdfast.Grant{}, p.waiting(ctx, context.Cause(ctx))
+		}
+		p.own.mu.Lock()
+		p.czxid = p.own.czxid
+		p.own.mu.Unlock()
+	}
+	if p.czxid == 0 || !p.b.link.same(p.sess) {
+		return holdfast.Grant{}, errNotGranted
+	}
+	if !p.own.hold(p.req.Lose) {
+		return holdfast.Grant{}, p.evicted()
+	}
+	h := &hold{
+		b:     p.b,
+		sess:  p.sess,
+		path:  p.path(),
+		key:   p.req.Key,
+		token: holdfast.Token(p.czxid),
+		own:   p.own,
+	}
+	p.b.keep(h)
+	return holdfast.Grant{Token: h.token, Lease: p.sess.lease, Hold: h}, nil
+}
+
+// held gives up a try that came second, and says to whom.
+func (p *place) held(ctx context.Context, first contender) error {
+	path := p.parent + "/" + first.name
+	node, err := p.b.link.get(ctx, path)
+	switch {
+	case err == nil:
+		p.leave()
+		return &holdfast.HeldError{Key: p.req.Key, Holder: infoOf(p.req.Key, first.name, node)}
+	case errors.Is(err, zk.ErrNoNode):
+		return errNotGranted
+	}
+	return p.waiting(ctx, stepError("read", path, err))
+}
+
+// waiting adds, to an error that ctx has caused, what was being waited for.
+func (p *place) waiting(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
+		return err
+	}
+	return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)
+}

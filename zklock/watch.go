@@ -1,0 +1,170 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// recheckers is how many reads are under way at a time after a reconnect.
+const recheckers = 16
+
+// watches has one watch for each znode that somebody here waits on, shared by
+// all who do. A watch is a data read (GetW): one on a znode that is gone
+// already fails, and so cannot be left behind in the server, as an exists watch
+// would be.
+type watches struct {
+	link *link
+
+	mu     sync.Mutex
+	byPath map[string]*watch
+}
+
+// watch is one read of a znode, and the first thing that happens to it after.
+type watch struct {
+	path string
+
+	read chan struct{} // closed when node and err are set
+	node read
+	err  error // why the node could not be read: zk.ErrNoNode and the like
+
+	gone chan struct{} // closed when the watch has fired, or could not be set
+	why  zk.EventType  // set before that
+
+	// Guarded by the mutex of the watches.
+	own    *own // the node is this client's, who is to be told
+	shared bool // others wait on it
+}
+
+func newWatches(l *link) *watches {
+	return &watches{link: l, byPath: make(map[string]*watch)}
+}
+
+// on watches a znode that is in the way of a waiter.
+func (ws *watches) on(background context.Context, path string) *watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.joinLocked(background, path)
+	w.shared = true
+	return w
+}
+
+// onOwn watches a node of this client.
+func (ws *watches) onOwn(background context.Context, o *own) *watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.joinLocked(background, o.path)
+	w.own = o
+	select {
+	case <-w.read: // by a waiter, before
+		go o.verify(w)
+	default:
+	}
+	return w
+}
+
+func (ws *watches) joinLocked(background context.Context, path string) *watch {
+	w := ws.byPath[path]
+	if w == nil {
+		w = &watch{path: path, read: make(chan struct{}), gone: make(chan struct{})}
+		ws.byPath[path] = w
+		go ws.set(background, w)
+	}
+	return w
+}
+
+// set sends the read. Its goroutine lives until the answer is there; closing
+// the connection is an answer too.
+func (ws *watches) set(background context.Context, w *watch) {
+	node, err := retry(background, ws.link, func(context.Context) (read, error) {
+		data, stat, _, err := ws.link.conn.GetW(w.path) // onEvent hears of it
+		return read{data, stat}, err
+	})
+	w.node, w.err = node, err
+	ws.mu.Lock()
+	close(w.read)
+	o := w.own
+	ws.mu.Unlock()
+	switch {
+	case err == nil && o != nil:
+		o.verify(w)
+	case err == nil:
+	case errors.Is(err, zk.ErrNoNode):
+		ws.finish(w, zk.EventNodeDeleted)
+	default:
+		ws.finish(w, zk.EventNotWatching)
+	}
+}
+
+// fire is told what has happened to a znode. Paths that nobody waits on are the
+// application's own.
+func (ws *watches) fire(path string, why zk.EventType) {
+	ws.mu.Lock()
+	w := ws.byPath[path]
+	ws.mu.Unlock()
+	if w != nil {
+		ws.finish(w, why)
+	}
+}
+
+func (ws *watches) finish(w *watch, why zk.EventType) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	select {
+	case <-w.gone:
+		return
+	default:
+	}
+	if ws.byPath[w.path] == w {
+		delete(ws.byPath, w.path)
+	}
+	w.why = why
+	close(w.gone)
+	if w.own != nil {
+		go w.own.fired(why)
+		w.own = nil
+	}
+}
+
+// forget makes a watch not tell the owner of the node any more. The watch stays
+// in the server until the node goes, which is now.
+func (ws *watches) forget(w *watch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.own = nil
+}
+
+// recheck reads anew, after a reconnect, what is waited on. go-zookeeper has
+// set its watches again by now, but if that failed it told nobody.
+func (ws *watches) recheck() {
+	ws.mu.Lock()
+	var shared []*watch
+	for _, w := range ws.byPath {
+		if w.shared {
+			shared = append(shared, w)
+		}
+	}
+	ws.mu.Unlock()
+	if len(shared) == 0 {
+		return
+	}
+	next := make(chan *watch)
+	for range min(recheckers, len(shared)) {
+		go func() {
+			for w := range next {
+				_, err := ws.link.get(ws.link.closing, w.path)
+				if errors.Is(err, zk.ErrNoNode) {
+					ws.finish(w, zk.EventNodeDeleted)
+				}
+			}
+		}()
+	}
+	go func() {
+		defer close(next)
+		for _, w := range shared {
+			next <- w
+		}
+	}()
+}

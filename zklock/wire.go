@@ -1,0 +1,229 @@
+package zklock
+
+import (
+	"encoding/binary"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The operations that matter here, as ZooKeeper numbers them (ZooDefs.OpCode).
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opSetData         = 5
+	opMulti           = 14
+	opCreateContainer = 19
+	opSetWatches      = 101
+
+	xidEvent = -1
+	xidPing  = -2
+)
+
+// wire is one connection to a server, as go-zookeeper uses it. It reads along,
+// for what go-zookeeper does not tell: the negotiated session timeout, when
+// requests were sent and replies read, and the zxid of each reply. And it
+// leaves a server that has fallen silent sooner than go-zookeeper would.
+//
+// Frames begin with their length. The first reply is the ConnectResponse:
+// protocol int32, timeout int32 in milliseconds, session int64, password. Later
+// requests begin with xid int32, opcode int32; replies with xid int32, zxid
+// int64, error int32. go-zookeeper sends each request by one Write.
+type wire struct {
+	net.Conn
+	link *link
+
+	mu      sync.Mutex
+	opening holdfast.Instant // when the ConnectRequest was sent
+	sent    map[int32]request
+	pings   []holdfast.Instant // not answered yet
+	trust   *trust             // nil before the ConnectResponse
+	silence time.Duration      // how long to wait for the next frame
+
+	// Of the frame that is being read. Only go-zookeeper's reader touches them.
+	header [20]byte
+	have   int // bytes of the header
+	rest   int // bytes of the frame after the header
+
+	watchesSet chan struct{} // closed when go-zookeeper renews its watches
+	setOnce    sync.Once
+}
+
+// request is what is remembered of a request until its reply.
+type request struct {
+	sent   holdfast.Instant
+	op     int32
+	create string // of a lock node: its path without the sequence
+}
+
+func newWire(conn net.Conn, l *link, first time.Duration) *wire {
+	return &wire{
+		Conn:       conn,
+		link:       l,
+		sent:       make(map[int32]request),
+		silence:    first,
+		watchesSet: make(chan struct{}),
+	}
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.noteRequest(b)
+	n, err := w.Conn.Write(b)
+	if err != nil {
+		return n, &wireError{err}
+	}
+	return n, nil
+}
+
+func (w *wire) noteRequest(b []byte) {
+	now := w.link.host.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.opening.IsZero() {
+		w.opening = now
+		return
+	}
+	if len(b) < 12 {
+		return
+	}
+	xid, op := int32(binary.BigEndian.Uint32(b[4:])), int32(binary.BigEndian.Uint32(b[8:]))
+	switch {
+	case xid == xidPing:
+		w.pings = append(w.pings, now)
+		return
+	case op == opSetWatches:
+		w.setOnce.Do(func() { close(w.watchesSet) })
+	}
+	r := request{sent: now, op: op}
+	if op == opCreate && len(b) >= 16 {
+		if n := int(binary.BigEndian.Uint32(b[12:])); n >= 0 && n <= len(b)-16 {
+			if path := string(b[16 : 16+n]); isLockPath(path) {
+				r.create = path
+			}
+		}
+	}
+	w.sent[xid] = r
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	w.scan(b[:n])
+	if err != nil {
+		w.link.lost(w, err)
+	}
+	return n, err
+}
+
+// scan takes in bytes of the stream of replies, however they are cut.
+func (w *wire) scan(b []byte) {
+	for len(b) > 0 {
+		if w.rest > 0 {
+			n := min(w.rest, len(b))
+			w.rest -= n
+			b = b[n:]
+			continue
+		}
+		want := 4
+		if w.have >= 4 {
+			want = len(w.header)
+		}
+		n := copy(w.header[w.have:want], b)
+		w.have += n
+		b = b[n:]
+		if w.have == len(w.header) {
+			w.rest = int(binary.BigEndian.Uint32(w.header[:])) - (len(w.header) - 4)
+			w.have = 0
+			w.noteReply()
+		}
+	}
+}
+
+// noteReply takes in a frame of which the header has been read.
+func (w *wire) noteReply() {
+	now := w.link.host.Now()
+	h := w.header[4:]
+	w.mu.Lock()
+	if w.trust == nil {
+		timeout := time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond
+		id := int64(binary.BigEndian.Uint64(h[8:]))
+		w.trust = newTrust(timeout, w.link.opts.TickTime)
+		w.trust.note(ack{w.opening, now}, false)
+		w.silence = timeout / 2
+		opening := w.opening
+		w.mu.Unlock()
+		w.link.joined(w, id, timeout, opening)
+		return
+	}
+	xid, zxid := int32(binary.BigEndian.Uint32(h)), int64(binary.BigEndian.Uint64(h[4:]))
+	failed := binary.BigEndian.Uint32(h[12:]) != 0
+	var r request
+	known := true
+	switch {
+	case xid == xidEvent:
+		known = false
+	case xid == xidPing:
+		if known = len(w.pings) > 0; known {
+			r.sent = w.pings[0]
+			w.pings = w.pings[1:]
+		}
+	default:
+		r, known = w.sent[xid]
+		delete(w.sent, xid)
+	}
+	if !known {
+		w.mu.Unlock()
+		return
+	}
+	renewed, ok := w.trust.note(ack{r.sent, now}, r.writes() && !failed)
+	if w.link.opts.HeartbeatPeriod < 0 {
+		renewed, ok = r.sent, true
+	}
+	w.mu.Unlock()
+	if ok {
+		w.link.renew(w, renewed)
+	}
+	if r.create != "" && !failed {
+		w.link.noteCreated(r.create, zxid)
+	}
+}
+
+// writes reports whether a request, carried out, went through the quorum.
+func (r request) writes() bool {
+	switch r.op {
+	case opCreate, opDelete, opSetData, opMulti, opCreateContainer:
+		return true
+	}
+	return false
+}
+
+// SetReadDeadline is called by go-zookeeper before it reads a frame, with ten
+// times or once two thirds of the session timeout. Waiting that long for a
+// server that has fallen silent would leave no time to find another before the
+// session ends.
+func (w *wire) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		return nil // between a header and its body: the limit stands
+	}
+	w.mu.Lock()
+	limit := time.Now().Add(w.silence)
+	w.mu.Unlock()
+	if limit.Before(t) {
+		t = limit
+	}
+	return w.Conn.SetReadDeadline(t)
+}
+
+func (w *wire) Close() error {
+	err := w.Conn.Close()
+	w.link.lost(w, net.ErrClosed)
+	return err
+}
+
+// isLockPath tells the creation of a lock node, whose czxid is wanted, from
+// what the application creates on the same session.
+func isLockPath(path string) bool {
+	return strings.HasSuffix(path, "-lock-") || strings.HasSuffix(path, "__lock__")
+}
