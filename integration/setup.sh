@@ -1,18 +1,15 @@
 #!/usr/bin/env bash
-# Sees to it that there is a ZooKeeper to start.
+# Sees to it that there is what the tests start: ZooKeeper, and a C compiler for the race detector.
 #
 # Usage: integration/setup.sh [any|local]
-#   local   (default) a JDK and ZooKeeper's jars on this machine: what "make test" needs, because its fault tests stop, pause
-#           and partition the servers' own processes
-#   any     that, or a Docker daemon: enough for tests and programs that only talk to a server
+#   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
+#           own processes; and a C compiler, which "go test -race" wants: what "make test" needs
+#   any     ZooKeeper as above, or a Docker daemon: enough for programs that only talk to a server
 #
 # As root on Debian it installs what is missing. Otherwise it says what to install, and fails.
 set -euo pipefail
 
 need=${1:-local}
-# The JDK, not only a run time: one test server is compiled when its test starts.
-packages=(libzookeeper-java openjdk-17-jdk-headless)
-
 say() { printf 'setup: %s\n' "$*"; }
 
 have() { command -v "$1" >/dev/null; }
@@ -42,35 +39,43 @@ any | local) ;;
 	;;
 esac
 
-if java_is_here && zookeeper_is_here; then
-	say "a JDK and ZooKeeper's jars are here"
-	exit 0
-fi
-if [ "$need" = any ] && docker_answers; then
-	say "a Docker daemon answers"
+# The names of the missing packages, as in Debian. The JDK, not only a run time: one test server is compiled when its test starts.
+missing() {
+	if [ "$need" = any ] && docker_answers; then
+		return
+	fi
+	zookeeper_is_here || echo libzookeeper-java
+	java_is_here || echo "$jdk"
+	if [ "$need" = local ] && ! have "$(go env CC)"; then
+		echo gcc libc6-dev
+	fi
+}
+
+jdk=openjdk-17-jdk-headless
+packages=$(missing | xargs)
+if [ -z "$packages" ]; then
+	say "everything is here"
 	exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! have apt-get; then
-	say "no ZooKeeper to start. Either" >&2
-	say "  - install these packages (names as in Debian): ${packages[*]}" >&2
-	say "  - or set JAVA_HOME to a JDK and ZOOKEEPER_HOME to an unpacked ZooKeeper distribution" >&2
-	[ "$need" = local ] || say "  - or start Docker" >&2
+	say "missing; the names of Debian's packages: $packages" >&2
+	say "Install them, or set JAVA_HOME to a JDK and ZOOKEEPER_HOME to an unpacked ZooKeeper distribution." >&2
+	[ "$need" = local ] || say "Or start Docker." >&2
 	exit 1
 fi
 
-java_is_here && packages=(libzookeeper-java)
-say "installing Debian packages: ${packages[*]}"
+say "installing Debian packages: $packages"
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
+# Other releases of Debian have another version as their default.
+[ -n "$(apt-cache madison "$jdk")" ] || jdk=default-jdk-headless
 # Where man pages are left out, as in container images, the JDK's package fails without this directory.
 mkdir -p /usr/share/man/man1
-install() { apt-get -qq install -y --no-install-recommends "$@" >/dev/null; }
-if ! install "${packages[@]}"; then
-	say "trying the release's own default JDK"
-	install libzookeeper-java default-jdk-headless
-fi
-if ! java_is_here || ! zookeeper_is_here; then
-	say "installed, and still not there: java, javac, /usr/share/java/zookeeper.jar or slf4j-simple.jar" >&2
+# shellcheck disable=SC2046  # one word for each package
+apt-get -qq install -y --no-install-recommends $(missing) >/dev/null
+packages=$(missing | xargs)
+if [ -n "$packages" ]; then
+	say "installed, and what it is for is still not found: $packages" >&2
 	exit 1
 fi
 say "done"
