@@ -29,6 +29,7 @@ list() {
 	go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' "$pkg" | grep -vx "$pkg" | LC_ALL=C sort
 	if [ "$pkg" = "$module" ]; then
 		printf '\n# Imported from the standard library by the module'"'"'s own code in it.\n'
+		# shellcheck disable=SC2016  # the dollar is the template's
 		go list -deps -f '{{if not .Standard}}{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}{{end}}' "$pkg" |
 			awk -v m="$module" '($1 == m || index($1, m "/") == 1) && $2 !~ /\./ {print $2}' | LC_ALL=C sort -u
 	fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All static checks, in every module of the repository. Prints what each has found, and fails at the end if any has.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 root=$PWD
 status=0
 
@@ -21,6 +21,7 @@ check() {
 
 # Modules are checked as their users see them, not as the workspace joins them; -modfile is refused in a workspace, too.
 export GOWORK=off
+# shellcheck disable=SC2317  # called by check
 tool() { go tool -modfile="$root/tools/go.mod" "$@"; }
 
 check "gofumpt" tool gofumpt -l .
