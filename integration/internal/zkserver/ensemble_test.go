@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,14 @@ func TestEnsemblePartition(t *testing.T) {
 	conn := connect(t, 4*time.Second, e.Servers()[followers[1]].Addr())
 	if _, err := conn.Create("/before", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
+	}
+
+	if _, err := conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	dump, err := Dump(t.Context(), e.Servers()[leader].Addr())
+	if id := conn.SessionID(); err != nil || !slices.Equal(dump.Live, []int64{id}) || !slices.Equal(dump.Ephemerals[id], []string{"/mine"}) {
+		t.Errorf("Dump of the leader = %+v, %v; want session %d with the ephemeral /mine", dump, err, id)
 	}
 
 	e.Isolate(cutOff)
