@@ -1,0 +1,180 @@
+// Consumer is a program built around one select: it holds a lock on a stream of
+// messages for as long as it may, and reacts to events instead of asking.
+//
+//	go run ./examples/consumer                            two in one process, with trouble made on purpose
+//	go run ./examples/consumer -servers 127.0.0.1:2181    one; start several, stop and start the server
+//
+// Each hold has a TTL, so that consumers take turns. Ctrl-C or SIGTERM ends it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/engine"
+)
+
+const key = "examples/consumer/stream-7"
+
+func main() {
+	flags := engine.AddFlags(flag.CommandLine)
+	ttl := flag.Duration("ttl", 5*time.Second, "how long a consumer may have the stream at a time")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e, err := flags.Open()
+	if err == nil {
+		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *ttl)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run consumes until ctx ends.
+func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Duration) error {
+	n := 1
+	if e.Name == "memory" {
+		n = 2 // nobody else can take part
+	}
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		name := fmt.Sprintf("consumer-%d.%d", os.Getpid(), i+1)
+		client, err := e.NewClient(ctx, name)
+		if err != nil {
+			errs[i] = err
+			break
+		}
+		c := &consumer{log: log.With("consumer", name), client: client.Locker, ttl: ttl}
+		all.Go(func() { errs[i] = c.run(ctx) })
+		if client.Cut != nil {
+			all.Go(func() { makeTrouble(ctx, client, time.Duration(3*i)*time.Second) })
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// A consumer is owned by the goroutine of run: events come to it by channels,
+// so that it needs no mutex.
+type consumer struct {
+	log    *slog.Logger
+	client *holdfast.Locker
+	ttl    time.Duration
+
+	lock     *holdfast.Lock // nil while it has no turn
+	online   bool
+	messages int
+}
+
+func (c *consumer) run(ctx context.Context) error {
+	events := c.client.Events()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		// It releases what is held and closes the subscription too.
+		if err := c.client.Close(ctx); err != nil {
+			c.log.Warn("close", "error", err)
+		}
+		c.log.Info("ended", "messages", c.messages)
+	}()
+
+	granted := make(chan *holdfast.Lock)
+	failed := make(chan error)
+	acquire := func() {
+		lock, err := c.client.Acquire(ctx, key, holdfast.WithTTL(c.ttl))
+		switch {
+		case err == nil:
+			select {
+			case granted <- lock:
+			case <-ctx.Done(): // Close releases it
+			}
+		case ctx.Err() == nil:
+			select {
+			case failed <- err:
+			case <-ctx.Done():
+			}
+		}
+	}
+	go acquire()
+
+	message := time.NewTicker(time.Second)
+	defer message.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+
+		case event := <-events.Ready():
+			c.log.Info("ready", "seq", event.Seq)
+			c.online = true
+		case event := <-events.Disconnected():
+			// The lock is still held, until its deadline: finish what is under
+			// way, begin nothing new.
+			c.log.Warn("disconnected", "seq", event.Seq)
+			c.online = false
+		case event := <-events.TTLExpired():
+			c.log.Info("TTL expired", "seq", event.Seq, "token", event.Token)
+			c.stop(event.Token)
+			go acquire() // to the end of the queue
+		case event := <-events.Lost():
+			c.log.Warn("lost", "seq", event.Seq, "token", event.Token, "error", event.Err)
+			c.stop(event.Token)
+			go acquire()
+
+		case lock := <-granted:
+			if lock.Err() != nil {
+				break // over already: its event is on the way, and leads to the next try
+			}
+			c.log.Info("granted", "token", lock.Token())
+			c.lock = lock
+		case <-message.C:
+			if c.lock != nil && c.lock.Err() == nil && c.online {
+				c.messages++
+				c.log.Info("consumed a message", "token", c.lock.Token())
+			}
+		}
+	}
+}
+
+// stop ends a turn. An event can overtake the grant that it is about, so the
+// token is compared.
+func (c *consumer) stop(token holdfast.Token) {
+	if c.lock != nil && c.lock.Token() == token {
+		c.lock = nil
+	}
+}
+
+// makeTrouble cuts a client off, first for less and then for more than the
+// lease, which is two seconds.
+func makeTrouble(ctx context.Context, client *engine.Client, pause time.Duration) {
+	for _, outage := range []time.Duration{time.Second, 3 * time.Second} {
+		pause += 6 * time.Second
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = 0
+		client.Cut()
+		select {
+		case <-ctx.Done():
+		case <-time.After(outage):
+		}
+		client.Heal()
+	}
+}

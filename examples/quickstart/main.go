@@ -1,0 +1,111 @@
+// Quickstart shows the life of a lock in one process, without any server:
+//
+//	go run ./examples/quickstart
+//
+// Two clients compete for a key. One holds it, lets it go, holds it for too
+// long, and is cut off from the engine; the other takes over each time.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	start := time.Now()
+	say := func(who, format string, args ...any) {
+		fmt.Fprintf(out, "%5.2fs  %-5s  %s\n", time.Since(start).Seconds(), who, fmt.Sprintf(format, args...))
+	}
+	const key = "orders/42"
+
+	// A store takes the place of the servers; a client is what a process of a
+	// real system would have one of.
+	store := memlock.NewStore()
+	options := func(owner string) *memlock.Options {
+		return &memlock.Options{Store: store, Owner: owner, Lease: time.Second}
+	}
+	alice, err := memlock.New(options("alice"))
+	if err != nil {
+		return err
+	}
+	defer alice.Close(ctx)
+	bob, err := memlock.New(options("bob"))
+	if err != nil {
+		return err
+	}
+	defer bob.Close(ctx)
+	events := alice.Events()
+	defer events.Close()
+
+	say("", "-- one at a time")
+	lock, err := alice.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	say("alice", "holds %s, token %d", key, lock.Token())
+	_, err = bob.TryAcquire(ctx, key)
+	if !errors.Is(err, holdfast.ErrHeld) {
+		return fmt.Errorf("bob was not refused: %v", err)
+	}
+	say("bob", "is refused: %v", err)
+	if err := lock.Release(ctx); err != nil {
+		return err
+	}
+	say("alice", "releases")
+
+	say("", "-- a TTL limits how long a lock is held")
+	lock, err = alice.Acquire(ctx, key, holdfast.WithTTL(500*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	say("alice", "holds %s for half a second, token %d", key, lock.Token())
+	say("bob", "waits for it")
+	bobs, err := bob.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	event := <-events.TTLExpired()
+	say("alice", "hears the event %q: %s, token %d", event.Kind, event.Key, event.Token)
+	say("bob", "holds %s, token %d", key, bobs.Token())
+	if err := bobs.Release(ctx); err != nil {
+		return err
+	}
+	say("bob", "releases")
+
+	say("", "-- whoever is cut off learns of the loss before anyone else can hold the lock")
+	lock, err = alice.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	say("alice", "holds %s, token %d", key, lock.Token())
+	granted := make(chan error, 1)
+	go func() {
+		var err error
+		bobs, err = bob.Acquire(ctx, key)
+		granted <- err
+	}()
+	store.Cut(alice)
+	say("alice", "is cut off from the store, while bob waits")
+	<-lock.Done() // closed by alice's own clock: nobody could tell her
+	say("alice", "knows by herself: %v", lock.Err())
+	if err := <-granted; err != nil {
+		return err
+	}
+	say("bob", "holds %s, token %d", key, bobs.Token())
+	store.Heal(alice)
+	return bobs.Release(ctx)
+}

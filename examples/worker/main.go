@@ -1,0 +1,115 @@
+// Worker is leader election in the form that most programs need: of all the
+// processes that run it, one at a time does the work.
+//
+//	go run ./examples/worker                            three workers in one process
+//	go run ./examples/worker -servers 127.0.0.1:2181    one worker; start several
+//
+// Ctrl-C or SIGTERM ends it: the work stops, the lock is released, and another
+// worker goes on at once.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/engine"
+)
+
+const key = "examples/worker"
+
+func main() {
+	flags := engine.AddFlags(flag.CommandLine)
+	workers := flag.Int("workers", 0, "workers in this process (default: 3 in memory, else 1)")
+	term := flag.Duration("term", 3*time.Second, "how long a worker works before it lets another have a turn")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e, err := flags.Open()
+	if err == nil {
+		if *workers == 0 {
+			*workers = 1
+			if e.Name == "memory" {
+				*workers = 3
+			}
+		}
+		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *workers, *term)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run runs workers until ctx ends.
+func run(ctx context.Context, log *slog.Logger, e *engine.Engine, workers int, term time.Duration) error {
+	var all sync.WaitGroup
+	errs := make([]error, workers)
+	for i := range workers {
+		name := fmt.Sprintf("worker-%d.%d", os.Getpid(), i+1)
+		all.Go(func() { errs[i] = worker(ctx, log.With("worker", name), e, name, term) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// worker takes turns at the work until ctx ends.
+func worker(ctx context.Context, log *slog.Logger, e *engine.Engine, name string, term time.Duration) error {
+	client, err := e.NewClient(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// ctx has ended; the goodbye to the engine needs time of its own.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := client.Close(ctx); err != nil {
+			log.Warn("close", "error", err)
+		}
+	}()
+	log.Info("in the queue")
+	for {
+		err := client.Do(ctx, key, func(ctx context.Context, lock *holdfast.Lock) error {
+			return lead(ctx, log, lock, term)
+		})
+		switch {
+		case ctx.Err() != nil:
+			log.Info("ended")
+			return nil
+		case errors.Is(err, holdfast.ErrLost):
+			log.Warn("lost the lock while working", "error", err) // somebody else goes on; queue again
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// lead does the work until the term is over or ctx ends, which it also does
+// when the lock is lost. It must not go on after that, nor start what it cannot
+// stop.
+func lead(ctx context.Context, log *slog.Logger, lock *holdfast.Lock, term time.Duration) error {
+	log.Info("works", "token", lock.Token())
+	defer log.Info("stops", "token", lock.Token())
+	over := time.After(term)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-over:
+			return nil
+		case <-tick.C:
+			log.Info("did a piece of work", "piece", n, "token", lock.Token())
+		}
+	}
+}
