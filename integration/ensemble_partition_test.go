@@ -1,0 +1,268 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// dialServers makes a client of the given servers, which closes with the test.
+func dialServers(t *testing.T, opts zklock.Options, servers ...string) *zklock.Client {
+	t.Helper()
+	client, err := zklock.Dial(limited(t), servers, &opts)
+	if err != nil {
+		t.Fatalf("dial %v: %v", servers, err)
+	}
+	t.Cleanup(func() { finish(t, client) })
+	return client
+}
+
+// take acquires a key that nobody holds.
+func take(t *testing.T, client *zklock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	lock, err := client.Acquire(limited(t), key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// nodeOf is the path of a lock's own node.
+func nodeOf(t *testing.T, client *zklock.Client, lock *holdfast.Lock) string {
+	t.Helper()
+	guard, err := client.Guard(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guard.Path
+}
+
+// moment is when something was seen to have happened; zero before that.
+type moment struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (m *moment) mark() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at.IsZero() {
+		m.at = time.Now()
+	}
+}
+
+func (m *moment) get() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
+}
+
+// sighting is between which two moments a znode vanished, as seen through one
+// server: it was there when a read sent at lastSeen was carried out, and was not
+// when one was answered at firstMissed.
+type sighting struct{ lastSeen, firstMissed time.Time }
+
+// watchVanish polls a server until all paths are gone. The channel gets what it
+// saw, once.
+func watchVanish(t *testing.T, server string, paths []string) <-chan map[string]sighting {
+	conn := plain(t, server)
+	out := make(chan map[string]sighting, 1)
+	go func() {
+		seen := make(map[string]sighting)
+		left := slices.Clone(paths)
+		for len(left) > 0 && t.Context().Err() == nil {
+			left = slices.DeleteFunc(left, func(path string) bool {
+				sent := time.Now()
+				there, _, err := conn.Exists(path)
+				s := seen[path]
+				switch {
+				case err != nil: // as good as not having asked
+					time.Sleep(time.Millisecond)
+				case there:
+					s.lastSeen = sent
+				default:
+					s.firstMissed = time.Now()
+				}
+				seen[path] = s
+				return !s.firstMissed.IsZero()
+			})
+			time.Sleep(time.Millisecond)
+		}
+		out <- seen
+	}()
+	return out
+}
+
+// leaderAndFollowers waits until an ensemble is whole, and says who is who.
+func leaderAndFollowers(t *testing.T, e *zkserver.Ensemble) (leader int, followers []int) {
+	t.Helper()
+	if err := e.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leader, err := e.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	followers = e.Followers(t.Context())
+	if len(followers) != zkserver.EnsembleSize-1 {
+		t.Fatalf("followers %v, want two", followers)
+	}
+	return leader, followers
+}
+
+// captive is a lock held through the follower that is cut off.
+type captive struct {
+	name   string
+	naive  bool // without heartbeats
+	client *zklock.Client
+	lock   *holdfast.Lock
+	events *holdfast.Events
+	path   string
+	done   moment // Done was seen closed
+	next   moment // a client of the majority was granted the key
+	token  holdfast.Token
+}
+
+// TestCutOffWithFollower guards the cure of hazard Z5, which is the rule of
+// zklock's trust together with the heartbeats that feed it: an acknowledged
+// request does not show that the leader, who ends sessions, has heard of it.
+//
+// A follower and its clients are cut off from the leader. For up to syncLimit
+// ticks it goes on acknowledging pings. A holder there must nevertheless know
+// that its lock is lost before the majority lets it go.
+//
+// The clients with a negative HeartbeatPeriod have the cure turned off. They
+// show that the partition is one that needs it: without it two clients hold one
+// lock, which is what the comment at Options.HeartbeatPeriod warns of.
+func TestCutOffWithFollower(t *testing.T) {
+	start(t)
+	const tick = 200 * time.Millisecond
+	e := zkserver.NewEnsemble(t, zkserver.Config{TickTime: tick, SyncLimit: 10})
+	for round := range 3 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) { cutOffRound(t, e, tick, round) })
+	}
+}
+
+func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round int) {
+	leader, followers := leaderAndFollowers(t, e)
+	cutOff, other := followers[round%2], followers[1-round%2]
+	majority := dialServers(t, zklock.Options{SessionTimeout: 20 * tick}, e.Servers()[leader].Addr(), e.Servers()[other].Addr())
+
+	var captives []*captive
+	for i, sort := range []struct {
+		timeout time.Duration
+		naive   bool
+		chatty  bool // the application reads on the session all the time
+	}{
+		{2 * tick, false, false}, {3 * tick, false, true}, {5 * tick, false, false}, {5 * tick, false, true},
+		{10 * tick, false, false}, {10 * tick, false, false}, {10 * tick, false, true}, {20 * tick, false, false},
+		{10 * tick, true, false}, {10 * tick, true, true},
+	} {
+		opts := zklock.Options{SessionTimeout: sort.timeout}
+		if sort.naive {
+			opts.HeartbeatPeriod = -1
+		}
+		c := &captive{name: fmt.Sprintf("%d-%v-naive=%v-chatty=%v", i, sort.timeout, sort.naive, sort.chatty), naive: sort.naive}
+		c.client = dialServers(t, opts, e.Servers()[cutOff].Addr())
+		c.events = c.client.Events()
+		c.lock = take(t, c.client, fmt.Sprintf("cutoff-%d-%d", round, i))
+		c.path = nodeOf(t, c.client, c.lock)
+		captives = append(captives, c)
+		if sort.chatty {
+			go func() {
+				for ; c.lock.Err() == nil; time.Sleep(2 * time.Millisecond) {
+					_, _, _ = c.client.Conn().Exists(c.path)
+				}
+			}()
+		}
+		time.Sleep(sort.timeout / 29) // heartbeats and pings out of step with each other
+	}
+	time.Sleep(time.Duration(5+round) * tick) // until they have settled down
+
+	var waiters, ends sync.WaitGroup
+	var paths []string
+	for _, c := range captives {
+		paths = append(paths, c.path)
+		ends.Go(func() {
+			<-c.lock.Done()
+			c.done.mark()
+		})
+		waiters.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			lock, err := majority.Acquire(ctx, c.lock.Key())
+			if err != nil {
+				t.Errorf("%s: nobody else got the lock: %v", c.name, err)
+				return
+			}
+			c.next.mark()
+			c.token = lock.Token()
+			if err := lock.Release(ctx); err != nil {
+				t.Errorf("%s: the next holder: %v", c.name, err)
+			}
+		})
+	}
+	vanished := watchVanish(t, e.Servers()[leader].Addr(), paths)
+	for _, c := range captives {
+		if err := c.lock.Err(); err != nil {
+			t.Logf("%s: lost before the cut: %v", c.name, err) // a busy machine; the rule below still holds
+		}
+	}
+	cut := time.Now()
+	e.Isolate(cutOff)
+
+	sightings := receive(t, "the nodes to vanish on the majority side", vanished)
+	waiters.Wait()
+	ends.Wait()
+	violations := 0
+	for _, c := range captives {
+		done, next, s := c.done.get(), c.next.get(), sightings[c.path]
+		t.Logf("%s: Done %v after the cut, %v before the node was last seen, %v before the next grant",
+			c.name, done.Sub(cut).Round(time.Millisecond), s.lastSeen.Sub(done).Round(time.Millisecond), next.Sub(done).Round(time.Millisecond))
+		switch {
+		case c.naive:
+			if done.After(s.firstMissed) && done.After(next) {
+				violations++
+			}
+		case done.After(s.lastSeen):
+			t.Errorf("%s: Done closed %v after the majority was last seen to have the node: G2 broken", c.name, done.Sub(s.lastSeen))
+		case done.After(next):
+			t.Errorf("%s: Done closed %v after the next holder had the lock: G1 and G2 broken", c.name, done.Sub(next))
+		}
+		if c.token <= c.lock.Token() {
+			t.Errorf("%s: the next token %d is not above %d", c.name, c.token, c.lock.Token())
+		}
+		if err := c.lock.Err(); !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrSessionExpired) {
+			t.Errorf("%s: Err = %v, want ErrLost with ErrSessionExpired", c.name, err)
+		}
+		lost := receive(t, "the event Lost of "+c.name, c.events.Lost())
+		if lost.Key != c.lock.Key() || lost.Token != c.lock.Token() {
+			t.Errorf("%s: event %+v is of another lock", c.name, lost)
+		}
+	}
+	if violations == 0 {
+		t.Errorf("no client without heartbeats outstayed its lock: this partition proves nothing")
+	}
+
+	if err := e.HealAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range captives {
+		ended := c.lock.Err()
+		lock := take(t, c.client, c.lock.Key())
+		if err := c.lock.Err(); err != ended {
+			t.Errorf("%s: Err changed from %v to %v", c.name, ended, err)
+		}
+		if lock.Token() <= c.token {
+			t.Errorf("%s: token %d after the partition is not above %d", c.name, lock.Token(), c.token)
+		}
+	}
+}
