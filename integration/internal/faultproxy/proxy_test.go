@@ -19,14 +19,14 @@ const pause = 60 * time.Millisecond
 
 // echoServer returns the address of a server that sends back what it gets and
 // closes when its client does.
-func echoServer(t *testing.T) string {
+func echoServer(t testing.TB) string {
 	t.Helper()
 	return serve(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
 }
 
 // serve runs handle for each connection to the returned address; the connection
 // is closed when handle returns.
-func serve(t *testing.T, handle func(net.Conn)) string {
+func serve(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,7 +60,12 @@ func start(t *testing.T, upstream string) *Proxy {
 
 func dial(t *testing.T, p *Proxy) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", p.Addr())
+	return dialAddr(t, p.Addr())
+}
+
+func dialAddr(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
