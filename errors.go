@@ -64,7 +64,7 @@ type LostError struct {
 
 // Error implements error.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("holdfast: lock %q (token %d) lost: %v", e.Key, e.Token, e.Cause)
+	return fmt.Sprintf("lock %q (token %d) lost: %v", e.Key, e.Token, e.Cause)
 }
 
 // Unwrap makes errors.Is match ErrLost and the cause.
@@ -81,9 +81,9 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	if e.Holder.Owner == "" {
-		return fmt.Sprintf("holdfast: key %q is held by another", e.Key)
+		return fmt.Sprintf("%q is held by another", e.Key)
 	}
-	return fmt.Sprintf("holdfast: key %q is held by %q (token %d)", e.Key, e.Holder.Owner, e.Holder.Token)
+	return fmt.Sprintf("%q is held by %q (token %d)", e.Key, e.Holder.Owner, e.Holder.Token)
 }
 
 // Unwrap makes errors.Is match ErrHeld.
@@ -97,7 +97,7 @@ type InvalidError struct {
 
 // Error implements error.
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("holdfast: invalid %s: %s", e.Field, e.Reason)
+	return fmt.Sprintf("invalid %s: %s", e.Field, e.Reason)
 }
 
 // Unwrap makes errors.Is match ErrInvalid.

@@ -110,6 +110,7 @@ func (e *Events) setState(event Event) {
 type feed struct {
 	clock clock.Clock
 	hooks Hooks
+	calls runner // of hooks
 
 	mu     sync.Mutex
 	seq    uint64
@@ -163,24 +164,22 @@ func (f *feed) setConnected(connected bool) {
 		kind = Ready
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.closed || f.state.Kind == kind {
-		f.mu.Unlock()
 		return
 	}
 	f.state = f.stampLocked(Event{Kind: kind})
-	event := f.state
 	for e := range f.subs {
-		e.setState(event)
+		e.setState(f.state)
 	}
-	f.mu.Unlock()
-	call(f.hooks.State, event)
+	f.callLocked(f.hooks.State, f.state)
 }
 
 // ended reports the end of a lock, if it is one that events are for.
 func (f *feed) ended(kind EventKind, k *Lock, err error) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.closed {
-		f.mu.Unlock()
 		return
 	}
 	event := f.stampLocked(Event{Kind: kind, Key: k.key, Owner: k.owner, Token: k.token, Err: err})
@@ -191,11 +190,27 @@ func (f *feed) ended(kind EventKind, k *Lock, err error) {
 			e.lost.push(event)
 		}
 	}
-	f.mu.Unlock()
 	if kind == TTLExpired {
-		call(f.hooks.TTLExpired, event)
+		f.callLocked(f.hooks.TTLExpired, event)
 	} else {
-		call(f.hooks.Lost, event)
+		f.callLocked(f.hooks.Lost, event)
+	}
+}
+
+// granted tells a hook of a grant, which is no event.
+func (f *feed) granted(k *Lock) {
+	if f.hooks.Granted == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.callLocked(f.hooks.Granted, Event{Time: f.clock.Now().Mono, Key: k.key, Owner: k.owner, Token: k.token})
+}
+
+// callLocked has a hook called, in the order of the events.
+func (f *feed) callLocked(hook func(Event), event Event) {
+	if hook != nil {
+		f.calls.run(func() { hook(event) })
 	}
 }
 
@@ -208,21 +223,16 @@ func (f *feed) close() {
 	for e := range subs {
 		e.stop()
 	}
+	f.calls.wait()
 }
 
 // Hooks are functions that a client calls when something happens to it or its
-// locks, for metrics and the like; any of them may be nil. They are called on
-// goroutines of the client, without a lock held, and must return quickly. They
-// must not close the client. For anything slower, [Locker.Events] is the way.
+// locks, for metrics and the like; any of them may be nil. They are called one
+// after the other, in the order of what happened, and hold up nothing but each
+// other. Close waits for those that are due, so a hook must not call it.
 type Hooks struct {
-	Granted    func(Event) // Kind is 0; Key, Owner and Token are set
+	Granted    func(Event) // Kind and Seq are 0; Time, Key, Owner and Token are set
 	Lost       func(Event)
 	TTLExpired func(Event)
 	State      func(Event) // Ready or Disconnected
-}
-
-func call(hook func(Event), event Event) {
-	if hook != nil {
-		hook(event)
-	}
 }

@@ -20,7 +20,6 @@ type Locker struct {
 	clock    clock.Clock
 	log      *slog.Logger
 	feed     *feed
-	hooks    Hooks
 	owner    string
 	absolute bool
 
@@ -35,7 +34,7 @@ type Locker struct {
 	held       map[*Lock]struct{}
 	closed     bool
 	calls      sync.WaitGroup // calls that may end in a grant or use the backend
-	deliveries sync.WaitGroup
+	deliveries sync.WaitGroup // registered locks that the engine does not have back
 
 	closeOnce sync.Once
 	closeDone chan struct{}
@@ -48,7 +47,6 @@ func newLocker(config Config, host *Host, backend Backend) *Locker {
 		clock:     config.Clock,
 		log:       config.Logger,
 		feed:      host.feed,
-		hooks:     config.Hooks,
 		owner:     config.Owner,
 		absolute:  config.AbsoluteKeys,
 		held:      make(map[*Lock]struct{}),
@@ -259,8 +257,11 @@ func (l *Locker) explain(ctx context.Context, err error) error {
 		return ErrClosed
 	}
 	ended := contextError(ctx)
-	if err == nil || errors.Is(err, ended) || errors.Is(ended, err) {
+	switch {
+	case err == nil || errors.Is(ended, err):
 		return ended
+	case errors.Is(err, ended):
+		return err
 	}
 	return fmt.Errorf("%w: %w", ended, err)
 }
@@ -280,16 +281,18 @@ func (l *Locker) checkPrefix(prefix string) error {
 }
 
 // register notes a lock that is about to be live, so that whatever ends it
-// finds it noted.
+// finds it noted. Its delivery counts from here: Close has to wait for it also
+// while an end is under way elsewhere.
 func (l *Locker) register(k *Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[k] = struct{}{}
+	l.deliveries.Add(1)
 }
 
 func (l *Locker) granted(k *Lock) {
 	l.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	call(l.hooks.Granted, Event{Time: l.clock.Now().Mono, Key: k.key, Owner: k.owner, Token: k.token})
+	l.feed.granted(k)
 }
 
 // ended takes a lock out of the registry and gives its key back, whatever its
@@ -298,7 +301,6 @@ func (l *Locker) granted(k *Lock) {
 func (l *Locker) ended(k *Lock, err error) {
 	l.mu.Lock()
 	delete(l.held, k)
-	l.deliveries.Add(1)
 	l.mu.Unlock()
 	if errors.Is(err, ErrReleased) {
 		l.log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))

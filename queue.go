@@ -64,3 +64,42 @@ func (q *queue) close() {
 	q.idle.Wait()
 	close(q.out)
 }
+
+// runner calls functions one after the other. A goroutine exists only while
+// there is one to be called. The zero value is ready to use.
+type runner struct {
+	mu      sync.Mutex
+	waiting []func()
+	running bool
+	idle    sync.WaitGroup
+}
+
+// run never blocks.
+func (r *runner) run(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = append(r.waiting, f)
+	if !r.running {
+		r.running = true
+		r.idle.Go(r.drain)
+	}
+}
+
+func (r *runner) drain() {
+	for {
+		r.mu.Lock()
+		if len(r.waiting) == 0 {
+			r.running = false
+			r.waiting = nil
+			r.mu.Unlock()
+			return
+		}
+		f := r.waiting[0]
+		r.waiting = r.waiting[1:]
+		r.mu.Unlock()
+		f()
+	}
+}
+
+// wait returns when all have been called; run is not called any more.
+func (r *runner) wait() { r.idle.Wait() }
