@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
@@ -109,7 +108,7 @@ func encodeData(owner string, data []byte) []byte {
 // programs have written: short text is an owner, the rest is data.
 func decodeData(b []byte) (owner string, data []byte) {
 	name, rest, found := bytes.Cut(b, []byte{0})
-	if len(name) == 0 || len(name) > holdfast.MaxOwner || !utf8.Valid(name) || bytes.ContainsFunc(name, unicode.IsControl) {
+	if len(name) == 0 || len(name) > holdfast.MaxOwner || !utf8.Valid(name) {
 		return "", b
 	}
 	if !found || len(rest) == 0 {
