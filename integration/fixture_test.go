@@ -116,7 +116,7 @@ func goroutines(test string) string {
 }
 
 // limited returns a context for calls that ought to succeed.
-func limited(t *testing.T) context.Context {
+func limited(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -136,7 +136,7 @@ func becomes(cond func() bool) bool {
 }
 
 // eventually fails the test if cond never holds.
-func eventually(t *testing.T, what string, cond func() bool) {
+func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	if !becomes(cond) {
 		t.Fatalf("never: %s", what)
@@ -144,7 +144,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 }
 
 // receive returns what comes from a channel, and fails the test if nothing does.
-func receive[T any](t *testing.T, what string, from <-chan T) T {
+func receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:
@@ -182,7 +182,7 @@ func options() *zklock.Options { return &zklock.Options{SessionTimeout: 10 * tim
 
 // dial connects a client, which is closed when the test ends. opts may be nil,
 // for options.
-func dial(t *testing.T, addr string, opts *zklock.Options) *zklock.Client {
+func dial(t testing.TB, addr string, opts *zklock.Options) *zklock.Client {
 	t.Helper()
 	if opts == nil {
 		opts = options()
@@ -196,7 +196,7 @@ func dial(t *testing.T, addr string, opts *zklock.Options) *zklock.Client {
 }
 
 // finish closes a client, whatever state it is in, and does not wait for long.
-func finish(t *testing.T, client *zklock.Client) {
+func finish(t testing.TB, client *zklock.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -209,7 +209,7 @@ func finish(t *testing.T, client *zklock.Client) {
 }
 
 // proxy returns a proxy to an address, which is closed when the test ends.
-func proxy(t *testing.T, addr string) *faultproxy.Proxy {
+func proxy(t testing.TB, addr string) *faultproxy.Proxy {
 	t.Helper()
 	p, err := faultproxy.StartZooKeeper(addr)
 	if err != nil {
@@ -228,7 +228,7 @@ func proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Pr
 
 // plain returns a connection that has nothing to do with the library, and is
 // closed when the test ends.
-func plain(t *testing.T, addr string) *zk.Conn {
+func plain(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(noLog{}))
 	if err != nil {
@@ -252,7 +252,7 @@ type noLog struct{}
 func (noLog) Printf(string, ...any) {}
 
 // list returns the children of a znode in order, none if it is not there.
-func list(t *testing.T, conn *zk.Conn, path string) []string {
+func list(t testing.TB, conn *zk.Conn, path string) []string {
 	t.Helper()
 	names, _, err := conn.Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -263,7 +263,7 @@ func list(t *testing.T, conn *zk.Conn, path string) []string {
 }
 
 // holds fails the test if a znode never has just n children.
-func holds(t *testing.T, conn *zk.Conn, path string, n int) []string {
+func holds(t testing.TB, conn *zk.Conn, path string, n int) []string {
 	t.Helper()
 	var names []string
 	if !becomes(func() bool { names = list(t, conn, path); return len(names) == n }) {
@@ -273,13 +273,13 @@ func holds(t *testing.T, conn *zk.Conn, path string, n int) []string {
 }
 
 // noResidue fails the test if anything stays below a lock's znode.
-func noResidue(t *testing.T, conn *zk.Conn, path string) {
+func noResidue(t testing.TB, conn *zk.Conn, path string) {
 	t.Helper()
 	holds(t, conn, path, 0)
 }
 
 // noWatches fails the test if watches below a lock's znode stay in the server.
-func noWatches(t *testing.T, addr, path string) {
+func noWatches(t testing.TB, addr, path string) {
 	t.Helper()
 	var left []string
 	if !becomes(func() bool {
@@ -323,7 +323,7 @@ func (c *credentials) see(f faultproxy.Frame) {
 }
 
 // expire ends the session in the server at once, as its expiry would.
-func (c *credentials) expire(t *testing.T, addr string) {
+func (c *credentials) expire(t testing.TB, addr string) {
 	t.Helper()
 	c.mu.Lock()
 	session, password := c.session, c.password

@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/go-zookeeper/zk v1.0.4
+	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/moby/moby/api v1.55.0
 	github.com/testcontainers/testcontainers-go v0.44.0
 )
