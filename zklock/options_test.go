@@ -1,0 +1,117 @@
+package zklock
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func TestOptionsDefaults(t *testing.T) {
+	for name, opts := range map[string]*Options{"nil": nil, "zero": {}} {
+		got, err := opts.resolve()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got.Root != DefaultRoot || got.SessionTimeout != DefaultSessionTimeout || got.DialTimeout != DefaultDialTimeout ||
+			got.Names != CuratorNames || len(got.ACL) != 1 || len(got.ParentACL) != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestOptionsAreCopied(t *testing.T) {
+	given := &Options{
+		Auth:      []Auth{{"digest", "u:p"}},
+		ACL:       []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "a"}},
+		ParentACL: []zk.ACL{{Perms: zk.PermRead, Scheme: "digest", ID: "b"}},
+		TLS:       &tls.Config{ServerName: "c"},
+	}
+	got, err := given.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	given.Auth[0].Credentials, given.ACL[0].ID, given.ParentACL[0].ID, given.TLS.ServerName = "x", "x", "x", "x"
+	if got.Auth[0].Credentials != "u:p" || got.ACL[0].ID != "a" || got.ParentACL[0].ID != "b" || got.TLS.ServerName != "c" {
+		t.Errorf("a later change shows: %+v", got)
+	}
+	if given.Root != "" || given.SessionTimeout != 0 {
+		t.Errorf("what was given has been changed: %+v", given)
+	}
+}
+
+func TestOptionsRefused(t *testing.T) {
+	for field, opts := range map[string][]Options{
+		"Options.Root": {{Root: "/"}, {Root: "x"}, {Root: "/zookeeper"}, {Root: "/zookeeper/x"}, {Root: "/x/"}, {Root: "/x//y"},
+			{Root: "/.."}, {Root: "/a\x00"}, {Root: "/a\ufff0"}, {Root: "/" + strings.Repeat("x", 1000)}},
+		"Options.SessionTimeout":  {{SessionTimeout: -1}, {SessionTimeout: time.Microsecond}, {SessionTimeout: MaxSessionTimeout + 1}},
+		"Options.DialTimeout":     {{DialTimeout: -1}},
+		"Options.HeartbeatPeriod": {{HeartbeatPeriod: 1}, {HeartbeatPeriod: time.Microsecond}},
+		"Options.TickTime":        {{TickTime: -1}},
+		"Options.Margin":          {{Margin: -1}},
+		"Options.Names":           {{Names: 2}, {Names: -1}},
+		"Options.Auth":            {{Auth: []Auth{{"", "u:p"}}}},
+	} {
+		for _, o := range opts {
+			_, err := o.resolve()
+			var invalid *holdfast.InvalidError
+			if !errors.As(err, &invalid) || invalid.Field != field || !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("%+v: %v, want ErrInvalid that names %s", o, err, field)
+			}
+		}
+	}
+	for _, o := range []Options{
+		{SessionTimeout: time.Millisecond}, {SessionTimeout: MaxSessionTimeout}, {HeartbeatPeriod: -time.Nanosecond},
+		{HeartbeatPeriod: time.Millisecond}, {Root: "/a/b"}, {Root: "/zookeeperx"}, {Names: KazooNames}, {Margin: time.Hour},
+	} {
+		if _, err := o.resolve(); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestServersRefused(t *testing.T) {
+	for _, servers := range [][]string{nil, {}, {""}, {"a:1", ""}, {"a:1,b:1"}, {"a:1/chroot"}, {"a 1"}, {"a:1\n"}} {
+		if err := checkServers(servers); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%q: %v, want ErrInvalid", servers, err)
+		}
+	}
+	for _, servers := range [][]string{{"a"}, {"a:1"}, {"[::1]:2181", "127.0.0.1:2181"}} {
+		if err := checkServers(servers); err != nil {
+			t.Errorf("%q: %v", servers, err)
+		}
+	}
+}
+
+// TestAuthIsNotShown: credentials must not get into logs by way of %v.
+func TestAuthIsNotShown(t *testing.T) {
+	auth := Auth{"digest", "user:secret"}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		for _, v := range []any{auth, &auth, []Auth{auth}, Options{Auth: []Auth{auth}}, &Options{Auth: []Auth{auth}}} {
+			if shown := fmt.Sprintf(format, v); strings.Contains(shown, "secret") {
+				t.Errorf("%s of %T shows %q", format, v, shown)
+			}
+		}
+	}
+}
+
+// TestPeriod: a write goes out at least once per window of trust, or the lease
+// would run out between two.
+func TestPeriod(t *testing.T) {
+	const timeout = 12 * time.Second
+	for given, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Second, time.Millisecond: time.Millisecond, time.Second: time.Second,
+		3 * time.Second: 3 * time.Second, 4 * time.Second: 3 * time.Second, time.Hour: 3 * time.Second,
+	} {
+		b := &backend{opts: Options{HeartbeatPeriod: given}}
+		if got := b.period(timeout); got != want {
+			t.Errorf("HeartbeatPeriod %v at a timeout of %v: every %v, want %v", given, timeout, got, want)
+		}
+	}
+}
