@@ -63,7 +63,8 @@ func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
 
 // A Retry says how often something that failed is tried again, and after what
 // delays. It is a plain value: it may be used by any number of calls.
-// Delays double from Initial to Max, each varied by a quarter either way.
+// Delays double from Initial to Max, each varied by a quarter either way but
+// never more than Max.
 type Retry struct {
 	Attempts int           // tries in all, the first included; 0: no limit
 	Initial  time.Duration // first delay; 0: 100 ms

@@ -5,6 +5,7 @@ package backoff
 
 import (
 	"context"
+	"math"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v4"
@@ -47,13 +48,15 @@ func (p Policy) series() cenkalti.BackOff {
 	if largest == 0 {
 		largest = max(DefaultMax, initial)
 	}
-	return cenkalti.NewExponentialBackOff(
-		cenkalti.WithInitialInterval(initial),
-		cenkalti.WithMaxInterval(largest),
+	// Half of what an int64 has room for is where doubling and jitter stay in it.
+	const room = math.MaxInt64 / 2
+	return &capped{largest, cenkalti.NewExponentialBackOff(
+		cenkalti.WithInitialInterval(min(initial, room)),
+		cenkalti.WithMaxInterval(min(largest, room)),
 		cenkalti.WithMultiplier(2),
 		cenkalti.WithRandomizationFactor(0.25),
 		cenkalti.WithMaxElapsedTime(0),
-	)
+	)}
 }
 
 // A Loop is one series of tries. It serves one goroutine.
@@ -75,7 +78,7 @@ func (l *Loop) Next() (time.Duration, bool) {
 	if delay == cenkalti.Stop {
 		return 0, false
 	}
-	if l.policy.Total > 0 && time.Since(l.began)+delay > l.policy.Total {
+	if l.policy.Total > 0 && delay > l.policy.Total-time.Since(l.began) {
 		return 0, false
 	}
 	return delay, true
@@ -105,6 +108,14 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	}
 	return ctx.Err() == nil
 }
+
+// capped keeps the jitter of a BackOff from going beyond the largest delay.
+type capped struct {
+	largest time.Duration
+	cenkalti.BackOff
+}
+
+func (c *capped) NextBackOff() time.Duration { return min(c.BackOff.NextBackOff(), c.largest) }
 
 // custom makes a BackOff of a function of the attempt.
 type custom struct {

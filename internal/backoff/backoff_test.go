@@ -1,0 +1,158 @@
+package backoff
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestDelays(t *testing.T) {
+	for name, p := range map[string]Policy{
+		"default":      {},
+		"small":        {Initial: time.Millisecond, Max: 8 * time.Millisecond},
+		"equal":        {Initial: time.Second, Max: time.Second},
+		"only initial": {Initial: time.Minute},
+		"huge":         {Initial: math.MaxInt64 / 3, Max: math.MaxInt64 / 3},
+		"nearly huge":  {Initial: time.Second, Max: math.MaxInt64 / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			initial, largest := p.Initial, p.Max
+			if initial == 0 {
+				initial = DefaultInitial
+			}
+			if largest == 0 {
+				largest = max(DefaultMax, initial)
+			}
+			loop := p.Start()
+			middle := float64(initial)
+			for i := range 100 {
+				delay, ok := loop.Next()
+				if !ok {
+					t.Fatalf("try %d: the zero limits ended the series", i)
+				}
+				low, high := 0.74*middle, min(1.26*middle, float64(largest))
+				if float64(delay) < low || float64(delay) > high {
+					t.Fatalf("delay %d is %v, want %v to %v", i, delay, time.Duration(low), time.Duration(high))
+				}
+				middle = min(2*middle, float64(largest))
+			}
+		})
+	}
+}
+
+func TestDelaysVary(t *testing.T) {
+	loop := Policy{Initial: time.Second, Max: time.Second}.Start()
+	seen := map[time.Duration]bool{}
+	for range 20 {
+		delay, _ := loop.Next()
+		seen[delay] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("20 delays took only %d values: clients that failed together would come back together", len(seen))
+	}
+}
+
+func TestAttempts(t *testing.T) {
+	loop := Policy{Attempts: 3}.Start()
+	for i, want := range []bool{true, true, false, false} {
+		if _, ok := loop.Next(); ok != want {
+			t.Errorf("after failure %d: another try is %v, want %v", i+1, ok, want)
+		}
+	}
+}
+
+func TestTotal(t *testing.T) {
+	second := func(int) (time.Duration, bool) { return time.Second, true }
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		loop := Policy{Total: 3 * time.Second, Delay: second}.Start()
+		tries := 1
+		for loop.Wait(t.Context(), nil) {
+			tries++
+		}
+		if took := time.Since(began); tries != 4 || took != 3*time.Second {
+			t.Errorf("%d tries in %v, want 4 in 3s: the last may start at the limit, not after it", tries, took)
+		}
+	})
+}
+
+func TestTotalWithAnEndlessDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := Policy{Total: time.Hour, Delay: func(int) (time.Duration, bool) { return math.MaxInt64, true }}.Start()
+		time.Sleep(time.Second)
+		if delay, ok := loop.Next(); ok {
+			t.Errorf("a delay of %v fits into a total of an hour", delay)
+		}
+	})
+}
+
+func TestDelayFunction(t *testing.T) {
+	var asked []int
+	loop := Policy{Delay: func(attempt int) (time.Duration, bool) {
+		asked = append(asked, attempt)
+		return time.Duration(attempt-2) * time.Second, attempt < 4
+	}}.Start()
+	for i, want := range []time.Duration{0, 0, time.Second} {
+		if delay, ok := loop.Next(); !ok || delay != want {
+			t.Errorf("delay %d is %v, %v, want %v: a negative one counts as none", i+1, delay, ok, want)
+		}
+	}
+	if _, ok := loop.Next(); ok {
+		t.Error("the function said stop, and the series went on")
+	}
+	if len(asked) != 4 || asked[0] != 1 || asked[3] != 4 {
+		t.Errorf("the function was asked for %v, want 1 to 4", asked)
+	}
+}
+
+func TestWait(t *testing.T) {
+	minute := Policy{Delay: func(int) (time.Duration, bool) { return time.Minute, true }}
+	synctest.Test(t, func(t *testing.T) {
+		took := func(f func()) time.Duration {
+			began := time.Now()
+			f()
+			return time.Since(began)
+		}
+		if d := took(func() {
+			if !minute.Start().Wait(t.Context(), nil) {
+				t.Error("a wait that elapsed reports false")
+			}
+		}); d != time.Minute {
+			t.Errorf("it waited %v, want a minute", d)
+		}
+		wake := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(wake) })
+		if d := took(func() {
+			if !minute.Start().Wait(t.Context(), wake) {
+				t.Error("a wait that was cut short by good news reports false")
+			}
+		}); d != time.Second {
+			t.Errorf("it waited %v, want a second, until wake", d)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if d := took(func() {
+			if minute.Start().Wait(ctx, nil) {
+				t.Error("a wait whose ctx ended reports true")
+			}
+		}); d != time.Second {
+			t.Errorf("it waited %v, want a second, until ctx ended", d)
+		}
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Error(ctx.Err())
+		}
+		if minute.Start().Wait(ctx, wake) {
+			t.Error("good news wins over a ctx that has ended")
+		}
+		if d := took(func() {
+			if (Policy{Attempts: 1}).Start().Wait(t.Context(), nil) {
+				t.Error("a series of one try goes on")
+			}
+		}); d != 0 {
+			t.Errorf("it waited %v before it said that there is no other try", d)
+		}
+	})
+}
