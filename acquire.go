@@ -123,8 +123,7 @@ func (l *Locker) try(ctx context.Context, r *request, wait bool, loop *backoff.L
 		}
 		// The grant was over before it could be handed out: the process was
 		// stopped, or somebody broke it at once. It is nobody's, so begin anew.
-		k.err = err
-		k.delivered = make(chan struct{})
+		k.void(err)
 		l.ended(k, err)
 		if errors.Is(err, ErrReclaimed) {
 			return nil, err
@@ -193,6 +192,9 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error)
 				return lock, nil
 			}
 			if !errors.Is(err, ErrHeld) {
+				if ctx.Err() == nil {
+					return nil, fmt.Errorf("%q: %w", clip(r.key), err) // it is not that all are held
+				}
 				return nil, errors.Join(append(held, err)...)
 			}
 			held = append(held, err)

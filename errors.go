@@ -70,6 +70,17 @@ func (e *LostError) Error() string {
 // Unwrap makes errors.Is match ErrLost and the cause.
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
 
+// lossCause returns the cause of ErrLost that an error of the backend matches,
+// or nil.
+func lossCause(err error) error {
+	for _, cause := range []error{ErrSessionExpired, ErrLeaseExpired, ErrReclaimed, ErrTakenOver, ErrBroken} {
+		if errors.Is(err, cause) {
+			return cause
+		}
+	}
+	return nil
+}
+
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 type HeldError struct {
 	Key string

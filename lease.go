@@ -99,6 +99,13 @@ func (l *Lease) Deadline() time.Time {
 	return l.term.until.Mono
 }
 
+// deadline is when a term ends, or ended.
+func (l *Lease) deadline(t *term) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return t.until.Mono
+}
+
 // attach puts a new lock under the lease, or returns why it is not valid.
 func (l *Lease) attach(k *Lock) error {
 	l.mu.Lock()

@@ -28,6 +28,7 @@ type Lock struct {
 	lostWhy  error         // by Lose, before or after the grant
 	granted  bool          // the fields above are set
 	err      error         // nil while live
+	endedAt  time.Time     // set with err
 	ttl      clock.Instant // zero: none
 	ttlTimer clock.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
@@ -66,14 +67,17 @@ func (k *Lock) Err() error {
 // Deadline returns when the lock ends if nothing more is heard from the engine:
 // the end of what the engine has promised, less the margin for drift, or of the
 // TTL, if that is sooner. It moves as the lease is renewed and the TTL
-// extended.
+// extended. Once the lock has ended it is past and stays.
 func (k *Lock) Deadline() time.Time {
 	k.check()
-	deadline := k.lease.Deadline()
+	deadline := k.lease.deadline(k.term)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.ttl.IsZero() && k.ttl.Mono.Before(deadline) {
-		return k.ttl.Mono
+		deadline = k.ttl.Mono
+	}
+	if k.err != nil && k.endedAt.Before(deadline) {
+		deadline = k.endedAt
 	}
 	return deadline
 }
@@ -132,12 +136,15 @@ func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
 	}
+	ctx, done, err := k.locker.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+	}
+	defer done()
 	if err := k.hold.Verify(ctx); err != nil {
-		for _, cause := range []error{ErrSessionExpired, ErrLeaseExpired, ErrReclaimed, ErrTakenOver, ErrBroken} {
-			if errors.Is(err, cause) {
-				k.lose(cause)
-				break
-			}
+		err = k.locker.explain(ctx, err)
+		if cause := lossCause(err); cause != nil {
+			k.lose(cause)
 		}
 		if ended := k.Err(); ended != nil {
 			err = ended
@@ -259,6 +266,8 @@ func (k *Lock) end(cause error, kind EventKind) {
 		return
 	}
 	k.err = err
+	k.endedAt = k.locker.clock.Now().Mono
+	close(k.done) // within mu: nobody sees Err set and Done open
 	if k.ttlTimer != nil {
 		k.ttlTimer.Stop()
 		k.ttlTimer = nil
@@ -269,7 +278,6 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.mu.Unlock()
 
 	// The holder knows first: all of this happens before the engine is told.
-	close(k.done)
 	for cancel := range cancels {
 		(*cancel)(err)
 	}
@@ -280,13 +288,25 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.locker.ended(k, err)
 }
 
+// void marks a lock that was over before anybody had it.
+func (k *Lock) void(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.err = err
+	k.delivered = make(chan struct{})
+}
+
 // deliver gives the key back to the engine. It runs once, after the end.
 func (k *Lock) deliver(ctx context.Context) {
 	err := k.hold.Release(ctx)
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrLost):
-		err = &LostError{Key: k.key, Owner: k.owner, Token: k.token, Cause: ErrBroken}
+		cause := lossCause(err)
+		if cause == nil {
+			cause = ErrBroken
+		}
+		err = &LostError{Key: k.key, Owner: k.owner, Token: k.token, Cause: cause}
 	default:
 		err = fmt.Errorf("%w: %w", ErrReleasePending, err)
 	}
