@@ -29,14 +29,12 @@ func unknownOutcome(err error) bool {
 
 // transient reports whether a request may be tried again, on a new connection.
 func transient(err error) bool {
-	return notSent(err) || unknownOutcome(err) || sessionOver(err)
+	return notSent(err) || unknownOutcome(err) || sessionOver(err) || errors.Is(err, zk.ErrSessionMoved)
 }
 
 // sessionOver reports whether a server refused a request because its session
-// has ended, or is carried on by another connection.
-func sessionOver(err error) bool {
-	return errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)
-}
+// has ended. (One that has moved goes on, on a newer connection.)
+func sessionOver(err error) bool { return errors.Is(err, zk.ErrSessionExpired) }
 
 // stepError says what was attempted on which znode, and translates what
 // go-zookeeper says into what holdfast says.

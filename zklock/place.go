@@ -162,6 +162,8 @@ func (p *place) create(ctx context.Context) (listing, error) {
 			return listing{}, p.waiting(ctx, err)
 		}
 		return listing{}, errNotGranted
+	case notSent(c.err):
+		return listing{}, errNotGranted // the session has changed since
 	case sessionOver(c.err):
 		p.forget()
 		return listing{}, stepError("create", path, c.err)
