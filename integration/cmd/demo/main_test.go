@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// The demo starts itself as its workers, and so does its test.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-worker") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// The demo checks itself: all that is left to do is to run it.
+func TestDemo(t *testing.T) {
+	// go-zookeeper has data races of its own on reconnecting, which workers do
+	// here. Races of our own are looked for elsewhere.
+	t.Setenv("GORACE", "exitcode=0 log_path="+filepath.Join(t.TempDir(), "race"))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := play(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
