@@ -1,0 +1,239 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// README.md and doc.go show the bodies of functions in this file, word for
+// word: TestSnippets compares them.
+
+func Example() {
+	ctx := context.Background()
+	client, err := memlock.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+
+	lock, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(30*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+
+	fmt.Println(lock.Key(), "held with token", lock.Token(), "live:", lock.Err() == nil)
+	// Output: orders/42 held with token 1 live: true
+}
+
+func writeReport(context.Context, holdfast.Token) error { return nil }
+
+// reportNightly is the first thing that readers see; it needs a server.
+func reportNightly(ctx context.Context) error {
+	client, err := zklock.Dial(ctx, []string{"127.0.0.1:2181"}, nil)
+	if err != nil {
+		return err
+	}
+	defer client.Close(context.WithoutCancel(ctx))
+
+	return client.Do(ctx, "reports/nightly", func(ctx context.Context, lock *holdfast.Lock) error {
+		// ctx ends when the lock does. The database refuses tokens that are
+		// smaller than the greatest it has seen.
+		return writeReport(ctx, lock.Token())
+	})
+}
+
+var _ = reportNightly
+
+// twoClients returns clients of one store.
+func twoClients() (alice, bob *memlock.Client) {
+	store := memlock.NewStore()
+	for _, c := range []struct {
+		client **memlock.Client
+		owner  string
+	}{{&alice, "alice"}, {&bob, "bob"}} {
+		client, err := memlock.New(&memlock.Options{Store: store, Owner: c.owner})
+		if err != nil {
+			log.Fatal(err)
+		}
+		*c.client = client
+	}
+	return alice, bob
+}
+
+func ExampleLocker_TryAcquire() {
+	ctx := context.Background()
+	alice, bob := twoClients()
+	defer alice.Close(ctx)
+	defer bob.Close(ctx)
+	if _, err := alice.Acquire(ctx, "orders/42", holdfast.WithData([]byte("shift 3"))); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err := bob.TryAcquire(ctx, "orders/42")
+
+	var held *holdfast.HeldError
+	if errors.As(err, &held) {
+		fmt.Printf("%s has it, with the note %q\n", held.Holder.Owner, held.Holder.Data)
+	}
+	fmt.Println(errors.Is(err, holdfast.ErrHeld))
+	// Output:
+	// alice has it, with the note "shift 3"
+	// true
+}
+
+func ExampleLocker_AcquireAny() {
+	ctx := context.Background()
+	alice, bob := twoClients()
+	defer alice.Close(ctx)
+	defer bob.Close(ctx)
+	shards := []string{"shards/0", "shards/1", "shards/2"}
+
+	a, err := alice.AcquireAny(ctx, shards)
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := bob.AcquireAny(ctx, shards)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(a.Key(), b.Key())
+	// Output: shards/0 shards/1
+}
+
+func ExampleLocker_Do() {
+	ctx := context.Background()
+	client, err := memlock.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+
+	err = client.Do(ctx, "reports/nightly", func(ctx context.Context, lock *holdfast.Lock) error {
+		if err := lock.Extend(time.Millisecond); err != nil { // the TTL is over before the work is
+			return err
+		}
+		<-ctx.Done()
+		fmt.Println("stop working:", errors.Is(context.Cause(ctx), holdfast.ErrTTLExpired))
+		return nil
+	})
+	fmt.Println("no success:", errors.Is(err, holdfast.ErrTTLExpired))
+	// Output:
+	// stop working: true
+	// no success: true
+}
+
+// follow reacts to all that can happen to a client, until ctx ends.
+func follow(ctx context.Context, client *holdfast.Locker) {
+	events := client.Events()
+	defer events.Close()
+	for {
+		select {
+		case <-events.Ready():
+			log.Print("the engine can be reached")
+		case <-events.Disconnected():
+			log.Print("it cannot; locks live on until their Deadline")
+		case e := <-events.TTLExpired():
+			log.Printf("%s held for too long, token %d", e.Key, e.Token)
+		case e := <-events.Lost():
+			log.Printf("%s lost: %v", e.Key, e.Err)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+var _ = follow
+
+func ExampleLocker_Events() {
+	ctx := context.Background()
+	client, err := memlock.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+	events := client.Events()
+	defer events.Close()
+	if _, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(time.Millisecond)); err != nil {
+		log.Fatal(err)
+	}
+
+	for range 2 {
+		select {
+		case <-events.Ready(): // the state of the moment comes at once
+			fmt.Println("the engine can be reached")
+		case e := <-events.TTLExpired():
+			fmt.Println("held for too long:", e.Key)
+		case e := <-events.Lost():
+			fmt.Println("lost:", e.Key, e.Err)
+		}
+	}
+	// Unordered output:
+	// the engine can be reached
+	// held for too long: orders/42
+}
+
+func ExampleLocker_Break() {
+	ctx := context.Background()
+	alice, operator := twoClients()
+	defer alice.Close(ctx)
+	defer operator.Close(ctx)
+	lock, err := alice.Acquire(ctx, "orders/42")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	info, err := operator.Inspect(ctx, "orders/42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("held by", info.Owner)
+	if err := operator.Break(ctx, info); err != nil {
+		log.Fatal(err)
+	}
+
+	<-lock.Done()
+	fmt.Println(errors.Is(lock.Err(), holdfast.ErrBroken))
+	// Output:
+	// held by alice
+	// true
+}
+
+func ExampleWithReclaim() {
+	ctx := context.Background()
+	before, after := twoClients() // a process, and the same one after its restart
+	defer before.Close(ctx)
+	defer after.Close(ctx)
+	if _, err := before.Acquire(ctx, "node-7/disk", holdfast.WithOwner("node-7")); err != nil {
+		log.Fatal(err)
+	}
+
+	lock, err := after.Acquire(ctx, "node-7/disk",
+		holdfast.WithOwner("node-7"), holdfast.WithReclaim())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lock.Owner(), "has it again, without waiting for its old lease")
+	// Output: node-7 has it again, without waiting for its old lease
+}
+
+// bookOrder writes to ZooKeeper itself only while the lock is held.
+func bookOrder(client *zklock.Client, lock *holdfast.Lock, order []byte) error {
+	guard, err := client.Guard(lock)
+	if err != nil {
+		return err
+	}
+	_, err = client.Conn().Multi(guard, &zk.SetDataRequest{Path: "/orders/42", Data: order, Version: -1})
+	return err
+}
+
+var _ = bookOrder
