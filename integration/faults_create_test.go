@@ -1,0 +1,314 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// forms are the options for both forms of names.
+var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames}
+
+// prepare makes the znode of a key's lock, so that the first creation below it
+// is that of a lock node.
+func prepare(t *testing.T, conn *zk.Conn, key string) string {
+	t.Helper()
+	for _, p := range []string{zklock.DefaultRoot, under(key)} {
+		if _, err := conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			t.Fatal(err)
+		}
+	}
+	return under(key)
+}
+
+// outcome is what an Acquire has returned.
+type outcome struct {
+	lock *holdfast.Lock
+	err  error
+}
+
+// acquiring calls Acquire in the background.
+func acquiring(ctx context.Context, client *zklock.Client, key string, opts ...holdfast.Option) <-chan outcome {
+	got := make(chan outcome, 1)
+	go func() {
+		lock, err := client.Acquire(ctx, key, opts...)
+		got <- outcome{lock, err}
+	}()
+	return got
+}
+
+// granted waits for a grant.
+func granted(t *testing.T, got <-chan outcome) *holdfast.Lock {
+	t.Helper()
+	o := receive(t, "Acquire returns", got)
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	return o.lock
+}
+
+func release(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Release(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// createdName returns the name of the node that a reply to a creation tells of.
+func createdName(t *testing.T, f faultproxy.Frame) string {
+	t.Helper()
+	if f.Err != 0 || len(f.Payload) < 20 {
+		t.Fatalf("not the reply to a creation that succeeded: %v", f)
+	}
+	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
+	return path.Base(string(f.Payload[20 : 20+n]))
+}
+
+// checkToken fails the test unless the token is the czxid of the only node.
+func checkToken(t *testing.T, conn *zk.Conn, lock *holdfast.Lock, node string) *zk.Stat {
+	t.Helper()
+	_, stat, err := conn.Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uint64(stat.Czxid) != uint64(lock.Token()) {
+		t.Errorf("token is %v, czxid %d", lock.Token(), stat.Czxid)
+	}
+	return stat
+}
+
+// Z1. Guards: the creation is repeated with the same guid, the lowest node with
+// it is kept and the others are deleted; the token is that of the kept node.
+func TestCreateReplyLost(t *testing.T) {
+	for name, form := range forms {
+		for _, losses := range []int{1, 2} {
+			t.Run(name+map[int]string{1: "/once", 2: "/twice"}[losses], func(t *testing.T) {
+				start(t)
+				conn := plain(t, server(t).Addr())
+				opts := options()
+				opts.Names = form
+				client, p := proxied(t, opts)
+				key := newKey(t)
+				parent := prepare(t, conn, key)
+				var lost []<-chan faultproxy.Frame
+				for range losses {
+					lost = append(lost, p.LoseReply(faultproxy.OpCreate, parent))
+				}
+				lock := granted(t, acquiring(limited(t), client, key))
+				first := createdName(t, receive(t, "loss", lost[0]))
+				for _, more := range lost[1:] {
+					again := createdName(t, receive(t, "loss", more))
+					if again[:len(again)-10] != first[:len(first)-10] {
+						t.Errorf("repeated as %q after %q", again, first)
+					}
+				}
+				if names := holds(t, conn, parent, 1); names[0] != first {
+					t.Errorf("kept %q of the nodes created, not the first, %q", names[0], first)
+				}
+				checkToken(t, conn, lock, parent+"/"+first)
+				release(t, lock)
+				noResidue(t, conn, parent)
+				noWatches(t, server(t).Addr(), parent)
+			})
+		}
+	}
+}
+
+// Z1. Guards: of one's own nodes it is the lowest that counts, whoever stands
+// between them.
+func TestCreateReplyLostWithWaiterBehind(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	conn := plain(t, addr)
+	client, p := proxied(t, nil)
+	other := dial(t, addr, nil)
+	key := newKey(t)
+	parent := prepare(t, conn, key)
+	lost := p.LoseReply(faultproxy.OpCreate, parent)
+	reconnecting, reconnect := p.HoldRequest(faultproxy.OpConnect, "")
+	defer reconnect()
+	mine := acquiring(limited(t), client, key)
+	first := createdName(t, receive(t, "loss", lost))
+	receive(t, "reconnection", reconnecting)
+	theirs := acquiring(limited(t), other, key)
+	holds(t, conn, parent, 2)
+	reconnect()
+	lock := granted(t, mine)
+	names := holds(t, conn, parent, 2)
+	checkToken(t, conn, lock, parent+"/"+first)
+	silent(t, "grant to the second", theirs)
+	release(t, lock)
+	next := granted(t, theirs)
+	if next.Token() <= lock.Token() {
+		t.Errorf("tokens fall from %v to %v; queue was %q", lock.Token(), next.Token(), names)
+	}
+	release(t, next)
+	noResidue(t, conn, parent)
+	noWatches(t, addr, parent)
+}
+
+// Z1, Z2. Guards: in another session the creation is made with another guid.
+func TestCreateReplyLostThenSessionExpired(t *testing.T) {
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			conn := plain(t, server(t).Addr())
+			opts := options()
+			opts.Names = form
+			client, p, expire := expirable(t, opts)
+			key := newKey(t)
+			parent := prepare(t, conn, key)
+			lost := p.LoseReply(faultproxy.OpCreate, parent)
+			reconnecting, reconnect := p.HoldRequest(faultproxy.OpConnect, "")
+			defer reconnect()
+			mine := acquiring(limited(t), client, key)
+			first := createdName(t, receive(t, "loss", lost))
+			receive(t, "reconnection", reconnecting)
+			before := client.Conn().SessionID()
+			expire()
+			reconnect()
+			lock := granted(t, mine)
+			names := holds(t, conn, parent, 1)
+			stat := checkToken(t, conn, lock, parent+"/"+names[0])
+			if stat.EphemeralOwner == before || stat.EphemeralOwner != client.Conn().SessionID() {
+				t.Errorf("node is owned by %#x; session was %#x, is %#x", stat.EphemeralOwner, before, client.Conn().SessionID())
+			}
+			if names[0][:len(names[0])-10] == first[:len(first)-10] {
+				t.Errorf("guid of the session before is used again: %q, %q", first, names[0])
+			}
+			release(t, lock)
+			noResidue(t, conn, parent)
+			noWatches(t, server(t).Addr(), parent)
+		})
+	}
+}
+
+// Z2. Guards: a node with one's own guid that another session owns is not taken
+// for one's own, because its own read tells.
+func TestGhostWithOwnGuid(t *testing.T) {
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			addr := server(t).Addr()
+			conn := plain(t, addr)
+			opts := options()
+			opts.Names = form
+			client, p := proxied(t, opts)
+			key := newKey(t)
+			parent := prepare(t, conn, key)
+			// The creation never arrives, so that what another session creates
+			// under the same name comes first.
+			lost := p.LoseRequest(faultproxy.OpCreate, parent)
+			reconnecting, reconnect := p.HoldRequest(faultproxy.OpConnect, "")
+			defer reconnect()
+			mine := acquiring(limited(t), client, key)
+			request := receive(t, "loss", lost)
+			receive(t, "reconnection", reconnecting)
+			ghost, err := conn.Create(request.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			if err != nil {
+				t.Fatal(err)
+			}
+			reconnect()
+			// It has been seen through when there is a node with another guid.
+			eventually(t, "the client stands in the queue under another guid", func() bool {
+				for _, n := range list(t, conn, parent) {
+					if !strings.HasPrefix(n, path.Base(request.Path)) {
+						return true
+					}
+				}
+				return false
+			})
+			silent(t, "grant on a ghost", mine)
+			if err := conn.Delete(ghost, -1); err != nil {
+				t.Fatal(err)
+			}
+			lock := granted(t, mine)
+			names := holds(t, conn, parent, 1)
+			stat := checkToken(t, conn, lock, parent+"/"+names[0])
+			if stat.EphemeralOwner != client.Conn().SessionID() {
+				t.Errorf("node is owned by %#x, session is %#x", stat.EphemeralOwner, client.Conn().SessionID())
+			}
+			release(t, lock)
+			noResidue(t, conn, parent)
+			noWatches(t, addr, parent)
+		})
+	}
+}
+
+// Z2. Guards: the session is compared before a creation and after its reply. A
+// creation that go-zookeeper queues under a session, it carries out in the next.
+func TestCreateQueuedUnderDeadSession(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	conn := plain(t, addr)
+	opts := options()
+	opts.SessionTimeout = longest // the queue is to last
+	client, p, expire := expirable(t, opts)
+	key := newKey(t)
+	parent := prepare(t, conn, key)
+
+	// Fill whatever lies between go-zookeeper's queue and the server, until its
+	// sender is blocked and what is handed to it stays in the queue.
+	p.Stall(faultproxy.ToServer)
+	ballast := make([]byte, 800<<10)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range 60 {
+		wg.Go(func() { _, _ = client.Conn().Set("/nowhere", ballast, -1) })
+	}
+	eventually(t, "sender and queue are full", func() bool {
+		return strings.Contains(goroutines(t.Name()), "zk.(*Conn).queueRequest")
+	})
+	mine := acquiring(limited(t), client, key)
+	eventually(t, "the creation is queued", func() bool {
+		return strings.Contains(goroutines(t.Name()), "zklock.(*backend).launch")
+	})
+	dead := client.Conn().SessionID()
+	p.Cut()
+	expire()
+	if err := p.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	lock := granted(t, mine)
+	names := holds(t, conn, parent, 1)
+	stat := checkToken(t, conn, lock, parent+"/"+names[0])
+	if stat.EphemeralOwner == dead || stat.EphemeralOwner != client.Conn().SessionID() {
+		t.Errorf("node is owned by %#x; session was %#x, is %#x", stat.EphemeralOwner, dead, client.Conn().SessionID())
+	}
+	release(t, lock)
+	noResidue(t, conn, parent)
+	noWatches(t, addr, parent)
+}
+
+// Z2. A creation that a proxy held until its session was over is not carried
+// out, and another is made.
+func TestCreateHeldPastSession(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	conn := plain(t, addr)
+	client, p, expire := expirable(t, nil)
+	key := newKey(t)
+	parent := prepare(t, conn, key)
+	held, pass := p.HoldRequest(faultproxy.OpCreate, parent)
+	defer pass()
+	mine := acquiring(limited(t), client, key)
+	receive(t, "creation", held)
+	expire()
+	pass()
+	lock := granted(t, mine)
+	names := holds(t, conn, parent, 1)
+	checkToken(t, conn, lock, parent+"/"+names[0])
+	release(t, lock)
+	noResidue(t, conn, parent)
+	noWatches(t, addr, parent)
+}
