@@ -67,7 +67,9 @@ func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Reques
 			return &holdfast.HeldError{Key: req.Key, Holder: info}
 		case err == nil:
 			return nil
-		case ctx.Err() != nil, !transient(err):
+		case ctx.Err() != nil:
+			return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)
+		case !transient(err):
 			return err
 		}
 		if err := req.Again(ctx, err, b.link.wake()); err != nil {
