@@ -33,7 +33,7 @@ func (b *backend) describe(ctx context.Context, parent, key string, queue bool) 
 		if err != nil {
 			return none, stepError("list", parent, err)
 		}
-		line, err := b.order(ctx, parent, names)
+		line, err := b.order(ctx, parent, names, "")
 		if err != nil {
 			return none, err
 		}

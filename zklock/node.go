@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -68,11 +67,11 @@ const lastSequence = math.MaxInt32
 // warnSequence is where to begin to warn.
 const warnSequence = lastSequence - 1<<27
 
-// contenderForm matches every known form of a node that stands in the queue for
-// a lock: Curator's mutex, read-write lock and latch, kazoo's lock and
-// read-write lock, go-zookeeper's lock, and the recipes in ZooKeeper's own
-// documentation. Ten digits, or a sign and nine or ten, past the overflow.
-var contenderForm = regexp.MustCompile(`(?:lock-|latch-|read-|write-|__lock__|__rlock__|__READ__|__WRIT__)(-?\d{9,10})$`)
+// markers are what stands before the sequence in every known form of a node that
+// stands in the queue for a lock: Curator's mutex, read-write lock and latch,
+// kazoo's lock and read-write lock, go-zookeeper's lock, and the recipes in
+// ZooKeeper's own documentation.
+var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rlock__", "__READ__", "__WRIT__"}
 
 // contender is a node in the queue.
 type contender struct {
@@ -81,17 +80,33 @@ type contender struct {
 }
 
 // parseContender parses a child of a lock node; false for what does not stand
-// in the queue.
+// in the queue. A sequence has ten digits, or a sign and nine or ten, past the
+// overflow. (Done by hand, as it is done for every waiter at every look.)
 func parseContender(name string) (contender, bool) {
-	m := contenderForm.FindStringSubmatchIndex(name)
-	if m == nil {
+	front := strings.TrimRight(name, "0123456789")
+	digits := name[len(front):]
+	if n := len(digits); n != 9 && n != 10 {
 		return contender{}, false
 	}
-	seq, err := strconv.ParseInt(name[m[2]:m[3]], 10, 64)
-	if err != nil {
-		return contender{}, false
+	if !marked(front) {
+		unsigned, ok := strings.CutSuffix(front, "-")
+		if !ok || !marked(unsigned) {
+			return contender{}, false
+		}
+		digits = name[len(unsigned):]
 	}
-	return contender{name: name, seq: seq}, true
+	seq, err := strconv.ParseInt(digits, 10, 64)
+	return contender{name: name, seq: seq}, err == nil
+}
+
+// marked reports whether a name, as far as its sequence, ends in a marker.
+func marked(front string) bool {
+	for _, m := range markers {
+		if strings.HasSuffix(front, m) {
+			return true
+		}
+	}
+	return false
 }
 
 // encodeData makes a node's data: the owner, then NUL and the user's data if

@@ -15,24 +15,33 @@ import (
 const readers = 32
 
 // order returns the contenders among the children of a lock node, the first in
-// line first. Children that are none are left out.
+// line first. Children that are none are left out. So may be those that come
+// after own, if that is the name of one of them and not empty: whoever waits for
+// those before has no need of an order among a thousand that came later.
 //
 // The order is that of the sequence numbers, which is the order of creation,
 // until the counter of the parent reaches its end: there it sticks, and all
 // later nodes tie. Then, and wherever two nodes tie, the zxid of their creation
 // decides, at the price of a read each; nodes that are gone by then are left
 // out.
-func (b *backend) order(ctx context.Context, parent string, children []string) ([]contender, error) {
+func (b *backend) order(ctx context.Context, parent string, children []string, own string) ([]contender, error) {
 	line := make([]contender, 0, len(children))
+	last := int64(0)
+	stuck := false
 	for _, child := range children {
 		if c, ok := parseContender(child); ok {
 			line = append(line, c)
+			last = max(last, c.seq)
+			stuck = stuck || beyond(c.seq)
 		}
 	}
-	slices.SortFunc(line, func(x, y contender) int { return cmp.Compare(x.seq, y.seq) })
-	if n := len(line); n > 0 && line[n-1].seq >= warnSequence {
-		b.warnSequence(parent, line[n-1].seq)
+	if last >= warnSequence {
+		b.warnSequence(parent, last)
 	}
+	if c, ok := parseContender(own); ok && !stuck {
+		line = slices.DeleteFunc(line, func(other contender) bool { return other.seq > c.seq })
+	}
+	slices.SortFunc(line, func(x, y contender) int { return cmp.Compare(x.seq, y.seq) })
 	if !ambiguous(line) {
 		return line, nil
 	}
@@ -47,11 +56,15 @@ func (b *backend) order(ctx context.Context, parent string, children []string) (
 	return line, nil
 }
 
+// beyond reports whether a sequence number is one that is given out when the
+// counter has reached its end.
+func beyond(seq int64) bool { return seq < 0 || seq >= lastSequence }
+
 // ambiguous reports whether sequence numbers do not tell the order of a line
 // that is sorted by them.
 func ambiguous(line []contender) bool {
 	for i, c := range line {
-		if c.seq < 0 || c.seq >= lastSequence || (i > 0 && c.seq == line[i-1].seq) {
+		if beyond(c.seq) || (i > 0 && c.seq == line[i-1].seq) {
 			return true
 		}
 	}

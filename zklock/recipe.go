@@ -87,7 +87,11 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 	if err != nil {
 		return none, err
 	}
-	line, err := p.b.order(ctx, p.parent, children)
+	own := p.node
+	if p.uncertain {
+		own = "" // there may be another, which counts if it came before
+	}
+	line, err := p.b.order(ctx, p.parent, children, own)
 	if err != nil {
 		return none, p.waiting(ctx, err)
 	}
@@ -112,7 +116,9 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 		if !p.req.Wait {
 			return none, p.held(ctx, ahead[0])
 		}
-		if err := p.wait(ctx, ahead); err != nil {
+		// Only the name goes there: a thousand waiters that keep the names of a
+		// thousand others, for as long as they wait, are a waste of memory.
+		if err := p.wait(ctx, ahead[len(ahead)-1].name, len(ahead) == 1); err != nil {
 			return none, err
 		}
 		if err := p.prove(ctx); err != nil {
@@ -122,10 +128,11 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 	return p.grant(ctx)
 }
 
-// wait returns nil when the node just before ours was the only one before it,
-// and is gone; errNotGranted when the queue has to be looked at again.
-func (p *place) wait(ctx context.Context, ahead []contender) error {
-	before := p.parent + "/" + ahead[len(ahead)-1].name
+// wait waits for the node just before ours, by name, to go. It returns nil if
+// that was alone before ours, and is gone; errNotGranted when the queue has to
+// be looked at again.
+func (p *place) wait(ctx context.Context, name string, alone bool) error {
+	before := p.parent + "/" + name
 	w := p.b.link.watches.on(p.b.background, before)
 	select {
 	case <-w.gone:
@@ -135,14 +142,14 @@ func (p *place) wait(ctx context.Context, ahead []contender) error {
 		held := &holdfast.HeldError{Key: p.req.Key, Holder: holdfast.Info{Key: p.req.Key, Held: true}}
 		select {
 		case <-w.read:
-			if len(ahead) == 1 && w.err == nil {
-				held.Holder = infoOf(p.req.Key, ahead[0].name, w.node)
+			if alone && w.err == nil {
+				held.Holder = infoOf(p.req.Key, name, w.node)
 			}
 		default:
 		}
 		return held
 	}
-	if len(ahead) > 1 || w.why != zk.EventNodeDeleted {
+	if !alone || w.why != zk.EventNodeDeleted {
 		if w.err != nil && !errors.Is(w.err, zk.ErrNoNode) && !transient(w.err) && p.b.background.Err() == nil {
 			return stepError("watch", before, w.err)
 		}

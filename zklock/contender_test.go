@@ -1,0 +1,66 @@
+package zklock
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseContender(t *testing.T) {
+	t.Parallel()
+	const guid = "_c_f4b5e2a6-1c0b-4d3e-8f6a-0123456789ab-"
+	for _, c := range []struct {
+		name string
+		seq  int64
+		ok   bool
+	}{
+		{guid + "lock-0000000012", 12, true},
+		{guid + "latch-0000000012", 12, true},
+		{"_c_00112233445566778899aabbccddeeff-lock-2147483647", 2147483647, true},
+		{"00112233445566778899aabbccddeeff__lock__0000000007", 7, true},
+		{"00112233445566778899aabbccddeeff__rlock__0000000007", 7, true},
+		{guid + "__READ__0000000007", 7, true},
+		{guid + "__WRIT__0000000007", 7, true},
+		{"guid-read-0000000007", 7, true},
+		{"guid-write-0000000007", 7, true},
+		{"lock-0000000007", 7, true},
+		{guid + "lock--214748364", -214748364, true},
+		{guid + "lock--2147483648", -2147483648, true},
+		{guid + "lock---147483648", 0, false},
+		{guid + "lock-00000000012", 0, false}, // eleven digits
+		{guid + "lock-00000012", 0, false},    // eight
+		{guid + "lock-0000000012x", 0, false},
+		{guid + "lock-", 0, false},
+		{guid + "node-0000000012", 0, false},
+		{"0000000012", 0, false},
+		{"-0000000012", 0, false},
+		{"", 0, false},
+	} {
+		got, ok := parseContender(c.name)
+		if ok != c.ok || (ok && (got.seq != c.seq || got.name != c.name)) {
+			t.Errorf("parseContender(%q) = %v, %v; want %d, %v", c.name, got, ok, c.seq, c.ok)
+		}
+	}
+}
+
+func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	children := []string{"b-lock-0000000003", "foreign", "d-lock-0000000005", "a-lock-0000000001", "c-lock-0000000004"}
+	for own, want := range map[string][]string{
+		"":                  {"a-lock-0000000001", "b-lock-0000000003", "c-lock-0000000004", "d-lock-0000000005"},
+		"c-lock-0000000004": {"a-lock-0000000001", "b-lock-0000000003", "c-lock-0000000004"},
+		"a-lock-0000000001": {"a-lock-0000000001"},
+	} {
+		line, err := b.order(t.Context(), "/lock", slices.Clone(children), own)
+		if err != nil {
+			t.Fatalf("order with own %q: %v", own, err)
+		}
+		var got []string
+		for _, c := range line {
+			got = append(got, c.name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("order with own %q = %q, want %q", own, got, want)
+		}
+	}
+}
