@@ -1,0 +1,26 @@
+package main
+
+import "testing"
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	const within = "reached (the bar is within the interval)"
+	for _, c := range []struct {
+		bar  bar
+		in   Interval
+		want string
+	}{
+		{atLeast(1.1), Interval{1.3, 1.2, 1.4}, "reached"},
+		{atLeast(1.1), Interval{1.1, 1.1, 1.1}, "reached"},
+		{atLeast(1.1), Interval{1.05, 1.0, 1.15}, within},
+		{atLeast(1.1), Interval{1.0, 0.9, 1.09}, "SHORT"},
+		{atMost(1.15), Interval{1.1, 1.0, 1.15}, "reached"},
+		{atMost(1.15), Interval{1.2, 1.1, 1.3}, within},
+		{atMost(1.15), Interval{1.2, 1.16, 1.3}, "SHORT"},
+		{limit(4096, " B"), Interval{5000, 5000, 5000}, "SHORT"},
+	} {
+		if got := c.bar.verdict(c.in); got != c.want {
+			t.Errorf("%v of %v: %q, want %q", c.in, c.bar, got, c.want)
+		}
+	}
+}

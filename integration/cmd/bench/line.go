@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+)
+
+// take waits for a lock, as the i-th contender, and returns what releases it.
+type take func(ctx context.Context, i int) (release func() error, err error)
+
+// line is one lock that is held and a number of waiters for it. Whoever gets it
+// passes it on at once, as long as hand-offs are allowed; then it is kept.
+type line struct {
+	take     take
+	parent   string // the znode of the lock
+	server   string
+	look     *zk.Conn
+	waiters  int
+	next     int          // contender
+	inside   int          // contenders in the line
+	allowed  atomic.Int64 // hand-offs
+	held     chan func() error
+	failed   chan error
+	release  func() error // of the present holder
+	contends context.Context
+}
+
+func newLine(ctx context.Context, e *env, look *zk.Conn, parent string, waiters int, t take) *line {
+	return &line{
+		take:     t,
+		parent:   parent,
+		server:   e.server.Addr(),
+		look:     look,
+		waiters:  waiters,
+		held:     make(chan func() error, 1),
+		failed:   make(chan error, waiters+1),
+		contends: ctx,
+	}
+}
+
+// block makes a block of hand-offs of which only the hand-offs are timed: the
+// line is filled up again, while the lock is held, before it is half empty.
+func (l *line) block(ctx context.Context, ops int) (time.Duration, error) {
+	var total time.Duration
+	for ops > 0 {
+		n := min(ops, max(1, l.waiters/2))
+		ops -= n
+		if err := l.fill(ctx); err != nil {
+			return 0, err
+		}
+		l.allowed.Store(int64(n) - 1)
+		release := l.release
+		began := time.Now()
+		if err := release(); err != nil {
+			return 0, err
+		}
+		if err := l.await(ctx); err != nil {
+			return 0, err
+		}
+		total += time.Since(began)
+		l.inside -= n
+	}
+	return total, nil
+}
+
+// fill brings the line to its length, and returns when all wait.
+func (l *line) fill(ctx context.Context) error {
+	if l.release == nil { // first of all a holder
+		l.allowed.Store(0)
+		l.join()
+		if err := l.await(ctx); err != nil {
+			return err
+		}
+	}
+	for l.inside < l.waiters+1 {
+		l.join()
+	}
+	return l.settle(ctx)
+}
+
+func (l *line) join() {
+	i := l.next
+	l.next++
+	l.inside++
+	go func() {
+		release, err := l.take(l.contends, i)
+		switch {
+		case err != nil:
+		case l.allowed.Add(-1) >= 0:
+			err = release()
+		default:
+			l.held <- release
+		}
+		if err != nil {
+			l.failed <- err
+		}
+	}()
+}
+
+// await waits for a holder that keeps the lock.
+func (l *line) await(ctx context.Context) error {
+	select {
+	case l.release = <-l.held:
+		return nil
+	case err := <-l.failed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// settle waits until all contenders have their nodes, and no more watches are
+// being set.
+func (l *line) settle(ctx context.Context) error {
+	const calm = 3
+	for still, last := 0, -1.0; still < calm; time.Sleep(2 * time.Millisecond) {
+		_, stat, err := l.look.Exists(l.parent)
+		if err != nil {
+			return err
+		}
+		metrics, err := zkserver.Metrics(ctx, l.server)
+		if err != nil {
+			return err
+		}
+		switch watches := metrics["zk_watch_count"]; {
+		case int(stat.NumChildren) != l.inside || watches != last:
+			still, last = 0, watches
+		default:
+			still++
+		}
+		select {
+		case err := <-l.failed:
+			return err
+		default:
+		}
+	}
+	return nil
+}
+
+// fillInTurn is fill for a line in which contenders stand in the order of their
+// numbers.
+func (l *line) fillInTurn(ctx context.Context) error {
+	n := l.waiters
+	defer func() { l.waiters = n }()
+	for l.waiters = 0; l.waiters <= n; l.waiters++ {
+		if err := l.fill(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

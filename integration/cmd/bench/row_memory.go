@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// manyHeld and manyWaiters are the numbers for which sizes are measured.
+const manyHeld, manyWaiters = 10_000, 1_000
+
+// footprint is what the process uses: the heap without what can be collected,
+// stacks not counted, and goroutines.
+type footprint struct{ heap, goroutines int64 }
+
+func measureFootprint() footprint {
+	var m runtime.MemStats
+	for range 3 { // pools are emptied in steps
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return footprint{int64(m.HeapAlloc), int64(runtime.NumGoroutine())}
+}
+
+// since is what has come, per item.
+func (f footprint) since(before footprint, items int) (heap, goroutines float64) {
+	return float64(f.heap-before.heap) / float64(items), float64(f.goroutines-before.goroutines) / float64(items)
+}
+
+// memory measures what held locks and waiters cost their process.
+func memory(ctx context.Context, e *env, emit func(result)) error {
+	rounds := 3
+	if e.quick {
+		rounds = 1
+	}
+	for _, c := range []struct {
+		row             string
+		n               int
+		heap, goroutine float64
+		measure         func(ctx context.Context, e *env, n int) (heap, goroutines float64, err error)
+	}{
+		{"%d held locks on one session", manyHeld, 4096, 1, heldFootprint},
+		{"%d waiters on one session", manyWaiters, 8192, 2, waiterFootprint},
+	} {
+		var heaps, goroutines []float64
+		for range rounds {
+			heap, goroutine, err := c.measure(ctx, e, c.n)
+			if err != nil {
+				return err
+			}
+			heaps, goroutines = append(heaps, heap), append(goroutines, goroutine)
+		}
+		row := fmt.Sprintf(c.row, c.n)
+		emit(judge(row+", heap", fmt.Sprintf("bytes each, in %d rounds", rounds), limit(c.heap, " B"), heaps))
+		emit(judge(row+", goroutines", fmt.Sprintf("each, in %d rounds", rounds), limit(c.goroutine, ""), goroutines))
+	}
+	return nil
+}
+
+func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64, err error) {
+	cs, err := e.connect(ctx, e.server.Addr())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer cs.close()
+	prefix := e.name("held")
+	before := measureFootprint()
+	locks, err := holdMany(ctx, cs, prefix, n)
+	if err != nil {
+		return 0, 0, err
+	}
+	time.Sleep(500 * time.Millisecond) // reads that nobody waits for
+	heap, goroutines = measureFootprint().since(before, n)
+	runtime.KeepAlive(locks)
+	return heap, goroutines, nil
+}
+
+// holdMany takes n locks of one client.
+func holdMany(ctx context.Context, cs *clients, prefix string, n int) ([]*holdfast.Lock, error) {
+	const workers = 64
+	locks := make([]*holdfast.Lock, n)
+	failed := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n && failed[w] == nil; i += workers {
+				locks[i], failed[w] = cs.ours.Acquire(ctx, fmt.Sprintf("%s-%d", prefix, i))
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return locks, nil
+}
+
+// waiterFootprint counts what waiters use beyond their callers: a goroutine
+// each that is parked in a call takes as many goroutines off.
+func waiterFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64, err error) {
+	cs, err := e.connect(ctx, e.server.Addr())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer cs.close()
+	key := e.name("waited")
+	holder, err := cs.ours.Acquire(ctx, key)
+	if err != nil {
+		return 0, 0, err
+	}
+	contends, stop := context.WithCancel(ctx)
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer stop()
+	before := measureFootprint()
+	for range n {
+		callers.Go(func() {
+			if _, err := cs.ours.Acquire(contends, key); err == nil {
+				panic("a waiter got a lock that is held")
+			}
+		})
+	}
+	l := newLine(ctx, e, cs.peer, root+"/"+key, n, nil)
+	l.inside = n + 1
+	if err := l.settle(ctx); err != nil {
+		return 0, 0, err
+	}
+	heap, goroutines = measureFootprint().since(before, n)
+	runtime.KeepAlive(holder)
+	return heap, goroutines - 1, nil
+}

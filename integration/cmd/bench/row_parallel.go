@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// parallelLocks is how many keys one session works on at the same time.
+const parallelLocks = 32
+
+func parallel(ctx context.Context, e *env, emit func(result)) error {
+	cs, err := e.connect(ctx, e.server.Addr())
+	if err != nil {
+		return err
+	}
+	defer cs.close()
+	var ours, other []func(context.Context) error
+	for range parallelLocks {
+		key := e.name("parallel")
+		ours = append(ours, cs.acquireRelease(key))
+		other = append(other, cs.lockUnlock(key))
+	}
+	a, b := side{"holdfast", together(ours)}, side{"go-zookeeper", together(other)}
+	pairs, ops, err := alternate(ctx, e.plan(150*time.Millisecond), a, b, 0)
+	if err != nil {
+		return err
+	}
+	emit(compared(fmt.Sprintf("%d distinct locks in parallel on one session", parallelLocks), "acquire+release, over all", atLeast(1.2), a, b, pairs, ops))
+	return nil
+}
+
+// together makes a block that shares its operations out among goroutines.
+func together(each []func(context.Context) error) func(context.Context, int) (time.Duration, error) {
+	return func(ctx context.Context, ops int) (time.Duration, error) {
+		failed := make(chan error, len(each))
+		began := time.Now()
+		for i, op := range each {
+			share := ops / len(each)
+			if i < ops%len(each) {
+				share++
+			}
+			go func() {
+				_, err := loop(op)(ctx, share)
+				failed <- err
+			}()
+		}
+		var first error
+		for range each {
+			if err := <-failed; err != nil && first == nil {
+				first = err
+			}
+		}
+		return time.Since(began), first
+	}
+}

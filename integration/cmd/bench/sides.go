@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// loop makes a block of one operation that is repeated.
+func loop(op func(ctx context.Context) error) func(context.Context, int) (time.Duration, error) {
+	return func(ctx context.Context, ops int) (time.Duration, error) {
+		began := time.Now()
+		for range ops {
+			if err := op(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return time.Since(began), nil
+	}
+}
+
+// acquireRelease is one uncontended hold of our lock. The context of the wait
+// can end, as that of a server's request can.
+func (c *clients) acquireRelease(key string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		lock, err := c.ours.Acquire(ctx, key)
+		if err != nil {
+			return err
+		}
+		return lock.Release(ctx)
+	}
+}
+
+// lockUnlock is one uncontended hold of go-zookeeper's.
+func (c *clients) lockUnlock(key string) func(context.Context) error {
+	lock := c.peerLock(key)
+	return func(context.Context) error {
+		if err := lock.LockWithData([]byte(owner)); err != nil {
+			return err
+		}
+		return lock.Unlock()
+	}
+}
+
+// createDelete is what no lock on ZooKeeper can do without.
+func (c *clients) createDelete(parent string) func(context.Context) error {
+	return func(context.Context) error {
+		path, err := c.peer.Create(parent+"/"+createPrefix, []byte(owner), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			return err
+		}
+		return c.peer.Delete(path, -1)
+	}
+}
+
+// createPrefix is as long as that of a lock's node.
+const createPrefix = "_c_00000000-0000-4000-8000-000000000000-node-"
