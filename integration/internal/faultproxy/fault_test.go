@@ -43,47 +43,6 @@ func TestCutResetsTheServersSide(t *testing.T) {
 	}
 }
 
-// The port of a proxy that refuses must not go to anybody who asks for a free one.
-func TestCutKeepsThePort(t *testing.T) {
-	t.Parallel()
-	p := start(t, echoServer(t))
-	p.Cut()
-	for range 200 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l.Addr().String() == p.Addr() {
-			t.Fatal("the port was given away")
-		}
-		t.Cleanup(func() { _ = l.Close() })
-	}
-	heal(t, p)
-	c := dial(t, p)
-	send(t, c, "a")
-	expect(t, c, "a")
-}
-
-func TestStartOn(t *testing.T) {
-	t.Parallel()
-	first := start(t, echoServer(t))
-	if _, err := StartOn(first.Addr(), "127.0.0.1:1"); err == nil {
-		t.Fatal("two proxies on one port")
-	}
-	_ = first.Close()
-	second, err := StartOn(first.Addr(), echoServer(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
-	if second.Addr() != first.Addr() {
-		t.Fatalf("listens on %s, want %s", second.Addr(), first.Addr())
-	}
-	c := dial(t, second)
-	send(t, c, "a")
-	expect(t, c, "a")
-}
-
 func TestRefuseNewLeavesLiveConnections(t *testing.T) {
 	t.Parallel()
 	p := start(t, echoServer(t))
