@@ -176,7 +176,7 @@ func (s *stage) ttl(ctx context.Context, holder report) (report, error) {
 	case next.Who == holder.Who:
 		return report{}, fmt.Errorf("%s was granted the lock again: nobody took over", next.Who)
 	case expired.Token != holder.Token:
-		return report{}, fmt.Errorf("TTLExpired is about token %d, not %d", expired.Token, holder.Token)
+		return report{}, fmt.Errorf("the event TTLExpired is about token %d, not %d", expired.Token, holder.Token)
 	case !expired.Time.Before(next.Time):
 		return report{}, fmt.Errorf("%s was granted the lock at %v, before the TTL ended at %v", next.Who, next.Time, expired.Time)
 	}
@@ -251,7 +251,7 @@ func (s *stage) outage(ctx context.Context, holder report) (report, error) {
 		return report{}, err
 	}
 	if lost.Token != holder.Token {
-		return report{}, fmt.Errorf("Lost is about token %d, not %d", lost.Token, holder.Token)
+		return report{}, fmt.Errorf("the event Lost is about token %d, not %d", lost.Token, holder.Token)
 	}
 	started := time.Now()
 	s.note("server", s.server.starts, "")
