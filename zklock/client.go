@@ -124,6 +124,7 @@ func newBackend(host *holdfast.Host, opts Options) *backend {
 	b.closeLink = closeLink
 	b.link = newLink(closing, host, opts)
 	b.heartbeat = newHeartbeat(b)
+	b.link.reopened = b.heartbeat.now
 	return b
 }
 

@@ -44,8 +44,14 @@
 //	           a quarter of the timeout before an acknowledged write was sent
 //	           + session timeout - margin
 //
+// A session that is resumed on a new connection counts from the resumption as
+// soon as a write on that connection has been acknowledged, and not before: a
+// leader that has lost its followers says yes to that as well, for a while.
+//
 // At the deadline the lock is lost for its holder, on its own clocks, whether or
-// not anything is heard. The leader ends the session later.
+// not anything is heard. The leader ends the session later. While all is well,
+// the deadline is between a half and two thirds of the timeout ahead: an outage
+// that lasts longer costs the locks.
 //
 // # What others see
 //
@@ -62,7 +68,8 @@
 //     compares tokens, or the write is a transaction with [Client.Guard].
 //   - The deadline assumes that the rates of the clocks of client and leader
 //     differ by less than the margin per session timeout, and that the servers'
-//     ping loops do not stall for longer than a tick.
+//     ping loops do not stall: no two pings of the leader to a follower, one
+//     every half tick, come more than a quarter of the session timeout apart.
 //   - Deleting a holder's node takes its lock at once: it is told by a watch
 //     event, or by its session's end if it is cut off.
 //   - Restoring an older snapshot of the ensemble turns tokens back.

@@ -87,6 +87,19 @@ func (h *heartbeat) beat(sess *session) {
 	})
 }
 
+// now sends a heartbeat out of turn: the session may have been resumed, and
+// without a write that counts for nothing.
+func (h *heartbeat) now() {
+	sess := h.b.link.current()
+	h.mu.Lock()
+	idle := h.stopped || len(h.holds) == 0
+	h.mu.Unlock()
+	if sess == nil || idle || h.b.opts.HeartbeatPeriod < 0 {
+		return
+	}
+	h.b.spawn(func(ctx context.Context) { h.send(ctx, sess) })
+}
+
 // send makes one write. A server that does not answer it in time is left: there
 // may be one with a quorum, and enough of the session left to get there.
 func (h *heartbeat) send(ctx context.Context, sess *session) {

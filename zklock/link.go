@@ -29,9 +29,10 @@ type link struct {
 	opts Options
 	conn *zk.Conn
 
-	watches *watches
-	closing context.Context
-	ended   chan struct{} // closed when go-zookeeper has stopped
+	watches  *watches
+	reopened func() // called when calls may be made again
+	closing  context.Context
+	ended    chan struct{} // closed when go-zookeeper has stopped
 
 	mu       sync.Mutex
 	wire     *wire         // the newest connection
@@ -46,12 +47,13 @@ type link struct {
 
 func newLink(closing context.Context, host *holdfast.Host, opts Options) *link {
 	l := &link{
-		host:    host,
-		opts:    opts,
-		closing: closing,
-		ended:   make(chan struct{}),
-		gate:    make(chan struct{}),
-		created: make(map[string]int64),
+		host:     host,
+		opts:     opts,
+		reopened: func() {},
+		closing:  closing,
+		ended:    make(chan struct{}),
+		gate:     make(chan struct{}),
+		created:  make(map[string]int64),
 	}
 	l.watches = newWatches(l)
 	return l
@@ -124,7 +126,8 @@ func (l *link) joined(w *wire, id int64, timeout time.Duration, sent holdfast.In
 	} else {
 		old = nil
 	}
-	if id != 0 && l.session == nil {
+	begun := id != 0 && l.session == nil
+	if begun {
 		l.session = &session{id: id, timeout: timeout, lease: l.host.NewLease(timeout, holdfast.ErrSessionExpired)}
 	}
 	if id != 0 {
@@ -136,7 +139,8 @@ func (l *link) joined(w *wire, id int64, timeout time.Duration, sent holdfast.In
 	if old != nil {
 		old.lease.End(holdfast.ErrSessionExpired)
 	}
-	if s != nil {
+	// That it was resumed proves nothing yet: see trust.
+	if begun || (s != nil && l.opts.HeartbeatPeriod < 0) {
 		s.lease.Renew(sent)
 	}
 }
@@ -202,6 +206,7 @@ func (l *link) open(w *wire) {
 	close(l.gate)
 	l.host.SetConnected(true)
 	l.mu.Unlock()
+	l.reopened()
 	l.watches.recheck()
 }
 

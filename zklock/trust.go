@@ -22,19 +22,26 @@ import (
 //	window     = a quarter of the session timeout, at least half a tick
 //
 // The servers clamp a session timeout to at least two ticks, so that a quarter
-// of it is at least half a tick. Joining or resuming a session is itself such a
-// write: it is the leader who says yes.
+// of it is at least half a tick.
+//
+// Beginning a session is itself such a write. Resuming one on a new connection
+// is not: it is a leader who says yes, and starts the session's timer anew, but
+// one that has lost its followers says so too, for up to syncLimit ticks. The
+// first acknowledged write after it shows that the leader still was one, and,
+// as a server hangs up on its clients when it gets another leader, the same one.
+// So it renews the session from the resumption on, without a window.
 type trust struct {
 	window time.Duration
-	acked  []ack // oldest first, at least grain apart
+	opened holdfast.Instant // when the session was asked for on this connection
+	acked  []ack            // oldest first, at least grain apart
 	grain  time.Duration
 }
 
 // ack is a request and the moment at which its reply was read.
 type ack struct{ sent, read holdfast.Instant }
 
-func newTrust(timeout, tick time.Duration) *trust {
-	return &trust{window: max(timeout/4, tick/2), grain: timeout / 64}
+func newTrust(timeout, tick time.Duration, opened holdfast.Instant) *trust {
+	return &trust{window: max(timeout/4, tick/2), opened: opened, grain: timeout / 64}
 }
 
 // note takes in an acknowledged request. If it was a quorum write, it returns
@@ -42,6 +49,7 @@ func newTrust(timeout, tick time.Duration) *trust {
 func (t *trust) note(a ack, write bool) (holdfast.Instant, bool) {
 	var renewed holdfast.Instant
 	if write {
+		renewed = t.opened
 		for i := len(t.acked) - 1; i >= 0; i-- {
 			if a.sent.Sub(t.acked[i].read) >= t.window {
 				renewed = t.acked[i].sent

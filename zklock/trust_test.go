@@ -68,7 +68,7 @@ func TestTrust(t *testing.T) {
 			if test.timeout > 0 {
 				length = test.timeout
 			}
-			rule := newTrust(length, test.tick)
+			rule := newTrust(length, test.tick, holdfast.Instant{})
 			for i, x := range test.exchanges {
 				got, ok := rule.note(ack{at(x.sent), at(x.read)}, x.write)
 				if ok != (x.renewed > 0) || (ok && got != at(x.renewed)) {
@@ -83,7 +83,7 @@ func TestTrust(t *testing.T) {
 // must never make the proof newer than it is, nor much older.
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
-	busy := newTrust(timeout, 0)
+	busy := newTrust(timeout, 0, holdfast.Instant{})
 	var all []ack
 	for ms := 1; ms < 15_000; ms++ {
 		a := ack{at(ms), at(ms + 1)}
@@ -120,7 +120,7 @@ func TestTrustOfABusySession(t *testing.T) {
 // TestTrustOfASessionThatOnlyReads: the memory is bounded, and the first write
 // after a long time has something to prove.
 func TestTrustOfASessionThatOnlyReads(t *testing.T) {
-	rule := newTrust(4*time.Second, 0)
+	rule := newTrust(4*time.Second, 0, holdfast.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
 		rule.note(ack{at(ms), at(ms + 1)}, false)
 		if n := len(rule.acked); n > 300 {
@@ -130,5 +130,22 @@ func TestTrustOfASessionThatOnlyReads(t *testing.T) {
 	got, ok := rule.note(ack{at(100_000), at(100_001)}, true)
 	if want := at(99_000); !ok || got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
 		t.Errorf("renewed at %v (%v), want just before %v", got.Sub(at(0)), ok, want.Sub(at(0)))
+	}
+}
+
+// TestTrustOfAResumedSession: the first write that is acknowledged shows that
+// the leader who said yes was one, and had heard of the session then.
+func TestTrustOfAResumedSession(t *testing.T) {
+	rule := newTrust(4*time.Second, 0, at(100))
+	for i, x := range []exchange{
+		{sent: 160, read: 170},
+		{sent: 180, read: 190, write: true, renewed: 100},
+		{sent: 1100, read: 1110, write: true, renewed: 100},
+		{sent: 1170, read: 1180, write: true, renewed: 160},
+		{sent: 2200, read: 2210, write: true, renewed: 1170},
+	} {
+		if got, ok := rule.note(ack{at(x.sent), at(x.read)}, x.write); ok != (x.renewed > 0) || (ok && got != at(x.renewed)) {
+			t.Errorf("exchange %d, %+v: renewed at %v (%v)", i, x, got.Sub(at(0)), ok)
+		}
 	}
 }

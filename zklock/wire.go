@@ -149,8 +149,7 @@ func (w *wire) noteReply() {
 	if w.trust == nil {
 		timeout := time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond
 		id := int64(binary.BigEndian.Uint64(h[8:]))
-		w.trust = newTrust(timeout, w.link.opts.TickTime)
-		w.trust.note(ack{w.opening, now}, false)
+		w.trust = newTrust(timeout, w.link.opts.TickTime, w.opening)
 		w.silence = timeout / 2
 		opening := w.opening
 		w.mu.Unlock()

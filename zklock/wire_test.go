@@ -234,7 +234,7 @@ func TestWhatRenews(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the same session goes on, from the new request on", func(t *testing.T) {
+	t.Run("the same session goes on, from the new request on, once a write has succeeded", func(t *testing.T) {
 		w, fake, from := begin(t, Options{})
 		old := w.link.current()
 		fake.Advance(time.Second)
@@ -242,8 +242,23 @@ func TestWhatRenews(t *testing.T) {
 		again.noteRequest(connectRequest())
 		fake.Advance(50 * time.Millisecond)
 		again.scan(connectResponse(4000, session))
-		if w.link.current() != old || from() != 1100*time.Millisecond {
-			t.Errorf("session %+v counts from %v, want the same from 1.1s", w.link.current(), from())
+		ping(again, fake)
+		if w.link.current() != old || from() != 0 {
+			t.Errorf("session %+v counts from %v, want the same from still 0", w.link.current(), from())
+		}
+		exchange(again, fake, 1, opMulti, 0)
+		if from() != 1100*time.Millisecond {
+			t.Errorf("it counts from %v, want 1.1s", from())
+		}
+	})
+	t.Run("without heartbeats the same session goes on at once", func(t *testing.T) {
+		w, fake, from := begin(t, Options{HeartbeatPeriod: -1})
+		fake.Advance(time.Second)
+		again := newWire(nil, w.link, time.Second)
+		again.noteRequest(connectRequest())
+		again.scan(connectResponse(4000, session))
+		if from() != 1100*time.Millisecond {
+			t.Errorf("it counts from %v, want 1.1s", from())
 		}
 	})
 }

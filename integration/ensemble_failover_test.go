@@ -1,0 +1,355 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// audit watches over the grants of one key by clients of this process: at each
+// one, the holder before must have learned of its end (G1, G2), and the token
+// must have risen (G3).
+type audit struct {
+	mu     sync.Mutex
+	last   *holdfast.Lock
+	grants int
+}
+
+func (a *audit) granted(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil {
+		// Asked after the new grant: whoever is live now holds it as well.
+		if err := a.last.Err(); err == nil && lock.Err() == nil {
+			t.Errorf("%s and %s hold %q at one time", a.last.Owner(), lock.Owner(), lock.Key())
+		}
+		if lock.Token() <= a.last.Token() {
+			t.Errorf("token %d of %q after %d", lock.Token(), lock.Key(), a.last.Token())
+		}
+	}
+	a.last = lock
+	a.grants++
+}
+
+func (a *audit) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.grants
+}
+
+// contend makes clients take and release one key over and over until stop is
+// called, which returns when they have ended.
+func (a *audit) contend(t *testing.T, key string, clients ...*zklock.Client) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, client := range clients {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				lock, err := client.Acquire(ctx, key)
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Errorf("%s: %v", client.Owner(), err)
+					}
+					return
+				}
+				a.granted(t, lock)
+				time.Sleep(2 * time.Millisecond)
+				if err := lock.Release(context.Background()); err != nil && !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("%s: %v", client.Owner(), err)
+				}
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// inLine makes a client wait for a key, and returns when it stands in the queue.
+func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *holdfast.Lock {
+	t.Helper()
+	got := make(chan *holdfast.Lock, 1)
+	go func() {
+		lock, err := client.Acquire(t.Context(), key)
+		if err == nil {
+			a.granted(t, lock)
+			got <- lock
+		}
+	}()
+	eventually(t, "the waiter stands in the queue", func() bool {
+		info, err := client.Inspect(limited(t), key)
+		return err == nil && len(info.Queue) > 0
+	})
+	return got
+}
+
+// TestEnsembleFailover has what befalls an ensemble in its ordinary life. The
+// tests share one, and follow each other.
+func TestEnsembleFailover(t *testing.T) {
+	start(t)
+	e := zkserver.NewEnsemble(t, zkserver.Config{SyncLimit: 50, MaxSessionTimeout: longest})
+	for name, test := range map[string]func(*testing.T, *zkserver.Ensemble){
+		"LeaderKilled":     leaderKilled,
+		"HalfOpenServer":   halfOpenServer,
+		"RollingRestart":   rollingRestart,
+		"LaggingFollower":  laggingFollower,
+		"LeaderCutOff":     leaderCutOff,
+		"ServersComeAndGo": serversComeAndGo,
+	} {
+		if t.Run(name, func(t *testing.T) {
+			leaderAndFollowers(t, e)
+			test(t, e)
+		}) {
+			continue
+		}
+		_ = e.HealAll()
+	}
+}
+
+// survivesOrEnds checks a lock after its ensemble is whole again: if it is live
+// the quorum says so too, and if not somebody else can have the key.
+func survivesOrEnds(t *testing.T, a *audit, lock *holdfast.Lock, waiter <-chan *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Verify(limited(t)); err == nil {
+		t.Log("the lock has survived")
+		if err := lock.Release(limited(t)); err != nil {
+			t.Error(err)
+		}
+	} else if errors.Is(err, holdfast.ErrLost) {
+		t.Logf("the lock has ended: %v", err)
+	} else {
+		t.Errorf("Verify = %v, want nil or ErrLost", err)
+	}
+	next := receive(t, "a grant for the next in line", waiter)
+	if err := next.Release(limited(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaderKilled: sessions outlive the leader, and a new one begins to count anew.
+func leaderKilled(t *testing.T, e *zkserver.Ensemble) {
+	leader, _ := leaderAndFollowers(t, e)
+	key, a := newKey(t), &audit{}
+	holder := dialServers(t, zklock.Options{SessionTimeout: 15 * time.Second}, e.Addrs()...)
+	lock := take(t, holder, key)
+	a.granted(t, lock)
+	waiter := a.inLine(t, dialServers(t, *options(), e.Addrs()...), key)
+	e.Servers()[leader].Kill()
+	began := time.Now()
+	if err := lock.Verify(limited(t)); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("Verify = %v, want nil or ErrLost", err)
+	}
+	t.Logf("the quorum answered %v after the leader was killed: %v", time.Since(began).Round(time.Millisecond), lock.Err())
+	if err := e.Servers()[leader].Start(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	survivesOrEnds(t, a, lock, waiter)
+}
+
+// halfOpenServer guards the read deadlines and the limit on heartbeats, of wire
+// and heartbeat: a server that accepts and never answers is left while there is
+// time to get to another one (hazard Z5).
+func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
+	const timeout = 10 * time.Second
+	var proxies []*faultproxy.Proxy
+	var addrs []string
+	for _, s := range e.Servers() {
+		p := proxy(t, s.Addr())
+		proxies = append(proxies, p)
+		addrs = append(addrs, p.Addr())
+	}
+	client := dialServers(t, zklock.Options{SessionTimeout: timeout}, addrs...)
+	lock := take(t, client, newKey(t))
+	// In the steady state heartbeats keep well over half the timeout ahead.
+	eventually(t, "heartbeats have extended the lease", func() bool { return time.Until(lock.Deadline()) < timeout*3/4 })
+	eventually(t, "heartbeats have extended the lease", func() bool { return time.Until(lock.Deadline()) > timeout*11/20 })
+	var dead *faultproxy.Proxy
+	for _, p := range proxies {
+		if p.Conns() > 0 {
+			dead = p
+		}
+	}
+	events := client.Events()
+	receive(t, "the state to begin with", events.Ready())
+	left := time.Until(lock.Deadline())
+	began := time.Now()
+	dead.BlackHole(faultproxy.Both)
+	receive(t, "Disconnected", events.Disconnected())
+	away := time.Since(began)
+	receive(t, "Ready", events.Ready())
+	t.Logf("with %v left of the lease the client left the silent server after %v, and had another after %v", left, away, time.Since(began))
+	if err := lock.Verify(limited(t)); err != nil {
+		t.Errorf("the lock is lost: %v", err)
+	}
+	if err := dead.Heal(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rollingRestart: an operator restarts every server, one after the other.
+func rollingRestart(t *testing.T, e *zkserver.Ensemble) {
+	key, a := newKey(t), &audit{}
+	holder := dialServers(t, *options(), e.Addrs()...)
+	lock := take(t, holder, key)
+	a.granted(t, lock)
+	waiter := a.inLine(t, dialServers(t, *options(), e.Addrs()...), key)
+	busy, traffic := &audit{}, newKey(t)
+	stop := busy.contend(t, traffic, holder, dialServers(t, *options(), e.Addrs()...))
+	for i, s := range e.Servers() {
+		before := busy.count()
+		s.Stop(limited(t))
+		if err := s.Start(limited(t)); err != nil {
+			t.Fatalf("server %d: %v", i, err)
+		}
+		if err := e.WaitReady(limited(t)); err != nil {
+			t.Fatalf("server %d: %v", i, err)
+		}
+		eventually(t, fmt.Sprintf("grants go on after the restart of server %d", i), func() bool { return busy.count() > before+2 })
+	}
+	stop()
+	survivesOrEnds(t, a, lock, waiter)
+}
+
+// laggingFollower: a client moves to a follower that knows less than the one
+// that it comes from (hazard Z13): its reads may be late, never wrong.
+func laggingFollower(t *testing.T, e *zkserver.Ensemble) {
+	leader, followers := leaderAndFollowers(t, e)
+	behind := e.Servers()[followers[0]]
+	key, held, a, b := newKey(t), newKey(t), &audit{}, &audit{}
+	p := proxy(t, e.Servers()[leader].Addr())
+	mover := dial(t, p.Addr(), nil)
+	stays := dialServers(t, *options(), e.Servers()[leader].Addr())
+	first := take(t, stays, key)
+	a.granted(t, first)
+	waiter := a.inLine(t, mover, key)
+	lock := take(t, mover, held)
+	b.granted(t, lock)
+	next := b.inLine(t, stays, held)
+
+	if err := behind.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	p.SetUpstream(behind.Addr())
+	p.Drop()
+	if err := first.Release(limited(t)); err != nil {
+		t.Error(err)
+	}
+	// More to catch up with: a queue that forms and dissolves behind the waiter.
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := stays.Acquire(ctx, key); err == nil {
+				t.Error("granted past the waiter who comes first")
+			}
+		})
+	}
+	wg.Wait()
+	if err := behind.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	moved := receive(t, "the grant at the follower", waiter)
+	survivesOrEnds(t, b, lock, next)
+	if err := moved.Release(limited(t)); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// leaderCutOff guards the part of hazard Z5 that is about resumed sessions: a
+// leader that has lost its followers goes on, for up to syncLimit ticks, to say
+// yes to clients of its own that resume their sessions, without asking anybody.
+// Only a write shows that it still is one. Here the followers learn sooner that
+// they have lost it, and have another leader, who ends the session.
+func leaderCutOff(t *testing.T, e *zkserver.Ensemble) {
+	leader, followers := leaderAndFollowers(t, e)
+	key, a := newKey(t), &audit{}
+	holder := dialServers(t, zklock.Options{SessionTimeout: 2 * time.Second}, e.Servers()[leader].Addr())
+	lock := take(t, holder, key)
+	a.granted(t, lock)
+	path := nodeOf(t, holder, lock)
+	waiter := a.inLine(t, dialServers(t, *options(), e.Servers()[followers[0]].Addr(), e.Servers()[followers[1]].Addr()), key)
+	time.Sleep(time.Second) // a few heartbeats
+	var ended moment
+	go func() {
+		<-lock.Done()
+		ended.mark()
+	}()
+	e.Isolate(leader)
+	cut := time.Now()
+	for _, f := range followers {
+		e.Servers()[f].Kill()
+	}
+	for _, f := range followers {
+		if err := e.Servers()[f].Launch(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vanished := watchVanish(t, e.Servers()[followers[0]].Addr(), []string{path})
+	seen := receive(t, "the node vanishes in the majority", vanished)[path]
+	next := receive(t, "the grant in the majority", waiter)
+	eventually(t, "Done closes", func() bool { return !ended.get().IsZero() })
+	done := ended.get()
+	t.Logf("Done %v after the cut, %v before the majority was last seen to have the node", done.Sub(cut), seen.lastSeen.Sub(done))
+	if done.After(seen.lastSeen) {
+		t.Errorf("Done closed %v after the majority was last seen to have the node: G2 broken", done.Sub(seen.lastSeen))
+	}
+	if err := e.HealAll(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.WaitReady(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Release(limited(t)); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		t.Error(err)
+	}
+	again := take(t, holder, key)
+	a.granted(t, again)
+}
+
+// serversComeAndGo: clients that are thrown from server to server, among them
+// one that stops now and then, never hold a lock two at a time.
+func serversComeAndGo(t *testing.T, e *zkserver.Ensemble) {
+	_, followers := leaderAndFollowers(t, e)
+	var proxies []*faultproxy.Proxy
+	var addrs []string
+	for _, s := range e.Servers() {
+		p := proxy(t, s.Addr())
+		proxies = append(proxies, p)
+		addrs = append(addrs, p.Addr())
+	}
+	var clients []*zklock.Client
+	for range 4 {
+		clients = append(clients, dialServers(t, zklock.Options{SessionTimeout: 2 * time.Second}, addrs...))
+	}
+	key, a := newKey(t), &audit{}
+	stop := a.contend(t, key, clients...)
+	for i := range 6 {
+		s := e.Servers()[followers[i%2]]
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range proxies {
+			p.Drop()
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+		if err := s.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		before := a.count()
+		if !becomes(func() bool { return a.count() > before }) {
+			info, err := clients[0].Inspect(limited(t), key)
+			t.Fatalf("no more grants; the queue is %+v (%v)", info, err)
+		}
+	}
+	stop()
+	t.Logf("%d grants", a.count())
+}
