@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -47,7 +46,10 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 		l.mu.Lock()
 		last := l.lastErr
 		l.mu.Unlock()
-		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), errors.Join(err, last))
+		if last != nil {
+			err = fmt.Errorf("%w: %w", err, last)
+		}
+		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), err)
 	}
 	for _, auth := range l.opts.Auth {
 		_, err := retry(ctx, l, func(ctx context.Context) (struct{}, error) {

@@ -121,9 +121,9 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 		if err := p.wait(ctx, ahead[len(ahead)-1].name, len(ahead) == 1); err != nil {
 			return none, err
 		}
-		if err := p.prove(ctx); err != nil {
-			return none, p.waiting(ctx, err)
-		}
+	}
+	if err := p.prove(ctx); err != nil {
+		return none, p.waiting(ctx, err)
 	}
 	return p.grant(ctx)
 }
@@ -168,8 +168,9 @@ func (p *place) evicted() error {
 	return errNotGranted
 }
 
-// prove makes sure, before a grant that was waited for, that the session has
-// some time left: one that only waits sends no heartbeats.
+// prove makes sure, before a grant, that the session has some time left: one
+// that only waits sends no heartbeats. It costs nothing right after the creation
+// of the node, which was a write.
 func (p *place) prove(ctx context.Context) error {
 	left := time.Until(p.sess.lease.Deadline())
 	if left > p.sess.timeout/6 && p.sess.lease.Live() {
