@@ -36,6 +36,11 @@ type Engine struct {
 	// the key to another. Default 0: Lease + Soon.
 	Late time.Duration
 
+	// Notice bounds how long a holder may take to learn that somebody ended its
+	// live lease on purpose (Break, reclaim). Default 0: Soon, which is right for
+	// engines that send word; those that ask from time to time need their period.
+	Notice time.Duration
+
 	// Ordered promises that waiters are served in the order of their coming and
 	// that Info.Queue lists them. Without it, the suite asserts instead that
 	// every waiter is served in the end.
@@ -59,7 +64,8 @@ type ClientOptions struct {
 	Hooks holdfast.Hooks
 }
 
-// A Client is one client, and what can be done to it from outside.
+// A Client is one client, and what can be done to it from outside. Doing
+// any of it twice is the same as once, except for Jump.
 type Client struct {
 	Locker
 

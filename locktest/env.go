@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,57 +18,72 @@ type testCase struct {
 	run  func(e *env)
 }
 
-// cases is the suite, in the order of the guarantees.
-var cases = []testCase{
-	{"G1_OneHolder", oneHolder},
-}
-
 // env is what a case works with.
 type env struct {
 	testing.TB
 	engine  Engine
 	harness Harness
-	name    string // of the case
-	rule    string // of the contract: the number that its name begins with
-	key     string // unique to the case
+	rule    string // the number of the guarantee
+	prefix  string // of all keys of the case; no other case has it
+	key     string // the key of cases that need only one
 	ctx     context.Context
 }
 
-// caseLimit bounds a case, as a multiple of Lease and Soon, so that a call that
-// never returns becomes a failure with a name.
-const caseLimit = 12
+// caseLimit bounds a case, in times of all that an engine may take for one
+// step: a call that never returns becomes a failure with a name.
+const caseLimit = 10
 
 func runCase(t testing.TB, engine Engine, c testCase) {
+	if engine.Lease <= 0 || engine.Start == nil {
+		t.Fatal("locktest: Engine needs Start and Lease")
+	}
 	if engine.Soon == 0 {
 		engine.Soon = 10 * time.Second
 	}
 	if engine.Late == 0 {
 		engine.Late = engine.Lease + engine.Soon
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), caseLimit*(engine.Lease+engine.Late+engine.Soon))
-	defer cancel()
-	rule, _, _ := strings.Cut(c.name, "_")
+	if engine.Notice == 0 {
+		engine.Notice = engine.Soon
+	}
 	e := &env{
 		TB:      t,
 		engine:  engine,
 		harness: engine.Start(t),
-		name:    c.name,
-		rule:    rule,
-		key:     fmt.Sprintf("locktest/%s/%s", rand.Text()[:10], c.name),
-		ctx:     ctx,
+		prefix:  fmt.Sprintf("locktest-%s/", rand.Text()[:10]),
 	}
+	e.rule, _, _ = strings.Cut(c.name, "_")
+	e.key = e.prefix + c.name
+	ctx, cancel := context.WithTimeoutCause(context.Background(), caseLimit*e.patience(),
+		fmt.Errorf("locktest: %s takes too long", c.name))
+	defer cancel()
+	e.ctx = ctx
 	c.run(e)
 }
 
+// patience bounds what has to happen in the end, but may need a lease to run
+// out and a few tries.
+func (e *env) patience() time.Duration { return 2*e.engine.Lease + e.engine.Late + e.engine.Soon }
+
+// handOver bounds the time from the last word of a holder to the grant of the
+// next in line.
+func (e *env) handOver() time.Duration { return e.engine.Lease + e.engine.Late }
+
 // client connects a client that is closed when the case is over.
-func (e *env) client() *Client { return e.clientWith(ClientOptions{}) }
+func (e *env) client() *Client {
+	e.Helper()
+	return e.clientWith(ClientOptions{})
+}
 
 func (e *env) clientWith(o ClientOptions) *Client {
 	e.Helper()
 	c := e.harness.NewClient(e.TB, o)
 	e.Cleanup(func() {
+		if c.Resume != nil {
+			c.Resume()
+		}
 		c.Heal()
-		ctx, cancel := context.WithTimeout(context.Background(), e.engine.Soon)
+		ctx, cancel := context.WithTimeout(context.Background(), e.patience())
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			e.Logf("closing a client after the case: %v", err)
@@ -76,33 +92,165 @@ func (e *env) clientWith(o ClientOptions) *Client {
 	return c
 }
 
-// soon is a context for one step that needs no waiting but the engine's answer.
-func (e *env) soon() context.Context {
-	ctx, cancel := context.WithTimeout(e.ctx, e.engine.Soon)
+// within is a context that ends after d.
+func (e *env) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(e.ctx, d)
 	e.Cleanup(cancel)
 	return ctx
 }
 
+// soon is a context for one step that needs no waiting but the engine's answer.
+func (e *env) soon() context.Context { return e.within(e.engine.Soon) }
+
 // broken fails the case: a rule of its guarantee does not hold.
 func (e *env) broken(rule, format string, args ...any) {
 	e.Helper()
-	e.Fatalf("%s broken: %s\n\t%s", e.rule, rule, fmt.Sprintf(format, args...))
+	e.Fatalf("%s broken: %s:\n\t%s", e.rule, rule, fmt.Sprintf(format, args...))
 }
 
-// hold acquires the key of the case.
+// hold acquires the key of the case, which is free.
 func (e *env) hold(c *Client, opts ...holdfast.Option) *holdfast.Lock {
 	e.Helper()
-	lock, err := c.Acquire(e.soon(), e.key, opts...)
+	return e.holdKey(c, e.key, opts...)
+}
+
+func (e *env) holdKey(c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+	e.Helper()
+	return e.holdWithin(e.engine.Soon, c, key, opts...)
+}
+
+func (e *env) holdWithin(d time.Duration, c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+	e.Helper()
+	lock, err := c.Acquire(e.within(d), key, opts...)
 	if err != nil {
-		e.Fatalf("%s: acquiring a free key: %v", e.rule, err)
+		e.broken("a key that is free, or becomes free, is granted", "Acquire(%q): %v", key, err)
 	}
 	return lock
 }
 
-func oneHolder(e *env) {
-	a, b := e.client(), e.client()
-	e.hold(a)
-	if _, err := b.TryAcquire(e.soon(), e.key); err == nil {
-		e.broken("a key has one holder", "a second client was granted a key that is held")
+// release gives a lock back and insists on the confirmation.
+func (e *env) release(lock *holdfast.Lock) {
+	e.Helper()
+	if err := lock.Release(e.soon()); err != nil {
+		e.broken("Release of a live lock returns nil once the engine has confirmed", "%v", err)
 	}
+}
+
+// isHeld insists that the key cannot be had.
+func (e *env) isHeld(c *Client, key, rule string) *holdfast.HeldError {
+	e.Helper()
+	lock, err := c.TryAcquire(e.soon(), key)
+	if err == nil {
+		e.broken(rule, "TryAcquire(%q) was granted, token %v", key, lock.Token())
+	}
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) || held.Key != key {
+		e.broken("a key that is held is refused with a HeldError for it", "TryAcquire(%q): %v", key, err)
+	}
+	return held
+}
+
+// isLive insists that a lock is live, in its own eyes and in the engine's.
+func (e *env) isLive(lock *holdfast.Lock, rule string) {
+	e.Helper()
+	if err := lock.Err(); err != nil {
+		e.broken(rule, "Err: %v", err)
+	}
+	if isClosed(lock.Done()) {
+		e.broken(rule, "Done is closed")
+	}
+	if err := lock.Verify(e.soon()); err != nil {
+		e.broken(rule, "Verify: %v", err)
+	}
+}
+
+// ends insists that a lock ends within d, for one of the causes.
+func (e *env) ends(lock *holdfast.Lock, d time.Duration, rule string, causes ...error) {
+	e.Helper()
+	if !e.closes(lock.Done(), d) {
+		e.broken(rule, "Done is open after %v more; Err: %v", d, lock.Err())
+	}
+	e.endedBy(lock, rule, causes...)
+}
+
+// endedBy insists that a lock has ended for one of the causes, and no other.
+func (e *env) endedBy(lock *holdfast.Lock, rule string, causes ...error) {
+	e.Helper()
+	err := lock.Err()
+	for _, cause := range causes {
+		if errors.Is(err, cause) {
+			return
+		}
+	}
+	e.broken(rule, "Err: %v, want %v", err, causes)
+}
+
+// expired are the causes of a loss by silence: which one is up to the engine.
+var expired = []error{holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired}
+
+// closes waits for a channel of facts.
+func (e *env) closes(ch <-chan struct{}, d time.Duration) bool {
+	if isClosed(ch) {
+		return true // also if d has passed
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// eventually polls for something that has to become true within d.
+func (e *env) eventually(d time.Duration, cond func() bool) bool {
+	step := min(max(d/100, time.Millisecond), 50*time.Millisecond)
+	for end := time.Now().Add(d); ; time.Sleep(step) {
+		if cond() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// leavesNothing insists that the engine has nothing left of a key, within d.
+func (e *env) leavesNothing(key string, d time.Duration, rule string) {
+	e.Helper()
+	var left []string
+	if !e.eventually(d, func() bool {
+		left = e.harness.Residue(e.TB, key)
+		return len(left) == 0
+	}) {
+		e.broken(rule, "after %v the engine still has of %q: %s", d, key, strings.Join(left, "; "))
+	}
+}
+
+// expire ends a client's session, or its lease, as soon as the harness can. The
+// client is cut off for it, so that it learns of nothing; it stays cut.
+func (e *env) expire(c *Client, key string) {
+	e.Helper()
+	c.Cut()
+	if c.Expire != nil {
+		c.Expire()
+	}
+	if !e.eventually(e.handOver(), func() bool { return len(e.harness.Residue(e.TB, key)) == 0 }) {
+		e.broken("what a client held goes when its lease has passed", "%q is held after %v", key, e.handOver())
+	}
+}
+
+// lapse waits for the moment at which the holder has to know that it is over.
+func (e *env) lapse(lock *holdfast.Lock) {
+	time.Sleep(time.Until(lock.Deadline()) + time.Millisecond)
 }

@@ -1,0 +1,207 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var endCases = []testCase{
+	{"G4_FirstEndWins", firstEndWins},
+	{"G4_CauseIsNamed", causeIsNamed},
+	{"G4_OneEndForAllWhoAsk", oneEndForAllWhoAsk},
+	{"G4_NeverBack", neverBack},
+	{"G4_ContextFollowsTheLock", contextFollowsTheLock},
+}
+
+const ruleFirstEnd = "the first end of a lock wins and never changes"
+
+// ways are the ends that can be brought about at once.
+func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
+	return map[string]func(*holdfast.Lock) error{
+		"release": func(k *holdfast.Lock) error {
+			e.release(k)
+			return holdfast.ErrReleased
+		},
+		"TTL": func(k *holdfast.Lock) error {
+			if err := k.Extend(time.Millisecond); err != nil {
+				e.Fatalf("%s: Extend: %v", e.rule, err)
+			}
+			e.ends(k, e.engine.Soon, "an extended TTL counts from now", holdfast.ErrTTLExpired)
+			return holdfast.ErrTTLExpired
+		},
+		"break": func(k *holdfast.Lock) error {
+			info, err := probe.Inspect(e.soon(), k.Key())
+			if err == nil {
+				err = probe.Break(e.soon(), info)
+			}
+			if err != nil {
+				e.Fatalf("%s: Break: %v", e.rule, err)
+			}
+			e.ends(k, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrBroken)
+			return holdfast.ErrBroken
+		},
+	}
+}
+
+func firstEndWins(e *env) {
+	probe := e.client()
+	a := e.clientWith(ClientOptions{})
+	ended := make(map[string]*holdfast.Lock)
+	first := make(map[string]error)
+	for name, end := range e.ways(a, probe) {
+		lock := e.holdKey(a, e.prefix+name, holdfast.WithOwner(name))
+		want := end(lock)
+		e.endedBy(lock, ruleFirstEnd, want)
+		ended[name], first[name] = lock, lock.Err()
+	}
+	check := func(after string) {
+		e.Helper()
+		for name, lock := range ended {
+			if !isClosed(lock.Done()) || lock.Err() != first[name] {
+				e.broken(ruleFirstEnd, "it ended by %s (%v); after %s Err is %v", name, first[name], after, lock.Err())
+			}
+		}
+	}
+	for name, lock := range ended {
+		err := lock.Release(e.soon())
+		if want := first[name]; errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
+			e.broken("Release after the end tells of that end", "after %s: %v", name, err)
+		}
+		if err := lock.Extend(time.Hour); !errors.Is(err, first[name]) {
+			e.broken("Extend never revives a lock", "after %s: %v", name, err)
+		}
+		if err := lock.Verify(e.soon()); !errors.Is(err, first[name]) {
+			e.broken("Verify of a lock that has ended tells of that end", "after %s: %v", name, err)
+		}
+	}
+	check("Release, Extend and Verify")
+	a.Cut()
+	time.Sleep(e.engine.Lease)
+	check("the end of the lease")
+	a.Heal()
+	if err := a.Close(e.within(e.patience())); err != nil {
+		e.Logf("Close: %v", err)
+	}
+	check("Close")
+}
+
+func causeIsNamed(e *env) {
+	probe := e.client()
+	a, b := e.client(), e.client()
+	check := func(k *holdfast.Lock, causes ...error) {
+		e.Helper()
+		err := k.Err()
+		var lost *holdfast.LostError
+		if !errors.As(err, &lost) || lost.Key != k.Key() || lost.Owner != k.Owner() || lost.Token != k.Token() {
+			e.broken("a LostError says which hold was lost", "%#v", err)
+		}
+		if !errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrTTLExpired) {
+			e.broken("Err matches exactly one of ErrReleased, ErrTTLExpired and ErrLost", "%v", err)
+		}
+		e.endedBy(k, "a loss names its cause", causes...)
+	}
+	broken := e.holdKey(a, e.prefix+"broken")
+	e.ways(a, probe)["break"](broken)
+	check(broken, holdfast.ErrBroken)
+
+	reclaimed := e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
+	e.holdWithin(e.patience(), b, e.prefix+"reclaimed", holdfast.WithOwner("me"), holdfast.WithReclaim())
+	e.ends(reclaimed, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrReclaimed)
+	check(reclaimed, holdfast.ErrReclaimed)
+
+	silent := e.holdKey(a, e.prefix+"silent")
+	a.Cut()
+	e.ends(silent, e.handOver(), ruleAlone, holdfast.ErrLost)
+	check(silent, expired...)
+}
+
+// oneEndForAllWhoAsk ends a lock in several ways at the same moment.
+func oneEndForAllWhoAsk(e *env) {
+	a := e.client()
+	for range 5 {
+		lock := e.hold(a, holdfast.WithTTL(2*time.Millisecond))
+		info, err := a.Inspect(e.soon(), e.key)
+		if err != nil {
+			e.Fatalf("%s: Inspect: %v", e.rule, err)
+		}
+		const askers = 8
+		seen := make([]error, askers)
+		var wg sync.WaitGroup
+		for i := range askers {
+			wg.Go(func() {
+				switch i {
+				case 0, 1:
+					time.Sleep(2 * time.Millisecond)
+					lock.Release(e.soon())
+				case 2:
+					if info.Held {
+						_ = a.Break(e.soon(), info) // ErrChanged, if it comes too late
+					}
+				}
+				<-lock.Done()
+				seen[i] = lock.Err()
+			})
+		}
+		wg.Wait()
+		for _, err := range seen {
+			if err == nil || err != seen[0] {
+				e.broken("a lock has one end, for all who ask", "%v and %v", seen[0], err)
+			}
+		}
+		e.leavesNothing(e.key, e.patience(), "however a lock ends, its key becomes free")
+	}
+}
+
+func neverBack(e *env) {
+	const rule = "a lock never comes back to life"
+	a := e.client()
+	lock := e.hold(a)
+	a.Cut()
+	e.ends(lock, e.handOver(), ruleAlone, expired...)
+	a.Heal()
+	again := e.holdWithin(e.patience(), a, e.key)
+	if again.Token() <= lock.Token() {
+		e.broken("the next grant has a greater token", "%v after %v", again.Token(), lock.Token())
+	}
+	time.Sleep(e.engine.Lease)
+	e.isLive(again, ruleRenewed)
+	e.endedBy(lock, rule, expired...)
+	for name, err := range map[string]error{
+		"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
+	} {
+		if !errors.Is(err, holdfast.ErrLost) {
+			e.broken(rule, "%s: %v", name, err)
+		}
+	}
+	e.isLive(again, "what is done with a lost lock does not touch a later one of the same client")
+}
+
+func contextFollowsTheLock(e *env) {
+	const rule = "the ctx of a lock ends with it, with Err as its cause"
+	a := e.client()
+	lock := e.hold(a)
+	type keyType struct{}
+	parent, cancel := context.WithCancelCause(context.WithValue(e.ctx, keyType{}, "value"))
+	follows, child := lock.Context(e.ctx), lock.Context(parent)
+	if child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil {
+		e.broken("the ctx of a live lock is a child of the given one", "value %v, errors %v, %v",
+			child.Value(keyType{}), child.Err(), follows.Err())
+	}
+	gone := errors.New("the parent is gone")
+	cancel(gone)
+	if !e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone {
+		e.broken("the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))
+	}
+	e.isLive(lock, "a ctx that ends does not end the lock")
+	e.release(lock)
+	if !isClosed(follows.Done()) || context.Cause(follows) != lock.Err() {
+		e.broken(rule, "cause %v, Err %v", context.Cause(follows), lock.Err())
+	}
+	if late := lock.Context(e.ctx); !isClosed(late.Done()) || context.Cause(late) != lock.Err() {
+		e.broken(rule, "made after the end: cause %v, Err %v", context.Cause(late), lock.Err())
+	}
+}

@@ -1,0 +1,281 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var eventCases = []testCase{
+	{"G9_StateAtOnce", stateAtOnce},
+	{"G9_CutAndHealAreTold", cutAndHealAreTold},
+	{"G9_StateIsReplaced", stateIsReplaced},
+	{"G9_FactsAreNotLost", factsAreNotLost},
+	{"G9_EventsTellWhich", eventsTellWhich},
+	{"G9_OnlyOwnAndFromNow", onlyOwnAndFromNow},
+	{"G9_SlowReaderBlocksNothing", slowReaderBlocksNothing},
+	{"G9_CloseClosesTheChannels", closeClosesTheChannels},
+	{"G9_HooksAreCalled", hooksAreCalled},
+}
+
+// next receives an event within d.
+func (e *env) next(ch <-chan holdfast.Event, d time.Duration, rule string) holdfast.Event {
+	e.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case event, ok := <-ch:
+		if !ok {
+			e.broken(rule, "the channel is closed")
+		}
+		return event
+	case <-timer.C:
+		e.broken(rule, "no event after %v", d)
+	}
+	panic("not reached")
+}
+
+// silent insists that nothing is unread.
+func (e *env) silent(rule string, channels ...<-chan holdfast.Event) {
+	e.Helper()
+	for _, ch := range channels {
+		select {
+		case event, ok := <-ch:
+			e.broken(rule, "got %+v, %v", event, ok)
+		default:
+		}
+	}
+}
+
+// isState insists on an event of the client, not of a lock.
+func (e *env) isState(event holdfast.Event, kind holdfast.EventKind) {
+	e.Helper()
+	if event.Kind != kind || event.Seq == 0 || event.Time.IsZero() || event.Key != "" || event.Token != 0 {
+		e.broken("a state event has its kind, number and time, and no lock", "%+v, want %v", event, kind)
+	}
+}
+
+const (
+	ruleAtOnceState = "a subscription delivers the present state at once"
+	ruleState       = "the loss and the return of the connection are told"
+	ruleFacts       = "every end by TTL or loss is told, once and in order, however slow the reader"
+)
+
+func stateAtOnce(e *env) {
+	a := e.client()
+	e.release(e.hold(a))
+	first, second := a.Events(), a.Events()
+	one := e.next(first.Ready(), e.engine.Soon, ruleAtOnceState)
+	two := e.next(second.Ready(), e.engine.Soon, ruleAtOnceState)
+	e.isState(one, holdfast.Ready)
+	if one.Seq != two.Seq {
+		e.broken("each subscription gets the same events", "numbers %d and %d", one.Seq, two.Seq)
+	}
+	e.silent("a state is delivered once", first.Ready(), first.Disconnected(), second.Ready())
+	first.Close()
+	second.Close()
+}
+
+func cutAndHealAreTold(e *env) {
+	a := e.client()
+	events := a.Events()
+	defer events.Close()
+	last := e.next(events.Ready(), e.engine.Soon, ruleAtOnceState)
+	e.hold(a)
+	for range 2 {
+		a.Cut()
+		down := e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
+		e.isState(down, holdfast.Disconnected)
+		late := a.Events()
+		if again := e.next(late.Disconnected(), e.engine.Soon, ruleAtOnceState); again.Seq != down.Seq {
+			e.broken(ruleAtOnceState, "number %d, the state is that of %d", again.Seq, down.Seq)
+		}
+		late.Close()
+		a.Heal()
+		up := e.next(events.Ready(), e.patience(), ruleState)
+		e.isState(up, holdfast.Ready)
+		if last.Seq >= down.Seq || down.Seq >= up.Seq {
+			e.broken("events are numbered in order", "%d, %d, %d", last.Seq, down.Seq, up.Seq)
+		}
+		last = up
+	}
+}
+
+func stateIsReplaced(e *env) {
+	a := e.client()
+	slow, fast := a.Events(), a.Events()
+	defer slow.Close()
+	defer fast.Close()
+	e.next(fast.Ready(), e.engine.Soon, ruleAtOnceState)
+	e.hold(a)
+	a.Cut()
+	e.next(fast.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
+	e.silent("a newer state replaces one that is unread", slow.Ready())
+	a.Heal()
+	last := e.next(fast.Ready(), e.patience(), ruleState)
+	e.silent("a newer state replaces one that is unread", slow.Disconnected())
+	if got := e.next(slow.Ready(), e.engine.Soon, ruleState); got.Seq != last.Seq {
+		e.broken("the newest state is the one that is unread", "number %d, want %d", got.Seq, last.Seq)
+	}
+}
+
+// factsAreNotLost has many locks end before anybody reads.
+func factsAreNotLost(e *env) {
+	const n = 20
+	a := e.client()
+	first, second := a.Events(), a.Events()
+	want := make(map[string]*holdfast.Lock)
+	for i := range n {
+		byTTL := e.holdKey(a, fmt.Sprintf("%sttl%02d", e.prefix, i))
+		byLoss := e.holdKey(a, fmt.Sprintf("%sloss%02d", e.prefix, i))
+		want[byTTL.Key()], want[byLoss.Key()] = byTTL, byLoss
+		if err := byTTL.Extend(time.Millisecond); err != nil {
+			e.Fatalf("%s: Extend: %v", e.rule, err)
+		}
+	}
+	a.Cut()
+	for _, lock := range want {
+		e.ends(lock, e.handOver(), ruleAlone, append(expired, holdfast.ErrTTLExpired)...)
+	}
+	for _, events := range []*holdfast.Events{first, second} {
+		seen := make(map[string]bool)
+		for kind, ch := range map[holdfast.EventKind]<-chan holdfast.Event{
+			holdfast.TTLExpired: events.TTLExpired(), holdfast.Lost: events.Lost(),
+		} {
+			last := uint64(0)
+			for i := range n {
+				event := e.next(ch, e.engine.Soon, fmt.Sprintf("%s (%v, %d of %d read)", ruleFacts, kind, i, n))
+				lock := want[event.Key]
+				if lock == nil || seen[event.Key] || event.Kind != kind || event.Err != lock.Err() || event.Seq <= last {
+					e.broken(ruleFacts, "%+v, after number %d", event, last)
+				}
+				seen[event.Key], last = true, event.Seq
+			}
+		}
+		e.silent(ruleFacts, events.TTLExpired(), events.Lost())
+		events.Close()
+	}
+}
+
+func eventsTellWhich(e *env) {
+	a, probe := e.client(), e.client()
+	events := a.Events()
+	defer events.Close()
+	for name, ch := range map[string]<-chan holdfast.Event{"TTL": events.TTLExpired(), "break": events.Lost()} {
+		lock := e.holdKey(a, e.prefix+name, holdfast.WithOwner("owner of "+name))
+		began := time.Now()
+		e.ways(a, probe)[name](lock)
+		event := e.next(ch, e.engine.Soon, ruleFacts)
+		if event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
+			event.Err != lock.Err() || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
+			e.broken("an event tells which lock ended, when and why", "%+v; the lock: %q, %q, %v, %v",
+				event, lock.Key(), lock.Owner(), lock.Token(), lock.Err())
+		}
+	}
+	e.release(e.hold(a))
+	time.Sleep(e.engine.Lease / 20)
+	e.silent("a release by the holder is no event", events.TTLExpired(), events.Lost())
+}
+
+func onlyOwnAndFromNow(e *env) {
+	a, b := e.client(), e.client()
+	early := e.holdKey(a, e.prefix+"early", holdfast.WithTTL(time.Millisecond))
+	e.ends(early, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+	mine, other := a.Events(), b.Events()
+	defer mine.Close()
+	defer other.Close()
+	lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
+	e.ends(lock, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+	if event := e.next(mine.TTLExpired(), e.engine.Soon, ruleFacts); event.Key != e.key {
+		e.broken("a subscription tells what happens from then on", "%+v", event)
+	}
+	time.Sleep(e.engine.Lease / 20)
+	e.silent("a client is told of its own locks only", other.TTLExpired(), other.Lost())
+}
+
+func slowReaderBlocksNothing(e *env) {
+	const n = 50
+	a := e.client()
+	unread := a.Events()
+	defer unread.Close()
+	for i := range n {
+		lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
+		e.ends(lock, e.engine.Soon, "whoever does not read events holds up nothing", holdfast.ErrTTLExpired)
+		e.leavesNothing(e.key, e.engine.Soon, "whoever does not read events holds up nothing")
+		if i%10 == 0 {
+			e.next(unread.TTLExpired(), e.engine.Soon, ruleFacts)
+		}
+	}
+}
+
+func closeClosesTheChannels(e *env) {
+	const rule = "Close of a subscription, or of its client, closes its channels"
+	a := e.client()
+	closed := func(events *holdfast.Events) {
+		e.Helper()
+		for name, ch := range map[string]<-chan holdfast.Event{
+			"Ready": events.Ready(), "Disconnected": events.Disconnected(), "TTLExpired": events.TTLExpired(), "Lost": events.Lost(),
+		} {
+			open := true
+			for range 3 { // what is in the channel may still be read
+				select {
+				case _, open = <-ch:
+				case <-time.After(e.engine.Soon):
+				}
+			}
+			if open {
+				e.broken(rule, "%s is open", name)
+			}
+		}
+	}
+	first, second := a.Events(), a.Events()
+	first.Close()
+	first.Close()
+	closed(first)
+	e.next(second.Ready(), e.engine.Soon, ruleAtOnceState)
+	if err := a.Close(e.soon()); err != nil {
+		e.Fatalf("%s: Close: %v", e.rule, err)
+	}
+	closed(second)
+	closed(a.Events()) // after Close: closed already
+	second.Close()
+}
+
+func hooksAreCalled(e *env) {
+	var mu sync.Mutex
+	got := make(map[string][]holdfast.Event)
+	hook := func(name string) func(holdfast.Event) {
+		return func(event holdfast.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[name] = append(got[name], event)
+		}
+	}
+	a := e.clientWith(ClientOptions{Hooks: holdfast.Hooks{
+		Granted: hook("granted"), Lost: hook("lost"), TTLExpired: hook("TTL"), State: hook("state"),
+	}})
+	probe := e.client()
+	for name, end := range e.ways(a, probe) {
+		end(e.holdKey(a, e.prefix+name))
+	}
+	err := a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
+	if err != nil {
+		e.Fatalf("%s: Do: %v", e.rule, err)
+	}
+	if err := a.Close(e.soon()); err != nil {
+		e.Fatalf("%s: Close: %v", e.rule, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for name, want := range map[string]int{"granted": 4, "lost": 1, "TTL": 1} {
+		if len(got[name]) != want {
+			e.broken("hooks are called for each grant, loss and expiry", "%s: %+v, want %d", name, got[name], want)
+		}
+	}
+	if states := got["state"]; len(states) == 0 || states[0].Kind != holdfast.Ready {
+		e.broken("the State hook is told of the connection", "%+v", states)
+	}
+}

@@ -1,0 +1,154 @@
+package locktest
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var exclusionCases = []testCase{
+	{"G1_OneHolder", oneHolder},
+	{"G1_NotReentrant", notReentrant},
+	{"G1_OneHolderAmongMany", oneHolderAmongMany},
+	{"G1_KeysAreIndependent", keysAreIndependent},
+	{"G1_InspectTellsTheHolder", inspectTellsTheHolder},
+	{"G1_ListTellsAllHolders", listTellsAllHolders},
+}
+
+const ruleOne = "at most one grant of a key is live"
+
+func oneHolder(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	held := e.isHeld(b, e.key, ruleOne)
+	if h := held.Holder; h.Owner != a.Owner() || h.Token != lock.Token() {
+		e.broken("TryAcquire tells who has the key", "it says %q, token %v; it is %q, token %v",
+			h.Owner, h.Token, a.Owner(), lock.Token())
+	}
+	e.release(lock)
+	lock, err := b.TryAcquire(e.soon(), e.key)
+	if err != nil {
+		e.broken("a key that was released is free", "TryAcquire: %v", err)
+	}
+	e.isHeld(a, e.key, ruleOne)
+	e.release(lock)
+	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+}
+
+func notReentrant(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	e.isHeld(a, e.key, "a client does not get a key that it holds itself")
+	w := e.wait(a).waits(a, e.key, 1)
+	e.release(lock)
+	e.release(w.granted(e.engine.Soon, "a second Acquire by the holder waits like anybody's"))
+}
+
+// oneHolderAmongMany has clients compete; a counter that is changed without any
+// other protection shows two holders at a time.
+func oneHolderAmongMany(e *env) {
+	const rounds = 5
+	clients := []*Client{e.client(), e.client(), e.client()}
+	var inside, grants atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 2 * len(clients) {
+		c := clients[i%len(clients)]
+		wg.Go(func() {
+			for range rounds {
+				lock, err := c.Acquire(e.within(e.patience()), e.key)
+				if err != nil {
+					e.Errorf("%s: Acquire: %v", e.rule, err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					e.Errorf("%s broken: %s:\n\t%d holders at a time", e.rule, ruleOne, n)
+				}
+				grants.Add(1)
+				time.Sleep(time.Millisecond)
+				inside.Add(-1)
+				if err := lock.Release(e.soon()); err != nil {
+					e.Errorf("%s: Release: %v", e.rule, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := int(grants.Load()); n != rounds*2*len(clients) && !e.Failed() {
+		e.broken("every waiter is served", "%d grants, want %d", n, rounds*2*len(clients))
+	}
+	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+}
+
+// keysAreIndependent takes keys that an engine might mistake for each other.
+func keysAreIndependent(e *env) {
+	c := e.client()
+	var locks []*holdfast.Lock
+	for _, key := range []string{"a", "A", "a/b", "a%2Fb", "a%b", "a_b", "a b", "ab", "a.b", "aé", "ae\u0301", "a\\b"} {
+		lock, err := c.TryAcquire(e.soon(), e.prefix+key)
+		if err != nil {
+			e.broken("keys that differ are different locks", "%q, with the ones before it held: %v", key, err)
+		}
+		locks = append(locks, lock)
+	}
+	for _, lock := range locks {
+		e.isLive(lock, "keys that differ are different locks")
+		e.release(lock)
+	}
+}
+
+func inspectTellsTheHolder(e *env) {
+	const rule = "Inspect tells who holds a key"
+	a, b := e.client(), e.client()
+	info, err := b.Inspect(e.soon(), e.key)
+	if err != nil || info.Held || info.Key != e.key || info.Token != 0 || info.Grant != "" {
+		e.broken(rule, "of a key that nobody holds: %+v, %v", info, err)
+	}
+	lock := e.hold(a, holdfast.WithOwner("the owner"), holdfast.WithData([]byte("the\x00data")))
+	info, err = b.Inspect(e.soon(), e.key)
+	if err != nil {
+		e.broken(rule, "%v", err)
+	}
+	if !info.Held || info.Key != e.key || info.Owner != "the owner" || info.Token != lock.Token() ||
+		string(info.Data) != "the\x00data" || info.Grant == "" {
+		e.broken(rule, "%+v; the lock has owner %q, token %v", info, lock.Owner(), lock.Token())
+	}
+	e.release(lock)
+	if info, err := b.Inspect(e.soon(), e.key); err != nil || info.Held {
+		e.broken(rule, "after the release: %+v, %v", info, err)
+	}
+}
+
+func listTellsAllHolders(e *env) {
+	const rule = "List yields the keys with a prefix that are held, each once"
+	a, b := e.client(), e.client()
+	tokens := make(map[string]holdfast.Token)
+	for _, key := range []string{"in/1", "in/2", "in/2/3", "in/a b", "in%"} {
+		tokens[e.prefix+key] = e.holdKey(a, e.prefix+key).Token()
+	}
+	released := e.holdKey(a, e.prefix+"in/released")
+	e.release(released)
+	for prefix, want := range map[string]int{"": 5, "in/": 4, "in/2": 2, "out": 0, "in%": 1} {
+		seen := make(map[string]bool)
+		for info, err := range b.List(e.soon(), e.prefix+prefix) {
+			if err != nil {
+				e.broken(rule, "prefix %q: %v", prefix, err)
+			}
+			if !info.Held {
+				continue // a key that is waited for, or was released: allowed, if not useful
+			}
+			if token, ok := tokens[info.Key]; !ok || seen[info.Key] || info.Token != token {
+				e.broken(rule, "prefix %q: %+v, want token %v, once", prefix, info, token)
+			}
+			seen[info.Key] = true
+		}
+		if len(seen) != want {
+			e.broken(rule, "prefix %q: %d keys, want %d", prefix, len(seen), want)
+		}
+	}
+	for range b.List(e.soon(), e.prefix) {
+		break // a loop that is left early leaves nothing behind
+	}
+}

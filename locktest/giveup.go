@@ -1,0 +1,230 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var giveUpCases = []testCase{
+	{"G5_CancelWhileWaiting", cancelWhileWaiting},
+	{"G5_CancelWhileDisconnected", cancelWhileDisconnected},
+	{"G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected},
+	{"G5_CancelAtAnyMoment", cancelAtAnyMoment},
+	{"G5_CancelledBefore", cancelledBefore},
+	{"G5_CtxBoundsOnlyTheWait", ctxBoundsOnlyTheWait},
+	{"G5_WaitElapses", waitElapses},
+	{"G5_RetryEnds", retryEnds},
+	{"G5_AcquireAnyGivesUp", acquireAnyGivesUp},
+}
+
+const (
+	ruleAtOnce   = "Acquire returns as soon as its ctx ends"
+	ruleSays     = "its error matches that of ctx and what it was waiting for"
+	ruleNothing  = "whoever gives up leaves nothing behind"
+	ruleWaitsFor = "a client that is cut off waits as long as ctx allows"
+)
+
+// gone ends the ctx of a waiter and looks at what it returns.
+func (w *waiter) gone(waitedFor ...error) {
+	w.e.Helper()
+	cause := errors.New("the caller went home")
+	w.cancel(cause)
+	err := w.fails(w.e.engine.Soon, ruleAtOnce)
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+		w.e.broken(ruleSays, "%v, want context.Canceled and its cause", err)
+	}
+	for _, want := range waitedFor {
+		if errors.Is(err, want) {
+			return
+		}
+	}
+	w.e.broken(ruleSays, "%v, want one of %v", err, waitedFor)
+}
+
+func cancelWhileWaiting(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	lock := e.hold(a)
+	quits := e.wait(b).waits(a, e.key, 1)
+	stays := e.wait(c).waits(a, e.key, 2)
+	quits.gone(holdfast.ErrHeld)
+	if e.engine.Ordered {
+		e.queued(a, e.key, 1)
+	}
+	if isClosed(stays.done) {
+		e.broken(ruleOne, "a waiter that gave up let another in: %v, %v", stays.lock, stays.err)
+	}
+	e.isLive(lock, ruleOne)
+	e.release(lock)
+	e.release(stays.granted(e.handOver(), "whoever gives up is in nobody's way"))
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+func cancelWhileDisconnected(e *env) {
+	a := e.client()
+	a.Cut()
+	w := e.wait(a)
+	time.Sleep(e.engine.Lease / 2)
+	if isClosed(w.done) {
+		e.broken(ruleWaitsFor, "Acquire returned %v", w.err)
+	}
+	w.gone(holdfast.ErrDisconnected)
+	try := e.within(e.engine.Lease / 4)
+	began := time.Now()
+	_, err := a.TryAcquire(try, e.key)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
+		e.broken(ruleSays, "TryAcquire: %v, want DeadlineExceeded and ErrDisconnected", err)
+	}
+	if late := time.Since(began) - e.engine.Lease/4; late > e.engine.Soon {
+		e.broken(ruleAtOnce, "it took %v more", late)
+	}
+	a.Heal()
+	time.Sleep(e.engine.Soon / 20) // for what might have been waiting to be sent
+	e.leavesNothing(e.key, e.patience(), ruleNothing)
+	e.release(e.holdWithin(e.patience(), a, e.key))
+}
+
+func cancelWhileWaitingDisconnected(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	lock := e.hold(a)
+	w := e.wait(b).waits(a, e.key, 1)
+	b.Cut()
+	time.Sleep(e.engine.Lease / 4)
+	if isClosed(w.done) {
+		e.broken(ruleWaitsFor, "Acquire returned %v", w.err)
+	}
+	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
+	b.Heal()
+	if e.engine.Ordered && !e.eventually(e.handOver(), func() bool {
+		info, err := a.Inspect(e.soon(), e.key)
+		return err == nil && len(info.Queue) == 0
+	}) {
+		e.broken(ruleNothing, "its place in the queue was there %v later", e.handOver())
+	}
+	e.release(lock)
+	e.release(e.holdWithin(e.handOver(), c, e.key))
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+// cancelAtAnyMoment lets ctx end before, while and after the key is granted.
+func cancelAtAnyMoment(e *env) {
+	a, b := e.client(), e.client()
+	for i := range 10 {
+		lock := e.hold(a)
+		w := e.wait(b)
+		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
+		go w.cancel(nil)
+		e.release(lock)
+		if !e.closes(w.done, e.engine.Soon) {
+			e.broken(ruleAtOnce, "round %d", i)
+		}
+		if w.err == nil {
+			e.isLive(w.lock, "a grant that was returned is one")
+			e.release(w.lock)
+		}
+		e.leavesNothing(e.key, e.patience(), ruleNothing)
+	}
+}
+
+func cancelledBefore(e *env) {
+	a := e.client()
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	_, errAny := a.AcquireAny(ctx, []string{e.key})
+	_, errInspect := a.Inspect(ctx, e.key)
+	_, errAcquire := a.Acquire(ctx, e.key)
+	_, errTry := a.TryAcquire(ctx, e.key)
+	for name, err := range map[string]error{
+		"Acquire": errAcquire, "TryAcquire": errTry, "AcquireAny": errAny, "Inspect": errInspect,
+		"Do": a.Do(ctx, e.key, func(context.Context, *holdfast.Lock) error {
+			e.Errorf("%s broken: Do calls its function with a lock only", e.rule)
+			return nil
+		}),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			e.broken("a ctx that has ended ends the call", "%s: %v", name, err)
+		}
+	}
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+func ctxBoundsOnlyTheWait(e *env) {
+	a := e.client()
+	ctx, cancel := context.WithCancel(e.ctx)
+	lock, err := a.Acquire(ctx, e.key)
+	cancel()
+	if err != nil {
+		e.Fatalf("%s: Acquire: %v", e.rule, err)
+	}
+	time.Sleep(e.engine.Lease)
+	e.isLive(lock, "ctx bounds the wait, never the hold")
+}
+
+func waitElapses(e *env) {
+	const rule = "when WithWait elapses, Acquire fails with a HeldError that tells the holder"
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	wait := e.engine.Lease / 10
+	began := time.Now()
+	_, err := b.Acquire(e.ctx, e.key, holdfast.WithWait(wait))
+	took := time.Since(began)
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
+		e.broken(rule, "%v", err)
+	}
+	if held.Holder.Owner != a.Owner() || held.Holder.Token != lock.Token() {
+		e.broken(rule, "it tells %+v", held.Holder)
+	}
+	if took < wait || took > wait+e.engine.Soon {
+		e.broken("WithWait bounds the wait", "%v, after %v", wait, took)
+	}
+	_, err = b.AcquireAny(e.ctx, []string{e.key}, holdfast.WithWait(wait))
+	if !errors.As(err, &held) {
+		e.broken(rule, "AcquireAny: %v", err)
+	}
+	e.release(lock)
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+	e.release(e.holdWithin(e.engine.Soon, b, e.key, holdfast.WithWait(e.engine.Soon)))
+}
+
+func retryEnds(e *env) {
+	a := e.client()
+	e.release(e.hold(a)) // the client is connected
+	a.Cut()
+	retry := holdfast.WithRetry(holdfast.Retry{Attempts: 2, Initial: time.Millisecond})
+	began := time.Now()
+	_, err := a.Acquire(e.ctx, e.key, retry)
+	if !errors.Is(err, holdfast.ErrDisconnected) || e.ctx.Err() != nil {
+		e.broken("Acquire fails with what the engine said when its Retry ends", "%v, after %v", err, time.Since(began))
+	}
+	a.Heal()
+	e.leavesNothing(e.key, e.patience(), ruleNothing)
+	e.release(e.holdWithin(e.patience(), a, e.key))
+}
+
+func acquireAnyGivesUp(e *env) {
+	a, b := e.client(), e.client()
+	var keys []string
+	for i := range 3 {
+		keys = append(keys, fmt.Sprintf("%sany%d", e.prefix, i))
+		e.holdKey(a, keys[i], holdfast.WithOwner(fmt.Sprint("owner", i)))
+	}
+	_, err := b.AcquireAny(e.soon(), keys)
+	if !errors.Is(err, holdfast.ErrHeld) {
+		e.broken("AcquireAny fails with ErrHeld if no key is free", "%v", err)
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	time.AfterFunc(e.engine.Lease/10, cancel)
+	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond, Max: time.Millisecond}))
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
+		e.broken(ruleSays, "AcquireAny: %v", err)
+	}
+	for _, key := range keys {
+		if e.engine.Ordered {
+			e.queued(a, key, 0) // it never stands in a queue
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var inputCases = []testCase{
+	{"G12_BadKeys", badKeys},
+	{"G12_BadPrefixes", badPrefixes},
+	{"G12_BadOptions", badOptions},
+	{"G12_BadCalls", badCalls},
+	{"G12_WhatIsAllowedWorks", whatIsAllowedWorks},
+	{"G12_DefaultOwnersDiffer", defaultOwnersDiffer},
+}
+
+// longest is a key that has as many bytes as are allowed, in short elements.
+func (e *env) longest() string {
+	key := e.prefix + strings.Repeat("0123456789/", holdfast.MaxKey/11+1)
+	return key[:holdfast.MaxKey-1] + "x"
+}
+
+func invalidKeys(e *env) map[string]string {
+	return map[string]string{
+		"empty":               "",
+		"NUL":                 e.prefix + "a\x00b",
+		"newline":             e.prefix + "a\nb",
+		"DEL":                 e.prefix + "a\x7fb",
+		"C1 control":          e.prefix + "a\u0085b",
+		"dot":                 ".",
+		"dots":                "..",
+		"dot element":         e.prefix + "./a",
+		"dots element":        e.prefix + "a/..",
+		"only slashes":        "///",
+		"empty element":       e.prefix + "a//b",
+		"trailing slash":      e.prefix + "a/",
+		"10 kB":               e.prefix + strings.Repeat("k", 10_000),
+		"one byte too many":   e.longest() + "x",
+		"invalid UTF-8":       e.prefix + "a\xffb",
+		"surrogate, encoded":  e.prefix + "\xed\xa0\x80",
+		"truncated character": e.prefix + "\xe2\x82",
+	}
+}
+
+// refused insists on an InvalidError that names the field.
+func (e *env) refused(err error, field, what string) {
+	e.Helper()
+	const rule = "bad input is refused with an error that matches ErrInvalid and names the field and the limit"
+	var invalid *holdfast.InvalidError
+	if !errors.Is(err, holdfast.ErrInvalid) || !errors.As(err, &invalid) {
+		e.broken(rule, "%s: %v", what, err)
+	}
+	if invalid.Field != field || invalid.Reason == "" {
+		e.broken(rule, "%s: field %q, want %q; reason %q", what, invalid.Field, field, invalid.Reason)
+	}
+	if n := len(err.Error()); n > 4*holdfast.MaxKey {
+		e.broken("an error about a key of any size is readable", "%s: it has %d bytes", what, n)
+	}
+}
+
+// badKeys tries them on a client that is cut off: nothing is sent, so nothing
+// is waited for.
+func badKeys(e *env) {
+	a := e.client()
+	e.release(e.hold(a))
+	a.Cut()
+	for what, key := range invalidKeys(e) {
+		_, err := a.Acquire(e.soon(), key)
+		e.refused(err, "key", "Acquire, "+what)
+		_, err = a.TryAcquire(e.soon(), key)
+		e.refused(err, "key", "TryAcquire, "+what)
+		_, err = a.AcquireAny(e.soon(), []string{e.key, key})
+		e.refused(err, "key", "AcquireAny, "+what)
+		_, err = a.Inspect(e.soon(), key)
+		e.refused(err, "key", "Inspect, "+what)
+		err = a.Break(e.soon(), holdfast.Info{Key: key, Held: true, Grant: "1"})
+		e.refused(err, "key", "Break, "+what)
+		err = a.Do(e.soon(), key, func(context.Context, *holdfast.Lock) error { return nil })
+		e.refused(err, "key", "Do, "+what)
+	}
+}
+
+func badPrefixes(e *env) {
+	a := e.client()
+	for what, prefix := range map[string]string{
+		"NUL": e.prefix + "\x00", "empty element": "a//", "dots": "a/../", "too long": strings.Repeat("p", holdfast.MaxKey+1),
+		"invalid UTF-8": "\xff",
+	} {
+		n := 0
+		for _, err := range a.List(e.soon(), prefix) {
+			n++
+			e.refused(err, "prefix", "List, "+what)
+		}
+		if n != 1 {
+			e.broken("List yields its error once, and last", "%s: %d pairs", what, n)
+		}
+	}
+}
+
+func badOptions(e *env) {
+	a := e.client()
+	e.release(e.hold(a))
+	a.Cut()
+	owner := holdfast.WithOwner("me")
+	for _, bad := range []struct {
+		what, field string
+		opts        []holdfast.Option
+	}{
+		{"negative TTL", "TTL", []holdfast.Option{holdfast.WithTTL(-1)}},
+		{"wait 0", "wait", []holdfast.Option{holdfast.WithWait(0)}},
+		{"negative wait", "wait", []holdfast.Option{holdfast.WithWait(-time.Second)}},
+		{"no owner", "owner", []holdfast.Option{holdfast.WithOwner("")}},
+		{"long owner", "owner", []holdfast.Option{holdfast.WithOwner(strings.Repeat("o", holdfast.MaxOwner+1))}},
+		{"NUL in owner", "owner", []holdfast.Option{holdfast.WithOwner("a\x00b")}},
+		{"owner not UTF-8", "owner", []holdfast.Option{holdfast.WithOwner("\xff")}},
+		{"reclaim without owner", "owner", []holdfast.Option{holdfast.WithReclaim()}},
+		{"large data", "data", []holdfast.Option{owner, holdfast.WithData(make([]byte, holdfast.MaxData+1))}},
+		{"negative attempts", "Retry.Attempts", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Attempts: -1})}},
+		{"negative delay", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: -1})}},
+		{"negative largest delay", "Retry.Max", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
+		{"delays the wrong way round", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
+		{"negative total", "Retry.Total", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
+	} {
+		_, err := a.Acquire(e.soon(), e.key, bad.opts...)
+		e.refused(err, bad.field, "Acquire, "+bad.what)
+		_, err = a.AcquireAny(e.soon(), []string{e.key}, bad.opts...)
+		e.refused(err, bad.field, "AcquireAny, "+bad.what)
+	}
+}
+
+func badCalls(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	_, err := a.TryAcquire(e.soon(), e.key, holdfast.WithWait(time.Second))
+	e.refused(err, "wait", "TryAcquire with WithWait")
+	_, err = a.AcquireAny(e.soon(), nil)
+	e.refused(err, "keys", "AcquireAny of no keys")
+	e.refused(a.Do(e.soon(), e.prefix+"other", nil), "fn", "Do without a function")
+	e.refused(a.Break(e.soon(), holdfast.Info{Key: e.key}), "info", "Break of nothing")
+	e.refused(lock.Extend(-1), "TTL", "Extend by less than nothing")
+	e.isLive(lock, "bad input changes nothing")
+}
+
+func whatIsAllowedWorks(e *env) {
+	a, b := e.client(), e.client()
+	for _, key := range []string{
+		e.longest(), e.prefix + "a/b/c/d", e.prefix + "...", e.prefix + ".hidden", e.prefix + "a b", e.prefix + "ключ/鍵/🔑",
+		e.prefix + "100%", e.prefix + "%2F", e.prefix + "a:b?c#d&e=f", e.prefix + "zookeeper", e.prefix + "\uFFFD",
+		e.prefix + "lock-0000000001", e.prefix + "_c_0",
+	} {
+		lock := e.holdKey(a, key)
+		if e.isHeld(b, key, ruleOne).Holder.Key != key {
+			e.broken("what may be a key comes back as it was", "%q", key)
+		}
+		e.release(lock)
+		e.leavesNothing(key, e.engine.Soon, ruleNothing)
+	}
+	data, owner := strings.Repeat("\x00\xff", holdfast.MaxData/2), strings.Repeat("é", holdfast.MaxOwner/2)
+	lock := e.hold(a, holdfast.WithData([]byte(data)), holdfast.WithOwner(owner), nil)
+	if info, err := b.Inspect(e.soon(), e.key); err != nil || string(info.Data) != data || info.Owner != owner {
+		e.broken("data and owner of the largest size come back as they were", "%d bytes, %q, %v", len(info.Data), info.Owner, err)
+	}
+	e.release(lock)
+}
+
+func defaultOwnersDiffer(e *env) {
+	a, b := e.client(), e.client()
+	if a.Owner() == "" || a.Owner() == b.Owner() {
+		e.broken("the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
+	}
+	if got := e.hold(a).Owner(); got != a.Owner() {
+		e.broken("a lock has its client's owner name, unless told otherwise", "%q, want %q", got, a.Owner())
+	}
+	named := e.clientWith(ClientOptions{Owner: "named"})
+	if got := e.holdKey(named, e.prefix+"named").Owner(); got != "named" {
+		e.broken("a lock has its client's owner name, unless told otherwise", "%q, want %q", got, "named")
+	}
+	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
+	if holder.Owner != "named" {
+		e.broken("the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
+	}
+}

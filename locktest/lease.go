@@ -1,0 +1,284 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var leaseCases = []testCase{
+	{"G2_RenewedWhileHeld", renewedWhileHeld},
+	{"G2_ShortCutKeepsTheLock", shortCutKeepsTheLock},
+	{"G2_HolderKnowsFirst", holderKnowsFirst},
+	{"G2_DeadlineIsKept", deadlineIsKept},
+	{"G2_SessionThatExpired", sessionThatExpired},
+	{"G2_EveryMethodLooksAtTheClock", everyMethodLooksAtTheClock},
+	{"G2_PauseShorterThanTheLease", pauseShorterThanTheLease},
+	{"G2_PausePastTheDeadline", pausePastTheDeadline},
+	{"G2_ClockJumpForward", clockJumpForward},
+	{"G2_ClockJumpBackward", clockJumpBackward},
+	{"G2_BreakIsTold", breakIsTold},
+	{"G2_DoEndsWithTheLock", doEndsWithTheLock},
+}
+
+const (
+	ruleRenewed = "a lease is renewed by itself while the engine can be reached"
+	ruleFirst   = "the holder knows that its lease is over before anybody else gets the key"
+	ruleAlone   = "a lease ends on the holder's own clock, without a word from the engine"
+)
+
+func renewedWhileHeld(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	first := lock.Deadline()
+	for range 4 {
+		time.Sleep(e.engine.Lease / 2)
+		e.isLive(lock, ruleRenewed)
+		if left := time.Until(lock.Deadline()); left <= 0 || left > e.engine.Lease {
+			e.broken("Deadline is within a lease from now", "it is %v from now", left)
+		}
+	}
+	if !lock.Deadline().After(first) {
+		e.broken(ruleRenewed, "Deadline has not moved from %v", first)
+	}
+	e.isHeld(b, e.key, ruleOne)
+}
+
+func shortCutKeepsTheLock(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	for range 3 {
+		a.Cut()
+		time.Sleep(e.engine.Lease / 8)
+		a.Heal()
+		if err := lock.Verify(e.within(e.engine.Lease)); err != nil {
+			e.broken("a cut that is shorter than the lease costs nothing", "Verify: %v", err)
+		}
+	}
+	time.Sleep(e.engine.Lease)
+	e.isLive(lock, ruleRenewed)
+}
+
+// holderKnowsFirst has a client wait for the key of one that is cut off.
+func holderKnowsFirst(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	done := lock.Done()
+	known := make(chan bool, 1)
+	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) })
+	w.waits(b, e.key, 1)
+	a.Cut()
+	next := w.granted(e.handOver(), "the key of a client that is cut off goes to the next when its lease has passed")
+	if !<-known {
+		e.broken(ruleFirst, "another was granted the key, and Done of the old holder was open; its Deadline is %v from now",
+			time.Until(lock.Deadline()))
+	}
+	e.endedBy(lock, ruleAlone, expired...)
+	if next.Token() <= lock.Token() {
+		e.broken("the next grant has a greater token", "%v after %v", next.Token(), lock.Token())
+	}
+	e.isLive(next, ruleOne)
+}
+
+func deadlineIsKept(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	time.Sleep(e.engine.Lease / 2)
+	a.Cut()
+	time.Sleep(e.engine.Lease / 8) // what was on its way has arrived
+	deadline := lock.Deadline()
+	if lock.Err() != nil {
+		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "%v", lock.Err())
+	}
+	e.ends(lock, time.Until(deadline)+e.engine.Soon, ruleAlone, expired...)
+	if early := time.Until(deadline); early > 0 {
+		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "it ended %v before", early)
+	}
+	if after := lock.Deadline(); after.After(deadline) {
+		e.broken("the Deadline of a lock that has ended does not move", "it moved by %v", after.Sub(deadline))
+	}
+}
+
+func sessionThatExpired(e *env) {
+	a, b := e.client(), e.client()
+	locks := []*holdfast.Lock{e.hold(a), e.holdKey(a, e.prefix+"another")}
+	if a.Expire == nil {
+		a.Cut()
+	} else {
+		a.Expire()
+	}
+	for _, lock := range locks {
+		e.ends(lock, e.handOver(), "every lock of a session ends with it", expired...)
+	}
+	e.holdWithin(e.handOver(), b, e.key)
+	a.Heal()
+	e.holdWithin(e.patience(), a, e.prefix+"a third") // the client begins anew
+}
+
+// everyMethodLooksAtTheClock stops a client, whose timers then say nothing, and
+// asks each method of Lock on a lock that no other was asked about.
+func everyMethodLooksAtTheClock(e *env) {
+	a := e.client()
+	if a.Pause == nil {
+		e.Skipf("%s: this harness has no pause", e.rule)
+	}
+	methods := map[string]func(*holdfast.Lock) error{
+		"Err": func(k *holdfast.Lock) error { return k.Err() },
+		"Done": func(k *holdfast.Lock) error {
+			if !isClosed(k.Done()) {
+				return nil
+			}
+			return k.Err()
+		},
+		"Verify":  func(k *holdfast.Lock) error { return k.Verify(e.soon()) },
+		"Extend":  func(k *holdfast.Lock) error { return k.Extend(time.Hour) },
+		"Release": func(k *holdfast.Lock) error { return k.Release(e.soon()) },
+		"Context": func(k *holdfast.Lock) error { return context.Cause(k.Context(e.ctx)) },
+		"Deadline": func(k *holdfast.Lock) error {
+			if time.Until(k.Deadline()) > 0 {
+				return nil
+			}
+			return k.Err()
+		},
+	}
+	locks := make(map[string]*holdfast.Lock)
+	for name := range methods {
+		locks[name] = e.holdKey(a, e.prefix+name)
+	}
+	a.Pause()
+	time.Sleep(e.engine.Lease)
+	for name, method := range methods {
+		if err := method(locks[name]); !errors.Is(err, holdfast.ErrLost) {
+			e.broken("the first call of any method after a pause longer than the lease tells that the lock is lost",
+				"%s: %v", name, err)
+		}
+	}
+	a.Resume()
+	time.Sleep(e.engine.Lease / 4)
+	for name, lock := range locks {
+		e.endedBy(lock, "a lock that was lost in a pause stays lost: "+name, expired...)
+	}
+}
+
+func pauseShorterThanTheLease(e *env) {
+	a := e.client()
+	if a.Pause == nil {
+		e.Skipf("%s: this harness has no pause", e.rule)
+	}
+	lock := e.hold(a)
+	a.Pause()
+	time.Sleep(e.engine.Lease / 4)
+	a.Resume()
+	if err := lock.Verify(e.within(e.engine.Lease)); err != nil {
+		e.broken("a pause that is shorter than the lease costs nothing", "Verify: %v", err)
+	}
+	time.Sleep(e.engine.Lease)
+	e.isLive(lock, ruleRenewed)
+}
+
+// pausePastTheDeadline resumes a client when its own lease is over and that of
+// the engine, which is longer by the margin, is perhaps not.
+func pausePastTheDeadline(e *env) {
+	a, b := e.client(), e.client()
+	if a.Pause == nil {
+		e.Skipf("%s: this harness has no pause", e.rule)
+	}
+	lock := e.hold(a)
+	a.Pause()
+	time.Sleep(e.engine.Lease / 8)
+	e.lapse(lock)
+	a.Resume()
+	e.ends(lock, e.engine.Soon, "a renewal that comes too late revives nothing", expired...)
+	next := e.holdWithin(e.patience(), b, e.key)
+	e.isLive(next, ruleOne)
+	e.endedBy(lock, "a renewal that comes too late revives nothing", expired...)
+}
+
+func clockJumpForward(e *env) {
+	a, b := e.client(), e.client()
+	if a.Jump == nil {
+		e.Skipf("%s: this harness cannot set the clock", e.rule)
+	}
+	lock := e.hold(a)
+	a.Jump(e.engine.Lease / 8)
+	e.isLive(lock, "a jump of the wall clock by less than is left of the lease costs nothing")
+	e.holdKey(a, e.prefix+"renewed")
+	a.Jump(e.engine.Lease)
+	e.endedBy(lock, "a jump of the wall clock beyond the lease ends the lock: it may have been a suspend", holdfast.ErrClockJump)
+	e.ends(lock, 0, "an end by the clock is a loss", holdfast.ErrLost)
+	e.holdWithin(e.patience(), b, e.key)
+	e.holdWithin(e.patience(), a, e.prefix+"after the jump")
+}
+
+func clockJumpBackward(e *env) {
+	a, b := e.client(), e.client()
+	if a.Jump == nil {
+		e.Skipf("%s: this harness cannot set the clock", e.rule)
+	}
+	lock := e.hold(a)
+	a.Jump(-time.Hour)
+	for range 3 {
+		time.Sleep(e.engine.Lease / 2)
+		e.isLive(lock, "a wall clock that is set back changes nothing")
+	}
+	done := lock.Done()
+	known := make(chan bool, 1)
+	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) })
+	w.waits(b, e.key, 1)
+	a.Cut()
+	w.granted(e.handOver(), "the key of a client that is cut off goes to the next when its lease has passed")
+	if !<-known {
+		e.broken(ruleFirst, "not once the wall clock had been set back")
+	}
+}
+
+func breakIsTold(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	info, err := b.Inspect(e.soon(), e.key)
+	if err != nil {
+		e.Fatalf("%s: Inspect: %v", e.rule, err)
+	}
+	if err := b.Break(e.soon(), info); err != nil {
+		e.broken("Break removes the grant that its Info describes", "%v", err)
+	}
+	e.ends(lock, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrBroken)
+	e.holdWithin(e.patience(), b, e.key)
+}
+
+func doEndsWithTheLock(e *env) {
+	const rule = "Do ends the ctx of its function when the lock ends, waits for it, and tells of the loss"
+	a, b := e.client(), e.client()
+	running, ended := make(chan *holdfast.Lock, 1), make(chan struct{})
+	var cause error
+	result := make(chan error, 1)
+	go func() {
+		result <- a.Do(e.ctx, e.key, func(ctx context.Context, lock *holdfast.Lock) error {
+			running <- lock
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			close(ended)
+			return nil
+		})
+	}()
+	lock := <-running
+	e.isHeld(b, e.key, ruleOne)
+	a.Cut()
+	if !e.closes(ended, e.handOver()) {
+		e.broken(rule, "the ctx of fn goes on")
+	}
+	if !errors.Is(cause, holdfast.ErrLost) || !errors.Is(cause, lock.Err()) {
+		e.broken(rule, "the cause of ctx is %v, Err of the lock %v", cause, lock.Err())
+	}
+	a.Heal()
+	select {
+	case err := <-result:
+		if !errors.Is(err, holdfast.ErrLost) {
+			e.broken(rule, "Do returned %v", err)
+		}
+	case <-time.After(e.patience()):
+		e.broken(rule, "Do has not returned")
+	}
+}

@@ -1,0 +1,179 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var orderCases = []testCase{
+	{"G7_Order", order},
+	{"G7_GivingUpKeepsTheOrder", givingUpKeepsTheOrder},
+	{"G7_ALostWaiterBlocksNobody", aLostWaiterBlocksNobody},
+	{"G7_QueueIsTold", queueIsTold},
+	{"G7_AcquireAnyTakesTheFirstFree", acquireAnyTakesTheFirstFree},
+	{"G7_AcquireAnyShuffles", acquireAnyShuffles},
+}
+
+// line has n clients wait for the key of the case, one after the other. What
+// is returned grows as they are served; each releases at once.
+func (e *env) line(holder *Client, n int) (waiters []*waiter, served func() []int) {
+	e.Helper()
+	var mu sync.Mutex
+	var order []int
+	for i := range n {
+		w := e.waitKey(e.client(), e.key, func(lock *holdfast.Lock) {
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			if err := lock.Release(e.soon()); err != nil {
+				e.Errorf("%s: Release: %v", e.rule, err)
+			}
+		})
+		waiters = append(waiters, w.waits(holder, e.key, i+1))
+	}
+	return waiters, func() []int {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(order)
+	}
+}
+
+// inOrder insists on the order of service, where the engine promises one, and
+// otherwise that all are served.
+func (e *env) inOrder(got, want []int) {
+	e.Helper()
+	if e.engine.Ordered {
+		if !slices.Equal(got, want) {
+			e.broken("first come, first served", "served %v, want %v", got, want)
+		}
+		return
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		e.broken("every waiter is served in the end", "served %v, want %v in any order", got, want)
+	}
+}
+
+func order(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	waiters, served := e.line(a, 5)
+	e.release(lock)
+	for _, w := range waiters {
+		w.granted(e.patience(), "every waiter is served in the end")
+	}
+	e.inOrder(served(), []int{0, 1, 2, 3, 4})
+	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+}
+
+func givingUpKeepsTheOrder(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	waiters, served := e.line(a, 5)
+	waiters[0].gone(holdfast.ErrHeld)
+	waiters[2].gone(holdfast.ErrHeld)
+	if e.engine.Ordered {
+		e.queued(a, e.key, 3)
+	}
+	e.release(lock)
+	for _, i := range []int{1, 3, 4} {
+		waiters[i].granted(e.patience(), "whoever gives up is in nobody's way")
+	}
+	e.inOrder(served(), []int{1, 3, 4})
+}
+
+func aLostWaiterBlocksNobody(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	lock := e.hold(a)
+	lost := e.wait(b).waits(a, e.key, 1)
+	next := e.wait(c).waits(a, e.key, 2)
+	b.Cut()
+	if b.Expire != nil {
+		b.Expire()
+	}
+	e.release(lock)
+	e.release(next.granted(e.handOver(), "a waiter whose session ended is in nobody's way"))
+	if isClosed(lost.done) {
+		e.broken("a waiter that is cut off goes on waiting", "Acquire returned %v, %v", lost.lock, lost.err)
+	}
+	b.Heal()
+	e.release(lost.granted(e.patience(), "a waiter whose session ended takes its turn again"))
+	e.leavesNothing(e.key, e.handOver(), ruleNothing)
+}
+
+func queueIsTold(e *env) {
+	a := e.client()
+	lock := e.hold(a, holdfast.WithOwner("holder"))
+	if !e.engine.Ordered {
+		info, err := a.Inspect(e.soon(), e.key)
+		if err != nil || len(info.Queue) != 0 {
+			e.broken("an engine without order tells no queue", "%+v, %v", info.Queue, err)
+		}
+		return
+	}
+	var want []string
+	for i := range 3 {
+		want = append(want, fmt.Sprint("owner", i))
+		e.wait(e.client(), holdfast.WithOwner(want[i]), holdfast.WithData([]byte(want[i]))).waits(a, e.key, i+1)
+	}
+	if got := e.queued(a, e.key, 3); !slices.Equal(got, want) {
+		e.broken("Inspect tells who waits, the next one first", "%q, want %q", got, want)
+	}
+	for info, err := range a.List(e.soon(), e.key) {
+		if err != nil || info.Owner != "holder" || len(info.Queue) != 3 {
+			e.broken("List tells what Inspect tells", "%+v, %v", info, err)
+		}
+	}
+	e.release(lock)
+}
+
+func acquireAnyTakesTheFirstFree(e *env) {
+	const rule = "AcquireAny takes the first free key in the order given"
+	a, b := e.client(), e.client()
+	keys := make([]string, 4)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%sany%d", e.prefix, i)
+	}
+	first := e.holdKey(a, keys[0])
+	for _, want := range keys[1:] {
+		lock, err := b.AcquireAny(e.soon(), keys)
+		if err != nil || lock.Key() != want {
+			e.broken(rule, "%v, %v; want %q", lock, err, want)
+		}
+		e.isHeld(a, want, ruleOne)
+	}
+	if lock, err := b.AcquireAny(e.soon(), keys); !errors.Is(err, holdfast.ErrHeld) {
+		e.broken(rule, "all held: %v, %v", lock, err)
+	}
+	time.AfterFunc(e.engine.Lease/10, func() { first.Release(e.within(e.engine.Soon)) })
+	lock, err := b.AcquireAny(e.within(e.patience()), keys, holdfast.WithWait(e.patience()))
+	if err != nil || lock.Key() != keys[0] {
+		e.broken("AcquireAny makes further passes while WithWait lasts", "%v, %v", lock, err)
+	}
+}
+
+func acquireAnyShuffles(e *env) {
+	a := e.client()
+	keys := make([]string, 8)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%sany%d", e.prefix, i)
+	}
+	seen := make(map[string]bool)
+	for range 40 { // the odds of a single key are 1 to 8^39
+		lock, err := a.AcquireAny(e.soon(), keys, holdfast.WithRandomOrder())
+		if err != nil {
+			e.broken("AcquireAny takes a free key", "%v", err)
+		}
+		seen[lock.Key()] = true
+		e.release(lock)
+		if len(seen) > 1 {
+			return
+		}
+	}
+	e.broken("AcquireAny shuffles if asked to", "40 times it took the same of %d free keys", len(keys))
+}

@@ -1,0 +1,125 @@
+package locktest
+
+import (
+	"errors"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var reclaimCases = []testCase{
+	{"G13_ReclaimsAtOnce", reclaimsAtOnce},
+	{"G13_ReclaimsFromTheDead", reclaimsFromTheDead},
+	{"G13_ReclaimsPlaces", reclaimsPlaces},
+	{"G13_TakesItsTurn", takesItsTurn},
+	{"G13_SparesStrangers", sparesStrangers},
+	{"G13_SparesTheSameClient", sparesTheSameClient},
+}
+
+const ruleReclaim = "WithReclaim ends what other clients hold under the same owner name"
+
+func reclaim() []holdfast.Option {
+	return []holdfast.Option{holdfast.WithOwner("worker"), holdfast.WithReclaim()}
+}
+
+func reclaimsAtOnce(e *env) {
+	a, b := e.client(), e.client()
+	old := e.hold(a, holdfast.WithOwner("worker"))
+	lock := e.hold(b, reclaim()...)
+	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+	e.isLive(lock, ruleReclaim)
+	if lock.Token() <= old.Token() {
+		e.broken("the next grant has a greater token", "%v after %v", lock.Token(), old.Token())
+	}
+	e.release(lock)
+	lock, err := a.TryAcquire(e.soon(), e.key, reclaim()...)
+	if err != nil {
+		e.broken("WithReclaim takes a free key like any other call", "%v", err)
+	}
+	e.release(lock)
+}
+
+// reclaimsFromTheDead is what WithReclaim is for: the holder is silent, and its
+// lease has long to run.
+func reclaimsFromTheDead(e *env) {
+	a, b := e.client(), e.client()
+	old := e.hold(a, holdfast.WithOwner("worker"))
+	a.Cut()
+	lock, err := b.TryAcquire(e.within(e.engine.Lease/2), e.key, reclaim()...)
+	if err != nil {
+		e.broken(ruleReclaim+", without waiting for a dead lease", "%v", err)
+	}
+	e.ends(old, e.handOver(), "a holder that was reclaimed ends by its own clock, if no word reaches it",
+		append(expired, holdfast.ErrReclaimed)...)
+	a.Heal()
+	e.isLive(lock, ruleSpares)
+}
+
+func reclaimsPlaces(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	lock := e.hold(c)
+	old := e.wait(a, holdfast.WithOwner("worker")).waits(c, e.key, 1)
+	young := e.wait(b, reclaim()...)
+	if e.engine.Ordered {
+		err := old.fails(e.engine.Soon, "WithReclaim ends places in the queue under the same owner name")
+		if !errors.Is(err, holdfast.ErrReclaimed) {
+			e.broken("a place that was reclaimed fails with ErrReclaimed", "%v", err)
+		}
+		e.queued(c, e.key, 1)
+	}
+	e.release(lock)
+	e.release(young.granted(e.patience(), "WithReclaim waits for strangers"))
+	if !e.engine.Ordered {
+		e.release(old.granted(e.patience(), "every waiter is served in the end"))
+	}
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+// takesItsTurn reclaims a hold for which others wait.
+func takesItsTurn(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	old := e.hold(a, holdfast.WithOwner("worker"))
+	waits := e.wait(c).waits(c, e.key, 1)
+	young := e.wait(b, reclaim()...)
+	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+	if !e.engine.Ordered {
+		e.release(young.granted(e.patience(), "without a queue, WithReclaim holds the key at once"))
+		e.release(waits.granted(e.patience(), "every waiter is served in the end"))
+		return
+	}
+	lock := waits.granted(e.engine.Soon, "with a queue, whoever was there before is served first")
+	if isClosed(young.done) {
+		e.broken(ruleOne, "WithReclaim returned %v, %v, with another's lock live", young.lock, young.err)
+	}
+	e.isLive(lock, ruleSpares)
+	e.release(lock)
+	e.release(young.granted(e.engine.Soon, "with a queue, WithReclaim takes its turn"))
+}
+
+func sparesStrangers(e *env) {
+	a, b := e.client(), e.client()
+	stranger := e.hold(a, holdfast.WithOwner("worker2"))
+	same := e.holdKey(a, e.prefix+"another key", holdfast.WithOwner("worker"))
+	_, err := b.TryAcquire(e.soon(), e.key, reclaim()...)
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || held.Holder.Owner != "worker2" {
+		e.broken("WithReclaim touches no hold under another owner name", "%v", err)
+	}
+	e.isLive(stranger, "WithReclaim touches no hold under another owner name")
+	e.isLive(same, "WithReclaim touches no other key")
+}
+
+func sparesTheSameClient(e *env) {
+	const rule = "a live hold of the same client is never reclaimed"
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithOwner("worker"))
+	if _, err := a.Acquire(e.soon(), e.key, reclaim()...); !errors.Is(err, holdfast.ErrHeld) {
+		e.broken(rule, "Acquire: %v, want ErrHeld", err)
+	}
+	if _, err := a.AcquireAny(e.soon(), []string{e.key}, reclaim()...); !errors.Is(err, holdfast.ErrHeld) {
+		e.broken(rule, "AcquireAny: %v, want ErrHeld", err)
+	}
+	e.isLive(lock, rule)
+	e.isHeld(b, e.key, ruleOne)
+	e.release(lock)
+	e.release(e.hold(a, reclaim()...))
+}

@@ -1,0 +1,232 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var releaseCases = []testCase{
+	{"G10_ConfirmedMeansFree", confirmedMeansFree},
+	{"G10_HolderFirst", releaseHolderFirst},
+	{"G10_CtxDoneAlready", ctxDoneAlready},
+	{"G10_PendingWhileCut", pendingWhileCut},
+	{"G10_TwiceAndFromAnywhere", twiceAndFromAnywhere},
+	{"G10_AfterTheEnd", releaseAfterTheEnd},
+	{"G10_LateReleaseSparesTheSuccessor", lateReleaseSparesTheSuccessor},
+	{"G10_BreakSparesTheSuccessor", breakSparesTheSuccessor},
+	{"G10_DoReleases", doReleases},
+}
+
+const ruleSpares = "a release never touches another holder's lock"
+
+func confirmedMeansFree(e *env) {
+	a, b := e.client(), e.client()
+	for i := range 4 {
+		lock := e.hold([]*Client{a, b}[i%2])
+		e.release(lock)
+		e.endedBy(lock, "a lock that was released says so", holdfast.ErrReleased)
+		if left := e.harness.Residue(e.TB, e.key); len(left) > 0 {
+			e.broken("nil from Release means that the engine has let go", "it has %q", left)
+		}
+	}
+}
+
+func releaseHolderFirst(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	done, known := lock.Done(), make(chan bool, 1)
+	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) }).waits(b, e.key, 1)
+	e.release(lock)
+	w.granted(e.handOver(), "a release lets the next in")
+	if !<-known {
+		e.broken("Release ends the lock for the holder first, then in the engine", "Done was open when another had the key")
+	}
+}
+
+func ctxDoneAlready(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	w := e.wait(b).waits(b, e.key, 1)
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	err := lock.Release(ctx)
+	if err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)) {
+		e.broken("Release with a ctx that is done returns nil, or ErrReleasePending with the ctx's error", "%v", err)
+	}
+	if !isClosed(lock.Done()) {
+		e.broken("Release ends the lock for the holder at once", "Done is open")
+	}
+	e.release(w.granted(e.engine.Soon, "a release goes out although its ctx is done"))
+	e.release(lock) // waits for the same delivery
+	e.leavesNothing(e.key, e.engine.Soon, "a release goes out although its ctx is done")
+}
+
+func pendingWhileCut(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	done := lock.Done()
+	a.Cut()
+	wait := e.engine.Lease / 10
+	began := time.Now()
+	err := lock.Release(e.within(wait))
+	if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
+		e.broken("Release that the engine does not confirm in time is pending", "%v", err)
+	}
+	if took := time.Since(began); took > wait+e.engine.Soon {
+		e.broken("ctx bounds the wait for the confirmation", "%v, for %v", took, wait)
+	}
+	if !isClosed(done) {
+		e.broken("Release ends the lock for the holder at once", "Done is open")
+	}
+	e.endedBy(lock, "a lock that was released says so", holdfast.ErrReleased)
+	a.Heal()
+	if err := lock.Release(e.within(e.patience())); err != nil {
+		e.broken("a pending release is delivered when the engine can be reached; later calls wait for it", "%v", err)
+	}
+	e.release(e.holdWithin(e.engine.Soon, b, e.key))
+	e.leavesNothing(e.key, e.engine.Soon, "a pending release is delivered")
+}
+
+func twiceAndFromAnywhere(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	errs := make([]error, 10)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = lock.Release(e.soon()) })
+	}
+	wg.Wait()
+	next := e.hold(b)
+	errs = append(errs, lock.Release(e.soon()))
+	for _, err := range errs {
+		if err != nil {
+			e.broken("Release may be called from anywhere and again, with the same result", "%v", errs)
+		}
+	}
+	e.isLive(next, ruleSpares)
+}
+
+func releaseAfterTheEnd(e *env) {
+	a, b := e.client(), e.client()
+	for name, end := range e.ways(a, b) {
+		lock := e.holdKey(a, e.prefix+name)
+		want := end(lock)
+		next := e.holdWithin(e.patience(), b, e.prefix+name)
+		err := lock.Release(e.soon())
+		if errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
+			e.broken("Release after the end tells of that end", "after %s: %v", name, err)
+		}
+		e.isLive(next, ruleSpares+", after its own end by "+name)
+	}
+}
+
+// lateReleaseSparesTheSuccessor delivers a release when the key is another's.
+func lateReleaseSparesTheSuccessor(e *env) {
+	a, b := e.client(), e.client()
+	lost, pending := e.holdKey(a, e.prefix+"lost"), e.holdKey(a, e.prefix+"pending")
+	a.Cut()
+	if err := pending.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrReleasePending) {
+		e.broken("Release that the engine does not confirm in time is pending", "%v", err)
+	}
+	nextLost := e.holdWithin(e.handOver(), b, lost.Key())
+	nextPending := e.holdWithin(e.handOver(), b, pending.Key())
+	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrLost) {
+		e.broken("Release after a loss tells of the loss", "%v", err)
+	}
+	a.Heal()
+	if err := pending.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		e.broken("a pending release comes to an end when the engine can be reached", "%v", err)
+	}
+	time.Sleep(e.engine.Lease / 2)
+	e.isLive(nextLost, ruleSpares)
+	e.isLive(nextPending, ruleSpares)
+	e.isHeld(a, lost.Key(), ruleSpares)
+}
+
+func breakSparesTheSuccessor(e *env) {
+	const rule = "Break removes exactly the grant that its Info describes"
+	a, b := e.client(), e.client()
+	first := e.hold(a)
+	stale, err := b.Inspect(e.soon(), e.key)
+	if err != nil {
+		e.Fatalf("%s: Inspect: %v", e.rule, err)
+	}
+	e.release(first)
+	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
+		e.broken(rule, "of a grant that is gone: %v, want ErrChanged", err)
+	}
+	second := e.hold(a) // the same client: only the grant differs
+	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
+		e.broken(rule, "of a grant that is gone, the key held by another: %v, want ErrChanged", err)
+	}
+	e.isLive(second, rule)
+	waiting := e.wait(b).waits(b, e.key, 1)
+	held := e.isHeld(b, e.key, ruleOne)
+	if err := b.Break(e.soon(), held.Holder); err != nil {
+		e.broken("the Info in a HeldError can be used for Break", "%v", err)
+	}
+	next := waiting.granted(e.handOver(), "a break lets the next in")
+	e.ends(second, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrBroken)
+	if err := b.Break(e.soon(), held.Holder); !errors.Is(err, holdfast.ErrChanged) {
+		e.broken(rule, "for the second time: %v, want ErrChanged", err)
+	}
+	time.Sleep(e.engine.Lease / 20)
+	e.isLive(next, rule)
+}
+
+func doReleases(e *env) {
+	const rule = "Do releases, whatever its function does, and joins the errors"
+	a := e.client()
+	failed := errors.New("the work failed")
+	err := a.Do(e.soon(), e.key, func(ctx context.Context, lock *holdfast.Lock) error {
+		if lock.Err() != nil || lock.Key() != e.key || ctx.Err() != nil {
+			e.Errorf("%s broken: Do holds the lock while fn runs: %v, %v", e.rule, lock.Err(), ctx.Err())
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		e.broken(rule, "it returned %v", err)
+	}
+	e.leavesNothing(e.key, e.engine.Soon, rule)
+
+	err = a.Do(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) })
+	if err != nil {
+		e.broken("a function that releases by itself is no error", "%v", err)
+	}
+
+	ctx, cancel := context.WithCancel(e.ctx)
+	err = a.Do(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
+		cancel()
+		<-ctx.Done()
+		return nil
+	})
+	if err != nil {
+		e.broken("Do releases on a context of its own", "%v", err)
+	}
+	e.leavesNothing(e.key, e.engine.Soon, rule)
+
+	func() {
+		defer func() {
+			if recover() != "stop" {
+				e.Errorf("%s broken: a panic in the function of Do goes on", e.rule)
+			}
+		}()
+		_ = a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { panic("stop") })
+	}()
+	e.leavesNothing(e.key, e.engine.Soon, rule+": it panicked")
+
+	err = a.Do(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
+		if err := lock.Extend(time.Millisecond); err != nil {
+			return err
+		}
+		<-lock.Done()
+		return nil
+	})
+	if !errors.Is(err, holdfast.ErrTTLExpired) {
+		e.broken("Do tells that the lock ended while its function ran", "%v", err)
+	}
+}

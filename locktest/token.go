@@ -1,0 +1,102 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var tokenCases = []testCase{
+	{"G3_TokensRise", tokensRise},
+	{"G3_TokenIsFixed", tokenIsFixed},
+	{"G3_TokensRiseFromClientToClient", tokensRiseFromClientToClient},
+}
+
+// tokensRise ends one hold after the other in every way that there is.
+func tokensRise(e *env) {
+	probe := e.client()
+	ends := []struct {
+		name string
+		end  func(c *Client, lock *holdfast.Lock)
+		opts []holdfast.Option
+	}{
+		{name: "a release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
+		{name: "another release", end: func(_ *Client, lock *holdfast.Lock) { e.release(lock) }},
+		{
+			name: "its TTL",
+			end:  func(_ *Client, lock *holdfast.Lock) { e.ends(lock, e.handOver(), "TTL", holdfast.ErrTTLExpired) },
+			opts: []holdfast.Option{holdfast.WithTTL(e.engine.Lease / 20)},
+		},
+		{name: "the close of its client", end: func(c *Client, _ *holdfast.Lock) {
+			if err := c.Close(e.soon()); err != nil {
+				e.Fatalf("%s: Close: %v", e.rule, err)
+			}
+		}},
+		{name: "a break", end: func(*Client, *holdfast.Lock) {
+			info, err := probe.Inspect(e.soon(), e.key)
+			if err == nil {
+				err = probe.Break(e.soon(), info)
+			}
+			if err != nil {
+				e.Fatalf("%s: Break: %v", e.rule, err)
+			}
+		}},
+		{name: "a cut past its lease", end: func(c *Client, _ *holdfast.Lock) { c.Cut() }},
+		{name: "the expiry of its session", end: func(c *Client, _ *holdfast.Lock) {
+			if c.Expire != nil {
+				c.Expire()
+			} else {
+				c.Cut()
+			}
+		}},
+		{name: "nothing", end: func(*Client, *holdfast.Lock) {}},
+	}
+	var last holdfast.Token
+	after := "nothing"
+	for _, step := range ends {
+		c := e.client()
+		lock := e.holdWithin(e.patience(), c, e.key, step.opts...)
+		if lock.Token() <= last {
+			e.broken("tokens of a key strictly increase", "%v after %v, which ended by %s", lock.Token(), last, after)
+		}
+		last, after = lock.Token(), step.name
+		step.end(c, lock)
+	}
+}
+
+func tokenIsFixed(e *env) {
+	const rule = "renewing and extending never change the token"
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithTTL(time.Hour))
+	token := lock.Token()
+	for range 3 {
+		time.Sleep(e.engine.Lease / 2)
+		e.isLive(lock, ruleRenewed)
+		if err := lock.Extend(2 * time.Hour); err != nil {
+			e.broken("a live lock can be extended", "%v", err)
+		}
+		info, err := b.Inspect(e.soon(), e.key)
+		if err != nil || info.Token != token || lock.Token() != token {
+			e.broken(rule, "granted %v; Token says %v, Inspect %v, %v", token, lock.Token(), info.Token, err)
+		}
+	}
+}
+
+// tokensRiseFromClientToClient hands a key round, by release, while others wait.
+func tokensRiseFromClientToClient(e *env) {
+	clients := []*Client{e.client(), e.client(), e.client()}
+	lock := e.hold(clients[0])
+	if lock.Token() == 0 {
+		e.broken("a token is greater than 0", "it is 0")
+	}
+	for i := 1; i <= 2*len(clients); i++ {
+		w := e.wait(clients[i%len(clients)])
+		w.waits(clients[0], e.key, 1)
+		e.release(lock)
+		next := w.granted(e.handOver(), "a release lets the next in")
+		if next.Token() <= lock.Token() {
+			e.broken("tokens of a key strictly increase", "%v after %v", next.Token(), lock.Token())
+		}
+		lock = next
+	}
+}

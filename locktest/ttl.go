@@ -1,0 +1,113 @@
+package locktest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var ttlCases = []testCase{
+	{"G8_EndsAtTheTTL", endsAtTheTTL},
+	{"G8_HolderFirst", ttlHolderFirst},
+	{"G8_TTLIsNotTheLease", ttlIsNotTheLease},
+	{"G8_Extend", extend},
+	{"G8_WhileDisconnected", ttlWhileDisconnected},
+	{"G8_LeaseEndsFirst", leaseEndsFirst},
+}
+
+const ruleTTL = "at the TTL the lock ends with ErrTTLExpired"
+
+// short is a TTL that is well within the lease.
+func (e *env) short() time.Duration { return e.engine.Lease / 8 }
+
+func endsAtTheTTL(e *env) {
+	a := e.client()
+	began := time.Now()
+	lock := e.hold(a, holdfast.WithTTL(e.short()))
+	granted := time.Now()
+	if d := lock.Deadline(); d.Before(began.Add(e.short())) || d.After(granted.Add(e.short())) {
+		e.broken("Deadline is that of the TTL, if it is sooner than the lease", "%v after the grant", d.Sub(granted))
+	}
+	e.ends(lock, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+	if took := time.Since(began); took < e.short() {
+		e.broken(ruleTTL, "after %v instead of %v", took, e.short())
+	}
+	// Nobody has called anything: the engine learns of it all the same.
+	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
+	if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrTTLExpired) {
+		e.broken("Release after the TTL tells so", "%v", err)
+	}
+}
+
+func ttlHolderFirst(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease/2))
+	done, known := lock.Done(), make(chan bool, 1)
+	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) }).waits(b, e.key, 1)
+	next := w.granted(e.handOver(), "at the TTL the key goes to the next")
+	if !<-known {
+		e.broken("the TTL ends the lock for the holder first, then in the engine", "Done was open when another had the key")
+	}
+	e.endedBy(lock, ruleTTL, holdfast.ErrTTLExpired)
+	e.isLive(next, ruleOne)
+}
+
+func ttlIsNotTheLease(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease*3/2))
+	time.Sleep(e.engine.Lease * 5 / 4)
+	e.isLive(lock, "a TTL longer than the lease counts, while the lease is renewed by itself")
+	e.isHeld(b, e.key, ruleOne)
+	e.ends(lock, e.engine.Lease/4+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+}
+
+func extend(e *env) {
+	a := e.client()
+	lock := e.hold(a, holdfast.WithTTL(e.short()))
+	for range 4 {
+		time.Sleep(e.short() / 2)
+		if err := lock.Extend(e.short()); err != nil {
+			e.broken("Extend moves the TTL to the given time from now", "%v", err)
+		}
+	}
+	if left := time.Until(lock.Deadline()); left > e.short() {
+		e.broken("Extend moves the TTL to the given time from now", "Deadline is %v from now, not %v", left, e.short())
+	}
+	if err := lock.Extend(0); err != nil {
+		e.broken("Extend(0) removes the TTL", "%v", err)
+	}
+	time.Sleep(e.engine.Lease / 2)
+	e.isLive(lock, "Extend(0) removes the TTL")
+	if err := lock.Extend(e.short()); err != nil {
+		e.broken("Extend sets a TTL on a lock without one", "%v", err)
+	}
+	e.ends(lock, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+	if err := lock.Extend(time.Hour); !errors.Is(err, holdfast.ErrTTLExpired) {
+		e.broken("Extend never revives a lock", "%v", err)
+	}
+	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
+}
+
+func ttlWhileDisconnected(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithTTL(e.short()))
+	a.Cut()
+	e.ends(lock, e.short()+e.engine.Soon, ruleTTL+", whether the engine can be reached or not", holdfast.ErrTTLExpired)
+	a.Heal()
+	e.release(e.holdWithin(e.handOver(), b, e.key))
+	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
+	e.endedBy(lock, ruleFirstEnd, holdfast.ErrTTLExpired)
+}
+
+func leaseEndsFirst(e *env) {
+	a := e.client()
+	late := e.hold(a, holdfast.WithTTL(2*e.engine.Lease))
+	soon := e.holdKey(a, e.prefix+"soon", holdfast.WithTTL(e.short()))
+	a.Cut()
+	e.ends(late, e.handOver(), "a lease that ends before the TTL ends the lock", expired...)
+	e.endedBy(soon, "of TTL and lease, the one that is over first ends the lock", holdfast.ErrTTLExpired)
+	if d := late.Deadline(); time.Until(d) > 0 {
+		e.broken("the Deadline of a lock that has ended is past", "it is %v from now", time.Until(d))
+	}
+}

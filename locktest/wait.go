@@ -1,0 +1,99 @@
+package locktest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// A waiter is a call of Acquire that is expected to wait.
+type waiter struct {
+	e      *env
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the call has returned
+	lock   *holdfast.Lock
+	err    error
+	took   time.Time // when it returned
+}
+
+// wait calls Acquire for the key of the case on a goroutine.
+func (e *env) wait(c *Client, opts ...holdfast.Option) *waiter {
+	return e.waitKey(c, e.key, nil, opts...)
+}
+
+// waitKey calls Acquire for any key; granted, if not nil, is called as soon as
+// it has succeeded, on the goroutine of the call.
+func (e *env) waitKey(c *Client, key string, granted func(*holdfast.Lock), opts ...holdfast.Option) *waiter {
+	ctx, cancel := context.WithCancelCause(e.ctx)
+	w := &waiter{e: e, cancel: cancel, done: make(chan struct{})}
+	e.Cleanup(func() { cancel(nil) })
+	go func() {
+		defer close(w.done)
+		w.lock, w.err = c.Acquire(ctx, key, opts...)
+		w.took = time.Now()
+		if w.err == nil && granted != nil {
+			granted(w.lock)
+		}
+	}()
+	return w
+}
+
+// waits insists that the call has not returned, having given it time to begin.
+func (w *waiter) waits(probe *Client, key string, place int) *waiter {
+	w.e.Helper()
+	if w.e.engine.Ordered {
+		w.e.queued(probe, key, place)
+	} else {
+		time.Sleep(w.e.engine.Lease / 20)
+	}
+	if isClosed(w.done) {
+		w.e.broken("Acquire waits while the key is held", "it returned %v, %v", w.lock, w.err)
+	}
+	return w
+}
+
+// queued waits until n clients stand in the queue, and returns their owners.
+func (e *env) queued(probe *Client, key string, n int) []string {
+	e.Helper()
+	var owners []string
+	if !e.eventually(e.engine.Soon, func() bool {
+		info, err := probe.Inspect(e.within(e.engine.Soon), key)
+		if err != nil {
+			e.Fatalf("%s: Inspect: %v", e.rule, err)
+		}
+		owners = owners[:0]
+		for _, w := range info.Queue {
+			owners = append(owners, w.Owner)
+		}
+		return len(owners) == n
+	}) {
+		e.broken("a client that waits stands in the queue, once", "%d wait, and the queue is %q", n, owners)
+	}
+	return slices.Clone(owners)
+}
+
+// granted insists that the call succeeds within d.
+func (w *waiter) granted(d time.Duration, rule string) *holdfast.Lock {
+	w.e.Helper()
+	if !w.e.closes(w.done, d) {
+		w.e.broken(rule, "Acquire still waits after %v", d)
+	}
+	if w.err != nil {
+		w.e.broken(rule, "Acquire: %v", w.err)
+	}
+	return w.lock
+}
+
+// fails insists that the call fails within d, and returns its error.
+func (w *waiter) fails(d time.Duration, rule string) error {
+	w.e.Helper()
+	if !w.e.closes(w.done, d) {
+		w.e.broken(rule, "Acquire has not returned after %v", d)
+	}
+	if w.err == nil {
+		w.e.broken(rule, "Acquire succeeded, token %v", w.lock.Token())
+	}
+	return w.err
+}
