@@ -77,10 +77,12 @@ func (p *place) join(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.err == nil && !p.missing(l.names) {
+		if l.err == nil && slices.Contains(l.names, p.node) {
 			return l.names, nil
 		}
 		// The list failed, or overtook the creation, or the node is gone already.
+		// (Another node with this guid does not count: of a creation that was
+		// repeated, the list has to show what came of the last one too.)
 	}
 	names, err := p.b.link.children(ctx, p.parent)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -88,12 +90,6 @@ func (p *place) join(ctx context.Context) ([]string, error) {
 		return nil, errNotGranted
 	}
 	return names, p.waiting(ctx, stepError("list", p.parent, err))
-}
-
-// missing reports whether a list has no node of this place.
-func (p *place) missing(names []string) bool {
-	guid := p.guidInName()
-	return !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, guid) })
 }
 
 // created is the outcome of a creation.

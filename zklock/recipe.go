@@ -150,8 +150,8 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 		return held
 	}
 	if !alone || w.why != zk.EventNodeDeleted {
-		if w.err != nil && !errors.Is(w.err, zk.ErrNoNode) && !transient(w.err) && p.b.background.Err() == nil {
-			return stepError("watch", before, w.err)
+		if err := w.failure(); err != nil && !errors.Is(err, zk.ErrNoNode) && !transient(err) && p.b.background.Err() == nil {
+			return stepError("watch", before, err)
 		}
 		return errNotGranted
 	}

@@ -75,6 +75,17 @@ func (ws *watches) joinLocked(background context.Context, path string) *watch {
 	return w
 }
 
+// failure is why the znode could not be read; nil if it could, or if its watch
+// has fired before anybody here has looked at the reply.
+func (w *watch) failure() error {
+	select {
+	case <-w.read:
+		return w.err
+	default:
+		return nil
+	}
+}
+
 // set sends the read. Its goroutine lives until the answer is there; closing
 // the connection is an answer too.
 func (ws *watches) set(background context.Context, w *watch) {
