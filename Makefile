@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .ONESHELL:
+# Tests that measure time want no company.
+.NOTPARALLEL:
 
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
@@ -19,11 +21,8 @@ demo: ## See locks, waiting, loss and fencing on a real ZooKeeper
 	@integration/setup.sh any
 	go run ./integration/cmd/demo
 
-test: setup ## Run all tests, those on real servers too, with the race detector
-	@status=0
-	$(MAKE) --no-print-directory test-unit || status=1
-	$(MAKE) --no-print-directory test-integration || status=1
-	exit $$status
+test: ## Run all tests, those on real servers too, with the race detector; without root, in a container if need be
+	@integration/setup.sh local make --no-print-directory --keep-going test-unit test-integration
 
 test-unit: ## Run the tests that need no server
 	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...

@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
 # Sees to it that there is what the tests start: ZooKeeper, and a C compiler for the race detector.
 #
-# Usage: integration/setup.sh [any|local]
+# Usage: integration/setup.sh [any|local] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; and a C compiler, which "go test -race" wants: what "make test" needs
 #   any     ZooKeeper as above, or a Docker daemon: enough for programs that only talk to a server
 #
-# As root on Debian it installs what is missing. Otherwise it says what to install, and fails.
+# As root on Debian it installs what is missing, and then runs the command if there is one. Who cannot install, but has Docker, gets
+# the command run as root in a Debian container, on a copy of the repository. Otherwise it says what to install, and fails.
+#
+# Environment, for the container only:
+#   HOLDFAST_GO_IMAGE      the image (default docker.io/library/golang:1.26-bookworm): Debian with Go and make
+#   HOLDFAST_DOCKER_FLAGS  further flags for "docker run", such as '--network host'
+# The variables that "go", the tests and proxies know are passed on. What Go downloads and builds is kept in Docker's volume
+# holdfast-go-cache.
 set -euo pipefail
 
 need=${1:-local}
+[ $# = 0 ] || shift
 say() { printf 'setup: %s\n' "$*"; }
 
 have() { command -v "$1" >/dev/null; }
@@ -29,6 +37,13 @@ zookeeper_is_here() {
 	fi
 }
 
+c_compiler_is_here() {
+	local cc
+	# It may have flags.
+	read -r cc _ <<<"$(go env CC)"
+	have "$cc"
+}
+
 docker_answers() { have docker && timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 case $need in
@@ -46,21 +61,63 @@ missing() {
 	fi
 	zookeeper_is_here || echo libzookeeper-java
 	java_is_here || echo "$jdk"
-	if [ "$need" = local ] && ! have "$(go env CC)"; then
+	if [ "$need" = local ] && ! c_compiler_is_here; then
 		echo gcc libc6-dev
 	fi
+}
+
+# in_container runs a command as root in a Debian container. The repository goes there through a pipe: nothing in it can change,
+# and it works with a daemon anywhere.
+in_container() {
+	local image=${HOLDFAST_GO_IMAGE:-docker.io/library/golang:1.26-bookworm} flags=() name testflags
+	cd "$(dirname "$0")/.."
+	say "missing here: $packages; not root, but Docker answers: running \"$*\" in a container of $image"
+	read -ra flags <<<"${HOLDFAST_DOCKER_FLAGS:-}"
+	for name in CI ZOOKEEPER_SERVERS HOLDFAST_ZOOKEEPER {HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy \
+		GOPRIVATE GONOPROXY GONOSUMDB GOTOOLCHAIN; do
+		flags+=(-e "$name") # as it is, and only if it is set
+	done
+	# These may be set in Go's own configuration, too.
+	for name in GOPROXY GOSUMDB GOFLAGS; do
+		flags+=(-e "$name=$(go env "$name")")
+	done
+	# make reads the variable as text in which a dollar is two.
+	testflags=${TESTFLAGS:-}
+	flags+=(-e "TESTFLAGS=${testflags//\$/\$\$}")
+	# shellcheck disable=SC2016  # the dollars are the inner shell's
+	tar -c --exclude=./.git . |
+		docker run --rm -i -v holdfast-go-cache:/cache -e GOMODCACHE=/cache/mod -e GOCACHE=/cache/build "${flags[@]}" "$image" \
+			bash -euc '
+				# The end of this shell, which is process 1, is the end of all.
+				trap "exit 130" INT
+				trap "exit 143" TERM
+				mkdir /holdfast
+				cd /holdfast
+				tar -x --no-same-owner
+				integration/setup.sh local "$@" </dev/null &
+				wait $!
+			' bash "$@"
 }
 
 jdk=openjdk-17-jdk-headless
 packages=$(missing | xargs)
 if [ -z "$packages" ]; then
 	say "everything is here"
+	[ $# = 0 ] || exec "$@"
 	exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! have apt-get; then
+	if [ $# != 0 ] && docker_answers; then
+		in_container "$@"
+		exit
+	fi
 	say "missing; the names of Debian's packages: $packages" >&2
 	say "Install them, or set JAVA_HOME to a JDK and ZOOKEEPER_HOME to an unpacked ZooKeeper distribution." >&2
-	[ "$need" = local ] || say "Or start Docker." >&2
+	if docker_answers; then
+		say "Or leave it: \"make test\" then runs in a container, as Docker answers." >&2
+	else
+		say "Or start Docker, and allow this user to use it." >&2
+	fi
 	exit 1
 fi
 
@@ -79,3 +136,4 @@ if [ -n "$packages" ]; then
 	exit 1
 fi
 say "done"
+[ $# = 0 ] || exec "$@"
