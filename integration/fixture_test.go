@@ -383,7 +383,11 @@ func expirable(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.
 	})
 	return dial(t, p.Addr(), opts), p, func() {
 		t.Helper()
+		p.RefuseNew() // or the client would get its session back in between
 		c.expire(t, addr)
 		p.Drop() // so that the client asks
+		if err := p.Heal(); err != nil {
+			t.Error(err)
+		}
 	}
 }
