@@ -1,0 +1,120 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// logged is a log that tests may read while it is written.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// TestSequenceCounter guards the cure of hazard Z6, which is in order and
+// ambiguous: where the counter of a lock's parent sticks at its end, all nodes
+// have one number, or negative ones, and czxids decide who comes first.
+func TestSequenceCounter(t *testing.T) {
+	start(t)
+	server := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: longest})
+	const clients, each = 8, 12
+	for name, begin := range map[string]int32{
+		"at the end":      math.MaxInt32,
+		"across the end":  math.MaxInt32 - 20,
+		"before warnings": math.MaxInt32 - 1<<27 - 1000,
+		"at the warning":  math.MaxInt32 - 1<<27,
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := newKey(t)
+			var log logged
+			opts := zklock.Options{SessionTimeout: options().SessionTimeout, PersistentParents: true, Logger: log.logger()}
+			first := dialServers(t, opts, server.Addr())
+			lock := take(t, first, key)
+			parent := path.Dir(nodeOf(t, first, lock))
+			if err := lock.Release(limited(t)); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.SetCversion(parent, begin); err != nil {
+				t.Fatal(err)
+			}
+			a := &audit{}
+			a.granted(t, lock)
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			inside, last := 0, int64(math.MinInt64)
+			for range clients {
+				client := dialServers(t, opts, server.Addr())
+				wg.Go(func() {
+					for range each {
+						lock, err := client.Acquire(limited(t), key)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						a.granted(t, lock)
+						mu.Lock()
+						if inside++; inside > 1 {
+							t.Errorf("%d clients hold the lock", inside)
+						}
+						if guard, err := client.Guard(lock); err == nil {
+							seq := guard.Path[strings.LastIndex(guard.Path, "-lock-")+len("-lock-"):]
+							last, _ = strconv.ParseInt(seq, 10, 64)
+						}
+						mu.Unlock()
+						mu.Lock()
+						inside--
+						mu.Unlock()
+						if err := lock.Release(context.Background()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if got, want := a.count(), clients*each+1; got != want {
+				t.Errorf("%d grants, want %d", got, want)
+			}
+			switch {
+			case name == "at the end" || name == "across the end":
+				if last < math.MaxInt32 && last >= 0 {
+					t.Errorf("the last sequence is %d: this has not reached the end", last)
+				}
+			case last < int64(begin):
+				t.Errorf("the last sequence is %d: the counter was not set", last)
+			}
+			warned := strings.Count(log.String(), "sequence counter")
+			if name == "before warnings" {
+				if warned != 0 {
+					t.Errorf("warned too early:\n%s", log.String())
+				}
+			} else if warned == 0 || warned > clients+1 || !strings.Contains(log.String(), "path="+parent) {
+				t.Errorf("%d warnings that name %s, want one for each client that saw it:\n%s", warned, parent, log.String())
+			}
+			noResidue(t, plain(t, server.Addr()), parent)
+		})
+	}
+}
