@@ -92,7 +92,7 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		l.mu.Unlock()
 		return nil, err
 	}
-	w := newWire(conn, l, first)
+	w := newWire(newBuffered(conn), l, first)
 	l.mu.Lock()
 	l.wire = w
 	l.mu.Unlock()

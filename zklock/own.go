@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,17 +22,33 @@ type own struct {
 	mu    sync.Mutex
 	czxid int64 // 0: not known yet
 	cause error
-	lose  func(error) // set when the place has become a hold
-	watch *watch
-	off   bool // the client is deleting the node itself
+	lose  func(error)              // set when the place has become a hold
+	timer interface{ Stop() bool } // of the first read
+	watch *watch                   // nil before that
+	off   bool                     // the client is deleting the node itself
 
 	written bool // somebody wrote to the node, and it has not been seen since
 }
 
-// watchOwn begins to watch. czxid is 0 if it is not known: see await.
+// watchDelay is how long the first read of an own node is put off. It proves
+// nothing that the reply to the creation has not proved, and nobody waits for
+// it; but a server that does nothing but locks spends a quarter of its time on
+// those reads and on the events that their watches cause, when a hold is shorter
+// than the way to the server and back. A hold or a wait that is over by then
+// sends none.
+const watchDelay = 5 * time.Millisecond
+
+// watchOwn begins to watch. czxid is 0 if it is not known: then somebody waits
+// for the node to be seen.
 func (b *backend) watchOwn(sess *session, path string, czxid int64) *own {
 	o := &own{b: b, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
-	o.set()
+	if czxid == 0 {
+		o.set()
+		return o
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.timer = b.host.AfterFunc(watchDelay, o.set)
 	return o
 }
 
@@ -129,6 +146,11 @@ func (o *own) stop() {
 	o.off = true
 	o.lose = nil
 	w := o.watch
+	if o.timer != nil {
+		o.timer.Stop()
+	}
 	o.mu.Unlock()
-	o.b.link.watches.forget(w)
+	if w != nil {
+		o.b.link.watches.forget(w)
+	}
 }
