@@ -1,0 +1,195 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// pausedChild is the child process of TestPause: it takes a lock, and asks it
+// again and again by one method whether it is live. When the time between two
+// turns shows that the process was stopped, it reports what that method said
+// first.
+const pausedChild = "paused"
+
+func init() { children[pausedChild] = runPaused }
+
+// pauseReport is what the child tells.
+type pauseReport struct {
+	Token   holdfast.Token
+	Paused  time.Duration // 0 in the first report, which says that the lock is held
+	Lost    bool          // what the first call said
+	Expired bool          // it matched ErrSessionExpired
+	Said    string
+}
+
+// pauseProbes are the ways to ask a lock, by the name of the method. Each
+// returns why the lock is over; nil: it says that it is live.
+var pauseProbes = map[string]func(*holdfast.Lock) error{
+	"Err": func(lock *holdfast.Lock) error { return lock.Err() },
+	"Done": func(lock *holdfast.Lock) error {
+		select {
+		case <-lock.Done():
+			return lock.Err()
+		default:
+			return nil
+		}
+	},
+	"Context": func(lock *holdfast.Lock) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		return context.Cause(lock.Context(ctx))
+	},
+	"Deadline": func(lock *holdfast.Lock) error {
+		if time.Now().Before(lock.Deadline()) {
+			return nil
+		}
+		return lock.Err()
+	},
+	"Extend": func(lock *holdfast.Lock) error { return lock.Extend(time.Hour) },
+	"Verify": func(lock *holdfast.Lock) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := lock.Verify(ctx); !errors.Is(err, context.Canceled) { // it asks the clock before all else
+			return err
+		}
+		return nil
+	},
+}
+
+func runPaused() int {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := zklock.Dial(ctx, []string{os.Args[1]}, &zklock.Options{SessionTimeout: time.Second})
+	if err != nil {
+		return fail(err)
+	}
+	probe := pauseProbes[os.Args[3]]
+	out := json.NewEncoder(os.Stdout)
+	for {
+		lock, err := client.Acquire(ctx, os.Args[2])
+		if err != nil {
+			return fail(err)
+		}
+		if err := out.Encode(pauseReport{Token: lock.Token()}); err != nil {
+			return fail(err)
+		}
+		// Nothing but the one method is called: another might bring out what it
+		// would have kept to itself.
+		for last := time.Now(); ctx.Err() == nil; {
+			said := probe(lock)
+			now := time.Now()
+			if paused := now.Sub(last); paused > 3*time.Second {
+				r := pauseReport{Token: lock.Token(), Paused: paused, Lost: said != nil, Expired: errors.Is(said, holdfast.ErrSessionExpired), Said: fmt.Sprint(said)}
+				if err := out.Encode(r); err != nil {
+					return fail(err)
+				}
+				_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is done
+				return 0
+			}
+			last = now
+			if said != nil {
+				break // a slow moment of the machine; once more
+			}
+			time.Sleep(200 * time.Microsecond)
+		}
+		if ctx.Err() != nil {
+			return fail(ctx.Err())
+		}
+	}
+}
+
+// TestPause guards the cure of hazard Z11, which is that every method of a lock
+// compares the clocks: a process that is stopped for longer than its session
+// lasts, and goes on when another one has the lock, learns of it from the first
+// thing it asks.
+func TestPause(t *testing.T) {
+	start(t)
+	for name := range pauseProbes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr, key := server(t).Addr(), newKey(t)
+			cmd := exec.Command(os.Args[0], addr, key, name)
+			cmd.Env = append(os.Environ(), childVariable+"="+pausedChild)
+			cmd.Stderr = os.Stderr
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			reports := make(chan pauseReport, 16)
+			go func() {
+				defer close(reports)
+				for lines := bufio.NewScanner(stdout); lines.Scan(); {
+					var r pauseReport
+					if json.Unmarshal(lines.Bytes(), &r) == nil {
+						reports <- r
+					}
+				}
+			}()
+			t.Cleanup(func() {
+				_ = stdin.Close()
+				_ = cmd.Process.Signal(syscall.SIGCONT)
+				timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+				defer timer.Stop()
+				if err := cmd.Wait(); err != nil {
+					t.Errorf("child: %v", err)
+				}
+			})
+			holder := receive(t, "the child holds the lock", reports)
+			next := dialServers(t, *options(), addr)
+
+			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			stopped := time.Now()
+			lock := take(t, next, key) // as soon as the session has expired
+			if lock.Token() <= holder.Token {
+				t.Errorf("token %d after %d", lock.Token(), holder.Token)
+			}
+			time.Sleep(time.Until(stopped.Add(3500 * time.Millisecond))) // so that the child can tell
+			if err := lock.Err(); err != nil {
+				t.Fatalf("the next holder has lost its lock: %v", err)
+			}
+			if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			for r := range reports {
+				if r.Paused == 0 {
+					holder = r // it had lost the first one, and got another, before it was stopped
+					continue
+				}
+				t.Logf("after a pause of %v: %s", r.Paused, r.Said)
+				if !r.Lost {
+					t.Errorf("after the pause, %s said that the lock is live", name)
+				} else if !r.Expired {
+					t.Errorf("after the pause, %s said %q, want session expired", name, r.Said)
+				}
+				return
+			}
+			t.Error("the child ended without a report")
+		})
+	}
+}
