@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ type Client struct {
 // Dial connects to an ensemble and waits for a session. servers are host:port
 // addresses; opts may be nil. ctx bounds the wait only; without a deadline,
 // Options.DialTimeout does. Errors: holdfast.ErrInvalid, and holdfast.ErrDisconnected
-// with ctx's own if no server gave a session in time.
+// with ctx's own if no server gave a session in time, holdfast.ErrDenied if one
+// refused the credentials.
 func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	resolved, err := opts.resolve()
 	if err != nil {
@@ -32,6 +34,9 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 	}
 	if err := checkServers(servers); err != nil {
 		return nil, fmt.Errorf("zklock: dial: %w", err)
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("zklock: dial %s: %w: %w", strings.Join(servers, ","), holdfast.ErrDisconnected, context.Cause(ctx))
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -57,6 +58,9 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 				return struct{}{}, l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
 			}, nil)
 		})
+		if errors.Is(err, zk.ErrAuthFailed) {
+			err = fmt.Errorf("%w: %w", holdfast.ErrDenied, err)
+		}
 		if err != nil {
 			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
 		}
