@@ -131,18 +131,18 @@ func (l *Lease) detach(k *Lock) {
 	delete(k.term.locks, k)
 }
 
-// check returns why the locks of a term are not valid any more, and the moment
-// at which they ceased to be; nil while they are.
-func (l *Lease) check(t *term) (cause error, at clock.Instant) {
+// check returns the moment at which the locks of a term ceased to be valid, and
+// why; nil while they are.
+func (l *Lease) check(t *term) (at clock.Instant, cause error) {
 	l.mu.Lock()
 	var over []*Lock
 	if t == l.term {
 		over = l.expireLocked()
 	}
-	cause, at = t.ended, t.until
+	at, cause = t.until, t.ended
 	l.mu.Unlock()
 	endAll(over)
-	return cause, at
+	return at, cause
 }
 
 // overLocked returns why the present term is over by the clocks.

@@ -33,8 +33,7 @@ type Lock struct {
 	ttlTimer clock.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
 
-	releasing bool
-	delivered chan struct{} // closed when releaseErr is set; made with releasing
+	delivered chan struct{} // closed when releErr is set; made with err
 	releErr   error
 }
 
@@ -239,7 +238,7 @@ func (k *Lock) check() {
 	ttl := k.ttl
 	k.mu.Unlock()
 
-	lost, until := k.lease.check(k.term)
+	until, lost := k.lease.check(k.term)
 	ttlOver := k.over(ttl)
 	switch {
 	case ttlOver && (lost == nil || ttl.Mono.Before(until.Mono)):

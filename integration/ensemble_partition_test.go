@@ -162,9 +162,16 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 		naive   bool
 		chatty  bool // the application reads on the session all the time
 	}{
-		{2 * tick, false, false}, {3 * tick, false, true}, {5 * tick, false, false}, {5 * tick, false, true},
-		{10 * tick, false, false}, {10 * tick, false, false}, {10 * tick, false, true}, {20 * tick, false, false},
-		{10 * tick, true, false}, {10 * tick, true, true},
+		{2 * tick, false, false},
+		{3 * tick, false, true},
+		{5 * tick, false, false},
+		{5 * tick, false, true},
+		{10 * tick, false, false},
+		{10 * tick, false, false},
+		{10 * tick, false, true},
+		{20 * tick, false, false},
+		{10 * tick, true, false},
+		{10 * tick, true, true},
 	} {
 		opts := zklock.Options{SessionTimeout: sort.timeout}
 		if sort.naive {

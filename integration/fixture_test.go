@@ -104,7 +104,7 @@ func goroutines(test string) string {
 	}
 	label := fmt.Sprintf("%q:%q", "test", test)
 	var found []string
-	for _, group := range strings.Split(profile.String(), "\n\n") {
+	for group := range strings.SplitSeq(profile.String(), "\n\n") {
 		ours := strings.Contains(group, "github.com/go-zookeeper/zk.") ||
 			strings.Contains(group, "github.com/holdfast-go/holdfast.") ||
 			strings.Contains(group, "github.com/holdfast-go/holdfast/zklock.")

@@ -48,8 +48,18 @@ func TestOptionsAreCopied(t *testing.T) {
 
 func TestOptionsRefused(t *testing.T) {
 	for field, opts := range map[string][]Options{
-		"Options.Root": {{Root: "/"}, {Root: "x"}, {Root: "/zookeeper"}, {Root: "/zookeeper/x"}, {Root: "/x/"}, {Root: "/x//y"},
-			{Root: "/.."}, {Root: "/a\x00"}, {Root: "/a\ufff0"}, {Root: "/" + strings.Repeat("x", 1000)}},
+		"Options.Root": {
+			{Root: "/"},
+			{Root: "x"},
+			{Root: "/zookeeper"},
+			{Root: "/zookeeper/x"},
+			{Root: "/x/"},
+			{Root: "/x//y"},
+			{Root: "/.."},
+			{Root: "/a\x00"},
+			{Root: "/a\ufff0"},
+			{Root: "/" + strings.Repeat("x", 1000)},
+		},
 		"Options.SessionTimeout":  {{SessionTimeout: -1}, {SessionTimeout: time.Microsecond}, {SessionTimeout: MaxSessionTimeout + 1}},
 		"Options.DialTimeout":     {{DialTimeout: -1}},
 		"Options.HeartbeatPeriod": {{HeartbeatPeriod: 1}, {HeartbeatPeriod: time.Microsecond}},
@@ -67,8 +77,14 @@ func TestOptionsRefused(t *testing.T) {
 		}
 	}
 	for _, o := range []Options{
-		{SessionTimeout: time.Millisecond}, {SessionTimeout: MaxSessionTimeout}, {HeartbeatPeriod: -time.Nanosecond},
-		{HeartbeatPeriod: time.Millisecond}, {Root: "/a/b"}, {Root: "/zookeeperx"}, {Names: KazooNames}, {Margin: time.Hour},
+		{SessionTimeout: time.Millisecond},
+		{SessionTimeout: MaxSessionTimeout},
+		{HeartbeatPeriod: -time.Nanosecond},
+		{HeartbeatPeriod: time.Millisecond},
+		{Root: "/a/b"},
+		{Root: "/zookeeperx"},
+		{Names: KazooNames},
+		{Margin: time.Hour},
 	} {
 		if _, err := o.resolve(); err != nil {
 			t.Errorf("%+v: %v", o, err)

@@ -39,7 +39,9 @@ func TestTrust(t *testing.T) {
 			{sent: 100, read: 200}, {sent: 1199, read: 1199, write: true}, {sent: 1200, read: 1201, write: true, renewed: 100},
 		}},
 		"the newest counts": {exchanges: []exchange{
-			{sent: 100, read: 101}, {sent: 300, read: 301}, {sent: 1200, read: 1201},
+			{sent: 100, read: 101},
+			{sent: 300, read: 301},
+			{sent: 1200, read: 1201},
 			{sent: 2000, read: 2001, write: true, renewed: 300},
 		}},
 		"it counts when the write was sent, not when it was acknowledged": {exchanges: []exchange{
@@ -49,11 +51,15 @@ func TestTrust(t *testing.T) {
 			{sent: 100, read: 900}, {sent: 1500, read: 1501, write: true},
 		}},
 		"it goes on": {exchanges: []exchange{
-			{sent: 100, read: 101}, {sent: 1200, read: 1201, write: true, renewed: 100},
-			{sent: 2400, read: 2401, write: true, renewed: 1200}, {sent: 3600, read: 3601, write: true, renewed: 2400},
+			{sent: 100, read: 101},
+			{sent: 1200, read: 1201, write: true, renewed: 100},
+			{sent: 2400, read: 2401, write: true, renewed: 1200},
+			{sent: 3600, read: 3601, write: true, renewed: 2400},
 		}},
 		"late replies to early writes prove less, not more": {exchanges: []exchange{
-			{sent: 100, read: 101}, {sent: 1200, read: 1201}, {sent: 2400, read: 2401, write: true, renewed: 1200},
+			{sent: 100, read: 101},
+			{sent: 1200, read: 1201},
+			{sent: 2400, read: 2401, write: true, renewed: 1200},
 			{sent: 1300, read: 2500, write: true},
 		}},
 		"half a tick, where the session is short": {timeout: 200 * time.Millisecond, tick: 400 * time.Millisecond, exchanges: []exchange{
