@@ -1,0 +1,604 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// G12. Nothing is sent of what is refused.
+func TestBadKeys(t *testing.T) {
+	start(t)
+	client, p := proxied(t, nil)
+	before := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest)
+	for name, key := range map[string]string{
+		"empty":                   "",
+		"NUL":                     "a\x00b",
+		"control character":       "a\nb",
+		"dot":                     ".",
+		"two dots":                "..",
+		"dot inside":              "a/./b",
+		"two dots at the end":     "a/..",
+		"one slash":               "/",
+		"only slashes":            "///",
+		"empty element":           "a//b",
+		"slash at the end":        "a/",
+		"10 kB":                   strings.Repeat("k", 10_000),
+		"invalid UTF-8":           "a\xffb",
+		"root":                    "/holdfast",
+		"inside root":             "/holdfast/a",
+		"zookeeper":               "/zookeeper",
+		"inside zookeeper":        "/zookeeper/quota",
+		"absolute, dots":          "/a/../b",
+		"absolute, NUL":           "/a\x00",
+		"absolute, private use":   "/a\ue000",
+		"absolute, non-BMP":       "/a\U0001f600",
+		"absolute, slash at end":  "/a/",
+		"absolute, two slashes":   "//a",
+		"absolute, not character": "/a\uffff",
+	} {
+		var invalid *holdfast.InvalidError
+		if _, err := client.Acquire(limited(t), key); !errors.As(err, &invalid) || invalid.Field != "key" || !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: Acquire returns %v", name, err)
+		} else if len(err.Error()) > 2000 {
+			t.Errorf("%s: the error's text has %d bytes", name, len(err.Error()))
+		}
+		if _, err := client.TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: TryAcquire returns %v", name, err)
+		}
+		if _, err := client.AcquireAny(limited(t), []string{"good", key}); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: AcquireAny returns %v", name, err)
+		}
+		if _, err := client.Inspect(limited(t), key); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: Inspect returns %v", name, err)
+		}
+	}
+	for name, opt := range map[string]holdfast.Option{
+		"negative TTL":      holdfast.WithTTL(-time.Second),
+		"zero wait":         holdfast.WithWait(0),
+		"negative wait":     holdfast.WithWait(-1),
+		"too much data":     holdfast.WithData(make([]byte, holdfast.MaxData+1)),
+		"empty owner":       holdfast.WithOwner(""),
+		"owner with NUL":    holdfast.WithOwner("a\x00b"),
+		"reclaim, no owner": holdfast.WithReclaim(),
+	} {
+		if _, err := client.Acquire(limited(t), newKey(t), opt); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: Acquire returns %v", name, err)
+		}
+	}
+	if n := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - before; n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// Keys that ZooKeeper's paths could not take as they are come back from List as
+// they were given.
+func TestUnusualKeys(t *testing.T) {
+	start(t)
+	client, _ := proxied(t, nil)
+	prefix := newKey(t) + "/"
+	want := []string{
+		"100%", "%2F", "a%2Fb", "a b", " ", "\u00a0", "\ue000private", "non-BMP\U0001f600", "\ufffd", "a/b/c", "zoë", "_c_-lock-0000000000",
+		strings.Repeat("\U0001f600", (holdfast.MaxKey-len(prefix))/4),
+	}
+	var locks []*holdfast.Lock
+	for i, key := range want {
+		want[i] = prefix + key
+		lock, err := client.Acquire(limited(t), want[i])
+		if err != nil {
+			t.Fatalf("%q: %v", want[i], err)
+		}
+		locks = append(locks, lock)
+		if again, err := client.Inspect(limited(t), want[i]); err != nil || again.Token != lock.Token() {
+			t.Errorf("%q: Inspect returns %+v, %v", want[i], again, err)
+		}
+	}
+	slices.Sort(want)
+	var got []string
+	for info, err := range client.List(limited(t), prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, info.Key)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("List yields\n%q, want\n%q", got, want)
+	}
+	for _, lock := range locks {
+		release(t, lock)
+	}
+	for info, err := range client.List(limited(t), prefix) {
+		t.Errorf("List yields %+v, %v after all are released", info, err)
+	}
+}
+
+// The server clamps what is asked for, and the client shows what it has got.
+func TestSessionTimeouts(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	for _, c := range []struct{ ask, want time.Duration }{
+		{0, zklock.DefaultSessionTimeout},
+		{time.Millisecond, 2 * tick},
+		{zklock.MaxSessionTimeout, longest},
+	} {
+		client := dial(t, addr, &zklock.Options{SessionTimeout: c.ask})
+		if got := client.SessionTimeout(); got != c.want {
+			t.Errorf("asked for %v: the session's timeout is %v, want %v", c.ask, got, c.want)
+		}
+		if c.want > time.Second {
+			release(t, granted(t, acquiring(limited(t), client, newKey(t))))
+		}
+		finish(t, client)
+	}
+	for _, ask := range []time.Duration{-1, time.Microsecond, zklock.MaxSessionTimeout + 1} {
+		if _, err := zklock.Dial(limited(t), []string{addr}, &zklock.Options{SessionTimeout: ask}); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("asked for %v: %v", ask, err)
+		}
+	}
+}
+
+// G12, for Dial.
+func TestBadOptions(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	for name, opts := range map[string]zklock.Options{
+		"root, relative":         {Root: "a"},
+		"root, /":                {Root: "/"},
+		"root in zookeeper":      {Root: "/zookeeper/a"},
+		"root, slash at the end": {Root: "/a/"},
+		"names":                  {Names: 7},
+		"heartbeat":              {HeartbeatPeriod: 1},
+		"margin":                 {Margin: -1},
+		"auth":                   {Auth: []zklock.Auth{{}}},
+		"owner":                  {Owner: "a\x00b"},
+	} {
+		if _, err := zklock.Dial(limited(t), []string{addr}, &opts); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, servers := range [][]string{nil, {}, {""}, {"a:1,b:2"}, {addr, "a b:1"}} {
+		if _, err := zklock.Dial(limited(t), servers, nil); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("servers %q: %v", servers, err)
+		}
+	}
+}
+
+// Dial ends with its ctx, or with Options.DialTimeout, says why, and leaves no
+// goroutine (start looks).
+func TestDialNobodyAnswers(t *testing.T) {
+	dialIt := func(t *testing.T, ctx context.Context, addr string, opts *zklock.Options, want error) {
+		t.Helper()
+		failed := make(chan error, 1)
+		go func() {
+			client, err := zklock.Dial(ctx, []string{addr}, opts)
+			if err == nil {
+				_ = client.Close(context.Background())
+			}
+			failed <- err
+		}()
+		select {
+		case err := <-failed:
+			if !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, want) || !strings.Contains(err.Error(), addr) {
+				t.Errorf("Dial returns %v, want %v and %v", err, holdfast.ErrDisconnected, want)
+			}
+		case <-time.After(promptly):
+			t.Fatal("Dial does not end with its ctx")
+		}
+	}
+	silentServer := func(t *testing.T) string {
+		t.Helper()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				if _, err := listener.Accept(); err != nil {
+					return
+				}
+			}
+		}()
+		return listener.Addr().String()
+	}
+	t.Run("wrong port", func(t *testing.T) {
+		start(t)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = listener.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		dialIt(t, ctx, listener.Addr().String(), nil, context.DeadlineExceeded)
+	})
+	t.Run("silent server", func(t *testing.T) {
+		start(t)
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		dialIt(t, ctx, silentServer(t), nil, context.DeadlineExceeded)
+	})
+	t.Run("silent server, dial timeout", func(t *testing.T) {
+		start(t)
+		dialIt(t, context.Background(), silentServer(t), &zklock.Options{DialTimeout: 300 * time.Millisecond}, context.DeadlineExceeded)
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		start(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		dialIt(t, ctx, silentServer(t), nil, context.Canceled)
+	})
+	t.Run("not ZooKeeper", func(t *testing.T) {
+		start(t)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+				_ = conn.Close()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		dialIt(t, ctx, listener.Addr().String(), nil, context.DeadlineExceeded)
+	})
+}
+
+// digest is a credential and the ACL that lets only it in.
+func digest(t *testing.T) (zklock.Auth, []zk.ACL) {
+	t.Helper()
+	user := newKey(t)
+	return zklock.Auth{Scheme: "digest", Credentials: user + ":secret"}, zk.DigestACL(zk.PermAll, user, "secret")
+}
+
+// Locks under ACLs, before and after a reconnect; others are denied, and told
+// which path.
+func TestDigestAndACL(t *testing.T) {
+	start(t)
+	auth, acl := digest(t)
+	opts := options()
+	opts.Auth, opts.ACL, opts.ParentACL = []zklock.Auth{auth}, acl, acl
+	opts.Root = "/" + newKey(t)
+	client, p := proxied(t, opts)
+	key := newKey(t)
+	events := client.Events()
+	defer events.Close()
+	receive(t, "Ready", events.Ready())
+	lock := granted(t, acquiring(limited(t), client, key))
+
+	for name, auth := range map[string][]zklock.Auth{
+		"wrong digest": {{Scheme: "digest", Credentials: strings.Split(auth.Credentials, ":")[0] + ":wrong"}},
+		"none":         nil,
+	} {
+		stranger := options()
+		stranger.Root, stranger.Auth = opts.Root, auth
+		other := dial(t, server(t).Addr(), stranger)
+		_, acquireErr := other.Acquire(limited(t), key)
+		_, tryErr := other.TryAcquire(limited(t), key)
+		_, inspectErr := other.Inspect(limited(t), key)
+		for call, err := range map[string]error{"Acquire": acquireErr, "TryAcquire": tryErr, "Inspect": inspectErr} {
+			if !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), opts.Root+"/"+key) {
+				t.Errorf("%s: %s returns %v, want %v with the path", name, call, err, holdfast.ErrDenied)
+			}
+		}
+		finish(t, other)
+	}
+
+	p.Drop()
+	receive(t, "Disconnected", events.Disconnected())
+	receive(t, "Ready", events.Ready())
+	if err := lock.Verify(limited(t)); err != nil {
+		t.Error(err)
+	}
+	release(t, lock)
+	again := granted(t, acquiring(limited(t), client, key+".2"))
+	if names, _, err := client.Conn().Children(opts.Root + "/" + key + ".2"); err != nil || len(names) != 1 {
+		t.Errorf("children %q, %v", names, err)
+	} else if got, _, err := client.Conn().GetACL(opts.Root + "/" + key + ".2/" + names[0]); err != nil || !slices.Equal(got, acl) {
+		t.Errorf("ACL is %v, %v; want %v", got, err, acl)
+	}
+	release(t, again)
+	noWatches(t, server(t).Addr(), opts.Root)
+}
+
+// A scheme that the server does not know is a matter of permission, not of the
+// network, and told at once.
+func TestUnknownAuthScheme(t *testing.T) {
+	start(t)
+	opts := options()
+	opts.Auth = []zklock.Auth{{Scheme: "nosuch", Credentials: "x"}}
+	_, err := zklock.Dial(limited(t), []string{server(t).Addr()}, opts)
+	if !errors.Is(err, holdfast.ErrDenied) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("Dial returns %v, want %v", err, holdfast.ErrDenied)
+	}
+}
+
+// Data that the server does not take fails alone.
+func TestDataOverServersLimit(t *testing.T) {
+	start(t)
+	s := zkserver.New(t, zkserver.Config{
+		TickTime:          tick,
+		MaxSessionTimeout: longest,
+		Props:             map[string]string{"jute.maxbuffer": "20000"},
+	})
+	conn := plain(t, s.Addr())
+	client := dial(t, s.Addr(), nil)
+	other := granted(t, acquiring(limited(t), client, "other"))
+	_, err := client.Acquire(limited(t), "large", holdfast.WithData(make([]byte, 60<<10)))
+	if !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("Acquire returns %v", err)
+	}
+	small := granted(t, acquiring(limited(t), client, "large", holdfast.WithData(make([]byte, 10<<10))))
+	if err := other.Verify(limited(t)); err != nil {
+		t.Error(err)
+	}
+	release(t, small)
+	release(t, other)
+	noResidue(t, conn, under("large"))
+	noResidue(t, conn, under("other"))
+	noWatches(t, s.Addr(), "")
+}
+
+// A lock below an ephemeral node cannot be.
+func TestEphemeralOnThePath(t *testing.T) {
+	start(t)
+	conn := plain(t, server(t).Addr())
+	client, _ := proxied(t, nil)
+	key := "/" + newKey(t)
+	if _, err := conn.Create(key, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{key, key + "/deeper"} {
+		_, err := client.Acquire(limited(t), k)
+		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), key) {
+			t.Errorf("Acquire of %q returns %v", k, err)
+		}
+	}
+}
+
+// G5, G12. A ctx that is done already sends nothing.
+func TestDoneContext(t *testing.T) {
+	start(t)
+	client, p := proxied(t, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	before := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest)
+	key := newKey(t)
+	_, acquireErr := client.Acquire(ctx, key)
+	_, tryErr := client.TryAcquire(ctx, key)
+	_, inspectErr := client.Inspect(ctx, key)
+	for call, err := range map[string]error{"Acquire": acquireErr, "TryAcquire": tryErr, "Inspect": inspectErr} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s returns %v", call, err)
+		}
+	}
+	if n := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - before; n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// G4, G10. Releasing again, and releasing what was lost.
+func TestDoubleRelease(t *testing.T) {
+	start(t)
+	conn := plain(t, server(t).Addr())
+	client, p := proxied(t, nil)
+	key := newKey(t)
+	lock := granted(t, acquiring(limited(t), client, key))
+	results := make(chan error)
+	for range 10 {
+		go func() { results <- lock.Release(limited(t)) }()
+	}
+	for range 10 {
+		if err := receive(t, "Release returns", results); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := p.Count(faultproxy.ToServer, faultproxy.OpDelete); n != 1 {
+		t.Errorf("%d deletes were sent", n)
+	}
+
+	broken := granted(t, acquiring(limited(t), client, key))
+	info, err := client.Inspect(limited(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Break(limited(t), info); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "Done", broken.Done())
+	next := granted(t, acquiring(limited(t), client, key))
+	for range 2 {
+		if err := broken.Release(limited(t)); !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrBroken) {
+			t.Errorf("Release of a broken lock returns %v", err)
+		}
+	}
+	if err := client.Break(limited(t), info); !errors.Is(err, holdfast.ErrChanged) {
+		t.Errorf("the second Break returns %v", err)
+	}
+	if err := next.Verify(limited(t)); err != nil {
+		t.Error(err)
+	}
+	release(t, next)
+	checkClean(t, conn, key)
+}
+
+// G11. Everything after Close says so.
+func TestUseAfterClose(t *testing.T) {
+	start(t)
+	conn := plain(t, server(t).Addr())
+	client, _ := proxied(t, nil)
+	key := newKey(t)
+	lock := granted(t, acquiring(limited(t), client, key))
+	for range 2 {
+		if err := client.Close(limited(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lock.Err(); !errors.Is(err, holdfast.ErrReleased) {
+		t.Errorf("Err is %v", err)
+	}
+	if err := lock.Release(limited(t)); err != nil {
+		t.Errorf("Release returns %v", err)
+	}
+	_, acquireErr := client.Acquire(limited(t), key)
+	_, tryErr := client.TryAcquire(limited(t), key)
+	_, inspectErr := client.Inspect(limited(t), key)
+	breakErr := client.Break(limited(t), holdfast.Info{Key: key, Held: true, Grant: "lock-0000000000"})
+	for call, err := range map[string]error{"Acquire": acquireErr, "TryAcquire": tryErr, "Inspect": inspectErr, "Break": breakErr} {
+		if !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("%s returns %v", call, err)
+		}
+	}
+	for _, err := range client.List(limited(t), "") {
+		if !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("List yields %v", err)
+		}
+	}
+	if _, err := client.Guard(lock); err == nil {
+		t.Error("Guard returns no error")
+	}
+	if err := lock.Verify(limited(t)); err == nil {
+		t.Error("Verify returns no error")
+	}
+	if client.SessionTimeout() <= 0 {
+		t.Error("no session timeout")
+	}
+	checkClean(t, conn, key)
+}
+
+// G11. Close with many held and many waiting.
+func TestCloseWithManyLocks(t *testing.T) {
+	start(t)
+	conn := plain(t, server(t).Addr())
+	opts := options()
+	opts.Root = "/" + newKey(t)
+	client, _ := proxied(t, opts)
+	const many = 100
+	var locks []*holdfast.Lock
+	var waiting []<-chan outcome
+	for range many {
+		key := newKey(t)
+		lock := granted(t, acquiring(limited(t), client, key))
+		locks = append(locks, lock)
+		waiting = append(waiting, acquiring(limited(t), client, key))
+	}
+	for _, lock := range locks {
+		holds(t, conn, opts.Root+"/"+lock.Key(), 2)
+	}
+	if err := client.Close(limited(t)); err != nil {
+		t.Error(err)
+	}
+	for _, got := range waiting {
+		if o := receive(t, "Acquire returns", got); !errors.Is(o.err, holdfast.ErrClosed) {
+			t.Errorf("a waiter gets %v", o.err)
+		}
+	}
+	for _, lock := range locks {
+		receive(t, "Done", lock.Done())
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrReleased) {
+			t.Errorf("Err is %v", err)
+		}
+		noResidue(t, conn, opts.Root+"/"+lock.Key())
+	}
+	noWatches(t, server(t).Addr(), opts.Root)
+	if left := goroutines(t.Name()); strings.Contains(left, "holdfast/zklock.") || strings.Contains(left, "holdfast-go/holdfast.") {
+		t.Errorf("goroutines that Close has left:\n%s", left)
+	}
+}
+
+// Parents are what Options say.
+func TestParents(t *testing.T) {
+	for name, persistent := range map[string]bool{"containers": false, "persistent": true} {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			opts := options()
+			opts.PersistentParents = persistent
+			client, p := proxied(t, opts)
+			release(t, granted(t, acquiring(limited(t), client, "/"+newKey(t)+"/deep/er")))
+			// A stat does not tell containers from others; the requests do. The
+			// lowest is tried first and again, in the way up and down.
+			containers, others := p.Count(faultproxy.ToServer, faultproxy.OpCreateContainer), p.Count(faultproxy.ToServer, faultproxy.OpCreate)
+			if (containers > 0) == persistent || (others > 2) != persistent {
+				t.Errorf("%d container nodes and %d others were created", containers, others)
+			}
+		})
+	}
+}
+
+// A transaction with a Guard succeeds while the lock is held, and not after.
+func TestGuard(t *testing.T) {
+	start(t)
+	conn := plain(t, server(t).Addr())
+	client, _ := proxied(t, nil)
+	key := newKey(t)
+	resource := "/" + newKey(t)
+	if _, err := conn.Create(resource, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	write := func(guard *zk.CheckVersionRequest, text string) error {
+		_, err := client.Conn().Multi(guard, &zk.SetDataRequest{Path: resource, Data: []byte(text), Version: -1})
+		return err
+	}
+	for _, end := range []string{"release", "break"} {
+		lock := granted(t, acquiring(limited(t), client, key))
+		guard, err := client.Guard(lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := write(guard, "held"); err != nil {
+			t.Errorf("while held: %v", err)
+		}
+		want := holdfast.ErrReleased
+		if end == "release" {
+			release(t, lock)
+		} else {
+			want = holdfast.ErrBroken
+			info, err := client.Inspect(limited(t), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := client.Break(limited(t), info); err != nil {
+				t.Fatal(err)
+			}
+			receive(t, "Done", lock.Done())
+		}
+		next := granted(t, acquiring(limited(t), client, key)) // the key is held again, by another grant
+		if err := write(guard, "not held"); err == nil {
+			t.Errorf("after %s: the write succeeds", end)
+		}
+		if _, err := client.Guard(lock); !errors.Is(err, want) {
+			t.Errorf("after %s: Guard returns %v, want %v", end, err, want)
+		}
+		release(t, next)
+		if data, _, err := conn.Get(resource); err != nil || string(data) != "held" {
+			t.Errorf("after %s: resource has %q, %v", end, data, err)
+		}
+	}
+	foreign := granted(t, acquiring(limited(t), dial(t, server(t).Addr(), nil), key))
+	if _, err := client.Guard(foreign); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("Guard of another client's lock returns %v", err)
+	}
+	if _, err := client.Guard(nil); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("Guard of nil returns %v", err)
+	}
+	release(t, foreign)
+	checkClean(t, conn, key)
+}
