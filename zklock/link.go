@@ -107,6 +107,13 @@ func (l *link) current() *session {
 	return l.session
 }
 
+// present returns the newest connection; nil if that is lost.
+func (l *link) present() *wire {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wire
+}
+
 // same reports whether the connection is up in session s, by the word of
 // go-zookeeper too: it stores a new id before it sends anything under it.
 func (l *link) same(s *session) bool {

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type own struct {
 	b    *backend
 	sess *session
 	path string
+	name string        // of the owner
 	seen chan struct{} // closed when the node has been read and czxid is known
 	gone chan struct{} // closed when the node is known to be gone; cause says why
 
@@ -25,6 +27,7 @@ type own struct {
 	lose  func(error)              // set when the place has become a hold
 	timer interface{ Stop() bool } // of the first read
 	watch *watch                   // nil before that
+	wire  *wire                    // the connection on which it was set
 	off   bool                     // the client is deleting the node itself
 
 	written bool // somebody wrote to the node, and it has not been seen since
@@ -40,8 +43,8 @@ const watchDelay = 5 * time.Millisecond
 
 // watchOwn begins to watch. czxid is 0 if it is not known: then somebody waits
 // for the node to be seen.
-func (b *backend) watchOwn(sess *session, path string, czxid int64) *own {
-	o := &own{b: b, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
+func (b *backend) watchOwn(sess *session, path, name string, czxid int64) *own {
+	o := &own{b: b, sess: sess, path: path, name: name, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
 	if czxid == 0 {
 		o.set()
 		return o
@@ -57,6 +60,7 @@ func (o *own) set() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
+		o.wire = o.b.link.present()
 		o.watch = o.b.link.watches.onOwn(o.b.background, o)
 	}
 }
@@ -66,13 +70,7 @@ func (o *own) set() {
 func (o *own) fired(why zk.EventType) {
 	switch why {
 	case zk.EventNodeDeleted:
-		o.mu.Lock()
-		cause := holdfast.ErrBroken
-		if o.written {
-			cause = holdfast.ErrReclaimed
-		}
-		o.mu.Unlock()
-		o.finish(cause)
+		o.finish(o.deleted())
 	case zk.EventNodeDataChanged:
 		// Whoever reclaims a node writes to it in the same transaction that
 		// deletes it, so that its client can tell: when it looks again, the
@@ -91,6 +89,46 @@ func (o *own) fired(why zk.EventType) {
 			o.b.host.Logger().Warn("own node cannot be watched", "path", o.path)
 		}
 	}
+}
+
+// deleted returns why the node was deleted. Whether it was written to before
+// cannot be told if the client was not watching, because it had not begun to or
+// had lost its connection; then it is looked up whether somebody of the same
+// name stands there now. The lease bounds what may come of asking.
+func (o *own) deleted() error {
+	o.mu.Lock()
+	written, wire := o.written, o.wire
+	o.mu.Unlock()
+	if written {
+		return holdfast.ErrReclaimed
+	}
+	select {
+	case <-o.seen:
+		if wire == o.b.link.present() {
+			return holdfast.ErrBroken
+		}
+	default:
+	}
+	ctx, cancel := context.WithTimeout(o.b.background, o.sess.timeout/4)
+	defer cancel()
+	parent := dir(o.path)
+	names, err := o.b.link.children(ctx, parent)
+	if err != nil {
+		return holdfast.ErrBroken
+	}
+	var line []contender
+	for _, name := range names {
+		if c, ok := parseContender(name); ok {
+			line = append(line, c)
+		}
+	}
+	nodes, _ := o.b.readAll(ctx, parent, line)
+	for _, node := range nodes {
+		if owner, _ := decodeData(node.data); owner == o.name && node.stat.EphemeralOwner != o.sess.id {
+			return holdfast.ErrReclaimed
+		}
+	}
+	return holdfast.ErrBroken
 }
 
 // verify compares the node with what it is meant to be, once it has been read:

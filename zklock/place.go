@@ -236,7 +236,7 @@ func (p *place) find(line []contender) (ahead []contender, found bool) {
 	}
 	p.uncertain = false
 	if p.own == nil {
-		p.own = p.b.watchOwn(p.sess, p.path(), p.czxid)
+		p.own = p.b.watchOwn(p.sess, p.path(), p.req.Owner, p.czxid)
 	}
 	return ahead, true
 }
