@@ -82,7 +82,7 @@ func cancelWhileDisconnected(e *env) {
 		e.broken(ruleAtOnce, "it took %v more", late)
 	}
 	a.Heal()
-	time.Sleep(e.engine.Soon / 20) // for what might have been waiting to be sent
+	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	e.release(e.holdWithin(e.patience(), a, e.key))
 }
@@ -98,6 +98,7 @@ func cancelWhileWaitingDisconnected(e *env) {
 	}
 	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
 	b.Heal()
+	e.settle()
 	if e.engine.Ordered && !e.eventually(e.handOver(), func() bool {
 		info, err := a.Inspect(e.soon(), e.key)
 		return err == nil && len(info.Queue) == 0
@@ -125,6 +126,7 @@ func cancelAtAnyMoment(e *env) {
 			e.isLive(w.lock, "a grant that was returned is one")
 			e.release(w.lock)
 		}
+		e.settle()
 		e.leavesNothing(e.key, e.patience(), ruleNothing)
 	}
 }

@@ -20,6 +20,7 @@ var leaseCases = []testCase{
 	{"G2_ClockJumpForward", clockJumpForward},
 	{"G2_ClockJumpBackward", clockJumpBackward},
 	{"G2_BreakIsTold", breakIsTold},
+	{"G2_VerifyAsksTheEngine", verifyAsksTheEngine},
 	{"G2_DoEndsWithTheLock", doEndsWithTheLock},
 }
 
@@ -248,6 +249,25 @@ func breakIsTold(e *env) {
 	e.holdWithin(e.patience(), b, e.key)
 }
 
+// verifyAsksTheEngine breaks a grant while no word of it can reach its holder.
+func verifyAsksTheEngine(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	info, err := b.Inspect(e.soon(), e.key)
+	if err != nil {
+		e.Fatalf("%s: Inspect: %v", e.rule, err)
+	}
+	a.Cut()
+	if err := b.Break(e.soon(), info); err != nil {
+		e.broken("Break removes the grant that its Info describes", "%v", err)
+	}
+	a.Heal()
+	if err := lock.Verify(e.within(e.engine.Lease)); !errors.Is(err, holdfast.ErrLost) {
+		e.broken("Verify asks the engine, and tells of a loss that nobody else has told of", "%v", err)
+	}
+	e.endedBy(lock, "what Verify finds out ends the lock", append(expired, holdfast.ErrBroken)...)
+}
+
 func doEndsWithTheLock(e *env) {
 	const rule = "Do ends the ctx of its function when the lock ends, waits for it, and tells of the loss"
 	a, b := e.client(), e.client()
@@ -263,7 +283,12 @@ func doEndsWithTheLock(e *env) {
 			return nil
 		})
 	}()
-	lock := <-running
+	var lock *holdfast.Lock
+	select {
+	case lock = <-running:
+	case err := <-result:
+		e.broken("Do calls its function while it holds the lock", "it returned %v", err)
+	}
 	e.isHeld(b, e.key, ruleOne)
 	a.Cut()
 	if !e.closes(ended, e.handOver()) {

@@ -16,9 +16,9 @@ var orphanCases = []testCase{
 }
 
 // moments are delays after which a cut may hit a request, or its reply, on the
-// way.
+// way; a negative one has the cut come before the call.
 var moments = []time.Duration{
-	0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond,
+	-1, 0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond,
 }
 
 // owns insists that the engine and the holder of a lock say the same.
@@ -40,6 +40,9 @@ func (e *env) owns(lock *holdfast.Lock, probe *Client) {
 func cutDuringAcquire(e *env) {
 	a, probe := e.client(), e.client()
 	for i, delay := range moments {
+		if delay < 0 {
+			a.Cut()
+		}
 		w := e.wait(a)
 		time.Sleep(delay)
 		a.Cut()
@@ -81,6 +84,9 @@ func cutDuringRelease(e *env) {
 func giveUpDuringCut(e *env) {
 	a, b := e.client(), e.client()
 	for _, delay := range moments {
+		if delay < 0 {
+			a.Cut()
+		}
 		ctx, cancel := context.WithCancel(e.ctx)
 		result := make(chan *holdfast.Lock, 1)
 		go func() {
@@ -89,6 +95,7 @@ func giveUpDuringCut(e *env) {
 		}()
 		time.Sleep(delay)
 		a.Cut()
+		time.Sleep(time.Millisecond)
 		cancel()
 		var lock *holdfast.Lock
 		select {
@@ -104,6 +111,7 @@ func giveUpDuringCut(e *env) {
 			}
 		}
 		a.Heal()
+		e.settle()
 		e.leavesNothing(e.key, e.handOver(), "an acquire that was given up while its outcome was unknown leaves nothing")
 		e.release(e.holdWithin(e.patience(), b, e.key))
 	}

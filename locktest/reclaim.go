@@ -68,10 +68,11 @@ func reclaimsPlaces(e *env) {
 	}
 	e.release(lock)
 	e.release(young.granted(e.patience(), "WithReclaim waits for strangers"))
-	if !e.engine.Ordered {
-		e.release(old.granted(e.patience(), "every waiter is served in the end"))
+	old.cancel(nil) // without a queue it has no place to lose, and may yet win
+	if e.closes(old.done, e.engine.Soon) && old.err == nil {
+		_ = old.lock.Release(e.soon()) // ErrReclaimed, if it won before
 	}
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+	e.leavesNothing(e.key, e.handOver(), ruleNothing)
 }
 
 // takesItsTurn reclaims a hold for which others wait.

@@ -43,10 +43,10 @@ type Options struct {
 	// Default: none.
 	Hooks holdfast.Hooks
 
-	// Wrap, if set, is given the client's engine and returns what the client is
-	// to use in its place: the way to put faults of one's own under a program
-	// that is tested. Default nil: the engine as it is.
-	Wrap func(holdfast.Backend) holdfast.Backend
+	// Wrap, if set, is given the client's engine and what that reports to, and
+	// returns what the client is to use in its place: the way to put faults of
+	// one's own under a program that is tested. Default nil: the engine as it is.
+	Wrap func(*holdfast.Host, holdfast.Backend) holdfast.Backend
 
 	clock clock.Clock // set by tests
 }
@@ -100,7 +100,7 @@ func New(options *Options) (*Client, error) {
 		if o.Wrap == nil {
 			return client.engine, nil
 		}
-		backend := o.Wrap(client.engine)
+		backend := o.Wrap(host, client.engine)
 		if backend == nil {
 			return nil, holdfast.Invalid("Options.Wrap", "it returned nil")
 		}

@@ -1,0 +1,426 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A liar is an engine with one deliberate fault.
+type liar struct {
+	name   string
+	breaks string                                                  // the guarantee that the suite has to name
+	engine func(*holdfast.Host, holdfast.Backend) holdfast.Backend // the fault is in the engine
+	client func(*Client)                                           // or above it
+}
+
+// TestLiars has each liar caught, by the number of what it breaks.
+func TestLiars(t *testing.T) {
+	caught := make(map[string]bool)
+	for _, l := range liars {
+		t.Run(l.breaks+"_"+strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
+			var all []string
+			for _, c := range cases {
+				if !strings.HasPrefix(c.name, l.breaks+"_") {
+					continue
+				}
+				for _, told := range record(t, newEngine(l), c) {
+					t.Logf("%s: %s", c.name, told)
+					all = append(all, told)
+				}
+			}
+			for _, told := range all {
+				if strings.HasPrefix(told, l.breaks+" broken: ") {
+					caught[l.breaks] = true
+					return
+				}
+			}
+			t.Errorf("an engine that lies (%s) passes for one that keeps %s; told: %q", l.name, l.breaks, all)
+		})
+	}
+	if t.Failed() || len(caught) == 0 {
+		return // or -run chose some
+	}
+	for _, c := range cases {
+		rule, _, _ := strings.Cut(c.name, "_")
+		if !caught[rule] {
+			t.Errorf("no liar breaks %s", rule)
+		}
+	}
+}
+
+// backend is an engine some of whose calls are replaced.
+type backend struct {
+	holdfast.Backend
+	acquire  func(context.Context, *holdfast.Request) (holdfast.Grant, error)
+	brk      func(context.Context, holdfast.Info) error
+	checkKey func(string) error
+	closing  func()
+}
+
+func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	if b.acquire != nil {
+		return b.acquire(ctx, req)
+	}
+	return b.Backend.Acquire(ctx, req)
+}
+
+func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
+	if b.brk != nil {
+		return b.brk(ctx, info)
+	}
+	return b.Backend.Break(ctx, info)
+}
+
+func (b *backend) CheckKey(key string) error {
+	if b.checkKey != nil {
+		return b.checkKey(key)
+	}
+	return b.Backend.CheckKey(key)
+}
+
+func (b *backend) Close(ctx context.Context) error {
+	if b.closing != nil {
+		b.closing()
+	}
+	return b.Backend.Close(ctx)
+}
+
+// request makes a liar that changes what the engine is asked for.
+func request(change func(*holdfast.Request)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
+	return func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			changed := *req
+			change(&changed)
+			return inner.Acquire(ctx, &changed)
+		}}
+	}
+}
+
+// granted makes a liar that changes what is granted.
+func granted(change func(host *holdfast.Host, inner holdfast.Backend, key string, g *holdfast.Grant)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
+	return func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			g, err := inner.Acquire(ctx, req)
+			if err == nil {
+				change(host, inner, req.Key, &g)
+			}
+			return g, err
+		}}
+	}
+}
+
+// failing makes a liar that changes what a failed acquire does and returns.
+func failing(change func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
+	return func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		life, end := context.WithCancel(context.Background())
+		return &backend{Backend: inner, closing: end, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			g, err := inner.Acquire(ctx, req)
+			if err == nil {
+				return g, nil
+			}
+			return change(context.WithValue(ctx, lifeKey{}, life), inner, req, err)
+		}}
+	}
+}
+
+// lifeKey finds a ctx that ends with the client, for what a liar leaves behind.
+type lifeKey struct{}
+
+func leave(ctx context.Context, inner holdfast.Backend, req *holdfast.Request) {
+	left := *req
+	left.Wait = true
+	left.Lose = func(error) {}
+	left.Again = func(ctx context.Context, err error, wake <-chan struct{}) error {
+		select {
+		case <-wake:
+			return nil
+		case <-ctx.Done():
+			return err
+		}
+	}
+	go inner.Acquire(ctx.Value(lifeKey{}).(context.Context), &left)
+}
+
+// hold is a hold some of whose calls are replaced.
+type hold struct {
+	holdfast.Hold
+	verify, release func(context.Context) error
+}
+
+func (h *hold) Verify(ctx context.Context) error {
+	if h.verify != nil {
+		return h.verify(ctx)
+	}
+	return h.Hold.Verify(ctx)
+}
+
+func (h *hold) Release(ctx context.Context) error {
+	if h.release != nil {
+		return h.release(ctx)
+	}
+	return h.Hold.Release(ctx)
+}
+
+func nothing(context.Context) error { return nil }
+
+// lyingLocker is the portable API, some of whose calls are replaced.
+type lyingLocker struct {
+	Locker
+	acquire func(context.Context, string, ...holdfast.Option) (*holdfast.Lock, error)
+	events  func() *holdfast.Events
+	close   func(context.Context) error
+}
+
+func (l *lyingLocker) Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+	if l.acquire != nil {
+		return l.acquire(ctx, key, opts...)
+	}
+	return l.Locker.Acquire(ctx, key, opts...)
+}
+
+func (l *lyingLocker) Events() *holdfast.Events {
+	if l.events != nil {
+		return l.events()
+	}
+	return l.Locker.Events()
+}
+
+func (l *lyingLocker) Close(ctx context.Context) error {
+	if l.close != nil {
+		return l.close(ctx)
+	}
+	return l.Locker.Close(ctx)
+}
+
+// polling makes an engine without a queue, and without its promise of order.
+func polling(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+	return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		try := *req
+		try.Wait = false
+		for {
+			g, err := inner.Acquire(ctx, &try)
+			if !req.Wait || !errors.Is(err, holdfast.ErrHeld) || ctx.Err() != nil {
+				return g, err
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}}
+}
+
+// liars is what the suite has to catch.
+var liars = []liar{
+	{name: "a try is granted although the key is held", breaks: "G1", engine: failing(
+		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
+			if !errors.Is(err, holdfast.ErrHeld) || req.Wait {
+				return holdfast.Grant{}, err
+			}
+			other := *req
+			other.Key += " too"
+			return inner.Acquire(ctx, &other)
+		})},
+	{name: "case is folded", breaks: "G1", engine: request(func(req *holdfast.Request) { req.Key = strings.ToLower(req.Key) })},
+
+	{name: "a lease is told too long", breaks: "G2", engine: granted(
+		func(host *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+			g.Lease = host.NewLease(2*lease, holdfast.ErrSessionExpired)
+			g.Lease.Renew(host.Now())
+		})},
+	{name: "a lease is not renewed", breaks: "G2", engine: granted(
+		func(host *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+			g.Lease = host.NewLease(lease, holdfast.ErrSessionExpired)
+			g.Lease.Renew(host.Now())
+		})},
+	{name: "a session does not survive a cut", breaks: "G2", client: func(c *Client) {
+		cut := c.Cut
+		c.Cut = func() { cut(); c.Expire() }
+	}},
+	{name: "a loss is not told", breaks: "G2", engine: request(func(req *holdfast.Request) { req.Lose = func(error) {} })},
+	{name: "Verify always agrees", breaks: "G2", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			slow := *req
+			slow.Lose = func(cause error) { time.AfterFunc(time.Millisecond, func() { req.Lose(cause) }) }
+			g, err := inner.Acquire(ctx, &slow)
+			g.Hold = &hold{Hold: g.Hold, verify: nothing}
+			return g, err
+		}}
+	}},
+
+	{name: "a token is used again", breaks: "G3", engine: granted(
+		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) { g.Token = 1 + g.Token/2 })},
+	{name: "each client counts tokens by itself", breaks: "G3", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		var mu sync.Mutex
+		var token holdfast.Token
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			g, err := inner.Acquire(ctx, req)
+			mu.Lock()
+			defer mu.Unlock()
+			token++
+			g.Token = token
+			return g, err
+		}}
+	}},
+
+	{name: "a loss is told with another cause", breaks: "G4", engine: request(func(req *holdfast.Request) {
+		lose := req.Lose
+		req.Lose = func(error) { lose(holdfast.ErrTakenOver) }
+	})},
+
+	{name: "a waiter is left behind", breaks: "G5", engine: failing(
+		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
+			if req.Wait && ctx.Err() != nil {
+				leave(ctx, inner, req)
+			}
+			return holdfast.Grant{}, err
+		})},
+	{name: "giving up takes a second", breaks: "G5", engine: failing(
+		func(ctx context.Context, _ holdfast.Backend, _ *holdfast.Request, err error) (holdfast.Grant, error) {
+			if ctx.Err() != nil {
+				time.Sleep(time.Second)
+			}
+			return holdfast.Grant{}, err
+		})},
+	{name: "giving up does not say for what", breaks: "G5", engine: failing(
+		func(ctx context.Context, _ holdfast.Backend, _ *holdfast.Request, err error) (holdfast.Grant, error) {
+			if ctx.Err() != nil {
+				return holdfast.Grant{}, ctx.Err()
+			}
+			return holdfast.Grant{}, err
+		})},
+
+	{name: "an acquire that lost its link is made twice", breaks: "G6", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		life, end := context.WithCancel(context.Background())
+		return &backend{Backend: inner, closing: end, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			changed := *req
+			changed.Again = func(ctx context.Context, err error, wake <-chan struct{}) error {
+				if again := req.Again(ctx, err, wake); again != nil {
+					return again
+				}
+				leave(context.WithValue(ctx, lifeKey{}, life), inner, req)
+				return nil
+			}
+			return inner.Acquire(ctx, &changed)
+		}}
+	}},
+	{name: "what was given up while cut off is done later", breaks: "G6", engine: failing(
+		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
+			if errors.Is(err, holdfast.ErrDisconnected) {
+				leave(ctx, inner, req)
+			}
+			return holdfast.Grant{}, err
+		})},
+
+	{name: "waiters poll in place of a queue", breaks: "G7", engine: polling},
+	{name: "every other waiter is sent to the back", breaks: "G7", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			g, err := inner.Acquire(ctx, req)
+			if err != nil || !req.Wait || g.Token%2 == 1 {
+				return g, err
+			}
+			if err := g.Hold.Release(ctx); err != nil {
+				return holdfast.Grant{}, err
+			}
+			return inner.Acquire(ctx, req)
+		}}
+	}},
+	{name: "a waiter whose session ended gives up", breaks: "G7", engine: request(func(req *holdfast.Request) {
+		req.Again = func(_ context.Context, err error, _ <-chan struct{}) error { return err }
+	})},
+
+	{name: "the TTL is ignored", breaks: "G8", client: func(c *Client) {
+		locker := c.Locker
+		c.Locker = &lyingLocker{Locker: locker, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return locker.Acquire(ctx, key, append(opts, holdfast.WithTTL(0))...)
+		}}
+	}},
+	{name: "the TTL does not end the hold in the engine", breaks: "G8", engine: granted(
+		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+			g.Hold = &hold{Hold: g.Hold, release: nothing}
+		})},
+
+	{name: "events are lost", breaks: "G9", client: func(c *Client) {
+		deaf, err := memlock.New(nil)
+		if err == nil {
+			c.Locker = &lyingLocker{Locker: c.Locker, events: deaf.Events}
+		}
+	}},
+	{name: "the state flaps", breaks: "G9", engine: func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			host.SetConnected(false)
+			return inner.Acquire(ctx, req)
+		}}
+	}},
+
+	{name: "a release is confirmed but not done", breaks: "G10", engine: granted(
+		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+			g.Hold = &hold{Hold: g.Hold, release: nothing}
+		})},
+	{name: "a release frees the successor", breaks: "G10", engine: granted(
+		func(_ *holdfast.Host, inner holdfast.Backend, key string, g *holdfast.Grant) {
+			g.Hold = &hold{Hold: g.Hold, release: func(ctx context.Context) error {
+				info, err := inner.Inspect(ctx, key)
+				if err == nil && info.Held {
+					err = inner.Break(ctx, info) // by key, whosever it is
+				}
+				return err
+			}}
+		})},
+	{name: "a break hits another grant", breaks: "G10", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, brk: func(ctx context.Context, info holdfast.Info) error {
+			now, err := inner.Inspect(ctx, info.Key)
+			if err != nil {
+				return err
+			}
+			return inner.Break(ctx, now)
+		}}
+	}},
+
+	{name: "Close leaves the locks", breaks: "G11", client: func(c *Client) {
+		c.Locker = &lyingLocker{Locker: c.Locker, close: nothing}
+	}},
+
+	{name: "a bad key is made good", breaks: "G12", client: func(c *Client) {
+		locker := c.Locker
+		c.Locker = &lyingLocker{Locker: locker, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return locker.Acquire(ctx, strings.Trim(key, "/"), opts...)
+		}}
+	}},
+	{name: "a good key is refused", breaks: "G12", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, checkKey: func(key string) error {
+			if strings.ContainsAny(key, " ") {
+				return holdfast.Invalid("key", "%q has a space", key)
+			}
+			return nil
+		}}
+	}},
+	{name: "the engine is asked before the input is checked", breaks: "G12", client: func(c *Client) {
+		locker := c.Locker
+		c.Locker = &lyingLocker{Locker: locker, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			if _, err := locker.Inspect(ctx, "any"); err != nil {
+				return nil, err
+			}
+			return locker.Acquire(ctx, key, opts...)
+		}}
+	}},
+
+	{name: "a reclaim ends a stranger", breaks: "G13", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			if info, err := inner.Inspect(ctx, req.Key); err == nil && info.Held && req.Reclaim {
+				if err := inner.Break(ctx, info); err != nil {
+					return holdfast.Grant{}, err
+				}
+			}
+			return inner.Acquire(ctx, req)
+		}}
+	}},
+	{name: "a reclaim ends nothing", breaks: "G13", engine: request(func(req *holdfast.Request) { req.Reclaim = false })},
+}

@@ -1,0 +1,154 @@
+package locktest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A recorder takes down what a case has to say, instead of failing the test.
+type recorder struct {
+	testing.TB
+	mu       sync.Mutex
+	failures []string
+}
+
+func (r *recorder) Helper()             {}
+func (r *recorder) Log(...any)          {}
+func (r *recorder) Logf(string, ...any) {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Skipf(string, ...any) { runtime.Goexit() }
+
+func (r *recorder) Failed() bool { return len(r.told()) > 0 }
+
+func (r *recorder) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failures
+}
+
+// record runs one case in virtual time and returns its complaints.
+func record(t *testing.T, engine Engine, c testCase) []string {
+	r := &recorder{}
+	synctest.Test(t, func(t *testing.T) {
+		r.TB = t
+		var done sync.WaitGroup
+		done.Go(func() { runCase(r, engine, c) })
+		done.Wait()
+	})
+	return r.told()
+}
+
+const lease = 10 * time.Second
+
+// newEngine returns an honest engine, except for what the liar changes.
+func newEngine(l liar) Engine {
+	return Engine{
+		Start: func(testing.TB) Harness { return &harness{store: memlock.NewStore(), liar: l} },
+		Lease: lease,
+		Soon:  10 * time.Millisecond, Late: 10 * time.Millisecond,
+		Ordered: true,
+	}
+}
+
+type harness struct {
+	store *memlock.Store
+	liar  liar
+}
+
+func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
+	c, err := memlock.New(&memlock.Options{
+		Store: h.store, Lease: lease, Owner: o.Owner, Hooks: o.Hooks, Wrap: h.liar.engine,
+	})
+	if err != nil {
+		t.Fatalf("memlock.New: %v", err)
+	}
+	t.Cleanup(func() { c.Close(t.Context()) })
+	client := &Client{
+		Locker: c.Locker,
+		Cut:    func() { h.store.Cut(c) },
+		Heal:   func() { h.store.Heal(c) },
+		Expire: func() { h.store.Expire(c) },
+	}
+	if h.liar.client != nil {
+		h.liar.client(client)
+	}
+	return client
+}
+
+func (h *harness) Residue(t testing.TB, key string) []string {
+	c, err := memlock.New(&memlock.Options{Store: h.store})
+	if err != nil {
+		t.Fatalf("memlock.New: %v", err)
+	}
+	info, err := c.Inspect(t.Context(), key)
+	if err != nil {
+		t.Fatalf("Inspect: %v", err)
+	}
+	var left []string
+	if info.Held {
+		left = append(left, "holder "+info.Owner)
+	}
+	for _, w := range info.Queue {
+		left = append(left, "waiter "+w.Owner)
+	}
+	return left
+}
+
+// The recorder itself must not be what makes liars fail.
+func TestHonestEngine(t *testing.T) {
+	for _, c := range cases {
+		if told := record(t, newEngine(liar{}), c); len(told) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		}
+	}
+}
+
+// An engine that promises no order passes if it says so.
+func TestUnorderedEngine(t *testing.T) {
+	engine := newEngine(liar{engine: polling})
+	engine.Ordered = false
+	for _, c := range cases {
+		if told := record(t, engine, c); len(told) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		}
+	}
+}
+
+// Each guarantee has a case, and each case the number of a guarantee.
+func TestCasesAreNumbered(t *testing.T) {
+	seen := make(map[string]bool)
+	names := make(map[string]bool)
+	for _, c := range cases {
+		rule, _, ok := strings.Cut(c.name, "_")
+		if !ok || names[c.name] {
+			t.Errorf("case %q: it needs a name of its own that begins with the number of its guarantee", c.name)
+		}
+		seen[rule], names[c.name] = true, true
+	}
+	for i := 1; i <= 13; i++ {
+		if !seen[fmt.Sprintf("G%d", i)] {
+			t.Errorf("G%d has no case", i)
+		}
+	}
+	if len(seen) != 13 {
+		t.Errorf("the cases are for %d guarantees, not 13", len(seen))
+	}
+}
