@@ -248,7 +248,8 @@ func (p *place) reclaim(ctx context.Context, ahead []contender) (removed bool, e
 	if err != nil {
 		return false, err
 	}
-	for _, c := range ahead {
+	// From the back, or one that is reclaimed would let in the next that is to be.
+	for _, c := range slices.Backward(ahead) {
 		node, ok := nodes[c.name]
 		if !ok {
 			removed = true // by itself

@@ -97,10 +97,7 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 	}
 	ahead, found := p.find(line)
 	if !found {
-		// Gone, by an operator's hand or with its parent; the session is the
-		// same, or calls would have failed.
-		p.forget()
-		return none, errNotGranted
+		return none, p.vanished(ctx)
 	}
 	if p.req.Reclaim && !p.reclaimed && len(ahead) > 0 {
 		removed, err := p.reclaim(ctx, ahead)
@@ -156,6 +153,25 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 		return errNotGranted
 	}
 	return nil
+}
+
+// vanished says what becomes of a place whose node is not in the queue any more,
+// by an operator's hand, with its parent, or because it was reclaimed; the
+// session is the same, or calls would have failed. Its own watch knows which,
+// a moment later.
+func (p *place) vanished(ctx context.Context) error {
+	if p.own != nil {
+		timer := time.NewTimer(p.sess.timeout / 4)
+		defer timer.Stop()
+		select {
+		case <-p.own.gone:
+			return p.evicted()
+		case <-timer.C: // a node that its client may not read
+		case <-ctx.Done():
+		}
+	}
+	p.forget()
+	return errNotGranted
 }
 
 // evicted says what becomes of a waiter whose own node is gone.
