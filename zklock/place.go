@@ -37,10 +37,20 @@ func (p *place) path() string { return p.parent + "/" + p.node }
 // enter begins, or goes on, in a session. What another session has created ends
 // with it, and nothing of it may be taken for one's own.
 func (p *place) enter(sess *session) {
-	if p.sess != sess {
-		p.forget()
-		p.sess = sess
+	if p.sess == sess {
+		return
 	}
+	if p.uncertain {
+		p.purge(sess) // a creation handed over too late is carried out in the next session
+	}
+	p.forget()
+	p.sess = sess
+}
+
+// purge deletes, in the background, whatever came of creations in a session.
+func (p *place) purge(sess *session) {
+	parent, guid := p.parent, p.guidInName()
+	p.b.spawn(func(ctx context.Context) { p.b.purge(ctx, sess, parent, guid) })
 }
 
 // forget makes the place one that has no node, with a new guid.
@@ -58,8 +68,9 @@ func (p *place) leave() {
 	}
 	switch {
 	case p.uncertain:
-		sess, guid := p.sess, p.guidInName()
-		p.b.spawn(func(ctx context.Context) { p.b.purge(ctx, sess, p.parent, guid) })
+		if sess := p.b.link.current(); sess != nil { // not p.sess: see enter
+			p.purge(sess)
+		}
 	case p.node != "":
 		p.b.discard(p.sess, p.path())
 	}
@@ -203,14 +214,13 @@ func (p *place) abandon(made <-chan created) {
 // adopt sees to it that nothing stays behind of a creation that nobody wants
 // any more, whatever came of it.
 func (p *place) adopt(c created) {
-	guid := p.guidInName()
 	switch {
 	case c.err == nil && c.same && !p.uncertain:
 		p.b.discard(p.sess, c.path)
 	case c.err == nil, unknownOutcome(c.err), p.uncertain:
 		// What was made in a session that is over has ended with it.
 		if sess := p.b.link.current(); sess != nil {
-			p.b.spawn(func(ctx context.Context) { p.b.purge(ctx, sess, p.parent, guid) })
+			p.purge(sess)
 		}
 	}
 }
