@@ -253,8 +253,17 @@ func TestGhostWithOwnGuid(t *testing.T) {
 }
 
 // Z2. Guards: the session is compared before a creation and after its reply. A
-// creation that go-zookeeper queues under a session, it carries out in the next.
+// creation that go-zookeeper queues under a session, it carries out in the next. What
+// comes of it there is looked for when its reply is lost there.
 func TestCreateQueuedUnderDeadSession(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(map[bool]string{false: "reply comes", true: "reply is lost too"}[lost], func(t *testing.T) {
+			checkCreateQueued(t, lost)
+		})
+	}
+}
+
+func checkCreateQueued(t *testing.T, lost bool) {
 	start(t)
 	addr := server(t).Addr()
 	conn := plain(t, addr)
@@ -281,6 +290,9 @@ func TestCreateQueuedUnderDeadSession(t *testing.T) {
 		return strings.Contains(goroutines(t.Name()), "zklock.(*backend).launch")
 	})
 	dead := client.Conn().SessionID()
+	if lost {
+		p.LoseReply(faultproxy.OpCreate, parent)
+	}
 	p.Cut()
 	expire()
 	if err := p.Heal(); err != nil {
