@@ -1,0 +1,136 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// hoard takes many locks on one session, some at a time.
+func hoard(t *testing.T, client *zklock.Client, prefix string, n int) []*holdfast.Lock {
+	t.Helper()
+	ctx := limited(t)
+	locks := make([]*holdfast.Lock, n)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 64)
+	for i := range locks {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			lock, err := client.Acquire(ctx, fmt.Sprintf("%s.%d", prefix, i))
+			if err != nil {
+				t.Error(err)
+			}
+			locks[i] = lock
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return locks
+}
+
+// TestHeartbeatsPerSession: what it costs the servers to keep a holder alive
+// does not depend on how many locks it has: one write per period.
+func TestHeartbeatsPerSession(t *testing.T) {
+	start(t)
+	const period, periods = 300 * time.Millisecond, 8
+	opts := options()
+	opts.SessionTimeout, opts.HeartbeatPeriod = longest, period
+	client, p := proxied(t, opts)
+	const locks = 1000
+	hoard(t, client, newKey(t), locks)
+	eventually(t, "all own nodes are watched", func() bool {
+		return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= locks
+	})
+	beats := func() int { return p.Count(faultproxy.ToServer, faultproxy.OpMulti) }
+	before := beats()
+	eventually(t, "a heartbeat", func() bool { return beats() > before })
+	p.ResetCounts()
+	began := time.Now()
+	eventually(t, "some heartbeats", func() bool { return beats() >= periods })
+	n, took := beats(), time.Since(began)
+	due := int(took / period)
+	t.Logf("%d heartbeats in %v, %d periods of %v, for %d locks", n, took.Round(time.Millisecond), due, period, locks)
+	if n > due+1 {
+		t.Errorf("%d heartbeats in %d periods", n, due)
+	}
+	if all := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest); all != n {
+		t.Errorf("%d requests, of which %d were heartbeats", all, n)
+	}
+}
+
+// heap is what is in use after a collection, stacks apart.
+func heap() (bytes uint64, goroutines int) {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc, runtime.NumGoroutine()
+}
+
+// TestMemory: what a held lock and a waiter cost. It does not run beside other
+// tests, whose memory it would count; the bounds are for a build without the
+// race detector.
+func TestMemory(t *testing.T) {
+	const held, waiters = 10_000, 1_000
+	addr := server(t).Addr()
+	opts := options()
+	opts.SessionTimeout = longest
+	client := dial(t, addr, opts)
+	take(t, client, newKey(t)) // whatever is made once
+
+	check := func(what string, n int, bytes uint64, goroutines int, mostBytes uint64, mostGoroutines int) {
+		t.Helper()
+		t.Logf("%s: %d bytes of heap and %.2f goroutines each", what, bytes/uint64(n), float64(goroutines)/float64(n))
+		if raceEnabled {
+			return
+		}
+		if bytes/uint64(n) > mostBytes {
+			t.Errorf("%s: %d bytes of heap each, at most %d are allowed", what, bytes/uint64(n), mostBytes)
+		}
+		if goroutines > mostGoroutines*n+10 {
+			t.Errorf("%s: %d goroutines for %d, at most %d each are allowed", what, goroutines, n, mostGoroutines)
+		}
+	}
+	steady := func() (uint64, int) { // when what is under way is over
+		last, goroutines := heap()
+		for range 50 {
+			time.Sleep(100 * time.Millisecond)
+			now, g := heap()
+			if g == goroutines && now < last+last/200 && last < now+last/200 {
+				return now, g
+			}
+			last, goroutines = now, g
+		}
+		return last, goroutines
+	}
+	bytes, goroutines := steady()
+	locks := hoard(t, client, newKey(t), held)
+	after, g := steady()
+	check("a held lock", held, after-min(bytes, after), g-goroutines, 4<<10, 1)
+	runtime.KeepAlive(locks)
+
+	key := newKey(t)
+	take(t, dial(t, addr, opts), key)
+	conn := plain(t, addr) // its buffers are no waiter's
+	bytes, goroutines = steady()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range waiters {
+		wg.Go(func() { _, _ = client.Acquire(ctx, key) })
+	}
+	holds(t, conn, under(key), waiters+1)
+	after, g = steady()
+	check("a waiter", waiters, after-min(bytes, after), g-goroutines-waiters, 8<<10, 2)
+	cancel()
+	wg.Wait()
+}
