@@ -1,0 +1,173 @@
+package memlock_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func TestOptions(t *testing.T) {
+	for _, bad := range []struct {
+		field string
+		o     memlock.Options
+	}{
+		{"Options.Lease", memlock.Options{Lease: -1}},
+		{"Options.Lease", memlock.Options{Lease: memlock.MinLease - 1}},
+		{"Options.Lease", memlock.Options{Lease: memlock.MaxLease + 1}},
+		{"Options.Lease", memlock.Options{Lease: math.MaxInt64}},
+		{"Options.Margin", memlock.Options{Margin: -1}},
+		{"Options.Owner", memlock.Options{Owner: "a\x00b"}},
+		{"Options.Owner", memlock.Options{Owner: strings.Repeat("o", holdfast.MaxOwner+1)}},
+		{"Options.Wrap", memlock.Options{Wrap: func(*holdfast.Host, holdfast.Backend) holdfast.Backend { return nil }}},
+	} {
+		_, err := memlock.New(&bad.o)
+		var invalid *holdfast.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != bad.field {
+			t.Errorf("%+v: %v, want an InvalidError for %s", bad.o, err, bad.field)
+		}
+	}
+	o := memlock.Options{Lease: memlock.MinLease, Margin: time.Hour}
+	c, err := memlock.New(&o)
+	if err != nil || c.Lease() != memlock.MinLease || o.Store != nil {
+		t.Errorf("the least lease: %v, %v; the options became %+v", c, err, o)
+	}
+	c, err = memlock.New(nil)
+	if err != nil || c.Lease() != memlock.DefaultLease {
+		t.Errorf("no options: lease %v, %v", c.Lease(), err)
+	}
+}
+
+// A store without a name is the client's own.
+func TestStoresAreApart(t *testing.T) {
+	a, b := newClient(t, nil), newClient(t, nil)
+	for _, c := range []*memlock.Client{a, b} {
+		if _, err := c.TryAcquire(t.Context(), "k"); err != nil {
+			t.Error(err)
+		}
+	}
+	memlock.NewStore().Cut(a) // of another store: nothing happens
+	memlock.NewStore().Expire(a)
+	if info, err := a.Inspect(t.Context(), "k"); err != nil || !info.Held {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+func newClient(t testing.TB, s *memlock.Store) *memlock.Client {
+	t.Helper()
+	c, err := memlock.New(&memlock.Options{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func hold(t testing.TB, c *memlock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	lock, err := c.Acquire(t.Context(), key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// What is merely forgotten does not keep a bubble from ending, nor time from
+// passing: synctest would panic.
+func TestForgottenCloseInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memlock.NewStore()
+		a, b, c := newClient(t, s), newClient(t, s), newClient(t, s)
+		hold(t, a, "held")
+		hold(t, a, "with TTL", holdfast.WithTTL(time.Hour))
+		hold(t, b, "lost")
+		hold(t, c, "cut")
+		a.Events()
+		time.Sleep(time.Minute)
+		s.Expire(b)
+		s.Cut(c)
+		time.Sleep(time.Minute)
+	})
+}
+
+// An idle client keeps no timer running, so that it costs nothing.
+func TestIdleClientIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timers := &countingClock{}
+		c, err := memlock.NewOn(timers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hold(t, c, "k").Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		before := timers.n.Load()
+		time.Sleep(24 * time.Hour)
+		if set := timers.n.Load() - before; set != 0 {
+			t.Errorf("a client that holds nothing set %d timers", set)
+		}
+		if err := hold(t, c, "k").Release(t.Context()); err != nil {
+			t.Errorf("after a day: %v", err)
+		}
+	})
+}
+
+// The holder is told in the same moment of virtual time, not at its next beat.
+func TestToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memlock.NewStore()
+		a, b := newClient(t, s), newClient(t, s)
+		for name, end := range map[string]func(info holdfast.Info) error{
+			"break":  func(info holdfast.Info) error { return b.Break(t.Context(), info) },
+			"expiry": func(holdfast.Info) error { s.Expire(a); return nil },
+			"reclaim": func(info holdfast.Info) error {
+				lock, err := b.Acquire(t.Context(), info.Key, holdfast.WithOwner(info.Owner), holdfast.WithReclaim())
+				if err == nil {
+					err = lock.Release(t.Context())
+				}
+				return err
+			},
+		} {
+			lock := hold(t, a, name)
+			done := lock.Done()
+			info, err := b.Inspect(t.Context(), name)
+			if err == nil {
+				err = end(info)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			select {
+			case <-done:
+			default:
+				t.Errorf("%s: Done is open", name)
+			}
+		}
+	})
+}
+
+// A release that was pending when the lease ran out has nothing left to do.
+func TestPendingReleaseEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memlock.NewStore()
+		a := newClient(t, s)
+		lock := hold(t, a, "k")
+		began := time.Now()
+		s.Cut(a)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		if took := time.Since(began); took != memlock.DefaultLease {
+			t.Errorf("it took %v, want the lease", took)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Errorf("Close, with nothing left and still cut off: %v", err)
+		}
+	})
+}
