@@ -33,26 +33,26 @@ type own struct {
 	written bool // somebody wrote to the node, and it has not been seen since
 }
 
-// watchDelay is how long the first read of an own node is put off. It proves
-// nothing that the reply to the creation has not proved, and nobody waits for
-// it; but a server that does nothing but locks spends a quarter of its time on
-// those reads and on the events that their watches cause, when a hold is shorter
-// than the way to the server and back. A hold or a wait that is over by then
-// sends none.
+// watchDelay is how long the read of the own node is put off when it was the
+// first in line at once. That read proves nothing that the reply to the creation
+// has not proved, and nobody waits for it; but a server that does nothing but
+// locks spends a quarter of its time on it and on the event that its watch
+// causes at the release. A hold that is over by then sends none. The price: the
+// holder learns that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// watchOwn begins to watch. czxid is 0 if it is not known: then somebody waits
-// for the node to be seen.
+// watchOwn makes a watch; set and setLater begin with it. name is that of the
+// owner. czxid is 0 if it is not known: then somebody waits for the node to be
+// seen.
 func (b *backend) watchOwn(sess *session, path, name string, czxid int64) *own {
-	o := &own{b: b, sess: sess, path: path, name: name, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
-	if czxid == 0 {
-		o.set()
-		return o
-	}
+	return &own{b: b, sess: sess, path: path, name: name, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// setLater is set after the delay.
+func (o *own) setLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.timer = b.host.AfterFunc(watchDelay, o.set)
-	return o
+	o.timer = o.b.host.AfterFunc(watchDelay, o.set)
 }
 
 // set begins to watch, or does so again.

@@ -247,6 +247,11 @@ func (p *place) find(line []contender) (ahead []contender, found bool) {
 	p.uncertain = false
 	if p.own == nil {
 		p.own = p.b.watchOwn(p.sess, p.path(), p.req.Owner, p.czxid)
+		if p.czxid == 0 || len(ahead) > 0 {
+			p.own.set() // it is waited for, or waits itself
+		} else {
+			p.own.setLater()
+		}
 	}
 	return ahead, true
 }
