@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // lostTo fails the test unless a lock ends with this cause, and an event says so.
@@ -249,4 +251,33 @@ func TestGuardOfALostLock(t *testing.T) {
 	if err := conn.Delete(path, -1); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestServerRestarted: a server that is stopped and started again, with its old
+// data, is no end of a session that outlives the gap.
+func TestServerRestarted(t *testing.T) {
+	start(t)
+	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: longest})
+	client := dialServers(t, zklock.Options{SessionTimeout: longest}, s.Addr())
+	lock := take(t, client, newKey(t))
+	events := client.Events()
+	receive(t, "Ready", events.Ready())
+	s.Stop(limited(t))
+	down := receive(t, "Disconnected", events.Disconnected())
+	if err := lock.Err(); err != nil {
+		t.Errorf("while the server is down: %v", err)
+	}
+	if err := s.Start(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	if up := receive(t, "Ready", events.Ready()); up.Seq <= down.Seq {
+		t.Errorf("Ready has number %d, Disconnected %d", up.Seq, down.Seq)
+	}
+	if err := lock.Verify(limited(t)); err != nil {
+		t.Errorf("after the restart: %v", err)
+	}
+	if err := lock.Release(limited(t)); err != nil {
+		t.Error(err)
+	}
+	silent(t, "an event Lost", events.Lost())
 }
