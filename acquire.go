@@ -181,6 +181,7 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error)
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	requests = slices.Clone(requests)
+	var before []error // what the last whole pass said
 	for {
 		if first.shuffle {
 			rand.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
@@ -195,6 +196,9 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error)
 				if ctx.Err() == nil {
 					return nil, fmt.Errorf("%q: %w", clip(r.key), err) // it is not that all are held
 				}
+				if len(held) == 0 {
+					held = before
+				}
 				return nil, errors.Join(append(held, err)...)
 			}
 			held = append(held, err)
@@ -203,5 +207,6 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error)
 		if !again || !passes.Wait(ctx, nil) {
 			return nil, errors.Join(held...)
 		}
+		before = held
 	}
 }

@@ -58,6 +58,24 @@ func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
 	}
 }
 
+// What an earlier pass has found is not forgotten when ctx ends in a later one.
+func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	calls := 0
+	l := (&backend{acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		if calls++; calls <= 2 {
+			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+		}
+		cancel()
+		return holdfast.Grant{}, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err())
+	}}).open(t, holdfast.Config{})
+	_, err := l.AcquireAny(ctx, []string{"a", "b"}, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond}))
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("got %v, want context.Canceled and ErrHeld", err)
+	}
+}
+
 // A grant that is broken before it is handed out is not seen half made by a
 // call that asks what the client holds. The race detector is the judge.
 func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
