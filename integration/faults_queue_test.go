@@ -82,6 +82,34 @@ func TestParentGone(t *testing.T) {
 		release(t, granted(t, got))
 		checkClean(t, conn, key)
 	})
+	t.Run("between its creation and that of the parent below", func(t *testing.T) {
+		start(t)
+		conn := plain(t, server(t).Addr())
+		client, p := proxied(t, nil)
+		upper := "/" + newKey(t) + "/deep"
+		made, pass := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+			if f.Dir == faultproxy.ToClient && f.Op == faultproxy.OpCreateContainer && f.Err == 0 && f.Path == upper {
+				once.Do(func() {
+					close(made)
+					select {
+					case <-pass:
+					case <-f.Gone:
+					}
+				})
+			}
+			return faultproxy.Pass
+		})
+		got := acquiring(limited(t), client, upper+"/er")
+		receive(t, "creation of the upper parent", made)
+		if err := conn.Delete(upper, -1); err != nil {
+			t.Error(err)
+		}
+		close(pass)
+		release(t, granted(t, got))
+		noResidue(t, conn, upper+"/er")
+	})
 	t.Run("between creation and list", func(t *testing.T) {
 		start(t)
 		conn := plain(t, server(t).Addr())
