@@ -32,7 +32,7 @@ func (b bar) verdict(in Interval) string {
 	case low && high:
 		return "reached"
 	case low || high:
-		return "reached (the bar is within the interval)"
+		return "not short: the bar is within the interval"
 	}
 	return "SHORT"
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	const within = "reached (the bar is within the interval)"
+	const within = "not short: the bar is within the interval"
 	for _, c := range []struct {
 		bar  bar
 		in   Interval

@@ -70,7 +70,7 @@ func warm(ctx context.Context, p plan, s side, ops int) (rate float64, err error
 			return 0, err
 		}
 		rate = float64(ops) / max(took, time.Microsecond).Seconds()
-		if took < p.length/8 {
+		if ops < 1<<20 && took < p.length/8 {
 			ops *= 2
 		}
 	}

@@ -69,7 +69,9 @@ func (l *line) block(ctx context.Context, ops int) (time.Duration, error) {
 }
 
 // fill brings the line to its length, and returns when all wait.
-func (l *line) fill(ctx context.Context) error {
+func (l *line) fill(ctx context.Context) error { return l.fillTo(ctx, l.waiters+1) }
+
+func (l *line) fillTo(ctx context.Context, contenders int) error {
 	if l.release == nil { // first of all a holder
 		l.allowed.Store(0)
 		l.join()
@@ -77,7 +79,7 @@ func (l *line) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	for l.inside < l.waiters+1 {
+	for l.inside < contenders {
 		l.join()
 	}
 	return l.settle(ctx)
@@ -145,12 +147,20 @@ func (l *line) settle(ctx context.Context) error {
 // fillInTurn is fill for a line in which contenders stand in the order of their
 // numbers.
 func (l *line) fillInTurn(ctx context.Context) error {
-	n := l.waiters
-	defer func() { l.waiters = n }()
-	for l.waiters = 0; l.waiters <= n; l.waiters++ {
-		if err := l.fill(ctx); err != nil {
-			return err
+	if err := l.fillTo(ctx, 1); err != nil {
+		return err
+	}
+	for l.inside < l.waiters+1 {
+		l.join()
+		for {
+			_, stat, err := l.look.Exists(l.parent)
+			if err != nil {
+				return err
+			}
+			if int(stat.NumChildren) == l.inside {
+				break
+			}
 		}
 	}
-	return nil
+	return l.settle(ctx)
 }

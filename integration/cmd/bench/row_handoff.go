@@ -9,7 +9,7 @@ import (
 // handoffSessions is how many sessions the contenders of one lock are spread
 // over, turn by turn, on each side: successive holders are in different ones, as
 // they are in different processes in real life.
-var handoffSessions = 10
+const handoffSessions = 10
 
 // crowds is how many wait.
 var crowds = []int{2, 10, 100, 1000}
@@ -65,7 +65,8 @@ func handoffsOf(ctx context.Context, e *env, waiters int, emit func(result)) ([]
 	})
 	p := e.plan(0)
 	p.warmup = time.Nanosecond // one block
-	ops := 40
+	p.blocks = min(p.blocks, 30)
+	ops := min(40, 10*waiters)
 	if e.quick {
 		ops = 10
 	}
@@ -74,8 +75,6 @@ func handoffsOf(ctx context.Context, e *env, waiters int, emit func(result)) ([]
 	if err != nil {
 		return nil, 0, err
 	}
-	r := compared(fmt.Sprintf("hand-offs of one lock with %d waiters", waiters), "hand-off", atLeast(1), a, b, pairs, ops)
-	emit(r)
-	// The waiters that are left give up with their sessions.
-	return pairs, ops, nil
+	emit(compared(fmt.Sprintf("hand-offs of one lock, %d waiters in %d sessions", waiters, len(all)), "hand-off", atLeast(1), a, b, pairs, ops))
+	return pairs, ops, nil // the waiters that are left give up with their sessions
 }

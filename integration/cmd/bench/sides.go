@@ -54,5 +54,27 @@ func (c *clients) createDelete(parent string) func(context.Context) error {
 	}
 }
 
+// heldLoop makes a block of holds that last for a while, which does not count.
+func heldLoop(hold time.Duration, take func(context.Context) (release func() error, err error)) func(context.Context, int) (time.Duration, error) {
+	return func(ctx context.Context, ops int) (time.Duration, error) {
+		var total time.Duration
+		for range ops {
+			began := time.Now()
+			release, err := take(ctx)
+			if err != nil {
+				return 0, err
+			}
+			total += time.Since(began)
+			time.Sleep(hold)
+			began = time.Now()
+			if err := release(); err != nil {
+				return 0, err
+			}
+			total += time.Since(began)
+		}
+		return total, nil
+	}
+}
+
 // createPrefix is as long as that of a lock's node.
 const createPrefix = "_c_00000000-0000-4000-8000-000000000000-node-"
