@@ -141,14 +141,17 @@ func (o *own) verify(w *watch) {
 	mismatch := w.node.stat.EphemeralOwner != o.sess.id || (o.czxid != 0 && w.node.stat.Czxid != o.czxid)
 	o.czxid = w.node.stat.Czxid
 	o.written = false
+	o.mu.Unlock()
+	if mismatch {
+		o.finish(holdfast.ErrSessionExpired)
+	}
+	// Only now: whoever waits for this must find the node to be no longer its own.
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	select {
 	case <-o.seen:
 	default:
 		close(o.seen)
-	}
-	o.mu.Unlock()
-	if mismatch {
-		o.finish(holdfast.ErrSessionExpired)
 	}
 }
 
