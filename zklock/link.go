@@ -180,19 +180,28 @@ func (l *link) expired() {
 // reconnectGrace is how long calls wait, after a session was resumed, for
 // go-zookeeper to renew its watches: it does so without synchronisation with
 // replies (a data race on its last zxid), and at once if it does it at all.
-const reconnectGrace = 10 * time.Millisecond
+// Where it has watches to renew, the wait is a longer one, for slow machines: it
+// ends when they are on their way.
+const (
+	reconnectGrace = 10 * time.Millisecond
+	watchesGrace   = 250 * time.Millisecond
+)
 
 // opened is told that a session is there and requests may be made.
 func (l *link) opened() {
 	l.mu.Lock()
 	w := l.wire
+	grace := min(watchesGrace, max(reconnectGrace, l.timeout/10))
 	l.failures = 0
 	l.mu.Unlock()
 	if w == nil {
 		return
 	}
+	if !l.watches.any() {
+		grace = reconnectGrace
+	}
 	go func() {
-		timer := time.NewTimer(reconnectGrace)
+		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-w.watchesSet:

@@ -147,6 +147,20 @@ func (ws *watches) forget(w *watch) {
 	w.own = nil
 }
 
+// any reports whether there are watches for go-zookeeper to renew.
+func (ws *watches) any() bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range ws.byPath {
+		select {
+		case <-w.read:
+			return true // one that could not be read is not kept
+		default:
+		}
+	}
+	return false
+}
+
 // recheck reads anew, after a reconnect, what is waited on. go-zookeeper has
 // set its watches again by now, but if that failed it told nobody.
 func (ws *watches) recheck() {
