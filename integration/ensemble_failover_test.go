@@ -184,8 +184,14 @@ func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
 	receive(t, "Disconnected", events.Disconnected())
 	away := time.Since(began)
 	receive(t, "Ready", events.Ready())
-	t.Logf("with %v left of the lease the client left the silent server after %v, and had another after %v", left, away, time.Since(began))
-	if err := lock.Verify(limited(t)); err != nil {
+	back := time.Since(began)
+	t.Logf("with %v left of the lease the client left the silent server after %v, and had another after %v", left, away, back)
+	if away >= left-timeout/10 {
+		t.Errorf("it left the silent server after %v, when only %v of the lease were left in all", away, left)
+	}
+	// Another server answers in some milliseconds, unless the machine is too
+	// busy: then nobody promises that the lock survives.
+	if err := lock.Verify(limited(t)); err != nil && back < left-timeout/20 {
 		t.Errorf("the lock is lost: %v", err)
 	}
 	if err := dead.Heal(); err != nil {
