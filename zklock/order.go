@@ -25,21 +25,25 @@ const readers = 32
 // decides, at the price of a read each; nodes that are gone by then are left
 // out.
 func (b *backend) order(ctx context.Context, parent string, children []string, own string) ([]contender, error) {
-	line := make([]contender, 0, len(children))
-	last := int64(0)
-	stuck := false
+	var line []contender
+	me, known := parseContender(own)
+	last, stuck := int64(0), false
 	for _, child := range children {
-		if c, ok := parseContender(child); ok {
-			line = append(line, c)
-			last = max(last, c.seq)
-			stuck = stuck || beyond(c.seq)
+		c, ok := parseContender(child)
+		if !ok {
+			continue
 		}
+		last = max(last, c.seq)
+		stuck = stuck || beyond(c.seq)
+		if !known || c.seq <= me.seq {
+			line = append(line, c)
+		}
+	}
+	if known && stuck { // a sequence tells nothing
+		return b.order(ctx, parent, children, "")
 	}
 	if last >= warnSequence {
 		b.warnSequence(parent, last)
-	}
-	if c, ok := parseContender(own); ok && !stuck {
-		line = slices.DeleteFunc(line, func(other contender) bool { return other.seq > c.seq })
 	}
 	slices.SortFunc(line, func(x, y contender) int { return cmp.Compare(x.seq, y.seq) })
 	if !ambiguous(line) {
