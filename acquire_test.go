@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,22 +22,23 @@ func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := (&backend{acquire: func(ctx context.Context, _ *holdfast.Request) (holdfast.Grant, error) {
-				<-ctx.Done()
-				return holdfast.Grant{}, wrap(ctx)
-			}}).open(t, holdfast.Config{})
-			cause := errors.New("the user went home")
-			for _, cause := range []error{nil, cause} {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Millisecond, func() { cancel(cause) })
-				_, err := l.Acquire(ctx, "k")
-				if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrDisconnected) {
-					t.Errorf("cause %v: got %v, want context.Canceled and ErrDisconnected", cause, err)
+			bubble(t, func(t *testing.T) {
+				l := (&backend{acquire: func(ctx context.Context, _ *holdfast.Request) (holdfast.Grant, error) {
+					<-ctx.Done()
+					return holdfast.Grant{}, wrap(ctx)
+				}}).open(t, holdfast.Config{})
+				for _, cause := range []error{nil, errors.New("the user went home")} {
+					ctx, cancel := context.WithCancelCause(t.Context())
+					time.AfterFunc(time.Second, func() { cancel(cause) })
+					_, err := l.Acquire(ctx, "k")
+					if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrDisconnected) {
+						t.Errorf("cause %v: got %v, want context.Canceled and ErrDisconnected", cause, err)
+					}
+					if cause != nil && !errors.Is(err, cause) {
+						t.Errorf("got %v, want the cause %v in it", err, cause)
+					}
 				}
-				if cause != nil && !errors.Is(err, cause) {
-					t.Errorf("got %v, want the cause %v in it", err, cause)
-				}
-			}
+			})
 		})
 	}
 }
@@ -107,4 +109,186 @@ func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// The delays of a Retry are between tries, and good news cuts them short.
+func TestRetry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b, wake := &backend{}, make(chan struct{})
+		var tries []time.Duration
+		var began time.Time
+		b.acquire = func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			for {
+				tries = append(tries, time.Since(began))
+				if err := req.Again(ctx, holdfast.ErrDisconnected, wake); err != nil {
+					return holdfast.Grant{}, err
+				}
+			}
+		}
+		l := b.open(t, holdfast.Config{})
+		second := holdfast.Retry{Delay: func(n int) (time.Duration, bool) { return time.Second, n < 4 }}
+		for _, c := range []struct {
+			name  string
+			retry holdfast.Retry
+			want  string
+		}{
+			{"attempts", holdfast.Retry{Attempts: 3, Delay: second.Delay}, "[0s 1s 2s]"},
+			{"one attempt", holdfast.Retry{Attempts: 1}, "[0s]"},
+			{"the function says stop", second, "[0s 1s 2s 3s]"},
+			{"total", holdfast.Retry{Total: 1500 * time.Millisecond, Delay: second.Delay}, "[0s 1s]"},
+		} {
+			for range 2 { // a Retry may be used again
+				tries, began = nil, time.Now()
+				_, err := l.Acquire(t.Context(), "k", holdfast.WithRetry(c.retry))
+				if !errors.Is(err, holdfast.ErrDisconnected) || fmt.Sprint(tries) != c.want {
+					t.Errorf("%s: tries at %v, want %s; %v", c.name, tries, c.want, err)
+				}
+			}
+		}
+		close(wake)
+		tries, began = nil, time.Now()
+		if _, err := l.Acquire(t.Context(), "k", holdfast.WithRetry(second)); err == nil || fmt.Sprint(tries) != "[0s 0s 0s 0s]" {
+			t.Errorf("with good news: tries at %v; %v", tries, err)
+		}
+	})
+}
+
+// A grant whose lease is over when it arrives is given back, and asked for anew.
+func TestGrantThatComesTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &backend{}
+		b.acquire = func(context.Context, *holdfast.Request) (holdfast.Grant, error) {
+			g := b.grant()
+			if g.Token == 1 {
+				time.Sleep(validity) // the process was stopped
+			} else {
+				b.lease.Renew(b.host.Now())
+			}
+			return g, nil
+		}
+		l := b.open(t, holdfast.Config{})
+		events := l.Events()
+		lock := acquire(t, l, "k")
+		if lock.Token() != 2 || lock.Err() != nil || b.ended.Load() != 1 {
+			t.Errorf("token %v, %v; %d grants given back; want the second grant and the first given back",
+				lock.Token(), lock.Err(), b.ended.Load())
+		}
+		select {
+		case e := <-events.Lost():
+			t.Errorf("an event for a lock that nobody had: %+v", e)
+		default:
+		}
+	})
+}
+
+// A grant that somebody ends before it is handed out is not live for a moment.
+func TestGrantLostBeforeItIsHandedOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &backend{}
+		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			g := b.grant()
+			if g.Token == 1 {
+				req.Lose(holdfast.ErrBroken)
+			}
+			return g, nil
+		}
+		l := b.open(t, holdfast.Config{})
+		if lock := acquire(t, l, "k"); lock.Token() != 2 || lock.Err() != nil {
+			t.Errorf("token %v, %v", lock.Token(), lock.Err())
+		}
+	})
+}
+
+// WithWait asks who holds the key, but not for long.
+func TestWaitAsksForTheHolder(t *testing.T) {
+	for name, inspect := range map[string]func(context.Context, string) (holdfast.Info, error){
+		"who": func(context.Context, string) (holdfast.Info, error) {
+			return holdfast.Info{Key: "k", Held: true, Owner: "somebody"}, nil
+		},
+		"gone": nil,
+		"silent": func(ctx context.Context, _ string) (holdfast.Info, error) {
+			return holdfast.Info{}, hang(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := (&backend{inspect: inspect, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+					<-ctx.Done()
+					return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Key: req.Key}}
+				}}).open(t, holdfast.Config{})
+				began := time.Now()
+				_, err := l.Acquire(t.Context(), "k", holdfast.WithWait(time.Second))
+				var held *holdfast.HeldError
+				if !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				if (held.Holder.Owner == "somebody") != (name == "who") {
+					t.Errorf("holder %+v", held.Holder)
+				}
+				if took := time.Since(began); took < time.Second || took > 1500*time.Millisecond {
+					t.Errorf("it took %v, want little more than a second", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAcquireAnyPasses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &backend{}
+		var asked []string
+		free := ""
+		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			asked = append(asked, req.Key)
+			if req.Wait {
+				t.Error("AcquireAny stands in a queue")
+			}
+			if req.Key == free {
+				b.lease.Renew(b.host.Now())
+				return b.grant(), nil
+			}
+			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Owner: "owner of " + req.Key}}
+		}
+		l := b.open(t, holdfast.Config{})
+		keys := []string{"a", "b", "c"}
+		second := holdfast.WithRetry(holdfast.Retry{Initial: time.Second, Max: time.Second, Attempts: 3})
+
+		_, err := l.AcquireAny(t.Context(), keys)
+		if !errors.Is(err, holdfast.ErrHeld) || fmt.Sprint(asked) != "[a b c]" {
+			t.Errorf("one pass: %v, %v", asked, err)
+		}
+		for _, key := range keys {
+			if err == nil || !strings.Contains(err.Error(), "owner of "+key) {
+				t.Errorf("%v does not tell who holds %q", err, key)
+			}
+		}
+		asked = nil
+		if _, err := l.AcquireAny(t.Context(), keys, second); !errors.Is(err, holdfast.ErrHeld) || len(asked) != 9 {
+			t.Errorf("three passes: %v, %v", asked, err)
+		}
+		asked = nil
+		began := time.Now()
+		_, err = l.AcquireAny(t.Context(), keys, holdfast.WithWait(time.Minute))
+		if took := time.Since(began); !errors.Is(err, holdfast.ErrHeld) || took != time.Minute || len(asked) < 15 {
+			t.Errorf("passes for a minute: %d tries in %v, %v", len(asked), took, err)
+		}
+		free = "c"
+		if lock, err := l.AcquireAny(t.Context(), keys); err != nil || lock.Key() != "c" {
+			t.Errorf("%v, %v", lock, err)
+		}
+		if fmt.Sprint(keys) != "[a b c]" {
+			t.Errorf("the caller's keys were changed: %v", keys)
+		}
+		first := make(map[string]bool)
+		for range 50 {
+			asked = nil
+			if _, err := l.AcquireAny(t.Context(), keys, holdfast.WithRandomOrder()); err != nil {
+				t.Fatal(err)
+			}
+			first[asked[0]] = true
+		}
+		if len(first) != 3 || fmt.Sprint(keys) != "[a b c]" {
+			t.Errorf("shuffled, the first were %v of %v", first, keys)
+		}
+	})
 }

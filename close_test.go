@@ -2,8 +2,12 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -40,5 +44,144 @@ func TestCloseDuringAnEnd(t *testing.T) {
 	<-done
 	if err := l.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Close ends a thousand locks and as many waiters, each on its own.
+func TestCloseWithMany(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n = 1000
+		b := &backend{release: func(context.Context) error { time.Sleep(time.Second); return nil }}
+		l := b.open(t, holdfast.Config{})
+		locks := make([]*holdfast.Lock, n)
+		for i := range locks {
+			locks[i] = acquire(t, l, fmt.Sprint(i))
+		}
+		b.acquire = func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			<-ctx.Done()
+			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+		}
+		errs := make(chan error, n)
+		for range n {
+			go func() {
+				_, err := l.Acquire(t.Context(), "k")
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		began := time.Now()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Close took %v: deliveries of a second each wait for each other", took)
+		}
+		for range n {
+			if err := <-errs; !errors.Is(err, holdfast.ErrClosed) {
+				t.Fatalf("a waiter got %v, want ErrClosed", err)
+			}
+		}
+		for _, lock := range locks {
+			if !errors.Is(lock.Err(), holdfast.ErrReleased) {
+				t.Fatal(lock.Err())
+			}
+		}
+		if b.ended.Load() != n {
+			t.Errorf("%d of %d keys given back", b.ended.Load(), n)
+		}
+	})
+}
+
+// ctx bounds Close; what could not be confirmed is told, and the backend is
+// told to give up before it is closed.
+func TestCloseIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		failed := errors.New("the session would not end")
+		b := &backend{release: hang, stop: func(context.Context) error { return failed }}
+		l := b.open(t, holdfast.Config{})
+		locks := []*holdfast.Lock{acquire(t, l, "a"), acquire(t, l, "b")}
+		lost := acquire(t, l, "c", holdfast.WithTTL(1))
+		time.Sleep(1)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := l.Close(ctx)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v, ctx had a second", took)
+		}
+		for _, want := range []error{holdfast.ErrReleasePending, context.DeadlineExceeded, failed} {
+			if !errors.Is(err, want) {
+				t.Errorf("%v does not tell %v", err, want)
+			}
+		}
+		if errors.Is(err, holdfast.ErrTTLExpired) || !errors.Is(lost.Err(), holdfast.ErrTTLExpired) {
+			t.Errorf("an end before Close is none of its errors: %v; %v", err, lost.Err())
+		}
+		synctest.Wait()
+		for _, lock := range locks {
+			if err := lock.Release(t.Context()); !errors.Is(err, holdfast.ErrReleasePending) {
+				t.Errorf("Release after Close gave up: %v", err)
+			}
+		}
+		if again := l.Close(t.Context()); again != err {
+			t.Errorf("again: %v", again)
+		}
+	})
+}
+
+// Acquire, Release, Close and the end of leases and TTLs, all at once: nothing
+// is given back twice, nor kept, nor after the backend is closed.
+func TestCloseUnderConcurrency(t *testing.T) {
+	for range 50 {
+		b := &backend{}
+		var granted atomic.Int64
+		b.acquire = func(context.Context, *holdfast.Request) (holdfast.Grant, error) {
+			granted.Add(1)
+			return b.grant(), nil
+		}
+		b.release = func(context.Context) error {
+			if b.closed.Load() {
+				t.Error("the backend was used after its Close")
+			}
+			return nil
+		}
+		l := b.open(t, holdfast.Config{})
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for {
+					lock, err := l.Acquire(t.Context(), "k", holdfast.WithTTL(time.Duration(i)*20*time.Microsecond))
+					if err != nil {
+						if !errors.Is(err, holdfast.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					if i%2 == 0 {
+						go lock.Release(t.Context())
+					}
+				}
+			})
+		}
+		time.Sleep(200 * time.Microsecond)
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if granted.Load() != b.ended.Load() {
+			t.Errorf("%d grants, %d given back", granted.Load(), b.ended.Load())
+		}
+	}
+}
+
+// A loop over List may close the client that it lists.
+func TestCloseInAList(t *testing.T) {
+	l := (&backend{list: []holdfast.Info{{Key: "a"}, {Key: "b"}}}).open(t, holdfast.Config{})
+	for range l.List(t.Context(), "") {
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		break
 	}
 }

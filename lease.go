@@ -63,7 +63,7 @@ func (l *Lease) Renew(sent Instant) {
 	// stopped process reads after the end, must not bring locks back to life.
 	over := l.expireLocked()
 	until := sent.Add(l.length)
-	if until.Mono.After(l.term.until.Mono) {
+	if !until.Mono.Before(l.term.until.Mono) { // if equal, the newer wall clock counts
 		l.term.until = until
 	}
 	l.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -103,4 +104,111 @@ func TestCloseEndsVerify(t *testing.T) {
 			t.Error("Verify went on after Close")
 		}
 	})
+}
+
+// Ten thousand held locks have no goroutine, and end together.
+func TestManyLocks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n = 10_000
+		l, _, _ := openFake(t)
+		before := runtime.NumGoroutine()
+		locks := make([]*holdfast.Lock, n)
+		for i := range locks {
+			locks[i] = acquire(t, l, strconv.Itoa(i))
+		}
+		if now := runtime.NumGoroutine(); now > before {
+			t.Errorf("%d goroutines for %d locks", now-before, n)
+		}
+		time.Sleep(leaseLength)
+		for _, lock := range locks {
+			if !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) {
+				t.Fatal(lock.Err())
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A Context holds on to nothing after its end.
+func TestContextIsForgotten(t *testing.T) {
+	l := new(backend).open(t, holdfast.Config{})
+	lock := acquire(t, l, "k")
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		child := lock.Context(ctx)
+		cancel()
+		<-child.Done()
+	}
+	for deadline := time.Now().Add(10 * time.Second); holdfast.Contexts(lock) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the lock still knows %d contexts", holdfast.Contexts(lock))
+		}
+	}
+}
+
+// Extend and the end of the TTL at the same time: either wins, and what Extend
+// returned is true.
+func TestExtendAtTheTTL(t *testing.T) {
+	l := new(backend).open(t, holdfast.Config{})
+	for range 400 {
+		lock := acquire(t, l, "k", holdfast.WithTTL(20*time.Microsecond))
+		time.Sleep(15 * time.Microsecond)
+		err := lock.Extend(time.Hour)
+		if now := lock.Err(); (err == nil) != (now == nil) {
+			t.Fatalf("Extend: %v; Err: %v", err, now)
+		}
+		if err != nil && !errors.Is(err, holdfast.ErrTTLExpired) {
+			t.Fatal(err)
+		}
+		if err := lock.Extend(0); err == nil {
+			lock.Release(t.Context())
+		}
+	}
+}
+
+func TestTTLJump(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, _, c := openFake(t)
+		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
+		c.Jump(-time.Hour)
+		time.Sleep(time.Second - 1)
+		if err := lock.Err(); err != nil {
+			t.Errorf("set back: %v", err)
+		}
+		time.Sleep(1)
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
+			t.Errorf("at the TTL: %v", err)
+		}
+		lock = acquire(t, l, "k", holdfast.WithTTL(time.Second))
+		c.Jump(time.Second)
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
+			t.Errorf("asleep past the TTL: %v", err)
+		}
+	})
+}
+
+// What Verify finds out ends the lock; what keeps it from finding out does not.
+func TestVerify(t *testing.T) {
+	b := &backend{}
+	l := b.open(t, holdfast.Config{})
+	for _, c := range []struct{ answer, lost error }{
+		{nil, nil},
+		{holdfast.ErrDisconnected, nil},
+		{errors.New("nonsense"), nil},
+		{holdfast.ErrBroken, holdfast.ErrBroken},
+		{errors.Join(holdfast.ErrLost, holdfast.ErrTakenOver), holdfast.ErrTakenOver},
+		{holdfast.ErrSessionExpired, holdfast.ErrSessionExpired},
+	} {
+		b.verify = func(context.Context) error { return c.answer }
+		lock := acquire(t, l, "k")
+		err := lock.Verify(t.Context())
+		if c.answer != nil && !errors.Is(err, c.answer) && !errors.Is(err, c.lost) || (c.answer == nil) != (err == nil) {
+			t.Errorf("answer %v: Verify says %v", c.answer, err)
+		}
+		if now := lock.Err(); (now == nil) != (c.lost == nil) || (c.lost != nil && (!errors.Is(now, c.lost) || !errors.Is(now, holdfast.ErrLost))) {
+			t.Errorf("answer %v: Err is %v, want %v", c.answer, now, c.lost)
+		}
+	}
 }

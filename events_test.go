@@ -1,0 +1,255 @@
+package holdfast_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// expire has n locks reach their TTL, and returns their keys in order.
+func expire(t testing.TB, l *holdfast.Locker, n int) []string {
+	t.Helper()
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("k%05d", i)
+		acquire(t, l, keys[i], holdfast.WithTTL(time.Duration(i+1)))
+	}
+	time.Sleep(time.Duration(n + 1))
+	synctest.Wait()
+	return keys
+}
+
+func TestQueueKeepsEverything(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n = 5000
+		l, _, _ := openFake(t)
+		events := l.Events()
+		keys := expire(t, l, n)
+		last := uint64(0)
+		for i, key := range keys {
+			event := <-events.TTLExpired()
+			if event.Key != key || event.Seq <= last {
+				t.Fatalf("event %d is %q, number %d after %d; want %q", i, event.Key, event.Seq, last, key)
+			}
+			last = event.Seq
+		}
+		select {
+		case event := <-events.TTLExpired():
+			t.Errorf("one too many: %+v", event)
+		default:
+		}
+	})
+}
+
+// A goroutine exists only while more than one event is unread.
+func TestQueueHasAGoroutineOnlyWhileItIsNotEmpty(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, _, _ := openFake(t)
+		stacks := make([]byte, 1<<20)
+		goroutines := func() int {
+			synctest.Wait()
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*queue).pump(")
+		}
+		events := l.Events()
+		if n := goroutines(); n != 0 {
+			t.Errorf("a subscription costs %d goroutines", n)
+		}
+		expire(t, l, 1)
+		if n := goroutines(); n != 0 {
+			t.Errorf("one unread event costs %d goroutines", n)
+		}
+		expire(t, l, 3)
+		if n := goroutines(); n != 1 {
+			t.Errorf("four unread events cost %d goroutines, want 1", n)
+		}
+		for range 4 {
+			<-events.TTLExpired()
+		}
+		if n := goroutines(); n != 0 {
+			t.Errorf("with nothing unread %d goroutines stay", n)
+		}
+		expire(t, l, 3) // again, and left unread
+		events.Close()
+		if n := goroutines(); n != 0 {
+			t.Errorf("after Close %d goroutines stay", n)
+		}
+	})
+}
+
+// Readers that come and go never see an event twice, out of order or after a gap.
+func TestQueueUnderConcurrency(t *testing.T) {
+	const n, writers = 2000, 4
+	l := new(backend).open(t, holdfast.Config{})
+	events := l.Events()
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range n / writers {
+				acquire(t, l, fmt.Sprintf("%d/%d", w, i), holdfast.WithTTL(1))
+			}
+		})
+	}
+	last := uint64(0)
+	for i := range n {
+		select {
+		case event := <-events.TTLExpired():
+			if event.Seq != last+1 {
+				t.Fatalf("event %d has number %d after %d", i, event.Seq, last)
+			}
+			last = event.Seq
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d of %d events came", i, n)
+		}
+	}
+	wg.Wait()
+	events.Close()
+}
+
+// Close of the subscription, or of the client, while events pour in.
+func TestCloseOfEventsWhilePushing(t *testing.T) {
+	for range 20 {
+		l := new(backend).open(t, holdfast.Config{})
+		var wg sync.WaitGroup
+		for range 4 {
+			events := l.Events()
+			wg.Go(func() {
+				for range 50 {
+					acquire(t, l, "k", holdfast.WithTTL(1))
+				}
+				events.Close()
+				for range events.TTLExpired() { // ends: it is closed
+				}
+			})
+		}
+		wg.Wait()
+		rest := l.Events()
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, ch := range []<-chan holdfast.Event{rest.TTLExpired(), rest.Lost(), rest.Ready(), rest.Disconnected()} {
+			for range ch {
+			}
+		}
+	}
+}
+
+func TestStateIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, b, _ := openFake(t)
+		early := l.Events()
+		read := func(events *holdfast.Events) (kinds []holdfast.EventKind, seq uint64) {
+			for {
+				select {
+				case e := <-events.Ready():
+					kinds, seq = append(kinds, e.Kind), e.Seq
+				case e := <-events.Disconnected():
+					kinds, seq = append(kinds, e.Kind), e.Seq
+				default:
+					return kinds, seq
+				}
+			}
+		}
+		if kinds, _ := read(early); len(kinds) != 0 {
+			t.Errorf("before the first report: %v", kinds)
+		}
+		for i, up := range []bool{true, true, false, true, false, false} {
+			b.host.SetConnected(up)
+			late := l.Events()
+			want := holdfast.Disconnected
+			if up {
+				want = holdfast.Ready
+			}
+			if kinds, _ := read(late); len(kinds) != 1 || kinds[0] != want {
+				t.Errorf("after report %d a new subscription has %v unread, want %v", i, kinds, want)
+			}
+		}
+		kinds, seq := read(early)
+		if len(kinds) != 1 || kinds[0] != holdfast.Disconnected || seq != 4 {
+			t.Errorf("six reports, four changes: %v unread, number %d; want disconnected, number 4", kinds, seq)
+		}
+	})
+}
+
+// Facts and states share one numbering; a fact reaches every subscription.
+func TestOneNumbering(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, b, _ := openFake(t)
+		one, two := l.Events(), l.Events()
+		b.host.SetConnected(true)
+		ttl := acquire(t, l, "ttl", holdfast.WithTTL(time.Second))
+		lost := acquire(t, l, "lost", holdfast.WithOwner("me"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.host.SetConnected(false)
+		b.lease.End(holdfast.ErrSessionExpired)
+		for _, events := range []*holdfast.Events{one, two} {
+			e, d, f := <-events.TTLExpired(), <-events.Disconnected(), <-events.Lost()
+			if e.Seq != 2 || d.Seq != 3 || f.Seq != 4 {
+				t.Errorf("numbers %d, %d, %d; want 2, 3, 4", e.Seq, d.Seq, f.Seq)
+			}
+			if e.Key != "ttl" || e.Err != ttl.Err() || f.Owner != "me" || f.Err != lost.Err() || f.Token != lost.Token() {
+				t.Errorf("%+v, %+v", e, f)
+			}
+			if !e.Time.Equal(f.Time) || e.Time.IsZero() {
+				t.Errorf("times %v, %v", e.Time, f.Time)
+			}
+		}
+	})
+}
+
+// Hooks are called one at a time, in order, and hold up no lock.
+func TestHooks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &backend{}
+		var mu sync.Mutex
+		var got []string
+		hook := func(name string) func(holdfast.Event) {
+			return func(e holdfast.Event) {
+				if !mu.TryLock() {
+					t.Error("two hooks run at a time")
+					return
+				}
+				defer mu.Unlock()
+				got = append(got, name+e.Key)
+				time.Sleep(time.Second)
+			}
+		}
+		l := b.open(t, holdfast.Config{Hooks: holdfast.Hooks{
+			Granted: hook("granted "), Lost: hook("lost "), TTLExpired: hook("ttl "), State: hook("state"),
+		}})
+		began := time.Now()
+		b.host.SetConnected(true)
+		ttl := acquire(t, l, "a", holdfast.WithTTL(1))
+		lost := acquire(t, l, "b")
+		<-ttl.Done()
+		b.lease.End(holdfast.ErrSessionExpired)
+		<-lost.Done()
+		synctest.Wait()
+		if took := time.Since(began); took != 1 || b.ended.Load() != 2 {
+			t.Errorf("hooks held up a lock: %v, %d of 2 keys given back", took, b.ended.Load())
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if s := fmt.Sprint(got); s != "[state granted a granted b ttl a lost b]" {
+			t.Errorf("hooks: %s", s)
+		}
+	})
+}
+
+func TestEventKindNames(t *testing.T) {
+	for kind, want := range map[holdfast.EventKind]string{
+		holdfast.Ready: "ready", holdfast.Disconnected: "disconnected", holdfast.TTLExpired: "ttl expired",
+		holdfast.Lost: "lost", 0: "unknown", 99: "unknown",
+	} {
+		if kind.String() != want {
+			t.Errorf("%d: %q, want %q", kind, kind, want)
+		}
+	}
+}

@@ -1,0 +1,8 @@
+package holdfast
+
+// Contexts is how many contexts a lock has to end.
+func Contexts(k *Lock) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.cancels)
+}
