@@ -447,7 +447,21 @@ func TestWaitersGiveUp(t *testing.T) {
 	holds(t, conn, under(key), 21)
 	staying := acquiring(limited(t), client, key)
 	holds(t, conn, under(key), 22)
+	// What is in flight when the connection goes, go-zookeeper sends anew before
+	// it has renewed its watches, and that is a data race of its own.
+	eventually(t, "all nodes are watched", func() bool {
+		return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= 22
+	})
+	events := client.Events()
+	defer events.Close()
+	receive(t, "Ready", events.Ready())
 	p.Drop()
+	select {
+	case <-events.Disconnected():
+	case <-events.Ready(): // again, already
+	case <-time.After(patience):
+		t.Fatal("never: Disconnected")
+	}
 	cancel()
 	for _, got := range leaving {
 		if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
