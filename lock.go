@@ -266,7 +266,13 @@ func (k *Lock) end(cause error, kind EventKind) {
 	}
 	k.err = err
 	k.endedAt = k.locker.clock.Now().Mono
-	close(k.done) // within mu: nobody sees Err set and Done open
+	// All of this happens before the engine is told: the holder knows first.
+	// The event comes before Done, or whoever subscribes after Done would be
+	// told of what was over; within mu, nobody sees Err set and Done open.
+	if kind != 0 {
+		k.locker.feed.ended(kind, k, err)
+	}
+	close(k.done)
 	if k.ttlTimer != nil {
 		k.ttlTimer.Stop()
 		k.ttlTimer = nil
@@ -276,14 +282,10 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.delivered = make(chan struct{})
 	k.mu.Unlock()
 
-	// The holder knows first: all of this happens before the engine is told.
 	for cancel := range cancels {
 		(*cancel)(err)
 	}
 	k.lease.detach(k)
-	if kind != 0 {
-		k.locker.feed.ended(kind, k, err)
-	}
 	k.locker.ended(k, err)
 }
 

@@ -218,9 +218,11 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 		})
 	}
 	vanished := watchVanish(t, e.Servers()[leader].Addr(), paths)
+	early := make(map[*captive]bool)
 	for _, c := range captives {
 		if err := c.lock.Err(); err != nil {
-			t.Logf("%s: lost before the cut: %v", c.name, err) // a busy machine; the rule below still holds
+			t.Logf("%s: lost before the cut: %v", c.name, err) // a busy machine; the rules below still hold
+			early[c] = true
 		}
 	}
 	cut := time.Now()
@@ -229,15 +231,23 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 	sightings := receive(t, "the nodes to vanish on the majority side", vanished)
 	waiters.Wait()
 	ends.Wait()
-	violations := 0
+	violations, compared := 0, 0
 	for _, c := range captives {
 		done, next, s := c.done.get(), c.next.get(), sightings[c.path]
+		if s.lastSeen.IsZero() {
+			continue // lost, and given back, before anybody looked
+		}
+		compared++
 		t.Logf("%s: Done %v after the cut, %v before the node was last seen, %v before the next grant",
 			c.name, done.Sub(cut).Round(time.Millisecond), s.lastSeen.Sub(done).Round(time.Millisecond), next.Sub(done).Round(time.Millisecond))
 		switch {
 		case c.naive:
 			if done.After(s.firstMissed) && done.After(next) {
 				violations++
+			}
+		case early[c] && s.lastSeen.IsZero(): // the node had gone before anybody looked
+			if done.After(next) {
+				t.Errorf("%s: Done closed %v after the next holder had the lock: G1 and G2 broken", c.name, done.Sub(next))
 			}
 		case done.After(s.lastSeen):
 			t.Errorf("%s: Done closed %v after the majority was last seen to have the node: G2 broken", c.name, done.Sub(s.lastSeen))
@@ -254,6 +264,9 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 		if lost.Key != c.lock.Key() || lost.Token != c.lock.Token() {
 			t.Errorf("%s: event %+v is of another lock", c.name, lost)
 		}
+	}
+	if compared < len(captives)/2 {
+		t.Errorf("only %d of %d clients held their locks until the cut", compared, len(captives))
 	}
 	if violations == 0 {
 		t.Errorf("no client without heartbeats outstayed its lock: this partition proves nothing")

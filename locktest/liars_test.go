@@ -227,19 +227,22 @@ var liars = []liar{
 			other := *req
 			other.Key += " too"
 			return inner.Acquire(ctx, &other)
-		})},
+		},
+	)},
 	{name: "case is folded", breaks: "G1", engine: request(func(req *holdfast.Request) { req.Key = strings.ToLower(req.Key) })},
 
 	{name: "a lease is told too long", breaks: "G2", engine: granted(
 		func(host *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
 			g.Lease = host.NewLease(2*lease, holdfast.ErrSessionExpired)
 			g.Lease.Renew(host.Now())
-		})},
+		},
+	)},
 	{name: "a lease is not renewed", breaks: "G2", engine: granted(
 		func(host *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
 			g.Lease = host.NewLease(lease, holdfast.ErrSessionExpired)
 			g.Lease.Renew(host.Now())
-		})},
+		},
+	)},
 	{name: "a session does not survive a cut", breaks: "G2", client: func(c *Client) {
 		cut := c.Cut
 		c.Cut = func() { cut(); c.Expire() }
@@ -256,7 +259,8 @@ var liars = []liar{
 	}},
 
 	{name: "a token is used again", breaks: "G3", engine: granted(
-		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) { g.Token = 1 + g.Token/2 })},
+		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) { g.Token = 1 + g.Token/2 },
+	)},
 	{name: "each client counts tokens by itself", breaks: "G3", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
 		var mu sync.Mutex
 		var token holdfast.Token
@@ -281,21 +285,24 @@ var liars = []liar{
 				leave(ctx, inner, req)
 			}
 			return holdfast.Grant{}, err
-		})},
+		},
+	)},
 	{name: "giving up takes a second", breaks: "G5", engine: failing(
 		func(ctx context.Context, _ holdfast.Backend, _ *holdfast.Request, err error) (holdfast.Grant, error) {
 			if ctx.Err() != nil {
 				time.Sleep(time.Second)
 			}
 			return holdfast.Grant{}, err
-		})},
+		},
+	)},
 	{name: "giving up does not say for what", breaks: "G5", engine: failing(
 		func(ctx context.Context, _ holdfast.Backend, _ *holdfast.Request, err error) (holdfast.Grant, error) {
 			if ctx.Err() != nil {
 				return holdfast.Grant{}, ctx.Err()
 			}
 			return holdfast.Grant{}, err
-		})},
+		},
+	)},
 
 	{name: "an acquire that lost its link is made twice", breaks: "G6", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
 		life, end := context.WithCancel(context.Background())
@@ -317,7 +324,8 @@ var liars = []liar{
 				leave(ctx, inner, req)
 			}
 			return holdfast.Grant{}, err
-		})},
+		},
+	)},
 
 	{name: "waiters poll in place of a queue", breaks: "G7", engine: polling},
 	{name: "every other waiter is sent to the back", breaks: "G7", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
@@ -345,7 +353,8 @@ var liars = []liar{
 	{name: "the TTL does not end the hold in the engine", breaks: "G8", engine: granted(
 		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
 			g.Hold = &hold{Hold: g.Hold, release: nothing}
-		})},
+		},
+	)},
 
 	{name: "events are lost", breaks: "G9", client: func(c *Client) {
 		deaf, err := memlock.New(nil)
@@ -363,7 +372,8 @@ var liars = []liar{
 	{name: "a release is confirmed but not done", breaks: "G10", engine: granted(
 		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
 			g.Hold = &hold{Hold: g.Hold, release: nothing}
-		})},
+		},
+	)},
 	{name: "a release frees the successor", breaks: "G10", engine: granted(
 		func(_ *holdfast.Host, inner holdfast.Backend, key string, g *holdfast.Grant) {
 			g.Hold = &hold{Hold: g.Hold, release: func(ctx context.Context) error {
@@ -373,7 +383,8 @@ var liars = []liar{
 				}
 				return err
 			}}
-		})},
+		},
+	)},
 	{name: "a break hits another grant", breaks: "G10", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
 		return &backend{Backend: inner, brk: func(ctx context.Context, info holdfast.Info) error {
 			now, err := inner.Inspect(ctx, info.Key)

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -40,7 +41,7 @@ func (b *backend) remove(ctx context.Context, sess *session, path string) (missi
 		case errors.Is(err, zk.ErrNoNode):
 			return certain, nil
 		case ctx.Err() != nil:
-			return false, errors.Join(holdfast.ErrDisconnected, context.Cause(ctx))
+			return false, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
 		case unknownOutcome(err):
 			certain = false // that may have been this very request
 		case !transient(err):

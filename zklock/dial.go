@@ -23,7 +23,8 @@ const (
 
 // connect starts go-zookeeper and waits for the first session.
 func (l *link) connect(ctx context.Context, servers []string) error {
-	conn, events, err := zk.Connect(servers, l.opts.SessionTimeout,
+	conn, events, err := zk.Connect(
+		servers, l.opts.SessionTimeout,
 		zk.WithDialer(l.dial),
 		zk.WithHostProvider(&ring{closing: l.closing}),
 		zk.WithEventCallback(l.onEvent),

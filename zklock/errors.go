@@ -55,6 +55,16 @@ func stepError(step, path string, err error) error {
 	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
 }
 
+// ended returns what a context that is done ended with: its error, and its cause
+// if that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
 // call runs f, which may block in go-zookeeper for as long as it likes, and
 // returns what it returns, or ctx's error as soon as ctx ends. f then goes on,
 // and its result is handed to late, if that is set.
@@ -80,5 +90,5 @@ func call[T any](ctx context.Context, f func() (T, error), late func(T, error)) 
 		}()
 	}
 	var zero T
-	return zero, context.Cause(ctx)
+	return zero, ended(ctx)
 }

@@ -40,7 +40,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 			return holdfast.ErrBroken
 		case ctx.Err() != nil:
-			return errors.Join(holdfast.ErrDisconnected, context.Cause(ctx))
+			return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
 		case !transient(err):
 			return stepError("check", h.path, err)
 		}

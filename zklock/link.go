@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -35,14 +34,14 @@ type link struct {
 	ended    chan struct{} // closed when go-zookeeper has stopped
 
 	mu       sync.Mutex
-	wire     *wire         // the newest connection
-	timeout  time.Duration // negotiated last
-	session  *session      // nil before the first, and from its expiry to the next
-	up       bool          // calls may be made
-	gate     chan struct{} // closed when up becomes true
-	failures int           // connections in a row that came to nothing
-	lastErr  error         // why there is no connection
-	created  map[string]int64
+	wire     *wire            // the newest connection
+	timeout  time.Duration    // negotiated last
+	session  *session         // nil before the first, and from its expiry to the next
+	up       bool             // calls may be made
+	gate     chan struct{}    // closed when up becomes true
+	failures int              // connections in a row that came to nothing
+	lastErr  error            // why there is no connection
+	created  map[string]int64 // czxids; see expectCreated
 }
 
 func newLink(closing context.Context, host *holdfast.Host, opts Options) *link {
@@ -64,7 +63,7 @@ func newLink(closing context.Context, host *holdfast.Host, opts Options) *link {
 func (l *link) ready(ctx context.Context, again func(context.Context, error, <-chan struct{}) error) (*session, error) {
 	for {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, context.Cause(ctx))
+			return nil, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
 		}
 		l.mu.Lock()
 		up, s, gate, lastErr := l.up, l.session, l.gate, l.lastErr
@@ -254,16 +253,25 @@ func (l *link) drop(w *wire) {
 	}
 }
 
-// noteCreated remembers the czxid of a lock node until its creator asks: the
-// zxid of the reply to a create is the czxid of the node.
+// expectCreated makes the czxid of the node that is about to be created by this
+// path be remembered until takeCreated: the zxid of the reply to a creation is
+// the czxid of the node. What the application creates is none of our business.
+func (l *link) expectCreated(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.created[path] = 0
+}
+
 func (l *link) noteCreated(path string, zxid int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.created[path] = zxid
+	if _, expected := l.created[path]; expected {
+		l.created[path] = zxid
+	}
 }
 
-// takeCreated returns the czxid of the node that was last created by this path,
-// and forgets it; 0 if there was none.
+// takeCreated returns the czxid of the node that was created by this path, and
+// forgets it; 0 if there was none.
 func (l *link) takeCreated(path string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -316,7 +324,7 @@ func retry[T any](ctx context.Context, l *link, f func(ctx context.Context) (T, 
 			return value, err
 		}
 		if ctx.Err() != nil {
-			return zero, errors.Join(holdfast.ErrDisconnected, context.Cause(ctx))
+			return zero, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
 		}
 		l.pause(ctx)
 	}

@@ -136,6 +136,7 @@ func (b *backend) launch(sess *session, parent, path string, data []byte) (<-cha
 			names, _, err := b.link.conn.Children(parent)
 			listed <- listing{names, err}
 		}()
+		b.link.expectCreated(path)
 		full, err := b.link.conn.Create(path, data, zk.FlagEphemeral|zk.FlagSequence, b.opts.ACL)
 		made <- created{path: full, czxid: b.link.takeCreated(path), same: b.link.same(sess), err: err}
 	}()
@@ -152,7 +153,7 @@ func (p *place) create(ctx context.Context) (listing, error) {
 	case c = <-made:
 	case <-ctx.Done():
 		p.abandon(made)
-		return listing{}, p.waiting(ctx, context.Cause(ctx))
+		return listing{}, p.waiting(ctx, ended(ctx))
 	}
 	switch {
 	case c.err == nil && !c.same:
@@ -184,7 +185,7 @@ func (p *place) create(ctx context.Context) (listing, error) {
 	case l := <-listed:
 		return l, nil
 	case <-ctx.Done():
-		return listing{}, p.waiting(ctx, context.Cause(ctx))
+		return listing{}, p.waiting(ctx, ended(ctx))
 	}
 }
 

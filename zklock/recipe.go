@@ -208,7 +208,7 @@ func (p *place) grant(ctx context.Context) (holdfast.Grant, error) {
 		case <-p.own.seen:
 		case <-p.own.gone:
 		case <-ctx.Done():
-			return holdfast.Grant{}, p.waiting(ctx, context.Cause(ctx))
+			return holdfast.Grant{}, p.waiting(ctx, ended(ctx))
 		}
 		p.own.mu.Lock()
 		p.czxid = p.own.czxid

@@ -90,6 +90,7 @@ func TestScanAnyCut(t *testing.T) {
 		reply(2, 102, -101),                          // no node
 		reply(3, 103, 0, string(make([]byte, 5000))),
 		reply(4, 104, 0, "/q/_c_b-lock-0000000002"),
+		reply(5, 105, 0, "/q/_c_app-lock-0000000003"),
 	)
 	run := func(t *testing.T, chunks [][]byte) {
 		t.Helper()
@@ -97,7 +98,11 @@ func TestScanAnyCut(t *testing.T) {
 		w := newWire(nil, l, time.Second)
 		l.wire = w
 		w.noteRequest(connectRequest())
+		for _, path := range []string{"/q/_c_a-lock-", "/q/_c_failed-lock-", "/q/_c_read-lock-", "/q/_c_b-lock-"} {
+			l.expectCreated(path)
+		}
 		w.noteRequest(clientRequest(1, opCreate, "/q/_c_a-lock-"))
+		w.noteRequest(clientRequest(5, opCreate, "/q/_c_app-lock-")) // the application's own
 		w.noteRequest(frame(int32(xidPing), int32(11)))
 		w.noteRequest(clientRequest(2, opCreate, "/q/_c_failed-lock-"))
 		w.noteRequest(clientRequest(3, 4, "/q/_c_read-lock-"))
