@@ -101,7 +101,7 @@ func TestCloseIsBounded(t *testing.T) {
 		l := b.open(t, holdfast.Config{})
 		locks := []*holdfast.Lock{acquire(t, l, "a"), acquire(t, l, "b")}
 		lost := acquire(t, l, "c", holdfast.WithTTL(1))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
