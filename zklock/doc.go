@@ -18,7 +18,7 @@
 //	                                          <-   its path, and its zxid: the token
 //	                                          <-   the queue
 //	  lowest of the queue?  the lock is ours
-//	  read with a watch: own node             ->   not waited for
+//	  read with a watch: own node             ->   a few ms later; not waited for
 //	  not the lowest?
 //	  read with a watch: the next lower one   ->   and wait for it to go
 //
