@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -180,7 +179,6 @@ func (l *Locker) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error) {
 	first := requests[0]
 	passes := first.retry.policy().Start()
-	requests = slices.Clone(requests)
 	var before []error // what the last whole pass said
 	for {
 		if first.shuffle {

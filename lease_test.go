@@ -131,8 +131,6 @@ func TestRenewalRevivesNothing(t *testing.T) {
 // Timers are for those who wait; whoever calls sees the clock, timers or not.
 func TestPauseIsSeenByEveryCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l, _, c := openFake(t)
-		waiting := acquire(t, l, "waiting").Done()
 		calls := map[string]func(*holdfast.Lock) bool{
 			"Err":      func(k *holdfast.Lock) bool { return k.Err() != nil },
 			"Done":     func(k *holdfast.Lock) bool { return closed(k.Done()) },
@@ -142,26 +140,24 @@ func TestPauseIsSeenByEveryCall(t *testing.T) {
 			"Verify":   func(k *holdfast.Lock) bool { return errors.Is(k.Verify(t.Context()), holdfast.ErrLost) },
 			"Release":  func(k *holdfast.Lock) bool { return errors.Is(k.Release(t.Context()), holdfast.ErrLost) },
 		}
-		locks := make(map[string]*holdfast.Lock)
-		for name := range calls {
-			locks[name] = acquire(t, l, name)
-		}
-		c.Pause()
-		time.Sleep(validity)
-		synctest.Wait()
-		if closed(waiting) {
-			t.Error("the pause holds no timer back")
-		}
-		// One call ends all locks of the lease: each has to be the first.
 		for name, call := range calls {
-			if !call(locks[name]) {
+			l, _, c := openFake(t) // of its own: the first call ends all locks of a lease
+			lock := acquire(t, l, name)
+			waiting := lock.Done()
+			c.Pause()
+			time.Sleep(validity)
+			synctest.Wait()
+			if closed(waiting) {
+				t.Error("the pause holds no timer back")
+			}
+			if !call(lock) {
 				t.Errorf("%s does not look at the clock", name)
 			}
-		}
-		c.Resume()
-		synctest.Wait()
-		if !closed(waiting) {
-			t.Error("Done is open after the pause")
+			c.Resume()
+			synctest.Wait()
+			if !closed(waiting) {
+				t.Errorf("Done is open after %s and the pause", name)
+			}
 		}
 	})
 }

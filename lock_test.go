@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // Err and Done are one fact, as they are for a context: whoever has seen one of
@@ -141,11 +142,88 @@ func TestContextIsForgotten(t *testing.T) {
 		cancel()
 		<-child.Done()
 	}
-	for deadline := time.Now().Add(10 * time.Second); holdfast.Contexts(lock) > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); holdfast.Contexts(lock) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the lock still knows %d contexts", holdfast.Contexts(lock))
 		}
 	}
+}
+
+// A lease forgets the locks that have ended before it.
+func TestLeaseForgetsLocks(t *testing.T) {
+	b := &backend{}
+	l := b.open(t, holdfast.Config{})
+	for range 100 {
+		if err := acquire(t, l, "k").Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := holdfast.Locks(b.lease); n != 0 {
+		t.Errorf("the lease still knows %d locks", n)
+	}
+}
+
+// The clocks are asked before anybody's word is taken: an end that was due
+// before a break was heard of is the one that counts.
+func TestEndThatWasDueBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b, c := &backend{}, &clock.Fake{}
+		var lose func(error)
+		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			lose = req.Lose
+			return b.grant(), nil
+		}
+		l := b.open(t, holdfast.Config{Clock: c})
+		c.Pause()
+		for _, k := range []struct {
+			ttl, after time.Duration
+			want       error
+		}{
+			{time.Second, 2 * time.Second, holdfast.ErrTTLExpired},
+			{0, validity, holdfast.ErrLeaseExpired},
+		} {
+			lock := acquire(t, l, "k", holdfast.WithTTL(k.ttl))
+			time.Sleep(k.after)
+			lose(holdfast.ErrBroken)
+			if err := lock.Err(); !errors.Is(err, k.want) {
+				t.Errorf("TTL %v: %v, want %v", k.ttl, err, k.want)
+			}
+		}
+	})
+}
+
+// hookedClock calls a function, once, when it is asked for the n-th time.
+type hookedClock struct {
+	clock.Fake
+	n    int
+	hook func()
+}
+
+func (c *hookedClock) Now() clock.Instant {
+	if c.n--; c.n == 0 {
+		c.hook()
+	}
+	return c.Fake.Now()
+}
+
+// A TTL that is extended while somebody else finds it over is extended.
+func TestExtendWhileTheTTLIsChecked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := &hookedClock{}
+		l := new(backend).open(t, holdfast.Config{Clock: c})
+		c.Pause() // nothing but calls asks for the time
+		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
+		c.hook = func() {
+			if err := lock.Extend(time.Minute); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+		}
+		c.n = 2 // the first question is the lease's, the second the old TTL's
+		if err := lock.Err(); err != nil || c.n > 0 {
+			t.Errorf("extended before the TTL passed, and it ended: %v", err)
+		}
+	})
 }
 
 // Extend and the end of the TTL at the same time: either wins, and what Extend

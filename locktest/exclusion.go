@@ -128,6 +128,7 @@ func listTellsAllHolders(e *env) {
 	for _, key := range []string{"in/1", "in/2", "in/2/3", "in/a b", "in%"} {
 		tokens[e.prefix+key] = e.holdKey(a, e.prefix+key).Token()
 	}
+	e.holdKey(a, "x"+e.prefix+"in/elsewhere")
 	released := e.holdKey(a, e.prefix+"in/released")
 	e.release(released)
 	for prefix, want := range map[string]int{"": 5, "in/": 4, "in/2": 2, "out": 0, "in%": 1} {

@@ -118,11 +118,10 @@ func sessionThatExpired(e *env) {
 	e.holdWithin(e.patience(), a, e.prefix+"a third") // the client begins anew
 }
 
-// everyMethodLooksAtTheClock stops a client, whose timers then say nothing, and
-// asks each method of Lock on a lock that no other was asked about.
+// everyMethodLooksAtTheClock stops clients, whose timers then say nothing, and
+// asks each one method of Lock: the first call ends all locks of a session.
 func everyMethodLooksAtTheClock(e *env) {
-	a := e.client()
-	if a.Pause == nil {
+	if e.client().Pause == nil {
 		e.Skipf("%s: this harness has no pause", e.rule)
 	}
 	methods := map[string]func(*holdfast.Lock) error{
@@ -144,11 +143,15 @@ func everyMethodLooksAtTheClock(e *env) {
 			return k.Err()
 		},
 	}
+	clients := make(map[string]*Client)
 	locks := make(map[string]*holdfast.Lock)
 	for name := range methods {
-		locks[name] = e.holdKey(a, e.prefix+name)
+		clients[name] = e.client()
+		locks[name] = e.holdKey(clients[name], e.prefix+name)
 	}
-	a.Pause()
+	for _, c := range clients {
+		c.Pause()
+	}
 	time.Sleep(e.engine.Lease)
 	for name, method := range methods {
 		if err := method(locks[name]); !errors.Is(err, holdfast.ErrLost) {
@@ -156,7 +159,9 @@ func everyMethodLooksAtTheClock(e *env) {
 				"%s: %v", name, err)
 		}
 	}
-	a.Resume()
+	for _, c := range clients {
+		c.Resume()
+	}
 	time.Sleep(e.engine.Lease / 4)
 	for name, lock := range locks {
 		e.endedBy(lock, "a lock that was lost in a pause stays lost: "+name, expired...)

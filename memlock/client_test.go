@@ -1,6 +1,7 @@
 package memlock_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -170,4 +171,78 @@ func TestPendingReleaseEndsWithTheLease(t *testing.T) {
 			t.Errorf("Close, with nothing left and still cut off: %v", err)
 		}
 	})
+}
+
+// A client that was closed while it was cut off has nobody left to renew what
+// it could not give back.
+func TestCloseWhileCutOffEndsTheHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memlock.NewStore()
+		a, b := newClient(t, s), newClient(t, s)
+		hold(t, a, "k")
+		s.Cut(a)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := a.Close(ctx); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDisconnected) {
+			t.Errorf("Close: %v", err)
+		}
+		s.Heal(a)
+		began := time.Now()
+		hold(t, b, "k")
+		if took := time.Since(began); took > memlock.DefaultLease {
+			t.Errorf("the key was free %v later, longer than a lease", took)
+		}
+	})
+}
+
+// A release finds out that the grant was broken before, if no word of it had
+// reached the holder; one that was broken later is a release like any other.
+func TestReleaseOfABrokenGrant(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := memlock.NewStore()
+			a, b := newClient(t, s), newClient(t, s)
+			lock := hold(t, a, "k")
+			info, err := b.Inspect(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Cut(a)
+			released := make(chan error, 1)
+			release := func() { go func() { released <- lock.Release(t.Context()) }() }
+			if !before {
+				release()
+				synctest.Wait()
+			}
+			if err := b.Break(t.Context(), info); err != nil {
+				t.Fatal(err)
+			}
+			if before {
+				release()
+				synctest.Wait()
+			}
+			s.Heal(a)
+			if err := <-released; errors.Is(err, holdfast.ErrBroken) != before || (err == nil) == before {
+				t.Errorf("broken before the release %v: %v", before, err)
+			}
+			if err := lock.Err(); !errors.Is(err, holdfast.ErrReleased) {
+				t.Errorf("Err: %v", err)
+			}
+		})
+	}
+}
+
+// What goes in and comes out is the caller's own.
+func TestDataIsCopied(t *testing.T) {
+	c := newClient(t, nil)
+	data := []byte("data")
+	hold(t, c, "k", holdfast.WithData(data))
+	data[0] = 'X'
+	for range 2 {
+		info, err := c.Inspect(t.Context(), "k")
+		if err != nil || string(info.Data) != "data" {
+			t.Errorf("%q, %v", info.Data, err)
+		}
+		info.Data[1] = 'X'
+	}
 }

@@ -145,7 +145,7 @@ func (e *engine) whenHealed() <-chan struct{} {
 
 // beatLocked sees to it that the next heartbeat is scheduled.
 func (e *engine) beatLocked() {
-	if e.beating || e.closed {
+	if e.beating {
 		return
 	}
 	e.beating = true
@@ -158,7 +158,7 @@ func (e *engine) beat() {
 	e.store.mu.Lock()
 	e.beating = false
 	n := e.session
-	if n.over || len(n.places) == 0 {
+	if e.closed || n.over || len(n.places) == 0 {
 		e.store.mu.Unlock()
 		return
 	}

@@ -13,9 +13,6 @@ type link struct {
 	cut    bool
 	healed chan struct{} // closed when cut ends; nil while it is not
 	held   []func()      // what the client is to be told when it is healed
-
-	reporting bool // a goroutine is telling the Locker of cut
-	reported  bool // what it told last
 }
 
 // Cut cuts a client off: none of its requests arrives, and it hears nothing,
@@ -50,8 +47,8 @@ func (s *Store) setCut(c *Client, cut bool) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if e.cut == cut {
-		s.mu.Unlock()
 		return
 	}
 	e.cut = cut
@@ -62,27 +59,7 @@ func (s *Store) setCut(c *Client, cut bool) {
 		e.healed = nil
 		e.flushLocked()
 	}
-	s.mu.Unlock()
-	e.report()
-}
-
-// report tells the Locker the state of the link, in order although anybody may
-// cut and heal at any time, and without mu, since hooks may call back.
-func (e *engine) report() {
-	e.store.mu.Lock()
-	defer e.store.mu.Unlock()
-	if e.reporting {
-		return // whoever is at it looks again
-	}
-	e.reporting = true
-	for e.reported != e.cut {
-		e.reported = e.cut
-		cut := e.cut
-		e.store.mu.Unlock()
-		e.host.SetConnected(!cut)
-		e.store.mu.Lock()
-	}
-	e.reporting = false
+	e.host.SetConnected(!cut) // with mu, so that reports keep their order
 }
 
 // pushLocked tells the client something: soon, on a goroutine of its own and
