@@ -205,6 +205,18 @@ func TestClockJump(t *testing.T) {
 	}
 }
 
+// Each call sees a jump by itself.
+func TestClockJumpIsSeenByDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, _, fake := openFake(t)
+		lock := acquire(t, l, "k")
+		fake.Jump(leaseLength)
+		if left := time.Until(lock.Deadline()); left > 0 {
+			t.Errorf("the machine slept past the lease, and Deadline is %v from now", left)
+		}
+	})
+}
+
 // Done alone tells of a jump at the next renewal, without a call to the lock.
 func TestClockJumpIsNoticedByRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
