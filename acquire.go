@@ -117,7 +117,7 @@ func (l *Locker) try(ctx context.Context, r *request, wait bool, loop *backoff.L
 		l.register(k)
 		err = k.grant(grant, r.ttl)
 		if err == nil {
-			l.granted(k)
+			l.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
 		}
 		// The grant was over before it could be handed out: the process was

@@ -1,7 +1,9 @@
 package holdfast_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -241,6 +243,37 @@ func TestHooks(t *testing.T) {
 			t.Errorf("hooks: %s", s)
 		}
 	})
+}
+
+// A lock that is lost in the instant of its grant is still granted first.
+func TestGrantIsToldBeforeLoss(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		go func() {
+			time.Sleep(time.Duration(rand.IntN(20)) * time.Microsecond)
+			req.Lose(holdfast.ErrBroken)
+		}()
+		return b.grant(), nil
+	}
+	var granted holdfast.Token
+	l := b.open(t, holdfast.Config{Hooks: holdfast.Hooks{ // called one at a time
+		Granted: func(e holdfast.Event) { granted = max(granted, e.Token) },
+		Lost: func(e holdfast.Event) {
+			if e.Token > granted {
+				t.Errorf("token %d is lost before it is granted", e.Token)
+			}
+		},
+	}})
+	for range 500 {
+		_, _ = l.TryAcquire(t.Context(), "k", holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if granted == 0 {
+		t.Error("nothing was granted")
+	}
 }
 
 func TestEventKindNames(t *testing.T) {

@@ -63,6 +63,7 @@ func TestAbsoluteKeys(t *testing.T) {
 	}
 	for prefix, ok := range map[string]bool{
 		"": true, "/": true, "/a": true, "/a/": true, "a/": true, "a": true, "//": false, "/a//": false, "a//": false, "/../": false,
+		"a/.": true, "a/..": true, ".": true, "/.": true, "a/./": false, "../a": false,
 	} {
 		for _, err := range l.List(t.Context(), prefix) {
 			if ok || !errors.Is(err, holdfast.ErrInvalid) {

@@ -205,6 +205,7 @@ func (k *Lock) grant(g Grant, ttl time.Duration) error {
 		return err
 	}
 	k.granted = true
+	k.locker.feed.granted(k) // before anything can end it
 	if ttl > 0 {
 		k.setTTLLocked(ttl)
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -274,8 +275,12 @@ func (l *Locker) checkPrefix(prefix string) error {
 	if l.absolute && portable[0] == '/' {
 		portable = portable[1:]
 	}
-	if n := len(portable); portable[n-1] == '/' {
-		portable = portable[:n-1]
+	last := portable[strings.LastIndexByte(portable, '/')+1:]
+	switch last {
+	case "": // the prefix ends with a slash
+		portable = strings.TrimSuffix(portable, "/")
+	case ".", "..": // the beginning of an element such as ".hidden"
+		portable += "-"
 	}
 	return CheckKey("prefix", portable)
 }
@@ -288,11 +293,6 @@ func (l *Locker) register(k *Lock) {
 	defer l.mu.Unlock()
 	l.held[k] = struct{}{}
 	l.deliveries.Add(1)
-}
-
-func (l *Locker) granted(k *Lock) {
-	l.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	l.feed.granted(k)
 }
 
 // ended takes a lock out of the registry and gives its key back, whatever its
