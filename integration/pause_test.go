@@ -92,9 +92,15 @@ func runPaused() int {
 		// Nothing but the one method is called: another might bring out what it
 		// would have kept to itself.
 		for last := time.Now(); ctx.Err() == nil; {
+			// A call that was under way when the process was stopped may have
+			// looked at the clock before: then the next one is the first.
+			began := time.Now()
+			paused := began.Sub(last)
 			said := probe(lock)
-			now := time.Now()
-			if paused := now.Sub(last); paused > 3*time.Second {
+			if said != nil {
+				paused = max(paused, time.Since(began))
+			}
+			if paused > 3*time.Second {
 				r := pauseReport{Token: lock.Token(), Paused: paused, Lost: said != nil, Expired: errors.Is(said, holdfast.ErrSessionExpired), Said: fmt.Sprint(said)}
 				if err := out.Encode(r); err != nil {
 					return fail(err)
@@ -102,7 +108,7 @@ func runPaused() int {
 				_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is done
 				return 0
 			}
-			last = now
+			last = began
 			if said != nil {
 				break // a slow moment of the machine; once more
 			}
