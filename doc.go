@@ -51,8 +51,8 @@
 //	      |              |                  |
 //	      +--------------+------------------+
 //	                     v
-//	in this order: Done closes, contexts end, an event is sent unless the
-//	holder released, and the key is given back to the engine, in the
+//	in this order: an event is queued unless the holder released, Done
+//	closes, contexts end, and the key is given back to the engine, in the
 //	background, until that is confirmed or the session is gone
 //
 // No arrow leads back. A lock whose lease ran out while the process was stopped
