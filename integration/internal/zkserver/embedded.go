@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
 //go:embed Embedded.java
@@ -22,7 +24,7 @@ type Embedded struct {
 	*Server
 
 	mu      sync.Mutex
-	proc    *process // the one that answers speaks for
+	proc    *child.Process // the one that answers speaks for
 	answers *bufio.Reader
 }
 
@@ -33,7 +35,7 @@ func StartEmbedded(ctx context.Context, cfg Config) (*Embedded, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults(100 * time.Millisecond)
-	ports, err := leasePorts(1)
+	ports, err := child.LeasePorts(1)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +77,9 @@ func (e *Embedded) request(line string) (string, error) {
 		return "", errors.New("not running")
 	}
 	if p != e.proc {
-		e.proc, e.answers = p, bufio.NewReader(p.out)
+		e.proc, e.answers = p, bufio.NewReader(p.Stdout)
 	}
-	if _, err := io.WriteString(p.stdin, line); err != nil {
+	if _, err := io.WriteString(p.Stdin, line); err != nil {
 		return "", err
 	}
 	answer, err := e.answers.ReadString('\n')

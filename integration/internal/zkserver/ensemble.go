@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 )
 
@@ -67,10 +68,10 @@ func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
 
 // layOut makes links and servers, none of them running.
 func (e *Ensemble) layOut(cfg Config) error {
-	var ports [EnsembleSize][]*portLease // client, quorum, election
+	var ports [EnsembleSize][]*child.PortLease // client, quorum, election
 	for i := range ports {
 		var err error
-		if ports[i], err = leasePorts(3); err != nil {
+		if ports[i], err = child.LeasePorts(3); err != nil {
 			return err
 		}
 		// From here on the server owns the ports, whatever happens.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/integration/internal/docker"
 )
 
 // Source says where a [Target] comes from.
@@ -53,7 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Target, error) {
 	case only == Local:
 		return openLocal(ctx, cfg)
 	}
-	if dockerAnswers(ctx) {
+	if docker.Answers(ctx) == nil {
 		t, err := startContainer(ctx, cfg)
 		if err == nil || ctx.Err() != nil {
 			return t, err

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
 const (
@@ -27,18 +29,18 @@ type Server struct {
 	addr  string
 	dir   string
 	lock  *os.File
-	ports []*portLease
+	ports []*child.PortLease
 	args  []string
 	piped bool // with a line protocol on its standard input and output
 
 	mu   sync.Mutex
-	proc *process
+	proc *child.Process
 }
 
 // Start starts a standalone server and returns when it serves. A ctx that ends first stops it again. Close it after use.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults(100 * time.Millisecond)
-	ports, err := leasePorts(1)
+	ports, err := child.LeasePorts(1)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 
 // newServer lays out the directory of a server that is not yet running. It takes over the ports, of which the first is the
 // clients'. main replaces the class to run and its arguments other than the configuration file.
-func newServer(cfg Config, ports []*portLease, settings, files map[string]string, main ...string) (_ *Server, err error) {
+func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]string, main ...string) (_ *Server, err error) {
 	s := &Server{ports: ports, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0].Port))}
 	defer func() {
 		if err != nil {
@@ -70,7 +72,7 @@ func newServer(cfg Config, ports []*portLease, settings, files map[string]string
 	if err != nil {
 		return nil, err
 	}
-	if s.dir, s.lock, err = newDir(); err != nil {
+	if s.dir, s.lock, err = child.NewDir("holdfast-zk-"); err != nil {
 		return nil, err
 	}
 	data := filepath.Join(s.dir, "data")
@@ -118,23 +120,23 @@ func (s *Server) LogTail() string {
 // PID is the process's id, or 0 while it is stopped.
 func (s *Server) PID() int {
 	if p := s.running(); p != nil {
-		return p.pid()
+		return p.PID()
 	}
 	return 0
 }
 
-func (s *Server) running() *process {
+func (s *Server) running() *child.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runningLocked()
 }
 
-func (s *Server) runningLocked() *process {
+func (s *Server) runningLocked() *child.Process {
 	if s.proc == nil {
 		return nil
 	}
 	select {
-	case <-s.proc.done:
+	case <-s.proc.Done():
 		return nil
 	default:
 		return s.proc
@@ -167,7 +169,7 @@ func (s *Server) Launch() error {
 		return fmt.Errorf("zookeeper %s: already running", s.addr)
 	}
 	s.closePipeLocked()
-	p, err := startProcess(s.LogPath(), s.piped, s.args[0], s.args[1:]...)
+	p, err := child.Start(s.LogPath(), s.piped, s.args[0], s.args[1:]...)
 	if err != nil {
 		return err
 	}
@@ -190,8 +192,8 @@ func (s *Server) WaitReady(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-p.done:
-			return fmt.Errorf("zookeeper %s: ended while starting: %w; its log ends:\n%s", s.addr, p.err, s.LogTail())
+		case <-p.Done():
+			return fmt.Errorf("zookeeper %s: ended while starting: %w; its log ends:\n%s", s.addr, p.Err(), s.LogTail())
 		case <-ctx.Done():
 			return fmt.Errorf("zookeeper %s: %w: last answer: %w; its log ends:\n%s", s.addr, context.Cause(ctx), err, s.LogTail())
 		case <-time.After(10 * time.Millisecond):
@@ -203,14 +205,14 @@ func (s *Server) WaitReady(ctx context.Context) error {
 // gone; data, port and log stay for the next Start. Stopping a stopped server does nothing.
 func (s *Server) Stop(ctx context.Context) {
 	if p := s.running(); p != nil {
-		p.stop(ctx, stopPatience)
+		p.Stop(ctx, stopPatience)
 	}
 }
 
 // Kill ends the server with SIGKILL and returns when the process is gone. Otherwise it is like Stop.
 func (s *Server) Kill() {
 	if p := s.running(); p != nil {
-		p.kill()
+		p.Kill()
 	}
 }
 
@@ -226,10 +228,10 @@ func (s *Server) suspend(sig syscall.Signal, paused bool) error {
 	if p == nil {
 		return fmt.Errorf("zookeeper %s: %v: not running", s.addr, sig)
 	}
-	if err := p.signal(sig); err != nil {
+	if err := p.Signal(sig); err != nil {
 		return fmt.Errorf("zookeeper %s: %w", s.addr, err)
 	}
-	p.awaitState(paused)
+	p.AwaitState(paused)
 	return nil
 }
 
@@ -239,7 +241,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closePipeLocked()
-	releasePorts(s.ports)
+	child.ReleasePorts(s.ports)
 	s.ports = nil
 	if s.dir != "" {
 		os.RemoveAll(s.dir)
@@ -250,7 +252,7 @@ func (s *Server) Close() {
 
 // closePipeLocked closes what the last process wrote to, if it had a line protocol.
 func (s *Server) closePipeLocked() {
-	if s.proc != nil && s.proc.out != nil {
-		s.proc.out.Close()
+	if s.proc != nil && s.proc.Stdout != nil {
+		s.proc.Stdout.Close()
 	}
 }

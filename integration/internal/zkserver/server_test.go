@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
 // connect is a session on the given servers that ends with the test.
@@ -202,13 +204,13 @@ const childEnv = "HOLDFAST_ZKSERVER_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
-		child()
+		beChild()
 		return
 	}
 	os.Exit(m.Run())
 }
 
-func child() {
+func beChild() {
 	s, err := Start(context.Background(), Config{})
 	if err != nil {
 		os.Stderr.WriteString(err.Error())
@@ -220,7 +222,7 @@ func child() {
 
 func TestServerDiesWithItsParent(t *testing.T) {
 	t.Parallel()
-	if sysProcAttr().Pdeathsig == 0 {
+	if child.Attr().Pdeathsig == 0 {
 		t.Fatal("no parent-death signal on this system")
 	}
 	cmd := exec.Command(os.Args[0])

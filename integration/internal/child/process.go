@@ -1,4 +1,4 @@
-package zkserver
+package child
 
 import (
 	"bytes"
@@ -15,13 +15,15 @@ import (
 	"time"
 )
 
-// process is one running child.
-type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	out   io.ReadCloser
-	done  chan struct{} // closed when the child has been reaped
-	err   error         // how it ended; valid after done
+// Process is one running child.
+type Process struct {
+	// Stdin and Stdout are the pipes of a child that was started with piped.
+	Stdin  io.WriteCloser
+	Stdout io.ReadCloser
+
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
 }
 
 // spawn runs f on one operating-system thread that never ends. Linux kills a child with a parent-death signal when the
@@ -37,20 +39,20 @@ var spawn = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// startProcess starts a child that dies with this process, its output appended to the log. With piped, its standard input
+// Start starts a child that dies with this process, its output appended to the log. With piped, its standard input
 // and output are pipes for a line protocol instead.
-func startProcess(logPath string, piped bool, name string, args ...string) (*process, error) {
+func Start(logPath string, piped bool, name string, args ...string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
+	p := &Process{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	p.cmd.Stderr, p.cmd.Stdout = log, log
-	p.cmd.SysProcAttr = sysProcAttr()
+	p.cmd.SysProcAttr = Attr()
 	var ours, theirs *os.File
 	if piped {
-		if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		if p.Stdin, err = p.cmd.StdinPipe(); err != nil {
 			return nil, err
 		}
 		// Not StdoutPipe: Wait would close it under the reader.
@@ -58,7 +60,7 @@ func startProcess(logPath string, piped bool, name string, args ...string) (*pro
 			return nil, err
 		}
 		defer theirs.Close()
-		p.cmd.Stdout, p.out = theirs, ours
+		p.cmd.Stdout, p.Stdout = theirs, ours
 	}
 	started := make(chan error)
 	spawn() <- func() { started <- p.cmd.Start() }
@@ -78,22 +80,30 @@ func startProcess(logPath string, piped bool, name string, args ...string) (*pro
 	return p, nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// Done is closed when the child has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
-func (p *process) signal(sig syscall.Signal) error {
+// Err is how the child has ended; it may only be called after Done. It is never nil.
+func (p *Process) Err() error { return p.err }
+
+// PID is the child's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Signal sends the child a signal. It fails when the child has ended.
+func (p *Process) Signal(sig syscall.Signal) error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%v: process %d has ended: %v", sig, p.pid(), p.err)
+		return fmt.Errorf("%v: process %d has ended: %v", sig, p.PID(), p.err)
 	default:
 		return p.cmd.Process.Signal(sig)
 	}
 }
 
-// stop ends the child in an orderly way if it does so in time, and kills it otherwise. It returns when the child is gone.
-func (p *process) stop(ctx context.Context, patience time.Duration) {
+// Stop ends the child in an orderly way if it does so in time, and kills it otherwise. It returns when the child is gone.
+func (p *Process) Stop(ctx context.Context, patience time.Duration) {
 	// A paused process takes no other signal than SIGCONT and SIGKILL. Errors mean that it has gone already.
-	_ = p.signal(syscall.SIGTERM)
-	_ = p.signal(syscall.SIGCONT)
+	_ = p.Signal(syscall.SIGTERM)
+	_ = p.Signal(syscall.SIGCONT)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -102,19 +112,20 @@ func (p *process) stop(ctx context.Context, patience time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	p.kill()
+	p.Kill()
 }
 
-func (p *process) kill() {
-	_ = p.signal(syscall.SIGKILL)
+// Kill ends the child with SIGKILL and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// awaitState waits until the kernel shows the process as paused or as running: SIGSTOP takes effect a moment after kill(2)
+// AwaitState waits until the kernel shows the process as paused or as running: SIGSTOP takes effect a moment after kill(2)
 // has returned. Where there is no /proc it does not wait.
-func (p *process) awaitState(paused bool) {
+func (p *Process) AwaitState(paused bool) {
 	for range 1000 {
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid()) + "/stat")
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/stat")
 		if err != nil {
 			return
 		}

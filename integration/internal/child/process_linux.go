@@ -1,8 +1,10 @@
-package zkserver
+package child
 
 import "syscall"
 
+// Attr are the attributes of a child that ends with its parent.
+//
 // A process group of its own keeps the terminal's ^C, meant for the test or the demo, away from the server.
-func sysProcAttr() *syscall.SysProcAttr {
+func Attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

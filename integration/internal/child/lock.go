@@ -1,0 +1,30 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// ErrLocked: somebody else holds the lock of a file.
+var ErrLocked = errors.New("locked by another process or by another user in this one")
+
+// LockFile creates and locks a file without waiting. Closing the file unlocks it, and so does the end of this process.
+func LockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, ErrLocked
+	}
+	// Whoever held the lock before may have removed the file after we opened it; then the lock is on a file nobody else sees.
+	held, err1 := f.Stat()
+	named, err2 := os.Stat(path)
+	if err1 != nil || err2 != nil || !os.SameFile(held, named) {
+		f.Close()
+		return nil, ErrLocked
+	}
+	return f, nil
+}
