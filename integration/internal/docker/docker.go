@@ -22,6 +22,8 @@ import (
 // ErrNoDaemon: no Docker daemon answers. The text says what to do about it.
 var ErrNoDaemon = errors.New("no Docker daemon answers (\"make test-containers\" starts one of its own when run as root)")
 
+var quiet = log.NewNoopLogger()
+
 var health struct {
 	once sync.Once
 	err  error
@@ -48,7 +50,7 @@ func ask(ctx context.Context) (err error) {
 			err = fmt.Errorf("docker: %v", r)
 		}
 	}()
-	provider, err := testcontainers.ProviderDocker.GetProvider(testcontainers.WithLogger(log.NewNoopLogger()))
+	provider, err := testcontainers.ProviderDocker.GetProvider(testcontainers.WithLogger(quiet))
 	if err != nil {
 		return err
 	}

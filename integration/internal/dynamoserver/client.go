@@ -1,0 +1,102 @@
+package dynamoserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// access is what a client signs its requests with.
+type access struct {
+	region, id, secret, token string
+}
+
+// anyAccess is for the servers that check no signatures. Some keep tables apart by region and key id, which may then have
+// letters and digits only, so all clients have the same.
+var anyAccess = access{region: "us-east-1", id: "holdfast", secret: "holdfast"}
+
+// Client returns a client of the service with a [Target.Transport] of its own. The options are applied last; an HTTPClient
+// among them may wrap such a transport to break it.
+func (t *Target) Client(opts ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       t.access.region,
+		BaseEndpoint: aws.String(t.endpoint),
+		Credentials:  credentials.NewStaticCredentialsProvider(t.access.id, t.access.secret, t.access.token),
+		HTTPClient:   &http.Client{Transport: t.Transport()},
+	}, opts...)
+}
+
+// Transport returns a transport to the service that nobody else uses.
+func (t *Target) Transport() *http.Transport {
+	tr := http.DefaultTransport.(*http.Transport).Clone()
+	tr.MaxIdleConnsPerHost = tr.MaxIdleConns
+	// Node.js closes idle connections after 5 seconds. A request that is sent at that moment would fail, and nobody could
+	// tell whether it was carried out.
+	tr.IdleConnTimeout = 3 * time.Second
+	return tr
+}
+
+// Env are the environment variables, name=value, by which a child process reaches the same service: one that calls [Open], or
+// one that uses an SDK of AWS with DYNAMODB_ENDPOINT for its endpoint.
+func (t *Target) Env() []string {
+	return []string{
+		"DYNAMODB_ENDPOINT=" + t.endpoint,
+		"HOLDFAST_DYNAMODB=",
+		"DYNAMODB=",
+		"AWS_REGION=" + t.access.region,
+		"AWS_ACCESS_KEY_ID=" + t.access.id,
+		"AWS_SECRET_ACCESS_KEY=" + t.access.secret,
+		"AWS_SESSION_TOKEN=" + t.access.token,
+	}
+}
+
+func isAWS(endpoint string) bool {
+	if endpoint == "aws" {
+		return true
+	}
+	u, err := url.Parse(endpoint)
+	return err == nil && (strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn"))
+}
+
+// awsAccess is the endpoint and access that the environment says. Profiles, roles and single sign-on would take a module more;
+// the AWS command line turns any of them into these variables.
+func awsAccess(ctx context.Context, endpoint string) (string, access, error) {
+	a := access{
+		region: os.Getenv("AWS_REGION"),
+		id:     os.Getenv("AWS_ACCESS_KEY_ID"),
+		secret: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		token:  os.Getenv("AWS_SESSION_TOKEN"),
+	}
+	if a.region == "" {
+		a.region = os.Getenv("AWS_DEFAULT_REGION")
+	}
+	if a.region == "" || a.id == "" || a.secret == "" {
+		return "", access{}, errors.New("AWS wants AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN " +
+			"with temporary credentials (\"aws configure export-credentials --format env\" prints all but the region)")
+	}
+	if endpoint == "aws" {
+		resolved, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: aws.String(a.region)})
+		if err != nil {
+			return "", access{}, err
+		}
+		endpoint = resolved.URI.String()
+	}
+	return endpoint, a, nil
+}
+
+// serves returns nil when the service answers a request.
+func serves(ctx context.Context, c *dynamodb.Client) error {
+	_, err := c.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)})
+	return err
+}
+
+// noRetry is a client's option: report the first failure.
+func noRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }

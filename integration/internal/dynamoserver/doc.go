@@ -1,0 +1,31 @@
+// Package dynamoserver finds or starts a server with the API of DynamoDB, for tests, benchmarks and the demo.
+//
+// [Open] looks in this order:
+//
+//   - DYNAMODB_ENDPOINT: a server that somebody else runs, or AWS itself;
+//   - Docker: a container of Amazon's DynamoDB Local, or of another image;
+//   - dynalite, a server from npm, as a local process. It is installed into the user's cache by the first who needs it (see
+//     npmcache), and from then on works without a network. It wants Node.js 20 or newer.
+//
+// Amazon's DynamoDB Local as a local process is never started unasked, because its licence is only for those who have an AWS
+// account. Who has one unpacks it and sets DYNAMODB=local and DYNAMODB_LOCAL_HOME.
+//
+// For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of its
+// own. A missing server is always a failure whose text says how to cure it; no test is skipped for it. What servers differ in,
+// a test asks the [Target].
+//
+// What the package starts listens on loopback only, keeps all data in memory or in a container, and dies with the process that
+// started it, however that process ends (on Linux; elsewhere, and for containers, only on an orderly end).
+//
+// Environment:
+//
+//	DYNAMODB_ENDPOINT        URL of a running server, which takes any credentials; for AWS a URL below amazonaws.com, or "aws"
+//	AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
+//	                         for AWS only; tables named holdfast-test-... are made there and deleted again
+//	HOLDFAST_DYNAMODB        "docker" or "dynalite": the only place where Open may look
+//	HOLDFAST_DYNAMODB_IMAGE  the container image (default docker.io/amazon/dynamodb-local:latest)
+//	HOLDFAST_DYNAMODB_PORT   its port (default: the one that the image exposes, or 8000)
+//	DYNAMODB                 "local": run Amazon's DynamoDB Local with the system's Java, from DYNAMODB_LOCAL_HOME
+//	DYNAMODB_LOCAL_HOME      the directory that holds DynamoDBLocal.jar and DynamoDBLocal_lib
+//	JAVA_HOME                the Java for it
+package dynamoserver

@@ -1,0 +1,80 @@
+package dynamoserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// features are what not every server has.
+type features struct {
+	allOld, transactions, timeToLive bool
+}
+
+var allFeatures = features{allOld: true, transactions: true, timeToLive: true}
+
+// AllOld says whether the service tells the item on which a condition has failed, when asked for ALL_OLD.
+func (t *Target) AllOld() bool { return t.features.allOld }
+
+// Transactions says whether the service knows TransactWriteItems.
+func (t *Target) Transactions() bool { return t.features.transactions }
+
+// TimeToLive says whether the service knows UpdateTimeToLive.
+func (t *Target) TimeToLive() bool { return t.features.timeToLive }
+
+// probe tries each feature on a table of its own.
+func probe(ctx context.Context, t *Target) (f features, err error) {
+	c := t.Client()
+	table, drop, err := t.CreateTable(ctx)
+	if err != nil {
+		return f, err
+	}
+	defer func() {
+		if dropErr := drop(context.WithoutCancel(ctx)); err == nil {
+			err = dropErr
+		}
+	}()
+	item := map[string]types.AttributeValue{DefaultKey: &types.AttributeValueMemberS{Value: "probe"}}
+	if _, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(table), Item: item}); err != nil {
+		return f, err
+	}
+
+	_, err = c.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                           aws.String(table),
+		Item:                                item,
+		ConditionExpression:                 aws.String("attribute_not_exists(" + DefaultKey + ")"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return f, fmt.Errorf("conditional write to an item that does not meet it: %v, want ConditionalCheckFailedException", err)
+	}
+	f.allOld = len(failed.Item) > 0
+
+	_, err = c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Put: &types.Put{TableName: aws.String(table), Item: item}},
+	}})
+	if f.transactions, err = known(err); err != nil {
+		return f, err
+	}
+	_, err = c.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String(table),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expires"), Enabled: aws.Bool(true)},
+	})
+	f.timeToLive, err = known(err)
+	return f, err
+}
+
+// known says of the error of an operation whether the server knows the operation.
+func known(err error) (bool, error) {
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
+		return false, nil
+	}
+	return err == nil, err
+}

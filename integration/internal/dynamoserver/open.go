@@ -1,0 +1,110 @@
+package dynamoserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/holdfast-go/holdfast/integration/internal/docker"
+)
+
+// Source says where a [Target] comes from.
+type Source string
+
+// Where Open looks.
+const (
+	Given    Source = "given"    // DYNAMODB_ENDPOINT, other than AWS
+	AWS      Source = "aws"      // DYNAMODB_ENDPOINT
+	Docker   Source = "docker"   // a container of our own
+	Dynalite Source = "dynalite" // a process of our own, from npm
+	Local    Source = "local"    // a process of our own, from DYNAMODB_LOCAL_HOME
+)
+
+// Target is a DynamoDB service to talk to, wherever it runs. Its methods may be called from any goroutine.
+type Target struct {
+	source   Source
+	endpoint string
+	access   access
+	features features
+	tail     func() string
+	close    func()
+}
+
+// Source is where the service was found.
+func (t *Target) Source() Source { return t.source }
+
+// Endpoint is its URL.
+func (t *Target) Endpoint() string { return t.endpoint }
+
+// LogTail returns the end of the server's log, or nothing for a server that somebody else runs.
+func (t *Target) LogTail() string { return t.tail() }
+
+// Close stops the server if Open has started it. It may be called more than once. On the target of [Find] it does nothing.
+func (t *Target) Close() { t.close() }
+
+// Open finds or starts a server, and returns when it serves and is known for what it can do. HOLDFAST_DYNAMODB restricts it to
+// one of "docker" and "dynalite", and DYNAMODB to "local".
+func Open(ctx context.Context) (*Target, error) {
+	t, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t.source == AWS {
+		t.features = allFeatures
+		return t, nil
+	}
+	if t.features, err = probe(ctx, t); err != nil {
+		t.close()
+		return nil, fmt.Errorf("dynamodb at %s (%s): %w", t.endpoint, t.source, err)
+	}
+	return t, nil
+}
+
+func open(ctx context.Context) (*Target, error) {
+	only := Source(os.Getenv("HOLDFAST_DYNAMODB"))
+	amazons := os.Getenv("DYNAMODB")
+	endpoint := os.Getenv("DYNAMODB_ENDPOINT")
+	switch {
+	case only != "" && only != Docker && only != Dynalite:
+		return nil, fmt.Errorf("HOLDFAST_DYNAMODB=%q: want docker, dynalite or nothing", only)
+	case amazons != "" && amazons != string(Local):
+		return nil, fmt.Errorf("DYNAMODB=%q: want local or nothing", amazons)
+	case only == Docker:
+		return startContainer(ctx)
+	case only == Dynalite:
+		return startDynalite(ctx)
+	case amazons != "":
+		return startLocal(ctx)
+	case endpoint != "":
+		return openGiven(ctx, endpoint)
+	}
+	if docker.Answers(ctx) == nil {
+		t, err := startContainer(ctx)
+		if err == nil || ctx.Err() != nil {
+			return t, err
+		}
+		// A daemon without the image, and without a way to pull it, is no reason to fail where there is another way.
+		t, errDynalite := startDynalite(ctx)
+		if errDynalite != nil {
+			return nil, errors.Join(err, errDynalite)
+		}
+		return t, nil
+	}
+	return startDynalite(ctx)
+}
+
+func openGiven(ctx context.Context, endpoint string) (*Target, error) {
+	t := &Target{source: Given, endpoint: endpoint, access: anyAccess, tail: func() string { return "" }, close: func() {}}
+	if isAWS(endpoint) {
+		t.source = AWS
+		var err error
+		if t.endpoint, t.access, err = awsAccess(ctx, endpoint); err != nil {
+			return nil, fmt.Errorf("DYNAMODB_ENDPOINT=%s: %w", endpoint, err)
+		}
+	}
+	if err := serves(ctx, t.Client(noRetry)); err != nil {
+		return nil, fmt.Errorf("DYNAMODB_ENDPOINT=%s: %w", endpoint, err)
+	}
+	return t, nil
+}

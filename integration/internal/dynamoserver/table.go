@@ -1,0 +1,89 @@
+package dynamoserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	// DefaultKey is the name of the partition key of a table for which no keys are given. Its type is S.
+	DefaultKey = "id"
+	// tablePrefix is for those who look into their AWS account after a crash.
+	tablePrefix = "holdfast-test-"
+	// tablePatience bounds the creation of a table. AWS needs some 10 seconds.
+	tablePatience = 2 * time.Minute
+)
+
+// Key is one key of a table.
+type Key struct {
+	Name string
+	Type types.ScalarAttributeType // default S
+}
+
+// CreateTable creates a table with a name that nobody else uses, and returns when it is active. The keys are the partition key
+// and perhaps a sort key; the default is a partition key called id. drop deletes the table; it returns nil when it has gone
+// already.
+func (t *Target) CreateTable(ctx context.Context, keys ...Key) (name string, drop func(context.Context) error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	defer cancel()
+	if len(keys) == 0 {
+		keys = []Key{{Name: DefaultKey}}
+	}
+	name = tablePrefix + strings.ToLower(rand.Text()[:16])
+	in := &dynamodb.CreateTableInput{TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest}
+	for i, k := range keys {
+		if k.Type == "" {
+			k.Type = types.ScalarAttributeTypeS
+		}
+		role := types.KeyTypeHash
+		if i > 0 {
+			role = types.KeyTypeRange
+		}
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(k.Name), KeyType: role})
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: aws.String(k.Name), AttributeType: k.Type})
+	}
+	c := t.Client()
+	if _, err := c.CreateTable(ctx, in); err != nil {
+		return "", nil, fmt.Errorf("create table %s: %w", name, err)
+	}
+	drop = func(ctx context.Context) error {
+		_, err := c.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
+		var gone *types.ResourceNotFoundException
+		if err != nil && !errors.As(err, &gone) {
+			return fmt.Errorf("delete table %s: %w", name, err)
+		}
+		return nil
+	}
+	for {
+		out, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)})
+		var unseen *types.ResourceNotFoundException // descriptions follow creation with a delay
+		switch {
+		case err == nil && out.Table.TableStatus == types.TableStatusActive:
+			return name, drop, nil
+		case err != nil && !errors.As(err, &unseen):
+			return "", nil, errors.Join(fmt.Errorf("describe table %s: %w", name, err), drop(context.WithoutCancel(ctx)))
+		}
+		select {
+		case <-ctx.Done():
+			return "", nil, errors.Join(fmt.Errorf("table %s is not active: %w", name, context.Cause(ctx)), drop(context.WithoutCancel(ctx)))
+		case <-time.After(t.pollInterval()):
+		}
+	}
+}
+
+// pollInterval is short where nobody pays for the request.
+func (t *Target) pollInterval() time.Duration {
+	if t.source == AWS {
+		return time.Second
+	}
+	return 10 * time.Millisecond
+}
