@@ -1,0 +1,199 @@
+package dynamofake
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// A Client has the methods of [dynamodb.Client] that package dynamolock needs,
+// and is one connection: it can be cut off and disturbed without the others.
+type Client struct {
+	db *DB
+
+	mu    sync.Mutex
+	cut   bool
+	fault func(Op) Fault
+	calls map[string]int
+	used  usage
+}
+
+// Client returns a new client of the service.
+func (db *DB) Client() *Client { return &Client{db: db, calls: make(map[string]int)} }
+
+// Cut black-holes the client: no request arrives from now on and no answer, not
+// even to requests that are under way. Calls block until their ctx ends. What
+// was sent while cut off never arrives.
+func (c *Client) Cut() { c.setCut(true) }
+
+// Heal ends a Cut for the calls after it.
+func (c *Client) Heal() { c.setCut(false) }
+
+func (c *Client) setCut(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+}
+
+func (c *Client) isCut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}
+
+// SetFault makes f decide on each request; nil ends that. f may be called from
+// several goroutines at once.
+func (c *Client) SetFault(f func(Op) Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = f
+}
+
+// Calls returns how many requests were sent, by operation, arrived or not.
+func (c *Client) Calls() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.calls)
+}
+
+// Consumed returns the capacity units of all requests that arrived.
+func (c *Client) Consumed() (read, write float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used.read, c.used.write
+}
+
+// ResetCounts starts Calls and Consumed from zero.
+func (c *Client) ResetCounts() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.calls)
+	c.used = usage{}
+}
+
+// begin counts a request and asks what is to happen to it.
+func (c *Client) begin(op Op) Fault {
+	c.mu.Lock()
+	c.calls[op.Name]++
+	fault, cut := c.fault, c.cut
+	c.mu.Unlock()
+	if cut {
+		return Drop()
+	}
+	if fault == nil {
+		return Fault{}
+	}
+	return fault(op)
+}
+
+func (c *Client) consume(u usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used.read += u.read
+	c.used.write += u.write
+}
+
+// do is one operation from the input to the output, errors wrapped as the SDK
+// does.
+func do[In, Out any](
+	ctx context.Context, c *Client, name string, in *In, options []func(*dynamodb.Options),
+	serve func(*In, *usage) (*Out, error), fields ...string,
+) (*Out, error) {
+	for _, option := range options {
+		option(new(dynamodb.Options))
+	}
+	if in == nil {
+		in = new(In)
+	}
+	if err := required(in, fields...); err != nil {
+		return nil, operationError(name, err)
+	}
+	in = clone(in)
+	out, err := send(ctx, c, Op{Name: name, Input: clone(in)}, func() (*Out, error) {
+		var used usage
+		out, err := serve(in, &used)
+		c.consume(used)
+		return out, err
+	})
+	if err != nil {
+		return nil, operationError(name, err)
+	}
+	return clone(out), nil
+}
+
+// An answer is what the service sends back.
+type answer[Out any] struct {
+	out *Out
+	err error
+}
+
+// send carries a request to the service and its answer back.
+func send[Out any](ctx context.Context, c *Client, op Op, serve func() (*Out, error)) (*Out, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, canceled(err)
+	}
+	fault := c.begin(op)
+	if fault.lost {
+		if fault.late {
+			time.AfterFunc(fault.delay, func() { serve() })
+		}
+		return nil, silence(ctx, fault.err)
+	}
+	answers := make(chan answer[Out], 1)
+	arrive := func() {
+		if c.isCut() {
+			return
+		}
+		out, err := serve()
+		answers <- answer[Out]{out, err}
+	}
+	// Once sent, a request arrives whether or not the call still waits.
+	if delay := c.db.Latency/2 + fault.delay; delay > 0 {
+		time.AfterFunc(delay, arrive)
+	} else {
+		arrive()
+	}
+	var a answer[Out]
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		return nil, canceled(ctx.Err())
+	}
+	if err := pause(ctx, c.db.Latency/2+fault.backDelay); err != nil {
+		return nil, err
+	}
+	if fault.mute {
+		return nil, silence(ctx, fault.err)
+	}
+	if c.isCut() {
+		return nil, silence(ctx, nil)
+	}
+	return a.out, a.err
+}
+
+// silence is the end of a call that no answer comes to.
+func silence(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return canceled(ctx.Err())
+}
+
+// pause waits for d to pass.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return canceled(ctx.Err())
+	}
+}

@@ -1,0 +1,110 @@
+package dynamofake
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A DB is the service: its tables, and how it behaves. Set the fields before the
+// first call, or while none is under way.
+type DB struct {
+	// CreateDelay is how long a new table stays in state CREATING.
+	CreateDelay time.Duration
+	// DeleteDelay is how long a deleted table stays in state DELETING.
+	DeleteDelay time.Duration
+	// Latency is what each call takes: half of it to the service, half back.
+	Latency time.Duration
+	// Lag is how far reads that are not consistent lag behind: they see each
+	// item as it was so long ago.
+	Lag time.Duration
+
+	mu     sync.Mutex // never held while waiting
+	tables map[string]*table
+	tokens map[string]finished // of transactions, by ClientRequestToken
+}
+
+// New returns a service without tables.
+func New() *DB {
+	return &DB{tables: make(map[string]*table), tokens: make(map[string]finished)}
+}
+
+// table returns a table that data can be read from and written to.
+func (db *DB) table(name string) (*table, error) {
+	t := db.tables[name]
+	if t == nil || t.status(db) != active {
+		return nil, notFound(name)
+	}
+	return t, nil
+}
+
+// existing returns a table in any state.
+func (db *DB) existing(name string) (*table, error) {
+	t := db.tables[name]
+	if t == nil || t.status(db) == gone {
+		return nil, notFound(name)
+	}
+	return t, nil
+}
+
+// Item returns the present version of an item, nil if there is none. It panics
+// if the table does not exist or the key is not one of it.
+func (db *DB) Item(table string, key item) item {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t, k := db.direct(table, key, (*schema).checkKey)
+	return clone(t.current(k))
+}
+
+// Items returns the present version of all items of a table, by key in the order
+// of Scan.
+func (db *DB) Items(table string) []item {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t, err := db.table(table)
+	if err != nil {
+		panic(fmt.Sprintf("dynamofake: %v", err))
+	}
+	var items []item
+	for _, e := range t.entries(time.Time{}) {
+		items = append(items, clone(e.item))
+	}
+	return items
+}
+
+// SetItem writes an item past all clients and their faults. It panics as Item
+// does.
+func (db *DB) SetItem(table string, it item) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	c, err := canonicalItem(it)
+	if err != nil {
+		panic(fmt.Sprintf("dynamofake: %v", err))
+	}
+	t, k := db.direct(table, c, (*schema).checkItem)
+	t.set(k, c, db.Lag)
+}
+
+// RemoveItem removes an item as the service does when its time to live is over,
+// which it never does by itself here. It panics as Item does.
+func (db *DB) RemoveItem(table string, key item) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t, k := db.direct(table, key, (*schema).checkKey)
+	t.set(k, nil, db.Lag)
+}
+
+func (db *DB) direct(name string, it item, check func(*schema, item) error) (*table, string) {
+	t, err := db.table(name)
+	if err != nil {
+		panic(fmt.Sprintf("dynamofake: %v", err))
+	}
+	c, err := canonicalItem(it)
+	if err == nil {
+		err = check(&t.schema, c)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("dynamofake: %v", err))
+	}
+	return t, t.encode(c)
+}

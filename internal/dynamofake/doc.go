@@ -1,0 +1,52 @@
+// Package dynamofake is DynamoDB inside one process, for tests: the operations
+// that a lock client uses, with the checks, the errors and the expression
+// language of the service. A differential test of module integration holds it to
+// a server.
+//
+//	db := dynamofake.New()
+//	client := db.Client() // has the methods of *dynamodb.Client
+//	...
+//	client.Cut() // the others still reach the service
+//
+// # What it does
+//
+//   - Reads: GetItem, Query, Scan, with filters, projections and pages of 1 MB.
+//   - Writes: UpdateItem, PutItem, DeleteItem, TransactWriteItems, with
+//     conditions; items of up to 400 KB.
+//   - Tables: CreateTable, DescribeTable, DeleteTable, with the states CREATING,
+//     ACTIVE and DELETING; UpdateTimeToLive and DescribeTimeToLive.
+//   - Consumed capacity, by the rules of the developer guide.
+//
+// # What it does not
+//
+// Document paths (a.b, a[0]), indexes, streams, the legacy parameters (Expected,
+// AttributeUpdates and their like) and batches. A call that uses them fails with
+// [ErrUnsupported], which is no error of the API. Nothing expires by itself: see
+// [DB.RemoveItem]. Each call is one attempt; options are evaluated for their
+// effects on a scratch value and change nothing.
+//
+// # Time
+//
+// The package uses the clock of the process and timers, and has no goroutine
+// that stays. So it may live inside a testing/synctest bubble, where a table is
+// created, or a read lags behind, in virtual time. Calls block on channels only.
+//
+// # Faults
+//
+// Each [Client] is one connection. See [Client.Cut] for a partition, and
+// [Client.SetFault] for what may happen to single requests:
+//
+//	fault                 the service           the call
+//	--------------------  --------------------  ----------------------------------
+//	Fail(err)             sees nothing          fails with err
+//	Drop()                sees nothing          blocks until its ctx ends
+//	LoseReply(nil)        does it               blocks until its ctx ends
+//	LoseReply(err)        does it               fails with err
+//	Delay(d)              does it after d       gets its answer, if it still waits
+//	DelayReply(d)         does it               gets its answer after d
+//	DeliverLate(d, nil)   does it after d       blocks until its ctx ends
+//	DeliverLate(d, err)   does it after d       fails with err
+//
+// [Throttled], [Throttling], [ServerError], [Denied] and [Reset] are errors to
+// use there.
+package dynamofake

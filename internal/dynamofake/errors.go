@@ -1,0 +1,91 @@
+package dynamofake
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// ErrUnsupported is wrapped by the failure of calls that use a part of the API
+// which the fake does not have. It is never mistaken for an error of the API.
+var ErrUnsupported = errors.New("not supported by dynamofake")
+
+func unsupported(what string) error { return fmt.Errorf("%s: %w", what, ErrUnsupported) }
+
+// invalid returns a ValidationException.
+func invalid(format string, args ...any) error {
+	return &smithy.GenericAPIError{
+		Code: "ValidationException", Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient,
+	}
+}
+
+func notFound(table string) error {
+	return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found: Table: " + table + " not found")}
+}
+
+func inUse(format string, args ...any) error {
+	return &types.ResourceInUseException{Message: aws.String(fmt.Sprintf(format, args...))}
+}
+
+// Throttled is what an overloaded table answers with provisioned capacity.
+func Throttled() error {
+	return &types.ProvisionedThroughputExceededException{Message: aws.String("The level of configured provisioned throughput for the table was exceeded")}
+}
+
+// Throttling is what an overloaded service answers: the other code for much the
+// same.
+func Throttling() error {
+	return &types.ThrottlingException{Message: aws.String("Rate exceeded")}
+}
+
+// ServerError is an answer with HTTP status 500, after which nobody knows
+// whether a write was done. The retryables of the SDK take it for retryable.
+func ServerError() error {
+	return &types.InternalServerError{Message: aws.String("Internal server error")}
+}
+
+// Denied is what a caller gets without the permission that the call needs.
+func Denied() error {
+	return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "User is not authorized to perform this action", Fault: smithy.FaultClient}
+}
+
+// Reset is what remains of a connection that the other side has reset.
+func Reset() error {
+	return &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}}
+}
+
+// canceled is how the SDK reports that a call outlived its context.
+func canceled(err error) error {
+	return &aws.RequestCanceledError{Err: &smithy.CanceledError{Err: err}}
+}
+
+// operationError wraps an error as the SDK does: an answer of the service has an
+// HTTP response around it.
+func operationError(operation string, err error) error {
+	var answer smithy.APIError
+	var response *awshttp.ResponseError
+	if errors.As(err, &answer) && !errors.As(err, &response) {
+		status := http.StatusBadRequest
+		if answer.ErrorFault() == smithy.FaultServer {
+			status = http.StatusInternalServerError
+		}
+		err = &awshttp.ResponseError{
+			ResponseError: &smithyhttp.ResponseError{
+				Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}},
+				Err:      err,
+			},
+			RequestID: "DYNAMOFAKE",
+		}
+	}
+	return &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: operation, Err: err}
+}

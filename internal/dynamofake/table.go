@@ -1,0 +1,135 @@
+package dynamofake
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	active = types.TableStatusActive
+	// gone is the state of a table whose deletion is over.
+	gone types.TableStatus = ""
+)
+
+type table struct {
+	schema
+	description types.TableDescription
+	created     time.Time
+	deleted     time.Time // zero while it is not
+	ttl         string    // the attribute, empty while disabled
+	records     map[string]*record
+}
+
+// A record is what a table knows about one key: versions in the order of time,
+// so that reads can lag behind.
+type record struct{ versions []version }
+
+// A version with no item is a deletion.
+type version struct {
+	since time.Time
+	item  item
+}
+
+func (t *table) status(db *DB) types.TableStatus {
+	now := time.Now()
+	switch {
+	case !t.deleted.IsZero() && now.Sub(t.deleted) >= db.DeleteDelay:
+		return gone
+	case !t.deleted.IsZero():
+		return types.TableStatusDeleting
+	case now.Sub(t.created) < db.CreateDelay:
+		return types.TableStatusCreating
+	}
+	return active
+}
+
+// current returns the present version; it is not to be changed.
+func (t *table) current(key string) item { return t.at(key, time.Time{}) }
+
+// at returns the version of a moment, of the present for the zero time.
+func (t *table) at(key string, when time.Time) item {
+	if r := t.records[key]; r != nil {
+		return r.at(when)
+	}
+	return nil
+}
+
+func (r *record) at(when time.Time) item {
+	for _, v := range slices.Backward(r.versions) {
+		if when.IsZero() || !v.since.After(when) {
+			return v.item
+		}
+	}
+	return nil
+}
+
+// set makes it the present version; nil deletes. Versions that no read can ask
+// for any more are dropped.
+func (t *table) set(key string, it item, lag time.Duration) {
+	now := time.Now()
+	r := t.records[key]
+	if r == nil {
+		r = new(record)
+		t.records[key] = r
+	}
+	r.versions = append(r.versions, version{since: now, item: it})
+	horizon := now.Add(-lag)
+	for len(r.versions) > 1 && !r.versions[1].since.After(horizon) {
+		r.versions = slices.Delete(r.versions, 0, 1)
+	}
+	if len(r.versions) == 1 && it == nil {
+		delete(t.records, key)
+	}
+}
+
+// An entry is an item at its place in the order of a scan: by the hash of its
+// partition key, within that by the sort key.
+type entry struct {
+	hash      uint64
+	partition string
+	sort      types.AttributeValue // nil if the table has no sort key
+	item      item
+}
+
+func (t *table) entryOf(it item) entry {
+	partition := keyString(it[t.keys[0].name])
+	h := fnv.New64a()
+	h.Write([]byte(partition))
+	e := entry{hash: h.Sum64(), partition: partition, item: it}
+	if len(t.keys) == 2 {
+		e.sort = it[t.keys[1].name]
+	}
+	return e
+}
+
+func (e entry) compare(other entry) int {
+	if c := cmp.Or(cmp.Compare(e.hash, other.hash), cmp.Compare(e.partition, other.partition)); c != 0 {
+		return c
+	}
+	c, _ := order(e.sort, other.sort)
+	return c
+}
+
+// entries returns the items of a moment, in the order of a scan.
+func (t *table) entries(when time.Time) []entry {
+	var entries []entry
+	for _, r := range t.records {
+		if it := r.at(when); it != nil {
+			entries = append(entries, t.entryOf(it))
+		}
+	}
+	slices.SortFunc(entries, entry.compare)
+	return entries
+}
+
+// horizon returns the moment that a read sees: the zero time is the present.
+func (db *DB) horizon(consistent *bool) time.Time {
+	if isTrue(consistent) || db.Lag == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-db.Lag)
+}
