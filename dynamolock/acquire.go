@@ -1,0 +1,220 @@
+package dynamolock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Acquire implements holdfast.Backend.
+func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	key, err := b.opts.Keys.encode(req.Key)
+	if err != nil {
+		return holdfast.Grant{}, err
+	}
+	a := &acquisition{backend: b, req: req, key: key, grant: newGrant(b.id)}
+	take := a.try
+	if req.Wait {
+		take = a.wait
+	}
+	h, err := take(ctx)
+	if err != nil {
+		if !a.lookedAfter {
+			b.undo(key, a.grant, a.doubt)
+		}
+		return holdfast.Grant{}, err
+	}
+	h.start()
+	return holdfast.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
+}
+
+// An acquisition is one call of Acquire.
+type acquisition struct {
+	*backend
+	req   *holdfast.Request
+	key   attributes
+	grant string // the beginning of its guids
+
+	doubt       doubt // about requests that got no answer
+	lookedAfter bool  // the last of them was left to a goroutine, the doubt with it
+}
+
+// try takes the key if nobody has it. What is seen of its holder is kept, so
+// that a later try finds out whether it is gone.
+func (a *acquisition) try(ctx context.Context) (*hold, error) {
+	for {
+		h, seen, err := a.write(ctx)
+		switch {
+		case err != nil:
+			if err := a.again(ctx, err); err != nil {
+				return nil, err
+			}
+		case h != nil:
+			return h, nil
+		case !a.takeable(&seen):
+			return nil, &holdfast.HeldError{Key: a.req.Key, Holder: seen.item.info(a.req.Key)}
+		}
+		// Otherwise it has become free, or its lease is over, since the last look.
+	}
+}
+
+// wait takes the key as soon as it can be had. Who comes first writes at once,
+// since the key may be free, and then polls; others stand in line behind it. To
+// reclaim is not for the queue to decide.
+func (a *acquisition) wait(ctx context.Context) (*hold, error) {
+	t := a.join(a.req.Key)
+	defer a.leave(a.req.Key, t)
+	write := t.first() || a.req.Reclaim
+	for {
+		if write || t.first() && a.ripe() {
+			h, _, err := a.write(ctx)
+			if h != nil {
+				return h, nil
+			}
+			if err != nil {
+				if err := a.again(ctx, err); err != nil {
+					return nil, err
+				}
+			}
+			write = err != nil
+			continue
+		}
+		if a.req.Reclaim && a.holding(a.req.Key, a.req.Owner) {
+			return nil, &holdfast.HeldError{Key: a.req.Key, Holder: a.observed(a.req.Key).item.info(a.req.Key)}
+		}
+		if t.first() {
+			if err := a.poll(ctx, a.req.Key, a.key); err != nil {
+				if err := a.again(ctx, err); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		select {
+		case <-t.up:
+		case <-ctx.Done():
+			return nil, a.waitedFor(a.req.Key)
+		}
+	}
+}
+
+// ripe reports whether a write might get the key, as far as is known.
+func (a *acquisition) ripe() bool {
+	seen := a.observed(a.req.Key)
+	return seen.item == nil || a.takeable(&seen) || a.reclaimable(seen.item)
+}
+
+// reclaimable reports whether an item is a hold that the request is to end.
+func (a *acquisition) reclaimable(i *item) bool {
+	return a.req.Reclaim && i.held() && i.owner == a.req.Owner && !i.belongs(a.id) &&
+		(i.form == tokenless) == (a.opts.Mode == FailClosed)
+}
+
+// again waits before another try, if the failure was transient and the user's
+// Retry allows one.
+func (a *acquisition) again(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !transient(err) {
+		return err
+	}
+	a.failed(a.req.Key, err)
+	return a.req.Again(ctx, err, a.wake(err))
+}
+
+// answer is what came of a write.
+type answer struct {
+	updated attributes // it was carried out
+	old     *item      // it was not: this was in the way
+	err     error
+}
+
+// write sends the one request that takes the key: if it is free, or left of an
+// earlier hold that is to be reclaimed, or still as it was when it was seen to
+// be abandoned. It returns the hold; or, with no error, what is in the way. When
+// ctx ends it returns at once: the request is seen through in the background
+// then, and what it may have taken is given back.
+func (a *acquisition) write(ctx context.Context) (*hold, observation, error) {
+	if !a.tasks.begin() {
+		return nil, observation{}, holdfast.ErrClosed
+	}
+	sent := a.host.Now()
+	e := a.expression(sent)
+	answered := make(chan answer) // unbuffered: either the caller has it or nobody
+	go func() {
+		defer a.tasks.end()
+		detached, cancel := a.tasks.detach(ctx)
+		defer cancel()
+		var r answer
+		r.updated, r.old, r.err = a.update(detached, a.key, e)
+		select {
+		case answered <- r:
+		case <-ctx.Done():
+			a.abandon(sent, r)
+		}
+	}()
+	select {
+	case r := <-answered:
+		return a.judge(sent, r)
+	case <-ctx.Done():
+		a.lookedAfter = true
+		return nil, observation{}, a.waitedFor(a.req.Key)
+	}
+}
+
+// judge says what an answer means.
+func (a *acquisition) judge(sent holdfast.Instant, r answer) (*hold, observation, error) {
+	switch {
+	case maybeDone(r.err):
+		a.doubt.add(sent, a.host.Now())
+		return nil, observation{}, r.err
+	case r.err != nil:
+		return nil, observation{}, r.err
+	case r.old == nil:
+		own, err := decode(a.opts.Table, r.updated)
+		if err != nil {
+			a.doubt.add(sent, a.host.Now())
+			return nil, observation{}, fmt.Errorf("the answer to UpdateItem: %w", err)
+		}
+		return a.granted(own, sent), observation{}, nil
+	case r.old.held() && r.old.belongs(a.grant):
+		// An earlier try was carried out, and this one met it.
+		return a.granted(r.old, a.doubt.first), observation{}, nil
+	}
+	if a.opts.Mode == FailClosed && r.old.form != absent && r.old.form != tokenless {
+		return nil, observation{}, &ItemError{
+			Table: a.opts.Table, Attribute: attrLease, Reason: "is there: the key is used with another mode than FailClosed",
+		}
+	}
+	return nil, a.see(a.req.Key, r.old), nil
+}
+
+// abandon looks after a write whose caller has gone.
+func (a *acquisition) abandon(sent holdfast.Instant, r answer) {
+	if r.err == nil && r.old == nil || maybeDone(r.err) {
+		a.doubt.add(sent, a.host.Now())
+	}
+	a.clean(a.key, a.grant, a.doubt)
+}
+
+// granted makes a hold of the own item; sent is a moment before it was written.
+func (a *acquisition) granted(own *item, sent holdfast.Instant) *hold {
+	a.took(a.req.Key, own)
+	h := &hold{
+		backend: a.backend,
+		name:    a.req.Key,
+		key:     a.key,
+		grant:   a.grant,
+		token:   own.token,
+		owner:   a.req.Owner,
+		lose:    a.req.Lose,
+		doubt:   a.doubt,
+		begun:   sent,
+	}
+	if a.opts.Mode == FailOpen {
+		h.lease = a.host.NewLease(a.opts.Lease, holdfast.ErrLeaseExpired)
+	} else {
+		h.lease = a.host.NewLease(forever, holdfast.ErrLeaseExpired)
+	}
+	h.lease.Renew(sent)
+	return h
+}

@@ -1,0 +1,145 @@
+package dynamolock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// A Client takes locks in one table. Its methods are those of
+// [holdfast.Locker], which the package documentation lists, and those below.
+type Client struct {
+	*holdfast.Locker
+
+	backend *backend
+}
+
+// New makes a client for a table that exists: see [CreateTable]. It looks at the
+// table first, waits while it is being created, for as long as ctx or
+// [Options.OpenTimeout] allows, and then is Ready.
+//
+// It fails with [holdfast.ErrInvalid] for options out of bounds, before anything
+// is sent; with [ErrTable] if there is no such table, or one with other keys;
+// with [holdfast.ErrDenied] if the credentials are missing or do not suffice;
+// and with [holdfast.ErrDisconnected], and what ctx ended with, if nothing
+// answers in time. ddb is used until Close, and is not closed.
+func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	if ddb == nil {
+		return nil, fmt.Errorf("dynamolock: %w", holdfast.Invalid("ddb", "it is nil"))
+	}
+	if err := o.fill(); err != nil {
+		return nil, fmt.Errorf("dynamolock: %w", err)
+	}
+	var b *backend
+	locker, err := holdfast.New(holdfast.Config{
+		Owner:  o.Owner,
+		Margin: o.Margin,
+		Logger: o.Logger,
+		Hooks:  o.Hooks,
+		Clock:  clock.From(ctx),
+	}, func(host *holdfast.Host) (holdfast.Backend, error) {
+		b = newBackend(host, ddb, o)
+		if err := b.open(ctx); err != nil {
+			return nil, fmt.Errorf("dynamolock: %w", err)
+		}
+		host.SetConnected(true)
+		return b, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{Locker: locker, backend: b}, nil
+}
+
+// Options returns the options in force, defaults filled in.
+func (c *Client) Options() Options { return c.backend.opts }
+
+// backend implements [holdfast.Backend].
+type backend struct {
+	host  *holdfast.Host
+	api   API
+	opts  Options
+	id    string // the beginning of all guids of this client
+	link  *link
+	tasks *tasks
+	beats atomic.Uint64 // numbers the holds, to spread their heartbeats
+
+	mu    sync.Mutex
+	lines map[string]*line
+	holds map[holdID]*hold
+}
+
+// holdID identifies a hold of this client. Only a lock without a token may have
+// to share it with its own predecessor, which is over.
+type holdID struct {
+	key   string
+	token holdfast.Token
+}
+
+func newBackend(host *holdfast.Host, api API, o Options) *backend {
+	b := &backend{
+		host:  host,
+		api:   api,
+		opts:  o,
+		id:    newClientID(),
+		tasks: newTasks(),
+		lines: make(map[string]*line),
+		holds: make(map[holdID]*hold),
+	}
+	b.beats.Store(rand.Uint64())
+	b.link = &link{host: host, first: o.Poll, most: max(o.Poll, o.Heartbeat), probe: b.probe}
+	return b
+}
+
+// open waits until the table can be used.
+func (b *backend) open(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.opts.OpenTimeout)
+		defer cancel()
+	}
+	t := &table{ddb: b.api, name: b.opts.Table, keys: b.opts.Keys, timeout: b.opts.Timeout}
+	return t.wait(ctx)
+}
+
+// probe asks whether the table can be used; the call itself tells the link.
+func (b *backend) probe(key attributes) {
+	if b.tasks.begin() {
+		defer b.tasks.end()
+		_, _ = b.get(b.tasks.ctx, key, false)
+	}
+}
+
+// CheckKey implements holdfast.Backend.
+func (b *backend) CheckKey(key string) error {
+	_, err := b.opts.Keys.encode(key)
+	return err
+}
+
+// Close implements holdfast.Backend. Locks have been released, or are being so
+// no longer; what may still be under way is the undoing of acquisitions that
+// were given up.
+func (b *backend) Close(ctx context.Context) error {
+	b.link.close()
+	b.tasks.close(ctx)
+	return nil
+}
+
+// firstBeat says how long after its grant a lock's first heartbeat is due. The
+// multiples of the golden ratio, less their whole parts, fill the period
+// evenly, however many locks there are and however suddenly they came.
+func (b *backend) firstBeat() time.Duration {
+	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
+	part := float64(b.beats.Add(1)*golden) / (1 << 64)
+	return time.Duration((1 - part) * float64(b.opts.Heartbeat))
+}

@@ -1,0 +1,2 @@
+// Package dynamolock takes locks in a DynamoDB table.
+package dynamolock

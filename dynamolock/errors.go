@@ -1,0 +1,169 @@
+package dynamolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Why a table or an item cannot be used.
+var (
+	// ErrTable: the table does not exist, is not active in time, or has another
+	// key schema than [Options.Keys].
+	ErrTable = errors.New("table cannot be used")
+	// ErrItem: the item of the key is none that this client could have to do
+	// with; an [*ItemError] names the attribute.
+	ErrItem = errors.New("not the item of a lock")
+)
+
+// An ItemError says which attribute keeps an item from being that of a lock: some
+// other program has written it. Nothing is done to such an item. It matches
+// [ErrItem].
+type ItemError struct {
+	Table     string
+	Attribute string
+	Reason    string
+}
+
+// Error implements error.
+func (e *ItemError) Error() string {
+	return fmt.Sprintf("table %q: %v: attribute %q %s", e.Table, ErrItem, e.Attribute, e.Reason)
+}
+
+// Unwrap makes errors.Is match ErrItem.
+func (e *ItemError) Unwrap() error { return ErrItem }
+
+// errNoAnswer is what a call fails with that gave up before its answer came.
+var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", holdfast.ErrDisconnected)
+
+// A callError is a request that failed for another reason than its condition.
+type callError struct {
+	op, table string
+	kind      errorKind
+	err       error
+}
+
+type errorKind int
+
+const (
+	permanent errorKind = iota // it would fail again
+	refused                    // not carried out, worth another try: throttled
+	unknown                    // perhaps carried out, worth another try
+	denied                     // by the credentials
+)
+
+func (e *callError) Error() string {
+	if s := e.sentinel(); s != nil {
+		return fmt.Sprintf("%s on table %q: %v: %v", e.op, e.table, s, e.err)
+	}
+	return fmt.Sprintf("%s on table %q: %v", e.op, e.table, e.err)
+}
+
+func (e *callError) Unwrap() []error {
+	if s := e.sentinel(); s != nil {
+		return []error{s, e.err}
+	}
+	return []error{e.err}
+}
+
+func (e *callError) sentinel() error {
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(e.err, &missing):
+		return ErrTable
+	case e.kind == denied:
+		return holdfast.ErrDenied
+	case e.kind != permanent:
+		return holdfast.ErrDisconnected
+	}
+	return nil
+}
+
+// transient reports whether another try of what failed may have another outcome.
+func transient(err error) bool {
+	var e *callError
+	return errors.As(err, &e) && (e.kind == unknown || e.kind == refused)
+}
+
+// maybeDone reports whether a request that failed may have been carried out, now
+// or later.
+func maybeDone(err error) bool {
+	var e *callError
+	return errors.As(err, &e) && e.kind == unknown
+}
+
+// deniedCodes are the answers to credentials that are wrong, missing or too
+// weak. New ones may come from the provider by the next heartbeat, so they are
+// no reason to give up a lock.
+var deniedCodes = map[string]bool{
+	"AccessDeniedException":               true,
+	"AccessDenied":                        true,
+	"UnrecognizedClientException":         true,
+	"InvalidSignatureException":           true,
+	"SignatureDoesNotMatch":               true,
+	"IncompleteSignature":                 true,
+	"IncompleteSignatureException":        true,
+	"MissingAuthenticationToken":          true,
+	"MissingAuthenticationTokenException": true,
+	"InvalidClientTokenId":                true,
+	"ExpiredToken":                        true,
+	"ExpiredTokenException":               true,
+	"NotAuthorized":                       true,
+	"OptInRequired":                       true,
+}
+
+var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
+
+// classify says what an error of the SDK means. What is not an answer of the
+// server, but a failure on the way, may have been carried out.
+func classify(err error) errorKind {
+	var (
+		api      smithy.APIError
+		conflict *types.TransactionConflictException
+		garbled  *smithy.DeserializationError
+	)
+	isAnswer := errors.As(err, &api)
+	switch {
+	case throttles.IsErrorThrottle(err) == aws.TrueTernary, errors.As(err, &conflict):
+		return refused
+	case isAnswer && deniedCodes[api.ErrorCode()]:
+		return denied
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return unknown
+	case retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary:
+		return unknown
+	case isAnswer:
+		if api.ErrorFault() == smithy.FaultServer {
+			return unknown
+		}
+		return permanent
+	case errors.As(err, &garbled), onTheWay(err):
+		return unknown
+	case unsigned(err):
+		return denied
+	}
+	return permanent
+}
+
+// onTheWay reports whether an error is one of the network.
+func onTheWay(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// unsigned reports whether there were no credentials to sign a request with.
+// The SDK has no type for that.
+func unsigned(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "get identity") || strings.Contains(text, "identity resolver") || strings.Contains(text, "credentials")
+}

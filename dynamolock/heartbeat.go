@@ -1,0 +1,160 @@
+package dynamolock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// A heartbeat keeps one hold alive: by a write each period for a lease, by a
+// read for a lock that never expires, which can only be broken. It is a timer; a
+// goroutine exists only while a request is under way. At most one is, and none
+// once stop has returned, so that a release is never overtaken.
+//
+// A try that fails says nothing about the lock. It is repeated until it
+// succeeds or the lease is over by the holder's own clock.
+type heartbeat struct {
+	mu      sync.Mutex
+	stopped bool
+	timer   interface{ Stop() bool }
+	cancel  context.CancelFunc // of the request that is under way
+	idle    chan struct{}      // closed when it has come back; nil if there is none
+	due     holdfast.Instant   // of the next regular beat
+	series  *backoff.Loop      // nil while all goes well
+
+	lost   error // what was found out about the item
+	broken *item // the item as somebody who broke the lock has left it
+}
+
+// schedule sets the first beat.
+func (h *hold) schedule() {
+	h.heartbeat.mu.Lock()
+	defer h.heartbeat.mu.Unlock()
+	h.due = h.after(h.begun, h.firstBeat())
+	h.armLocked(h.due.Sub(h.host.Now()))
+}
+
+func (h *hold) armLocked(d time.Duration) {
+	if !h.stopped {
+		h.timer = h.host.AfterFunc(max(d, 0), h.beat)
+	}
+}
+
+// stop ends the beats, and waits for one that is under way.
+func (h *hold) stop() {
+	h.heartbeat.mu.Lock()
+	h.stopped = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	if h.cancel != nil {
+		h.cancel()
+	}
+	idle := h.idle
+	h.heartbeat.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}
+
+// outcome returns what the beats have found out.
+func (h *hold) outcome() (lost error, broken *item) {
+	h.heartbeat.mu.Lock()
+	defer h.heartbeat.mu.Unlock()
+	return h.lost, h.broken
+}
+
+func (h *hold) beat() {
+	h.heartbeat.mu.Lock()
+	if h.stopped {
+		h.heartbeat.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancel(h.tasks.ctx)
+	defer cancel()
+	h.cancel, h.idle = cancel, make(chan struct{})
+	idle := h.idle
+	h.heartbeat.mu.Unlock()
+
+	err := h.renew(ctx)
+
+	h.heartbeat.mu.Lock()
+	h.cancel, h.idle = nil, nil
+	if h.lost == nil && h.lease.Live() {
+		h.armLocked(h.nextLocked(err))
+	}
+	h.heartbeat.mu.Unlock()
+	close(idle)
+}
+
+// nextLocked returns the delay of the next beat.
+func (h *hold) nextLocked(err error) time.Duration {
+	now := h.host.Now()
+	for h.due.Sub(now) <= 0 { // the same phase, so that the beats of many locks stay apart
+		h.due = h.after(h.due, h.opts.Heartbeat)
+	}
+	regular := h.due.Sub(now)
+	if !transient(err) {
+		h.series = nil
+		return regular
+	}
+	if h.series == nil {
+		h.series = backoff.Policy{Initial: h.opts.RetryDelay, Max: max(h.opts.RetryDelay, h.opts.Heartbeat/4)}.Start()
+	}
+	delay, _ := h.series.Next()
+	return min(delay, regular)
+}
+
+// renew sends one beat. The lease is counted from before that.
+func (h *hold) renew(ctx context.Context) error {
+	if !h.lease.Live() {
+		return nil // too late: the lock ends by itself
+	}
+	sent := h.host.Now()
+	i, err := h.ask(ctx, sent)
+	switch {
+	case err == nil && i == nil:
+		h.lease.Renew(sent)
+		return nil
+	case errors.Is(err, ErrItem):
+		h.found(&item{}, holdfast.ErrBroken)
+	case err != nil:
+		h.host.Logger().Debug("heartbeat failed", "key", h.name, "token", uint64(h.token), "error", err)
+		return err
+	default:
+		h.found(i, h.judge(i))
+	}
+	return nil
+}
+
+// ask sends the request of a beat, and returns the item if it is not that of
+// this hold any more.
+func (h *hold) ask(ctx context.Context, now holdfast.Instant) (*item, error) {
+	if h.opts.Mode == FailOpen {
+		_, old, err := h.update(ctx, h.key, h.renewal(now))
+		return old, err
+	}
+	i, err := h.get(ctx, h.key, true)
+	if err != nil || h.judge(i) == nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// found tells of what a beat has found in the place of its own item.
+func (h *hold) found(i *item, why error) {
+	if why == nil {
+		return // the item was read later than the condition failed, and is ours again
+	}
+	h.heartbeat.mu.Lock()
+	h.lost = why
+	if i.held() && errors.Is(why, holdfast.ErrBroken) {
+		h.broken = i
+	}
+	h.heartbeat.mu.Unlock()
+	h.lose(why)
+}

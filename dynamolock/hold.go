@@ -1,0 +1,146 @@
+package dynamolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// hold implements holdfast.Hold.
+type hold struct {
+	*backend
+	name  string     // the key as the user knows it
+	key   attributes // the same, as the table does
+	grant string
+	token holdfast.Token
+	owner string
+	lease *holdfast.Lease
+	lose  func(error)
+	begun holdfast.Instant // before the write was sent that took it
+	doubt doubt            // about requests before that one
+
+	heartbeat
+}
+
+// start enters the hold into the register, and has it kept alive.
+func (h *hold) start() {
+	h.backend.mu.Lock()
+	h.holds[holdID{h.name, h.token}] = h
+	h.backend.mu.Unlock()
+	h.schedule()
+}
+
+// forget takes it out again.
+func (h *hold) forget() {
+	h.backend.mu.Lock()
+	defer h.backend.mu.Unlock()
+	if id := (holdID{h.name, h.token}); h.holds[id] == h {
+		delete(h.holds, id)
+	}
+}
+
+// holding reports whether this client has the key under an owner name.
+func (b *backend) holding(name, owner string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, h := range b.holds {
+		if id.key == name && h.owner == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// Verify implements holdfast.Hold, by a consistent read. It renews nothing.
+func (h *hold) Verify(ctx context.Context) error {
+	return h.persist(ctx, func() error {
+		i, err := h.get(ctx, h.key, true)
+		if err != nil {
+			return err
+		}
+		return h.judge(i)
+	})
+}
+
+// judge says why an item is not that of this hold any more; nil if it is.
+func (h *hold) judge(i *item) error {
+	switch {
+	case i.held() && i.belongs(h.grant):
+		return nil
+	case i.form == absent:
+		return holdfast.ErrBroken
+	case i.form != tokenless && i.token == h.token:
+		return holdfast.ErrBroken // the same grant, with somebody else's guid
+	case i.owner == h.owner && !i.belongs(h.id):
+		return holdfast.ErrReclaimed
+	}
+	return holdfast.ErrTakenOver
+}
+
+// Release implements holdfast.Hold. The heartbeats have come to an end before it
+// sends anything. A request that got no answer is repeated; what the repetition
+// meets shows whether the first was carried out.
+func (h *hold) Release(ctx context.Context) error {
+	defer h.forget()
+	h.stop()
+	if why, left := h.outcome(); why != nil {
+		if left != nil {
+			h.clear(ctx, left)
+		}
+		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
+	}
+	unanswered := false
+	err := h.persist(ctx, func() error {
+		old, err := h.giveBack(ctx, h.key, h.grant)
+		switch {
+		case maybeDone(err):
+			unanswered = true
+			return err
+		case errors.Is(err, ErrItem):
+			return fmt.Errorf("%w: %w: %w", holdfast.ErrLost, holdfast.ErrBroken, err)
+		case err != nil, old == nil:
+			return err
+		case !old.held() && old.belongs(h.grant):
+			return nil
+		}
+		why := h.judge(old)
+		if unanswered && (old.form == absent || old.token != h.token) {
+			return nil // it was carried out, and what is there now came after it
+		}
+		if old.held() && errors.Is(why, holdfast.ErrBroken) {
+			h.clear(ctx, old)
+		}
+		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
+	})
+	if err == nil {
+		h.undo(h.key, h.grant, h.doubt)
+	}
+	return err
+}
+
+// giveBack sends the request that frees the key if a grant has it. It returns
+// the item that it met otherwise.
+func (b *backend) giveBack(ctx context.Context, key attributes, grant string) (old *item, err error) {
+	if b.opts.Mode == FailClosed {
+		e := &expression{}
+		e.cond = e.begins(grant)
+		return b.remove(ctx, key, e)
+	}
+	ours := func(e *expression) string { return e.begins(grant) }
+	_, old, err = b.update(ctx, key, b.releaseIf(ours, b.host.Now()))
+	return old, err
+}
+
+// clear frees the item of a lock that somebody broke: the lease that it still
+// has is there for the holder to learn of it, which it has. It tries once: if it
+// fails, the lease runs out.
+func (h *hold) clear(ctx context.Context, left *item) {
+	asLeft := func(e *expression) string {
+		return all(e.is(attrGUID, left.guidVal), e.is(attrToken, token(left.token)))
+	}
+	if _, _, err := h.update(ctx, h.key, h.releaseIf(asLeft, h.host.Now())); err != nil {
+		h.host.Logger().Debug("a broken lock is left to its lease", "key", h.name, "error", err)
+	}
+}

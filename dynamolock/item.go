@@ -1,0 +1,195 @@
+package dynamolock
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The attributes of an item, besides its key. The first five are those of the
+// npm client dynamodb-lock-client 0.7.3, which replaces whole items, so
+// nothing that matters may rest on the others.
+const (
+	attrToken   = "fencingToken"           // N; rises by 1 at each grant, never falls
+	attrLease   = "leaseDurationMs"        // N; 1: released; closedLease: never expires
+	attrOwner   = "owner"                  // S
+	attrGUID    = "guid"                   // B (S is read, too): see guid.go
+	attrTouched = "lockAcquiredTimeUnixMs" // N; the last touch, by the holder's wall clock
+	attrData    = "holdfastData"           // B; from WithData
+	attrSince   = "holdfastSinceUnixMs"    // N; the grant, by the holder's wall clock
+)
+
+const (
+	releasedLease = 1 // ms
+	// closedLease is the longest that the npm client can wait for: setTimeout
+	// takes a longer one for 1 ms.
+	closedLease = 1<<31 - 1 // ms
+)
+
+func ownAttribute(name string) bool {
+	switch name {
+	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince:
+		return true
+	}
+	return false
+}
+
+// form says what kind of lock an item is.
+type form int
+
+const (
+	absent   form = iota // there is no item
+	released             // there is one, for the sake of its token
+	leased               // held, until nothing was heard of the holder for the lease
+	closed               // held, and never expires; has a token
+	tokenless
+)
+
+// An item is what a table has of a key.
+type item struct {
+	form    form
+	guid    string
+	guidVal types.AttributeValue // as it stands, for conditions
+	token   holdfast.Token
+	lease   time.Duration // of leased
+	owner   string
+	touched time.Time // zero if unknown
+	since   time.Time // zero if unknown
+	data    []byte
+}
+
+func (i *item) held() bool { return i.form >= leased }
+
+// same reports whether nothing was written between two looks at a key.
+func (i *item) same(j *item) bool {
+	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease
+}
+
+// belongs reports whether the item was last written by a client, or for a
+// grant: prefix is the beginning of their guids.
+func (i *item) belongs(prefix string) bool {
+	return len(i.guid) == guidLen && i.guid[:len(prefix)] == prefix
+}
+
+// info describes the item for a user.
+func (i *item) info(key string) holdfast.Info {
+	info := holdfast.Info{Key: key, Held: i.held()}
+	if !info.Held {
+		return info
+	}
+	info.Owner, info.Token, info.Since, info.Data = i.owner, i.token, i.since, i.data
+	if i.form == leased {
+		info.Lease = i.lease
+	}
+	info.Grant = i.grant().String()
+	return info
+}
+
+// reader takes the attributes of an item apart; the first one that is not as
+// it should be becomes its error.
+type reader struct {
+	table string
+	attrs map[string]types.AttributeValue
+	err   error
+}
+
+// decode reads an item. It fails, with an ItemError, for one that is not the
+// item of a lock, or could be misunderstood.
+func decode(table string, attrs map[string]types.AttributeValue) (*item, error) {
+	if len(attrs) == 0 {
+		return &item{}, nil
+	}
+	r := &reader{table: table, attrs: attrs}
+	i := &item{owner: r.text(attrOwner), touched: r.time(attrTouched), since: r.time(attrSince), data: r.bytes(attrData)}
+	i.guid, i.guidVal = r.guid()
+	if attrs[attrToken] == nil && attrs[attrLease] == nil && attrs[attrTouched] == nil {
+		i.form = tokenless
+		return i, r.err
+	}
+	i.token = holdfast.Token(r.whole(attrToken))
+	switch ms := r.whole(attrLease); {
+	case ms == releasedLease:
+		i.form = released
+	case ms >= closedLease:
+		i.form = closed
+	default:
+		i.form = leased
+		i.lease = time.Duration(ms) * time.Millisecond
+	}
+	return i, r.err
+}
+
+func (r *reader) fail(name, reason string) {
+	if r.err == nil {
+		r.err = &ItemError{Table: r.table, Attribute: name, Reason: reason}
+	}
+}
+
+func (r *reader) wrong(name, want string) {
+	r.fail(name, "is not of type "+want)
+}
+
+func (r *reader) guid() (string, types.AttributeValue) {
+	switch v := r.attrs[attrGUID].(type) {
+	case *types.AttributeValueMemberB:
+		return string(v.Value), v
+	case *types.AttributeValueMemberS:
+		return v.Value, v
+	case nil:
+		r.fail(attrGUID, "is missing")
+	default:
+		r.wrong(attrGUID, "B or S")
+	}
+	return "", nil
+}
+
+// text reads an optional string.
+func (r *reader) text(name string) string {
+	switch v := r.attrs[name].(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case nil:
+	default:
+		r.wrong(name, "S")
+	}
+	return ""
+}
+
+// bytes reads an optional binary value.
+func (r *reader) bytes(name string) []byte {
+	switch v := r.attrs[name].(type) {
+	case *types.AttributeValueMemberB:
+		return v.Value
+	case nil:
+	default:
+		r.wrong(name, "B")
+	}
+	return nil
+}
+
+// time reads an optional time, in milliseconds since 1970.
+func (r *reader) time(name string) time.Time {
+	if r.attrs[name] == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(min(r.whole(name), 1<<53)))
+}
+
+// whole reads a number that has to be there.
+func (r *reader) whole(name string) uint64 {
+	switch v := r.attrs[name].(type) {
+	case *types.AttributeValueMemberN:
+		if n, err := strconv.ParseUint(v.Value, 10, 64); err == nil {
+			return n
+		}
+		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^64-1")
+	case nil:
+		r.fail(name, "is missing")
+	default:
+		r.wrong(name, "N")
+	}
+	return 0
+}

@@ -1,0 +1,257 @@
+package dynamolock
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The defaults and bounds of [Options].
+const (
+	DefaultLease       = 20 * time.Second
+	MinLease           = time.Second
+	MaxLease           = 24 * time.Hour
+	DefaultPoll        = time.Second
+	MinPoll            = 10 * time.Millisecond
+	DefaultOpenTimeout = 15 * time.Second
+	DefaultTTL         = 30 * 24 * time.Hour
+	MinTTL             = 24 * time.Hour
+)
+
+// Mode says what becomes of a lock whose holder falls silent, and how it is
+// written down. All programs that use a key must use the same one.
+type Mode int
+
+const (
+	// FailOpen: the lock is a lease, and goes to another once nothing was heard
+	// of its holder for that long. The item is that of the npm client's FailOpen.
+	FailOpen Mode = iota
+
+	// FailClosed: the lock never expires. When its holder dies, it has to be
+	// ended by Break, or claimed by WithReclaim. The item is that of the npm
+	// client's FailClosed, which has no place for a token: Token is 0, so
+	// resources cannot be fenced. A release deletes the item.
+	FailClosed
+
+	// FailClosedFenced is FailClosed with a token, which needs an item that
+	// stays. Only holdfast knows this form.
+	FailClosedFenced
+)
+
+// String returns the name of the mode.
+func (m Mode) String() string {
+	switch m {
+	case FailOpen:
+		return "FailOpen"
+	case FailClosed:
+		return "FailClosed"
+	case FailClosedFenced:
+		return "FailClosedFenced"
+	}
+	return "unknown"
+}
+
+// Options are the settings of a client. Nil, or the zero value of any field
+// but Table, stands for the defaults. [New] copies them and never changes them.
+type Options struct {
+	// Table is the name or the ARN of the table. Required.
+	Table string
+
+	// Keys are the table's key attributes. Default: a partition key "id" of
+	// type S.
+	Keys Keys
+
+	// Mode says whether locks expire with their lease. Default: FailOpen.
+	Mode Mode
+
+	// Lease is for how long others wait for a silent holder. Default 0:
+	// [DefaultLease]. From [MinLease] to [MaxLease], in whole milliseconds. Each
+	// item says its own lease, so clients with different ones get along. In the
+	// modes that fail closed it sets only the pace.
+	Lease time.Duration
+
+	// Heartbeat is the time from one renewal of a lock to the next, and in the
+	// modes that fail closed, from one check to the next. Default 0: Lease/4.
+	// Less than a third of Lease, so that a few renewals can fail.
+	Heartbeat time.Duration
+
+	// Poll is the time from one look at a key that is waited for to the next, and
+	// so how late a release may be noticed. Default 0: [DefaultPoll], or Lease if
+	// that is less. From [MinPoll] to Lease.
+	Poll time.Duration
+
+	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
+	// Positive; Heartbeat + 2 x Timeout must be less than Lease less its Margin, so
+	// that a request that is lost does not cost the lock.
+	Timeout time.Duration
+
+	// RetryDelay is the delay before a failed heartbeat, release or question is
+	// tried again; it doubles up to Heartbeat. Default 0: Heartbeat/50, at least
+	// 10 ms. Not more than Heartbeat. How Acquire tries again is up to
+	// [holdfast.WithRetry]. The SDK's own retries are switched off: they do not
+	// know when a lease ends, and their quota is shared by all.
+	RetryDelay time.Duration
+
+	// Margin is by how much a client gives up its locks sooner than others may
+	// take them, for clocks that run at different rates. Default 0:
+	// max(50 ms, Lease/20). Not negative; more than half of Lease counts as half.
+	Margin time.Duration
+
+	// TrustLocalTime has a waiter compare the time that a holder has written
+	// down with its own wall clock, and take a lock that by those has expired
+	// (by Margin or more) without watching it for a lease. It is safe only while
+	// the clocks of all machines agree to within Margin, all the time, and while
+	// nobody pauses. Default: false. The npm client has the same option.
+	TrustLocalTime bool
+
+	// TTLAttribute, if set, is an attribute in which DynamoDB's Time to Live is
+	// told when to delete an item that nobody uses any more: TTL after it was
+	// last written. It must not be a key or one of the lock's own attributes.
+	// The token of a key that comes back later still rises: see Token
+	// continuity in the package documentation. Default "": items stay. In the
+	// modes that fail closed no item that is held has it.
+	TTLAttribute string
+
+	// TTL is for how long an unused item stays, if TTLAttribute is set. Default
+	// 0: [DefaultTTL]. At least [MinTTL], and ten times Lease.
+	TTL time.Duration
+
+	// OpenTimeout bounds New where ctx has no deadline. Default 0:
+	// [DefaultOpenTimeout].
+	OpenTimeout time.Duration
+
+	// Owner is the default owner name, 1 to [holdfast.MaxOwner] bytes of UTF-8
+	// without NUL. Default "": host:pid:random.
+	Owner string
+
+	// Logger gets what the client has to tell. Default nil: silent.
+	Logger *slog.Logger
+
+	// Hooks are called when something happens to the client or its locks.
+	// Default: none.
+	Hooks holdfast.Hooks
+}
+
+// fill refuses what is out of bounds and fills in the defaults that are not
+// holdfast's.
+func (o *Options) fill() error {
+	if err := checkTable(o.Table); err != nil {
+		return err
+	}
+	if err := o.Keys.fill(); err != nil {
+		return err
+	}
+	if o.Mode < FailOpen || o.Mode > FailClosedFenced {
+		return holdfast.Invalid("Options.Mode", "%d is none of FailOpen, FailClosed, FailClosedFenced", int(o.Mode))
+	}
+	if err := o.fillTimes(); err != nil {
+		return err
+	}
+	return o.fillTTL()
+}
+
+func (o *Options) fillTimes() error {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	switch {
+	case o.Lease < MinLease:
+		return holdfast.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
+	case o.Lease > MaxLease:
+		return holdfast.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
+	case o.Lease%time.Millisecond != 0:
+		return holdfast.Invalid("Options.Lease", "%v is not in whole milliseconds, which is all that an item can say", o.Lease)
+	}
+	for _, d := range []struct {
+		field string
+		value *time.Duration
+		usual time.Duration
+	}{
+		{"Options.Heartbeat", &o.Heartbeat, o.Lease / 4},
+		{"Options.Poll", &o.Poll, min(DefaultPoll, o.Lease)},
+		{"Options.Timeout", &o.Timeout, min(o.Lease/6, 5*time.Second)},
+		{"Options.OpenTimeout", &o.OpenTimeout, DefaultOpenTimeout},
+	} {
+		if *d.value < 0 {
+			return holdfast.Invalid(d.field, "%v is negative", *d.value)
+		}
+		if *d.value == 0 {
+			*d.value = d.usual
+		}
+	}
+	if o.RetryDelay == 0 {
+		o.RetryDelay = min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat)
+	}
+	margin := o.margin()
+	switch {
+	case o.Heartbeat >= (o.Lease+2)/3:
+		return holdfast.Invalid("Options.Heartbeat", "%v, less than a third of the lease, %v, is needed", o.Heartbeat, o.Lease)
+	case o.Poll < MinPoll:
+		return holdfast.Invalid("Options.Poll", "%v, at least %v is needed", o.Poll, MinPoll)
+	case o.Poll > o.Lease:
+		return holdfast.Invalid("Options.Poll", "%v is more than the lease, %v", o.Poll, o.Lease)
+	case o.RetryDelay < 0:
+		return holdfast.Invalid("Options.RetryDelay", "%v is negative", o.RetryDelay)
+	case o.RetryDelay > o.Heartbeat:
+		return holdfast.Invalid("Options.RetryDelay", "%v is more than the heartbeat, %v", o.RetryDelay, o.Heartbeat)
+	case o.Margin < 0:
+		return holdfast.Invalid("Options.Margin", "%v is negative", o.Margin)
+	case o.Timeout >= (o.Lease-margin-o.Heartbeat+1)/2:
+		return holdfast.Invalid("Options.Timeout",
+			"%v: heartbeat %v + 2 x timeout must be less than the lease %v - margin %v", o.Timeout, o.Heartbeat, o.Lease, margin)
+	}
+	return nil
+}
+
+// margin is what [holdfast.Host.Margin] makes of the options.
+func (o *Options) margin() time.Duration {
+	margin := o.Margin
+	if margin == 0 {
+		margin = max(50*time.Millisecond, o.Lease/20)
+	}
+	return min(margin, o.Lease/2)
+}
+
+func (o *Options) fillTTL() error {
+	if o.TTLAttribute == "" {
+		if o.TTL != 0 {
+			return holdfast.Invalid("Options.TTL", "it needs a TTLAttribute")
+		}
+		return nil
+	}
+	if err := o.Keys.checkFree("Options.TTLAttribute", o.TTLAttribute); err != nil {
+		return err
+	}
+	if o.TTL == 0 {
+		o.TTL = max(DefaultTTL, 10*o.Lease)
+	}
+	if least := max(MinTTL, 10*o.Lease); o.TTL < least {
+		return holdfast.Invalid("Options.TTL", "%v, at least %v is needed", o.TTL, least)
+	}
+	return nil
+}
+
+// checkTable refuses names that DynamoDB would refuse later, or that are
+// missing altogether.
+func checkTable(name string) error {
+	const most = 1024 // of an ARN
+	switch {
+	case name == "":
+		return holdfast.Invalid("Options.Table", "it is empty")
+	case len(name) > most:
+		return holdfast.Invalid("Options.Table", "%d bytes, at most %d are allowed", len(name), most)
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.', c == ':', c == '/':
+		default:
+			return holdfast.Invalid("Options.Table", "%q has other characters than letters, digits, '_', '-' and '.'", name)
+		}
+	}
+	return nil
+}
+
+// forever stands in for the lease of a lock that never expires.
+const forever = time.Duration(math.MaxInt64 / 4)

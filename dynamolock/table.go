@@ -1,0 +1,216 @@
+package dynamolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// CreateTable sees to it that there is a table for clients with these options,
+// of which only Table, Keys, TTLAttribute, Timeout and OpenTimeout matter. One that
+// is missing is created, with on-demand billing; one that is there is checked, and
+// left as it is, but for Time to Live, which is switched on if TTLAttribute is
+// set. It waits until the table is active, as long as ctx or
+// [Options.OpenTimeout] allows. Errors are those of [New].
+func CreateTable(ctx context.Context, ddb TableAPI, options *Options) error {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	if ddb == nil {
+		return fmt.Errorf("dynamolock: create table: %w", holdfast.Invalid("ddb", "it is nil"))
+	}
+	if err := o.fill(); err != nil {
+		return fmt.Errorf("dynamolock: create table: %w", err)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.OpenTimeout)
+		defer cancel()
+	}
+	t := &table{ddb: ddb, name: o.Table, keys: o.Keys, timeout: o.Timeout}
+	if err := t.create(ctx, ddb); err != nil {
+		return fmt.Errorf("dynamolock: create table: %w", err)
+	}
+	if err := t.wait(ctx); err != nil {
+		return fmt.Errorf("dynamolock: create table: %w", err)
+	}
+	if err := t.setTTL(ctx, ddb, o.TTLAttribute); err != nil {
+		return fmt.Errorf("dynamolock: create table: %w", err)
+	}
+	return nil
+}
+
+// A describer is what can tell whether a table is fit for use.
+type describer interface {
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+}
+
+// table is one table, as it is set up or looked at.
+type table struct {
+	ddb     describer
+	name    string
+	keys    Keys
+	timeout time.Duration
+}
+
+// try sends one request, again and again while its failures are transient, and
+// ctx allows.
+func (t *table) try(ctx context.Context, op string, send func(context.Context) error) error {
+	loop := backoff.Policy{Max: time.Second}.Start()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, t.timeout)
+		err := send(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		err = &callError{op: op, table: t.name, kind: classify(err), err: err}
+		if ctx.Err() != nil || !transient(err) || !loop.Wait(ctx, nil) {
+			return t.ended(ctx, err)
+		}
+	}
+}
+
+// ended adds to an error that ctx has ended, if it has.
+func (t *table) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), err)
+}
+
+func (t *table) create(ctx context.Context, ddb TableAPI) error {
+	in := &dynamodb.CreateTableInput{
+		TableName:   &t.name,
+		BillingMode: types.BillingModePayPerRequest,
+	}
+	for _, k := range t.schema() {
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(k.Name), KeyType: k.role})
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: aws.String(k.Name), AttributeType: k.Type})
+	}
+	err := t.try(ctx, "CreateTable", func(ctx context.Context) error {
+		_, err := ddb.CreateTable(ctx, in, once)
+		return err
+	})
+	var exists *types.ResourceInUseException
+	if errors.As(err, &exists) {
+		return nil // perhaps by an earlier try; wait looks at what it is
+	}
+	return err
+}
+
+// A keyRole is a key attribute with its role.
+type keyRole struct {
+	KeyAttr
+	role types.KeyType
+}
+
+func (t *table) schema() []keyRole {
+	s := []keyRole{{t.keys.Partition, types.KeyTypeHash}}
+	if t.keys.Sort.Name != "" {
+		s = append(s, keyRole{t.keys.Sort, types.KeyTypeRange})
+	}
+	return s
+}
+
+// wait waits until the table is active, and checks its keys.
+func (t *table) wait(ctx context.Context) error {
+	loop := backoff.Policy{Initial: 50 * time.Millisecond, Max: time.Second}.Start()
+	for {
+		var out *dynamodb.DescribeTableOutput
+		err := t.try(ctx, "DescribeTable", func(ctx context.Context) (err error) {
+			out, err = t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name}, once)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := t.check(out.Table); err != nil {
+			return err
+		}
+		switch status := out.Table.TableStatus; status {
+		case types.TableStatusActive, types.TableStatusUpdating:
+			return nil
+		case types.TableStatusCreating:
+			if !loop.Wait(ctx, nil) {
+				return t.ended(ctx, t.unfit("it is still being created"))
+			}
+		default:
+			return t.unfit("its status is %s", status)
+		}
+	}
+}
+
+// check compares the keys that the table has with those that it should have.
+func (t *table) check(d *types.TableDescription) error {
+	if d == nil {
+		return t.unfit("DescribeTable told nothing of it")
+	}
+	have := make(map[types.KeyType]string)
+	for _, k := range d.KeySchema {
+		have[k.KeyType] = aws.ToString(k.AttributeName)
+	}
+	kinds := make(map[string]types.ScalarAttributeType)
+	for _, a := range d.AttributeDefinitions {
+		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
+	}
+	for _, want := range t.schema() {
+		name := have[want.role]
+		switch {
+		case name == "":
+			return t.unfit("it has no %s key, and %q is expected", want.role, want.Name)
+		case name != want.Name:
+			return t.unfit("its %s key is %q, not %q", want.role, name, want.Name)
+		case kinds[name] != want.Type:
+			return t.unfit("its %s key %q is of type %s, not %s", want.role, name, kinds[name], want.Type)
+		}
+	}
+	if name := have[types.KeyTypeRange]; name != "" && t.keys.Sort.Name == "" {
+		return t.unfit("it has a %s key %q, and none is expected", types.KeyTypeRange, name)
+	}
+	return nil
+}
+
+func (t *table) unfit(reason string, args ...any) error {
+	return fmt.Errorf("table %q: %w: "+reason, append([]any{t.name, ErrTable}, args...)...)
+}
+
+// setTTL switches Time to Live on, if an attribute is given.
+func (t *table) setTTL(ctx context.Context, ddb TableAPI, attr string) error {
+	if attr == "" {
+		return nil
+	}
+	var out *dynamodb.DescribeTimeToLiveOutput
+	err := t.try(ctx, "DescribeTimeToLive", func(ctx context.Context) (err error) {
+		out, err = ddb.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name}, once)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if d := out.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) != "" {
+		if *d.AttributeName != attr {
+			return t.unfit("its Time to Live attribute is %q, not %q", *d.AttributeName, attr)
+		}
+		if d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling {
+			return nil
+		}
+	}
+	return t.try(ctx, "UpdateTimeToLive", func(ctx context.Context) error {
+		_, err := ddb.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+			TableName:               &t.name,
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attr, Enabled: aws.Bool(true)},
+		}, once)
+		return err
+	})
+}

@@ -1,0 +1,131 @@
+package dynamolock
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// expression is the write of an acquisition. Its condition names every state in
+// which the key may be had; whatever another program may have made of the item
+// otherwise, it does not hold.
+func (a *acquisition) expression(now holdfast.Instant) *expression {
+	e := &expression{returns: types.ReturnValueUpdatedNew}
+	guid := touch(a.grant)
+	if a.opts.Mode == FailClosed {
+		e.cond = a.freeTokenless(e)
+		e.set(attrOwner, text(a.req.Owner))
+		e.set(attrGUID, binary(guid))
+		return e
+	}
+	seen := a.observed(a.req.Key)
+	e.cond = a.free(e, &seen)
+
+	// A new item continues above whatever the key had before it was deleted:
+	// nobody takes a lock once a millisecond for long.
+	start := number(max(now.Wall.UnixMilli()-1, 0))
+	e.sets = append(e.sets, e.name(attrToken)+" = if_not_exists("+e.name(attrToken)+", "+e.value(start)+") + "+e.number(1))
+	e.set(attrOwner, text(a.req.Owner))
+	e.set(attrGUID, binary(guid))
+	e.set(attrLease, a.leaseValue())
+	e.set(attrTouched, millis(now.Wall))
+	e.set(attrSince, millis(now.Wall))
+	if len(a.req.Data) > 0 {
+		e.set(attrData, binary(string(a.req.Data)))
+	} else {
+		e.remove(attrData)
+	}
+	a.expire(e, now, a.opts.Mode == FailOpen)
+	return e
+}
+
+// leaseValue is what an item of this client says its lease is.
+func (b *backend) leaseValue() types.AttributeValue {
+	if b.opts.Mode == FailClosedFenced {
+		return number(closedLease)
+	}
+	return number(b.opts.Lease.Milliseconds())
+}
+
+// expire tells Time to Live when the item is of no use any more.
+func (b *backend) expire(e *expression, now holdfast.Instant, ever bool) {
+	switch {
+	case b.opts.TTLAttribute == "":
+	case ever:
+		e.sets = append(e.sets, e.alias(aliasTTL, b.opts.TTLAttribute)+" = "+e.value(seconds(now.Wall.Add(b.opts.TTL))))
+	default:
+		e.removes = append(e.removes, e.alias(aliasTTL, b.opts.TTLAttribute))
+	}
+}
+
+// free is the condition that the key may be had, in an item with a token.
+//
+// The grant's own guid is excluded: a request that was given up and arrives
+// after the lock was released again would otherwise take it for nobody.
+func (a *acquisition) free(e *expression, seen *observation) string {
+	states := e.name(attrLease) + " = " + e.number(releasedLease)
+	if a.req.Reclaim {
+		states += " OR " + a.formerly(e)
+	}
+	if seen.item != nil && seen.item.form == leased && a.takeable(seen) {
+		states += " OR (" + all(e.is(attrGUID, seen.item.guidVal), e.is(attrToken, token(seen.item.token))) + ")"
+	}
+	return a.missing(e) + " OR (" + all(
+		e.isType(attrToken, "N"),
+		e.isType(attrLease, "N"),
+		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
+		e.optional(attrOwner, "S"),
+		e.optional(attrTouched, "N"),
+		"NOT "+e.begins(a.grant),
+		"("+states+")",
+	) + ")"
+}
+
+// freeTokenless is the same for the npm client's FailClosed.
+func (a *acquisition) freeTokenless(e *expression) string {
+	if !a.req.Reclaim {
+		return a.missing(e)
+	}
+	return a.missing(e) + " OR (" + all(
+		"attribute_not_exists("+e.name(attrToken)+")",
+		"attribute_not_exists("+e.name(attrLease)+")",
+		"attribute_not_exists("+e.name(attrTouched)+")",
+		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
+		a.formerly(e),
+	) + ")"
+}
+
+// missing is the condition that there is no item.
+func (b *backend) missing(e *expression) string {
+	return "attribute_not_exists(" + e.alias(aliasKey, b.opts.Keys.Partition.Name) + ")"
+}
+
+// formerly is the condition that the item is of the same owner, and not of this
+// client.
+func (a *acquisition) formerly(e *expression) string {
+	return "(" + all(e.is(attrOwner, text(a.req.Owner)), "NOT "+e.begins(a.id)) + ")"
+}
+
+// beat is the write that keeps a lease alive.
+func (h *hold) renewal(now holdfast.Instant) *expression {
+	e := &expression{}
+	e.cond = all(e.live(), e.begins(h.grant))
+	e.set(attrGUID, binary(touch(h.grant)))
+	e.set(attrTouched, millis(now.Wall))
+	h.expire(e, now, true)
+	return e
+}
+
+// releaseIf is the write that frees an item of which a condition holds. Token and
+// guid stay: the one has to rise for as long as the item lives, the other is
+// what those who wait have seen.
+func (b *backend) releaseIf(cond func(*expression) string, now holdfast.Instant) *expression {
+	e := &expression{}
+	e.cond = all(e.live(), cond(e))
+	e.set(attrLease, number(releasedLease))
+	e.set(attrTouched, millis(now.Wall))
+	e.remove(attrData)
+	e.remove(attrSince)
+	b.expire(e, now, true)
+	return e
+}
