@@ -1,0 +1,147 @@
+package faulthttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// exchange is one request and its fate.
+type exchange struct {
+	t     *Transport
+	req   *http.Request
+	ctx   context.Context // the caller's; ends with the transport, too
+	seen  Request
+	fault Fault
+	hit   chan Outcome
+	cable <-chan struct{} // closed when the network has been cut since the request began
+}
+
+func (e *exchange) play() (*http.Response, error) {
+	if e.isCut() {
+		return e.silence()
+	}
+	switch e.fault.kind {
+	case loseRequest:
+		e.tell(nil)
+		return e.instead()
+	case answered:
+		e.tell(nil)
+		return e.fault.answer.response(e.req), nil
+	case late:
+		e.detach(nil)
+		return e.instead()
+	case loseReply:
+		return e.loseReply()
+	}
+	if !e.wait(e.ctx, e.fault.before) {
+		e.tell(nil)
+		return e.silence()
+	}
+	r, err := e.t.send(e.ctx, e.req, e.seen.Body)
+	e.tell(r)
+	if e.isCut() || !e.wait(e.ctx, e.fault.after) {
+		return e.silence()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.response(e.req), nil
+}
+
+// loseReply waits for the server to answer, unless the caller gives up: then the server answers all the same.
+func (e *exchange) loseReply() (*http.Response, error) {
+	done := make(chan struct{})
+	e.detach(done)
+	select {
+	case <-done:
+		return e.instead()
+	case <-e.ctx.Done():
+		return nil, context.Cause(e.ctx)
+	}
+}
+
+// detach sends the request, after its delay, without a caller who waits for the reply.
+func (e *exchange) detach(done chan<- struct{}) {
+	// RoundTrip still counts: the group cannot be at zero.
+	e.t.wg.Go(func() {
+		if done != nil {
+			defer close(done)
+		}
+		// The network that may be cut lies behind a request that is late.
+		if !sleep(e.t.life, e.fault.before, nil) {
+			e.tell(nil)
+			return
+		}
+		r, _ := e.t.send(detached{e.req.Context(), e.t.life}, e.req, e.seen.Body)
+		e.tell(r)
+	})
+}
+
+// detached has the values of one context, and the end of another.
+type detached struct {
+	values context.Context
+	context.Context
+}
+
+func (d detached) Value(key any) any { return d.values.Value(key) }
+
+// instead is what the client gets in place of a reply.
+func (e *exchange) instead() (*http.Response, error) {
+	if e.fault.seen == nil || e.isCut() {
+		return e.silence()
+	}
+	return nil, e.fault.seen
+}
+
+func (e *exchange) silence() (*http.Response, error) {
+	<-e.ctx.Done()
+	return nil, context.Cause(e.ctx)
+}
+
+func (e *exchange) isCut() bool {
+	select {
+	case <-e.cable:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for the end of a delay. It says no if ctx ends or the network is cut before.
+func (e *exchange) wait(ctx context.Context, d *delay) bool {
+	return sleep(ctx, d, e.cable) && !e.isCut()
+}
+
+func sleep(ctx context.Context, d *delay, cut <-chan struct{}) bool {
+	if d == nil {
+		return ctx.Err() == nil
+	}
+	var timer <-chan time.Time
+	if !d.held {
+		t := time.NewTimer(d.time)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-d.until:
+	case <-timer:
+	case <-cut:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	return ctx.Err() == nil
+}
+
+// tell gives the outcome to whoever armed the fault.
+func (e *exchange) tell(r *reply) {
+	if e.hit == nil {
+		return
+	}
+	out := Outcome{Request: e.seen}
+	if r != nil {
+		out.Status, out.Reply = r.resp.StatusCode, r.body
+	}
+	e.hit <- out
+}

@@ -1,0 +1,103 @@
+package faulthttp
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// What a client may see instead of a reply. Silence is no error at all: nothing comes until the client's ctx ends.
+var (
+	Reset   error = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	EOF     error = io.ErrUnexpectedEOF
+	Silence error
+)
+
+// Fault is what happens to one request.
+type Fault struct {
+	before, after *delay
+	kind          kind
+	seen          error // instead of a reply; nil is silence
+	answer        *answer
+}
+
+type kind int
+
+const (
+	pass kind = iota
+	loseRequest
+	loseReply
+	late
+	answered
+)
+
+// delay is a time, or until a channel is closed.
+type delay struct {
+	time  time.Duration
+	held  bool
+	until <-chan struct{}
+}
+
+func hold(released <-chan struct{}) *delay { return &delay{held: true, until: released} }
+
+// Pass is no fault.
+var Pass = Fault{}
+
+func (f Fault) isPass() bool { return f.kind == pass && f.before == nil && f.after == nil }
+
+// LoseRequest keeps the request from the server. The client sees an error, such as [Reset], or [Silence].
+func LoseRequest(seen error) Fault { return Fault{kind: loseRequest, seen: seen} }
+
+// LoseReply lets the server answer, and then keeps the reply from the client, which sees an error or [Silence]. The server gets
+// the request even if the client gives up.
+func LoseReply(seen error) Fault { return Fault{kind: loseReply, seen: seen} }
+
+// Late shows the client an error, or [Silence], at once, and delivers the request to the server after d.
+func Late(d time.Duration, seen error) Fault {
+	return Fault{kind: late, seen: seen, before: &delay{time: d}}
+}
+
+// LateUntil is [Late] with the end of the delay given by a channel that is closed.
+func LateUntil(released <-chan struct{}, seen error) Fault {
+	return Fault{kind: late, seen: seen, before: hold(released)}
+}
+
+// DelayRequest delivers the request after d. If the client's ctx ends before, the server never sees it.
+func DelayRequest(d time.Duration) Fault { return Fault{before: &delay{time: d}} }
+
+// HoldRequest is [DelayRequest] with the end of the delay given by a channel that is closed.
+func HoldRequest(released <-chan struct{}) Fault { return Fault{before: hold(released)} }
+
+// DelayReply delivers the server's reply after d.
+func DelayReply(d time.Duration) Fault { return Fault{after: &delay{time: d}} }
+
+// HoldReply is [DelayReply] with the end of the delay given by a channel that is closed.
+func HoldReply(released <-chan struct{}) Fault { return Fault{after: hold(released)} }
+
+// Answer keeps the request from the server, and answers in its place with an error as DynamoDB would: an HTTP status, an error
+// code such as "ThrottlingException", and a text.
+func Answer(status int, code, text string) Fault {
+	return Fault{kind: answered, answer: &answer{status: status, code: code, text: text}}
+}
+
+// Throttled is the answer to a request beyond the throughput that was provisioned for the table.
+func Throttled() Fault {
+	return Answer(400, "ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded.")
+}
+
+// RateLimited is the answer to requests that come too fast for the service.
+func RateLimited() Fault {
+	return Answer(400, "ThrottlingException", "Rate of requests exceeds the allowed throughput.")
+}
+
+// ServerError is the answer of a service that has failed inside.
+func ServerError() Fault {
+	return Answer(500, "InternalServerError", "The request could not be processed because of an internal error.")
+}
+
+// Denied is the answer to a client whose policy does not allow the operation.
+func Denied() Fault {
+	return Answer(400, "AccessDeniedException", "User is not authorized to perform this operation.")
+}

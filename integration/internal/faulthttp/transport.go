@@ -1,0 +1,190 @@
+package faulthttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// ErrClosed is what a closed transport answers.
+var ErrClosed = errors.New("faulthttp: transport is closed")
+
+// Request is what a [Rule] sees of a request.
+type Request struct {
+	Op   string // such as "UpdateItem"
+	N    int    // the how manieth of its operation this is, from 1, since the start or the last ResetCounts
+	Body []byte // JSON; not to be changed
+}
+
+// Transport passes requests on to another transport, and breaks them. It is safe for concurrent use.
+type Transport struct {
+	base http.RoundTripper
+	life context.Context // of requests that outlive their caller
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	rule   Rule
+	armed  []*once
+	counts map[string]int
+	cut    bool
+	cable  chan struct{} // closed by the next Cut
+}
+
+// New returns a transport that breaks nothing yet. base is what it passes requests on to; nil is a new [http.Transport]. Close
+// it after use.
+func New(base http.RoundTripper) *Transport {
+	if base == nil {
+		base = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	t := &Transport{base: base, counts: make(map[string]int), cable: make(chan struct{})}
+	t.life, t.end = context.WithCancel(context.Background())
+	return t
+}
+
+// Client returns an HTTP client that uses the transport.
+func (t *Transport) Client() *http.Client { return &http.Client{Transport: t} }
+
+// Close ends all requests, those of the past that are still to be delivered too, and returns when nothing of the transport
+// runs any more. Callers that wait get [ErrClosed]. It may be called more than once.
+func (t *Transport) Close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.end()
+	t.wg.Wait()
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Cut cuts the network until Heal: requests do not arrive, and neither do replies to requests that are under way. Requests that
+// a fault keeps back are lost with their replies, except those that are [Late]: they have left the client's network before. All
+// calls stay silent until their ctx ends.
+func (t *Transport) Cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.cut {
+		t.cut = true
+		close(t.cable)
+	}
+}
+
+// Heal ends a Cut, for calls that begin from then on.
+func (t *Transport) Heal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cut {
+		t.cut = false
+		t.cable = make(chan struct{})
+	}
+}
+
+// Count is the number of requests of an operation, or of all with "", that the client has sent since the start or the last
+// ResetCounts. A request counts whatever becomes of it.
+func (t *Transport) Count(op string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if op != "" {
+		return t.counts[op]
+	}
+	sum := 0
+	for _, n := range t.counts {
+		sum += n
+	}
+	return sum
+}
+
+// ResetCounts sets all counts to zero.
+func (t *Transport) ResetCounts() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.counts)
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	e, err := t.begin(req)
+	if err != nil {
+		return nil, err
+	}
+	defer t.wg.Done()
+	// Closing the transport ends what waits, also where the caller's ctx would not.
+	ctx, cancel := context.WithCancelCause(req.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })()
+	e.ctx = ctx
+	return e.play()
+}
+
+// begin reads the request, counts it and finds its fault.
+func (t *Transport) begin(req *http.Request) (*exchange, error) {
+	e := &exchange{t: t, req: req}
+	if req.Body != nil {
+		body, err := io.ReadAll(req.Body)
+		req.Body.Close()
+		if err != nil {
+			return nil, fmt.Errorf("faulthttp: read request: %w", err)
+		}
+		e.seen.Body = body
+	}
+	// DynamoDB_20120810.UpdateItem
+	_, e.seen.Op, _ = strings.Cut(req.Header.Get("X-Amz-Target"), ".")
+
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil, ErrClosed
+	}
+	t.wg.Add(1)
+	t.counts[e.seen.Op]++
+	e.seen.N = t.counts[e.seen.Op]
+	e.cable = t.cable
+	rule := t.rule
+	if !t.cut {
+		e.takeArmed()
+	}
+	t.mu.Unlock()
+	// Without the mutex: a rule may call the transport's methods.
+	if rule != nil && e.hit == nil && !e.isCut() {
+		e.fault = rule(e.seen)
+	}
+	return e, nil
+}
+
+// send passes a copy of the request on, and reads the whole reply.
+func (t *Transport) send(ctx context.Context, req *http.Request, body []byte) (*reply, error) {
+	out := req.Clone(ctx)
+	if req.Body != nil {
+		out.Body = io.NopCloser(bytes.NewReader(body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	resp, err := t.base.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{resp: resp, body: b}, nil
+}
+
+// reply is a response that has been read.
+type reply struct {
+	resp *http.Response
+	body []byte
+}
+
+func (r *reply) response(req *http.Request) *http.Response {
+	r.resp.Request = req
+	r.resp.Body = io.NopCloser(bytes.NewReader(r.body))
+	return r.resp
+}
