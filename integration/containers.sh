@@ -2,16 +2,14 @@
 # Runs the tests that talk to a server in a container, and only those.
 #
 # Uses the Docker daemon that answers. If none does, and the user is root on Debian, it installs docker.io and runs a daemon of
-# its own, with all its state in a temporary directory; that daemon is stopped at the end. If the image cannot be pulled, a small
-# one is built from this machine's own Java and ZooKeeper jars.
+# its own, with all its state in a temporary directory; that daemon is stopped at the end. If an image cannot be pulled, a small
+# one is built in its place: from this machine's own Java and ZooKeeper jars, or from Node.js and dynalite.
 #
 # Usage: integration/containers.sh [go test arguments]; the default is the conformance and container tests.
-# Environment: HOLDFAST_ZOOKEEPER_IMAGE names the image.
+# Environment: HOLDFAST_ZOOKEEPER_IMAGE and HOLDFAST_DYNAMODB_IMAGE name the images.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-image=${HOLDFAST_ZOOKEEPER_IMAGE:-docker.io/library/zookeeper:3.9}
-local_image=holdfast/zookeeper:local
 work=
 daemon=
 own_bridge=
@@ -74,9 +72,9 @@ start_daemon() {
 	exit 1
 }
 
-# build_image imports a root file system with a minimal Java run time, its shared libraries, and ZooKeeper's jars.
-build_image() {
-	local root=$work/root jar=/usr/share/java/zookeeper.jar java jre lib
+# build_zookeeper imports a root file system with a minimal Java run time and ZooKeeper's jars.
+build_zookeeper() {
+	local root=$work/zookeeper jar=/usr/share/java/zookeeper.jar java jre lib
 	java=$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")
 	jre=$root/opt/java
 	mkdir -p "$root"/{opt,conf,data,tmp,usr/share/java}
@@ -87,16 +85,46 @@ build_image() {
 	for lib in $(unzip_manifest "$jar" | tr -d '\r' | sed -e ':a' -e 'N' -e '$!ba' -e 's/\n //g' | sed -n 's/^Class-Path: //p'); do
 		[ ! -e "$lib" ] || cp -L "$lib" "$root/usr/share/java/"
 	done
-	find "$jre" -type f \( -name '*.so' -o -path '*/bin/java' \) -exec ldd {} + 2>/dev/null |
+	copy_libraries "$root"
+	tar -C "$root" -c . | docker import \
+		-c 'EXPOSE 2181' \
+		-c 'ENTRYPOINT ["/opt/java/bin/java","-cp","/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar","org.apache.zookeeper.server.quorum.QuorumPeerMain","/conf/zoo.cfg"]' \
+		- "$1" >/dev/null
+}
+
+# build_dynamodb imports a root file system with Node.js and dynalite.
+build_dynamodb() {
+	local root=$work/dynamodb name path
+	mkdir -p "$root"/{opt,tmp}
+	while read -r name path; do
+		case $name in
+		node) cp -L "$path" "$root/opt/node" ;;
+		dynalite) cp -R "$path" "$root/opt/node_modules" ;;
+		esac
+	done < <(cd integration && go run ./internal/npmcache/fetch)
+	copy_libraries "$root"
+	# As in the dynamoserver package: by itself dynalite ends at the first client that hangs up in the middle of a request.
+	cat >"$root/opt/survive.js" <<-'EOF'
+		process.on("uncaughtException", e => {
+			if (e.code !== "ECONNRESET") { console.error(e); process.exit(1) }
+		})
+	EOF
+	tar -C "$root" -c . | docker import \
+		-c 'EXPOSE 8000' \
+		-c 'ENTRYPOINT ["/opt/node","--require","/opt/survive.js","/opt/node_modules/dynalite/cli.js","--port","8000","--createTableMs","0","--deleteTableMs","0","--updateTableMs","0"]' \
+		- "$1" >/dev/null
+}
+
+# copy_libraries adds the shared libraries that the programs below a root file system's /opt want.
+copy_libraries() {
+	local root=$1 lib
+	# Scripts are no programs to ldd, which then fails.
+	{ find "$root/opt" -type f \( -name '*.so' -o -perm -100 \) -exec ldd {} + 2>/dev/null || true; } |
 		grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u | while read -r lib; do
 		[ -e "$lib" ] || continue
 		mkdir -p "$root$(dirname "$lib")"
 		cp -L "$lib" "$root$lib"
 	done
-	tar -C "$root" -c . | docker import \
-		-c 'EXPOSE 2181' \
-		-c 'ENTRYPOINT ["/opt/java/bin/java","-cp","/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar","org.apache.zookeeper.server.quorum.QuorumPeerMain","/conf/zoo.cfg"]' \
-		- "$local_image" >/dev/null
 }
 
 # unzip_manifest prints a jar's manifest with the JDK's own tool: a bare machine has no unzip.
@@ -109,21 +137,29 @@ unzip_manifest() {
 work=$(mktemp -d /tmp/holdfast-docker-XXXXXX)
 docker_answers || start_daemon
 
-if docker image inspect "$image" >/dev/null 2>&1; then
-	say "image $image is here"
-elif say "pulling $image" && timeout 120 docker pull -q "$image" >/dev/null 2>&1; then
-	say "pulled $image"
-else
-	say "cannot pull $image; building $local_image from this machine's Java and jars"
-	integration/setup.sh local
-	build_image
-	image=$local_image
-	# The clean-up container of testcontainers could not be pulled either.
-	export TESTCONTAINERS_RYUK_DISABLED=true
-fi
+# provide IMAGE NAME: sets image to the IMAGE, pulled, or to a local image that build_NAME has made.
+provide() {
+	image=$1
+	if docker image inspect "$image" >/dev/null 2>&1; then
+		say "image $image is here"
+	elif say "pulling $image" && timeout 120 docker pull -q "$image" >/dev/null 2>&1; then
+		say "pulled $image"
+	else
+		image=holdfast/$2:local
+		say "cannot pull $1; building $image from what is on this machine"
+		integration/setup.sh local
+		"build_$2" "$image"
+		# The clean-up container of testcontainers could not be pulled either.
+		export TESTCONTAINERS_RYUK_DISABLED=true
+	fi
+}
 
-export HOLDFAST_ZOOKEEPER=docker HOLDFAST_ZOOKEEPER_IMAGE=$image TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1
-unset ZOOKEEPER_SERVERS
+provide "${HOLDFAST_ZOOKEEPER_IMAGE:-docker.io/library/zookeeper:3.9}" zookeeper
+export HOLDFAST_ZOOKEEPER=docker HOLDFAST_ZOOKEEPER_IMAGE=$image
+provide "${HOLDFAST_DYNAMODB_IMAGE:-docker.io/amazon/dynamodb-local:latest}" dynamodb
+export HOLDFAST_DYNAMODB=docker HOLDFAST_DYNAMODB_IMAGE=$image
+export TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1
+unset ZOOKEEPER_SERVERS DYNAMODB DYNAMODB_ENDPOINT
 [ $# -gt 0 ] || set -- -race -count=1 -timeout 10m -run 'Conformance|Container' ./integration/...
 say "go test $*"
 go test "$@"

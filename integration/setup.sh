@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# Sees to it that there is what the tests start: ZooKeeper, and a C compiler for the race detector.
+# Sees to it that there is what the tests start: ZooKeeper, what they use of npm, and a C compiler for the race detector.
 #
 # Usage: integration/setup.sh [any|local] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
-#           own processes; and a C compiler, which "go test -race" wants: what "make test" needs
-#   any     ZooKeeper as above, or a Docker daemon: enough for programs that only talk to a server
+#           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; and a C
+#           compiler, which "go test -race" wants: what "make test" needs
+#   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
+#           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
+#
+# npm's packages go into the user's cache, once; so does Node.js itself where the system's is older than 20, as Debian 12's is.
 #
 # As root on Debian it installs what is missing, and then runs the command if there is one. Who cannot install, but has Docker, gets
 # the command run as root in a Debian container, on a copy of the repository. Otherwise it says what to install, and fails.
@@ -12,8 +16,8 @@
 # Environment, for the container only:
 #   HOLDFAST_GO_IMAGE      the image (default docker.io/library/golang:1.26-bookworm): Debian with Go and make
 #   HOLDFAST_DOCKER_FLAGS  further flags for "docker run", such as '--network host'
-# The variables that "go", the tests and proxies know are passed on. What Go downloads and builds is kept in Docker's volume
-# holdfast-go-cache.
+# The variables that "go", "npm", the tests and proxies know are passed on. What Go and npm download and build is kept in Docker's
+# volume holdfast-go-cache.
 set -euo pipefail
 
 need=${1:-local}
@@ -37,6 +41,8 @@ zookeeper_is_here() {
 	fi
 }
 
+npm_is_here() { have npm && have node; }
+
 c_compiler_is_here() {
 	local cc
 	# It may have flags.
@@ -54,6 +60,8 @@ any | local) ;;
 	;;
 esac
 
+npm_is_wanted() { [ "$need" = local ] || { [ -z "${DYNAMODB_ENDPOINT:-}" ] && ! docker_answers; }; }
+
 # The names of the missing packages, as in Debian. The JDK, not only a run time: one test server is compiled when its test starts.
 missing() {
 	if [ "$need" = any ] && docker_answers; then
@@ -61,6 +69,9 @@ missing() {
 	fi
 	zookeeper_is_here || echo libzookeeper-java
 	java_is_here || echo "$jdk"
+	if npm_is_wanted && ! npm_is_here; then
+		echo nodejs npm
+	fi
 	if [ "$need" = local ] && ! c_compiler_is_here; then
 		echo gcc libc6-dev
 	fi
@@ -73,20 +84,25 @@ in_container() {
 	cd "$(dirname "$0")/.."
 	say "missing here: $packages; not root, but Docker answers: running \"$*\" in a container of $image"
 	read -ra flags <<<"${HOLDFAST_DOCKER_FLAGS:-}"
-	for name in CI ZOOKEEPER_SERVERS HOLDFAST_ZOOKEEPER {HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy \
-		GOPRIVATE GONOPROXY GONOSUMDB GOTOOLCHAIN; do
+	for name in CI ZOOKEEPER_SERVERS HOLDFAST_ZOOKEEPER DYNAMODB DYNAMODB_ENDPOINT HOLDFAST_DYNAMODB{,_IMAGE,_PORT} \
+		AWS_{REGION,DEFAULT_REGION,ACCESS_KEY_ID,SECRET_ACCESS_KEY,SESSION_TOKEN} \
+		{HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy GOPRIVATE GONOPROXY GONOSUMDB GOTOOLCHAIN npm_config_registry; do
 		flags+=(-e "$name") # as it is, and only if it is set
 	done
 	# These may be set in Go's own configuration, too.
 	for name in GOPROXY GOSUMDB GOFLAGS; do
 		flags+=(-e "$name=$(go env "$name")")
 	done
+	# So may npm's. In the container npm finds no configuration but this.
+	if have npm; then
+		flags+=(-e "npm_config_registry=$(npm config get registry 2>/dev/null)")
+	fi
 	# make reads the variable as text in which a dollar is two.
 	testflags=${TESTFLAGS:-}
 	flags+=(-e "TESTFLAGS=${testflags//\$/\$\$}")
 	# shellcheck disable=SC2016  # the dollars are the inner shell's
 	tar -c --exclude=./.git . |
-		docker run --rm -i -v holdfast-go-cache:/cache -e GOMODCACHE=/cache/mod -e GOCACHE=/cache/build "${flags[@]}" "$image" \
+		docker run --rm -i -v holdfast-go-cache:/cache -e GOMODCACHE=/cache/mod -e GOCACHE=/cache/build -e XDG_CACHE_HOME=/cache "${flags[@]}" "$image" \
 			bash -euc '
 				# The end of this shell, which is process 1, is the end of all.
 				trap "exit 130" INT
@@ -99,20 +115,30 @@ in_container() {
 			' bash "$@"
 }
 
-jdk=openjdk-17-jdk-headless
-packages=$(missing | xargs)
-if [ -z "$packages" ]; then
-	say "everything is here"
+# finish puts npm's packages into the cache, and goes on to the command.
+finish() {
+	if npm_is_wanted; then
+		(cd "$(dirname "$0")" && go run ./internal/npmcache/fetch >/dev/null) || {
+			say "cannot get what the tests use of npm; see above" >&2
+			exit 1
+		}
+	fi
+	say "$1"
+	shift
 	[ $# = 0 ] || exec "$@"
 	exit 0
-fi
+}
+
+jdk=openjdk-17-jdk-headless
+packages=$(missing | xargs)
+[ -n "$packages" ] || finish "everything is here" "$@"
 if [ "$(id -u)" != 0 ] || ! have apt-get; then
 	if [ $# != 0 ] && docker_answers; then
 		in_container "$@"
 		exit
 	fi
 	say "missing; the names of Debian's packages: $packages" >&2
-	say "Install them, or set JAVA_HOME to a JDK and ZOOKEEPER_HOME to an unpacked ZooKeeper distribution." >&2
+	say "Install them, or set JAVA_HOME to a JDK and ZOOKEEPER_HOME to an unpacked ZooKeeper distribution, and put Node.js and npm into PATH." >&2
 	if docker_answers; then
 		say "Or leave it: \"make test\" then runs in a container, as Docker answers." >&2
 	else
@@ -135,5 +161,4 @@ if [ -n "$packages" ]; then
 	say "installed, and what it is for is still not found: $packages" >&2
 	exit 1
 fi
-say "done"
-[ $# = 0 ] || exec "$@"
+finish "done" "$@"

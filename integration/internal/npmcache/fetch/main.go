@@ -1,5 +1,5 @@
 // Fetch puts what the tests use of npm into the cache, and Node.js itself if the system's is too old, so that the tests
-// run without a network. See npmcache.
+// run without a network. See npmcache. It prints a line for each: its name and where it is, a program or a node_modules folder.
 package main
 
 import (
@@ -22,13 +22,17 @@ func main() {
 }
 
 func fetch(ctx context.Context) error {
-	if _, err := npmcache.Node(ctx); err != nil {
+	node, err := npmcache.Node(ctx)
+	if err != nil {
 		return err
 	}
-	for _, packages := range [][]string{npmcache.Dynalite, npmcache.LockClient} {
-		if _, err := npmcache.Modules(ctx, packages...); err != nil {
+	fmt.Println("node", node)
+	for name, packages := range map[string][]string{"dynalite": npmcache.Dynalite, "lock-client": npmcache.LockClient} {
+		modules, err := npmcache.Modules(ctx, packages...)
+		if err != nil {
 			return err
 		}
+		fmt.Println(name, modules)
 	}
 	return nil
 }
