@@ -1,0 +1,366 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// TestDynamoDifferential does the same random operations on the fake of the unit
+// tests and on a server: what both answer, and the item afterwards, must agree.
+// Messages need not.
+//
+// HOLDFAST_SEED repeats a run; HOLDFAST_OPERATIONS makes it longer.
+func TestDynamoDifferential(t *testing.T) {
+	start(t)
+	d := newDifferential(t)
+	n := 2500
+	if s := os.Getenv("HOLDFAST_OPERATIONS"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range n {
+		d.step(t, d.operation())
+	}
+	d.scans(t)
+	d.report(t)
+}
+
+// dynamoAPI is what the fake and the client of a server have in common.
+type dynamoAPI interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DeleteTable(context.Context, *dynamodb.DeleteTableInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+var (
+	_ dynamoAPI = (*dynamodb.Client)(nil)
+	_ dynamoAPI = (*dynamofake.Client)(nil)
+)
+
+// An attributeMap is an item, or a part of one.
+type attributeMap = map[string]types.AttributeValue
+
+// A differential is one run of the comparison.
+type differential struct {
+	*generator
+	target *dynamoserver.Target
+	server dynamoAPI
+	fake   dynamoAPI
+	seen   map[string]int // outcomes, by operation and error code
+}
+
+func newDifferential(t *testing.T) *differential {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("HOLDFAST_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("HOLDFAST_SEED=%d", seed)
+	target := differentialServer(t)
+	db := dynamofake.New()
+	d := &differential{
+		generator: &generator{
+			Rand: rand.New(rand.NewPCG(seed, 1)), db: db,
+			allOld: target.AllOld(), transactions: target.Transactions(),
+		},
+		target: target,
+		server: target.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }),
+		fake:   db.Client(),
+		seen:   make(map[string]int),
+	}
+	for feature, has := range map[string]bool{"ALL_OLD": d.allOld, "TransactWriteItems": d.transactions, "UpdateTimeToLive": target.TimeToLive()} {
+		if !has {
+			t.Logf("the server has no %s: not compared", feature)
+		}
+	}
+	for _, keys := range [][]dynamoserver.Key{
+		{{Name: "id"}},
+		{{Name: "id"}, {Name: "sort"}},
+		{{Name: "id", Type: types.ScalarAttributeTypeB}, {Name: "sort", Type: types.ScalarAttributeTypeN}},
+		{{Name: "id", Type: types.ScalarAttributeTypeN}, {Name: "sort", Type: types.ScalarAttributeTypeB}},
+	} {
+		d.tables = append(d.tables, d.mirror(t, target.Table(t, keys...), keys))
+	}
+	return d
+}
+
+// differentialServer returns the server to compare with, which is stopped when
+// the test ends.
+func differentialServer(t *testing.T) *dynamoserver.Target {
+	t.Helper()
+	target, err := dynamoserver.Open(limited(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	t.Logf("DynamoDB: %s at %s", target.Source(), target.Endpoint())
+	return target
+}
+
+// mirror creates in the fake what there is on the server.
+func (d *differential) mirror(t *testing.T, name string, keys []dynamoserver.Key) dynamoTable {
+	t.Helper()
+	table := dynamoTable{name: name}
+	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
+	for i, k := range keys {
+		if k.Type == "" {
+			k.Type = types.ScalarAttributeTypeS
+		}
+		role := []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &k.Name, AttributeType: k.Type})
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: &k.Name, KeyType: role})
+		table.keys = append(table.keys, k)
+	}
+	if _, err := d.fake.CreateTable(limited(t), in); err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// An operation is one request. touched are the items that it may change.
+type operation struct {
+	input   any
+	touched []itemRef
+}
+
+type itemRef struct {
+	table string
+	key   attributeMap
+}
+
+// step does one operation on both sides.
+func (d *differential) step(t *testing.T, op operation) {
+	t.Helper()
+	name, fromServer := d.run(t, d.server, op.input)
+	_, fromFake := d.run(t, d.fake, op.input)
+	d.compare(t, op, "the answer", fromServer, fromFake)
+	d.seen[name+" "+fromServer.Code]++
+	for _, ref := range op.touched {
+		get := &dynamodb.GetItemInput{TableName: &ref.table, Key: ref.key, ConsistentRead: aws.Bool(true)}
+		_, fromServer := d.run(t, d.server, get)
+		_, fromFake := d.run(t, d.fake, get)
+		d.compare(t, op, "the item afterwards", fromServer, fromFake)
+	}
+}
+
+func (d *differential) compare(t *testing.T, op operation, what string, server, fake dynamoOutcome) {
+	t.Helper()
+	s, f := toJSON(t, server), toJSON(t, fake)
+	if s != f {
+		t.Fatalf("%s differs\n%T %s\nserver: %s\n  %s\nfake:   %s\n  %s",
+			what, op.input, toJSON(t, wire(op.input)), s, server.message, f, fake.message)
+	}
+}
+
+// report fails if the run has missed what it is about, a slip of the generator.
+func (d *differential) report(t *testing.T) {
+	t.Helper()
+	var lines []string
+	for what, n := range d.seen {
+		lines = append(lines, fmt.Sprintf("%s: %d", what, n))
+	}
+	slices.Sort(lines)
+	t.Logf("outcomes: %q", lines)
+	for _, what := range []string{
+		"UpdateItem ", "UpdateItem ConditionalCheckFailedException", "UpdateItem ValidationException",
+		"PutItem ", "DeleteItem ", "GetItem ", "Query ", "Query ValidationException", "Scan ",
+	} {
+		if d.seen[what] == 0 {
+			t.Errorf("never seen: %q", what)
+		}
+	}
+}
+
+// A dynamoOutcome is the comparable part of an answer.
+type dynamoOutcome struct {
+	Code           string // of the error, empty without one
+	Item           any
+	Items          any
+	Last           any
+	Count, Scanned int32
+	Units          float64
+	Reasons        []any
+	message        string
+}
+
+// run does one operation on one side.
+func (d *differential) run(t *testing.T, api dynamoAPI, input any) (name string, o dynamoOutcome) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	switch in := input.(type) {
+	case *dynamodb.UpdateItemInput:
+		name = "UpdateItem"
+		var out *dynamodb.UpdateItemOutput
+		if out, err = api.UpdateItem(ctx, in); err == nil {
+			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
+		}
+	case *dynamodb.PutItemInput:
+		name = "PutItem"
+		var out *dynamodb.PutItemOutput
+		if out, err = api.PutItem(ctx, in); err == nil {
+			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
+		}
+	case *dynamodb.DeleteItemInput:
+		name = "DeleteItem"
+		var out *dynamodb.DeleteItemOutput
+		if out, err = api.DeleteItem(ctx, in); err == nil {
+			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
+		}
+	case *dynamodb.GetItemInput:
+		name = "GetItem"
+		var out *dynamodb.GetItemOutput
+		if out, err = api.GetItem(ctx, in); err == nil {
+			o = dynamoOutcome{Item: wire(out.Item), Units: capacity(out.ConsumedCapacity)}
+		}
+	case *dynamodb.QueryInput:
+		name = "Query"
+		var out *dynamodb.QueryOutput
+		if out, err = api.Query(ctx, in); err == nil {
+			o = dynamoOutcome{Items: wire(out.Items), Last: wire(out.LastEvaluatedKey), Count: out.Count, Scanned: out.ScannedCount}
+		}
+	case *dynamodb.ScanInput:
+		name, err = "Scan", d.scanAll(ctx, api, in, &o)
+	case *dynamodb.TransactWriteItemsInput:
+		name = "TransactWriteItems"
+		_, err = api.TransactWriteItems(ctx, in)
+	case *dynamodb.CreateTableInput:
+		name = "CreateTable"
+		var out *dynamodb.CreateTableOutput
+		if out, err = api.CreateTable(ctx, in); err == nil {
+			o.Item = described(out.TableDescription)
+		}
+	case *dynamodb.DescribeTableInput:
+		name = "DescribeTable"
+		var out *dynamodb.DescribeTableOutput
+		if out, err = api.DescribeTable(ctx, in); err == nil {
+			o.Item = described(out.Table)
+		}
+	case *dynamodb.DeleteTableInput:
+		name = "DeleteTable"
+		var out *dynamodb.DeleteTableOutput
+		if out, err = api.DeleteTable(ctx, in); err == nil {
+			o.Item = described(out.TableDescription)
+		}
+	case *dynamodb.UpdateTimeToLiveInput:
+		name = "UpdateTimeToLive"
+		_, err = api.UpdateTimeToLive(ctx, in)
+	case *dynamodb.DescribeTimeToLiveInput:
+		name = "DescribeTimeToLive"
+		var out *dynamodb.DescribeTimeToLiveOutput
+		if out, err = api.DescribeTimeToLive(ctx, in); err == nil {
+			// ENABLING lasts as long as a server likes.
+			o.Item = wire(out.TimeToLiveDescription.AttributeName)
+		}
+	default:
+		t.Fatalf("unknown operation %T", input)
+	}
+	if err != nil {
+		o = failure(t, err)
+	}
+	return name, o
+}
+
+// scanAll reads all pages: their order is the server's own.
+func (d *differential) scanAll(ctx context.Context, api dynamoAPI, in *dynamodb.ScanInput, o *dynamoOutcome) error {
+	page := *in
+	var items []attributeMap
+	for {
+		out, err := api.Scan(ctx, &page)
+		if err != nil {
+			return err
+		}
+		if in.Limit != nil && out.ScannedCount > *in.Limit {
+			return fmt.Errorf("a page of %d items, limit %d", out.ScannedCount, *in.Limit)
+		}
+		items = append(items, out.Items...)
+		o.Count += out.Count
+		o.Scanned += out.ScannedCount
+		if page.ExclusiveStartKey = out.LastEvaluatedKey; len(page.ExclusiveStartKey) == 0 {
+			o.Items = sorted(wire(items))
+			return nil
+		}
+	}
+}
+
+// scans compares all that is left in the tables.
+func (d *differential) scans(t *testing.T) {
+	t.Helper()
+	for _, table := range d.tables {
+		d.step(t, operation{input: &dynamodb.ScanInput{TableName: &table.name, ConsistentRead: aws.Bool(true)}})
+	}
+}
+
+// failure is the outcome of an error. One that the API does not have is a fault
+// of the test or of the fake.
+func failure(t *testing.T, err error) dynamoOutcome {
+	t.Helper()
+	var api smithy.APIError
+	var params smithy.InvalidParamsError
+	switch {
+	case errors.As(err, &api):
+	case errors.As(err, &params):
+		return dynamoOutcome{Code: "InvalidParamsError", message: err.Error()}
+	default:
+		t.Fatal(err)
+	}
+	o := dynamoOutcome{Code: api.ErrorCode(), message: err.Error()}
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		o.Item = wire(failed.Item)
+	}
+	var cancelled *types.TransactionCanceledException
+	if errors.As(err, &cancelled) {
+		for _, r := range cancelled.CancellationReasons {
+			o.Reasons = append(o.Reasons, aws.ToString(r.Code), wire(r.Item))
+		}
+	}
+	return o
+}
+
+func capacity(c *types.ConsumedCapacity) float64 {
+	if c == nil {
+		return -1
+	}
+	return aws.ToFloat64(c.CapacityUnits)
+}
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
