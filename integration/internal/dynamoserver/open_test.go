@@ -2,8 +2,13 @@ package dynamoserver
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
 )
 
 // clean removes what the environment of the tests says of servers.
@@ -81,5 +86,70 @@ func TestOpenHonoursContext(t *testing.T) {
 			target.Close()
 			t.Errorf("Open with an ended ctx, %s only, succeeded", only)
 		}
+	}
+}
+
+func TestAWSFromTheEnvironment(t *testing.T) {
+	clean(t)
+	for name, value := range map[string]string{
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+	} {
+		t.Setenv(name, value)
+	}
+	const other = "https://dynamodb-fips.eu-west-1.amazonaws.com"
+	for endpoint, want := range map[string]string{"aws": "https://dynamodb.eu-west-1.amazonaws.com", other: other} {
+		if !isAWS(endpoint) {
+			t.Errorf("%s is not taken for AWS", endpoint)
+		}
+		got, a, err := awsAccess(t.Context(), endpoint)
+		if err != nil || got != want || a != (access{"eu-west-1", "id", "secret", "token"}) {
+			t.Errorf("endpoint %s: %s, %+v, %v; want %s with the variables' access", endpoint, got, a, err, want)
+		}
+	}
+	for _, endpoint := range []string{"http://127.0.0.1:8000", "http://localhost:8000/amazonaws.com", "http://example.com?.amazonaws.com"} {
+		if isAWS(endpoint) {
+			t.Errorf("%s is taken for AWS", endpoint)
+		}
+	}
+}
+
+// TestLocalIsRunAsItsManualSays has a Java that runs dynalite in the place of Amazon's server.
+func TestLocalIsRunAsItsManualSays(t *testing.T) {
+	node, err := npmcache.Node(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := npmcache.Modules(t.Context(), npmcache.Dynalite...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, java := t.TempDir(), t.TempDir()
+	script := fmt.Sprintf(`#!/bin/sh
+echo "$@"
+[ "$*" = "-Djava.library.path=%[1]s/DynamoDBLocal_lib -jar %[1]s/DynamoDBLocal.jar -inMemory -sharedDb -disableTelemetry -port $8" ] || exit 1
+exec '%[2]s' '%[3]s/dynalite/cli.js' --host 127.0.0.1 --createTableMs 0 --port "$8"
+`, home, node, modules)
+	for path, text := range map[string]string{
+		filepath.Join(home, "DynamoDBLocal.jar"): "",
+		filepath.Join(java, "bin", "java"):       script,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clean(t)
+	t.Setenv("DYNAMODB", "local")
+	t.Setenv("DYNAMODB_LOCAL_HOME", home)
+	t.Setenv("JAVA_HOME", java)
+	target, err := Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	if target.Source() != Local {
+		t.Errorf("Source() = %s, want %s", target.Source(), Local)
 	}
 }
