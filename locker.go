@@ -37,7 +37,6 @@ type Locker struct {
 	calls      sync.WaitGroup // calls that may end in a grant or use the backend
 	deliveries sync.WaitGroup // registered locks that the engine does not have back
 
-	closeOnce sync.Once
 	closeDone chan struct{}
 	closeErr  error
 }
@@ -159,18 +158,19 @@ func (l *Locker) Break(ctx context.Context, info Info) error {
 // errors are joined. When it returns, no goroutine of the client is left. Every
 // further call returns the result of the first.
 func (l *Locker) Close(ctx context.Context) error {
-	l.closeOnce.Do(func() {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if first {
 		l.closeErr = l.shutdown(ctx)
 		close(l.closeDone)
-	})
-	<-l.closeDone
+	}
+	<-l.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
 	return l.closeErr
 }
 
 func (l *Locker) shutdown(ctx context.Context) error {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
 	l.close(ErrClosed)
 	l.calls.Wait() // they end at once: closing is part of their contexts
 
