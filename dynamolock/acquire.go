@@ -81,7 +81,7 @@ func (a *acquisition) wait(ctx context.Context) (*hold, error) {
 			continue
 		}
 		if a.req.Reclaim && a.holding(a.req.Key, a.req.Owner) {
-			return nil, &holdfast.HeldError{Key: a.req.Key, Holder: a.observed(a.req.Key).item.info(a.req.Key)}
+			return nil, a.waitedFor(a.req.Key) // its own client's, and live
 		}
 		if t.first() {
 			if err := a.poll(ctx, a.req.Key, a.key); err != nil {

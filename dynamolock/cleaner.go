@@ -44,14 +44,14 @@ func (b *backend) clean(key attributes, grant string, d doubt) {
 		switch {
 		case err == nil && old == nil:
 			return
-		case err == nil && (b.tasks.isClosing() || b.host.Now().Sub(d.last) > b.opts.Lease):
+		case err == nil && (b.tasks.closing() || b.host.Now().Sub(d.last) > b.opts.Lease):
 			return
 		case err != nil && !transient(err):
 			b.host.Logger().Warn("what an acquisition may have left cannot be removed", "error", err)
 			return
 		}
-		wake := b.tasks.closing
-		if b.tasks.isClosing() {
+		wake := b.tasks.open.Done()
+		if b.tasks.closing() {
 			wake = nil
 		}
 		if !loop.Wait(b.tasks.ctx, wake) {

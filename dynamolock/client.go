@@ -116,7 +116,7 @@ func (b *backend) open(ctx context.Context) error {
 func (b *backend) probe(key attributes) {
 	if b.tasks.begin() {
 		defer b.tasks.end()
-		_, _ = b.get(b.tasks.ctx, key, false)
+		_, _ = b.get(b.tasks.open, key, false)
 	}
 }
 
@@ -131,7 +131,10 @@ func (b *backend) CheckKey(key string) error {
 // were given up.
 func (b *backend) Close(ctx context.Context) error {
 	b.link.close()
-	b.tasks.close(ctx)
+	if b.tasks.close(ctx) {
+		return fmt.Errorf("what given up calls of Acquire may hold goes with its lease: %w: %w",
+			holdfast.ErrReleasePending, context.Cause(ctx))
+	}
 	return nil
 }
 

@@ -53,14 +53,20 @@ func (b *backend) holding(name, owner string) bool {
 	return false
 }
 
-// Verify implements holdfast.Hold, by a consistent read. It renews nothing.
+// Verify implements holdfast.Hold, by a consistent read. It renews nothing, and
+// goes on trying for no longer than there is something to be verified.
 func (h *hold) Verify(ctx context.Context) error {
 	return h.persist(ctx, func() error {
 		i, err := h.get(ctx, h.key, true)
-		if err != nil {
-			return err
+		switch {
+		case err == nil:
+			return h.judge(i)
+		case errors.Is(err, ErrItem):
+			return fmt.Errorf("%w: %w", holdfast.ErrBroken, err)
+		case transient(err) && !h.lease.Live():
+			return holdfast.ErrLeaseExpired
 		}
-		return h.judge(i)
+		return err
 	})
 }
 

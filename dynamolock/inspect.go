@@ -41,7 +41,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[holdfast.In
 		next, err := b.pages(prefix)
 		var bad error
 		for more := err == nil; more; {
-			if b.tasks.isClosing() {
+			if b.tasks.closing() {
 				err = holdfast.ErrClosed
 				break
 			}

@@ -8,25 +8,28 @@ import (
 // tasks are what goes on between a client's calls: heartbeats, probes, and the
 // undoing of what was given up.
 type tasks struct {
-	ctx  context.Context // ends when the client gives up on them
+	open context.Context // ends when the client begins to close
+	shut context.CancelFunc
+	ctx  context.Context // ends when it gives up on what is still under way
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	closing chan struct{} // closed when they should come to an end
 	running int
-	idle    chan struct{} // closed once closing and none is running
+	idle    chan struct{} // closed once shut and none is running
 }
 
 func newTasks() *tasks {
-	ctx, stop := context.WithCancel(context.Background())
-	return &tasks{ctx: ctx, stop: stop, closing: make(chan struct{}), idle: make(chan struct{})}
+	t := &tasks{idle: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	t.open, t.shut = context.WithCancel(t.ctx)
+	return t
 }
 
 // begin counts a task, or returns false if it is too late for one.
 func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isClosing() {
+	if t.closing() {
 		return false
 	}
 	t.running++
@@ -40,34 +43,29 @@ func (t *tasks) end() {
 	t.settleLocked()
 }
 
-func (t *tasks) isClosing() bool {
-	select {
-	case <-t.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (t *tasks) closing() bool { return t.open.Err() != nil }
 
 func (t *tasks) settleLocked() {
-	if t.running == 0 && t.isClosing() {
+	if t.running == 0 && t.closing() {
 		close(t.idle)
 	}
 }
 
-// close lets tasks come to an end until ctx is done, and then cuts them off. It
-// returns when there are none.
-func (t *tasks) close(ctx context.Context) {
+// close lets tasks come to an end until ctx is done, and then cuts them off,
+// which it reports. It returns when there are none.
+func (t *tasks) close(ctx context.Context) (cut bool) {
 	t.mu.Lock()
-	close(t.closing)
+	t.shut()
 	t.settleLocked()
 	t.mu.Unlock()
 	select {
 	case <-t.idle:
 	case <-ctx.Done():
+		cut = true
 	}
 	t.stop()
 	<-t.idle
+	return cut
 }
 
 // detach returns a context with the values of ctx that ends with the tasks, not
