@@ -4,7 +4,7 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 // A node is a part of a parsed expression: one of the types below. Placeholders
 // are resolved while parsing.
-type node interface{}
+type node any
 
 type (
 	// attribute is the name of a top-level attribute.

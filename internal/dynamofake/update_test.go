@@ -1,6 +1,7 @@
 package dynamofake_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,9 +15,7 @@ func TestUpdate(t *testing.T) {
 	before := item{"id": s("x"), "a": s("A"), "num": n("5"), "tags": ss("p", "q"), "lst": l(s("1"))}
 	with := func(changes item) item {
 		after := make(item)
-		for name, v := range before {
-			after[name] = v
-		}
+		maps.Copy(after, before)
 		for name, v := range changes {
 			if after[name] = v; v == nil {
 				delete(after, name)
