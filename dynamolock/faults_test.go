@@ -1,0 +1,330 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// lost are the ways to lose a reply: the client notices at once, or never.
+var lost = map[string]dynamofake.Fault{
+	"reset":   dynamofake.LoseReply(dynamofake.Reset()),
+	"silence": dynamofake.LoseReply(nil),
+	"500":     dynamofake.LoseReply(dynamofake.ServerError()),
+}
+
+// The write that took the lock was applied and its reply lost. The next try
+// finds the key held: by its own guid.
+func TestLostReplyToAcquire(t *testing.T) {
+	for name, fault := range lost {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a := h.client(t)
+				defer a.close(t)
+				a.conn.SetFault(on(acquire, 1, fault))
+				var lock *holdfast.Lock
+				if d := took(func() { lock = a.hold(t, "k") }); d > lease/4 {
+					t.Errorf("it took %v to get a free lock", d)
+				}
+				i := h.item("k")
+				if lock.Token() != tokenOf(i) {
+					t.Errorf("token %v, the item has %v", lock.Token(), tokenOf(i))
+				}
+				if left := time.Until(lock.Deadline()); left > lease-a.Options().Timeout && name == "silence" {
+					t.Errorf("Deadline is %v away: counted from the second try, which changed nothing", left)
+				}
+				time.Sleep(3 * lease)
+				if err := lock.Verify(t.Context()); err != nil {
+					t.Errorf("it was not kept: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// One lost reply to a heartbeat, or to each, costs nothing.
+func TestLostReplyToHeartbeat(t *testing.T) {
+	for name, fault := range lost {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a := h.client(t)
+				defer a.close(t)
+				lock := a.hold(t, "k")
+				for range 4 {
+					a.conn.SetFault(on(beat, 1, fault))
+					time.Sleep(lease / 2)
+				}
+				if err := lock.Verify(t.Context()); err != nil {
+					t.Errorf("it was lost: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestLostReplyToRelease(t *testing.T) {
+	for name, fault := range lost {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a, b := h.client(t), h.client(t)
+				defer a.close(t)
+				defer b.close(t)
+				lock := a.hold(t, "k")
+				a.conn.SetFault(on(release, 1, fault))
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+
+				// The next one has the key before the second try gets there.
+				lock = a.hold(t, "k")
+				waits := make(chan *holdfast.Lock)
+				go func() { waits <- b.hold(t, "k") }()
+				time.Sleep(dynamolock.DefaultPoll)
+				a.conn.SetFault(on(release, 1, dynamofake.LoseReply(nil)))
+				released := make(chan error)
+				go func() { released <- lock.Release(t.Context()) }()
+				next := <-waits
+				if err := <-released; err != nil {
+					t.Errorf("Release, and the next one was quick: %v", err)
+				}
+				if err := next.Verify(t.Context()); err != nil {
+					t.Errorf("the next one: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A heartbeat that is under way when the lock is released arrives after the
+// release: it must not bring the item back.
+func TestHeartbeatAfterRelease(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		lock := a.hold(t, "k")
+		late := make(chan struct{}, 1)
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == beat {
+				late <- struct{}{}
+				return dynamofake.DeliverLate(time.Second, nil)
+			}
+			return dynamofake.Fault{}
+		})
+		<-late
+		if d := took(func() {
+			if err := lock.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}); d > time.Second {
+			t.Errorf("Release waited %v for the heartbeat", d)
+		}
+		time.Sleep(lease)
+		if i := h.item("k"); leaseOf(i) != 1 {
+			t.Errorf("the item is held again: %v", i)
+		}
+	})
+}
+
+// A heartbeat that fails is repeated until the lease is over, and not a moment
+// longer.
+func TestFailedHeartbeats(t *testing.T) {
+	for name, err := range map[string]error{
+		"throttled": dynamofake.Throttled(), "throttling": dynamofake.Throttling(), "500": dynamofake.ServerError(),
+		"reset": dynamofake.Reset(), "denied": dynamofake.Denied(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a, b := h.client(t), h.client(t)
+				defer a.close(t)
+				defer b.close(t)
+				lock := a.hold(t, "k")
+				events := a.Events()
+				<-events.Ready()
+				time.Sleep(lease)
+				a.conn.SetFault(on(beat, 1, dynamofake.Fail(err)))
+				<-events.Disconnected()
+				<-events.Ready()
+				if err := lock.Verify(t.Context()); err != nil {
+					t.Fatalf("after one failure: %v", err)
+				}
+
+				a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.Fail(err) })
+				<-events.Disconnected()
+				deadline := lock.Deadline()
+				next := make(chan *holdfast.Lock)
+				go func() {
+					lock := b.hold(t, "k")
+					next <- lock
+				}()
+				<-lock.Done()
+				if late := time.Since(deadline); late < 0 || late > time.Millisecond || !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) {
+					t.Errorf("it ended %v after its deadline: %v", late, lock.Err())
+				}
+				select {
+				case <-next:
+					t.Error("another had the key before the holder knew")
+				default:
+				}
+				if next := <-next; next.Token() <= lock.Token() {
+					t.Errorf("token %v after %v", next.Token(), lock.Token())
+				}
+				a.conn.SetFault(nil)
+			})
+		})
+	}
+}
+
+// A call that gives up while its write is under way leaves nothing, whenever that
+// write arrives, and returns at once.
+func TestGiveUpWithAWriteUnderWay(t *testing.T) {
+	for name, fault := range map[string]dynamofake.Fault{
+		"slow":              dynamofake.Delay(time.Second),
+		"slow reply":        dynamofake.DelayReply(time.Second),
+		"lost reply":        dynamofake.LoseReply(nil),
+		"lost":              dynamofake.Drop(),
+		"late":              dynamofake.DeliverLate(time.Second, nil),
+		"later":             dynamofake.DeliverLate(lease-time.Second, nil),
+		"after its timeout": dynamofake.DelayReply(lease / 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a := h.client(t)
+				a.conn.SetFault(on(acquire, 1, fault))
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				if d := took(func() {
+					if _, err := a.Acquire(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
+						t.Errorf("%v", err)
+					}
+				}); d != 100*time.Millisecond {
+					t.Errorf("it returned after %v", d)
+				}
+				time.Sleep(2 * lease)
+				if i := h.item("k"); i != nil && leaseOf(i) != 1 {
+					t.Errorf("an orphan: %v", i)
+				}
+				synctest.Wait()
+				a.conn.ResetCounts()
+				time.Sleep(lease)
+				if calls := a.conn.Calls(); len(calls) != 0 {
+					t.Errorf("two leases later, the client still asks: %v", calls)
+				}
+				a.close(t)
+			})
+		})
+	}
+}
+
+// A client that closes makes sure of what it gave up just before.
+func TestCloseAfterGivingUp(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _ = a.Acquire(ctx, "k")
+		a.close(t)
+		if i := h.item("k"); leaseOf(i) != 1 {
+			t.Errorf("an orphan: %v", i)
+		}
+
+		a = h.client(t)
+		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _ = a.Acquire(ctx, "k")
+		a.conn.Cut()
+		closing, stop := context.WithTimeout(t.Context(), lease)
+		defer stop()
+		if err := a.Close(closing); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close, with an orphan that cannot be reached: %v", err)
+		}
+	})
+}
+
+// A request that was repeated because it got no answer, and is delivered when
+// the lock has long been released again, must not take it for nobody.
+func TestDelayedDuplicateOfAcquire(t *testing.T) {
+	for _, beats := range []time.Duration{0, lease} {
+		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+			a := h.client(t)
+			defer a.close(t)
+			const late = lease / 2
+			a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(beats+late, dynamofake.Reset())))
+			lock := a.hold(t, "k")
+			time.Sleep(beats)
+			if err := lock.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(late)
+			if i := h.item("k"); leaseOf(i) != 1 || tokenOf(i) != lock.Token() {
+				t.Errorf("held for nobody, after a hold of %v: %v", beats, i)
+			}
+		})
+	}
+}
+
+// The same with another holder in between, whose guid hides the first.
+func TestDelayedDuplicateAfterAnotherHolder(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		defer a.close(t)
+		defer b.close(t)
+		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Second, dynamofake.Reset())))
+		if err := a.hold(t, "k").Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.hold(t, "k").Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lease)
+		if i := h.item("k"); leaseOf(i) != 1 {
+			t.Errorf("held for nobody: %v", i)
+		}
+	})
+}
+
+// What one lock waits for holds up no other: no heartbeat, no Close.
+func TestNothingIsHeldUp(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		defer b.close(t)
+		b.hold(t, "theirs")
+		var locks []*holdfast.Lock
+		for _, key := range []string{"1", "2", "3", "4"} {
+			locks = append(locks, a.hold(t, key))
+		}
+		waits := make(chan error)
+		go func() {
+			_, err := a.Acquire(t.Context(), "theirs")
+			waits <- err
+		}()
+		// From now on, nothing about the first key is answered.
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if keyOf(op) == "1" {
+				return dynamofake.Drop()
+			}
+			return dynamofake.Fault{}
+		})
+		<-locks[0].Done()
+		time.Sleep(2 * lease)
+		for _, lock := range locks[1:] {
+			if err := lock.Err(); err != nil {
+				t.Errorf("%q: %v", lock.Key(), err)
+			}
+		}
+		a.conn.SetFault(nil)
+		if d := took(func() { a.close(t) }); d > a.Options().Heartbeat+time.Second {
+			t.Errorf("Close took %v", d)
+		}
+		if err := <-waits; !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("the waiter: %v", err)
+		}
+	})
+}
