@@ -129,6 +129,23 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestLateInput changes an input between the end of the call and its arrival.
+func TestLateInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, c := newDB(t)
+		c.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.DeliverLate(time.Second, dynamofake.Reset()) })
+		in := &dynamodb.PutItemInput{TableName: aws.String(plainTable), Item: item{"id": s("x"), "b": b("abc")}}
+		if _, err := c.PutItem(t.Context(), in); !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatal(err)
+		}
+		in.Item["b"].(*types.AttributeValueMemberB).Value[0] = 'X'
+		in.Item["more"] = null()
+		*in.TableName = sortedTable
+		time.Sleep(2 * time.Second)
+		sameItem(t, "what was sent", db.Item(plainTable, item{"id": s("x")}), item{"id": s("x"), "b": b("abc")})
+	})
+}
+
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, c := newDB(t)

@@ -73,6 +73,8 @@ func TestCondition(t *testing.T) {
 		{"num BETWEEN :six AND :four", validation},
 		{"num BETWEEN :four AND :z", validation},
 		{"num BETWEEN :ab AND :ab", validation},
+		{"num BETWEEN :ab AND ghost", validation},
+		{":ab BETWEEN num AND ghost", validation},
 		{"num BETWEEN :four AND ghost", failed},
 		{"num IN (:four, :five)", ""},
 		{"num IN (:four, str)", failed},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // A DB is the service: its tables, and how it behaves. Set the fields before the
@@ -49,7 +51,7 @@ func (db *DB) existing(name string) (*table, error) {
 
 // Item returns the present version of an item, nil if there is none. It panics
 // if the table does not exist or the key is not one of it.
-func (db *DB) Item(table string, key item) item {
+func (db *DB) Item(table string, key map[string]types.AttributeValue) map[string]types.AttributeValue {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	t, k := db.direct(table, key, (*schema).checkKey)
@@ -58,7 +60,7 @@ func (db *DB) Item(table string, key item) item {
 
 // Items returns the present version of all items of a table, by key in the order
 // of Scan.
-func (db *DB) Items(table string) []item {
+func (db *DB) Items(table string) []map[string]types.AttributeValue {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	t, err := db.table(table)
@@ -74,7 +76,7 @@ func (db *DB) Items(table string) []item {
 
 // SetItem writes an item past all clients and their faults. It panics as Item
 // does.
-func (db *DB) SetItem(table string, it item) {
+func (db *DB) SetItem(table string, it map[string]types.AttributeValue) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	c, err := canonicalItem(it)
@@ -87,7 +89,7 @@ func (db *DB) SetItem(table string, it item) {
 
 // RemoveItem removes an item as the service does when its time to live is over,
 // which it never does by itself here. It panics as Item does.
-func (db *DB) RemoveItem(table string, key item) {
+func (db *DB) RemoveItem(table string, key map[string]types.AttributeValue) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	t, k := db.direct(table, key, (*schema).checkKey)
