@@ -75,6 +75,11 @@ func (e *expression) isType(attr, t string) string {
 	return "attribute_type(" + e.name(attr) + ", " + e.value(text(t)) + ")"
 }
 
+// counts is a condition: an attribute is a number, neither negative nor too large.
+func (e *expression) counts(attr string) string {
+	return e.name(attr) + " BETWEEN " + e.number(0) + " AND " + e.number(1<<62)
+}
+
 // optional is a condition: an attribute is of a type, or is not there.
 func (e *expression) optional(attr, t string) string {
 	return "(attribute_not_exists(" + e.name(attr) + ") OR " + e.isType(attr, t) + ")"

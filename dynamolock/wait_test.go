@@ -181,6 +181,7 @@ func TestTakeover(t *testing.T) {
 				a := h.client(t)
 				defer a.close(t)
 				h.set("k", npm("7", fmt.Sprint(foreign.Milliseconds()), "g"))
+				time.Sleep(h.db.Lag)
 				var lock *holdfast.Lock
 				d := took(func() { lock = a.hold(t, "k") })
 				if most := foreign + 3*h.db.Latency; d < foreign || d > most {

@@ -71,8 +71,8 @@ func (a *acquisition) free(e *expression, seen *observation) string {
 		states += " OR (" + all(e.is(attrGUID, seen.item.guidVal), e.is(attrToken, token(seen.item.token))) + ")"
 	}
 	return a.missing(e) + " OR (" + all(
-		e.isType(attrToken, "N"),
-		e.isType(attrLease, "N"),
+		e.counts(attrToken),
+		e.counts(attrLease),
 		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
 		e.optional(attrOwner, "S"),
 		e.optional(attrTouched, "N"),
