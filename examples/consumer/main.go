@@ -1,10 +1,12 @@
 // Consumer is a program built around one select: it holds a lock on a stream of
 // messages for as long as it may, and reacts to events instead of asking.
 //
-//	go run ./examples/consumer                            two in one process, with trouble made on purpose
-//	go run ./examples/consumer -servers 127.0.0.1:2181    one; start several, stop and start the server
+//	go run ./examples/consumer                                                     two in one process, with trouble made on purpose
+//	go run ./examples/consumer -engine zookeeper -servers 127.0.0.1:2181           one; start several, stop and start the server
+//	go run ./examples/consumer -engine dynamodb -endpoint http://127.0.0.1:8000    the same; AWS without -endpoint
 //
-// Each hold has a TTL, so that consumers take turns. Ctrl-C or SIGTERM ends it.
+// AWS cannot be stopped, but -trouble cuts a consumer on DynamoDB off from it for
+// a while, as is done in memory. Each hold has a TTL, so that consumers take turns. Ctrl-C or SIGTERM ends it.
 package main
 
 import (
@@ -27,14 +29,18 @@ const key = "examples/consumer/stream-7"
 
 func main() {
 	flags := engine.AddFlags(flag.CommandLine)
-	ttl := flag.Duration("ttl", 5*time.Second, "how long a consumer may have the stream at a time")
+	ttl := flag.Duration("ttl", 0, "how long a consumer may have the stream at a time (default 5s in memory, else 10s)")
+	trouble := flag.Bool("trouble", false, "cut the consumer off from the engine twice (default in memory; not on zookeeper)")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	e, err := flags.Open()
 	if err == nil {
-		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *ttl)
+		if *ttl == 0 {
+			*ttl = e.Lease + 4*time.Second // a lease that runs out is to be seen too
+		}
+		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *ttl, *trouble || e.Local)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,9 +49,9 @@ func main() {
 }
 
 // run consumes until ctx ends.
-func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Duration) error {
+func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Duration, trouble bool) error {
 	n := 1
-	if e.Name == "memory" {
+	if e.Local {
 		n = 2 // nobody else can take part
 	}
 	var all sync.WaitGroup
@@ -57,10 +63,14 @@ func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Durat
 			errs[i] = err
 			break
 		}
-		c := &consumer{log: log.With("consumer", name), client: client.Locker, ttl: ttl}
+		if trouble && client.Cut == nil {
+			errs[i] = errors.Join(errors.New("-trouble: stop and start the servers instead"), client.Close(ctx))
+			break
+		}
+		c := &consumer{log: log.With("consumer", name), client: client.Locker, ttl: ttl, yield: 2 * e.Poll}
 		all.Go(func() { errs[i] = c.run(ctx) })
-		if client.Cut != nil {
-			all.Go(func() { makeTrouble(ctx, client, time.Duration(3*i)*time.Second) })
+		if trouble {
+			all.Go(func() { makeTrouble(ctx, client, name, e.Lease) })
 		}
 	}
 	all.Wait()
@@ -73,6 +83,7 @@ type consumer struct {
 	log    *slog.Logger
 	client *holdfast.Locker
 	ttl    time.Duration
+	yield  time.Duration // how long to leave the lock to others after a turn
 
 	lock     *holdfast.Lock // nil while it has no turn
 	online   bool
@@ -108,6 +119,15 @@ func (c *consumer) run(ctx context.Context) error {
 			}
 		}
 	}
+	again := func() {
+		// Without a queue the lock is for whoever asks first. The others may
+		// ask only at their next look, so let them.
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.yield):
+			acquire()
+		}
+	}
 	go acquire()
 
 	message := time.NewTicker(time.Second)
@@ -130,11 +150,11 @@ func (c *consumer) run(ctx context.Context) error {
 		case event := <-events.TTLExpired():
 			c.log.Info("TTL expired", "seq", event.Seq, "token", event.Token)
 			c.stop(event.Token)
-			go acquire() // to the end of the queue
+			go again() // to the end of the queue, if there is one
 		case event := <-events.Lost():
 			c.log.Warn("lost", "seq", event.Seq, "token", event.Token, "error", event.Err)
 			c.stop(event.Token)
-			go acquire()
+			go again()
 
 		case lock := <-granted:
 			if lock.Err() != nil {
@@ -159,17 +179,23 @@ func (c *consumer) stop(token holdfast.Token) {
 	}
 }
 
-// makeTrouble cuts a client off, first for less and then for more than the
-// lease, which is two seconds.
-func makeTrouble(ctx context.Context, client *engine.Client, pause time.Duration) {
-	for _, outage := range []time.Duration{time.Second, 3 * time.Second} {
-		pause += 6 * time.Second
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
+// makeTrouble cuts a client off while it has the lock: in one turn for less than
+// the lease, in another for more.
+func makeTrouble(ctx context.Context, client *engine.Client, name string, lease time.Duration) {
+	var last holdfast.Token
+	for _, outage := range []time.Duration{lease / 2, 3 * lease / 2} {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+			info, err := client.Inspect(ctx, key)
+			if err == nil && info.Held && info.Owner == name && info.Token != last {
+				last = info.Token
+				break
+			}
 		}
-		pause = 0
 		client.Cut()
 		select {
 		case <-ctx.Done():

@@ -4,8 +4,9 @@
 // that. The resource can, because it remembers the greatest token that it has
 // seen and refuses smaller ones.
 //
-//	go run ./examples/fenced                              in memory
-//	go run ./examples/fenced -servers 127.0.0.1:2181      the same on ZooKeeper
+//	go run ./examples/fenced                                                     in memory
+//	go run ./examples/fenced -engine zookeeper -servers 127.0.0.1:2181           the same on ZooKeeper
+//	go run ./examples/fenced -engine dynamodb -endpoint http://127.0.0.1:8000    and on DynamoDB; AWS without -endpoint
 package main
 
 import (

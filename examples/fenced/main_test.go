@@ -12,17 +12,21 @@ import (
 )
 
 func TestLateWriteIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		if err := run(t.Context(), &out, engine.Memory()); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"goes on with her write: refused", "asks her lock: TTL expired", "has bob's balance"} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%q is missing in:\n%s", want, out.String())
-			}
-		}
-	})
+	for name, open := range engine.Local() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				if err := run(t.Context(), &out, open()); err != nil {
+					t.Fatal(err)
+				}
+				for _, want := range []string{"goes on with her write: refused", "asks her lock: TTL expired", "has bob's balance"} {
+					if !strings.Contains(out.String(), want) {
+						t.Errorf("%q is missing in:\n%s", want, out.String())
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestResource(t *testing.T) {

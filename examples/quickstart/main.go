@@ -1,6 +1,9 @@
-// Quickstart shows the life of a lock in one process, without any server:
+// Quickstart shows the life of a lock in one process, without any server or, by
+// one more flag, on one:
 //
 //	go run ./examples/quickstart
+//	go run ./examples/quickstart -engine zookeeper -servers 127.0.0.1:2181
+//	go run ./examples/quickstart -engine dynamodb -endpoint http://127.0.0.1:8000
 //
 // Two clients compete for a key. One holds it, lets it go, holds it for too
 // long, and is cut off from the engine; the other takes over each time.
@@ -9,41 +12,44 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/examples/internal/engine"
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	flags := engine.AddFlags(flag.CommandLine)
+	flag.Parse()
+	e, err := flags.Open()
+	if err == nil {
+		err = run(context.Background(), os.Stdout, e)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	start := time.Now()
 	say := func(who, format string, args ...any) {
 		fmt.Fprintf(out, "%5.2fs  %-5s  %s\n", time.Since(start).Seconds(), who, fmt.Sprintf(format, args...))
 	}
 	const key = "orders/42"
 
-	// A store takes the place of the servers; a client is what a process of a
-	// real system would have one of.
-	store := memlock.NewStore()
-	options := func(owner string) *memlock.Options {
-		return &memlock.Options{Store: store, Owner: owner, Lease: time.Second}
-	}
-	alice, err := memlock.New(options("alice"))
+	// A client is what a process of a real system would have one of. In memory
+	// it comes from memlock.New, else from zklock.Dial or dynamolock.New.
+	alice, err := e.NewClient(ctx, "alice")
 	if err != nil {
 		return err
 	}
 	defer alice.Close(ctx)
-	bob, err := memlock.New(options("bob"))
+	bob, err := e.NewClient(ctx, "bob")
 	if err != nil {
 		return err
 	}
@@ -74,31 +80,40 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	say("alice", "holds %s for half a second, token %d", key, lock.Token())
 	say("bob", "waits for it")
-	bobs, err := bob.Acquire(ctx, key)
-	if err != nil {
-		return err
-	}
-	event := <-events.TTLExpired()
-	say("alice", "hears the event %q: %s, token %d", event.Kind, event.Key, event.Token)
-	say("bob", "holds %s, token %d", key, bobs.Token())
-	if err := bobs.Release(ctx); err != nil {
-		return err
-	}
-	say("bob", "releases")
-
-	say("", "-- whoever is cut off learns of the loss before anyone else can hold the lock")
-	lock, err = alice.Acquire(ctx, key)
-	if err != nil {
-		return err
-	}
-	say("alice", "holds %s, token %d", key, lock.Token())
+	var bobs *holdfast.Lock
 	granted := make(chan error, 1)
 	go func() {
 		var err error
 		bobs, err = bob.Acquire(ctx, key)
 		granted <- err
 	}()
-	store.Cut(alice)
+	event := <-events.TTLExpired()
+	say("alice", "hears the event %q: %s, token %d", event.Kind, event.Key, event.Token)
+	if err := <-granted; err != nil {
+		return err
+	}
+	say("bob", "holds %s, token %d", key, bobs.Token())
+	if err := bobs.Release(ctx); err != nil {
+		return err
+	}
+	say("bob", "releases")
+
+	if alice.Cut == nil {
+		say("", "-- whoever is cut off learns of it in time: run this in memory, or examples/consumer and stop the server")
+		return nil
+	}
+	say("", "-- whoever is cut off learns of the loss before anyone else can hold the lock")
+	lock, err = alice.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	say("alice", "holds %s, token %d", key, lock.Token())
+	go func() {
+		var err error
+		bobs, err = bob.Acquire(ctx, key)
+		granted <- err
+	}()
+	alice.Cut()
 	say("alice", "is cut off from the store, while bob waits")
 	<-lock.Done() // closed by alice's own clock: nobody could tell her
 	say("alice", "knows by herself: %v", lock.Err())
@@ -106,6 +121,6 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	say("bob", "holds %s, token %d", key, bobs.Token())
-	store.Heal(alice)
+	alice.Heal()
 	return bobs.Release(ctx)
 }

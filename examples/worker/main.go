@@ -1,11 +1,12 @@
 // Worker is leader election in the form that most programs need: of all the
 // processes that run it, one at a time does the work.
 //
-//	go run ./examples/worker                            three workers in one process
-//	go run ./examples/worker -servers 127.0.0.1:2181    one worker; start several
+//	go run ./examples/worker                                                     three workers in one process
+//	go run ./examples/worker -engine zookeeper -servers 127.0.0.1:2181           one worker; start several
+//	go run ./examples/worker -engine dynamodb -endpoint http://127.0.0.1:8000    the same; AWS without -endpoint
 //
 // Ctrl-C or SIGTERM ends it: the work stops, the lock is released, and another
-// worker goes on at once.
+// worker goes on: at once, or on DynamoDB at its next look, within a second.
 package main
 
 import (
@@ -28,7 +29,7 @@ const key = "examples/worker"
 
 func main() {
 	flags := engine.AddFlags(flag.CommandLine)
-	workers := flag.Int("workers", 0, "workers in this process (default: 3 in memory, else 1)")
+	workers := flag.Int("workers", 0, "workers in this process (default 3 in memory, else 1)")
 	term := flag.Duration("term", 3*time.Second, "how long a worker works before it lets another have a turn")
 	flag.Parse()
 
@@ -38,8 +39,8 @@ func main() {
 	if err == nil {
 		if *workers == 0 {
 			*workers = 1
-			if e.Name == "memory" {
-				*workers = 3
+			if e.Local {
+				*workers = 3 // nobody else can take part
 			}
 		}
 		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *workers, *term)
@@ -76,7 +77,7 @@ func worker(ctx context.Context, log *slog.Logger, e *engine.Engine, name string
 			log.Warn("close", "error", err)
 		}
 	}()
-	log.Info("in the queue")
+	log.Info("waits for a turn")
 	for {
 		err := client.Do(ctx, key, func(ctx context.Context, lock *holdfast.Lock) error {
 			return lead(ctx, log, lock, term)
@@ -89,6 +90,12 @@ func worker(ctx context.Context, log *slog.Logger, e *engine.Engine, name string
 			log.Warn("lost the lock while working", "error", err) // somebody else goes on; queue again
 		case err != nil:
 			return err
+		}
+		// Without a queue the lock is for whoever asks first. The others may ask
+		// only at their next look, so let them.
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * e.Poll):
 		}
 	}
 }

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// DynamoAPI is what the examples call of the AWS SDK.
+type DynamoAPI interface {
+	dynamolock.API
+	dynamolock.TableAPI
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// DynamoDB is an engine on AWS, or on a server with the same API at endpoint.
+//
+// A program of its own would rather make the SDK's client by the module
+// github.com/aws/aws-sdk-go-v2/config, which finds region and credentials in
+// more places. The examples do without, since what they import is in the go.sum
+// of every user of holdfast.
+func DynamoDB(table, endpoint string) (*Engine, error) {
+	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	signed := os.Getenv("AWS_ACCESS_KEY_ID") != ""
+	where := fmt.Sprintf("DynamoDB, table %q at %s", table, cmp.Or(endpoint, "AWS, region "+region))
+	credentials := fromEnvironment
+	if endpoint == "" {
+		if region == "" || !signed {
+			return nil, errors.New("DynamoDB on AWS needs the variables AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY;" +
+				" for another server, give its -endpoint, such as http://127.0.0.1:8000")
+		}
+	} else {
+		// Servers for tests want a signature, but of whom they do not care.
+		region = cmp.Or(region, "us-east-1")
+		if !signed {
+			credentials = anybody
+		}
+	}
+	e := onDynamoDB(table, func() *Client {
+		transport := &cutter{HTTPClient: awshttp.NewBuildableClient()}
+		o := dynamodb.Options{Region: region, Credentials: aws.CredentialsProviderFunc(credentials), HTTPClient: transport}
+		if endpoint != "" {
+			o.BaseEndpoint = &endpoint
+		}
+		return &Client{
+			API:  dynamodb.New(o),
+			Cut:  func() { transport.cut.Store(true) },
+			Heal: func() { transport.cut.Store(false) },
+		}
+	})
+	e.Where = where
+	return e, nil
+}
+
+// onDynamoDB is an engine on a table; connect is called for each client.
+func onDynamoDB(table string, connect func() *Client) *Engine {
+	return &Engine{
+		Name: "dynamodb", Lease: serverLease, Poll: dynamolock.DefaultPoll,
+		NewClient: func(ctx context.Context, owner string) (*Client, error) {
+			c := connect()
+			options := &dynamolock.Options{Table: table, Owner: owner, Lease: serverLease}
+			var err error
+			c.Dynamo, err = dynamolock.New(ctx, c.API, options)
+			// To create a table takes a permission of its own, so only try if it
+			// is missing.
+			var missing *types.ResourceNotFoundException
+			if errors.As(err, &missing) {
+				if err := dynamolock.CreateTable(ctx, c.API, options); err != nil {
+					return nil, err
+				}
+				c.Dynamo, err = dynamolock.New(ctx, c.API, options)
+			}
+			if err != nil {
+				return nil, err
+			}
+			c.Locker = c.Dynamo.Locker
+			return c, nil
+		},
+	}
+}
+
+func fromEnvironment(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{
+		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
+		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
+		Source:          "environment",
+	}, nil
+}
+
+func anybody(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "anybody", SecretAccessKey: "anything", Source: "examples"}, nil
+}
+
+// A cutter is a network connection that can be cut: no answer comes then, not
+// even an error.
+type cutter struct {
+	aws.HTTPClient
+
+	cut atomic.Bool
+}
+
+// Do implements aws.HTTPClient.
+func (c *cutter) Do(r *http.Request) (*http.Response, error) {
+	if !c.cut.Load() {
+		response, err := c.HTTPClient.Do(r)
+		if !c.cut.Load() {
+			return response, err
+		}
+		if err == nil {
+			response.Body.Close()
+		}
+	}
+	<-r.Context().Done()
+	return nil, context.Cause(r.Context())
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Flags are what the user said on the command line.
+type Flags struct {
+	set                              *flag.FlagSet
+	engine, servers, table, endpoint string
+}
+
+// belongs says which engine a flag is about.
+var belongs = map[string]string{"servers": "zookeeper", "table": "dynamodb", "endpoint": "dynamodb"}
+
+// AddFlags declares -engine, -servers, -table and -endpoint. Variables of the
+// environment are their defaults, so that the command line wins.
+func AddFlags(flags *flag.FlagSet) *Flags {
+	f := &Flags{set: flags}
+	flags.StringVar(&f.engine, "engine", cmp.Or(os.Getenv("HOLDFAST_ENGINE"), "memory"),
+		"`memory|zookeeper|dynamodb`; the flags of an engine imply it; variable HOLDFAST_ENGINE")
+	flags.StringVar(&f.servers, "servers", cmp.Or(os.Getenv("ZOOKEEPER_SERVERS"), "127.0.0.1:2181"),
+		"ZooKeeper: `host:port,host:port`; variable ZOOKEEPER_SERVERS")
+	flags.StringVar(&f.table, "table", "holdfast",
+		"DynamoDB: the `name` of the table, which is created if there is none")
+	flags.StringVar(&f.endpoint, "endpoint", os.Getenv("DYNAMODB_ENDPOINT"),
+		"DynamoDB: the `URL` of a server, such as http://127.0.0.1:8000; variable DYNAMODB_ENDPOINT\n"+
+			"(default: AWS, by the variables AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN)")
+	return f
+}
+
+// Open returns the engine that was asked for. Nothing is connected yet.
+func (f *Flags) Open() (*Engine, error) {
+	name, err := f.name()
+	if err != nil {
+		return nil, err
+	}
+	switch name {
+	case "memory":
+		return Memory(), nil
+	case "zookeeper":
+		return ZooKeeper(f.servers, strings.Split(f.servers, ",")...), nil
+	case "dynamodb":
+		return DynamoDB(f.table, f.endpoint)
+	}
+	return nil, fmt.Errorf("no engine %q: there are memory, zookeeper and dynamodb", name)
+}
+
+// name returns the engine's name. A flag that would be ignored is an error:
+// whoever gave it meant another engine.
+func (f *Flags) name() (string, error) {
+	var given []string
+	f.set.Visit(func(g *flag.Flag) { given = append(given, g.Name) })
+	name, because := f.engine, "" // by the environment, which the command line outranks
+	if slices.Contains(given, "engine") {
+		because = "-engine " + f.engine
+	}
+	for _, flag := range given {
+		engine, ok := belongs[flag]
+		switch {
+		case !ok:
+		case because == "":
+			name, because = engine, "-"+flag
+		case engine != name:
+			return "", fmt.Errorf("-%s has no meaning with %s", flag, because)
+		}
+	}
+	return name, nil
+}

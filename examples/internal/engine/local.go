@@ -1,0 +1,27 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// Local are the engines that need no server, by name. All examples run on each
+// of them in their tests.
+func Local() map[string]func() *Engine {
+	return map[string]func() *Engine{"memory": Memory, "dynamodb": DynamoFake}
+}
+
+// DynamoFake is an engine on an imitation of DynamoDB within this process, which
+// is made for tests.
+func DynamoFake() *Engine {
+	db := dynamofake.New()
+	db.Latency = 4 * time.Millisecond
+	e := onDynamoDB("holdfast", func() *Client {
+		conn := db.Client()
+		return &Client{API: conn, Cut: conn.Cut, Heal: conn.Heal}
+	})
+	e.Where = "an imitation of DynamoDB within this process"
+	e.Local = true
+	return e
+}
