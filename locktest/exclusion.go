@@ -12,6 +12,7 @@ var exclusionCases = []testCase{
 	{"G1_OneHolder", oneHolder},
 	{"G1_NotReentrant", notReentrant},
 	{"G1_OneHolderAmongMany", oneHolderAmongMany},
+	{"G1_NoWaitOutlastsTheHolder", noWaitOutlastsTheHolder},
 	{"G1_KeysAreIndependent", keysAreIndependent},
 	{"G1_InspectTellsTheHolder", inspectTellsTheHolder},
 	{"G1_ListTellsAllHolders", listTellsAllHolders},
@@ -80,6 +81,27 @@ func oneHolderAmongMany(e *env) {
 		e.broken("every waiter is served", "%d grants, want %d", n, rounds*2*len(clients))
 	}
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+}
+
+// noWaitOutlastsTheHolder has clients wait, and try again and again, for longer
+// than a lease. An engine whose clients judge by themselves whether a holder is
+// gone has to have them see that it is not.
+func noWaitOutlastsTheHolder(e *env) {
+	const rule = "a holder that renews its lease keeps the key, however long others wait"
+	a, b, c := e.client(), e.client(), e.client()
+	lock := e.hold(a)
+	w := e.wait(b).waits(a, e.key, 1)
+	const looks = 8
+	for range looks {
+		time.Sleep(2 * e.engine.Lease / looks)
+		e.isHeld(c, e.key, rule)
+		if isClosed(w.done) {
+			e.broken(rule, "Acquire returned %v, %v", w.lock, w.err)
+		}
+		e.isLive(lock, rule)
+	}
+	e.release(lock)
+	e.release(w.granted(e.handOver(), "a release lets the next in"))
 }
 
 // keysAreIndependent takes keys that an engine might mistake for each other.
