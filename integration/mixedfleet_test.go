@@ -1,0 +1,315 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+)
+
+// The size of a fleet.
+const (
+	fleetProcesses = 3 // of each language
+	fleetKeys      = 3
+)
+
+// TestMixedFleet has Node processes with the npm client and Go processes with
+// ours contend for the same keys, and kills them. Guards: they exclude one
+// another, tokens rise from one to the other, and what one leaves when it
+// crashes the other takes over.
+//
+// HOLDFAST_MIXED_FLEET says how long that goes on for; HOLDFAST_SEED repeats the
+// order of the crashes.
+//
+// A fleet of which some trust the clock and others do not is not tested: the npm
+// client's own holders exclude one another only if all have the same setting.
+// One that does not trust the clock writes no time down, and one that does then
+// has nothing to wait for.
+func TestMixedFleet(t *testing.T) {
+	start(t)
+	duration := 15 * time.Second
+	if s := os.Getenv("HOLDFAST_MIXED_FLEET"); s != "" {
+		var err error
+		if duration, err = time.ParseDuration(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("HOLDFAST_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("HOLDFAST_SEED=%d", seed)
+	target := dynamoserver.Find(t)
+	// Not by t.Parallel, which on a machine with two processors would have the
+	// third form wait for one of the others.
+	var forms sync.WaitGroup
+	for i, form := range []struct {
+		name  string
+		mode  dynamolock.Mode
+		trust bool
+	}{
+		{"FailOpen", dynamolock.FailOpen, false},
+		{"FailOpenTrustingClocks", dynamolock.FailOpen, true},
+		{"FailClosed", dynamolock.FailClosed, false},
+	} {
+		forms.Go(func() {
+			t.Run(form.name, func(t *testing.T) {
+				f := newFleet(t, target, form.mode, rand.New(rand.NewPCG(seed, uint64(i))))
+				f.config.Trust = form.trust
+				f.run(duration)
+				f.judge()
+			})
+		})
+	}
+	forms.Wait()
+}
+
+// fleet is what one form of the test has.
+type fleet struct {
+	*testing.T
+	target  *dynamoserver.Target
+	config  fleetConfig
+	witness *witness
+	random  *rand.Rand
+	slots   []*fleetProcess
+	names   []int // how many processes each slot has had
+
+	mu     sync.Mutex
+	ready  int
+	notes  map[string]int
+	killed map[string]bool // owners of locks who are dead
+	kills  map[fleetLanguage]int
+	broken int
+}
+
+func newFleet(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, random *rand.Rand) *fleet {
+	f := &fleet{
+		T:       t,
+		target:  target,
+		config:  newFleetConfig(t, target, mode),
+		witness: newWitness(fleetLease),
+		random:  random,
+		slots:   make([]*fleetProcess, 2*fleetProcesses),
+		names:   make([]int, 2*fleetProcesses),
+		notes:   make(map[string]int),
+		killed:  make(map[string]bool),
+		kills:   make(map[fleetLanguage]int),
+	}
+	if mode != dynamolock.FailOpen {
+		f.witness.lease = 0
+	}
+	for i := range fleetKeys {
+		f.config.Keys = append(f.config.Keys, fmt.Sprintf("key-%d", i))
+	}
+	f.config.Hold, f.config.Long, f.config.LongShare = [2]int{50, 700}, [2]int{2000, 3500}, 0.1
+	return f
+}
+
+// run lets the fleet contend, and crash, for a time, and for longer if too
+// little has happened by then.
+func (f *fleet) run(duration time.Duration) {
+	for slot := range f.slots {
+		f.launch(slot)
+	}
+	eventually(f, "all processes are ready", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.ready == len(f.slots)
+	})
+	ctx, cancel := context.WithCancel(f.Context())
+	var operator sync.WaitGroup
+	if f.witness.lease == 0 {
+		client := f.operatorClient()
+		operator.Go(func() { f.operate(ctx, client) })
+	}
+	begun := time.Now()
+	next := begun.Add(f.untilCrash() / 2)
+	victims := f.crashOrder()
+	for {
+		missing := f.missing()
+		if time.Since(begun) >= duration && missing == "" || f.Failed() {
+			break
+		}
+		if time.Since(begun) > duration+2*time.Minute {
+			f.Errorf("after %v there is %s", time.Since(begun), missing)
+			break
+		}
+		if time.Now().After(next) && f.crash(victims[0]) {
+			next = time.Now().Add(f.untilCrash())
+			if victims = victims[1:]; len(victims) == 0 {
+				victims = f.crashOrder()
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	var all sync.WaitGroup
+	for _, p := range f.slots {
+		all.Go(func() {
+			p.finish(f.T)
+			f.witness.ended(p.name)
+		})
+	}
+	all.Wait()
+	cancel()
+	operator.Wait()
+}
+
+// untilCrash is short, but leaves time for the leases of the last one to end.
+func (f *fleet) untilCrash() time.Duration {
+	return 2500*time.Millisecond + time.Duration(f.random.IntN(2000))*time.Millisecond
+}
+
+// crashOrder returns each language once.
+func (f *fleet) crashOrder() []fleetLanguage {
+	order := []fleetLanguage{fleetGo, fleetNode}
+	f.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+// launch fills a slot with a new process.
+func (f *fleet) launch(slot int) {
+	c := f.config
+	c.Seed = uint64(f.random.Uint32())
+	f.names[slot]++
+	// Go has a key as soon as it is free. Node, which looks at one that is held
+	// only once a lease, would hardly ever get one if Go did not pause.
+	language, program := fleetGo, fleetChild
+	c.Pause = [2]int{500, 3000}
+	if slot >= fleetProcesses {
+		language, program = fleetNode, "contender.js"
+		c.Pause = [2]int{0, 500}
+	}
+	c.Name = fmt.Sprintf("%s-%d.%d", language, slot%fleetProcesses+1, f.names[slot])
+	f.slots[slot] = startFleet(f.T, f.target, language, program, c, func(r fleetReport) {
+		f.witness.see(c.Name, language, r)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		switch r.What {
+		case fleetReady:
+			f.ready++
+		case fleetNote:
+			f.notes[fmt.Sprintf("%s: %s", language, r.Note)]++
+		}
+	})
+}
+
+// crash kills some process of a language that holds something, and has another
+// one take its place. It reports whether there was any.
+func (f *fleet) crash(language fleetLanguage) bool {
+	holders := f.witness.holders()
+	var slots []int
+	for slot, p := range f.slots {
+		if p.language == language && holders[p.name] {
+			slots = append(slots, slot)
+		}
+	}
+	if len(slots) == 0 {
+		return false
+	}
+	slot := slots[f.random.IntN(len(slots))]
+	p := f.slots[slot]
+	p.kill()
+	f.witness.ended(p.name)
+	f.mu.Lock()
+	f.kills[language]++
+	f.killed[p.name] = true
+	f.mu.Unlock()
+	f.launch(slot)
+	return true
+}
+
+// missing says what has not happened yet without which the test would say
+// nothing; "" if all has.
+func (f *fleet) missing() string {
+	figures := f.witness.figures()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, language := range []fleetLanguage{fleetGo, fleetNode} {
+		switch {
+		case figures.holds[language] < 5:
+			return fmt.Sprintf("no fifth hold by %s", language)
+		case figures.handovers[language] < 2:
+			return fmt.Sprintf("no second handover to %s", language)
+		case f.kills[language] == 0:
+			return fmt.Sprintf("no crash of %s", language)
+		}
+	}
+	if figures.takeovers[fleetGo]+figures.takeovers[fleetNode] == 0 {
+		return "no takeover from a crashed process of the other language"
+	}
+	return ""
+}
+
+// judge says what happened, and whether it may.
+func (f *fleet) judge() {
+	tokens := f.witness.lease > 0
+	for _, violation := range f.witness.violations(tokens) {
+		f.Error(violation)
+	}
+	figures := f.witness.figures()
+	if n := figures.lost[fleetGo] + figures.lost[fleetNode]; !tokens && n > 0 {
+		f.Errorf("%d locks that never expire were lost", n)
+	}
+	f.Logf("kills: %d Go, %d Node; %v", f.kills[fleetGo], f.kills[fleetNode], figures)
+	if !tokens {
+		f.Logf("items of the killed that the operator removed: %d", f.broken)
+	}
+	for _, note := range slices.Sorted(maps.Keys(f.notes)) {
+		f.Logf("%d x %s", f.notes[note], note)
+	}
+}
+
+func (f *fleet) operatorClient() *dynamolock.Client {
+	f.Helper()
+	c := f.config
+	c.Name = "operator"
+	client, err := dynamolock.New(limited(f), f.target.Client(), c.options())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := client.Close(limited(f)); err != nil {
+			f.Error(err)
+		}
+	})
+	return client
+}
+
+// operate is who removes the locks of the dead where they never expire. A
+// request of theirs may still have been on its way when they died, so that it is
+// not enough to look once.
+func (f *fleet) operate(ctx context.Context, operator *dynamolock.Client) {
+	for ctx.Err() == nil {
+		for _, key := range f.config.Keys {
+			info, err := operator.Inspect(ctx, key)
+			f.mu.Lock()
+			dead := f.killed[info.Owner]
+			f.mu.Unlock()
+			if err == nil && info.Held && dead {
+				if err = operator.Break(ctx, info); err == nil {
+					f.mu.Lock()
+					f.broken++
+					f.mu.Unlock()
+				}
+			}
+			if err != nil && ctx.Err() == nil && !errors.Is(err, holdfast.ErrDisconnected) {
+				f.Errorf("operator: %v", err)
+			}
+		}
+		sleepFor(ctx, 250*time.Millisecond)
+	}
+}

@@ -1,0 +1,253 @@
+package integration_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// fleetReport is one line that a process of a fleet prints. Times are
+// nanoseconds of a clock that all processes share.
+type fleetReport struct {
+	What  string `json:"what"`  // one of the constants below
+	At    int64  `json:"at"`    // when it was so
+	Key   string `json:"key"`   // of all but ready and note
+	Token uint64 `json:"token"` // the same
+	Asked int64  `json:"asked"` // of acquired: when it began to wait
+	Sent  int64  `json:"sent"`  // of acquired and renewed, by Node only: before the write was sent
+	Note  string `json:"note"`
+}
+
+const (
+	fleetReady    = "ready"
+	fleetAcquired = "acquired"
+	fleetHolding  = "holding" // it looked, and had the lock
+	fleetRenewed  = "renewed" // a heartbeat was acknowledged
+	fleetReleased = "released"
+	fleetLost     = "lost"
+	fleetNote     = "note"
+)
+
+// A fleetLanguage says whose the lock client of a process is.
+type fleetLanguage string
+
+const (
+	fleetGo   fleetLanguage = "Go"
+	fleetNode fleetLanguage = "Node"
+)
+
+// A fleetHold is the time for which a process has shown that it believed to hold
+// a key: from its first stamp to its last. One that is killed shows no more.
+type fleetHold struct {
+	process  string
+	language fleetLanguage
+	key      string
+	token    uint64
+	asked    int64
+	from, to int64
+	until    int64  // its excuse begins here
+	end      string // fleetReleased, fleetLost, fleetKilled; "" while it goes on
+}
+
+const fleetKilled = "killed"
+
+// excused reports whether the holder believed too long, as it may. The npm
+// client knows no deadline: a holder whose heartbeats do not arrive goes on.
+func (h *fleetHold) excused() bool { return h.until < h.to }
+
+// good is the end of the time for which nobody else may hold the key.
+func (h *fleetHold) good() int64 { return min(h.to, h.until) }
+
+func (h *fleetHold) String() string {
+	return fmt.Sprintf("%s %s of %s, token %d, from %v to %v", h.language, h.process, h.key, h.token,
+		time.Duration(h.from), time.Duration(h.good()))
+}
+
+// A witness collects what the processes of a fleet tell of their holds.
+type witness struct {
+	lease time.Duration // of Node's items; 0: they never expire, and there is no excuse
+
+	mu    sync.Mutex
+	holds []*fleetHold
+	open  map[string]*fleetHold // those that go on, by process and key
+}
+
+func newWitness(lease time.Duration) *witness {
+	return &witness{lease: lease, open: make(map[string]*fleetHold)}
+}
+
+// see takes note of a report.
+func (w *witness) see(process string, language fleetLanguage, r fleetReport) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := process + " " + r.Key
+	h := w.open[id]
+	if r.What == fleetAcquired {
+		h = &fleetHold{
+			process: process, language: language, key: r.Key, token: r.Token,
+			asked: r.Asked, from: r.At, to: r.At, until: math.MaxInt64,
+		}
+		if w.excuses(language) {
+			h.until = r.Sent + int64(w.lease)
+		}
+		w.holds = append(w.holds, h)
+		w.open[id] = h
+		return
+	}
+	if h == nil || h.token != r.Token {
+		return
+	}
+	switch r.What {
+	case fleetHolding:
+		h.to = max(h.to, r.At)
+	case fleetRenewed:
+		if w.excuses(language) {
+			h.until = max(h.until, r.Sent+int64(w.lease))
+		}
+	case fleetReleased, fleetLost:
+		h.end = r.What
+		delete(w.open, id)
+	}
+}
+
+// excuses reports whether a holder may believe in its lock for longer than its
+// lease. One of ours may not, ever.
+func (w *witness) excuses(language fleetLanguage) bool {
+	return language == fleetNode && w.lease > 0
+}
+
+// ended takes note that a process is no more.
+func (w *witness) ended(process string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, h := range w.open {
+		if h.process == process {
+			h.end = fleetKilled
+			delete(w.open, id)
+		}
+	}
+}
+
+// holders are the processes that hold something, by name.
+func (w *witness) holders() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	holders := make(map[string]bool)
+	for _, h := range w.open {
+		holders[h.process] = true
+	}
+	return holders
+}
+
+// byKey returns copies of all holds of each key, in the order in which they
+// began.
+func (w *witness) byKey() map[string][]fleetHold {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	keys := make(map[string][]fleetHold)
+	for _, h := range w.holds {
+		keys[h.key] = append(keys[h.key], *h)
+	}
+	for _, holds := range keys {
+		slices.SortStableFunc(holds, func(a, b fleetHold) int { return cmp.Compare(a.from, b.from) })
+	}
+	return keys
+}
+
+// violations are what the holds show that must not be.
+func (w *witness) violations(tokens bool) []string {
+	var found []string
+	for _, holds := range w.byKey() {
+		var longest, highest *fleetHold
+		for i := range holds {
+			h := &holds[i]
+			if h.until <= h.from {
+				// It heard of its lock when that was over: no hold at all, and its
+				// place in the order says nothing.
+				continue
+			}
+			if longest != nil && h.from < longest.good() {
+				found = append(found, fmt.Sprintf("two hold %s: %v; and %v", h.key, longest, h))
+			}
+			if tokens && highest != nil && h.token <= highest.token {
+				found = append(found, fmt.Sprintf("tokens of %s do not rise: %v; then %v", h.key, highest, h))
+			}
+			if longest == nil || h.good() > longest.good() {
+				longest = h
+			}
+			if highest == nil || h.token > highest.token {
+				highest = h
+			}
+		}
+		if tokens {
+			found = append(found, repeated(holds)...)
+		}
+	}
+	return found
+}
+
+// repeated finds tokens that two holds have, whether or not they were any good.
+func repeated(holds []fleetHold) []string {
+	var found []string
+	first := make(map[uint64]*fleetHold)
+	for i := range holds {
+		h := &holds[i]
+		if f := first[h.token]; f != nil {
+			found = append(found, fmt.Sprintf("two of %s have token %d: %v; and %v", h.key, h.token, f, h))
+			continue
+		}
+		first[h.token] = h
+	}
+	return found
+}
+
+// fleetFigures say how much has happened.
+type fleetFigures struct {
+	holds     map[fleetLanguage]int
+	handovers map[fleetLanguage]int // from the other language to this one
+	takeovers map[fleetLanguage]int // those of them whose former holder was killed
+	lost      map[fleetLanguage]int
+	excused   int
+	wait      map[fleetLanguage]time.Duration // the longest
+}
+
+func (w *witness) figures() fleetFigures {
+	f := fleetFigures{
+		holds:     make(map[fleetLanguage]int),
+		handovers: make(map[fleetLanguage]int),
+		takeovers: make(map[fleetLanguage]int),
+		lost:      make(map[fleetLanguage]int),
+		wait:      make(map[fleetLanguage]time.Duration),
+	}
+	for _, holds := range w.byKey() {
+		for i, h := range holds {
+			f.holds[h.language]++
+			f.wait[h.language] = max(f.wait[h.language], time.Duration(h.from-h.asked))
+			if h.excused() {
+				f.excused++
+			}
+			if h.end == fleetLost {
+				f.lost[h.language]++
+			}
+			if i == 0 || holds[i-1].language == h.language {
+				continue
+			}
+			f.handovers[h.language]++
+			if holds[i-1].end == fleetKilled {
+				f.takeovers[h.language]++
+			}
+		}
+	}
+	return f
+}
+
+func (f fleetFigures) String() string {
+	return fmt.Sprintf("holds: %d Go, %d Node; handovers: %d to Go, %d to Node, of which from the killed: %d and %d; "+
+		"lost: %d Go, %d Node; excused: %d Node; longest waits: %v Go, %v Node",
+		f.holds[fleetGo], f.holds[fleetNode], f.handovers[fleetGo], f.handovers[fleetNode],
+		f.takeovers[fleetGo], f.takeovers[fleetNode], f.lost[fleetGo], f.lost[fleetNode],
+		f.excused, f.wait[fleetGo].Round(time.Millisecond), f.wait[fleetNode].Round(time.Millisecond))
+}
