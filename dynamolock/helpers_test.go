@@ -80,14 +80,17 @@ const (
 	release purpose = "release"
 )
 
-// purposeOf tells what a request is for; "" for one that is no UpdateItem.
+// purposeOf tells what a write is for; "" for what is none.
 func purposeOf(op dynamofake.Op) purpose {
+	if op.Name == "DeleteItem" {
+		return release
+	}
 	in, ok := op.Input.(*dynamodb.UpdateItemInput)
 	if !ok {
 		return ""
 	}
 	switch set := *in.UpdateExpression; {
-	case strings.Contains(set, "if_not_exists"):
+	case strings.Contains(set, "#owner"):
 		return acquire
 	case strings.Contains(set, "leaseDurationMs"):
 		return release

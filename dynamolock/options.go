@@ -3,6 +3,7 @@ package dynamolock
 import (
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -236,12 +237,13 @@ func (o *Options) fillTTL() error {
 // checkTable refuses names that DynamoDB would refuse later, or that are
 // missing altogether.
 func checkTable(name string) error {
-	const most = 1024 // of an ARN
+	const least, most, arn = 3, 255, 1024
 	switch {
 	case name == "":
 		return holdfast.Invalid("Options.Table", "it is empty")
-	case len(name) > most:
-		return holdfast.Invalid("Options.Table", "%d bytes, at most %d are allowed", len(name), most)
+	case strings.HasPrefix(name, "arn:") && len(name) <= arn:
+	case len(name) < least || len(name) > most:
+		return holdfast.Invalid("Options.Table", "%d bytes; a name has from %d to %d, an ARN at most %d", len(name), least, most, arn)
 	}
 	for _, c := range []byte(name) {
 		switch {

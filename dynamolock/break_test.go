@@ -1,0 +1,171 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// Break lets the holder know before anybody else has the key, also when the
+// holder hears nothing; then the next one has it at once.
+func TestBreakTellsTheHolderFirst(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+			a, b := h.client(t), h.client(t)
+			defer a.close(t)
+			defer b.close(t)
+			lock := a.hold(t, "k")
+			time.Sleep(lease)
+			info, err := b.Inspect(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cut {
+				a.conn.Cut()
+			}
+			began := time.Now()
+			if err := b.Break(t.Context(), info); err != nil {
+				t.Fatal(err)
+			}
+			next := b.hold(t, "k")
+			if !isDone(lock) {
+				t.Errorf("cut %v: two holders", cut)
+			}
+			d, most := time.Since(began), a.Options().Heartbeat+poll+time.Second
+			if cut {
+				most = lease + time.Second
+			}
+			if d > most {
+				t.Errorf("cut %v: it took %v until the key was free", cut, d)
+			}
+			want := holdfast.ErrBroken
+			if cut {
+				want = holdfast.ErrLeaseExpired
+			}
+			if !errors.Is(lock.Err(), want) || next.Token() <= lock.Token() {
+				t.Errorf("%v; token %v after %v", lock.Err(), next.Token(), lock.Token())
+			}
+			a.conn.Heal()
+		})
+	}
+}
+
+func TestBreakNow(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		defer a.close(t)
+		lock := a.hold(t, "k", holdfast.WithData([]byte("d")))
+		info, err := b.Inspect(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.BreakNow(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+		next, err := b.TryAcquire(t.Context(), "k")
+		if err != nil || next.Token() <= lock.Token() {
+			t.Fatalf("%v, %v", next, err)
+		}
+		<-lock.Done()
+		if !errors.Is(lock.Err(), holdfast.ErrTakenOver) {
+			t.Error(lock.Err())
+		}
+		if err := b.BreakNow(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
+			t.Error(err)
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		for want, err := range map[error]error{
+			holdfast.ErrInvalid: b.BreakNow(t.Context(), holdfast.Info{Key: "k"}),
+			context.Canceled:    b.BreakNow(done, info),
+		} {
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+		for _, grant := range []string{"x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:N:AAAA", "leased:-1:"} {
+			if err := b.BreakNow(t.Context(), holdfast.Info{Key: "k", Held: true, Grant: grant}); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("grant %q: %v", grant, err)
+			}
+		}
+		if err := next.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.close(t)
+		if err := b.BreakNow(t.Context(), info); !errors.Is(err, holdfast.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// Grants of the npm client, of either kind, are broken as well, and only those.
+func TestBreakForeign(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		items := map[string]item{
+			"open":   npm("7", "20000", "g"),
+			"closed": {"owner": s("node"), "guid": b("guid")},
+			"text":   {"owner": s("node"), "guid": s("guid")},
+		}
+		for key, i := range items {
+			h.set(key, i)
+			info, err := a.Inspect(t.Context(), key)
+			if err != nil || !info.Held || info.Owner != "node" {
+				t.Errorf("%s: %+v, %v", key, info, err)
+			}
+			if key != "open" { // a heartbeat may come in between
+				other := item{"owner": s("node"), "guid": b("another")}
+				h.set(key, other)
+				if err := a.Break(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
+					t.Errorf("%s, held by another by now: %v", key, err)
+				}
+				h.set(key, i)
+			} else {
+				h.set(key, npm("7", "20000", "h"))
+			}
+			if err := a.Break(t.Context(), info); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			if d := took(func() { a.hold(t, key) }); key != "open" && d > time.Second || d > lease+time.Second {
+				t.Errorf("%s: it was free after %v", key, d)
+			}
+		}
+	})
+}
+
+// A break whose reply is lost is carried out once.
+func TestLostReplyToBreak(t *testing.T) {
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
+		for name, fault := range lost {
+			t.Run(mode.String()+"/"+name, func(t *testing.T) {
+				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+					a, b := h.client(t), h.client(t)
+					defer a.close(t)
+					defer b.close(t)
+					a.hold(t, "k")
+					info, err := b.Inspect(t.Context(), "k")
+					if err != nil {
+						t.Fatal(err)
+					}
+					left := 1
+					b.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+						if left--; left < 0 {
+							return dynamofake.Fault{}
+						}
+						return fault
+					})
+					if err := b.Break(t.Context(), info); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(lease) // the holder learns of it
+				})
+			})
+		}
+	}
+}

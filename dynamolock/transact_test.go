@@ -1,0 +1,91 @@
+package dynamolock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// A transaction with the check commits while the lock is held, and never after
+// it was lost, however it was.
+func TestConditionCheck(t *testing.T) {
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
+		for name, lose := range map[string]func(t *testing.T, lock *holdfast.Lock, other *client){
+			"released": func(t *testing.T, lock *holdfast.Lock, _ *client) {
+				if err := lock.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"broken": func(t *testing.T, lock *holdfast.Lock, other *client) {
+				info, err := other.Inspect(t.Context(), lock.Key())
+				if err == nil {
+					err = other.Break(t.Context(), info)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			"reclaimed": func(t *testing.T, _ *holdfast.Lock, other *client) {
+				other.hold(t, "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())
+			},
+		} {
+			t.Run(mode.String()+"/"+name, func(t *testing.T) {
+				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+					a, b := h.client(t), h.client(t)
+					defer a.close(t)
+					defer b.close(t)
+					lock := a.hold(t, "k", holdfast.WithOwner("worker"))
+					check, err := a.ConditionCheck(lock)
+					if err != nil {
+						t.Fatal(err)
+					}
+					write := func() error {
+						_, err := a.conn.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+							TransactItems: []types.TransactWriteItem{
+								{ConditionCheck: check},
+								{Put: &types.Put{TableName: aws.String(tableName), Item: item{"id": s("data"), "v": s("x")}}},
+							},
+						})
+						return err
+					}
+					if err := write(); err != nil {
+						t.Errorf("held: %v", err)
+					}
+					time.Sleep(lease / 2) // heartbeats do not invalidate it
+					if err := write(); err != nil {
+						t.Errorf("held, and renewed: %v", err)
+					}
+					lose(t, lock, b)
+					var cancelled *types.TransactionCanceledException
+					if err := write(); !errors.As(err, &cancelled) || aws.ToString(cancelled.CancellationReasons[0].Code) != "ConditionalCheckFailed" {
+						t.Errorf("%s: %v", name, err)
+					}
+					<-lock.Done()
+					if _, err := a.ConditionCheck(lock); !errors.Is(err, lock.Err()) {
+						t.Errorf("%v, want %v", err, lock.Err())
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestConditionCheckOfNoLock(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		defer a.close(t)
+		defer b.close(t)
+		for name, lock := range map[string]*holdfast.Lock{"nil": nil, "another client's": b.hold(t, "k")} {
+			if _, err := a.ConditionCheck(lock); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
