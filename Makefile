@@ -28,7 +28,11 @@ test-unit: ## Run the tests that need no server
 	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
 
 # One package at a time: several servers each, and tests that measure time, are enough for one machine.
-test-integration: ## Run the tests on real servers
+test-integration: ## Run the tests on real servers, and print the conformance results of each engine
+	@results=$$(mktemp)
+	trap '{ set +x; } 2>/dev/null; cat "$$results"; rm -f "$$results"' EXIT
+	export HOLDFAST_RESULTS=$$results
+	set -x
 	go test -race -shuffle=on -p 1 -timeout 12m $(TESTFLAGS) ./integration/...
 
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers

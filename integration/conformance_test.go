@@ -1,120 +1,135 @@
 package integration_test
 
 import (
-	"crypto/rand"
-	"net/url"
+	"fmt"
+	"io"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// conformanceSession is what the clients of the suite ask for. A server that
-// was given by its address may clamp it.
-const conformanceSession = 3 * time.Second
+// engines are what the whole contract is run on.
+var engines = []struct {
+	name string
+	open func(*testing.T) locktest.Engine
+}{
+	{"memory", memoryEngine},
+	{"zookeeper/curator", zookeeperEngine(zklock.CuratorNames)},
+	{"zookeeper/kazoo", zookeeperEngine(zklock.KazooNames)},
+	{"dynamodb", dynamodbEngine},
+}
 
-// TestConformance runs the whole contract on a real server: one given by its
-// address, or in a container, or a local process.
+// conformanceLanes is how many cases of each engine run at a time.
+const conformanceLanes = 3
+
+// TestConformance runs the same cases on every engine, on real servers and in
+// real time. The results are printed at the end of the binary.
+//
+// The engines run beside each other, and no other test beside them: it is not
+// the processors that this takes, but time for leases to run out.
 func TestConformance(t *testing.T) {
-	for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {
-		t.Run(names.String(), func(t *testing.T) {
-			target := zkserver.Find(t, zkserver.Config{MaxSessionTimeout: 30 * time.Second})
-			t.Logf("server: %s at %v", target.Source(), target.Addrs())
-			addr := target.Addrs()[0]
-			first := dial(t, addr, &zklock.Options{SessionTimeout: conformanceSession})
-			locktest.Run(t, locktest.Engine{
-				Start: func(t testing.TB) locktest.Harness {
-					return &zkHarness{target: target, addr: addr, names: names, root: "/conformance-" + rand.Text()[:10]}
-				},
-				Parallel: true,
-				Lease:    first.SessionTimeout(),
-				Soon:     20 * time.Second,
-				Ordered:  true,
+	var running sync.WaitGroup
+	for _, e := range engines {
+		result := results.of(e.name)
+		running.Go(func() {
+			t.Run(e.name, func(t *testing.T) {
+				engine := e.open(t)
+				start := engine.Start
+				engine.Start = func(t testing.TB) locktest.Harness {
+					result.count(t)
+					return start(t)
+				}
+				locktest.Run(t, engine)
 			})
 		})
 	}
+	running.Wait()
 }
 
-// zkHarness is a namespace on a ZooKeeper server. Each client has a proxy of
-// its own, and a clock that can be stopped and set.
-type zkHarness struct {
-	target *zkserver.Target
-	addr   string
-	root   string
-	names  zklock.Names
+// results are those of the engines that ran.
+var results resultTable
 
-	once  sync.Once
-	plain *zk.Conn
+type resultTable struct {
+	mu   sync.Mutex
+	rows []*result
 }
 
-func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
-	t.Helper()
-	p, err := faultproxy.StartZooKeeper(h.addr)
-	if err != nil {
-		t.Fatal(err)
+func (r *resultTable) of(engine string) *result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := &result{engine: engine}
+	r.rows = append(r.rows, row)
+	return row
+}
+
+// resultsVariable names a file that gets the results, too: "go test" keeps to
+// itself what the binaries print of several packages that pass.
+const resultsVariable = "HOLDFAST_RESULTS"
+
+// tell prints the results.
+func (r *resultTable) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := io.Writer(os.Stdout)
+	if name := os.Getenv(resultsVariable); name != "" {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		defer func() { _ = file.Close() }()
+		out = io.MultiWriter(out, file)
 	}
-	t.Cleanup(func() { _ = p.Close() })
-	secret := &credentials{}
-	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
-		secret.see(f)
-		return faultproxy.Pass
+	for _, row := range r.rows {
+		if !row.began.IsZero() { // -run may choose some
+			row.print(out)
+		}
+	}
+}
+
+// A result is what became of an engine's cases.
+type result struct {
+	engine string
+
+	mu                      sync.Mutex
+	passed, failed, skipped int
+	began, ended            time.Time
+}
+
+// count has a case counted when it has ended. It is to be called before anything
+// else of the case asks for a cleanup, so that it sees what those say.
+func (r *result) count(t testing.TB) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ended = time.Now()
+		switch {
+		case t.Failed():
+			r.failed++
+		case t.Skipped():
+			r.skipped++
+		default:
+			r.passed++
+		}
 	})
-	fake := &clock.Fake{}
-	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, &zklock.Options{
-		Root:           h.root,
-		SessionTimeout: conformanceSession,
-		Names:          h.names,
-		Owner:          o.Owner,
-		Hooks:          o.Hooks,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	heal := func() {
-		if err := p.Heal(); err != nil {
-			t.Error(err)
-		}
-	}
-	client := &locktest.Client{
-		Locker: c.Locker,
-		Cut:    func() { p.BlackHole(faultproxy.Both) },
-		Heal:   heal,
-		// A stopped process neither runs timers nor reads and writes.
-		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
-		Resume: func() { heal(); fake.Resume() },
-		Jump:   fake.Jump,
-	}
-	if h.target.Source() != zkserver.Given { // whose operator may have switched off what that takes
-		client.Expire = func() { secret.expire(t, h.addr) }
-	}
-	return client
 }
 
-// Residue lists the lock nodes of a key, through a session of its own.
-func (h *zkHarness) Residue(t testing.TB, key string) []string {
-	t.Helper()
-	h.once.Do(func() { h.plain = plain(t, h.addr) })
-	locks, _, err := h.plain.Children(h.root)
-	if err != nil && err != zk.ErrNoNode {
-		t.Fatal(err)
+func (r *result) print(w io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	verdict := "ok  "
+	if r.failed > 0 {
+		verdict = "FAIL"
 	}
-	var left []string
-	for _, lock := range locks {
-		if name, err := url.PathUnescape(lock); err != nil || name != key {
-			continue
-		}
-		nodes, _, err := h.plain.Children(h.root + "/" + lock)
-		if err != nil && err != zk.ErrNoNode {
-			t.Fatal(err)
-		}
-		left = append(left, nodes...)
-	}
-	return left
+	fmt.Fprintf(w, "%s conformance  %-18s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs\n", verdict, r.engine,
+		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, r.ended.Sub(r.began).Seconds())
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -52,10 +53,11 @@ func TestMain(m *testing.M) {
 	if child, ok := children[os.Getenv(childVariable)]; ok {
 		os.Exit(child())
 	}
-	code := m.Run()
+	code := dynamoserver.Main(m)
 	if shared.server != nil {
 		shared.server.Close()
 	}
+	results.tell()
 	os.Exit(code)
 }
 
@@ -107,6 +109,7 @@ func goroutines(test string) string {
 	for group := range strings.SplitSeq(profile.String(), "\n\n") {
 		ours := strings.Contains(group, "github.com/go-zookeeper/zk.") ||
 			strings.Contains(group, "github.com/holdfast-go/holdfast.") ||
+			strings.Contains(group, "github.com/holdfast-go/holdfast/dynamolock.") ||
 			strings.Contains(group, "github.com/holdfast-go/holdfast/zklock.")
 		if ours && strings.Contains(group, label) {
 			found = append(found, group)

@@ -22,6 +22,10 @@ type Engine struct {
 	// Parallel runs the cases at the same time, by t.Parallel; not with Bubble.
 	Parallel bool
 
+	// Lanes, if positive, is how many cases run at a time, in place of Parallel and
+	// whatever -parallel says; not with Bubble. Most of what a case does is wait.
+	Lanes int
+
 	// Lease is for how long the engine waits for a silent client before it
 	// gives its locks away: for ZooKeeper the negotiated session timeout. All
 	// clients of NewClient have it. Required.

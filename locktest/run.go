@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -15,16 +16,36 @@ var cases = slices.Concat(
 // subtest, whose name begins with its number. Each failure names the
 // guarantee, the rule that is broken, and what was seen.
 func Run(t *testing.T, engine Engine) {
-	for _, c := range cases {
+	run := func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
-			if engine.Bubble != nil {
+			switch {
+			case engine.Bubble != nil:
 				engine.Bubble(t, func(t *testing.T) { runCase(t, engine, c) })
 				return
-			}
-			if engine.Parallel {
+			case engine.Lanes == 0 && engine.Parallel:
 				t.Parallel()
 			}
 			runCase(t, engine, c)
 		})
 	}
+	if engine.Bubble != nil || engine.Lanes <= 0 {
+		for _, c := range cases {
+			run(c)
+		}
+		return
+	}
+	next := make(chan testCase)
+	var lanes sync.WaitGroup
+	for range engine.Lanes {
+		lanes.Go(func() {
+			for c := range next {
+				run(c)
+			}
+		})
+	}
+	for _, c := range cases {
+		next <- c
+	}
+	close(next)
+	lanes.Wait()
 }

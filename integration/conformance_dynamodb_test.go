@@ -1,0 +1,106 @@
+package integration_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/locktest"
+)
+
+// conformanceLease is that of all clients of the suite on DynamoDB.
+const conformanceLease = 3 * time.Second
+
+// dynamodbEngine is one that was given by its address, or in a container, or a
+// local process. A holder whose lease somebody ended learns of it from its next
+// heartbeat.
+func dynamodbEngine(t *testing.T) locktest.Engine {
+	const soon = 20 * time.Second
+	target := dynamoserver.Find(t)
+	h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t)}
+	return locktest.Engine{
+		Start:  func(testing.TB) locktest.Harness { return h },
+		Lanes:  conformanceLanes,
+		Lease:  conformanceLease,
+		Soon:   soon,
+		Notice: conformanceLease/4 + soon,
+	}
+}
+
+// dynamoHarness is a table, which all cases share, as programs do. Each client
+// has a transport of its own, and a clock that can be stopped and set.
+type dynamoHarness struct {
+	target *dynamoserver.Target
+	server *dynamodb.Client
+	table  string
+}
+
+func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
+	t.Helper()
+	tr := faulthttp.New(h.target.Transport())
+	t.Cleanup(tr.Close)
+	fake := &clock.Fake{}
+	ddb := h.target.Client(func(o *dynamodb.Options) { o.HTTPClient = tr.Client() })
+	c, err := dynamolock.New(clock.With(t.Context(), fake), ddb, &dynamolock.Options{
+		Table: h.table,
+		Lease: conformanceLease,
+		Poll:  50 * time.Millisecond,
+		Owner: o.Owner,
+		Hooks: o.Hooks,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &locktest.Client{
+		Locker: c.Locker,
+		Cut:    tr.Cut,
+		Heal:   tr.Heal,
+		// A stopped process neither runs timers nor reads and writes.
+		Pause:  func() { fake.Pause(); tr.Cut() },
+		Resume: func() { tr.Heal(); fake.Resume() },
+		Jump:   fake.Jump,
+	}
+}
+
+// Residue is an item that somebody holds and whose lease is not over, by the
+// clock of this machine, which all clients have that had theirs not set.
+func (h *dynamoHarness) Residue(t testing.TB, key string) []string {
+	t.Helper()
+	out, err := h.server.GetItem(limited(t), &dynamodb.GetItemInput{
+		TableName:      &h.table,
+		Key:            attributeMap{dynamoserver.DefaultKey: &types.AttributeValueMemberS{Value: key}},
+		ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const released = 1
+	ms := wholeNumber(out.Item["leaseDurationMs"])
+	if out.Item == nil || ms == released {
+		return nil
+	}
+	lease := time.Duration(ms) * time.Millisecond
+	if time.Since(time.UnixMilli(wholeNumber(out.Item["lockAcquiredTimeUnixMs"]))) > lease {
+		return nil
+	}
+	return []string{fmt.Sprintf("an item of lease %v: %v", lease, wire(out.Item))}
+}
+
+// wholeNumber is the value of an attribute of type N, or 0.
+func wholeNumber(v types.AttributeValue) int64 {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	whole, _ := strconv.ParseInt(n.Value, 10, 64)
+	return whole
+}

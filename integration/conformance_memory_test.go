@@ -1,0 +1,63 @@
+package integration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locktest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// memoryEngine is memlock in real time. Its clocks cannot be stopped or set from
+// here: memlock's own tests do that, in virtual time.
+func memoryEngine(*testing.T) locktest.Engine {
+	const lease = time.Second
+	return locktest.Engine{
+		Start:   func(testing.TB) locktest.Harness { return &memoryHarness{store: memlock.NewStore(), lease: lease} },
+		Lanes:   conformanceLanes,
+		Lease:   lease,
+		Soon:    20 * time.Second,
+		Ordered: true,
+	}
+}
+
+type memoryHarness struct {
+	store *memlock.Store
+	lease time.Duration
+}
+
+func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
+	t.Helper()
+	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, Hooks: o.Hooks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &locktest.Client{
+		Locker: c.Locker,
+		Cut:    func() { h.store.Cut(c) },
+		Heal:   func() { h.store.Heal(c) },
+		Expire: func() { h.store.Expire(c) },
+	}
+}
+
+// Residue asks the store through a client of its own.
+func (h *memoryHarness) Residue(t testing.TB, key string) []string {
+	t.Helper()
+	c, err := memlock.New(&memlock.Options{Store: h.store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(limited(t)) }()
+	info, err := c.Inspect(limited(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	if info.Held {
+		left = append(left, "holder "+info.Owner)
+	}
+	for _, w := range info.Queue {
+		left = append(left, "waiter "+w.Owner)
+	}
+	return left
+}
