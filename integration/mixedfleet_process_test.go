@@ -59,6 +59,22 @@ func (c *fleetConfig) options() *dynamolock.Options {
 	return o
 }
 
+// dial returns a client of ours, which is closed when the test ends.
+func (c fleetConfig) dial(t testing.TB, target *dynamoserver.Target, name string) *dynamolock.Client {
+	t.Helper()
+	c.Name = name
+	client, err := dynamolock.New(limited(t), target.Client(), c.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(limited(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
 // newFleetConfig returns settings for a table of its own.
 func newFleetConfig(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, keys ...dynamoserver.Key) fleetConfig {
 	t.Helper()

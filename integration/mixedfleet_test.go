@@ -133,7 +133,7 @@ func (f *fleet) run(duration time.Duration) {
 	ctx, cancel := context.WithCancel(f.Context())
 	var operator sync.WaitGroup
 	if f.witness.lease == 0 {
-		client := f.operatorClient()
+		client := f.config.dial(f, f.target, "operator")
 		operator.Go(func() { f.operate(ctx, client) })
 	}
 	begun := time.Now()
@@ -264,29 +264,13 @@ func (f *fleet) judge() {
 	if n := figures.lost[fleetGo] + figures.lost[fleetNode]; !tokens && n > 0 {
 		f.Errorf("%d locks that never expire were lost", n)
 	}
-	f.Logf("kills: %d Go, %d Node; %v", f.kills[fleetGo], f.kills[fleetNode], figures)
+	f.Logf("%s: kills: %d Go, %d Node; %v", f.Name(), f.kills[fleetGo], f.kills[fleetNode], figures)
 	if !tokens {
 		f.Logf("items of the killed that the operator removed: %d", f.broken)
 	}
 	for _, note := range slices.Sorted(maps.Keys(f.notes)) {
 		f.Logf("%d x %s", f.notes[note], note)
 	}
-}
-
-func (f *fleet) operatorClient() *dynamolock.Client {
-	f.Helper()
-	c := f.config
-	c.Name = "operator"
-	client, err := dynamolock.New(limited(f), f.target.Client(), c.options())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() {
-		if err := client.Close(limited(f)); err != nil {
-			f.Error(err)
-		}
-	})
-	return client
 }
 
 // operate is who removes the locks of the dead where they never expire. A

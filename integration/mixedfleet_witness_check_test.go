@@ -227,7 +227,7 @@ func TestFleetFigures(t *testing.T) {
 		{name: "go2", what: fleetAcquired, at: 6200, token: 10},
 	}.tell(5 * time.Second).figures()
 	const want = "holds: 3 Go, 1 Node; handovers: 1 to Go, 1 to Node, of which from the killed: 0 and 1; " +
-		"lost: 0 Go, 1 Node; excused: 1 Node; longest waits: 6.2s Go, 200ms Node"
+		"lost: 0 Go, 1 Node; excused: 1 Node; longest waits: 6.2s Go, 200ms Node, after a crash 100ms"
 	if got := f.String(); got != want {
 		t.Errorf("figures are\n%s, want\n%s", got, want)
 	}

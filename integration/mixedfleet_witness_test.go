@@ -212,6 +212,7 @@ type fleetFigures struct {
 	lost      map[fleetLanguage]int
 	excused   int
 	wait      map[fleetLanguage]time.Duration // the longest
+	dark      time.Duration                   // the longest from a killed holder to the next
 }
 
 func (w *witness) figures() fleetFigures {
@@ -232,12 +233,18 @@ func (w *witness) figures() fleetFigures {
 			if h.end == fleetLost {
 				f.lost[h.language]++
 			}
-			if i == 0 || holds[i-1].language == h.language {
+			if i == 0 {
 				continue
 			}
-			f.handovers[h.language]++
-			if holds[i-1].end == fleetKilled {
-				f.takeovers[h.language]++
+			last := &holds[i-1]
+			if last.end == fleetKilled {
+				f.dark = max(f.dark, time.Duration(h.from-last.to))
+			}
+			if last.language != h.language {
+				f.handovers[h.language]++
+				if last.end == fleetKilled {
+					f.takeovers[h.language]++
+				}
 			}
 		}
 	}
@@ -246,8 +253,9 @@ func (w *witness) figures() fleetFigures {
 
 func (f fleetFigures) String() string {
 	return fmt.Sprintf("holds: %d Go, %d Node; handovers: %d to Go, %d to Node, of which from the killed: %d and %d; "+
-		"lost: %d Go, %d Node; excused: %d Node; longest waits: %v Go, %v Node",
+		"lost: %d Go, %d Node; excused: %d Node; longest waits: %v Go, %v Node, after a crash %v",
 		f.holds[fleetGo], f.holds[fleetNode], f.handovers[fleetGo], f.handovers[fleetNode],
 		f.takeovers[fleetGo], f.takeovers[fleetNode], f.lost[fleetGo], f.lost[fleetNode],
-		f.excused, f.wait[fleetGo].Round(time.Millisecond), f.wait[fleetNode].Round(time.Millisecond))
+		f.excused, f.wait[fleetGo].Round(time.Millisecond), f.wait[fleetNode].Round(time.Millisecond),
+		f.dark.Round(time.Millisecond))
 }

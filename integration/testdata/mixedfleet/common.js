@@ -122,6 +122,7 @@ module.exports =
 {
     acknowledged,
     config,
+    documentClient,
     endWithParent,
     locker,
     now,

@@ -1,0 +1,313 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+)
+
+// What one Go client and one Node process make of each other's items, step by
+// step.
+
+// A nodeClient is a Node process with the npm client that does what it is told.
+type nodeClient struct {
+	*fleetProcess
+	t       *testing.T
+	reports chan fleetReport
+}
+
+func startNode(t *testing.T, target *dynamoserver.Target, c fleetConfig) *nodeClient {
+	t.Helper()
+	n := &nodeClient{t: t, reports: make(chan fleetReport, 16)}
+	c.Name = "node"
+	n.fleetProcess = startFleet(t, target, fleetNode, "obey.js", c, func(r fleetReport) { n.reports <- r })
+	n.says(fleetReady)
+	return n
+}
+
+// do gives an order. id may be nil.
+func (n *nodeClient) do(what string, id any) {
+	n.t.Helper()
+	order, err := json.Marshal(map[string]any{"do": what, "id": id})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := n.Stdin.Write(append(order, '\n')); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// says returns the next report, which has to be of a kind.
+func (n *nodeClient) says(what string) fleetReport {
+	n.t.Helper()
+	r := receive(n.t, "Node reports "+what, n.reports)
+	if r.What != what {
+		n.t.Fatalf("Node reports %s %q, want %s", r.What, r.Note, what)
+	}
+	return r
+}
+
+// acquire has it make one call, which has to succeed, and returns the token.
+func (n *nodeClient) acquire(id any) holdfast.Token {
+	n.t.Helper()
+	n.do("acquire", id)
+	return holdfast.Token(n.says(fleetAcquired).Token)
+}
+
+func (n *nodeClient) release() {
+	n.t.Helper()
+	n.do("release", nil)
+	n.says(fleetReleased)
+}
+
+func (n *nodeClient) read(id any) string {
+	n.t.Helper()
+	n.do("read", id)
+	return n.says("read").Note
+}
+
+func tryAcquire(t *testing.T, client *dynamolock.Client, key string) *holdfast.Lock {
+	t.Helper()
+	lock, err := client.TryAcquire(limited(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func waitingFor(t *testing.T, client *dynamolock.Client, key string) <-chan outcome {
+	t.Helper()
+	ctx, got := limited(t), make(chan outcome, 1)
+	go func() {
+		lock, err := client.Acquire(ctx, key)
+		got <- outcome{lock, err}
+	}()
+	return got
+}
+
+// Guards: a waiter of either language takes a lock over from a crashed holder of
+// the other, with the next token.
+func TestMixedTakeover(t *testing.T) {
+	start(t)
+	target := dynamoserver.Find(t)
+	for _, trust := range []bool{false, true} {
+		c := newFleetConfig(t, target, dynamolock.FailOpen)
+		c.Trust = trust
+		name := map[bool]string{false: "watching", true: "trusting clocks"}[trust]
+		t.Run("from Go, "+name, func(t *testing.T) {
+			t.Parallel()
+			holder := c
+			holder.Name, holder.Keys, holder.Hold = "go", []string{"from-go"}, [2]int{1e8, 1e8}
+			held := make(chan fleetReport, 1)
+			p := startFleet(t, target, fleetGo, fleetChild, holder, func(r fleetReport) {
+				if r.What == fleetAcquired {
+					held <- r
+				}
+			})
+			token := holdfast.Token(receive(t, "Go holds the lock", held).Token)
+			patient := c
+			patient.Retries = 10
+			node := startNode(t, target, patient)
+			node.do("acquire", "from-go")
+			node.silent()
+			p.kill()
+			if got := node.says(fleetAcquired).Token; holdfast.Token(got) != token+1 {
+				t.Errorf("token %d after %d", got, token)
+			}
+		})
+		t.Run("from Node, "+name, func(t *testing.T) {
+			t.Parallel()
+			node := startNode(t, target, c)
+			token := node.acquire("from-node")
+			waiting := waitingFor(t, c.dial(t, target, "go"), "from-node")
+			node.silent()
+			node.kill()
+			if lock := granted(t, waiting); lock.Token() != token+1 {
+				t.Errorf("token %d after %d", lock.Token(), token)
+			}
+		})
+	}
+}
+
+// silent fails the test if Node has something to say.
+func (n *nodeClient) silent() {
+	n.t.Helper()
+	silent(n.t, "Node reports", n.reports)
+}
+
+// Guards: what Go writes is to Node what its own client would have written, but
+// for attributes that Node leaves alone.
+func TestMixedItem(t *testing.T) {
+	start(t)
+	target := dynamoserver.Find(t)
+	for mode, want := range map[dynamolock.Mode]string{
+		dynamolock.FailOpen: "fencingToken: number, guid: Buffer 64, holdfastSinceUnixMs: number, id: string, " +
+			"leaseDurationMs: number, lockAcquiredTimeUnixMs: number, owner: string",
+		dynamolock.FailClosed: "guid: Buffer 64, id: string, owner: string",
+	} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			c := newFleetConfig(t, target, mode)
+			client := c.dial(t, target, "go")
+			lock := tryAcquire(t, client, "key")
+			if got := startNode(t, target, c).read("key"); got != want {
+				t.Errorf("to Node, the item has %s; want %s", got, want)
+			}
+			item := itemOf(t, target, &c, "key")
+			values := map[string]string{"owner": "go"}
+			if mode == dynamolock.FailOpen {
+				values["fencingToken"], values["leaseDurationMs"] = lock.Token().String(), "5000"
+			}
+			for name, want := range values {
+				if item[name] != want {
+					t.Errorf("%s is %q, want %q", name, item[name], want)
+				}
+			}
+			release(t, lock)
+			released := ""
+			if mode == dynamolock.FailOpen {
+				released = "1"
+			}
+			if got := itemOf(t, target, &c, "key")["leaseDurationMs"]; got != released {
+				t.Errorf("after the release, leaseDurationMs is %q, want %q", got, released)
+			}
+		})
+	}
+}
+
+// itemOf returns the strings and numbers of an item.
+func itemOf(t *testing.T, target *dynamoserver.Target, c *fleetConfig, key string) map[string]string {
+	t.Helper()
+	consistent := true
+	out, err := target.Client().GetItem(limited(t), &dynamodb.GetItemInput{
+		TableName:      &c.Table,
+		Key:            map[string]types.AttributeValue{c.Partition: &types.AttributeValueMemberS{Value: key}},
+		ConsistentRead: &consistent,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := make(map[string]string)
+	for name, v := range out.Item {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			item[name] = v.Value
+		case *types.AttributeValueMemberN:
+			item[name] = v.Value
+		}
+	}
+	return item
+}
+
+// Guards: what one has released the other gets by one call, what one holds the
+// other does not get, and sees who holds it.
+func TestMixedHandover(t *testing.T) {
+	start(t)
+	target := dynamoserver.Find(t)
+	sorted := []dynamoserver.Key{{Name: "tenant"}, {Name: "job"}}
+	for name, test := range map[string]struct {
+		mode dynamolock.Mode
+		keys []dynamoserver.Key
+		key  string
+		id   any // the key, to Node
+	}{
+		"FailOpen":   {dynamolock.FailOpen, nil, "key", "key"},
+		"FailClosed": {dynamolock.FailClosed, nil, "key", "key"},
+		"sort key":   {dynamolock.FailOpen, sorted, "a/b", map[string]string{"tenant": "a", "job": "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newFleetConfig(t, target, test.mode, test.keys...)
+			c.Retries = 0
+			node, client := startNode(t, target, c), c.dial(t, target, "go")
+			step := holdfast.Token(1)
+			if test.mode == dynamolock.FailClosed {
+				step = 0
+			}
+
+			first := node.acquire(test.id)
+			var held *holdfast.HeldError
+			if _, err := client.TryAcquire(limited(t), test.key); !errors.As(err, &held) || held.Holder.Owner != "node" {
+				t.Errorf("TryAcquire of what Node holds returns %v", err)
+			}
+			node.release()
+			lock := tryAcquire(t, client, test.key)
+			if lock.Token() != first+step {
+				t.Errorf("Go has token %d after %d", lock.Token(), first)
+			}
+			node.do("acquire", test.id)
+			if r := node.says("failed"); r.Note != "FailedToAcquireLock" {
+				t.Errorf("Node's attempt at what Go holds ends with %s", r.Note)
+			}
+			if err := lock.Verify(limited(t)); err != nil {
+				t.Error(err)
+			}
+			release(t, lock)
+			if token := node.acquire(test.id); token != lock.Token()+step {
+				t.Errorf("Node has token %d after %d", token, lock.Token())
+			}
+			node.release()
+		})
+	}
+}
+
+// Guards: what Node holds can be inspected, listed and broken.
+func TestMixedOperator(t *testing.T) {
+	start(t)
+	target := dynamoserver.Find(t)
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			c := newFleetConfig(t, target, mode)
+			node, client := startNode(t, target, c), c.dial(t, target, "operator")
+			token := node.acquire("key")
+			info, err := client.Inspect(limited(t), "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := fleetLease
+			if mode == dynamolock.FailClosed {
+				lease = 0
+			}
+			if !info.Held || info.Key != "key" || info.Owner != "node" || info.Token != token || info.Lease != lease {
+				t.Errorf("Inspect returns %+v", info)
+			}
+			var listed []string
+			for info, err := range client.List(limited(t), "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				listed = append(listed, info.Key+" of "+info.Owner)
+			}
+			if !slices.Equal(listed, []string{"key of node"}) {
+				t.Errorf("List returns %q", listed)
+			}
+			if err := client.Break(limited(t), info); err != nil {
+				t.Fatal(err)
+			}
+			if mode == dynamolock.FailOpen {
+				if r := node.says(fleetLost); r.Note != "ConditionalCheckFailedException" {
+					t.Errorf("Node has lost its lock by %s", r.Note)
+				}
+			} else {
+				node.do("release", nil)
+				if r := node.says("failed"); r.Note != "FailedToReleaseLock" {
+					t.Errorf("Node's release ends with %s", r.Note)
+				}
+			}
+			lock := granted(t, waitingFor(t, client, "key"))
+			if mode == dynamolock.FailOpen && lock.Token() != token+1 {
+				t.Errorf("token %d after %d", lock.Token(), token)
+			}
+			release(t, lock)
+		})
+	}
+}
