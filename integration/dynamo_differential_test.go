@@ -29,7 +29,7 @@ import (
 func TestDynamoDifferential(t *testing.T) {
 	start(t)
 	d := newDifferential(t)
-	n := 2500
+	n := 1500
 	if s := os.Getenv("HOLDFAST_OPERATIONS"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil {
@@ -86,7 +86,7 @@ func newDifferential(t *testing.T) *differential {
 		}
 	}
 	t.Logf("HOLDFAST_SEED=%d", seed)
-	target := differentialServer(t)
+	target := dynamoserver.Find(t)
 	db := dynamofake.New()
 	d := &differential{
 		generator: &generator{
@@ -112,19 +112,6 @@ func newDifferential(t *testing.T) *differential {
 		d.tables = append(d.tables, d.mirror(t, target.Table(t, keys...), keys))
 	}
 	return d
-}
-
-// differentialServer returns the server to compare with, which is stopped when
-// the test ends.
-func differentialServer(t *testing.T) *dynamoserver.Target {
-	t.Helper()
-	target, err := dynamoserver.Open(limited(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(target.Close)
-	t.Logf("DynamoDB: %s at %s", target.Source(), target.Endpoint())
-	return target
 }
 
 // mirror creates in the fake what there is on the server.
