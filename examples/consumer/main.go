@@ -1,12 +1,13 @@
 // Consumer is a program built around one select: it holds a lock on a stream of
 // messages for as long as it may, and reacts to events instead of asking.
 //
-//	go run ./examples/consumer                                                     two in one process, with trouble made on purpose
-//	go run ./examples/consumer -engine zookeeper -servers 127.0.0.1:2181           one; start several, stop and start the server
-//	go run ./examples/consumer -engine dynamodb -endpoint http://127.0.0.1:8000    the same; AWS without -endpoint
+//	go run ./examples/consumer                                                  two in one process, with trouble made on purpose
+//	go run ./examples/consumer -engine zookeeper -servers 127.0.0.1:2181        one; start several, stop and start the server
+//	go run ./examples/consumer -engine dynamodb -endpoint http://127.0.0.1:8000 -trouble
+//	                                                                            one, cut off on purpose; start several;
+//	                                                                            AWS without -endpoint
 //
-// AWS cannot be stopped, but -trouble cuts a consumer on DynamoDB off from it for
-// a while, as is done in memory. Each hold has a TTL, so that consumers take turns. Ctrl-C or SIGTERM ends it.
+// Each hold has a TTL, so that consumers take turns. Ctrl-C or SIGTERM ends it.
 package main
 
 import (
@@ -30,7 +31,7 @@ const key = "examples/consumer/stream-7"
 func main() {
 	flags := engine.AddFlags(flag.CommandLine)
 	ttl := flag.Duration("ttl", 0, "how long a consumer may have the stream at a time (default 5s in memory, else 10s)")
-	trouble := flag.Bool("trouble", false, "cut the consumer off from the engine twice (default in memory; not on zookeeper)")
+	trouble := flag.Bool("trouble", false, "cut the consumer off from the engine twice; always so in memory, not possible on zookeeper")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,7 +65,7 @@ func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Durat
 			break
 		}
 		if trouble && client.Cut == nil {
-			errs[i] = errors.Join(errors.New("-trouble: stop and start the servers instead"), client.Close(ctx))
+			errs[i] = errors.Join(errors.New("-trouble cannot cut off a client of ZooKeeper; stop and start the server instead"), client.Close(ctx))
 			break
 		}
 		c := &consumer{log: log.With("consumer", name), client: client.Locker, ttl: ttl, yield: 2 * e.Poll}

@@ -99,7 +99,7 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	say("bob", "releases")
 
 	if alice.Cut == nil {
-		say("", "-- whoever is cut off learns of it in time: run this in memory, or examples/consumer and stop the server")
+		say("", "-- what a client learns that is cut off: see it in memory, or run examples/consumer and stop the server")
 		return nil
 	}
 	say("", "-- whoever is cut off learns of the loss before anyone else can hold the lock")

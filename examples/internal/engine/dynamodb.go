@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -70,16 +71,22 @@ func onDynamoDB(table string, connect func() *Client) *Engine {
 		NewClient: func(ctx context.Context, owner string) (*Client, error) {
 			c := connect()
 			options := &dynamolock.Options{Table: table, Owner: owner, Lease: serverLease}
-			var err error
-			c.Dynamo, err = dynamolock.New(ctx, c.API, options)
-			// To create a table takes a permission of its own, so only try if it
-			// is missing.
+			open := func(ctx context.Context) (err error) {
+				ctx, cancel := context.WithTimeout(ctx, openTimeout)
+				defer cancel()
+				c.Dynamo, err = dynamolock.New(ctx, c.API, options)
+				return err
+			}
+			err := open(ctx)
+			// To create a table takes a permission of its own and, on AWS, some
+			// time, so only do it if it is missing.
 			var missing *types.ResourceNotFoundException
 			if errors.As(err, &missing) {
+				options.OpenTimeout = time.Minute
 				if err := dynamolock.CreateTable(ctx, c.API, options); err != nil {
 					return nil, err
 				}
-				c.Dynamo, err = dynamolock.New(ctx, c.API, options)
+				err = open(ctx)
 			}
 			if err != nil {
 				return nil, err

@@ -19,6 +19,9 @@ const (
 	serverLease = 6 * time.Second
 )
 
+// openTimeout is how long to look for a server, whatever else there is time for.
+const openTimeout = 15 * time.Second
+
 // An Engine makes clients that compete with each other.
 type Engine struct {
 	Name  string // memory, zookeeper or dynamodb
@@ -72,6 +75,8 @@ func ZooKeeper(where string, servers ...string) *Engine {
 	return &Engine{
 		Name: "zookeeper", Where: "ZooKeeper at " + where, Lease: serverLease,
 		NewClient: func(ctx context.Context, owner string) (*Client, error) {
+			ctx, cancel := context.WithTimeout(ctx, openTimeout)
+			defer cancel()
 			client, err := zklock.Dial(ctx, servers, &zklock.Options{Owner: owner, SessionTimeout: serverLease})
 			if err != nil {
 				return nil, err

@@ -23,9 +23,9 @@ var belongs = map[string]string{"servers": "zookeeper", "table": "dynamodb", "en
 func AddFlags(flags *flag.FlagSet) *Flags {
 	f := &Flags{set: flags}
 	flags.StringVar(&f.engine, "engine", cmp.Or(os.Getenv("HOLDFAST_ENGINE"), "memory"),
-		"`memory|zookeeper|dynamodb`; the flags of an engine imply it; variable HOLDFAST_ENGINE")
+		"`name` of the engine: memory, zookeeper or dynamodb; implied by the flags of one; variable HOLDFAST_ENGINE")
 	flags.StringVar(&f.servers, "servers", cmp.Or(os.Getenv("ZOOKEEPER_SERVERS"), "127.0.0.1:2181"),
-		"ZooKeeper: `host:port,host:port`; variable ZOOKEEPER_SERVERS")
+		"ZooKeeper: `addresses` of servers, host:port,host:port; variable ZOOKEEPER_SERVERS")
 	flags.StringVar(&f.table, "table", "holdfast",
 		"DynamoDB: the `name` of the table, which is created if there is none")
 	flags.StringVar(&f.endpoint, "endpoint", os.Getenv("DYNAMODB_ENDPOINT"),
