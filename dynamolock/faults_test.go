@@ -69,35 +69,37 @@ func TestLostReplyToHeartbeat(t *testing.T) {
 }
 
 func TestLostReplyToRelease(t *testing.T) {
-	for name, fault := range lost {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer a.close(t)
-				defer b.close(t)
-				lock := a.hold(t, "k")
-				a.conn.SetFault(on(release, 1, fault))
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
+		for name, fault := range lost {
+			t.Run(mode.String()+"/"+name, func(t *testing.T) {
+				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+					a, b := h.client(t), h.client(t)
+					defer a.close(t)
+					defer b.close(t)
+					lock := a.hold(t, "k")
+					a.conn.SetFault(on(release, 1, fault))
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
 
-				// The next one has the key before the second try gets there.
-				lock = a.hold(t, "k")
-				waits := make(chan *holdfast.Lock)
-				go func() { waits <- b.hold(t, "k") }()
-				time.Sleep(dynamolock.DefaultPoll)
-				a.conn.SetFault(on(release, 1, dynamofake.LoseReply(nil)))
-				released := make(chan error)
-				go func() { released <- lock.Release(t.Context()) }()
-				next := <-waits
-				if err := <-released; err != nil {
-					t.Errorf("Release, and the next one was quick: %v", err)
-				}
-				if err := next.Verify(t.Context()); err != nil {
-					t.Errorf("the next one: %v", err)
-				}
+					// The next one has the key before the second try gets there.
+					lock = a.hold(t, "k")
+					waits := make(chan *holdfast.Lock)
+					go func() { waits <- b.hold(t, "k") }()
+					time.Sleep(poll)
+					a.conn.SetFault(on(release, 1, dynamofake.LoseReply(nil)))
+					released := make(chan error)
+					go func() { released <- lock.Release(t.Context()) }()
+					next := <-waits
+					if err := <-released; err != nil {
+						t.Errorf("Release, and the next one was quick: %v", err)
+					}
+					if err := next.Verify(t.Context()); err != nil {
+						t.Errorf("the next one: %v", err)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

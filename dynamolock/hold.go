@@ -77,8 +77,8 @@ func (h *hold) judge(i *item) error {
 		return nil
 	case i.form == absent:
 		return holdfast.ErrBroken
-	case i.form != tokenless && i.token == h.token:
-		return holdfast.ErrBroken // the same grant, with somebody else's guid
+	case i.sameGrant(h.token):
+		return holdfast.ErrBroken // with somebody else's guid
 	case i.owner == h.owner && !i.belongs(h.id):
 		return holdfast.ErrReclaimed
 	}
@@ -112,7 +112,7 @@ func (h *hold) Release(ctx context.Context) error {
 			return nil
 		}
 		why := h.judge(old)
-		if unanswered && (old.form == absent || old.token != h.token) {
+		if unanswered && !old.sameGrant(h.token) {
 			return nil // it was carried out, and what is there now came after it
 		}
 		if old.held() && errors.Is(why, holdfast.ErrBroken) {

@@ -68,6 +68,12 @@ func (i *item) same(j *item) bool {
 	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease
 }
 
+// sameGrant reports whether an item is of the grant with a token, whoever has
+// changed it since. Without tokens nobody can tell.
+func (i *item) sameGrant(token holdfast.Token) bool {
+	return i.form != absent && i.form != tokenless && i.token == token
+}
+
 // belongs reports whether the item was last written by a client, or for a
 // grant: prefix is the beginning of their guids.
 func (i *item) belongs(prefix string) bool {
