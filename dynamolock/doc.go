@@ -1,2 +1,152 @@
-// Package dynamolock takes locks in a DynamoDB table.
+// Package dynamolock has locks in a DynamoDB table: holdfast's contract on
+// conditional writes, with the items of the npm client dynamodb-lock-client, so
+// that a fleet of Node and Go programs can share a table.
+//
+//	client, err := dynamolock.New(ctx, dynamodb.NewFromConfig(cfg), &dynamolock.Options{Table: "locks"})
+//	lock, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(30*time.Second))
+//	defer lock.Release(ctx)
+//
+// A [Client] embeds [*holdfast.Locker], and so has Acquire, TryAcquire,
+// AcquireAny, Do, Inspect, List, Break, Events, Owner and Close; this package
+// adds ConditionCheck, BreakNow and Options. [CreateTable] makes the table.
+//
+// # The item
+//
+// A key is one item, which stays when the lock is released, for its token:
+//
+//	(keys)                  S, N, B  Options.Keys; "id" by default
+//	fencingToken            N        +1 at each grant; a new item starts with the time in ms
+//	leaseDurationMs         N        1: released; 2147483647: never expires
+//	owner                   S
+//	guid                    B        new at each grant and each heartbeat
+//	lockAcquiredTimeUnixMs  N        the last touch, by the holder's wall clock
+//	holdfastData            B        from WithData
+//	holdfastSinceUnixMs     N        the grant, by the holder's wall clock
+//	(Options.TTLAttribute)  N        epoch seconds, for Time to Live; if set
+//
+// Each step is one request, on the condition that the item is as it should be:
+//
+//	acquire    UpdateItem  there is none, or it is released (or, to reclaim, of the same owner),
+//	                       or it is as it was seen to be for its whole lease
+//	heartbeat  UpdateItem  it is of this grant, and not released: another guid
+//	release    UpdateItem  it is of this grant: the lease becomes 1 ms
+//
+// The first half of a guid stays the same for as long as the grant does. So
+// whatever happens to requests and answers on the way, a grant knows its own: a
+// reply that was lost makes the repeated request meet its own guid, which is a
+// success; a heartbeat that arrives after the release, or an acquisition that
+// arrives after it was given up, does nothing, or is undone.
+//
+// # Whose clock
+//
+// No two machines' clocks are compared. The holder counts from before it sent
+// what the table has taken, an observer from after it has read the item:
+//
+//	holder's deadline = sending of the last write that was confirmed + lease - margin
+//	taken over        = end of the read that showed this guid first  + lease
+//
+// The write comes before the read that shows it, so the holder's lease is over
+// first, by the margin, whatever the clocks show; they only have to run at rates
+// that differ by less than Margin per Lease. [Options.TrustLocalTime] is the
+// shortcut that gives this up.
+//
+//	              granted               guid unchanged for a whole lease
+//	free  ----------------------> held ----------------------------------> taken over,
+//	 ^                             |  ^                                     token + 1
+//	 |      released               |  | heartbeat: another guid
+//	 +-----------------------------+--+
+//
+// # Waiting
+//
+// DynamoDB tells nobody that a lock was released, so whoever waits looks at the
+// item once per [Options.Poll], by eventually consistent reads; of the waiters of
+// one client for a key only one does. A waiter never sleeps past the end of the
+// lease that it observes. There is no order among clients: whoever looks first
+// has the key. Within one client it is first come, first served.
+//
+// A client that only tries, by TryAcquire, remembers what it saw, and takes the
+// lock of a dead holder at a later try. A program that starts, tries once and
+// exits has nothing to remember: have it wait for longer than the lease, by
+// Acquire with WithWait.
+//
+// # Guarantees
+//
+// All of G1 to G13 of package holdfast. Of those that depend on the engine:
+//
+//   - G2: a holder whose grant is broken or reclaimed is told at its next
+//     heartbeat. Break leaves the lease to run until then.
+//   - G3: the token is fencingToken. An item that was deleted and comes back
+//     starts above its former life, if its key was granted less than 1000 times
+//     a second on average, and the clock of the client that makes it is not
+//     behind. One that the npm client makes anew starts with 1: only an item
+//     that is never deleted keeps a mixed fleet's tokens rising.
+//   - G7: no order, see above. Info has no queue.
+//   - G13: without a queue, WithReclaim holds the key at once.
+//
+// # Locks that never expire
+//
+// [FailClosed] and [FailClosedFenced] are for work that must not be begun twice
+// even if it may then not be done at all: the lock of a holder that died stays
+// until somebody ends it by Break, or claims it by WithReclaim. Deadline is far
+// away; each heartbeat period the holder reads whether it was broken. FailClosed
+// is the npm client's form and has no token: Token is 0, the one exception
+// to G3.
+//
+// # When things fail
+//
+//	what happens                     the holder                         waiters
+//	-------------------------------  ---------------------------------  ----------------------------
+//	a reply is lost                  the request is repeated, and       the same
+//	                                 meets its own guid
+//	throttled, 500, reset, no        Disconnected, Ready; repeated      wait on, as long as ctx
+//	answer, for less than the lease                                     and WithRetry allow
+//	the same, for longer             ErrLeaseExpired at Deadline        take over when the lease
+//	                                                                    has passed unchanged
+//	access denied                    tries again at the next heartbeat  fail with ErrDenied
+//	the process is stopped           ErrLeaseExpired at its first call  take over
+//	wall clock set forward           ErrClockJump, if beyond Deadline   notice nothing
+//	wall clock set back              notices nothing                    notice nothing
+//	Break                            ErrBroken at the next heartbeat    get the key after that
+//	WithReclaim by another client    ErrReclaimed at the next           get the key in time
+//	                                 heartbeat
+//	the item is deleted              ErrBroken at the next heartbeat    get the key at once
+//	the item is another program's    ErrBroken at the next heartbeat    fail with an ItemError
+//
+// # What is not promised
+//
+//   - A holder that is stopped between looking at its lock and writing to a
+//     resource can write after somebody else has the lock, unless the resource
+//     compares tokens, or the write is a transaction with [Client.ConditionCheck].
+//   - Global tables do not exclude: two regions accept conflicting writes, and
+//     the later one wins without a word. Use a table in one region, from all.
+//     (With multi-Region strong consistency there is one answer, but Time to
+//     Live and transactions are not to be had.)
+//   - Deleting an item under its holder frees the key before the holder knows.
+//   - Restoring a backup of the table turns tokens back.
+//   - Who gives up an acquisition that is later delivered nonetheless, more than
+//     a lease later, leaves an item that is held by nobody, for one lease.
+//
+// # Sharing a table with the npm client
+//
+// FailOpen locks exclude one another, and tokens rise from one to the other, if
+// all programs use trustLocalTime or none does: npm clients that trust the clock
+// take the locks of those that do not, which write no time down. This package
+// always does. Never use a key with FailOpen and FailClosed. The npm client's holders
+// have no deadline: one that is stopped for longer than its lease does not know.
+// Its writes replace the whole item, so Data and Since of a hold are gone with it,
+// and an attribute for Time to Live as well.
+//
+// # Permissions and costs
+//
+// A client needs dynamodb:UpdateItem, GetItem and DescribeTable on the table; for
+// FailClosed, and to break such locks, DeleteItem; for List, Scan (and Query, with
+// a sort key); for ConditionCheck, ConditionCheckItem. CreateTable needs
+// dynamodb:CreateTable, and for TTLAttribute DescribeTimeToLive and UpdateTimeToLive.
+//
+// One acquisition, heartbeat, release, and try of a held key are 1 write unit each,
+// as long as the item (keys, owner, data) is under 1 KB, and one more for each
+// further KB; a look at a key that is waited for is half a read unit, and Verify
+// and Inspect are 1, per 4 KB. List without a partition key reads the whole table.
+// With the defaults a held lock costs 0.2 write units a second, and a key that is
+// waited for 0.5 read units a second per waiting process.
 package dynamolock

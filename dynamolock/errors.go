@@ -130,11 +130,12 @@ func classify(err error) errorKind {
 	var (
 		api      smithy.APIError
 		conflict *types.TransactionConflictException
+		replica  *types.ReplicatedWriteConflictException // of a global table
 		garbled  *smithy.DeserializationError
 	)
 	isAnswer := errors.As(err, &api)
 	switch {
-	case throttles.IsErrorThrottle(err) == aws.TrueTernary, errors.As(err, &conflict):
+	case throttles.IsErrorThrottle(err) == aws.TrueTernary, errors.As(err, &conflict), errors.As(err, &replica):
 		return refused
 	case isAnswer && deniedCodes[api.ErrorCode()]:
 		return denied
