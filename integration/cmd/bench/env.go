@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,13 +22,12 @@ const root, peerRoot = "/bench", "/peer"
 // owner is what every lock node holds, on both sides.
 const owner = "bench-host:12345:ABCDEFGHIJ"
 
-// env is what the rows are measured on: one server, reached directly or through
-// a proxy.
+// env is what the rows of ZooKeeper are measured on: one server, reached directly
+// or through a proxy.
 type env struct {
+	scale
 	server *zkserver.Server
 	proxy  *faultproxy.Proxy
-	quick  bool
-	unique atomic.Int64
 }
 
 func newEnv(ctx context.Context, quick bool) (*env, error) {
@@ -48,25 +45,12 @@ func newEnv(ctx context.Context, quick bool) (*env, error) {
 		server.Close()
 		return nil, err
 	}
-	return &env{server: server, proxy: proxy, quick: quick}, nil
+	return &env{scale: scale{quick: quick}, server: server, proxy: proxy}, nil
 }
 
 func (e *env) close() {
 	_ = e.proxy.Close()
 	e.server.Close()
-}
-
-// plan is how long to measure with blocks of a length.
-func (e *env) plan(length time.Duration) plan {
-	if e.quick {
-		return plan{blocks: 6, length: length / 4, warmup: 300 * time.Millisecond}
-	}
-	return plan{blocks: 40, length: length, warmup: time.Second}
-}
-
-// name returns a name that was not used before.
-func (e *env) name(prefix string) string {
-	return fmt.Sprintf("%s-%d", prefix, e.unique.Add(1))
 }
 
 // connect opens a client of each side to the same address.

@@ -1,5 +1,6 @@
-// Bench measures holdfast's locks on ZooKeeper against those of go-zookeeper,
-// on a server that it starts, and holds them to the bars of the project.
+// Bench measures holdfast's locks on ZooKeeper against those of go-zookeeper, and
+// those on DynamoDB against those of the npm client dynamodb-lock-client, on
+// servers that it starts, and holds them to the bars of the project.
 package main
 
 import (
@@ -17,14 +18,19 @@ import (
 // rows are measured in this order; each emits one line or more.
 var rows = []struct {
 	name    string
-	measure func(ctx context.Context, e *env, emit func(result)) error
+	measure measure
 }{
-	{"uncontended", uncontended},
-	{"fresh", freshKeys},
-	{"parallel", parallel},
-	{"handoff", handoffs},
-	{"memory", memory},
-	{"traffic", traffic},
+	{"uncontended", onZooKeeper(uncontended)},
+	{"fresh", onZooKeeper(freshKeys)},
+	{"parallel", onZooKeeper(parallel)},
+	{"handoff", onZooKeeper(handoffs)},
+	{"memory", onZooKeeper(memory)},
+	{"traffic", onZooKeeper(traffic)},
+	{"dynamodb-calls", onDynamoDB(calls)},
+	{"dynamodb-npm", onDynamoDB(againstNPM)},
+	{"dynamodb-line", onDynamoDB(waitingLine)},
+	{"dynamodb-held", onDynamoDB(manyLeases)},
+	{"dynamodb-notice", onDynamoDB(notice)},
 }
 
 func main() {
@@ -48,11 +54,8 @@ func run() error {
 	defer stop()
 	began := time.Now()
 	fmt.Printf("%s, %d CPUs, load before: %s\n\n", runtime.Version(), runtime.NumCPU(), load())
-	e, err := newEnv(ctx, *quick)
-	if err != nil {
-		return err
-	}
-	defer e.close()
+	s := &servers{quick: *quick}
+	defer s.close()
 	if *cpu != "" {
 		f, err := os.Create(*cpu)
 		if err != nil {
@@ -70,7 +73,7 @@ func run() error {
 		if !want.MatchString(row.name) {
 			continue
 		}
-		err := row.measure(ctx, e, func(r result) {
+		err := row.measure(ctx, s, func(r result) {
 			results = append(results, r)
 			r.print(os.Stdout)
 		})

@@ -69,7 +69,7 @@ func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64
 	defer cs.close()
 	prefix := e.name("held")
 	before := measureFootprint()
-	locks, err := holdMany(ctx, cs, prefix, n)
+	locks, err := holdMany(ctx, cs.ours.Locker, prefix, n)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -80,7 +80,7 @@ func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64
 }
 
 // holdMany takes n locks of one client.
-func holdMany(ctx context.Context, cs *clients, prefix string, n int) ([]*holdfast.Lock, error) {
+func holdMany(ctx context.Context, locker *holdfast.Locker, prefix string, n int) ([]*holdfast.Lock, error) {
 	const workers = 64
 	locks := make([]*holdfast.Lock, n)
 	failed := make([]error, workers)
@@ -88,7 +88,7 @@ func holdMany(ctx context.Context, cs *clients, prefix string, n int) ([]*holdfa
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < n && failed[w] == nil; i += workers {
-				locks[i], failed[w] = cs.ours.Acquire(ctx, fmt.Sprintf("%s-%d", prefix, i))
+				locks[i], failed[w] = locker.Acquire(ctx, fmt.Sprintf("%s-%d", prefix, i))
 			}
 		})
 	}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// waitingLine counts what a client sends while many of its goroutines wait for
+// the lock of another.
+func waitingLine(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+	const waiters, poll, periods = 100, 200 * time.Millisecond, 20
+	holder, err := e.connect(ctx, dynamolock.Options{})
+	if err != nil {
+		return err
+	}
+	defer closeDynamo(holder)
+	key := e.name("line")
+	lock, err := holder.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	w, err := e.connectWired(ctx, dynamolock.Options{Poll: poll})
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	contends, stop := context.WithCancel(ctx)
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer stop()
+	for range waiters {
+		callers.Go(func() {
+			if _, err := w.Acquire(contends, key); err == nil {
+				panic("a waiter got a lock that is held")
+			}
+		})
+	}
+	if err := pause(ctx, 2*poll); err != nil { // the first write
+		return err
+	}
+	const read = "GetItem"
+	written := w.wire.Count("") - w.wire.Count(read)
+	var reads []float64
+	windows := e.times(3, 1)
+	for range windows {
+		n, err := w.perPeriod(ctx, read, poll, periods)
+		if err != nil {
+			return err
+		}
+		reads = append(reads, n)
+	}
+	writes := w.wire.Count("") - w.wire.Count(read) - written
+	if err := lock.Err(); err != nil {
+		return err
+	}
+	measured := fmt.Sprintf("in %d times %d periods of %v", windows, periods, poll)
+	emit(judge(fmt.Sprintf("DynamoDB reads per poll period, %d waiters of one key", waiters), measured, limit(1, ""), reads))
+	emit(judge("other calls of theirs", measured, limit(0, ""), []float64{float64(writes)}))
+	return nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+)
+
+// noise is what the machine may add to one side of the comparison and not to the
+// other, in the worst of all trials.
+const noise = 0.1
+
+// notice measures how long after a release a waiter in another client has the
+// lock, at the worst moment: right after the waiter has looked.
+//
+// It is measured from the return of Release, and may last for a poll period, up to
+// the sending of the next read, and the time of a call, by which the release's
+// return lags behind its effect as much as a read's sending comes before its, and
+// the write ends after its own. What those come to on this machine at this moment
+// a control says, which sleeps for the period and makes a call at the same time.
+func notice(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+	const poll = 200 * time.Millisecond
+	holder, err := e.connect(ctx, dynamolock.Options{})
+	if err != nil {
+		return err
+	}
+	defer closeDynamo(holder)
+	waiter, err := e.connectWired(ctx, dynamolock.Options{Poll: poll})
+	if err != nil {
+		return err
+	}
+	defer waiter.close()
+	looked := make(chan struct{}, 1)
+	waiter.wire.SetRule(func(r faulthttp.Request) faulthttp.Fault {
+		if r.Op == "GetItem" {
+			select {
+			case looked <- struct{}{}:
+			default:
+			}
+		}
+		return faulthttp.Pass
+	})
+	trial := &noticeTrial{holder: holder, waiter: waiter, looked: looked, poll: poll, key: e.name("notice"), other: e.name("control")}
+	var took, control, ratio []float64
+	for range e.times(40, 6) {
+		a, b, err := trial.run(ctx)
+		if err != nil {
+			return err
+		}
+		took, control = append(took, float64(a)), append(control, float64(b))
+		ratio = append(ratio, float64(a)/float64(b))
+	}
+	of := func(sample []float64) time.Duration {
+		return time.Duration(medianInterval(sample).Median).Round(100 * time.Microsecond)
+	}
+	emit(judge("from a DynamoDB release until a waiter has the lock, at most",
+		fmt.Sprintf("holdfast %v, a poll of %v + a call %v, worst of %d", of(took), poll, of(control), len(ratio)),
+		atMost(1+noise), []float64{slices.Max(ratio)}))
+	return nil
+}
+
+// noticeTrial is one release after the other of one lock.
+type noticeTrial struct {
+	holder     *dynamolock.Client
+	waiter     *wired
+	looked     chan struct{} // gets a value when the waiter sends a read
+	poll       time.Duration
+	key, other string // other is what the control reads
+}
+
+// run returns how long the waiter took, and how long the control.
+func (n *noticeTrial) run(ctx context.Context) (took, control time.Duration, err error) {
+	lock, err := n.holder.Acquire(ctx, n.key)
+	if err != nil {
+		return 0, 0, err
+	}
+	var got time.Time
+	failed := make(chan error, 1)
+	go func() {
+		lock, err := n.waiter.Acquire(ctx, n.key)
+		got = time.Now()
+		if err == nil {
+			err = lock.Release(ctx)
+		}
+		failed <- err
+	}()
+	// Some servers do not say what is in the way of a write: then the first read
+	// is no poll, but asks for that.
+	for range 2 {
+		select {
+		case <-n.looked:
+		case err := <-failed:
+			return 0, 0, err
+		case <-ctx.Done():
+			return 0, 0, context.Cause(ctx)
+		}
+	}
+	// It was about to be sent, and is over when another call is.
+	if _, err := n.holder.Inspect(ctx, n.other); err != nil {
+		return 0, 0, err
+	}
+	if err := lock.Release(ctx); err != nil {
+		return 0, 0, err
+	}
+	released := time.Now()
+	if err := pause(ctx, n.poll); err != nil {
+		return 0, 0, err
+	}
+	if _, err := n.holder.Inspect(ctx, n.other); err != nil {
+		return 0, 0, err
+	}
+	control = time.Since(released)
+	if err := <-failed; err != nil {
+		return 0, 0, err
+	}
+	select {
+	case <-n.looked: // the last look
+	default:
+	}
+	return got.Sub(released), control, nil
+}

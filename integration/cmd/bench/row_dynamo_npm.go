@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// againstNPM is acquire and release of a key that nobody else wants, against the
+// npm client in a process of its own: the same table, server and lease, both over
+// connections that are kept alive.
+func againstNPM(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+	client, err := e.connect(ctx, dynamolock.Options{Lease: dynamolock.DefaultLease})
+	if err != nil {
+		return err
+	}
+	defer closeDynamo(client)
+	npm, err := startNPM(ctx, e, e.name("theirs"))
+	if err != nil {
+		return err
+	}
+	defer npm.close()
+	key := e.name("ours")
+	ours := side{"holdfast", loop(func(ctx context.Context) error {
+		lock, err := client.Acquire(ctx, key)
+		if err != nil {
+			return err
+		}
+		return lock.Release(ctx)
+	})}
+	other := side{"npm client", npm.block}
+	p := e.plan(250 * time.Millisecond)
+	p.warmup *= 4 // both V8s, the server's too, compile as they go
+	pairs, ops, err := alternate(ctx, p, ours, other, 0)
+	if err != nil {
+		return err
+	}
+	emit(compared("uncontended, DynamoDB, against npm's dynamodb-lock-client", "acquire+release", atLeast(1.4), ours, other, pairs, ops))
+	return nil
+}
