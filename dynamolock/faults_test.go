@@ -330,3 +330,77 @@ func TestNothingIsHeldUp(t *testing.T) {
 		}
 	})
 }
+
+// The lease is counted from before a request was sent, not from its answer: what
+// others see of it has begun then.
+func TestLeaseCountsFromTheSending(t *testing.T) {
+	const slow = 3 * time.Second
+	for _, of := range []purpose{acquire, beat} {
+		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+			a := h.client(t)
+			defer a.close(t)
+			a.conn.SetFault(on(of, 1000, dynamofake.DelayReply(slow)))
+			lock := a.hold(t, "k")
+			for range 30 {
+				touched := time.UnixMilli(number(h.item("k")["lockAcquiredTimeUnixMs"]))
+				if most := touched.Add(lease - lease/20); lock.Deadline().After(most) {
+					t.Fatalf("slow %s: Deadline is %v after the last touch of the item", of, lock.Deadline().Sub(touched))
+				}
+				time.Sleep(time.Second)
+			}
+		})
+	}
+}
+
+// A process that was stopped past its deadline does not keep others from the key:
+// its heartbeat is due, and too late.
+func TestNoHeartbeatAfterTheDeadline(t *testing.T) {
+	for range 20 {
+		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+			a := h.client(t)
+			defer a.close(t)
+			lock := a.hold(t, "k")
+			a.clock.Pause()
+			time.Sleep(time.Until(lock.Deadline()) + time.Millisecond)
+			late := make(chan struct{}, 100)
+			a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+				if purposeOf(op) == beat {
+					late <- struct{}{}
+				}
+				return dynamofake.Fault{}
+			})
+			a.clock.Resume()
+			<-lock.Done()
+			synctest.Wait()
+			if len(late) != 0 {
+				t.Error("a heartbeat was sent for a lock that is over")
+			}
+			if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Reclaiming is for what former lives have left: not for what the same client is
+// just about to be granted by another call.
+func TestReclaimSparesACallUnderWay(t *testing.T) {
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
+		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+			a := h.client(t)
+			defer a.close(t)
+			a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
+			first := make(chan *holdfast.Lock)
+			go func() { first <- a.hold(t, "k", holdfast.WithOwner("worker")) }()
+			time.Sleep(h.db.Latency)
+			if _, err := a.TryAcquire(t.Context(), "k", holdfast.WithOwner("worker"), holdfast.WithReclaim()); !errors.Is(err, holdfast.ErrHeld) {
+				t.Errorf("%v: %v", mode, err)
+			}
+			lock := <-first
+			time.Sleep(lease)
+			if err := lock.Verify(t.Context()); err != nil {
+				t.Errorf("%v: %v", mode, err)
+			}
+		})
+	}
+}

@@ -62,10 +62,10 @@ func (h *hold) stop() {
 }
 
 // outcome returns what the beats have found out.
-func (h *hold) outcome() (lost error, broken *item) {
+func (h *hold) outcome() (broken *item, lost error) {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
-	return h.lost, h.broken
+	return h.broken, h.lost
 }
 
 func (h *hold) beat() {

@@ -91,9 +91,9 @@ func (h *hold) judge(i *item) error {
 func (h *hold) Release(ctx context.Context) error {
 	defer h.forget()
 	h.stop()
-	if why, left := h.outcome(); why != nil {
-		if left != nil {
-			h.clear(ctx, left)
+	if broken, why := h.outcome(); why != nil {
+		if broken != nil {
+			h.clear(ctx, broken)
 		}
 		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
 	}
