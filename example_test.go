@@ -7,9 +7,12 @@ import (
 	"log"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -237,3 +240,28 @@ func bookOrder(client *zklock.Client, lock *holdfast.Lock, order []byte) error {
 }
 
 var _ = bookOrder
+
+// onDynamoDB makes the table, if need be, and a client of it.
+func onDynamoDB(ctx context.Context, ddb *dynamodb.Client) (*dynamolock.Client, error) {
+	options := &dynamolock.Options{Table: "locks", Lease: 20 * time.Second}
+	if err := dynamolock.CreateTable(ctx, ddb, options); err != nil { // or by your own means
+		return nil, err
+	}
+	return dynamolock.New(ctx, ddb, options)
+}
+
+var _ = onDynamoDB
+
+// bookItem writes to DynamoDB only while the lock is held.
+func bookItem(ctx context.Context, ddb *dynamodb.Client, client *dynamolock.Client, lock *holdfast.Lock, order *types.Put) error {
+	check, err := client.ConditionCheck(lock)
+	if err != nil {
+		return err
+	}
+	_, err = ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{{ConditionCheck: check}, {Put: order}},
+	})
+	return err
+}
+
+var _ = bookItem

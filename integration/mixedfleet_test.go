@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,8 +26,8 @@ const (
 )
 
 // TestMixedFleet has Node processes with the npm client and Go processes with
-// ours contend for the same keys, and kills them. Guards: they exclude one
-// another, tokens rise from one to the other, and what one leaves when it
+// ours contend for the same keys, and kills or stops them. Guards: they exclude
+// one another, tokens rise from one to the other, and what one leaves when it
 // crashes the other takes over.
 //
 // HOLDFAST_MIXED_FLEET says how long that goes on for; HOLDFAST_SEED repeats the
@@ -87,12 +88,14 @@ type fleet struct {
 	random  *rand.Rand
 	slots   []*fleetProcess
 	names   []int // how many processes each slot has had
+	helpers sync.WaitGroup
 
 	mu     sync.Mutex
 	ready  int
 	notes  map[string]int
 	killed map[string]bool // owners of locks who are dead
 	kills  map[fleetLanguage]int
+	pauses map[fleetLanguage]int
 	broken int
 }
 
@@ -108,6 +111,7 @@ func newFleet(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, r
 		notes:   make(map[string]int),
 		killed:  make(map[string]bool),
 		kills:   make(map[fleetLanguage]int),
+		pauses:  make(map[fleetLanguage]int),
 	}
 	if mode != dynamolock.FailOpen {
 		f.witness.lease = 0
@@ -131,14 +135,14 @@ func (f *fleet) run(duration time.Duration) {
 		return f.ready == len(f.slots)
 	})
 	ctx, cancel := context.WithCancel(f.Context())
-	var operator sync.WaitGroup
+	defer cancel()
 	if f.witness.lease == 0 {
 		client := f.config.dial(f, f.target, "operator")
-		operator.Go(func() { f.operate(ctx, client) })
+		f.helpers.Go(func() { f.operate(ctx, client) })
 	}
 	begun := time.Now()
-	next := begun.Add(f.untilCrash() / 2)
-	victims := f.crashOrder()
+	next := begun.Add(f.untilNext() / 2)
+	blows := f.round()
 	for {
 		missing := f.missing()
 		if time.Since(begun) >= duration && missing == "" || f.Failed() {
@@ -148,14 +152,16 @@ func (f *fleet) run(duration time.Duration) {
 			f.Errorf("after %v there is %s", time.Since(begun), missing)
 			break
 		}
-		if time.Now().After(next) && f.crash(victims[0]) {
-			next = time.Now().Add(f.untilCrash())
-			if victims = victims[1:]; len(victims) == 0 {
-				victims = f.crashOrder()
+		if time.Now().After(next) && f.strike(ctx, blows[0]) {
+			next = time.Now().Add(f.untilNext())
+			if blows = blows[1:]; len(blows) == 0 {
+				blows = f.round()
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	cancel()
+	f.helpers.Wait()
 	var all sync.WaitGroup
 	for _, p := range f.slots {
 		all.Go(func() {
@@ -164,20 +170,28 @@ func (f *fleet) run(duration time.Duration) {
 		})
 	}
 	all.Wait()
-	cancel()
-	operator.Wait()
 }
 
-// untilCrash is short, but leaves time for the leases of the last one to end.
-func (f *fleet) untilCrash() time.Duration {
+// untilNext is short, but leaves time for the leases of the last one to end.
+func (f *fleet) untilNext() time.Duration {
 	return 2500*time.Millisecond + time.Duration(f.random.IntN(2000))*time.Millisecond
 }
 
-// crashOrder returns each language once.
-func (f *fleet) crashOrder() []fleetLanguage {
-	order := []fleetLanguage{fleetGo, fleetNode}
-	f.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	return order
+// A fleetBlow is what happens to some process of a language.
+type fleetBlow struct {
+	language fleetLanguage
+	pause    bool // a stop for longer than its lease, or else a crash
+}
+
+// round returns some blows, in random order. Whoever trusts the clock must not
+// be stopped, as both clients say, and the locks that never expire do not mind.
+func (f *fleet) round() []fleetBlow {
+	blows := []fleetBlow{{fleetGo, false}, {fleetNode, false}}
+	f.random.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })
+	if f.witness.lease > 0 && !f.config.Trust {
+		blows = append(blows, fleetBlow{fleetGo, true}, fleetBlow{fleetNode, true})
+	}
+	return blows
 }
 
 // launch fills a slot with a new process.
@@ -207,13 +221,13 @@ func (f *fleet) launch(slot int) {
 	})
 }
 
-// crash kills some process of a language that holds something, and has another
-// one take its place. It reports whether there was any.
-func (f *fleet) crash(language fleetLanguage) bool {
+// strike kills or stops some process that holds something, and has another one
+// take the place of one that it killed. It reports whether there was any.
+func (f *fleet) strike(ctx context.Context, blow fleetBlow) bool {
 	holders := f.witness.holders()
 	var slots []int
 	for slot, p := range f.slots {
-		if p.language == language && holders[p.name] {
+		if p.language == blow.language && holders[p.name] {
 			slots = append(slots, slot)
 		}
 	}
@@ -222,14 +236,31 @@ func (f *fleet) crash(language fleetLanguage) bool {
 	}
 	slot := slots[f.random.IntN(len(slots))]
 	p := f.slots[slot]
+	if blow.pause {
+		f.pause(ctx, p, fleetLease+time.Duration(f.random.IntN(2000))*time.Millisecond)
+		return true
+	}
 	p.kill()
 	f.witness.ended(p.name)
 	f.mu.Lock()
-	f.kills[language]++
+	f.kills[blow.language]++
 	f.killed[p.name] = true
 	f.mu.Unlock()
 	f.launch(slot)
 	return true
+}
+
+// pause stops a process for a while.
+func (f *fleet) pause(ctx context.Context, p *fleetProcess, d time.Duration) {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		f.Error(err)
+		return
+	}
+	f.pauses[p.language]++
+	f.helpers.Go(func() {
+		sleepFor(ctx, d)
+		_ = p.Signal(syscall.SIGCONT) // an error says that it has crashed meanwhile
+	})
 }
 
 // missing says what has not happened yet without which the test would say
@@ -264,7 +295,8 @@ func (f *fleet) judge() {
 	if n := figures.lost[fleetGo] + figures.lost[fleetNode]; !tokens && n > 0 {
 		f.Errorf("%d locks that never expire were lost", n)
 	}
-	f.Logf("%s: kills: %d Go, %d Node; %v", f.Name(), f.kills[fleetGo], f.kills[fleetNode], figures)
+	f.Logf("%s: kills: %d Go, %d Node; pauses: %d Go, %d Node; %v", f.Name(),
+		f.kills[fleetGo], f.kills[fleetNode], f.pauses[fleetGo], f.pauses[fleetNode], figures)
 	if !tokens {
 		f.Logf("items of the killed that the operator removed: %d", f.broken)
 	}
