@@ -1,0 +1,195 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+)
+
+// D3, G2. One of many locks has heartbeats that get no answer, ever. Guards: each
+// lock has heartbeats of its own, and each request ends.
+func TestDynamoSilentHeartbeat(t *testing.T) {
+	start(t)
+	d := newDynamo(t)
+	client := d.client(t, shortLease)
+	prefix := newKey(t)
+	var locks []*holdfast.Lock
+	for i := range 20 {
+		locks = append(locks, client.take(t, fmt.Sprintf("%s.%d", prefix, i)))
+	}
+	silent, others := locks[0], locks[1:]
+	client.net.SetRule(func(r faulthttp.Request) faulthttp.Fault {
+		if purpose(r) == aBeat && keyOf(r) == silent.Key() {
+			return faulthttp.LoseRequest(faulthttp.Silence)
+		}
+		return faulthttp.Pass
+	})
+	receive(t, "the silent lock ends", silent.Done())
+	if err := silent.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
+		t.Errorf("it ended with %v, want %v", err, holdfast.ErrLeaseExpired)
+	}
+	soon := time.Now().Add(shortLease)
+	for _, lock := range others {
+		eventually(t, "the others are renewed", func() bool { return lock.Err() != nil || lock.Deadline().After(soon) })
+		if err := lock.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// D3, G11. Guards: Close ends an Acquire that waits for a holder, and one whose
+// request gets no answer, and is not held up by them.
+func TestDynamoCloseWhileOthersWait(t *testing.T) {
+	start(t)
+	d := newDynamo(t)
+	client, other := d.client(t, longLease, func(o *dynamolock.Options) { o.Timeout = longLease / 4 }), d.client(t, longLease)
+	key, silent, held := newKey(t), newKey(t), newKey(t)
+	other.take(t, key)
+	lock := client.take(t, held)
+	waits := client.taking(limited(t), key)
+	eventually(t, "the waiter polls", func() bool { return client.net.Count("GetItem") > 0 })
+	hit := client.next(aGrant, faulthttp.LoseRequest(faulthttp.Silence))
+	asks := client.taking(limited(t), silent)
+	receive(t, "the request", hit)
+	ctx, cancel := context.WithTimeout(context.Background(), promptly/10)
+	defer cancel()
+	began := time.Now()
+	_ = client.Close(ctx) // what the silent request has left cannot be confirmed
+	if took := time.Since(began); took > promptly {
+		t.Errorf("Close took %v", took)
+	}
+	for name, got := range map[string]<-chan outcome{"waiter": waits, "silent": asks} {
+		if o := receive(t, name+" returns", got); !errors.Is(o.err, holdfast.ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, o.err, holdfast.ErrClosed)
+		}
+	}
+	if err := lock.Err(); !errors.Is(err, holdfast.ErrReleased) {
+		t.Errorf("the lock that was held ended with %v", err)
+	}
+	d.isReleased(t, held)
+}
+
+// D4, G2. Guards: heartbeats that fail say nothing about the lock, and are
+// repeated.
+func TestDynamoHeartbeatsFail(t *testing.T) {
+	for name, fault := range map[string]faulthttp.Fault{
+		"500": faulthttp.ServerError(), "throttled": faulthttp.Throttled(), "rate limited": faulthttp.RateLimited(),
+		"reset": faulthttp.LoseRequest(faulthttp.Reset), "reply reset": faulthttp.LoseReply(faulthttp.Reset),
+	} {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			d := newDynamo(t)
+			client := d.client(t, shortLease)
+			key := newKey(t)
+			lock := client.take(t, key)
+			for _, failures := range [][]faulthttp.Fault{{fault, faulthttp.Pass}, {fault, fault, faulthttp.Pass}} {
+				receive(t, "a failure", client.each(aBeat, failures...))
+				renews(t, lock)
+			}
+			renews(t, lock)
+			release(t, lock)
+			d.isReleased(t, key)
+		})
+	}
+}
+
+// D4, G2. Heartbeats fail for longer than the lease. Guards: the lock ends on
+// its holder's own clock, at the deadline that the last success has set, and
+// before anybody else can have the key.
+func TestDynamoHeartbeatsFailForLong(t *testing.T) {
+	for name, fault := range map[string]faulthttp.Fault{
+		"500": faulthttp.ServerError(), "throttled": faulthttp.Throttled(), "denied": faulthttp.Denied(),
+		"reset": faulthttp.LoseRequest(faulthttp.Reset), "silence": faulthttp.LoseRequest(faulthttp.Silence),
+	} {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			d := newDynamo(t)
+			client, other := d.client(t, dynamolock.MinLease), d.client(t, dynamolock.MinLease)
+			key := newKey(t)
+			lock := client.take(t, key)
+			done := lock.Done()
+			known := make(chan bool, 1)
+			go func() {
+				next, err := other.Acquire(limited(t), key)
+				select {
+				case <-done:
+					known <- err == nil && next.Token() > lock.Token()
+				default:
+					known <- false
+				}
+			}()
+			client.net.SetRule(faulthttp.All("UpdateItem", fault))
+			var deadline time.Time
+			eventually(t, "no more heartbeat succeeds", func() bool {
+				before := deadline
+				deadline = lock.Deadline()
+				return client.net.Count("UpdateItem") >= 3 && deadline.Equal(before)
+			})
+			receive(t, "the lock ends", done)
+			if early := time.Until(deadline); early > 0 {
+				t.Errorf("it ended %v before its deadline", early)
+			}
+			if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
+				t.Errorf("it ended with %v, want %v", err, holdfast.ErrLeaseExpired)
+			}
+			if !receive(t, "the other is granted the key", known) {
+				t.Error("the other was granted the key before the holder knew, or with no greater token")
+			}
+		})
+	}
+}
+
+// D8. Guards: who waits looks again and again, and does not sleep until the
+// lease is over.
+func TestDynamoEarlyRelease(t *testing.T) {
+	start(t)
+	d := newDynamo(t)
+	client, other := d.client(t, longLease), d.client(t, longLease)
+	key := newKey(t)
+	lock := client.take(t, key)
+	got := other.taking(limited(t), key)
+	eventually(t, "the waiter polls", func() bool { return other.net.Count("GetItem") >= 3 })
+	began := time.Now()
+	release(t, lock)
+	granted(t, got)
+	if took := time.Since(began); took > longLease/6 {
+		t.Errorf("it took %v, the lease is %v", took, longLease)
+	}
+}
+
+// G9. Guards: heartbeats that fail are told, and their success again; so are both
+// to a client that holds nothing and asks for nothing.
+func TestDynamoEvents(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		t.Run(fmt.Sprintf("idle=%v", idle), func(t *testing.T) {
+			start(t)
+			d := newDynamo(t)
+			client := d.client(t, longLease, quickBeats)
+			events := client.Events()
+			defer events.Close()
+			receive(t, "Ready", events.Ready())
+			key := newKey(t)
+			if !idle {
+				client.take(t, key)
+			}
+			client.net.SetRule(faulthttp.All("", faulthttp.ServerError()))
+			if idle {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second/10)
+				defer cancel()
+				if _, err := client.Inspect(ctx, key); err == nil {
+					t.Error("Inspect succeeds")
+				}
+			}
+			receive(t, "Disconnected", events.Disconnected())
+			silent(t, "Ready while nothing succeeds", events.Ready())
+			client.net.SetRule(nil)
+			receive(t, "Ready again", events.Ready())
+		})
+	}
+}
