@@ -171,6 +171,9 @@ func (a *acquisition) judge(sent holdfast.Instant, r answer) (*hold, observation
 		return nil, observation{}, r.err
 	case r.old == nil:
 		own, err := decode(a.opts.Table, r.updated)
+		if err == nil && !(own.held() && own.belongs(a.grant)) {
+			err = &ItemError{Table: a.opts.Table, Attribute: attrGUID, Reason: "is not the one that was written"}
+		}
 		if err != nil {
 			a.doubt.add(sent, a.host.Now())
 			return nil, observation{}, fmt.Errorf("the answer to UpdateItem: %w", err)

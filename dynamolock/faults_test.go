@@ -404,3 +404,22 @@ func TestReclaimSparesACallUnderWay(t *testing.T) {
 		})
 	}
 }
+
+// Verify asks for as long as there is something to be verified, and not longer.
+func TestVerifyEndsWithTheLock(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		lock := a.hold(t, "k")
+		a.conn.Cut()
+		d := took(func() {
+			if err := lock.Verify(t.Context()); !errors.Is(err, holdfast.ErrLeaseExpired) {
+				t.Error(err)
+			}
+		})
+		if d > lease+a.Options().Heartbeat+a.Options().Timeout {
+			t.Errorf("it returned after %v", d)
+		}
+		a.conn.Heal()
+		a.close(t)
+	})
+}

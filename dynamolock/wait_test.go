@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -371,4 +373,60 @@ func TestConnectionEvents(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A waiter that reclaims takes what another client gets under its owner name while
+// it waits, and waits no longer for what its own client has.
+func TestReclaimWhileWaiting(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b, c := h.client(t), h.client(t), h.client(t)
+		defer a.close(t)
+		defer b.close(t)
+		defer c.close(t)
+		stranger := c.hold(t, "k")
+		type result struct {
+			lock *holdfast.Lock
+			err  error
+		}
+		results := make(chan result, 2)
+		wait := func(opts ...holdfast.Option) {
+			go func() {
+				lock, err := a.Acquire(t.Context(), "k", append(opts, holdfast.WithOwner("worker"))...)
+				results <- result{lock, err}
+			}()
+			synctest.Wait()
+		}
+		wait(holdfast.WithReclaim())
+		time.Sleep(poll)
+		i := h.item("k")
+		i["owner"], i["guid"] = &types.AttributeValueMemberS{Value: "worker"}, &types.AttributeValueMemberB{Value: []byte("another process")}
+		h.set("k", i)
+		var r result
+		if d := took(func() { r = <-results }); r.err != nil || d > poll+time.Second {
+			t.Fatalf("after %v: %v, %v", d, r.lock, r.err)
+		}
+		<-stranger.Done()
+		if err := r.lock.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		stranger = c.hold(t, "k")
+		wait()
+		time.Sleep(poll)
+		wait(holdfast.WithReclaim())
+		time.Sleep(poll)
+		if err := stranger.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first, second := <-results, <-results
+		if first.err != nil {
+			first, second = second, first
+		}
+		if first.err != nil || !errors.Is(second.err, holdfast.ErrHeld) {
+			t.Errorf("%v, %v; one has it, the other is told ErrHeld", first.err, second.err)
+		}
+		if err := first.lock.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

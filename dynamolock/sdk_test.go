@@ -1,0 +1,124 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// answers is a server that says the same to all but DescribeTable.
+type answers struct {
+	status int
+	body   string
+	err    error
+	writes atomic.Int32
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := a.status, a.body
+	if r.Header.Get("Authorization") == "" { // as AWS answers
+		status, body = 400, `{"__type": "com.amazon.coral.service#MissingAuthenticationTokenException", "message": "m"}`
+	} else if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "DescribeTable") {
+		status = http.StatusOK
+		body = `{"Table": {"TableStatus": "ACTIVE", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+			"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}}`
+	} else {
+		a.writes.Add(1)
+		if a.err != nil {
+			return nil, a.err
+		}
+	}
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+func sdk(transport http.RoundTripper, credentials aws.CredentialsProvider) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String("http://127.0.0.1:1"), Credentials: credentials,
+		HTTPClient: &http.Client{Transport: transport},
+	})
+}
+
+var someCredentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
+})
+
+// What real answers of a server mean, through the whole SDK, which is not to try
+// anything again by itself.
+func TestAnswersThroughTheSDK(t *testing.T) {
+	coded := func(code string) string {
+		return `{"__type": "com.amazonaws.dynamodb.v20120810#` + code + `", "message": "m"}`
+	}
+	for name, c := range map[string]struct {
+		*answers
+		want error
+	}{
+		"throttled":       {&answers{status: 400, body: coded("ProvisionedThroughputExceededException")}, holdfast.ErrDisconnected},
+		"throttling":      {&answers{status: 400, body: coded("ThrottlingException")}, holdfast.ErrDisconnected},
+		"too many":        {&answers{status: 400, body: coded("RequestLimitExceeded")}, holdfast.ErrDisconnected},
+		"conflict":        {&answers{status: 400, body: coded("TransactionConflictException")}, holdfast.ErrDisconnected},
+		"replica":         {&answers{status: 400, body: coded("ReplicatedWriteConflictException")}, holdfast.ErrDisconnected},
+		"internal":        {&answers{status: 500, body: coded("InternalServerError")}, holdfast.ErrDisconnected},
+		"unavailable":     {&answers{status: 503, body: `<html>no</html>`}, holdfast.ErrDisconnected},
+		"garbled":         {&answers{status: 200, body: `{"Attributes": {`}, holdfast.ErrDisconnected},
+		"reset":           {&answers{err: io.ErrUnexpectedEOF}, holdfast.ErrDisconnected},
+		"denied":          {&answers{status: 400, body: coded("AccessDeniedException")}, holdfast.ErrDenied},
+		"unknown key":     {&answers{status: 400, body: coded("UnrecognizedClientException")}, holdfast.ErrDenied},
+		"expired token":   {&answers{status: 400, body: coded("ExpiredTokenException")}, holdfast.ErrDenied},
+		"bad signature":   {&answers{status: 400, body: coded("InvalidSignatureException")}, holdfast.ErrDenied},
+		"no such table":   {&answers{status: 400, body: coded("ResourceNotFoundException")}, dynamolock.ErrTable},
+		"not understood":  {&answers{status: 400, body: coded("ValidationException")}, nil},
+		"nothing at all":  {&answers{status: 200, body: `{}`}, dynamolock.ErrItem},
+		"something else":  {&answers{status: 418, body: `{}`}, nil},
+		"too many wanted": {&answers{status: 400, body: coded("LimitExceededException")}, holdfast.ErrDisconnected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := dynamolock.New(t.Context(), sdk(c.answers, someCredentials), &dynamolock.Options{Table: tableName})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.TryAcquire(t.Context(), "k", holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
+			if n := c.writes.Load(); n != 1 && c.want != dynamolock.ErrItem {
+				t.Errorf("%d requests for one try", n)
+			}
+			for _, sentinel := range []error{holdfast.ErrDisconnected, holdfast.ErrDenied, dynamolock.ErrTable, dynamolock.ErrItem} {
+				if errors.Is(err, sentinel) != (sentinel == c.want) {
+					t.Errorf("%v; want %v", err, c.want)
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), "UpdateItem") || !strings.Contains(err.Error(), `"k"`) {
+				t.Errorf("%v does not name the call and the key", err)
+			}
+			closing, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_ = client.Close(closing) // with a doubt that nobody can resolve here
+		})
+	}
+}
+
+func TestNoCredentials(t *testing.T) {
+	for name, credentials := range map[string]aws.CredentialsProvider{
+		"none": nil,
+		"failing": aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, errors.New("the file is not there")
+		}),
+	} {
+		_, err := dynamolock.New(t.Context(), sdk(&answers{}, credentials), &dynamolock.Options{Table: tableName, OpenTimeout: 5 * time.Second})
+		if !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), "DescribeTable") {
+			t.Errorf("%s: %v, want ErrDenied", name, err)
+		}
+	}
+}
