@@ -25,7 +25,7 @@ func manyLeases(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 		}
 		heaps, goroutines = append(heaps, heap), append(goroutines, goroutine)
 	}
-	row := fmt.Sprintf("%d held locks on DynamoDB", locks)
+	row := fmt.Sprintf("%d held DynamoDB locks", locks)
 	emit(judge(row+", heap", fmt.Sprintf("bytes each, in %d rounds", rounds), limit(6<<10, " B"), heaps))
 	emit(judge(row+", goroutines", fmt.Sprintf("each, in %d rounds", rounds), limit(1, ""), goroutines))
 	return heartbeats(ctx, e, locks, row, emit)
@@ -81,8 +81,8 @@ func heartbeats(ctx context.Context, e *dynamoEnv, n int, row string, emit func(
 	mu.Lock()
 	defer mu.Unlock()
 	took := time.Duration(periods) * period
-	emit(judge(row+fmt.Sprintf(", busiest 1/%d of a heartbeat period", parts),
-		fmt.Sprintf("against the mean, %d calls in %d periods of %v", len(at), periods, period), atMost(1.5), busiest(at, period, periods)))
+	emit(judge(fmt.Sprintf("%s, busiest 1/%d of a period", row, parts),
+		fmt.Sprintf("against the mean; %d heartbeats in %d periods of %v", len(at), periods, period), atMost(1.5), busiest(at, period, periods)))
 	emit(judge(row+", lost", fmt.Sprintf("in %v", took), limit(0, ""), []float64{float64(lost(locks))}))
 	return nil
 }

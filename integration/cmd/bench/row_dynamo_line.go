@@ -58,7 +58,7 @@ func waitingLine(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 		return err
 	}
 	measured := fmt.Sprintf("in %d times %d periods of %v", windows, periods, poll)
-	emit(judge(fmt.Sprintf("DynamoDB reads per poll period, %d waiters of one key", waiters), measured, limit(1, ""), reads))
-	emit(judge("other calls of theirs", measured, limit(0, ""), []float64{float64(writes)}))
+	emit(judge(fmt.Sprintf("DynamoDB reads per poll period, %d goroutines wait", waiters), measured, limit(1, ""), reads))
+	emit(judge("DynamoDB writes of the same, in all", measured, limit(0, ""), []float64{float64(writes)}))
 	return nil
 }

@@ -17,11 +17,12 @@ const noise = 0.1
 // notice measures how long after a release a waiter in another client has the
 // lock, at the worst moment: right after the waiter has looked.
 //
-// It is measured from the return of Release, and may last for a poll period, up to
-// the sending of the next read, and the time of a call, by which the release's
-// return lags behind its effect as much as a read's sending comes before its, and
-// the write ends after its own. What those come to on this machine at this moment
-// a control says, which sleeps for the period and makes a call at the same time.
+// Then it sends its next read a poll period after the last, learns by it that the
+// lock is free, and writes: two calls. One of them is made up for by half of the
+// last read, and the half of the release's own call in which its answer came back;
+// so from the return of Release it is a poll period and a call. How long those
+// are on this machine at this moment a control says, which sleeps for the
+// one and makes the other in the same trial.
 func notice(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 	const poll = 200 * time.Millisecond
 	holder, err := e.connect(ctx, dynamolock.Options{})
@@ -57,8 +58,8 @@ func notice(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 	of := func(sample []float64) time.Duration {
 		return time.Duration(medianInterval(sample).Median).Round(100 * time.Microsecond)
 	}
-	emit(judge("from a DynamoDB release until a waiter has the lock, at most",
-		fmt.Sprintf("holdfast %v, a poll of %v + a call %v, worst of %d", of(took), poll, of(control), len(ratio)),
+	emit(judge("DynamoDB release until a waiter has the lock, at most",
+		fmt.Sprintf("holdfast %v, poll of %v + a call %v; worst of %d", of(took), poll, of(control), len(ratio)),
 		atMost(1+noise), []float64{slices.Max(ratio)}))
 	return nil
 }
