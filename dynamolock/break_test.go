@@ -132,7 +132,7 @@ func TestBreakForeign(t *testing.T) {
 			if err := a.Break(t.Context(), info); err != nil {
 				t.Errorf("%s: %v", key, err)
 			}
-			if d := took(func() { a.hold(t, key) }); key != "open" && d > time.Second || d > lease+time.Second {
+			if d := took(func() { a.hold(t, key) }); key != "open" && d > time.Second || d > lease+poll+time.Second {
 				t.Errorf("%s: it was free after %v", key, d)
 			}
 		}

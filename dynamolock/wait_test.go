@@ -72,6 +72,9 @@ func TestWaitersShareOnePoller(t *testing.T) {
 			})
 		}
 		time.Sleep(3 * poll)
+		if calls := b.conn.Calls(); calls["UpdateItem"] != 1 {
+			t.Errorf("only the first has reason to write: %v", calls)
+		}
 		b.conn.ResetCounts()
 		const periods = 60
 		time.Sleep(periods * poll)
