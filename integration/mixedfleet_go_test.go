@@ -123,6 +123,7 @@ func (c *contender) contend(ctx context.Context, key string) {
 	for ctx.Err() == nil {
 		sleepFor(ctx, c.between(c.config.Pause))
 		asked := sharedNow()
+		c.report(fleetReport{What: fleetWaiting, At: asked, Key: key})
 		lock, err := c.client.Acquire(ctx, key)
 		switch {
 		case err == nil:

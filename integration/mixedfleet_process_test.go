@@ -88,7 +88,7 @@ func newFleetConfig(t *testing.T, target *dynamoserver.Target, mode dynamolock.M
 		Mode:      mode.String(),
 		Lease:     int(fleetLease.Milliseconds()),
 		Heartbeat: 1000,
-		Poll:      200,
+		Poll:      100,
 		Retries:   1,
 		Modules:   modules,
 	}

@@ -23,6 +23,7 @@ type fleetReport struct {
 
 const (
 	fleetReady    = "ready"
+	fleetWaiting  = "waiting"
 	fleetAcquired = "acquired"
 	fleetHolding  = "holding" // it looked, and had the lock
 	fleetRenewed  = "renewed" // a heartbeat was acknowledged
@@ -73,10 +74,17 @@ type witness struct {
 	mu    sync.Mutex
 	holds []*fleetHold
 	open  map[string]*fleetHold // those that go on, by process and key
+	waits map[string]fleetWait  // by the same
+}
+
+type fleetWait struct {
+	process  string
+	language fleetLanguage
+	key      string
 }
 
 func newWitness(lease time.Duration) *witness {
-	return &witness{lease: lease, open: make(map[string]*fleetHold)}
+	return &witness{lease: lease, open: make(map[string]*fleetHold), waits: make(map[string]fleetWait)}
 }
 
 // see takes note of a report.
@@ -85,7 +93,12 @@ func (w *witness) see(process string, language fleetLanguage, r fleetReport) {
 	defer w.mu.Unlock()
 	id := process + " " + r.Key
 	h := w.open[id]
+	if r.What == fleetWaiting {
+		w.waits[id] = fleetWait{process, language, r.Key}
+		return
+	}
 	if r.What == fleetAcquired {
+		delete(w.waits, id)
 		h = &fleetHold{
 			process: process, language: language, key: r.Key, token: r.Token,
 			asked: r.Asked, from: r.At, to: r.At, until: math.MaxInt64,
@@ -129,15 +142,25 @@ func (w *witness) ended(process string) {
 			delete(w.open, id)
 		}
 	}
+	for id, wait := range w.waits {
+		if wait.process == process {
+			delete(w.waits, id)
+		}
+	}
 }
 
-// holders are the processes that hold something, by name.
-func (w *witness) holders() map[string]bool {
+// contended are the processes, by name, that hold something for which the other
+// language waits.
+func (w *witness) contended() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	holders := make(map[string]bool)
 	for _, h := range w.open {
-		holders[h.process] = true
+		for _, wait := range w.waits {
+			if wait.key == h.key && wait.language != h.language {
+				holders[h.process] = true
+			}
+		}
 	}
 	return holders
 }

@@ -24,6 +24,7 @@ const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 function acquire(locks, key)
 {
     const asked = now();
+    report("waiting", {at: asked, key});
     return new Promise((resolve, reject) =>
         {
             const attempt = () => locks.acquireLock(key, (error, lock) =>
