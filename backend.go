@@ -13,7 +13,7 @@ import (
 // A Backend is one client's connection to an engine. It grants, verifies,
 // releases, inspects, lists and breaks; everything that must be the same on
 // every engine is done by [Locker]. It is of interest to authors of engines
-// only: users call zklock.Dial or memlock.New.
+// only: users call zklock.Dial, dynamolock.New or memlock.New.
 //
 // All methods may be called at the same time. None is called before the open
 // function of [New] has returned; after Close only List may be, and then fails

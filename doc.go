@@ -1,8 +1,8 @@
 // Package holdfast is a library of distributed locks for programs that already
 // run a coordination service. This package has the contract, which is the same
 // on every engine, and its one implementation, [Locker]. Clients come from the
-// engines' own packages: zklock for ZooKeeper, and memlock for one process,
-// which is for trying things out and for unit tests.
+// engines' own packages: zklock for ZooKeeper, dynamolock for DynamoDB, and
+// memlock for one process, which is for trying things out and for unit tests.
 //
 // # What a lock is
 //
@@ -68,10 +68,11 @@
 //     own clock before the engine gives the key to anyone else. Every method of
 //     [Lock] looks at the clocks, so a process that was stopped learns the truth
 //     from its first call. A live lease that somebody ends on purpose (Break,
-//     reclaim, deletion) is the exception: the holder is told at once, but
-//     afterwards.
+//     reclaim, deletion) is the exception: the holder is told afterwards, at
+//     once on ZooKeeper, and within one heartbeat on DynamoDB.
 //   - G3 Fencing. Tokens of a key strictly increase, over releases, crashes,
-//     takeovers and a key that was deleted and made anew. Renewing keeps them.
+//     takeovers and a key that was deleted and made anew. Renewing keeps them. 0
+//     only where a foreign format has none: dynamolock's FailClosed.
 //   - G4 One end, one cause. The first end of a lock wins and stays; Done
 //     closes once; nothing brings a lock back.
 //   - G5 Giving up is clean. Acquire returns as soon as its ctx ends, even if no
@@ -80,7 +81,8 @@
 //   - G6 No orphans. A lost reply leaves neither a grant that nobody knows of,
 //     nor a client that waits for itself, nor a holder in doubt of its own lock.
 //   - G7 Order. First come, first served, and a release wakes one waiter, on
-//     engines that keep a queue: ZooKeeper and memlock do.
+//     engines that keep a queue: ZooKeeper and memlock do. DynamoDB does not; every
+//     waiter gets its turn to look.
 //   - G8 TTL. [WithTTL] limits how long a lock is held, whatever the lease does.
 //     It ends for the holder first, and then in the engine.
 //   - G9 Events are facts. Loss and expiry are queued without limit and never
@@ -102,7 +104,7 @@
 //     lock and the moment that a write arrives, a process can be stopped for as
 //     long as it takes to lose the lock. Only a resource that compares tokens
 //     closes that gap (see [Token]), or a guard within the engine's own
-//     transaction, such as zklock's Guard.
+//     transaction, such as zklock's Guard and dynamolock's ConditionCheck.
 //   - Clocks are trusted to run at nearly the same rate on holder and engine:
 //     within margin/lease, which is 5% by default. What time they show does not
 //     matter.

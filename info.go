@@ -22,9 +22,10 @@ type Info struct {
 	Held  bool      // false: all below is zero, but for Queue
 	Owner string    // "" if the holder's program left none
 	Token Token     // of the present grant; 0 if its format has none
-	Since time.Time // when it came to be, on the engine's clock; zero if unknown
+	Since time.Time // when it came to be, on the engine's clock (on DynamoDB, the holder's); zero if unknown
 	Data  []byte    // from WithData, or the foreign program's own
-	// Lease is how long the engine waits for a silent holder; 0 if unknown.
+	// Lease is how long the engine waits for a silent holder; 0 if unknown, or
+	// if it waits for ever.
 	Lease time.Duration
 	// Queue has those who wait, the next one first, where the engine keeps a
 	// queue (ZooKeeper and memlock).

@@ -9,9 +9,9 @@ import (
 
 // A Lease is a promise of the engine that is renewed from time to time: as
 // long as it runs, nobody else is given what was granted under it. A ZooKeeper
-// session is one lease for all the locks of a client; where each lock is kept
-// alive by itself, each has a lease of its own. It ends on the client's own clocks, without a word from the
-// engine:
+// session is one lease for all the locks of a client; on DynamoDB, where each lock
+// is kept alive by itself, each has a lease of its own. It ends on the client's own
+// clocks, without a word from the engine:
 //
 //	valid until = moment of sending what renewed it + length - margin
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// A Locker is one client of one engine: what zklock.Client and memlock.Client
-// embed. All its methods may be used from any goroutine.
+// A Locker is one client of one engine: what the Client of zklock,
+// dynamolock and memlock embeds. All its methods may be used from any goroutine.
 type Locker struct {
 	backend  Backend
 	clock    clock.Clock
