@@ -22,7 +22,7 @@ import (
 // The size of a fleet.
 const (
 	fleetProcesses = 3 // of each language
-	fleetKeys      = 3
+	fleetKeys      = 4
 )
 
 // TestMixedFleet has Node processes with the npm client and Go processes with
@@ -119,7 +119,7 @@ func newFleet(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, r
 	for i := range fleetKeys {
 		f.config.Keys = append(f.config.Keys, fmt.Sprintf("key-%d", i))
 	}
-	f.config.Hold, f.config.Long, f.config.LongShare = [2]int{50, 700}, [2]int{2000, 3500}, 0.1
+	f.config.Hold, f.config.Long, f.config.LongShare = [2]int{50, 600}, [2]int{2000, 3500}, 0.1
 	return f
 }
 
@@ -204,7 +204,7 @@ func (f *fleet) launch(slot int) {
 	// Go has a key as soon as it is free. Node, which looks at one that is held
 	// only once a lease, would hardly ever get one if Go did not pause.
 	language, program := fleetGo, fleetChild
-	c.Pause = [2]int{1000, 4000}
+	c.Pause = [2]int{1500, 5000}
 	if slot >= fleetProcesses {
 		language, program = fleetNode, "contender.js"
 		c.Pause = [2]int{0, 500}
