@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-containers lint bench deps-update
+.PHONY: help setup demo test test-unit test-integration test-long test-containers lint bench deps-update
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,9 +41,15 @@ test-containers: ## Run the conformance tests on a server in a container, with a
 lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
 	@tools/lint.sh
 
-bench: ## Measure against other lock libraries on real servers
+test-long: ## Run what "make test" runs for seconds only, for longer: a fleet of Node and Go programs that are killed, for a minute
+	@integration/setup.sh local
+	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
+	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
+
+bench: ## Measure against other lock libraries on real servers, and what many locks cost
 	@integration/setup.sh any
 	go run ./integration/cmd/bench
+	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
 
 deps-update: ## Accept the present dependencies of the public packages
 	@tools/deps.sh update
