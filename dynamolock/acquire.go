@@ -137,8 +137,8 @@ func (a *acquisition) write(ctx context.Context) (*hold, observation, error) {
 	if !a.tasks.begin() {
 		return nil, observation{}, holdfast.ErrClosed
 	}
-	sent := a.host.Now()
-	e := a.expression(sent)
+	sent, left := a.host.Now(), a.abandoned()
+	e := a.expression(sent, left)
 	answered := make(chan answer) // unbuffered: either the caller has it or nobody
 	go func() {
 		defer a.tasks.end()
@@ -154,15 +154,23 @@ func (a *acquisition) write(ctx context.Context) (*hold, observation, error) {
 	}()
 	select {
 	case r := <-answered:
-		return a.judge(sent, r)
+		return a.judge(sent, left, r)
 	case <-ctx.Done():
 		a.lookedAfter = true
 		return nil, observation{}, a.waitedFor(a.req.Key)
 	}
 }
 
-// judge says what an answer means.
-func (a *acquisition) judge(sent holdfast.Instant, r answer) (*hold, observation, error) {
+// abandoned returns the item that was seen, if it may be taken as it is; else nil.
+func (a *acquisition) abandoned() *item {
+	if seen := a.observed(a.req.Key); a.takeable(&seen) {
+		return seen.item
+	}
+	return nil
+}
+
+// judge says what an answer means; left is the item that the write was to take.
+func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold, observation, error) {
 	switch {
 	case maybeDone(r.err):
 		a.doubt.add(sent, a.host.Now())
@@ -186,6 +194,12 @@ func (a *acquisition) judge(sent holdfast.Instant, r answer) (*hold, observation
 	if a.opts.Mode == FailClosed && r.old.form != absent && r.old.form != tokenless {
 		return nil, observation{}, &ItemError{
 			Table: a.opts.Table, Attribute: attrLease, Reason: "is there: the key is used with another mode than FailClosed",
+		}
+	}
+	if left != nil && left.form != absent && left.same(r.old) {
+		// Trying again would go on for ever, as fast as the network allows.
+		return nil, observation{}, &ItemError{
+			Table: a.opts.Table, Attribute: attrGUID, Reason: "is that of a key that is free, and the key cannot be taken",
 		}
 	}
 	return nil, a.see(a.req.Key, r.old), nil

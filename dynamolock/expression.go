@@ -77,7 +77,7 @@ func (e *expression) isType(attr, t string) string {
 
 // counts is a condition: an attribute is a number, neither negative nor too large.
 func (e *expression) counts(attr string) string {
-	return e.name(attr) + " BETWEEN " + e.number(0) + " AND " + e.number(1<<62)
+	return e.name(attr) + " BETWEEN " + e.number(0) + " AND " + e.number(maxWhole)
 }
 
 // optional is a condition: an attribute is of a type, or is not there.

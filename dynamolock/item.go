@@ -29,6 +29,10 @@ const (
 	closedLease = 1<<31 - 1 // ms
 )
 
+// maxWhole is the greatest number that is taken for a token or a lease, in reading
+// as in conditions. The npm client counts exactly up to 2^53.
+const maxWhole = 1 << 62
+
 func ownAttribute(name string) bool {
 	switch name {
 	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince:
@@ -188,10 +192,10 @@ func (r *reader) time(name string) time.Time {
 func (r *reader) whole(name string) uint64 {
 	switch v := r.attrs[name].(type) {
 	case *types.AttributeValueMemberN:
-		if n, err := strconv.ParseUint(v.Value, 10, 64); err == nil {
+		if n, err := strconv.ParseUint(v.Value, 10, 64); err == nil && n <= maxWhole {
 			return n
 		}
-		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^64-1")
+		r.fail(name, "is "+strconv.Quote(v.Value)+", not a whole number from 0 to 2^62")
 	case nil:
 		r.fail(name, "is missing")
 	default:

@@ -110,6 +110,8 @@ func TestForeignItems(t *testing.T) {
 		{"fencingToken", change("fencingToken", s("7"))},
 		{"fencingToken", change("fencingToken", n("-7"))},
 		{"fencingToken", change("fencingToken", n("18446744073709551616"))},
+		{"fencingToken", change("fencingToken", n("4611686018427387905"))},
+		{"leaseDurationMs", change("leaseDurationMs", n("4611686018427387905"))},
 		{"leaseDurationMs", change("leaseDurationMs", nil)},
 		{"leaseDurationMs", change("leaseDurationMs", s("20000"))},
 		{"leaseDurationMs", change("leaseDurationMs", n("-1"))},

@@ -52,6 +52,7 @@ func TestWaitersShareOnePoller(t *testing.T) {
 		a, b := h.client(t), h.client(t)
 		defer a.close(t)
 		lock := a.hold(t, "k")
+		time.Sleep(h.db.Lag)
 		const waiters = 100
 		var mu sync.Mutex
 		var tokens []holdfast.Token

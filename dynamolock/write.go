@@ -6,10 +6,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// expression is the write of an acquisition. Its condition names every state in
+// expression is the write of an acquisition; left is the item that was seen, if it
+// may be taken as it is. Its condition names every state in
 // which the key may be had; whatever another program may have made of the item
 // otherwise, it does not hold.
-func (a *acquisition) expression(now holdfast.Instant) *expression {
+func (a *acquisition) expression(now holdfast.Instant, left *item) *expression {
 	e := &expression{returns: types.ReturnValueUpdatedNew}
 	guid := touch(a.grant)
 	if a.opts.Mode == FailClosed {
@@ -18,8 +19,7 @@ func (a *acquisition) expression(now holdfast.Instant) *expression {
 		e.set(attrGUID, binary(guid))
 		return e
 	}
-	seen := a.observed(a.req.Key)
-	e.cond = a.free(e, &seen)
+	e.cond = a.free(e, left)
 
 	// A new item continues above whatever the key had before it was deleted:
 	// nobody takes a lock once a millisecond for long.
@@ -62,13 +62,13 @@ func (b *backend) expire(e *expression, now holdfast.Instant, ever bool) {
 //
 // The grant's own guid is excluded: a request that was given up and arrives
 // after the lock was released again would otherwise take it for nobody.
-func (a *acquisition) free(e *expression, seen *observation) string {
+func (a *acquisition) free(e *expression, left *item) string {
 	states := e.name(attrLease) + " = " + e.number(releasedLease)
 	if a.req.Reclaim {
 		states += " OR " + a.formerly(e)
 	}
-	if seen.item != nil && seen.item.form == leased && a.takeable(seen) {
-		states += " OR (" + all(e.is(attrGUID, seen.item.guidVal), e.is(attrToken, token(seen.item.token))) + ")"
+	if left != nil && left.form == leased {
+		states += " OR (" + all(e.is(attrGUID, left.guidVal), e.is(attrToken, token(left.token))) + ")"
 	}
 	return a.missing(e) + " OR (" + all(
 		e.counts(attrToken),
