@@ -37,7 +37,7 @@ func call[In, Out any](
 	e := &callError{op: op, table: b.opts.Table, kind: classify(err), err: err}
 	if ctx.Err() == nil && (e.kind != permanent || errors.Is(e, ErrTable)) {
 		if key != nil {
-			b.link.down(key)
+			b.link.down(key, err)
 		}
 		b.host.Logger().Debug("request failed", "call", op, "table", b.opts.Table, "error", err)
 	}

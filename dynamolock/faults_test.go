@@ -149,7 +149,11 @@ func TestFailedHeartbeats(t *testing.T) {
 				events := a.Events()
 				<-events.Ready()
 				time.Sleep(lease)
-				a.conn.SetFault(on(beat, 1, dynamofake.Fail(err)))
+				failures := 1
+				if name == "reset" {
+					failures = 2 // one connection that breaks is no news
+				}
+				a.conn.SetFault(on(beat, failures, dynamofake.Fail(err)))
 				<-events.Disconnected()
 				<-events.Ready()
 				if err := lock.Verify(t.Context()); err != nil {
@@ -421,5 +425,31 @@ func TestVerifyEndsWithTheLock(t *testing.T) {
 		}
 		a.conn.Heal()
 		a.close(t)
+	})
+}
+
+// Servers close connections that were idle, sometimes under a request. That is no
+// reason to tell anybody of an outage.
+func TestOneBrokenConnectionIsNoOutage(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		events := a.Events()
+		<-events.Ready()
+		lock := a.hold(t, "k")
+		for range 5 {
+			a.conn.SetFault(on(beat, 1, dynamofake.Fail(dynamofake.Reset())))
+			time.Sleep(lease)
+		}
+		select {
+		case e := <-events.Disconnected():
+			t.Errorf("%+v", e)
+		case e := <-events.Ready():
+			t.Errorf("%+v", e)
+		default:
+		}
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -18,6 +18,7 @@ type link struct {
 	most  time.Duration // delays double up to this
 
 	mu     sync.Mutex
+	hiccup bool          // a connection broke, and nothing was heard since
 	key    attributes    // of the request that failed last
 	healed chan struct{} // closed when the table can be used again; nil while it can
 	closed bool
@@ -27,6 +28,7 @@ type link struct {
 func (l *link) up() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hiccup = false
 	if l.healed == nil || l.closed {
 		return
 	}
@@ -35,11 +37,16 @@ func (l *link) up() {
 	l.host.SetConnected(true) // with mu, so that reports keep their order
 }
 
-// down notes that a request for a key failed.
-func (l *link) down(key attributes) {
+// down notes that a request for a key failed. One broken connection is no news:
+// servers close idle ones, sometimes just when a request is sent on them.
+func (l *link) down(key attributes, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
+		return
+	}
+	if !l.hiccup && brokenConnection(err) {
+		l.hiccup = true
 		return
 	}
 	l.key = key
