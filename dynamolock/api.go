@@ -7,7 +7,8 @@ import (
 )
 
 // API is what a client calls of the AWS SDK: [*dynamodb.Client] has it, and so
-// may a wrapper of it. A method must end when its ctx does.
+// may a wrapper of it, for tracing or counting. A method must end when its ctx
+// does, and pass on the options that it is given: they switch off retries.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)

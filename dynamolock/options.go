@@ -54,8 +54,8 @@ func (m Mode) String() string {
 	return "unknown"
 }
 
-// Options are the settings of a client. Nil, or the zero value of any field
-// but Table, stands for the defaults. [New] copies them and never changes them.
+// Options are the settings of a client. The zero value of each field but Table
+// stands for its default. [New] copies them and never changes them.
 type Options struct {
 	// Table is the name or the ARN of the table. Required.
 	Table string
@@ -110,9 +110,9 @@ type Options struct {
 	// TTLAttribute, if set, is an attribute in which DynamoDB's Time to Live is
 	// told when to delete an item that nobody uses any more: TTL after it was
 	// last written. It must not be a key or one of the lock's own attributes.
-	// The token of a key that comes back later still rises: see Token
-	// continuity in the package documentation. Default "": items stay. In the
-	// modes that fail closed no item that is held has it.
+	// The token of a key that comes back later still rises: see G3 in the package
+	// documentation. Default "": items stay. In the modes that fail closed no
+	// item that is held has it.
 	TTLAttribute string
 
 	// TTL is for how long an unused item stays, if TTLAttribute is set. Default

@@ -19,7 +19,11 @@ import (
 //	})
 //
 // A check that fails shows in the TransactionCanceledException as the reason
-// ConditionalCheckFailed. It sends nothing. It fails with what lock.Err returns
+// ConditionalCheckFailed. The reason TransactionConflict is none of the lock's end:
+// heartbeats write the same item, so try the transaction again. The check stays
+// good for as long as the lock is held.
+//
+// ConditionCheck itself sends nothing. It fails with what lock.Err returns
 // if the lock has ended, and with [holdfast.ErrInvalid] if it is not a lock of
 // this client.
 func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, error) {
