@@ -162,7 +162,11 @@ func (c *contender) hold(ctx context.Context, lock *holdfast.Lock, asked int64) 
 	}
 	limit, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := lock.Release(limit); err != nil {
+	err := lock.Release(limit)
+	switch {
+	case errors.Is(err, holdfast.ErrLost):
+		c.report(fleetReport{What: fleetMissed, Note: err.Error()})
+	case err != nil:
 		c.report(fleetReport{What: fleetNote, Note: err.Error()})
 	}
 }

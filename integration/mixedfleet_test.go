@@ -217,6 +217,10 @@ func (f *fleet) launch(slot int) {
 		switch r.What {
 		case fleetReady:
 			f.ready++
+		case fleetMissed:
+			if f.witness.lease == 0 {
+				f.Errorf("a lock that never expires was gone at its release by %s: %s", c.Name, r.Note)
+			}
 		case fleetNote:
 			f.notes[fmt.Sprintf("%s: %s", language, r.Note)]++
 		}

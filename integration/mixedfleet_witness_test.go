@@ -29,6 +29,7 @@ const (
 	fleetRenewed  = "renewed" // a heartbeat was acknowledged
 	fleetReleased = "released"
 	fleetLost     = "lost"
+	fleetMissed   = "missed" // a release found the lock gone, as is no news for a lease
 	fleetNote     = "note"
 )
 
