@@ -23,7 +23,7 @@ const conformanceLease = 3 * time.Second
 // dynamodbEngine is one that was given by its address, or in a container, or a
 // local process. A holder whose lease somebody ended learns of it from its next
 // heartbeat.
-func dynamodbEngine(t *testing.T) locktest.Engine {
+func dynamodbEngine(t *testing.T) (locktest.Engine, string) {
 	const soon = 20 * time.Second
 	target := dynamoserver.Find(t)
 	h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t)}
@@ -33,7 +33,7 @@ func dynamodbEngine(t *testing.T) locktest.Engine {
 		Lease:  conformanceLease,
 		Soon:   soon,
 		Notice: conformanceLease/4 + soon,
-	}
+	}, string(target.Source())
 }
 
 // dynamoHarness is a table, which all cases share, as programs do. Each client

@@ -10,7 +10,7 @@ import (
 
 // memoryEngine is memlock in real time. Its clocks cannot be stopped or set from
 // here: memlock's own tests do that, in virtual time.
-func memoryEngine(*testing.T) locktest.Engine {
+func memoryEngine(*testing.T) (locktest.Engine, string) {
 	const lease = time.Second
 	return locktest.Engine{
 		Start:   func(testing.TB) locktest.Harness { return &memoryHarness{store: memlock.NewStore(), lease: lease} },
@@ -18,7 +18,7 @@ func memoryEngine(*testing.T) locktest.Engine {
 		Lease:   lease,
 		Soon:    20 * time.Second,
 		Ordered: true,
-	}
+	}, "this process"
 }
 
 type memoryHarness struct {

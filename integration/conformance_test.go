@@ -12,10 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// engines are what the whole contract is run on.
+// engines are what the whole contract is run on. Each is opened along with the
+// name of what is behind it.
 var engines = []struct {
 	name string
-	open func(*testing.T) locktest.Engine
+	open func(*testing.T) (locktest.Engine, string)
 }{
 	{"memory", memoryEngine},
 	{"zookeeper/curator", zookeeperEngine(zklock.CuratorNames)},
@@ -37,7 +38,8 @@ func TestConformance(t *testing.T) {
 		result := results.of(e.name)
 		running.Go(func() {
 			t.Run(e.name, func(t *testing.T) {
-				engine := e.open(t)
+				engine, source := e.open(t)
+				result.is(source)
 				start := engine.Start
 				engine.Start = func(t testing.TB) locktest.Harness {
 					result.count(t)
@@ -96,8 +98,15 @@ type result struct {
 	engine string
 
 	mu                      sync.Mutex
+	source                  string
 	passed, failed, skipped int
 	began, ended            time.Time
+}
+
+func (r *result) is(source string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.source = source
 }
 
 // count has a case counted when it has ended. It is to be called before anything
@@ -130,6 +139,6 @@ func (r *result) print(w io.Writer) {
 	if r.failed > 0 {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(w, "%s conformance  %-18s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs\n", verdict, r.engine,
-		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, r.ended.Sub(r.began).Seconds())
+	fmt.Fprintf(w, "%s conformance  %-18s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs  %s\n", verdict, r.engine,
+		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, r.ended.Sub(r.began).Seconds(), r.source)
 }

@@ -22,8 +22,8 @@ const conformanceSession = 3 * time.Second
 
 // zookeeperEngine is one that was given by its address, or in a container, or a
 // local process.
-func zookeeperEngine(names zklock.Names) func(*testing.T) locktest.Engine {
-	return func(t *testing.T) locktest.Engine {
+func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, string) {
+	return func(t *testing.T) (locktest.Engine, string) {
 		target := zkserver.Find(t, zkserver.Config{MaxSessionTimeout: 30 * time.Second})
 		t.Logf("server: %s at %v", target.Source(), target.Addrs())
 		addr := target.Addrs()[0]
@@ -36,7 +36,7 @@ func zookeeperEngine(names zklock.Names) func(*testing.T) locktest.Engine {
 			Lease:   first.SessionTimeout(),
 			Soon:    20 * time.Second,
 			Ordered: true,
-		}
+		}, string(target.Source())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -177,9 +178,7 @@ func (d *dynamo) item(t *testing.T, key string) attributeMap {
 func (d *dynamo) put(t *testing.T, key string, attributes attributeMap) {
 	t.Helper()
 	item := d.key(key)
-	for name, v := range attributes {
-		item[name] = v
-	}
+	maps.Copy(item, attributes)
 	if _, err := d.server.PutItem(limited(t), &dynamodb.PutItemInput{TableName: &d.table, Item: item}); err != nil {
 		t.Fatal(err)
 	}
