@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -49,17 +50,19 @@ func (e *dynamoEnv) connect(ctx context.Context, o dynamolock.Options, sdk ...fu
 // wired is a client whose requests can be counted.
 type wired struct {
 	*dynamolock.Client
-	wire *faulthttp.Transport
+	wire      *faulthttp.Transport
+	transport *http.Transport // below the wire
 }
 
 func (e *dynamoEnv) connectWired(ctx context.Context, o dynamolock.Options) (*wired, error) {
-	wire := faulthttp.New(e.target.Transport())
+	transport := e.target.Transport()
+	wire := faulthttp.New(transport)
 	client, err := e.connect(ctx, o, func(o *dynamodb.Options) { o.HTTPClient = wire.Client() })
 	if err != nil {
 		wire.Close()
 		return nil, err
 	}
-	return &wired{client, wire}, nil
+	return &wired{client, wire, transport}, nil
 }
 
 func (w *wired) close() {

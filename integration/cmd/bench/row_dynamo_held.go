@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -13,56 +12,70 @@ import (
 )
 
 // manyLeases measures what it takes to keep many locks alive, each of which has
-// heartbeats of its own.
+// heartbeats of its own: what they cost their process, when heartbeats are sent,
+// and whether all locks live on.
 func manyLeases(ctx context.Context, e *dynamoEnv, emit func(result)) error {
-	locks := e.times(1000, 200)
-	rounds := e.times(3, 1)
-	var heaps, goroutines []float64
-	for range rounds {
-		heap, goroutine, err := leaseFootprint(ctx, e, locks)
-		if err != nil {
-			return err
-		}
-		heaps, goroutines = append(heaps, heap), append(goroutines, goroutine)
+	if err := firstLeases(ctx, e); err != nil {
+		return err
 	}
-	row := fmt.Sprintf("%d held DynamoDB locks", locks)
-	emit(judge(row+", heap", fmt.Sprintf("bytes each, in %d rounds", rounds), limit(6<<10, " B"), heaps))
-	emit(judge(row+", goroutines", fmt.Sprintf("each, in %d rounds", rounds), limit(1, ""), goroutines))
-	return heartbeats(ctx, e, locks, row, emit)
-}
-
-func leaseFootprint(ctx context.Context, e *dynamoEnv, n int) (heap, goroutines float64, err error) {
-	client, err := e.connect(ctx, dynamolock.Options{Lease: dynamolock.DefaultLease})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer closeDynamo(client)
-	before := measureFootprint()
-	locks, err := holdMany(ctx, client.Locker, e.name("held"), n)
-	if err != nil {
-		return 0, 0, err
-	}
-	// The connections over which they came close when they have been idle for
-	// 3 s; those of the heartbeats stay, and count.
-	if err := pause(ctx, 4*time.Second); err != nil {
-		return 0, 0, err
-	}
-	heap, goroutines = measureFootprint().since(before, n)
-	runtime.KeepAlive(locks)
-	return heap, goroutines, nil
-}
-
-// heartbeats looks at when they are sent, and whether all locks live on.
-func heartbeats(ctx context.Context, e *dynamoEnv, n int, row string, emit func(result)) error {
 	w, err := e.connectWired(ctx, dynamolock.Options{Lease: dynamolock.DefaultLease})
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	locks, err := holdMany(ctx, w.Locker, e.name("beating"), n)
+	n := e.times(1000, 200)
+	before := measureFootprint()
+	locks, err := holdMany(ctx, w.Locker, e.name("held"), n)
 	if err != nil {
 		return err
 	}
+	row := fmt.Sprintf("%d held DynamoDB locks", n)
+	if err := leaseFootprint(ctx, e, w, before, n, row, emit); err != nil {
+		return err
+	}
+	if err := heartbeats(ctx, e, w, row, emit); err != nil {
+		return err
+	}
+	emit(judge(row+", lost", fmt.Sprintf("since they were taken, with a lease of %v", w.Options().Lease), limit(0, ""),
+		[]float64{float64(lost(locks))}))
+	return nil
+}
+
+// firstLeases takes and releases some locks, for what only the first cost, and
+// waits until their leases would have ended.
+func firstLeases(ctx context.Context, e *dynamoEnv) error {
+	const lease = 2 * time.Second
+	w, err := e.connectWired(ctx, dynamolock.Options{Lease: lease})
+	if err != nil {
+		return err
+	}
+	_, err = holdMany(ctx, w.Locker, e.name("first"), 100)
+	w.close()
+	if err != nil {
+		return err
+	}
+	return pause(ctx, lease)
+}
+
+func leaseFootprint(ctx context.Context, e *dynamoEnv, w *wired, before footprint, n int, row string, emit func(result)) error {
+	// The connections over which the locks came would close by themselves when
+	// they have been idle for a while. The heartbeats open those that they need,
+	// which count.
+	w.transport.CloseIdleConnections()
+	var heaps, goroutines []float64
+	for range e.times(5, 2) {
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+		heap, goroutine := measureFootprint().since(before, n)
+		heaps, goroutines = append(heaps, heap), append(goroutines, goroutine)
+	}
+	emit(judge(row+", heap", fmt.Sprintf("bytes each, %d times", len(heaps)), limit(6<<10, " B"), heaps))
+	emit(judge(row+", goroutines", fmt.Sprintf("each, %d times", len(heaps)), limit(1, ""), goroutines))
+	return nil
+}
+
+func heartbeats(ctx context.Context, e *dynamoEnv, w *wired, row string, emit func(result)) error {
 	period := w.Options().Heartbeat
 	periods := e.times(12, 1) // a minute
 	var mu sync.Mutex
@@ -80,10 +93,8 @@ func heartbeats(ctx context.Context, e *dynamoEnv, n int, row string, emit func(
 	w.wire.SetRule(nil)
 	mu.Lock()
 	defer mu.Unlock()
-	took := time.Duration(periods) * period
 	emit(judge(fmt.Sprintf("%s, busiest 1/%d of a period", row, parts),
 		fmt.Sprintf("against the mean; %d heartbeats in %d periods of %v", len(at), periods, period), atMost(1.5), busiest(at, period, periods)))
-	emit(judge(row+", lost", fmt.Sprintf("in %v", took), limit(0, ""), []float64{float64(lost(locks))}))
 	return nil
 }
 

@@ -31,7 +31,7 @@ func againstNPM(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 	})}
 	other := side{"npm client", npm.block}
 	p := e.plan(250 * time.Millisecond)
-	p.warmup *= 4 // both V8s, the server's too, compile as they go
+	p.warmup *= 3 // both V8s, the server's too, compile as they go
 	pairs, ops, err := alternate(ctx, p, ours, other, 0)
 	if err != nil {
 		return err

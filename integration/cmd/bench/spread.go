@@ -33,3 +33,14 @@ func busiest(at []time.Duration, period time.Duration, periods int) []float64 {
 	}
 	return out
 }
+
+// worstOf compares the worst of one sample to the worst of another, in groups of
+// values that were measured together. The rest of a sample counts as a group.
+func worstOf(ours, other []float64, size int) []float64 {
+	var out []float64
+	for i := 0; i < len(ours); i += size {
+		end := min(i+size, len(ours))
+		out = append(out, slices.Max(ours[i:end])/slices.Max(other[i:end]))
+	}
+	return out
+}

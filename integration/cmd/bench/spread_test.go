@@ -33,3 +33,15 @@ func TestBusiest(t *testing.T) {
 		}
 	}
 }
+
+func TestWorstOf(t *testing.T) {
+	t.Parallel()
+	ours := []float64{1, 6, 3, 5, 5, 4, 8}
+	other := []float64{3, 1, 2, 1, 5, 2, 4}
+	if got, want := worstOf(ours, other, 3), []float64{2, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := worstOf(nil, nil, 3); got != nil {
+		t.Errorf("%v of nothing", got)
+	}
+}
