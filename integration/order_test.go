@@ -16,7 +16,7 @@ func TestLongWaitKeepsItsPlace(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
 	key := newKey(t)
-	opts := &zklock.Options{SessionTimeout: time.Second}
+	opts := &zklock.Options{SessionTimeout: 3 * time.Second} // long enough for a machine that stalls
 	holder, second, third, fourth := dial(t, addr, opts), dial(t, addr, opts), dial(t, addr, opts), dial(t, addr, opts)
 	lock, err := holder.Acquire(limited(t), key)
 	if err != nil {
