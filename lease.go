@@ -129,6 +129,12 @@ func (l *Lease) detach(k *Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(k.term.locks, k)
+	// Where each lock has a lease of its own, the timer would keep what is
+	// released for as long as that would have lasted. One that fires by now
+	// looks after itself.
+	if len(l.term.locks) == 0 && l.timer != nil && l.timer.Stop() {
+		l.timer = nil
+	}
 }
 
 // check returns the moment at which the locks of a term ceased to be valid, and

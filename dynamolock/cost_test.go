@@ -8,12 +8,14 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -121,4 +123,55 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// timers counts those that are pending.
+type timers struct {
+	clock.Real
+	pending atomic.Int32
+}
+
+type timer struct {
+	clock.Timer
+	all *timers
+}
+
+func (c *timers) AfterFunc(d time.Duration, f func()) clock.Timer {
+	c.pending.Add(1)
+	return timer{c.Real.AfterFunc(d, func() { c.pending.Add(-1); f() }), c}
+}
+
+func (t timer) Stop() bool {
+	stopped := t.Timer.Stop()
+	if stopped {
+		t.all.pending.Add(-1)
+	}
+	return stopped
+}
+
+// A lock that was released keeps nothing: no timer goes on to the end of what
+// would have been its lease.
+func TestReleasedLockLeavesNoTimer(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		all := &timers{}
+		o := h.options
+		c, err := dynamolock.New(clock.With(t.Context(), all), h.db.Client(), &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &client{Client: c}
+		defer a.close(t)
+		for range 10 {
+			lock := a.hold(t, "k", holdfast.WithTTL(time.Hour))
+			if n := all.pending.Load(); n == 0 || n > 3 {
+				t.Errorf("%d timers for a lock", n)
+			}
+			if err := lock.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := all.pending.Load(); n != 0 {
+				t.Errorf("%d timers are left", n)
+			}
+		}
+	})
 }

@@ -62,6 +62,10 @@ func (b *backend) expire(e *expression, now holdfast.Instant, ever bool) {
 //
 // The grant's own guid is excluded: a request that was given up and arrives
 // after the lock was released again would otherwise take it for nobody.
+//
+// The long alternative comes first and has no parentheses, which AND does not
+// need within OR: the parser of dynalite starts again wherever it finds that an
+// operand was the last one, at every level, and would take milliseconds.
 func (a *acquisition) free(e *expression, left *item) string {
 	states := e.name(attrLease) + " = " + e.number(releasedLease)
 	if a.req.Reclaim {
@@ -70,15 +74,15 @@ func (a *acquisition) free(e *expression, left *item) string {
 	if left != nil && left.form == leased {
 		states += " OR (" + all(e.is(attrGUID, left.guidVal), e.is(attrToken, token(left.token))) + ")"
 	}
-	return a.missing(e) + " OR (" + all(
+	return all(
 		e.counts(attrToken),
 		e.counts(attrLease),
 		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
 		e.optional(attrOwner, "S"),
 		e.optional(attrTouched, "N"),
-		"NOT "+e.begins(a.grant),
 		"("+states+")",
-	) + ")"
+		"NOT "+e.begins(a.grant),
+	) + " OR " + a.missing(e)
 }
 
 // freeTokenless is the same for the npm client's FailClosed.
@@ -86,13 +90,13 @@ func (a *acquisition) freeTokenless(e *expression) string {
 	if !a.req.Reclaim {
 		return a.missing(e)
 	}
-	return a.missing(e) + " OR (" + all(
+	return all(
+		a.formerly(e),
+		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
 		"attribute_not_exists("+e.name(attrToken)+")",
 		"attribute_not_exists("+e.name(attrLease)+")",
 		"attribute_not_exists("+e.name(attrTouched)+")",
-		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
-		a.formerly(e),
-	) + ")"
+	) + " OR " + a.missing(e)
 }
 
 // missing is the condition that there is no item.
