@@ -37,6 +37,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	e, err := flags.Open()
+	if err == nil && *ttl < 0 {
+		err = errors.New("-ttl must be positive")
+	}
 	if err == nil {
 		if *ttl == 0 {
 			*ttl = e.Lease + 4*time.Second // a lease that runs out is to be seen too
@@ -49,33 +52,41 @@ func main() {
 	}
 }
 
-// run consumes until ctx ends.
+// run consumes until ctx ends, or a consumer fails.
 func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Duration, trouble bool) error {
 	n := 1
 	if e.Local {
 		n = 2 // nobody else can take part
 	}
+	consuming, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	var all sync.WaitGroup
-	errs := make([]error, n)
 	for i := range n {
 		name := fmt.Sprintf("consumer-%d.%d", os.Getpid(), i+1)
-		client, err := e.NewClient(ctx, name)
+		client, err := e.NewClient(consuming, name)
 		if err != nil {
-			errs[i] = err
+			fail(err)
 			break
 		}
 		if trouble && client.Cut == nil {
-			errs[i] = errors.Join(errors.New("-trouble cannot cut off a client of ZooKeeper; stop and start the server instead"), client.Close(ctx))
+			fail(errors.Join(errors.New("-trouble cannot cut off a client of ZooKeeper; stop and start the server instead"), client.Close(ctx)))
 			break
 		}
 		c := &consumer{log: log.With("consumer", name), client: client.Locker, ttl: ttl, yield: 2 * e.Poll}
-		all.Go(func() { errs[i] = c.run(ctx) })
+		all.Go(func() {
+			if err := c.run(consuming); err != nil {
+				fail(err)
+			}
+		})
 		if trouble {
-			all.Go(func() { makeTrouble(ctx, client, name, e.Lease) })
+			all.Go(func() { makeTrouble(consuming, client, name, e.Lease) })
 		}
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(consuming) // of the first that has failed
 }
 
 // A consumer is owned by the goroutine of run: events come to it by channels,

@@ -36,6 +36,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	e, err := flags.Open()
+	if err == nil && (*workers < 0 || *term <= 0) {
+		err = errors.New("-workers and -term must be positive")
+	}
 	if err == nil {
 		if *workers == 0 {
 			*workers = 1
@@ -51,16 +54,24 @@ func main() {
 	}
 }
 
-// run runs workers until ctx ends.
+// run runs workers until ctx ends, or one of them fails.
 func run(ctx context.Context, log *slog.Logger, e *engine.Engine, workers int, term time.Duration) error {
+	working, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	var all sync.WaitGroup
-	errs := make([]error, workers)
 	for i := range workers {
 		name := fmt.Sprintf("worker-%d.%d", os.Getpid(), i+1)
-		all.Go(func() { errs[i] = worker(ctx, log.With("worker", name), e, name, term) })
+		all.Go(func() {
+			if err := worker(working, log.With("worker", name), e, name, term); err != nil {
+				fail(err)
+			}
+		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(working) // of the first that has failed
 }
 
 // worker takes turns at the work until ctx ends.

@@ -20,7 +20,8 @@ const (
 )
 
 // openTimeout is how long to look for a server, whatever else there is time for.
-const openTimeout = 15 * time.Second
+// Nothing is said meanwhile, so it is not long.
+const openTimeout = 10 * time.Second
 
 // An Engine makes clients that compete with each other.
 type Engine struct {

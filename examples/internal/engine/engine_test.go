@@ -39,6 +39,7 @@ func TestFlags(t *testing.T) {
 		{nil, []string{"-engine", "zookeeper", "-table", "locks"}, ""},
 		{nil, []string{"-endpoint", "http://a:1", "-servers", "a:1"}, ""},
 		{nil, []string{"-engine", "paper"}, ""},
+		{nil, []string{"zookeeper"}, ""},
 
 		{map[string]string{"HOLDFAST_ENGINE": "paper"}, nil, ""},
 		{map[string]string{"HOLDFAST_ENGINE": "zookeeper", "ZOOKEEPER_SERVERS": "a:1"}, nil, "ZooKeeper at a:1"},

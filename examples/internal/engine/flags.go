@@ -54,6 +54,9 @@ func (f *Flags) Open() (*Engine, error) {
 // name returns the engine's name. A flag that would be ignored is an error:
 // whoever gave it meant another engine.
 func (f *Flags) name() (string, error) {
+	if f.set.NArg() > 0 {
+		return "", fmt.Errorf("%q has no meaning: there are flags only", f.set.Arg(0))
+	}
 	var given []string
 	f.set.Visit(func(g *flag.Flag) { given = append(given, g.Name) })
 	name, because := f.engine, "" // by the environment, which the command line outranks

@@ -1,0 +1,228 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/child"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+)
+
+// examples is the directory of the built examples.
+type examples string
+
+// An example is one that runs.
+type example struct {
+	*child.Process
+	t     *testing.T
+	what  string
+	log   string // what it writes to its standard error
+	out   logged
+	heard int           // how far out was read
+	gone  chan struct{} // closed when it has ended and all of out is there
+}
+
+// run starts an example, with further variables of the environment. It dies with
+// the test.
+func (all examples) run(t *testing.T, name string, env []string, args ...string) *example {
+	t.Helper()
+	e := &example{
+		t:    t,
+		what: strings.Join(slices.Concat(env, []string{name}, args), " "),
+		log:  filepath.Join(t.TempDir(), "log"),
+		gone: make(chan struct{}),
+	}
+	// env takes away what the tester's environment says of engines, and becomes
+	// the example. The race detector, if there, would sleep for a second at its end.
+	command := slices.Concat([]string{"-u", "HOLDFAST_ENGINE", "-u", "ZOOKEEPER_SERVERS", "-u", "DYNAMODB_ENDPOINT", "GORACE=atexit_sleep_ms=0"},
+		env, []string{filepath.Join(string(all), name)}, args)
+	var err error
+	if e.Process, err = child.Start(e.log, true, "env", command...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.Kill()
+		<-e.gone
+	})
+	go func() {
+		defer close(e.gone)
+		_, _ = io.Copy(&e.out, e.Stdout)
+		_ = e.Stdout.Close()
+		<-e.Done()
+	}()
+	return e
+}
+
+// String is what there is to see of an example.
+func (e *example) String() string {
+	return fmt.Sprintf("%s printed:\n%sand to its standard error:\n%s", e.what, e.out.String(), e.stderr())
+}
+
+func (e *example) stderr() string {
+	log, err := os.ReadFile(e.log)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return string(log)
+}
+
+// says waits until an example prints something that matches, after what was
+// waited for before.
+func (e *example) says(pattern string) {
+	e.t.Helper()
+	want := regexp.MustCompile(pattern)
+	var found []int
+	becomes(func() bool {
+		ended := false
+		select {
+		case <-e.gone:
+			ended = true
+		default:
+		}
+		found = want.FindStringIndex(e.out.String()[e.heard:])
+		return found != nil || ended
+	})
+	if found == nil {
+		e.t.Fatalf("never: %s; %s", pattern, e)
+	}
+	e.heard += found[1]
+}
+
+// forget makes says pass over what was printed up to now.
+func (e *example) forget() { e.heard = len(e.out.String()) }
+
+// told fails the test if not all of the output matches.
+func (e *example) told(pattern string) {
+	e.t.Helper()
+	if !regexp.MustCompile(pattern).MatchString(e.out.String()) {
+		e.t.Errorf("not the story that was expected, which is\n%s\n%s", pattern, e)
+	}
+}
+
+// complained fails the test if the example did not print one line to its standard
+// error, or another one.
+func (e *example) complained(pattern string) {
+	e.t.Helper()
+	err := e.stderr()
+	if strings.Count(err, "\n") != 1 || !strings.HasSuffix(err, "\n") || !regexp.MustCompile(pattern).MatchString(err) {
+		e.t.Errorf("it does not complain by one line like %s; %s", pattern, e)
+	}
+}
+
+// interrupt does what Ctrl-C does.
+func (e *example) interrupt() {
+	e.t.Helper()
+	if err := e.Signal(syscall.SIGINT); err != nil {
+		e.t.Fatalf("%v; %s", err, e)
+	}
+}
+
+// ends waits for the end of an example. One that has nothing to complain about
+// prints nothing to its standard error.
+func (e *example) ends(status int) {
+	e.t.Helper()
+	select {
+	case <-e.gone:
+	case <-time.After(patience):
+		e.t.Fatalf("never: its end; %s", e)
+	}
+	if got, want := e.Err().Error(), fmt.Sprintf("exit status %d", status); got != want {
+		e.t.Errorf("%s, want %s; %s", got, want, e)
+	}
+	if status == 0 && e.stderr() != "" {
+		e.t.Errorf("it complains; %s", e)
+	}
+}
+
+// A place is where an example is told to run: by arguments, or by variables of
+// the environment, name=value.
+type place struct {
+	args, env []string
+	table     string // on DynamoDB
+}
+
+func onZooKeeper(addr string) place { return place{args: []string{"-servers", addr}} }
+
+// onDynamoDB is a table of the test's own.
+func onDynamoDB(t *testing.T) place {
+	t.Helper()
+	db := dynamoserver.Find(t)
+	return onTable(db, db.Table(t))
+}
+
+func onTable(db *dynamoserver.Target, table string) place {
+	return place{args: []string{"-endpoint", db.Endpoint(), "-table", table}, env: exampleAccess(db), table: table}
+}
+
+// missingTable is a name that no table has, and is none's again after the test.
+func missingTable(t *testing.T, db *dynamoserver.Target) string {
+	t.Helper()
+	name := "holdfast-test-" + strings.ToLower(rand.Text()[:16])
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := db.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
+		var none *types.ResourceNotFoundException
+		if err != nil && !errors.As(err, &none) {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// dialTable looks at a table that an example uses.
+func dialTable(t *testing.T, table string) *dynamolock.Client {
+	t.Helper()
+	client, err := dynamolock.New(limited(t), dynamoserver.Find(t).Client(), &dynamolock.Options{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+// notOurs says that others may have tables on a server.
+func notOurs(db *dynamoserver.Target) bool {
+	return db.Source() == dynamoserver.Given || db.Source() == dynamoserver.AWS
+}
+
+// exampleAccess are the variables by which an example signs its requests. On a
+// server of ours it has none, as most users who try one have none.
+func exampleAccess(db *dynamoserver.Target) []string {
+	if !notOurs(db) {
+		return nil
+	}
+	return slices.DeleteFunc(db.Env(), func(v string) bool { return !strings.HasPrefix(v, "AWS_") })
+}
+
+// nowhere is an address where nobody listens.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	port, err := child.LeasePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Release)
+	return "127.0.0.1:" + strconv.Itoa(port.Port)
+}

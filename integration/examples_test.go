@@ -1,0 +1,341 @@
+package integration_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+)
+
+// exampleTests are what each of the examples has to show, by its name.
+var exampleTests = map[string]func(*testing.T, examples){
+	"quickstart": quickstartExample,
+	"worker":     workerExample,
+	"consumer":   consumerExample,
+	"fenced":     fencedExample,
+	"transact":   transactExample,
+}
+
+// TestExamples runs the examples as their users do: built, each a process of its
+// own, on every engine. Their own tests run them within a test, without servers.
+func TestExamples(t *testing.T) {
+	start(t)
+	all := examples(t.TempDir())
+	// Where this is built with the race detector, their packages are there with it.
+	// Otherwise it may take a while, for which there is no limit of its own.
+	build := exec.CommandContext(t.Context(), "go", "build", "-race="+strconv.FormatBool(raceEnabled), "-o", string(all)+"/", "./examples/...")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	built, err := os.ReadDir(string(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range built {
+		if _, ok := exampleTests[program.Name()]; !ok {
+			t.Errorf("example %s has no test here", program.Name())
+		}
+	}
+	tests := map[string]func(*testing.T){"misuse": func(t *testing.T) { misusedExamples(t, all) }}
+	for name, test := range exampleTests {
+		tests[name] = func(t *testing.T) { test(t, all) }
+	}
+	together(t, tests)
+}
+
+// together runs subtests all at once. Those of t.Parallel are as few at a time as
+// there are processors, but these only wait for their children.
+func together(t *testing.T, tests map[string]func(*testing.T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+	all.Wait()
+}
+
+func quickstartExample(t *testing.T, all examples) {
+	until := `(?s)^[^\n]*one at a time\n` +
+		`.*alice  holds orders/42, token \d+\n` +
+		`.*bob    is refused: .*held by "alice"[^\n]*\n` +
+		`.*alice  holds orders/42 for half a second, token \d+\n` +
+		`.*alice  hears the event "ttl expired": orders/42, token \d+\n` +
+		`.*bob    holds orders/42, token \d+\n`
+	alone := until + `.*see it in memory[^\n]*\n$`
+	until += `.*alice  is cut off [^\n]*\n` +
+		`.*alice  knows by herself: [^\n]*lost: (?:session|lease) expired\n` +
+		`.*bob    holds orders/42, token \d+\n$`
+	tests := make(map[string]func(*testing.T))
+	for name, test := range map[string]struct {
+		place place
+		story string
+	}{
+		"memory":    {place{}, until},
+		"zookeeper": {onZooKeeper(server(t).Addr()), alone},
+		"dynamodb":  {onDynamoDB(t), until},
+	} {
+		tests[name] = func(t *testing.T) {
+			args := test.place.args
+			if name != "memory" {
+				args = append([]string{"-engine", name}, args...)
+			}
+			e := all.run(t, "quickstart", test.place.env, args...)
+			e.ends(0)
+			e.told(test.story)
+		}
+	}
+	together(t, tests)
+}
+
+// fencedExample finds its engine by the environment.
+func fencedExample(t *testing.T, all examples) {
+	const story = `(?s)^alice  holds the lock for 1s, token \d+\n` +
+		`alice  sees that the lock is hers.*\n` +
+		`bob    holds the lock, token \d+\n.*` +
+		`alice  goes on with her write: refused: [^\n]*token \d+ is older than \d+\n` +
+		`alice  asks her lock: TTL expired\n` +
+		` +the account has bob's balance\n$`
+	zookeeper := place{env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + server(t).Addr()}}
+	db := dynamoserver.Find(t)
+	dynamo := place{env: append(exampleAccess(db), "HOLDFAST_ENGINE=dynamodb", "DYNAMODB_ENDPOINT="+db.Endpoint())}
+	if notOurs(db) {
+		dynamo.args = []string{"-table", db.Table(t)} // who knows what is in their default one
+	}
+	tests := make(map[string]func(*testing.T))
+	for name, place := range map[string]place{
+		// The command line outranks the environment.
+		"memory":    {args: []string{"-engine", "memory"}, env: []string{"HOLDFAST_ENGINE=zookeeper", "ZOOKEEPER_SERVERS=" + nowhere(t)}},
+		"zookeeper": zookeeper,
+		"dynamodb":  dynamo,
+	} {
+		tests[name] = func(t *testing.T) {
+			e := all.run(t, "fenced", place.env, place.args...)
+			e.ends(0)
+			e.told(story)
+		}
+	}
+	together(t, tests)
+}
+
+func workerExample(t *testing.T, all examples) {
+	together(t, map[string]func(*testing.T){
+		"memory": func(t *testing.T) {
+			e := all.run(t, "worker", nil, "-term", "300ms")
+			for _, worker := range []string{"1", "2", "3", "1"} {
+				e.says(`msg=works worker=\S+\.` + worker + ` token=`)
+			}
+			e.interrupt()
+			e.ends(0)
+			if got := strings.Count(e.out.String(), "msg=ended"); got != 3 {
+				t.Errorf("%d workers have ended, want 3; %s", got, e)
+			}
+			oneAtATime(t, e)
+		},
+		"zookeeper": func(t *testing.T) {
+			addr := server(t).Addr()
+			twoWorkers(t, all, onZooKeeper(addr))
+			free(t, dial(t, addr, nil).Locker, workerKey)
+		},
+		"dynamodb": func(t *testing.T) {
+			db := dynamoserver.Find(t)
+			p := onTable(db, missingTable(t, db)) // both create it, if need be
+			twoWorkers(t, all, p)
+			free(t, dialTable(t, p.table).Locker, workerKey)
+		},
+	})
+}
+
+const (
+	workerKey   = "examples/worker"
+	consumerKey = "examples/consumer/stream-7"
+)
+
+// twoWorkers are two processes that take turns. When one ends, the other goes on,
+// and that ends while it works.
+func twoWorkers(t *testing.T, all examples, p place) {
+	t.Helper()
+	args := append([]string{"-term", "500ms"}, p.args...)
+	one, two := all.run(t, "worker", p.env, args...), all.run(t, "worker", p.env, args...)
+	for range 2 {
+		one.says(`msg=works `)
+		two.says(`msg=works `)
+	}
+	one.interrupt()
+	one.ends(0)
+	one.says(`msg=ended `)
+	two.forget()
+	two.says(`msg=works `)
+	two.interrupt()
+	two.ends(0)
+	two.says(`msg=ended `)
+	oneAtATime(t, one, two)
+}
+
+// oneAtATime fails the test if two turns at the work overlap, or if a worker has
+// not stopped.
+func oneAtATime(t *testing.T, workers ...*example) {
+	t.Helper()
+	type turn struct {
+		token       holdfast.Token
+		works, ends time.Time
+	}
+	var turns []turn
+	line := regexp.MustCompile(`(?m)^time=(\S+) level=INFO msg=(works|stops) worker=\S+ token=(\d+)$`)
+	for _, w := range workers {
+		for _, found := range line.FindAllStringSubmatch(w.out.String(), -1) {
+			at, err := time.Parse(time.RFC3339, found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, err := strconv.ParseInt(found[3], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found[2] == "works" {
+				turns = append(turns, turn{token: holdfast.Token(token), works: at})
+				continue
+			}
+			i := slices.IndexFunc(turns, func(turn turn) bool { return turn.token == holdfast.Token(token) })
+			if i < 0 {
+				t.Fatalf("stops with token %d, with which it has not worked; %s", token, w)
+			}
+			turns[i].ends = at
+		}
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.token, b.token) })
+	for i, turn := range turns {
+		if turn.ends.IsZero() {
+			t.Errorf("the turn with token %d has no end", turn.token)
+		}
+		if i > 0 && (turn.token == turns[i-1].token || turn.works.Before(turns[i-1].ends)) {
+			t.Errorf("token %d works from %v, token %d until %v", turn.token, turn.works, turns[i-1].token, turns[i-1].ends)
+		}
+	}
+	if t.Failed() {
+		for _, w := range workers {
+			t.Log(w)
+		}
+	}
+}
+
+// free fails the test if a key is held by a process that has ended.
+func free(t *testing.T, looker *holdfast.Locker, key string) {
+	t.Helper()
+	if info, err := looker.Inspect(limited(t), key); err != nil || info.Held {
+		t.Errorf("%s after the end of its holders: held by %q, %v", key, info.Owner, err)
+	}
+}
+
+func consumerExample(t *testing.T, all examples) {
+	together(t, map[string]func(*testing.T){
+		"memory": func(t *testing.T) {
+			e := all.run(t, "consumer", nil, "-ttl", "4s")
+			e.says(`msg=granted `)
+			e.says(`msg=disconnected `)
+			e.says(`msg="consumed a message" `) // while it is ready again
+			e.says(`msg="TTL expired" `)
+			e.says(`msg=lost .*expired"\n`)
+			e.says(`msg=granted `)
+			e.interrupt()
+			e.ends(0)
+			if got := strings.Count(e.out.String(), "msg=ended"); got != 2 {
+				t.Errorf("%d consumers have ended, want 2; %s", got, e)
+			}
+		},
+		"zookeeper": func(t *testing.T) {
+			addr := server(t).Addr()
+			p := proxy(t, addr)
+			var session credentials
+			p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+				session.see(f)
+				return faultproxy.Pass
+			})
+			e := all.run(t, "consumer", nil, append(onZooKeeper(p.Addr()).args, "-ttl", "1h")...)
+			e.says(`msg=granted `)
+			e.says(`msg="consumed a message" `)
+			p.RefuseNew()
+			p.Drop()
+			e.says(`msg=disconnected `)
+			session.expire(t, addr)
+			if err := p.Heal(); err != nil {
+				t.Fatal(err)
+			}
+			e.says(`msg=lost .*session expired"\n`)
+			e.says(`msg=granted `)
+			e.says(`msg="consumed a message" `)
+			e.interrupt()
+			e.ends(0)
+			e.says(`msg=ended `)
+			free(t, dial(t, addr, nil).Locker, consumerKey)
+		},
+		"dynamodb": func(t *testing.T) {
+			p := onDynamoDB(t)
+			e := all.run(t, "consumer", p.env, append(p.args, "-trouble", "-ttl", "1h")...)
+			e.says(`msg=granted `)
+			e.says(`msg=disconnected `)
+			e.says(`msg=ready `)
+			e.says(`msg="consumed a message" `)
+			operator := dialTable(t, p.table)
+			held, err := operator.Inspect(limited(t), consumerKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := operator.BreakNow(limited(t), held); err != nil {
+				t.Fatal(err)
+			}
+			e.says(`msg=lost .*broken by somebody else"\n`)
+			e.says(`msg=granted `)
+			e.interrupt()
+			e.ends(0)
+			e.says(`msg=ended `)
+			free(t, operator.Locker, consumerKey)
+		},
+	})
+}
+
+func transactExample(t *testing.T, all examples) {
+	const story = `(?s)^on [^\n]*%s[^\n]*\n` +
+		`worker    holds the lock, token \d+\n` +
+		`worker    writes a balance of 100: committed.*\n` +
+		`operator  breaks the lock of "worker"\n` +
+		`worker    goes on with its write: refused by DynamoDB.*\n` +
+		`worker    hears of it: [^\n]*broken by somebody else\n` +
+		` +the balance is 100\n$`
+	together(t, map[string]func(*testing.T){
+		"memory": func(t *testing.T) {
+			e := all.run(t, "transact", nil)
+			e.ends(0)
+			e.told(fmt.Sprintf(story, "imitation of DynamoDB"))
+		},
+		"dynamodb": func(t *testing.T) {
+			p := onDynamoDB(t)
+			e := all.run(t, "transact", p.env, p.args...)
+			if db := dynamoserver.Find(t); !db.Transactions() {
+				e.ends(1)
+				e.complained(`^this server has no transactions, which this example is about: `)
+				e.told(`^on DynamoDB[^\n]*\nworker    holds the lock, token \d+\n$`)
+				return
+			}
+			e.ends(0)
+			e.told(fmt.Sprintf(story, p.table))
+		},
+		"zookeeper": func(t *testing.T) {
+			e := all.run(t, "transact", nil, onZooKeeper(server(t).Addr()).args...)
+			e.ends(1)
+			e.complained(`^transactions of DynamoDB cannot check a lock that ZooKeeper has\n$`)
+			e.told(`^$`)
+		},
+	})
+}
