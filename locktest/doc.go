@@ -36,6 +36,6 @@
 // In virtual time ([Engine.Bubble] is [testing/synctest.Test]) the limits can be
 // exact and the suite takes milliseconds. On a real engine they are upper
 // bounds: Lease decides how long the suite takes (about twenty cases wait for
-// one to pass; Parallel lets them do so together), Soon only how long it waits
+// one to pass; Lanes lets them do so together), Soon only how long it waits
 // before it calls something broken. No case compares absolute times.
 package locktest

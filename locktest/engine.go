@@ -19,11 +19,8 @@ type Engine struct {
 	// can live in virtual time. Nil runs cases as plain subtests.
 	Bubble func(t *testing.T, run func(t *testing.T))
 
-	// Parallel runs the cases at the same time, by t.Parallel; not with Bubble.
-	Parallel bool
-
-	// Lanes, if positive, is how many cases run at a time, in place of Parallel and
-	// whatever -parallel says; not with Bubble. Most of what a case does is wait.
+	// Lanes is how many cases run at a time, whatever -parallel says: most of what
+	// a case does is wait. Default 0: one after the other, as with Bubble.
 	Lanes int
 
 	// Lease is for how long the engine waits for a silent client before it

@@ -18,17 +18,14 @@ var cases = slices.Concat(
 func Run(t *testing.T, engine Engine) {
 	run := func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
-			switch {
-			case engine.Bubble != nil:
+			if engine.Bubble != nil {
 				engine.Bubble(t, func(t *testing.T) { runCase(t, engine, c) })
 				return
-			case engine.Lanes == 0 && engine.Parallel:
-				t.Parallel()
 			}
 			runCase(t, engine, c)
 		})
 	}
-	if engine.Bubble != nil || engine.Lanes <= 0 {
+	if engine.Bubble != nil || engine.Lanes <= 1 {
 		for _, c := range cases {
 			run(c)
 		}
