@@ -102,7 +102,9 @@
 //	answer, for less than the lease                                     and WithRetry allow
 //	the same, for longer             ErrLeaseExpired at Deadline        take over when the lease
 //	                                                                    has passed unchanged
-//	access denied                    tries again at the next heartbeat  fail with ErrDenied
+//	access denied                    tries again at the next            fail with ErrDenied
+//	                                 heartbeat; a release gives up, and
+//	                                 leaves the item to its lease
 //	the process is stopped           ErrLeaseExpired at its first call  take over
 //	wall clock set forward           ErrClockJump, if beyond Deadline   notice nothing
 //	wall clock set back              notices nothing                    notice nothing
