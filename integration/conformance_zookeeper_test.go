@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,17 +81,26 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 			t.Error(err)
 		}
 	}
+	var cut atomic.Bool
 	client := &locktest.Client{
 		Locker: c.Locker,
-		Cut:    func() { p.BlackHole(faultproxy.Both) },
-		Heal:   heal,
+		Cut:    func() { cut.Store(true); p.BlackHole(faultproxy.Both) },
+		Heal:   func() { cut.Store(false); heal() },
 		// A stopped process neither runs timers nor reads and writes.
 		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
 		Resume: func() { heal(); fake.Resume() },
 		Jump:   fake.Jump,
 	}
 	if h.target.Source() != zkserver.Given { // whose operator may have switched off what that takes
-		client.Expire = func() { secret.expire(t, h.addr) }
+		// The client must not get its session back in between: it would see its
+		// node deleted in a session that lives, which is not what expiry is.
+		client.Expire = func() {
+			p.BlackHole(faultproxy.Both)
+			secret.expire(t, h.addr)
+			if !cut.Load() {
+				heal()
+			}
+		}
 	}
 	return client
 }
