@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -123,4 +124,39 @@ func TestNoCredentials(t *testing.T) {
 			t.Errorf("%s: %v, want ErrDenied", name, err)
 		}
 	}
+}
+
+// stubborn refuses every write because of an item that is free.
+type stubborn struct {
+	dynamolock.API
+	writes atomic.Int32
+}
+
+func (s *stubborn) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	s.writes.Add(1)
+	return nil, &types.ConditionalCheckFailedException{Item: npm("7", "1", "g")}
+}
+
+// A write that ought to succeed, and never does, ends in an error, and not in a
+// loop that is as fast as the network.
+func TestRefusedForNoReason(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		api := &stubborn{API: h.db.Client()}
+		o := h.options
+		c, err := dynamolock.New(t.Context(), api, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, errAcquire := c.Acquire(t.Context(), "k")
+		_, errTry := c.TryAcquire(t.Context(), "k")
+		if !errors.Is(errAcquire, dynamolock.ErrItem) || !errors.Is(errTry, dynamolock.ErrItem) {
+			t.Errorf("%v, %v", errAcquire, errTry)
+		}
+		if n := api.writes.Load(); n > 4 {
+			t.Errorf("%d writes", n)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
