@@ -3,6 +3,8 @@ package dynamolock
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -188,8 +190,12 @@ func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold,
 		}
 		return a.granted(own, sent), observation{}, nil
 	case r.old.held() && r.old.belongs(a.grant):
-		// An earlier try was carried out, and this one met it.
-		return a.granted(r.old, a.doubt.first), observation{}, nil
+		// An earlier try was carried out, and this one met it: one of ours, or
+		// one that a wrapper of the SDK made by itself.
+		if !a.doubt.last.IsZero() {
+			sent = a.doubt.first
+		}
+		return a.granted(r.old, sent), observation{}, nil
 	}
 	if a.opts.Mode == FailClosed && r.old.form != absent && r.old.form != tokenless {
 		return nil, observation{}, &ItemError{
@@ -212,6 +218,9 @@ func (a *acquisition) abandon(sent holdfast.Instant, r answer) {
 	}
 	a.clean(a.key, a.grant, a.doubt)
 }
+
+// forever stands in for the lease of a lock that never expires.
+const forever = time.Duration(math.MaxInt64 / 4)
 
 // granted makes a hold of the own item; sent is a moment before it was written.
 func (a *acquisition) granted(own *item, sent holdfast.Instant) *hold {

@@ -101,7 +101,7 @@ func (b *backend) inTheWay(ctx context.Context, key attributes, err error) (*ite
 // get reads an item.
 func (b *backend) get(ctx context.Context, key attributes, consistent bool) (*item, error) {
 	in := &dynamodb.GetItemInput{TableName: &b.opts.Table, Key: key, ConsistentRead: &consistent}
-	out, err := call(ctx, b, "GetItem", key, in, b.api.GetItem)
+	out, err := call(ctx, b, opGet, key, in, b.api.GetItem)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (b *backend) persist(ctx context.Context, try func() error) error {
 // wake returns what is to cut the delay after a failure short: the news that
 // the table can be reached again, unless it is the server that asks for patience.
 func (b *backend) wake(err error) <-chan struct{} {
-	if !maybeDone(err) {
+	if !unheard(err) {
 		return nil
 	}
 	return b.link.whenUp()

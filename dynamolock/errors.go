@@ -47,6 +47,9 @@ func (e *ItemError) Unwrap() error { return ErrItem }
 // errNoAnswer is what a call fails with that gave up before its answer came.
 var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", holdfast.ErrDisconnected)
 
+// opGet is the call that asks what was in the way of a write.
+const opGet = "GetItem"
+
 // A callError is a request that failed for another reason than its condition.
 type callError struct {
 	op, table string
@@ -96,11 +99,17 @@ func transient(err error) bool {
 	return errors.As(err, &e) && (e.kind == unknown || e.kind == refused)
 }
 
-// maybeDone reports whether a request that failed may have been carried out, now
-// or later.
-func maybeDone(err error) bool {
+// unheard reports whether a request failed for want of an answer that counts.
+func unheard(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && e.kind == unknown
+}
+
+// maybeDone reports whether a write that failed may have been carried out, now or
+// later. If it is the read after a write that failed, the write was refused.
+func maybeDone(err error) bool {
+	var e *callError
+	return errors.As(err, &e) && e.kind == unknown && e.op != opGet
 }
 
 // deniedCodes are the answers to credentials that are wrong, missing or too

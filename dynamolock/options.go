@@ -2,7 +2,6 @@ package dynamolock
 
 import (
 	"log/slog"
-	"math"
 	"strings"
 	"time"
 
@@ -254,6 +253,3 @@ func checkTable(name string) error {
 	}
 	return nil
 }
-
-// forever stands in for the lease of a lock that never expires.
-const forever = time.Duration(math.MaxInt64 / 4)

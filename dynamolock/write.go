@@ -7,9 +7,9 @@ import (
 )
 
 // expression is the write of an acquisition; left is the item that was seen, if it
-// may be taken as it is. Its condition names every state in
-// which the key may be had; whatever another program may have made of the item
-// otherwise, it does not hold.
+// may be taken as it is. Its condition names every state in which the key may be
+// had; whatever another program may have made of the item otherwise, it does not
+// hold.
 func (a *acquisition) expression(now holdfast.Instant, left *item) *expression {
 	e := &expression{returns: types.ReturnValueUpdatedNew}
 	guid := touch(a.grant)
@@ -110,7 +110,7 @@ func (a *acquisition) formerly(e *expression) string {
 	return "(" + all(e.is(attrOwner, text(a.req.Owner)), "NOT "+e.begins(a.id)) + ")"
 }
 
-// beat is the write that keeps a lease alive.
+// renewal is the write that keeps a lease alive.
 func (h *hold) renewal(now holdfast.Instant) *expression {
 	e := &expression{}
 	e.cond = all(e.live(), e.begins(h.grant))
