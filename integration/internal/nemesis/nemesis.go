@@ -1,0 +1,56 @@
+// Package nemesis plans the faults of a chaos run. A plan is a function of its seed and of the shape of the run, and of nothing
+// else: whoever repeats a seed gets the same faults at the same times, befalling the same clients, servers and keys.
+package nemesis
+
+import "time"
+
+// Kind is a kind of fault.
+type Kind string
+
+// Between one client and its servers.
+const (
+	LostReply   Kind = "lost reply"   // the server has carried out a request, its answer never comes
+	LostRequest Kind = "lost request" // the connection ends with the request
+	LateRequest Kind = "late request" // the client is told of an error, the request arrives later
+	Cut         Kind = "cut"          // connections are reset, new ones refused
+	BlackHole   Kind = "black hole"   // nothing gets through, nobody is told
+	OneWayIn    Kind = "one way in"   // requests get through, replies do not
+	OneWayOut   Kind = "one way out"  // replies get through, requests do not
+	HalfOpen    Kind = "half open"    // a server accepts connections and never answers
+	Stall       Kind = "stall"        // all is late, nothing is lost
+	Throttled   Kind = "throttled"    // the service refuses what comes too fast
+	Broken      Kind = "broken"       // the service answers 500
+)
+
+// Of the servers.
+const (
+	FollowerCutOff Kind = "follower cut off" // from the other servers, together with its clients
+	LeaderCutOff   Kind = "leader cut off"   // from its followers, together with its clients
+	LinkCut        Kind = "link cut"         // between two servers
+	LeaderKilled   Kind = "leader killed"
+	LeaderPaused   Kind = "leader paused"
+	FollowerPaused Kind = "follower paused"
+	ServerPaused   Kind = "server paused" // the only one
+	RollingRestart Kind = "rolling restart"
+)
+
+// Of the client processes, and of the operator.
+const (
+	ClientPaused Kind = "client paused" // for longer than its lease
+	ClientKilled Kind = "client killed" // another process takes its place
+	ClockJump    Kind = "clock jump"    // the wall clock of a client is set, forward or back
+	BreakHolder  Kind = "break"         // the operator breaks a grant
+)
+
+// Fault is one fault of a plan. All fields are drawn for every fault, whatever its kind makes of them.
+type Fault struct {
+	N      int           // from 1, in order of At
+	At     time.Duration // since the start of the run
+	For    time.Duration // how long it lasts, if its kind does
+	Kind   Kind
+	Client int           // the slot of a client process
+	Server int           // an index among the servers, or among those that follow
+	Key    int           // the index of a key
+	Pick   uint32        // for choices that the kind leaves open, such as which operation
+	Jump   time.Duration // of a clock
+}
