@@ -2,9 +2,18 @@ package main
 
 import (
 	"context"
+	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
+
+// casting is what a stage is built for. Each engine has a function that takes it: startZooKeeper, startDynamo.
+type casting struct {
+	Slots int    // client processes
+	Seed  uint64 // for settings that are drawn, such as limits of the servers
+	Dir   string // for files that are worth reading when a run has failed
+}
 
 // stage is what an engine brings to a run: servers, the proxies between them and the clients, and the faults that befall both.
 type stage interface {
@@ -35,14 +44,17 @@ type login struct {
 	Servers  []string `json:"servers,omitempty"`  // of ZooKeeper: host:port
 	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB: a URL
 	Table    string   `json:"table,omitempty"`
+	// Lease is what clients are to ask for, and what others wait for when a holder is silent: the session timeout, or the lease
+	// of an item.
+	Lease time.Duration `json:"lease"`
+}
+
+// locker is a client of an engine, in a client process. Each engine has a function that opens one: openZooKeeper, openDynamo.
+type locker struct {
+	*holdfast.Locker
+	// breakNow breaks a grant without consideration for its holder; nil where Break does just that.
+	breakNow func(context.Context, holdfast.Info) error
 }
 
 // serverFault reports whether a fault is one of the servers and not of one client's network.
-func serverFault(k nemesis.Kind) bool {
-	switch k {
-	case nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LeaderKilled, nemesis.LeaderPaused,
-		nemesis.FollowerPaused, nemesis.ServerPaused, nemesis.RollingRestart:
-		return true
-	}
-	return false
-}
+func serverFault(k nemesis.Kind) bool { return k.OfServers() }

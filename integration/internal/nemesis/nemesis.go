@@ -42,6 +42,15 @@ const (
 	BreakHolder  Kind = "break"         // the operator breaks a grant
 )
 
+// OfServers reports whether a fault befalls the servers, and with them all clients. A plan never has two of these at a time.
+func (k Kind) OfServers() bool {
+	switch k {
+	case FollowerCutOff, LeaderCutOff, LinkCut, LeaderKilled, LeaderPaused, FollowerPaused, ServerPaused, RollingRestart:
+		return true
+	}
+	return false
+}
+
 // Fault is one fault of a plan. All fields are drawn for every fault, whatever its kind makes of them.
 type Fault struct {
 	N      int           // from 1, in order of At

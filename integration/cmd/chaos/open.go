@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// clientConfig is what a client process is told. It travels as JSON.
+type clientConfig struct {
+	Process   string   `json:"process"` // such as "3.2": the second process in slot 3
+	Owner     string   `json:"owner"`   // of its locks; the next process in the slot has the same
+	Login     login    `json:"login"`
+	Keys      []string `json:"keys"`
+	Workers   int      `json:"workers"`
+	Seed      uint64   `json:"seed"`
+	Registers string   `json:"registers"` // their address
+	Sabotage  sabotage `json:"sabotage,omitempty"`
+}
+
+// open connects to an engine, in a client process. The clock is for both of the machine's clocks.
+func open(ctx context.Context, config clientConfig, clk clock.Clock) (locker, error) {
+	ctx = clock.With(ctx, clk)
+	switch config.Login.Engine {
+	case "zookeeper":
+		return openZooKeeper(ctx, config)
+	case "dynamodb":
+		return openDynamo(ctx, config)
+	}
+	return locker{}, fmt.Errorf("engine %q: want zookeeper or dynamodb", config.Login.Engine)
+}
+
+func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
+	client, err := zklock.Dial(ctx, config.Login.Servers, &zklock.Options{
+		Root:           "/holdfast-chaos",
+		SessionTimeout: config.Login.Lease,
+		Owner:          config.Owner,
+	})
+	if err != nil {
+		return locker{}, err
+	}
+	return locker{Locker: client.Locker}, nil
+}
