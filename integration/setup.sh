@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Sees to it that there is what the tests start: ZooKeeper, what they use of npm, and a C compiler for the race detector.
+# Sees to it that there is what the tests start: ZooKeeper, what they use of npm, Curator, kazoo, Spin, and a C compiler.
 #
 # Usage: integration/setup.sh [any|local] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
-#           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; and a C
-#           compiler, which "go test -race" wants: what "make test" needs
+#           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
+#           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
+#           compiler, which "go test -race" wants as well: what "make test" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
 #           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
 #
@@ -12,6 +13,9 @@
 #
 # As root on Debian it installs what is missing, and then runs the command if there is one. Who cannot install, but has Docker, gets
 # the command run as root in a Debian container, on a copy of the repository. Otherwise it says what to install, and fails.
+#
+# Elsewhere than on Debian, HOLDFAST_CURATOR is a classpath with Curator and an slf4j back end, and HOLDFAST_PYTHON a Python that
+# has kazoo.
 #
 # Environment, for the container only:
 #   HOLDFAST_GO_IMAGE      the image (default docker.io/library/golang:1.26-bookworm): Debian with Go and make
@@ -43,6 +47,25 @@ zookeeper_is_here() {
 
 npm_is_here() { have npm && have node; }
 
+curator_is_here() {
+	local jar
+	[ -z "${HOLDFAST_CURATOR:-}" ] || return 0
+	for jar in curator-recipes curator-framework curator-client zookeeper slf4j-simple; do
+		[ -f "/usr/share/java/$jar.jar" ] || return 1
+	done
+}
+
+# Not only the python3 in PATH, which need not be the one that Debian's package is for.
+kazoo_is_here() {
+	local python
+	for python in "${HOLDFAST_PYTHON:-/usr/bin/python3}" "${HOLDFAST_PYTHON:-python3}"; do
+		if "$python" -c 'import kazoo.client' >/dev/null 2>&1; then
+			return 0
+		fi
+	done
+	return 1
+}
+
 c_compiler_is_here() {
 	local cc
 	# It may have flags.
@@ -72,8 +95,11 @@ missing() {
 	if npm_is_wanted && ! npm_is_here; then
 		echo nodejs npm
 	fi
-	if [ "$need" = local ] && ! c_compiler_is_here; then
-		echo gcc libc6-dev
+	if [ "$need" = local ]; then
+		c_compiler_is_here || echo gcc libc6-dev
+		curator_is_here || echo libcurator-recipes-java
+		kazoo_is_here || echo python3-kazoo
+		have spin || echo spin
 	fi
 }
 
@@ -138,7 +164,8 @@ if [ "$(id -u)" != 0 ] || ! have apt-get; then
 		exit
 	fi
 	say "missing; the names of Debian's packages: $packages" >&2
-	say "Install them, or set JAVA_HOME to a JDK and ZOOKEEPER_HOME to an unpacked ZooKeeper distribution, and put Node.js and npm into PATH." >&2
+	say "Install them, or set JAVA_HOME to a JDK, ZOOKEEPER_HOME to an unpacked ZooKeeper distribution, HOLDFAST_CURATOR to a classpath and" >&2
+	say "HOLDFAST_PYTHON to a Python with kazoo, and put Node.js, npm and spin into PATH." >&2
 	if docker_answers; then
 		say "Or leave it: \"make test\" then runs in a container, as Docker answers." >&2
 	else
