@@ -1,0 +1,268 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// interopChild is a peer in Go: with a lock of ours, or go-zookeeper's own.
+//
+// Arguments: the server, the session timeout in milliseconds, the owner, whose
+// lock, the form of names.
+const interopChild = "interop"
+
+func init() { children[interopChild] = runInterop }
+
+// goLocks is what such a peer needs of a lock. Only live is called while
+// another method runs, and asks for what acquire returned last.
+type goLocks interface {
+	acquire(path string) (at int64, token uint64, err error) // at: when it was granted
+	live() error                                             // nil: it is believed in
+	release() error
+	close()
+}
+
+func runInterop() int {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	addr, owner, whose, form := os.Args[1], os.Args[3], os.Args[4], os.Args[5]
+	ms, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		return fail(err)
+	}
+	dialed := dialGoZookeeper
+	if whose == "zklock" {
+		dialed = dialZklock
+	}
+	locks, err := dialed(addr, time.Duration(ms)*time.Millisecond, owner, forms[form])
+	if err != nil {
+		return fail(err)
+	}
+	p := &goPeer{locks: locks}
+	orders := make(chan string)
+	go func() {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			orders <- lines.Text()
+		}
+		locks.close()
+		os.Exit(0)
+	}()
+	go func() {
+		for range time.Tick(fleetStamp) {
+			p.stamp()
+		}
+	}()
+	p.report(fleetReport{What: fleetReady})
+	for order := range orders {
+		p.obey(order)
+	}
+	return 0
+}
+
+// goPeer does what it is told, and reports what it believes to hold.
+type goPeer struct {
+	locks goLocks
+
+	mu    sync.Mutex
+	held  bool
+	token uint64
+}
+
+func (p *goPeer) report(r fleetReport) {
+	if r.At == 0 {
+		r.At = sharedNow()
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := os.Stdout.Write(append(line, '\n')); err != nil {
+		os.Exit(1) // the parent is gone
+	}
+}
+
+func (p *goPeer) obey(order string) {
+	what, path, _ := strings.Cut(order, " ")
+	switch what {
+	case "acquire":
+		at, token, err := p.locks.acquire(path)
+		if err != nil {
+			p.report(fleetReport{What: peerFailed, Note: err.Error()})
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.held, p.token = true, token
+		p.report(fleetReport{What: fleetAcquired, At: at, Token: token})
+	case "release":
+		p.stamp()
+		p.mu.Lock()
+		p.held = false
+		p.mu.Unlock()
+		note := ""
+		if err := p.locks.release(); err != nil {
+			note = err.Error()
+		}
+		p.report(fleetReport{What: fleetReleased, Token: p.token, Note: note})
+	default:
+		p.report(fleetReport{What: peerFailed, Note: "unknown order " + order})
+	}
+}
+
+// stamp reports whether the lock is still believed in. The time is read first:
+// what the lock says then was true at that time, however long it took to say.
+func (p *goPeer) stamp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.held {
+		return
+	}
+	at := sharedNow()
+	if err := p.locks.live(); err != nil {
+		p.held = false
+		p.report(fleetReport{What: fleetLost, Token: p.token, Note: err.Error()})
+		return
+	}
+	p.report(fleetReport{What: fleetHolding, At: at, Token: p.token})
+}
+
+// zklockLocks are ours.
+type zklockLocks struct {
+	client *zklock.Client
+	lock   *holdfast.Lock
+}
+
+func dialZklock(addr string, session time.Duration, owner string, names zklock.Names) (goLocks, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := zklock.Dial(ctx, []string{addr}, &zklock.Options{SessionTimeout: session, Names: names, Owner: owner})
+	return &zklockLocks{client: client}, err
+}
+
+func (z *zklockLocks) acquire(path string) (int64, uint64, error) {
+	lock, err := z.client.Acquire(context.Background(), path)
+	if err != nil {
+		return 0, 0, err
+	}
+	z.lock = lock
+	at := sharedNow()
+	return at, uint64(lock.Token()), lock.Err()
+}
+
+func (z *zklockLocks) live() error { return z.lock.Err() }
+
+func (z *zklockLocks) release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return z.lock.Release(ctx)
+}
+
+func (z *zklockLocks) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = z.client.Close(ctx)
+}
+
+// goZookeeperLocks are go-zookeeper's own. It knows of no loss: its users can
+// watch for the end of the session, and so does this.
+type goZookeeperLocks struct {
+	addr    string
+	session time.Duration
+	owner   string
+
+	conn    *zk.Conn
+	lock    *zk.Lock // nil: none, or one that was given back
+	expired *atomic.Bool
+}
+
+func dialGoZookeeper(addr string, session time.Duration, owner string, _ zklock.Names) (goLocks, error) {
+	g := &goZookeeperLocks{addr: addr, session: session, owner: owner}
+	return g, g.connect()
+}
+
+func (g *goZookeeperLocks) connect() error {
+	expired, connected := new(atomic.Bool), make(chan struct{}, 1)
+	conn, _, err := zk.Connect([]string{g.addr}, g.session, zk.WithLogInfo(false), zk.WithLogger(noLog{}),
+		zk.WithEventCallback(func(e zk.Event) {
+			switch e.State {
+			case zk.StateExpired:
+				expired.Store(true)
+			case zk.StateHasSession:
+				select {
+				case connected <- struct{}{}:
+				default:
+				}
+			}
+		}))
+	if err != nil {
+		return err
+	}
+	g.conn, g.expired = conn, expired
+	select {
+	case <-connected:
+		return nil
+	case <-time.After(patience):
+		return errors.New("never: a session")
+	}
+}
+
+// acquire begins anew after anything that went wrong: a Lock that fails leaves
+// its node behind.
+func (g *goZookeeperLocks) acquire(path string) (int64, uint64, error) {
+	if g.lock != nil || g.expired.Load() {
+		g.lock = nil
+		g.conn.Close()
+		if err := g.connect(); err != nil {
+			return 0, 0, err
+		}
+	}
+	g.lock = zk.NewLock(g.conn, path, zk.WorldACL(zk.PermAll))
+	if err := g.lock.LockWithData([]byte(g.owner)); err != nil {
+		return 0, 0, err
+	}
+	at := sharedNow()
+	// Nothing else tells which node it is.
+	node := reflect.ValueOf(g.lock).Elem().FieldByName("lockPath").String()
+	found, stat, err := g.conn.Exists(node)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case !found:
+		return 0, 0, errors.New("the node is gone")
+	}
+	return at, uint64(stat.Czxid), nil
+}
+
+func (g *goZookeeperLocks) live() error {
+	if g.expired.Load() {
+		return zk.ErrSessionExpired
+	}
+	return nil
+}
+
+func (g *goZookeeperLocks) release() error {
+	err := g.lock.Unlock()
+	if err == nil {
+		g.lock = nil
+	}
+	return err
+}
+
+func (g *goZookeeperLocks) close() { g.conn.Close() }

@@ -1,0 +1,142 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
+)
+
+// Where the other programs' locks come from. HOLDFAST_CURATOR is a classpath with
+// Curator and an slf4j back end, HOLDFAST_PYTHON a Python that has kazoo, for
+// machines that are not Debian.
+
+const debianJars = "/usr/share/java"
+
+// interopInstall is what a missing program's failure ends with.
+const interopInstall = "run \"make setup\" (it installs Debian's libcurator-recipes-java and python3-kazoo when run as root)"
+
+// curator is the compiled CuratorPeer, for as long as a test uses it.
+var curator struct {
+	mu    sync.Mutex
+	users int
+	dir   string
+	lock  *os.File
+	err   error
+}
+
+// curatorCommand returns what starts a CuratorPeer, which is compiled for the
+// first test that asks, and removed with the last.
+func curatorCommand(t *testing.T) []string {
+	t.Helper()
+	curator.mu.Lock()
+	defer curator.mu.Unlock()
+	jars, err := curatorJars()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if curator.users == 0 {
+		curator.dir, curator.lock, curator.err = child.NewDir("holdfast-curator-")
+		if curator.err == nil {
+			curator.err = compileCurator(limited(t), jars, curator.dir)
+		}
+	}
+	curator.users++
+	t.Cleanup(func() {
+		curator.mu.Lock()
+		defer curator.mu.Unlock()
+		if curator.users--; curator.users == 0 && curator.lock != nil {
+			_ = os.RemoveAll(curator.dir)
+			_ = curator.lock.Close()
+			curator.lock = nil
+		}
+	})
+	if curator.err != nil {
+		t.Fatal(curator.err)
+	}
+	java, err := jdk("java")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx64m", "-Djava.net.preferIPv4Stack=true",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", curator.dir + ":" + jars, "CuratorPeer",
+	}
+}
+
+func compileCurator(ctx context.Context, jars, dir string) error {
+	javac, err := jdk("javac")
+	if err != nil {
+		return err
+	}
+	source := filepath.Join("testdata", "interop", "CuratorPeer.java")
+	out, err := exec.CommandContext(ctx, javac, "-d", dir, "-cp", jars, source).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w:\n%s", javac, err, out)
+	}
+	return nil
+}
+
+// curatorJars returns a classpath. The manifest of curator-recipes.jar names all
+// that it needs, among them ZooKeeper's own client.
+func curatorJars() (string, error) {
+	if jars := os.Getenv("HOLDFAST_CURATOR"); jars != "" {
+		return jars, nil
+	}
+	jars := ""
+	for _, name := range []string{"curator-recipes.jar", "curator-framework.jar", "curator-client.jar", "zookeeper.jar", "slf4j-simple.jar"} {
+		jar := filepath.Join(debianJars, name)
+		if _, err := os.Stat(jar); err != nil {
+			return "", fmt.Errorf("no Curator: %w; %s, or set HOLDFAST_CURATOR to a classpath", err, interopInstall)
+		}
+		jars += ":" + jar
+	}
+	return jars[1:], nil
+}
+
+// jdk finds a program of the JDK.
+func jdk(name string) (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		if program, err := exec.LookPath(filepath.Join(home, "bin", name)); err == nil {
+			return program, nil
+		}
+	}
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("no JDK: %w; run \"make setup\", or set JAVA_HOME", err)
+	}
+	return program, nil
+}
+
+// kazooCommand returns what starts a kazoo_peer.py. The system's Python comes
+// first: it is the one that Debian's package is for, whatever PATH says.
+func kazooCommand(t *testing.T) []string {
+	t.Helper()
+	command, err := findKazoo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{command, filepath.Join("testdata", "interop", "kazoo_peer.py")}
+}
+
+var findKazoo = sync.OnceValues(func() (string, error) {
+	candidates := []string{"/usr/bin/python3", "python3"}
+	if python := os.Getenv("HOLDFAST_PYTHON"); python != "" {
+		candidates = []string{python}
+	}
+	var tried error
+	for _, python := range candidates {
+		out, err := exec.Command(python, "-c", "import kazoo.client").CombinedOutput()
+		if err == nil {
+			return python, nil
+		}
+		tried = errors.Join(tried, fmt.Errorf("%s: %w: %s", python, err, out))
+	}
+	return "", fmt.Errorf("no Python has kazoo: %w\n%s, or set HOLDFAST_PYTHON", tried, interopInstall)
+})

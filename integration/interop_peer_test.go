@@ -1,0 +1,189 @@
+package integration_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
+)
+
+// Those who share locks on ZooKeeper. Each is a process of its own, so that it can be
+// killed and stopped, and obeys the same orders.
+const (
+	peerZklock      fleetLanguage = "zklock"
+	peerZklockKazoo fleetLanguage = "zklock with KazooNames"
+	peerCurator     fleetLanguage = "Curator"
+	peerGo          fleetLanguage = "go-zookeeper"
+	peerKazoo       fleetLanguage = "kazoo"
+	peerKazooExtra  fleetLanguage = "kazoo with extra patterns"
+	peerRenamed     fleetLanguage = "kazoo renamed" // whose own names are like Curator's, too
+)
+
+// ours reports whether a peer is one of the library's, which has no excuse for
+// believing in a lock that is over.
+func ours(peer fleetLanguage) bool { return peer == peerZklock || peer == peerZklockKazoo }
+
+// peerReport is one line that a peer prints: what a process of a fleet does, or
+// the answer to a question.
+type peerReport struct {
+	fleetReport
+	Names []string `json:"names"`
+}
+
+// What a peer says beyond fleetReport's words, each in answer to an order.
+const peerFailed = "failed"
+
+// A peer is a process with somebody's lock that does what it is told. Each order
+// has one answer; that it holds its lock, or has lost it, it tells unasked.
+type peer struct {
+	*fleetProcess
+	t       *testing.T
+	answers chan peerReport
+	lost    chan peerReport // latest only
+}
+
+// startPeer starts a process, and returns when it has a session. It dies with the
+// test. heard may be nil, and gets all that it tells of locks, from one
+// goroutine; path is the key that it tells of then.
+func startPeer(t *testing.T, addr string, who fleetLanguage, name string, session time.Duration, heard func(fleetReport)) *peer {
+	t.Helper()
+	p := &peer{
+		fleetProcess: &fleetProcess{name: name, language: who, log: filepath.Join(t.TempDir(), "log"), gone: make(chan struct{})},
+		t:            t,
+		answers:      make(chan peerReport, 16),
+		lost:         make(chan peerReport, 1),
+	}
+	began := sharedNow()
+	var err error
+	if p.Process, err = child.Start(p.log, true, "env", p.command(addr, session)...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	go p.listen(heard)
+	if r := p.says(fleetReady); r.At < began || r.At > sharedNow() {
+		t.Fatalf("%s has another clock: it is ready at %d", who, r.At)
+	}
+	return p
+}
+
+// command is the process's command line, for env.
+func (p *peer) command(addr string, session time.Duration) []string {
+	ms := strconv.FormatInt(session.Milliseconds(), 10)
+	// What go-zookeeper's own races are is known; listen looks for others.
+	own := []string{"GORACE=exitcode=0 atexit_sleep_ms=0", childVariable + "=" + interopChild, os.Args[0], addr, ms, p.name}
+	switch p.language {
+	case peerZklock:
+		return append(own, "zklock", "curator")
+	case peerZklockKazoo:
+		return append(own, "zklock", "kazoo")
+	case peerGo:
+		return append(own, "go-zookeeper", "")
+	case peerCurator:
+		return append(curatorCommand(p.t), addr, ms)
+	}
+	form := map[fleetLanguage]string{peerKazoo: "plain", peerKazooExtra: "extra", peerRenamed: "renamed"}[p.language]
+	return append(kazooCommand(p.t), addr, ms, p.name, form)
+}
+
+// listen takes what the process says until that is over.
+func (p *peer) listen(heard func(fleetReport)) {
+	defer close(p.gone)
+	defer close(p.answers)
+	defer p.Stdout.Close()
+	for lines := bufio.NewScanner(p.Stdout); lines.Scan(); {
+		var r peerReport
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			if !p.expected.Load() { // a line may break off at the kill
+				p.t.Errorf("%s %s said %q", p.language, p.name, lines.Text())
+			}
+			continue
+		}
+		if heard != nil {
+			heard(r.fleetReport)
+		}
+		switch r.What {
+		case fleetHolding:
+		case fleetLost:
+			select {
+			case <-p.lost:
+			default:
+			}
+			p.lost <- r
+		default:
+			p.answers <- r
+		}
+	}
+	<-p.Done()
+	log := p.logged()
+	if !p.expected.Load() {
+		p.t.Errorf("%s %s: %v; its log ends:\n%s", p.language, p.name, p.Err(), log)
+	}
+	if race := foreignRace(log); race != "" {
+		p.t.Errorf("%s %s: %s", p.language, p.name, race)
+	}
+}
+
+// foreignRace returns a report of the race detector that is not about
+// go-zookeeper alone, as those are that it makes on reconnecting.
+func foreignRace(log string) string {
+	const rule = "=================="
+	for block := range strings.SplitSeq(log, rule) {
+		if !strings.Contains(block, "DATA RACE") {
+			continue
+		}
+		lines := strings.Split(block, "\n")
+		for i, line := range lines[:len(lines)-1] {
+			access := strings.HasPrefix(line, "Read at") || strings.HasPrefix(line, "Write at") ||
+				strings.HasPrefix(line, "Previous read") || strings.HasPrefix(line, "Previous write")
+			if access && !strings.Contains(lines[i+1], "github.com/go-zookeeper/zk.") {
+				return block
+			}
+		}
+	}
+	return ""
+}
+
+// do gives an order.
+func (p *peer) do(what string, words ...string) {
+	// An error says that it has ended, which listen tells.
+	_, _ = fmt.Fprintln(p.Stdin, strings.Join(append([]string{what}, words...), " "))
+}
+
+// says returns the next answer, which has to be of a kind.
+func (p *peer) says(what string) peerReport {
+	p.t.Helper()
+	r := receive(p.t, fmt.Sprintf("%s answers %s; its log is\n%s", p.name, what, p.logged()), p.answers)
+	if r.What != what {
+		p.t.Fatalf("%s %s answers %s %q, want %s", p.language, p.name, r.What, r.Note, what)
+	}
+	return r
+}
+
+// acquire has it acquire a path that nobody keeps from it.
+func (p *peer) acquire(path string) peerReport {
+	p.t.Helper()
+	p.do("acquire", path)
+	return p.says(fleetAcquired)
+}
+
+func (p *peer) release() {
+	p.t.Helper()
+	p.do("release")
+	if r := p.says(fleetReleased); r.Note != "" {
+		p.t.Errorf("%s: release: %s", p.name, r.Note)
+	}
+}
+
+// ask returns the names that it answers a question with.
+func (p *peer) ask(what, path string) []string {
+	p.t.Helper()
+	p.do(what, path)
+	return p.says(what).Names
+}

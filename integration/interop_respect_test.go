@@ -1,0 +1,174 @@
+package integration_test
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+)
+
+// interopPeers are all of them.
+var interopPeers = []fleetLanguage{peerZklock, peerZklockKazoo, peerCurator, peerGo, peerKazoo, peerKazooExtra, peerRenamed}
+
+// respects says whose locks a peer waits for, as zklock's documentation and the
+// README have it. Nobody passes over those of the own kind.
+var respects = map[fleetLanguage][]fleetLanguage{
+	peerZklock:      interopPeers,
+	peerZklockKazoo: interopPeers,
+	peerGo:          interopPeers,
+	peerKazooExtra:  interopPeers,
+	// It compares what follows "lock-", and takes kazoo's names for late comers.
+	peerCurator: {peerZklock, peerCurator, peerGo, peerRenamed},
+	// It takes nothing but its own names for contenders.
+	peerKazoo:   {peerZklockKazoo, peerKazoo, peerKazooExtra},
+	peerRenamed: {peerZklock, peerCurator, peerGo, peerRenamed},
+}
+
+// TestInteropRespect has each peer hold a lock for which each other one
+// contends, real programs all of them. Guards what the documentation says of
+// who respects whom: those who do wait, and get the lock when it is released,
+// with a higher token; with those who do not, two hold it at once.
+func TestInteropRespect(t *testing.T) {
+	start(t)
+	addr, conn := server(t).Addr(), plain(t, server(t).Addr())
+	c := newInteropCell(t, addr, conn)
+	for _, holder := range interopPeers {
+		for _, contender := range interopPeers {
+			if holder == contender {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s holds, %s contends", holder, contender), func(t *testing.T) {
+				c.meet(t, holder, contender, slices.Contains(respects[contender], holder))
+			})
+		}
+	}
+}
+
+// interopCell has one peer of each kind, and a witness.
+type interopCell struct {
+	addr    string
+	conn    *zk.Conn
+	peers   map[fleetLanguage]*peer
+	witness *witness
+	path    string // where they meet at present
+}
+
+func newInteropCell(t *testing.T, addr string, conn *zk.Conn, who ...fleetLanguage) *interopCell {
+	if len(who) == 0 {
+		who = interopPeers
+	}
+	c := &interopCell{addr: addr, conn: conn, peers: make(map[fleetLanguage]*peer)}
+	for _, kind := range who {
+		name := strings.ReplaceAll(string(kind), " ", "-")
+		c.peers[kind] = startPeer(t, addr, kind, name, options().SessionTimeout, func(r fleetReport) {
+			if r.What != fleetReady {
+				r.Key = c.path
+				c.witness.see(name, kind, r)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		for _, p := range c.peers {
+			p.finish(t)
+		}
+	})
+	return c
+}
+
+// meet has one hold a lock, and another contend for it. Their processes are
+// silent when it begins and when it ends.
+func (c *interopCell) meet(t *testing.T, holder, contender fleetLanguage, respected bool) {
+	t.Helper()
+	c.path, c.witness = persistent(t, c.conn), newWitness(0)
+	h, o := c.peers[holder].in(t), c.peers[contender].in(t)
+	held := h.acquire(c.path)
+	node := nodeWith(t, c.conn, c.path, held.Token)
+	o.do("acquire", c.path)
+	granted := contends(t, c.addr, c.conn, c.path, node, o)
+	if respected == granted {
+		t.Errorf("%s is granted what %s holds: %v, want %v", contender, holder, granted, !respected)
+	}
+	if granted {
+		h.release() // its last stamp comes after the grant
+		o.release()
+	} else {
+		h.release()
+		if r := o.says(fleetAcquired); r.Token <= held.Token {
+			t.Errorf("token %d after %d", r.Token, held.Token)
+		}
+		o.release()
+	}
+	noResidue(t, c.conn, c.path)
+	noWatches(t, c.addr, c.path)
+	violations := c.witness.violations(true)
+	switch {
+	case respected && len(violations) > 0:
+		t.Error(violations)
+	case !respected && (len(violations) != 1 || !strings.Contains(violations[0], "two hold")):
+		t.Errorf("the witness saw %q, want two holders", violations)
+	}
+}
+
+// in returns the peer for use in a subtest.
+func (p *peer) in(t *testing.T) *peer {
+	q := *p
+	q.t = t
+	return &q
+}
+
+// contends waits until a peer, which was told to acquire what the node of
+// another stands for, either has it, as is reported, or waits for the node to go.
+func contends(t *testing.T, addr string, conn *zk.Conn, parent, node string, o *peer) (granted bool) {
+	t.Helper()
+	_, stat, err := conn.Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := stat.EphemeralOwner
+	eventually(t, fmt.Sprintf("%s is granted %s, or waits", o.language, parent), func() bool {
+		select {
+		case r := <-o.answers:
+			if r.What != fleetAcquired {
+				t.Fatalf("%s answers %s %q", o.language, r.What, r.Note)
+			}
+			granted = true
+			return true
+		default:
+		}
+		watches, err := zkserver.Watches(limited(t), addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(watches[node], func(session int64) bool { return session != holder })
+	})
+	return granted
+}
+
+// persistent returns a new znode for a lock that no server removes while
+// the lock is free.
+func persistent(t *testing.T, conn *zk.Conn) string {
+	t.Helper()
+	p := "/" + newKey(t)
+	if _, err := conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// nodeWith returns the child of a znode that a token belongs to.
+func nodeWith(t *testing.T, conn *zk.Conn, parent string, token uint64) string {
+	t.Helper()
+	for _, name := range list(t, conn, parent) {
+		node := path.Join(parent, name)
+		if found, stat, err := conn.Exists(node); err == nil && found && uint64(stat.Czxid) == token {
+			return node
+		}
+	}
+	t.Fatalf("no child of %s has token %d", parent, token)
+	return ""
+}

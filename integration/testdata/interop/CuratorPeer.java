@@ -1,0 +1,215 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.LinkedBlockingQueue;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.leader.Participant;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.retry.RetryForever;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * One process with Curator's InterProcessMutex that does what it is told, a line of standard input at a time, and reports in lines
+ * of JSON: of a lock that it has, again and again that it believes so. It ends with its input.
+ *
+ * <p>Arguments: the server, the session timeout in milliseconds.
+ */
+public final class CuratorPeer {
+    private static final long STAMP_MS = 25;
+
+    /** Tells which node is the present thread's. */
+    private static final class Mutex extends InterProcessMutex {
+        Mutex(CuratorFramework client, String path) {
+            super(client, path);
+        }
+
+        String node() {
+            return getLockPath();
+        }
+    }
+
+    private final CuratorFramework client;
+    private Mutex mutex; // of the thread that obeys: Curator's locks belong to threads
+
+    private boolean held; // guarded by this, as is token
+    private long token; // the czxid of the lock's node
+
+    private CuratorPeer(CuratorFramework client) {
+        this.client = client;
+    }
+
+    public static void main(String[] args) throws Exception {
+        CuratorFramework client =
+                CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 15_000, new RetryForever(50));
+        CuratorPeer peer = new CuratorPeer(client);
+        client.getConnectionStateListenable().addListener((c, state) -> {
+            if (state == ConnectionState.LOST) {
+                peer.end("lost");
+            }
+        });
+        client.start();
+        client.blockUntilConnected();
+        LinkedBlockingQueue<String> orders = new LinkedBlockingQueue<>();
+        background(() -> {
+            while (true) {
+                peer.obey(orders.take());
+            }
+        });
+        background(() -> {
+            while (true) {
+                Thread.sleep(STAMP_MS);
+                peer.stamp("holding");
+            }
+        });
+        report("ready", System.nanoTime(), 0, "");
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            orders.add(line);
+        }
+        client.close(); // ends the session, and so removes a node that still waits
+        System.exit(0);
+    }
+
+    private interface Task {
+        void run() throws Exception;
+    }
+
+    private static void background(Task task) {
+        Thread thread = new Thread(() -> {
+            try {
+                task.run();
+            } catch (Exception e) {
+                e.printStackTrace();
+                System.exit(1);
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void obey(String order) {
+        String[] words = order.split(" ");
+        try {
+            switch (words[0]) {
+                case "acquire" -> acquire(words[1]);
+                case "release" -> release();
+                case "participants" -> report("participants", participants(words[1]));
+                case "leaders" -> report("leaders", leaders(words[1]));
+                default -> throw new IllegalArgumentException(order);
+            }
+        } catch (Exception e) {
+            report("failed", System.nanoTime(), 0, e.toString());
+        }
+    }
+
+    private void acquire(String path) throws Exception {
+        leave(); // what was lost
+        mutex = new Mutex(client, path);
+        mutex.acquire();
+        long at = System.nanoTime();
+        Stat node = client.checkExists().forPath(mutex.node());
+        if (node == null) {
+            leave();
+            throw new IllegalStateException("the node is gone");
+        }
+        synchronized (this) {
+            held = true;
+            token = node.getCzxid();
+            report("acquired", at, token, "");
+        }
+    }
+
+    private void release() {
+        stamp("holding");
+        synchronized (this) {
+            held = false;
+        }
+        String note = leave();
+        report("released", System.nanoTime(), token, note);
+    }
+
+    /** Gives the mutex back, and returns what went wrong: for one that was lost, that is to be expected. */
+    private String leave() {
+        if (mutex == null) {
+            return "";
+        }
+        try {
+            mutex.release();
+            return "";
+        } catch (Exception e) {
+            return e.toString();
+        } finally {
+            mutex = null;
+        }
+    }
+
+    private synchronized void stamp(String what) {
+        if (held) {
+            report(what, System.nanoTime(), token, "");
+        }
+    }
+
+    private synchronized void end(String what) {
+        stamp(what);
+        held = false;
+    }
+
+    /** The data of the nodes that Curator's mutex takes for participants. */
+    private List<String> participants(String path) throws Exception {
+        List<String> names = new ArrayList<>();
+        for (String node : new InterProcessMutex(client, path).getParticipantNodes()) {
+            names.add(new String(client.getData().forPath(node), StandardCharsets.UTF_8));
+        }
+        return names;
+    }
+
+    /** The ids of those that Curator's election takes for participants; the leader's has a star. */
+    private List<String> leaders(String path) throws Exception {
+        List<String> names = new ArrayList<>();
+        try (LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+            @Override
+            public void takeLeadership(CuratorFramework c) {}
+        })) {
+            selector.start(); // which queues for nothing
+            for (Participant p : selector.getParticipants()) {
+                names.add(p.getId() + (p.isLeader() ? "*" : ""));
+            }
+        }
+        return names;
+    }
+
+    private static void report(String what, List<String> names) {
+        StringBuilder list = new StringBuilder();
+        for (String name : names) {
+            list.append(list.length() > 0 ? "," : "").append(quote(name));
+        }
+        print("{\"what\":" + quote(what) + ",\"names\":[" + list + "]}");
+    }
+
+    private static void report(String what, long at, long token, String note) {
+        print("{\"what\":" + quote(what) + ",\"at\":" + at + ",\"token\":" + token + ",\"note\":" + quote(note) + "}");
+    }
+
+    private static synchronized void print(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    private static String quote(String s) {
+        StringBuilder b = new StringBuilder("\"");
+        for (char c : s.toCharArray()) {
+            if (c < ' ' || c == '"' || c == '\\' || c > '~') {
+                b.append(String.format("\\u%04x", (int) c));
+            } else {
+                b.append(c);
+            }
+        }
+        return b.append('"').toString();
+    }
+}
