@@ -85,15 +85,16 @@ type contender struct {
 func parseContender(name string) (contender, bool) {
 	front := strings.TrimRight(name, "0123456789")
 	digits := name[len(front):]
-	if n := len(digits); n != 9 && n != 10 {
-		return contender{}, false
-	}
-	if !marked(front) {
+	switch n := len(digits); {
+	case n == 10 && marked(front):
+	case n == 9 || n == 10:
 		unsigned, ok := strings.CutSuffix(front, "-")
 		if !ok || !marked(unsigned) {
 			return contender{}, false
 		}
 		digits = name[len(unsigned):]
+	default:
+		return contender{}, false
 	}
 	seq, err := strconv.ParseInt(digits, 10, 64)
 	return contender{name: name, seq: seq}, err == nil

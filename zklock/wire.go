@@ -133,9 +133,14 @@ func (w *wire) scan(b []byte) {
 		n := copy(w.header[w.have:want], b)
 		w.have += n
 		b = b[n:]
-		if w.have == len(w.header) {
-			w.rest = int(binary.BigEndian.Uint32(w.header[:])) - (len(w.header) - 4)
-			w.have = 0
+		if w.have < 4 {
+			continue
+		}
+		switch size := int(binary.BigEndian.Uint32(w.header[:])); {
+		case size < len(w.header)-4: // no reply is as short; what follows is another frame
+			w.rest, w.have = size, 0
+		case w.have == len(w.header):
+			w.rest, w.have = size-(len(w.header)-4), 0
 			w.noteReply()
 		}
 	}

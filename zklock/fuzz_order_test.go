@@ -1,0 +1,218 @@
+package zklock
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// nodeServer speaks as much of ZooKeeper's protocol as it takes to read nodes,
+// of which only the czxid matters.
+type nodeServer struct {
+	mu    sync.Mutex
+	czxid map[string]int64 // by path
+}
+
+func (s *nodeServer) set(czxid map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.czxid = czxid
+}
+
+func (s *nodeServer) dial(string, string, time.Duration) (net.Conn, error) {
+	client, server := net.Pipe()
+	go s.serve(server)
+	return client, nil
+}
+
+func (s *nodeServer) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	answer := connectResponse(10_000, 1)
+	for {
+		var size [4]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(size[:]))
+		if _, err := io.ReadFull(conn, body); err != nil {
+			return
+		}
+		if answer == nil {
+			answer = s.reply(body)
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+		answer = nil
+	}
+}
+
+func (s *nodeServer) reply(body []byte) []byte {
+	const getData = 4
+	xid, op := int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[4:]))
+	if op != getData {
+		return reply(xid, 1, 0)
+	}
+	path := string(body[12 : 12+binary.BigEndian.Uint32(body[8:])])
+	s.mu.Lock()
+	czxid, ok := s.czxid[path]
+	s.mu.Unlock()
+	if !ok {
+		return reply(xid, 1, -101) // no node
+	}
+	zero := int64(0)
+	return reply(xid, 1, 0, "", czxid, zero, zero, zero, int32(0), int32(0), int32(0), zero, int32(0), int32(0), zero)
+}
+
+// birth is a child of a lock node in the order of creation.
+type birth struct {
+	name  string
+	alive bool // it has not gone between the list and the read
+}
+
+// history makes the children of a lock node as a server would: sequence numbers
+// rise, the counter sticks at its end, beyond it some are negative, peers share
+// one on purpose, and there are strangers in between.
+func history(script []byte) (all []birth, names []string) {
+	forms := []string{
+		"_c_%032x-lock-", "_c_%032x-latch-", "_c_%032x-__READ__", "_c_%032x-__WRIT__",
+		"%032x__lock__", "%032x__rlock__", "%032x-read-", "%032x-write-",
+	}
+	const most = 24
+	seq := int64(0)
+	for id := 0; len(script) > 0 && id < most; id++ {
+		step := take(&script)
+		prefix := fmt.Sprintf(forms[step&7], id)
+		switch step >> 3 & 7 {
+		case 0: // as a re-entrant reader of Curator's
+		case 1, 2, 3:
+			seq++
+		case 4:
+			seq += 1 + int64(take(&script))<<16
+		case 5:
+			seq = max(seq, lastSequence-int64(take(&script)&3))
+		case 6: // a stranger
+			names = append(names, fmt.Sprintf("%032x-node-%010d", id, seq))
+			continue
+		}
+		seq = min(seq, lastSequence)
+		shown := seq
+		if seq == lastSequence && step&0x40 != 0 {
+			shown = math.MinInt32 + int64(id) // creations overlapped in the leader
+		}
+		name := prefix + fmt.Sprintf("%010d", shown)
+		all = append(all, birth{name: name, alive: step&0x80 == 0})
+		names = append(names, name)
+	}
+	return all, names
+}
+
+// FuzzOrder guards the order of a queue (hazard Z6): whatever has become of the
+// counter, it is the order of creation, the same for whoever looks, in whatever
+// order the server lists; nobody who came before is ever left out, and no
+// stranger is let in.
+func FuzzOrder(f *testing.F) {
+	f.Add([]byte{0x08, 0x09, 0x0c, 0x30, 0x20, 1}, byte(1), uint64(1))
+	f.Add([]byte{0x08, 0x02, 0x02, 0x08}, byte(2), uint64(2))             // shared sequences
+	f.Add([]byte{0x08, 0x28, 2, 0x08, 0x08, 0x08}, byte(3), uint64(3))    // the counter sticks
+	f.Add([]byte{0x08, 0x28, 0, 0x48, 0x08, 0x4c}, byte(0), uint64(4))    // negative ones
+	f.Add([]byte{0x88, 0x08, 0x80, 0x08, 0xa8, 0}, byte(4), uint64(5))    // gone when they are read
+	f.Add([]byte{0x28, 1, 0x28, 0, 0x08, 0x30, 0}, byte(9), uint64(0x60)) // at the end from the start
+	server := &nodeServer{}
+	conn, _, err := zk.Connect(
+		[]string{"in memory"}, 10*time.Second,
+		zk.WithDialer(server.dial),
+		zk.WithHostProvider(&ring{closing: f.Context()}),
+		zk.WithLogger(discard{}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(conn.Close)
+	f.Fuzz(func(t *testing.T, script []byte, own byte, seed uint64) {
+		const parent = "/q"
+		all, names := history(script)
+		l, _ := testLink(t, Options{})
+		l.conn = conn
+		b := &backend{host: l.host, link: l, warned: make(map[string]bool)}
+
+		var want []string
+		alive, czxid := make(map[string]bool), make(map[string]int64)
+		for i, node := range all {
+			if alive[node.name] = node.alive; node.alive {
+				want = append(want, node.name)
+				czxid[parent+"/"+node.name] = int64(i + 1)
+			}
+		}
+		server.set(czxid)
+		shuffle := rand.New(rand.NewPCG(seed, 0))
+		shuffle.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+
+		me := ""
+		if i := int(own); i < len(all) {
+			me = all[i].name
+		}
+		for _, me := range []string{"", me} {
+			line, err := b.order(t.Context(), parent, slices.Clone(names), me)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := make(map[string]bool)
+			var got []string
+			for _, c := range line {
+				if _, known := alive[c.name]; !known || seen[c.name] {
+					t.Fatalf("order of %q, own %q: %q is a stranger, or in it twice", names, me, c.name)
+				}
+				seen[c.name] = true
+				if alive[c.name] {
+					got = append(got, c.name)
+				}
+			}
+			before := want
+			if i := slices.Index(want, me); me != "" && alive[me] {
+				before = want[:i+1]
+			}
+			if me != "" && !alive[me] {
+				continue // whom a queue without me makes wait is of no interest
+			}
+			if len(got) < len(before) || !slices.Equal(got[:len(before)], before) {
+				t.Fatalf("order of %q, own %q:\n%q, want first\n%q", names, me, got, before)
+			}
+		}
+		checkAmbiguous(t, names)
+	})
+}
+
+// checkAmbiguous: numbers tell the order if, and only if, all of them differ
+// and none is at or past the counter's end.
+func checkAmbiguous(t *testing.T, names []string) {
+	var line []contender
+	seqs := make(map[int64]bool)
+	clear := true
+	for _, name := range names {
+		c, ok := parseContender(name)
+		if !ok {
+			continue
+		}
+		line = append(line, c)
+		if seqs[c.seq] || c.seq < 0 || c.seq >= math.MaxInt32 {
+			clear = false
+		}
+		seqs[c.seq] = true
+	}
+	slices.SortFunc(line, func(x, y contender) int { return cmp.Compare(x.seq, y.seq) })
+	if ambiguous(line) == clear {
+		t.Fatalf("ambiguous(%+v) = %v", line, !clear)
+	}
+}

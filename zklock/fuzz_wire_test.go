@@ -1,0 +1,328 @@
+package zklock
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"testing"
+	"time"
+)
+
+// scripted is a connection that reads what it is fed, in pieces of the lengths
+// that it is given, one after the other and then again, and keeps what is
+// written.
+type scripted struct {
+	net.Conn
+	in, out []byte
+	cuts    []byte
+	next    int
+}
+
+func (s *scripted) Read(b []byte) (int, error) {
+	if len(s.in) == 0 {
+		return 0, io.EOF
+	}
+	most := len(b)
+	if len(s.cuts) > 0 {
+		most = min(most, 1+int(s.cuts[s.next%len(s.cuts)]))
+		s.next++
+	}
+	n := copy(b[:most], s.in)
+	s.in = s.in[n:]
+	return n, nil
+}
+
+func (s *scripted) Write(b []byte) (int, error) {
+	s.out = append(s.out, b...)
+	return len(b), nil
+}
+
+// wirePaths are what the creations of a script create. The first three are lock
+// nodes, of which the third is the application's own.
+var wirePaths = []string{"/q/_c_a-lock-", "/q/b__lock__", "/q/_c_app-lock-", "/q/x", ""}
+
+const expectedPaths = 2
+
+// wireStep is a step of a script: time passes, then bytes go one way.
+type wireStep struct {
+	wait  time.Duration
+	write bool // by go-zookeeper
+	bytes []byte
+}
+
+// wireSteps makes steps of a script's bytes, frames and rubbish mixed.
+func wireSteps(script []byte) []wireStep {
+	steps := []wireStep{{write: true, bytes: connectRequest()}}
+	for zxid := int64(100); len(script) > 0 && len(steps) < 64; zxid++ {
+		op := take(&script)
+		step := wireStep{wait: time.Duration(op>>3) * 40 * time.Millisecond}
+		switch op & 7 {
+		case 0:
+			codes := []int32{opCreate, opDelete, 3, 4, opSetData, 8, 9, 12, opMulti, opCreateContainer, 100, opSetWatches}
+			xid, code, path := int32(take(&script)&7), take(&script), take(&script)
+			step.write = true
+			step.bytes = clientRequest(xid, codes[int(code)%len(codes)], wirePaths[int(path)%len(wirePaths)])
+		case 1:
+			step.write, step.bytes = true, frame(int32(xidPing), int32(11))
+		case 2, 3:
+			xid, failed, size := int32(take(&script)&7), take(&script), take(&script)
+			switch failed >> 4 {
+			case 1:
+				xid = xidPing
+			case 2:
+				xid = xidEvent
+			}
+			step.bytes = reply(xid, zxid, -int32(failed&1)*101, make([]byte, int(size)))
+		case 4:
+			step.bytes = connectResponse(take32(&script), int64(take(&script)&3))
+		case 5: // any length, on what looks like a reply
+			step.bytes = binary.BigEndian.AppendUint32(nil, uint32(take32(&script)))
+			step.bytes = append(step.bytes, reply(int32(take(&script)&7), zxid, 0)[4:]...)
+		default:
+			n := min(int(take(&script)&63), len(script))
+			step.write, step.bytes = op&7 == 6, slices.Clone(script[:n])
+			script = script[n:]
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// wireModel is what a wire has to make of its streams. It keeps all of the stream
+// of replies and goes by the places of the frames in it; what is proven about
+// the session it looks for among all exchanges of the past.
+type wireModel struct {
+	every   bool // any answer renews: no heartbeats
+	stream  []byte
+	at      int64 // where the next frame begins
+	greeted bool
+
+	id       int64
+	timeout  time.Duration
+	opened   time.Duration // since the beginning, as all times below
+	requests map[int32]modelRequest
+	pings    []time.Duration
+	acked    []modelExchange
+	created  map[string]int64
+	renewed  time.Duration // the most that is proven
+}
+
+type modelRequest struct {
+	sent time.Duration
+	op   int32
+	path string
+}
+
+type modelExchange struct{ sent, read time.Duration }
+
+// wrote takes in a request, which go-zookeeper sends by one Write.
+func (m *wireModel) wrote(b []byte, now time.Duration) {
+	if len(b) < 12 {
+		return
+	}
+	var xid, op int32
+	_, _ = binary.Decode(b[4:], binary.BigEndian, &xid)
+	_, _ = binary.Decode(b[8:], binary.BigEndian, &op)
+	if xid == xidPing {
+		m.pings = append(m.pings, now)
+		return
+	}
+	r := modelRequest{sent: now, op: op}
+	var size uint32
+	if _, err := binary.Decode(b[12:], binary.BigEndian, &size); op == opCreate && err == nil && int64(size) <= int64(len(b)-16) {
+		r.path = string(b[16 : 16+size])
+	}
+	m.requests[xid] = r
+}
+
+// read takes in bytes of the stream of replies. A frame counts when its header
+// has come; one that is too short to have a header does not count.
+func (m *wireModel) read(b []byte, now time.Duration) {
+	m.stream = append(m.stream, b...)
+	for {
+		if int64(len(m.stream)) < m.at+4 {
+			return
+		}
+		frame := m.stream[m.at:]
+		size := int64(binary.BigEndian.Uint32(frame))
+		if size >= 16 {
+			if len(frame) < 20 {
+				return
+			}
+			m.reply(frame[4:20], now)
+		}
+		m.at += 4 + size
+	}
+}
+
+func (m *wireModel) reply(header []byte, now time.Duration) {
+	if !m.greeted {
+		var greeting struct {
+			Protocol, Timeout int32
+			ID                int64
+		}
+		_, _ = binary.Decode(header, binary.BigEndian, &greeting)
+		m.greeted, m.renewed = true, m.opened
+		if m.id = greeting.ID; m.id != 0 {
+			m.timeout = time.Duration(greeting.Timeout) * time.Millisecond
+		}
+		return
+	}
+	var h struct {
+		Xid  int32
+		Zxid int64
+		Err  int32
+	}
+	_, _ = binary.Decode(header, binary.BigEndian, &h)
+	var r modelRequest
+	switch h.Xid {
+	case xidEvent:
+		return
+	case xidPing:
+		if len(m.pings) == 0 {
+			return
+		}
+		r.sent, m.pings = m.pings[0], m.pings[1:]
+	default:
+		var known bool
+		if r, known = m.requests[h.Xid]; !known {
+			return
+		}
+		delete(m.requests, h.Xid)
+	}
+	if _, expected := m.created[r.path]; expected && r.op == opCreate && h.Err == 0 {
+		m.created[r.path] = h.Zxid
+	}
+	writes := []int32{opCreate, opDelete, opSetData, opMulti, opCreateContainer}
+	if m.every {
+		m.renewed = max(m.renewed, r.sent)
+	} else if h.Err == 0 && slices.Contains(writes, r.op) {
+		for _, e := range m.acked {
+			if r.sent-e.read >= m.timeout/4 {
+				m.renewed = max(m.renewed, e.sent)
+			}
+		}
+	}
+	m.acked = append(m.acked, modelExchange{r.sent, now})
+}
+
+// playWire runs a script with the replies cut up in a way, checks the wire
+// against the model at every step, and returns from when on the session counts.
+func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Duration {
+	l, fake := testLink(t, opts)
+	conn := &scripted{cuts: cuts}
+	w := newWire(conn, l, time.Second)
+	l.wire = w
+	m := &wireModel{every: opts.HeartbeatPeriod < 0, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
+	for _, path := range wirePaths[:expectedPaths] {
+		l.expectCreated(path)
+		m.created[path] = 0
+	}
+	begin := fake.now
+	var in, out []byte
+	var counts time.Duration
+	for i, step := range steps {
+		fake.Advance(step.wait)
+		now := fake.now.Mono.Sub(begin.Mono)
+		if step.write {
+			if n, err := w.Write(step.bytes); n != len(step.bytes) || err != nil {
+				t.Fatalf("step %d: %d of %d bytes written, %v", i, n, len(step.bytes), err)
+			}
+			out = append(out, step.bytes...)
+			if i > 0 { // the first one is the ConnectRequest
+				m.wrote(step.bytes, now)
+			}
+		} else {
+			conn.in = step.bytes
+			var got []byte
+			b := make([]byte, 1<<16)
+			for len(conn.in) > 0 {
+				n, err := w.Read(b)
+				if err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+				got = append(got, b[:n]...)
+			}
+			in = append(in, got...)
+			if !bytes.Equal(got, step.bytes) {
+				t.Fatalf("step %d: read %x of %x", i, got, step.bytes)
+			}
+			m.read(step.bytes, now)
+		}
+		counts = checkWire(t, i, w, m, begin.Mono)
+	}
+	if !bytes.Equal(conn.out, out) || !bytes.Equal(in, m.stream) {
+		t.Fatalf("written %x as %x, read %x as %x", out, conn.out, m.stream, in)
+	}
+	return counts
+}
+
+// checkWire compares what the wire and the link know with the model. It returns
+// from when on the session counts.
+func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) time.Duration {
+	l := w.link
+	s := l.current()
+	if (w.trust != nil) != m.greeted || (s != nil) != (m.id != 0) || l.timeout != m.timeout {
+		t.Fatalf("step %d: greeted %v, session %+v, timeout %v; want %v, %#x, %v", step, w.trust != nil, s, l.timeout, m.greeted, m.id, m.timeout)
+	}
+	if !maps.Equal(l.created, m.created) {
+		t.Fatalf("step %d: czxids %v, want %v", step, l.created, m.created)
+	}
+	if len(w.pings) != len(m.pings) || len(w.sent) != len(m.requests) {
+		t.Fatalf("step %d: remembered are %v and %v, want %v and %v", step, w.sent, w.pings, m.requests, m.pings)
+	}
+	for xid, r := range m.requests {
+		if got, ok := w.sent[xid]; !ok || got.op != r.op || got.sent.Mono.Sub(begin) != r.sent {
+			t.Fatalf("step %d: request %d is remembered as %+v, want %+v", step, xid, got, r)
+		}
+	}
+	if s == nil {
+		return 0
+	}
+	if s.id != m.id || s.timeout != m.timeout {
+		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.timeout, m.id, m.timeout)
+	}
+	counts := s.lease.Deadline().Sub(begin) - m.timeout + l.host.Margin(m.timeout)
+	if counts > m.renewed || counts < m.opened || m.every && counts != m.renewed {
+		t.Fatalf("step %d: the session counts from %v, opened at %v, proven for %v", step, counts, m.opened, m.renewed)
+	}
+	return counts
+}
+
+// FuzzWire guards what is learned by reading along (hazard Z5, and the tokens):
+// whatever the streams have in them and however the network cuts them up, every
+// byte passes unchanged, each frame is understood once and at its place, the
+// session is the server's, a lock node's czxid is that of the reply to its
+// creation, and the session counts from no later moment than is proven.
+func FuzzWire(f *testing.F) {
+	greet := []byte{0x04, 0, 0, 0x0f, 0xa0, 3} // 4 s, session 3
+	ping := []byte{0x51, 0x52, 0, 0x10, 0}     // 400 ms later each: ping, answer
+	for _, parts := range [][]byte{
+		slices.Concat(greet, []byte{0x08, 1, 0, 0, 0x02, 1, 0, 30, 0x08, 2, 0, 1, 0x0a, 2, 1, 0}), // creations, the second fails
+		slices.Concat(greet, ping, ping, ping, ping, []byte{0xf8, 5, 8, 3, 0x52, 5, 0, 0}),        // pings, then a transaction
+		slices.Concat([]byte{0x04, 0xff, 0xff, 0xff, 0xff, 1}, ping),                              // a negative timeout
+		slices.Concat([]byte{0x04, 0, 0, 0, 0, 0}, ping),                                          // a refusal
+		slices.Concat([]byte{0x05, 0, 0, 0, 3, 0}, greet, ping),                                   // a frame too short
+		slices.Concat(greet, []byte{0x05, 0xff, 0xff, 0xff, 0xff, 1}, ping),                       // a negative length
+		slices.Concat(greet, []byte{0x05, 0, 0, 0, 15, 1}, ping, []byte{0x05, 0, 0, 0, 17, 1, 0x07, 1, 9}, ping),
+		slices.Concat(greet, []byte{0x06, 20, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 'a', 'b', 'c', 'd'}, ping),
+		slices.Concat(greet, []byte{0x02, 1, 0x20, 255, 0x02, 7, 0, 0}, ping), // an event, a stray reply
+	} {
+		f.Add(parts, []byte{0}, false)
+		f.Add(parts, []byte{18, 0, 2, 19}, true)
+	}
+	f.Fuzz(func(t *testing.T, script, cuts []byte, noHeartbeats bool) {
+		opts := Options{}
+		if noHeartbeats {
+			opts.HeartbeatPeriod = -1
+		}
+		steps := wireSteps(script)
+		whole := playWire(t, steps, opts, nil)
+		if cut := playWire(t, steps, opts, cuts); cut != whole {
+			t.Fatalf("the session counts from %v, and from %v with the stream cut up by %v", whole, cut, cuts)
+		}
+	})
+}
