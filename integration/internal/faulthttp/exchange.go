@@ -29,10 +29,10 @@ func (e *exchange) play() (*http.Response, error) {
 		e.tell(nil)
 		return e.fault.answer.response(e.req), nil
 	case late:
-		e.detach(nil)
+		e.detach()
 		return e.instead()
-	case loseReply:
-		return e.loseReply()
+	case loseReply, stalled:
+		return e.outlive()
 	}
 	if !e.wait(e.ctx, e.fault.before) {
 		e.tell(nil)
@@ -49,33 +49,46 @@ func (e *exchange) play() (*http.Response, error) {
 	return r.response(e.req), nil
 }
 
-// loseReply waits for the server to answer, unless the caller gives up: then the server answers all the same.
-func (e *exchange) loseReply() (*http.Response, error) {
-	done := make(chan struct{})
-	e.detach(done)
+// outlive waits for the server to answer, unless the caller gives up: then the server answers all the same.
+func (e *exchange) outlive() (*http.Response, error) {
 	select {
-	case <-done:
-		return e.instead()
+	case s := <-e.detach():
+		switch {
+		case e.fault.kind == loseReply:
+			return e.instead()
+		case e.isCut():
+			return e.silence()
+		case s.err != nil:
+			return nil, s.err
+		}
+		return s.reply.response(e.req), nil
 	case <-e.ctx.Done():
 		return nil, context.Cause(e.ctx)
 	}
 }
 
-// detach sends the request, after its delay, without a caller who waits for the reply.
-func (e *exchange) detach(done chan<- struct{}) {
+// sent is what came of a request.
+type sent struct {
+	*reply
+	err error
+}
+
+// detach sends the request, after its delay, whether or not there is still a caller who waits for the reply.
+func (e *exchange) detach() <-chan sent {
+	done := make(chan sent, 1)
 	// RoundTrip still counts: the group cannot be at zero.
 	e.t.wg.Go(func() {
-		if done != nil {
-			defer close(done)
-		}
 		// The network that may be cut lies behind a request that is late.
 		if !sleep(e.t.life, e.fault.before, nil) {
 			e.tell(nil)
+			done <- sent{err: ErrClosed}
 			return
 		}
-		r, _ := e.t.send(detached{e.req.Context(), e.t.life}, e.req, e.seen.Body)
+		r, err := e.t.send(detached{e.req.Context(), e.t.life}, e.req, e.seen.Body)
 		e.tell(r)
+		done <- sent{r, err}
 	})
+	return done
 }
 
 // detached has the values of one context, and the end of another.

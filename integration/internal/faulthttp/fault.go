@@ -30,6 +30,7 @@ const (
 	loseRequest
 	loseReply
 	late
+	stalled
 	answered
 )
 
@@ -63,6 +64,10 @@ func Late(d time.Duration, seen error) Fault {
 func LateUntil(released <-chan struct{}, seen error) Fault {
 	return Fault{kind: late, seen: seen, before: hold(released)}
 }
+
+// StallUntil keeps the request on its way until a channel is closed. Then it arrives, even if the client has given up, and a
+// client that has not gets the reply.
+func StallUntil(released <-chan struct{}) Fault { return Fault{kind: stalled, before: hold(released)} }
 
 // DelayRequest delivers the request after d. If the client's ctx ends before, the server never sees it.
 func DelayRequest(d time.Duration) Fault { return Fault{before: &delay{time: d}} }

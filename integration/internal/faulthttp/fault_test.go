@@ -9,8 +9,19 @@ import (
 	"time"
 )
 
+// TestFaults checks, for the transport and for the proxy, that each fault does to the server and to the client what it says, and
+// hits one request.
 func TestFaults(t *testing.T) {
 	t.Parallel()
+	for name, open := range routes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testFaults(t, open)
+		})
+	}
+}
+
+func testFaults(t *testing.T, open func(*testing.T, *server) (*Transport, route)) {
 	const never = 1 << 62
 	for name, c := range map[string]struct {
 		fault   Fault
@@ -30,17 +41,19 @@ func TestFaults(t *testing.T) {
 		"request delayed":      {fault: DelayRequest(time.Millisecond), arrives: 1, status: 200},
 		"reply delayed":        {fault: DelayReply(time.Millisecond), arrives: 1, status: 200},
 		"reply held":           {fault: HoldReply(nil), arrives: 1},
+		"stalled":              {fault: StallUntil(closedChannel()), arrives: 1, status: 200},
 		"reply long delayed":   {fault: DelayReply(never), arrives: 1},
 		"throttled":            {fault: Throttled(), status: 400},
 		"server error":         {fault: ServerError(), status: 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, tr := newServer(t), newTransport(t)
+			s := newServer(t)
+			tr, way := open(t, s)
 			hit := tr.Once("", c.fault)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			done := start(ctx, t, tr, s, "UpdateItem")
+			done := way.start(ctx, t, "UpdateItem")
 			out := <-hit
 			if out.Op != "UpdateItem" || out.N != 1 || string(out.Body) != `{"TableName":"t"}` {
 				t.Errorf("request = %s %d %s", out.Op, out.N, out.Body)
@@ -55,7 +68,7 @@ func TestFaults(t *testing.T) {
 			}
 			arrivals(t, s, c.arrives)
 			// The fault was for one request.
-			if r := call(t.Context(), t, tr, s, "UpdateItem"); r.status != 200 {
+			if r := way.call(t.Context(), t, "UpdateItem"); r.status != 200 {
 				t.Errorf("the next request: %+v", r)
 			}
 		})
@@ -115,6 +128,34 @@ func TestLateRequestOutlivesItsCaller(t *testing.T) {
 		t.Errorf("outcome = %+v, want the server's answer", out)
 	}
 	arrivals(t, s, 1)
+}
+
+// TestStalledRequestOutlivesItsCaller guards what makes a stall worse than a delay: what has left the client arrives, late.
+func TestStalledRequestOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	for name, open := range routes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			tr, way := open(t, s)
+			released := make(chan struct{})
+			hit := tr.Once("PutItem", StallUntil(released))
+			tr.SetRule(All("", StallUntil(released)))
+			ctx, cancel := context.WithCancel(t.Context())
+			impatient, patient := way.start(ctx, t, "PutItem"), way.start(t.Context(), t, "GetItem")
+			eventually(t, "both are on their way", func() bool { return tr.Count("") == 2 })
+			silent(t, impatient, cancel)
+			arrivals(t, s, 0)
+			close(released)
+			if r := <-patient; r.status != 200 {
+				t.Errorf("the client that has waited: %+v", r)
+			}
+			if out := <-hit; out.Status != 200 {
+				t.Errorf("outcome of the other request = %+v, want the server's answer", out)
+			}
+			arrivals(t, s, 2)
+		})
+	}
 }
 
 func TestLostReplyOutlivesItsCaller(t *testing.T) {

@@ -21,9 +21,13 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	open := make(chan struct{})
-	close(open)
-	return newGatedServer(t, open)
+	return newGatedServer(t, closedChannel())
+}
+
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 func newGatedServer(t *testing.T, gate <-chan struct{}) *server {
@@ -48,6 +52,46 @@ func newTransport(t *testing.T) *Transport {
 	return tr
 }
 
+// route is a way from a client to a server, through a transport that breaks it.
+type route struct {
+	client *http.Client
+	url    string
+}
+
+// direct is the route of a client that uses the transport itself.
+func direct(tr *Transport, s *server) route { return route{tr.Client(), s.URL} }
+
+// newProxy is a proxy that ends before the server does.
+func newProxy(t *testing.T, s *server) *Proxy {
+	t.Helper()
+	p, err := Listen(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// through is the route of a client of the proxy that has its connections for itself.
+func through(t *testing.T, p *Proxy) route {
+	t.Helper()
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(base.CloseIdleConnections)
+	return route{&http.Client{Transport: base}, p.URL()}
+}
+
+// routes are the two kinds of them, each with a transport of its own.
+var routes = map[string]func(*testing.T, *server) (*Transport, route){
+	"transport": func(t *testing.T, s *server) (*Transport, route) {
+		tr := newTransport(t)
+		return tr, direct(tr, s)
+	},
+	"proxy": func(t *testing.T, s *server) (*Transport, route) {
+		p := newProxy(t, s)
+		return p.Transport, through(t, p)
+	},
+}
+
 // result is what a client has seen.
 type result struct {
 	status int
@@ -56,13 +100,18 @@ type result struct {
 
 func call(ctx context.Context, t *testing.T, tr *Transport, s *server, op string) result {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(`{"TableName":"t"}`))
+	return direct(tr, s).call(ctx, t, op)
+}
+
+func (r route) call(ctx context.Context, t *testing.T, op string) result {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(`{"TableName":"t"}`))
 	if err != nil {
 		t.Error(err)
 		return result{err: err}
 	}
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
-	resp, err := tr.Client().Do(req)
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return result{err: err}
 	}
@@ -76,8 +125,13 @@ func call(ctx context.Context, t *testing.T, tr *Transport, s *server, op string
 // start calls from a goroutine.
 func start(ctx context.Context, t *testing.T, tr *Transport, s *server, op string) <-chan result {
 	t.Helper()
+	return direct(tr, s).start(ctx, t, op)
+}
+
+func (r route) start(ctx context.Context, t *testing.T, op string) <-chan result {
+	t.Helper()
 	done := make(chan result, 1)
-	go func() { done <- call(ctx, t, tr, s, op) }()
+	go func() { done <- r.call(ctx, t, op) }()
 	return done
 }
 

@@ -15,6 +15,15 @@ import (
 // TestSDKUnderstandsTheAnswers also checks which of them the SDK takes for a reason to try again.
 func TestSDKUnderstandsTheAnswers(t *testing.T) {
 	t.Parallel()
+	for name, open := range routes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testAnswers(t, open)
+		})
+	}
+}
+
+func testAnswers(t *testing.T, open func(*testing.T, *server) (*Transport, route)) {
 	for name, c := range map[string]struct {
 		fault   Fault
 		code    string
@@ -29,12 +38,12 @@ func TestSDKUnderstandsTheAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, tr := newServer(t), newTransport(t)
+			tr, way := open(t, newServer(t))
 			tr.SetRule(All("ListTables", c.fault))
 			client := dynamodb.New(dynamodb.Options{
 				Region:       "us-east-1",
-				BaseEndpoint: aws.String(s.URL),
-				HTTPClient:   tr.Client(),
+				BaseEndpoint: aws.String(way.url),
+				HTTPClient:   way.client,
 				Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 					return aws.Credentials{AccessKeyID: "x", SecretAccessKey: "x"}, nil
 				}),
