@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 	"github.com/holdfast-go/holdfast/integration/internal/docker"
 )
 
@@ -27,6 +28,7 @@ type Target struct {
 	endpoint string
 	access   access
 	features features
+	process  *child.Process // of our own; nil if there is none
 	tail     func() string
 	close    func()
 }
@@ -42,6 +44,12 @@ func (t *Target) LogTail() string { return t.tail() }
 
 // Close stops the server if Open has started it. It may be called more than once. On the target of [Find] it does nothing.
 func (t *Target) Close() { t.close() }
+
+// At is the service behind a URL that is known to serve and to take any credentials, such as a proxy before another target. It is
+// not asked for anything, and what it can do is not known.
+func At(endpoint string) *Target {
+	return &Target{source: Given, endpoint: endpoint, access: anyAccess, tail: func() string { return "" }, close: func() {}}
+}
 
 // Open finds or starts a server, and returns when it serves and is known for what it can do. HOLDFAST_DYNAMODB restricts it to
 // one of "docker" and "dynalite", and DYNAMODB to "local".
@@ -95,7 +103,7 @@ func open(ctx context.Context) (*Target, error) {
 }
 
 func openGiven(ctx context.Context, endpoint string) (*Target, error) {
-	t := &Target{source: Given, endpoint: endpoint, access: anyAccess, tail: func() string { return "" }, close: func() {}}
+	t := At(endpoint)
 	if isAWS(endpoint) {
 		t.source = AWS
 		var err error

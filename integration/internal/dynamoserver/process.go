@@ -88,7 +88,7 @@ func startProcess(ctx context.Context, source Source, name string, args ...strin
 	}
 	logPath := filepath.Join(dir, "log")
 	p, err := child.Start(logPath, false, name, append(args, strconv.Itoa(port.Port))...)
-	t := &Target{source: source, endpoint: "http://127.0.0.1:" + strconv.Itoa(port.Port), access: anyAccess}
+	t := &Target{source: source, endpoint: "http://127.0.0.1:" + strconv.Itoa(port.Port), access: anyAccess, process: p}
 	t.tail = func() string { return logTail(logPath) }
 	t.close = sync.OnceFunc(func() {
 		if p != nil {

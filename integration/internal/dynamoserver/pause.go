@@ -1,0 +1,31 @@
+package dynamoserver
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ErrNoProcess: the server is not a process that Open has started.
+var ErrNoProcess = errors.New("not a process of our own")
+
+// Process reports whether the server is a process that Open has started, which can be paused.
+func (t *Target) Process() bool { return t.process != nil }
+
+// Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the process
+// stands still. Where Process says no, it returns [ErrNoProcess].
+func (t *Target) Pause() error { return t.suspend(syscall.SIGSTOP, true) }
+
+// Resume lets a paused process go on. What it was sent in the meantime it carries out, whether or not anybody still waits for it.
+func (t *Target) Resume() error { return t.suspend(syscall.SIGCONT, false) }
+
+func (t *Target) suspend(sig syscall.Signal, paused bool) error {
+	if t.process == nil {
+		return fmt.Errorf("dynamodb at %s (%s): %v: %w", t.endpoint, t.source, sig, ErrNoProcess)
+	}
+	if err := t.process.Signal(sig); err != nil {
+		return fmt.Errorf("dynamodb at %s: %w", t.endpoint, err)
+	}
+	t.process.AwaitState(paused)
+	return nil
+}
