@@ -51,7 +51,7 @@ type Record struct {
 	Process string `json:"process,omitempty"` // such as "3.2": the second process in slot 3
 	Key     string `json:"key,omitempty"`
 	Token   uint64 `json:"token,omitempty"` // of the grant that the record is about; of Return of acquire and try, if OK
-	Owner   string `json:"owner,omitempty"` // of Return of acquire and try, if OK
+	Owner   string `json:"owner,omitempty"` // of Return of acquire and try, if OK; of Invoke, if Reclaim
 
 	// Of calls. Op is the same for Invoke and Return, and for no other call of the process.
 	Op      int64  `json:"op,omitempty"`

@@ -1,0 +1,115 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The rules, as they stand in [Violation].
+const (
+	RuleExclusion    = "exclusion"    // two hold a key
+	RuleTokens       = "tokens"       // a token is used twice, or falls
+	RuleFence        = "fence"        // the fenced register went back, or refused what it should have taken
+	RuleEnded        = "ended"        // a lock that had ended was live again
+	RuleLinearizable = "linearizable" // no order of the calls explains what they answered
+	RuleUndecided    = "undecided"    // there was not the time to find out whether there is one
+	RuleSettle       = "settle"       // after the faults, a call did not return in time
+	RuleHistory      = "history"      // the records contradict each other, or show nothing
+)
+
+// Rules is what a check must know of the run.
+type Rules struct {
+	// Lease is the engine's: the session timeout that was negotiated, or the lease of an item.
+	Lease time.Duration
+	// Settle is how long a call may take that was under way when the faults were over, or was invoked later. If it is 0, no
+	// time is checked, and there need be no record of [Calm].
+	Settle time.Duration
+	// Late is how long after the end of a process a request of it may still reach the engine. 0 stands for Lease.
+	Late time.Duration
+}
+
+// Violation is one thing that must not be.
+type Violation struct {
+	Rule      string
+	Key       string
+	Processes []string // whose doing it is
+	Tokens    []uint64 // in the order of Processes
+	From, To  int64    // when, in nanoseconds of [Now]
+	Text      string   // with times since the first record of the history
+}
+
+// String returns what is wrong, in one line.
+func (v Violation) String() string {
+	if v.Key == "" {
+		return v.Rule + ": " + v.Text
+	}
+	return fmt.Sprintf("%s: key %q: %s", v.Rule, v.Key, v.Text)
+}
+
+// Check returns all that is wrong with a history, in the order of when it went wrong. Records may be in any order. The package
+// documentation says what each rule demands, and why it may. There are at most [MostPerRule] violations of a rule; one more says
+// how many there were.
+func Check(records []Record, rules Rules) []Violation {
+	if rules.Late == 0 {
+		rules.Late = rules.Lease
+	}
+	f := &findings{counts: map[string]int{}, dirty: map[string]bool{}}
+	s := newStory(records, rules, f)
+	s.checkRecords(f)
+	s.checkTokens(f)
+	s.checkEnded(f)
+	s.checkExclusion(f)
+	s.checkFence(f)
+	s.checkLinearizable(f)
+	s.checkSettle(f)
+	return f.sorted()
+}
+
+// MostPerRule is how many violations of one rule are worth reading.
+const MostPerRule = 20
+
+type findings struct {
+	list   []Violation
+	counts map[string]int  // by rule; nil if nobody asks
+	dirty  map[string]bool // keys of which a rule about grants has been broken
+}
+
+func (f *findings) add(v Violation) {
+	if f.counts == nil {
+		return
+	}
+	switch v.Rule {
+	case RuleExclusion, RuleTokens, RuleEnded:
+		f.dirty[v.Key] = true
+	}
+	if f.counts[v.Rule]++; f.counts[v.Rule] <= MostPerRule {
+		f.list = append(f.list, v)
+	}
+}
+
+func (f *findings) sorted() []Violation {
+	slices.SortStableFunc(f.list, func(a, b Violation) int {
+		switch {
+		case a.From != b.From:
+			return int(min(max(a.From-b.From, -1), 1))
+		case a.Rule != b.Rule:
+			return strings.Compare(a.Rule, b.Rule)
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+	var last int64 = math.MinInt64
+	for _, v := range f.list {
+		last = max(last, v.From)
+	}
+	for _, rule := range []string{
+		RuleExclusion, RuleTokens, RuleFence, RuleEnded, RuleLinearizable, RuleUndecided, RuleSettle, RuleHistory,
+	} {
+		if n := f.counts[rule] - MostPerRule; n > 0 {
+			f.list = append(f.list, Violation{Rule: rule, From: last, To: last, Text: fmt.Sprintf("and %d more", n)})
+		}
+	}
+	return f.list
+}

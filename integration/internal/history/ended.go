@@ -1,0 +1,29 @@
+package history
+
+import "fmt"
+
+// checkEnded demands that a lock which has ended for its holder stays ended. A holder has seen the end when Err was not nil,
+// when Release returned, whatever it returned, and when Verify said so.
+func (s *story) checkEnded(f *findings) {
+	for _, key := range s.names() {
+		for _, g := range s.keys[key] {
+			if g.held && g.last > g.ended {
+				f.add(s.revived(g, g.last, "Err was nil"))
+			}
+			for _, c := range g.verified {
+				if c.invoke.At > g.ended {
+					f.add(s.revived(g, c.invoke.At, "Verify said that it stands"))
+					break
+				}
+			}
+		}
+	}
+}
+
+func (s *story) revived(g *grant, at int64, how string) Violation {
+	return Violation{
+		Rule: RuleEnded, Key: g.key, Processes: []string{g.process}, Tokens: []uint64{g.token}, From: g.ended, To: at,
+		Text: fmt.Sprintf("the lock of process %q, token %d, had ended at %s (%s), and was live again at %s: %s",
+			g.process, g.token, s.at(g.ended), g.endedHow, s.at(at), how),
+	}
+}

@@ -1,0 +1,154 @@
+package history
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Figures is how much of what a run has seen.
+type Figures struct {
+	Records   int
+	Span      time.Duration // from the first record to the last
+	Processes int           // that were started
+	Paused    int           // how often one of them was stopped
+	Killed    int
+
+	Calls    map[string]map[string]int // by call, then by outcome; NoReturn for those that have none
+	Faults   map[string]int            // by kind
+	Grants   int
+	Holds    int            // grants with at least one stamp
+	Stamps   int            // how often a process looked and held
+	Losses   map[string]int // by cause
+	LongWait time.Duration  // the longest call of acquire that was granted
+	LongHold time.Duration  // the longest hold
+
+	Accepted int // writes of the fenced register
+	Refused  int // the same, with a token that was too low
+	Unfenced int // writes of the other register
+	WentBack int // the same, after that of a later grant: what a fence would have refused
+}
+
+// NoReturn is the outcome, in [Figures], of a call that was invoked and has not returned.
+const NoReturn = "no return"
+
+// Count counts. Records may be in any order.
+func Count(records []Record) Figures {
+	s := newStory(records, Rules{}, &findings{})
+	f := Figures{
+		Records: len(records),
+		Span:    time.Duration(s.end - s.start),
+		Calls:   map[string]map[string]int{},
+		Faults:  map[string]int{},
+		Losses:  map[string]int{},
+		Grants:  len(s.grants),
+	}
+	for i := range records {
+		switch r := &records[i]; r.What {
+		case Started:
+			f.Processes++
+		case Stopped:
+			f.Paused++
+		case Killed:
+			f.Killed++
+		case Begin:
+			f.Faults[r.Fault]++
+		case Held:
+			f.Stamps++
+		case Lost:
+			f.Losses[r.Cause]++
+		}
+	}
+	for _, c := range s.calls {
+		f.call(c)
+	}
+	for _, g := range s.grants {
+		if g.held {
+			f.Holds++
+			f.LongHold = max(f.LongHold, time.Duration(g.last-g.first))
+		}
+	}
+	unfenced := map[string]uint64{}
+	for _, w := range s.writes {
+		switch {
+		case w.Fenced && w.Accepted:
+			f.Accepted++
+		case w.Fenced:
+			f.Refused++
+		default:
+			f.Unfenced++
+			if w.Token < unfenced[w.Key] {
+				f.WentBack++
+			}
+			unfenced[w.Key] = w.Token
+		}
+	}
+	return f
+}
+
+func (f *Figures) call(c *call) {
+	if c.invoke == nil {
+		return
+	}
+	outcomes := f.Calls[c.invoke.Call]
+	if outcomes == nil {
+		outcomes = map[string]int{}
+		f.Calls[c.invoke.Call] = outcomes
+	}
+	if c.ret == nil {
+		outcomes[NoReturn]++
+		return
+	}
+	outcomes[c.ret.Outcome]++
+	if c.invoke.Call == Acquire && c.ret.Outcome == OK {
+		f.LongWait = max(f.LongWait, time.Duration(c.ret.At-c.invoke.At))
+	}
+}
+
+// Write prints the figures, a line for each kind of thing.
+func (f Figures) Write(w io.Writer) error {
+	var out bytes.Buffer
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&out, "%-11s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("records", "%d in %v", f.Records, f.Span.Round(time.Millisecond))
+	line("processes", "%d started, %d killed, %d times one was paused", f.Processes, f.Killed, f.Paused)
+	for _, call := range []string{Acquire, Try, Verify, Release, Break} {
+		if outcomes := f.Calls[call]; outcomes != nil {
+			line(call, "%s", tally(outcomes))
+		}
+	}
+	line("faults", "%s", tally(f.Faults))
+	line("grants", "%d", f.Grants)
+	line("holds", "%d, with %d stamps; the longest was %v", f.Holds, f.Stamps, f.LongHold.Round(time.Millisecond))
+	line("losses", "%s", tally(f.Losses))
+	line("wait", "%v at most until a grant", f.LongWait.Round(time.Millisecond))
+	line("fenced", "%d writes accepted, %d refused", f.Accepted, f.Refused)
+	line("unfenced", "%d writes, %d of them went back", f.Unfenced, f.WentBack)
+	_, err := out.WriteTo(w)
+	return err
+}
+
+// tally is a total and what it is made of, the most frequent first.
+func tally(counts map[string]int) string {
+	total := 0
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if n := counts[b] - counts[a]; n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	parts := make([]string, len(names))
+	for i, name := range names {
+		total += counts[name]
+		parts[i] = fmt.Sprintf("%s %d", name, counts[name])
+	}
+	if total == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
+}
