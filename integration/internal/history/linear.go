@@ -185,7 +185,7 @@ func (s *story) solve(key string, ops []porcupine.Operation, limit time.Duration
 		model := lockModel(state)
 		switch porcupine.CheckOperationsTimeout(model, piece, max(time.Until(deadline), time.Millisecond)) {
 		case porcupine.Ok:
-			state = after(state, piece)
+			state = settled(state, piece)
 		case porcupine.Illegal:
 			return s.stuck(key, model, piece)
 		default:
@@ -199,8 +199,8 @@ func (s *story) solve(key string, ops []porcupine.Operation, limit time.Duration
 	return nil
 }
 
-// after is the state that all orders of a piece lead to.
-func after(state lockState, piece []porcupine.Operation) lockState {
+// settled is the state that all orders of a piece lead to.
+func settled(state lockState, piece []porcupine.Operation) lockState {
 	ended := uint64(0)
 	for _, op := range piece {
 		switch step := op.Input.(*step); step.kind {

@@ -15,7 +15,7 @@ const never = math.MaxInt64
 type story struct {
 	rules      Rules
 	records    []Record
-	start, end int64 // the first record and the last
+	start, end int64   // the first record and the last
 	calls      []*call // in the order of their first records
 	grants     map[grantID]*grant
 	keys       map[string][]*grant // in order of their tokens
