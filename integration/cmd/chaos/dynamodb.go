@@ -3,10 +3,205 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-var errNoDynamo = errors.New("this engine has no stage yet")
+const (
+	// dynamoLease is short, so that a run has many of them, and long enough for a busy machine to renew it.
+	dynamoLease = 2 * time.Second
+	dynamoPoll  = dynamoLease / 8
+)
 
-func startDynamo(context.Context, casting) (stage, error) { return nil, errNoDynamo }
+// openDynamo opens a client of DynamoDB, in a client process.
+//
+// TrustLocalTime stays off: by its documentation it is safe only while the clocks of all machines agree, and here they are set.
+func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
+	client, err := dynamolock.New(ctx, dynamoserver.At(config.Login.Endpoint).Client(), &dynamolock.Options{
+		Table: config.Login.Table,
+		Lease: config.Login.Lease,
+		Poll:  dynamoPoll,
+		Owner: config.Owner,
+	})
+	if err != nil {
+		return locker{}, err
+	}
+	return locker{Locker: client.Locker, breakNow: client.BreakNow}, nil
+}
 
-func openDynamo(context.Context, clientConfig) (locker, error) { return locker{}, errNoDynamo }
+// dynamoStage is DynamoDB's API, a table of its own, and a wire to it for each slot.
+type dynamoStage struct {
+	dir    string
+	target *dynamoserver.Target
+	client *dynamodb.Client // the stage's own, which meets no fault but those of the server
+	table  string
+	drop   func(context.Context) error
+	wires  []*wire
+}
+
+func startDynamo(ctx context.Context, c casting) (stage, error) {
+	target, err := dynamoserver.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if target.Source() == dynamoserver.AWS {
+		return nil, errors.New("a chaos run has proxies before the server, for which AWS takes no signatures: unset DYNAMODB_ENDPOINT")
+	}
+	s := &dynamoStage{dir: c.Dir, target: target, client: target.Client()}
+	if s.table, s.drop, err = target.CreateTable(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	for slot := range c.Slots {
+		w, err := newWire("client "+strconv.Itoa(slot), target.Endpoint())
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.wires = append(s.wires, w)
+	}
+	return s, nil
+}
+
+func (s *dynamoStage) deck() []nemesis.Kind {
+	deck := []nemesis.Kind{
+		nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest,
+		nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
+		nemesis.Throttled, nemesis.Broken,
+		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+	}
+	if s.target.Process() {
+		deck = append(deck, nemesis.ServerPaused)
+	}
+	return deck
+}
+
+func (s *dynamoStage) servers() int { return 1 }
+
+func (s *dynamoStage) login(slot int) login { return s.loginBy(s.wires[slot].proxy.URL()) }
+
+func (s *dynamoStage) direct() login { return s.loginBy(s.target.Endpoint()) }
+
+func (s *dynamoStage) loginBy(endpoint string) login {
+	return login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease}
+}
+
+func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
+	if f.Kind == nemesis.ServerPaused {
+		resume := func(context.Context) error { return s.target.Resume() }
+		return "server", resume, s.target.Pause()
+	}
+	w := s.wires[f.Client]
+	target, t, err := w.strike(f)
+	if err != nil {
+		return "", nil, err
+	}
+	return target, func(context.Context) error { return w.end(t) }, nil
+}
+
+// healPatience bounds one look whether all is well again.
+const healPatience = 5 * time.Second
+
+func (s *dynamoStage) heal(ctx context.Context) error {
+	var errs []error
+	if s.target.Process() {
+		errs = append(errs, s.target.Resume())
+	}
+	ways := []*dynamodb.Client{s.client}
+	for _, w := range s.wires {
+		errs = append(errs, w.heal())
+		ways = append(ways, dynamoserver.At(w.proxy.URL()).Client())
+	}
+	for _, way := range ways {
+		errs = append(errs, s.serves(ctx, way))
+	}
+	return errors.Join(errs...)
+}
+
+// serves returns when the table answers. In between the SDK waits.
+func (s *dynamoStage) serves(ctx context.Context, way *dynamodb.Client) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, healPatience)
+		_, err := way.DescribeTable(attempt, &dynamodb.DescribeTableInput{TableName: &s.table})
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// residue reads all items. A key that was released keeps its item, for the sake of its token, with a lease of 1 ms.
+func (s *dynamoStage) residue(ctx context.Context, keys []string) ([]string, error) {
+	left := []string{}
+	missing := slices.Clone(keys)
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			key := attribute(item, dynamoserver.DefaultKey)
+			at := slices.Index(missing, key)
+			if at < 0 {
+				left = append(left, fmt.Sprintf("%s: an item of no key of the run", key))
+				continue
+			}
+			missing = slices.Delete(missing, at, at+1)
+			if lease := attribute(item, "leaseDurationMs"); lease != "1" {
+				left = append(left, fmt.Sprintf("%s: held by %s with token %s, lease %q ms",
+					key, attribute(item, "owner"), attribute(item, "fencingToken"), lease))
+			}
+		}
+	}
+	for _, key := range missing {
+		left = append(left, key+": no item, and so no token that the next one could be greater than")
+	}
+	return left, nil
+}
+
+// attribute is a string or a number of an item, as text.
+func attribute(item map[string]types.AttributeValue, name string) string {
+	switch v := item[name].(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		return v.Value
+	}
+	return ""
+}
+
+// close writes down what the server has said, where that is to be read when a run has failed.
+func (s *dynamoStage) close() {
+	for _, w := range s.wires {
+		w.close()
+	}
+	if s.target.Process() {
+		_ = s.target.Resume() // it has ended by itself, perhaps
+	}
+	if s.drop != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), healPatience)
+		defer cancel()
+		if err := s.drop(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	if tail := s.target.LogTail(); s.dir != "" && tail != "" {
+		if err := os.WriteFile(filepath.Join(s.dir, "dynamodb.log"), []byte(tail), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	s.target.Close()
+}

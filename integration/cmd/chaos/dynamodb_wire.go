@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+)
+
+// wire is the network between one slot and DynamoDB: a proxy, and the troubles that are in force on it.
+type wire struct {
+	name  string
+	proxy *faulthttp.Proxy
+
+	mu       sync.Mutex
+	troubles []*trouble // the newest first
+}
+
+// trouble is what one fault does to a wire.
+type trouble struct {
+	rule   faulthttp.Rule // what becomes of requests; nil: nothing
+	cut    bool           // nothing gets through
+	refuse bool           // new connections are refused
+	drop   bool           // live ones are reset when it begins
+	late   chan struct{}  // closed when it is over, for requests that are then delivered
+}
+
+func newWire(name, upstream string) (*wire, error) {
+	proxy, err := faulthttp.Listen(upstream)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{name: name, proxy: proxy}, nil
+}
+
+func (w *wire) close() { w.proxy.Close() }
+
+// strike puts a fault in force, and says what it befalls.
+func (w *wire) strike(f nemesis.Fault) (string, *trouble, error) {
+	t, detail, err := troubleOf(f)
+	if err != nil {
+		return "", nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubles = slices.Insert(w.troubles, 0, t)
+	if err := w.applyLocked(); err != nil {
+		return "", nil, err
+	}
+	if t.drop {
+		w.proxy.Drop()
+	}
+	if detail != "" {
+		detail = ": " + detail
+	}
+	return w.name + detail, t, nil
+}
+
+// end ends one trouble, unless that was done before.
+func (w *wire) end(t *trouble) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.Index(w.troubles, t)
+	if at < 0 {
+		return nil
+	}
+	w.troubles = slices.Delete(w.troubles, at, at+1)
+	close(t.late)
+	return w.applyLocked()
+}
+
+// heal ends all troubles.
+func (w *wire) heal() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.troubles {
+		close(t.late)
+	}
+	w.troubles = nil
+	return w.applyLocked()
+}
+
+// applyLocked has the proxy do what all troubles together make of it.
+func (w *wire) applyLocked() error {
+	var rules []faulthttp.Rule
+	cut, refuse := false, false
+	for _, t := range w.troubles {
+		if t.rule != nil {
+			rules = append(rules, t.rule)
+		}
+		cut, refuse = cut || t.cut, refuse || t.refuse
+	}
+	w.proxy.Transport.SetRule(faulthttp.First(rules...))
+	if cut {
+		w.proxy.Transport.Cut()
+	} else {
+		w.proxy.Transport.Heal()
+	}
+	if refuse {
+		w.proxy.Refuse()
+		return nil
+	}
+	return w.proxy.Accept()
+}
+
+var errNotHere = errors.New("no fault of a client's network")
+
+// troubleOf says what a fault does to a wire, and what about it its Pick has decided.
+func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
+	t = &trouble{late: make(chan struct{})}
+	p := pickOf(f.Pick)
+	switch f.Kind {
+	case nemesis.LostReply:
+		t.rule = p.some(faulthttp.LoseReply(p.seen.err))
+		return t, p.String(), nil
+	case nemesis.LostRequest:
+		t.rule = p.some(faulthttp.LoseRequest(p.seen.err))
+		return t, p.String(), nil
+	case nemesis.LateRequest:
+		t.rule = p.some(faulthttp.LateUntil(t.late, p.seen.err))
+		return t, p.String(), nil
+	case nemesis.Cut:
+		t.refuse, t.drop, t.cut = true, p.notice, !p.notice
+		return t, map[bool]string{true: "reset", false: "silent"}[p.notice], nil
+	case nemesis.BlackHole:
+		t.cut = true
+	case nemesis.OneWayIn:
+		t.rule = faulthttp.All("", faulthttp.LoseReply(faulthttp.Silence))
+	case nemesis.OneWayOut:
+		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
+	case nemesis.HalfOpen:
+		t.rule, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true
+	case nemesis.Stall:
+		t.rule = faulthttp.All("", faulthttp.StallUntil(t.late))
+	case nemesis.Throttled:
+		t.rule = p.most([]faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[p.which])
+	case nemesis.Broken:
+		t.rule = p.most(faulthttp.ServerError())
+	default:
+		return nil, "", fmt.Errorf("%q: %w", f.Kind, errNotHere)
+	}
+	return t, "", nil
+}
+
+// pick is what a fault leaves open.
+type pick struct {
+	purpose string // of the requests that are hit; "" is any
+	count   int    // how many of them
+	seen    seen   // what the client sees of it
+	notice  bool   // whether those who are connected are told
+	which   int    // of two answers
+	every   bool   // request, or three of four
+}
+
+type seen struct {
+	name string
+	err  error
+}
+
+// The purposes of the requests that write.
+const (
+	aGrant   = "grant"
+	aBeat    = "heartbeat"
+	aRelease = "release"
+)
+
+func pickOf(n uint32) pick {
+	draw := func(of uint32) int {
+		i := n % of
+		n /= of
+		return int(i)
+	}
+	return pick{
+		purpose: []string{"", aGrant, aBeat, aRelease}[draw(4)],
+		count:   1 + draw(3),
+		seen:    []seen{{"reset", faulthttp.Reset}, {"EOF", faulthttp.EOF}, {"silence", faulthttp.Silence}}[draw(3)],
+		notice:  draw(2) == 0,
+		which:   draw(2),
+		every:   draw(2) == 0,
+	}
+}
+
+func (p pick) String() string {
+	purpose := p.purpose
+	if purpose == "" {
+		purpose = "request"
+	}
+	return fmt.Sprintf("next %d of kind %s, %s", p.count, purpose, p.seen.name)
+}
+
+// some is a rule that hits the next few requests.
+func (p pick) some(f faulthttp.Fault) faulthttp.Rule {
+	var mu sync.Mutex
+	left := p.count
+	return func(r faulthttp.Request) faulthttp.Fault {
+		if p.purpose != "" && p.purpose != purposeOf(r) {
+			return faulthttp.Pass
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if left == 0 {
+			return faulthttp.Pass
+		}
+		left--
+		return f
+	}
+}
+
+// most is a rule that hits every request, or lets one in four pass.
+func (p pick) most(f faulthttp.Fault) faulthttp.Rule {
+	return func(r faulthttp.Request) faulthttp.Fault {
+		if !p.every && r.N%4 == 0 {
+			return faulthttp.Pass
+		}
+		return f
+	}
+}
+
+// purposeOf is what a request of a client with leases is for: one of those above, or the name of its operation.
+func purposeOf(r faulthttp.Request) string {
+	if r.Op != "UpdateItem" {
+		return r.Op
+	}
+	var in struct{ UpdateExpression string }
+	_ = json.Unmarshal(r.Body, &in) // what cannot be read is for none of these
+	switch {
+	case strings.Contains(in.UpdateExpression, "if_not_exists"):
+		return aGrant
+	case strings.Contains(in.UpdateExpression, "#guid = "):
+		return aBeat
+	}
+	return aRelease
+}
