@@ -1,3 +1,180 @@
+// Chaos lets client processes compete for locks on real servers while a seeded nemesis breaks what it can, writes down all that
+// the clients do, and judges afterwards whether a lock may do so:
+//
+//	make chaos
+//	make chaos MINUTES=30 ENGINE=zookeeper SEED=42
+//
+// The same seed gives the same schedule of faults; what befalls the clients in detail is up to the machine. The exit status is 1
+// if anything is wrong. Then the history, the clients' logs and pictures of what went wrong are kept, and their place is
+// printed.
+//
+// # Parts
+//
+// A run needs four things, and none of them knows how the others work:
+//
+//   - a stage: servers, proxies, and the faults that befall them (stage.go; zookeeper*.go and dynamodb*.go)
+//   - clients: this program again, as child processes that can be stopped and killed (client.go; worker.go and hold.go are
+//     what its workers do, errands.go what it does on command)
+//   - registers: what the locks protect (registers.go)
+//   - the plan and the judgement: packages nemesis and history
+//
+// run.go brings them together, perpetrate.go performs the plan, planted.go is a directed scenario that shows what fencing is
+// for, and verdict.go says what came of it all.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+)
+
+// flags are what the command line says.
+type flags struct {
+	settings
+	engines []string
+	plan    bool
+	keep    bool
+	out     string
+}
+
+func main() {
+	if config, ok := os.LookupEnv(clientVariable); ok {
+		os.Exit(beClient(config))
+	}
+	f, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := f.run(ctx, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "\nchaos: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line. What is wrong with it has been printed.
+func parse(args []string, w io.Writer) (*flags, error) {
+	f := &flags{}
+	set := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	set.SetOutput(w)
+	engine := set.String("engine", "both", "what to run on: `zookeeper, dynamodb` or both, one after the other")
+	set.DurationVar(&f.Length, "duration", time.Minute, "how long clients are at work, on each engine")
+	minutes := set.Float64("minutes", 0, "the same in minutes")
+	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
+	set.IntVar(&f.Clients, "clients", 6, "client processes")
+	set.IntVar(&f.Workers, "workers", 2, "workers of each client process")
+	set.IntVar(&f.Keys, "keys", 4, "locks to compete for")
+	set.BoolVar(&f.plan, "plan", false, "print the plan, and do nothing")
+	set.BoolVar(&f.keep, "keep", false, "keep the history of a run in which nothing was wrong, too")
+	set.StringVar(&f.out, "out", "", "the `directory` for what is kept (default: a new temporary one)")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if *minutes != 0 {
+		f.Length = time.Duration(*minutes * float64(time.Minute))
+	}
+	seeded := false
+	set.Visit(func(fl *flag.Flag) { seeded = seeded || fl.Name == "seed" })
+	if !seeded {
+		f.Seed = rand.Uint64N(1e9) // short enough to be typed
+	}
+	f.engines = []string{*engine}
+	if *engine == "both" {
+		f.engines = []string{"zookeeper", "dynamodb"}
+	}
+	var err error
+	switch {
+	case set.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case stages[f.engines[0]] == nil:
+		err = fmt.Errorf("-engine %q: want zookeeper, dynamodb or both", *engine)
+	case f.Length <= 0:
+		err = fmt.Errorf("-duration %v: want more than nothing", f.Length)
+	case f.Clients < 1 || f.Workers < 1 || f.Keys < 1:
+		err = errors.New("-clients, -workers and -keys: want at least 1 of each")
+	}
+	if err != nil {
+		fmt.Fprintf(w, "chaos: %v\n", err)
+		return nil, err
+	}
+	return f, nil
+}
+
+// run performs a run on each engine. The error says what was wrong with the first of them.
+func (f *flags) run(ctx context.Context, w io.Writer) error {
+	var errs []error
+	for _, engine := range f.engines {
+		s := f.settings
+		s.Engine, s.Progress = engine, w
+		errs = append(errs, f.runOne(ctx, s, w))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *flags) runOne(ctx context.Context, s settings, w io.Writer) (err error) {
+	if f.plan {
+		return printPlan(ctx, w, s)
+	}
+	if s.Dir, err = makeDir(f.out, s); err != nil {
+		return err
+	}
+	v, err := play(ctx, s)
+	if err == nil {
+		err = errors.Join(v.write(w), v.err())
+	}
+	if err == nil && !f.keep || ctx.Err() != nil {
+		err = errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	return err
+}
+
+// makeDir makes the directory of a run.
+func makeDir(parent string, s settings) (string, error) {
+	if parent == "" {
+		return os.MkdirTemp("", "holdfast-chaos-"+s.Engine+"-")
+	}
+	dir := filepath.Join(parent, fmt.Sprintf("%s-%d", s.Engine, s.Seed))
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// printPlan prints the faults to come. What there can be depends on the servers, so they are started.
+func printPlan(ctx context.Context, w io.Writer, s settings) error {
+	st, err := s.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	for _, f := range nemesis.Draw(s.Seed, s.shape(st)) {
+		what := ""
+		switch {
+		case f.Kind == nemesis.BreakHolder:
+			what = fmt.Sprintf("key %d", f.Key)
+		case f.Kind == nemesis.ClockJump:
+			what = fmt.Sprintf("client %d by %v", f.Client, f.Jump)
+		case !f.Kind.OfServers():
+			what = fmt.Sprintf("client %d", f.Client)
+		}
+		if _, err := fmt.Fprintf(w, "%s %3d  %9v  for %-7v %-16s %s\n", s.Engine, f.N, f.At, f.For, f.Kind, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -15,6 +15,7 @@ type clientConfig struct {
 	Login     login    `json:"login"`
 	Keys      []string `json:"keys"`
 	Workers   int      `json:"workers"`
+	Succeeds  bool     `json:"succeeds,omitempty"` // a process in this slot that was killed, and may have left locks
 	Seed      uint64   `json:"seed"`
 	Registers string   `json:"registers"` // their address
 	Sabotage  sabotage `json:"sabotage,omitempty"`
@@ -34,7 +35,7 @@ func open(ctx context.Context, config clientConfig, clk clock.Clock) (locker, er
 
 func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
 	client, err := zklock.Dial(ctx, config.Login.Servers, &zklock.Options{
-		Root:           "/holdfast-chaos",
+		Root:           zooKeeperRoot,
 		SessionTimeout: config.Login.Lease,
 		Owner:          config.Owner,
 	})

@@ -24,8 +24,8 @@ type stage interface {
 	// login is what the processes in a slot connect to; each slot has proxies of its own.
 	login(slot int) login
 	// strike begins a fault of the network or of the servers. It returns when the fault is in force, with what it befalls; end
-	// ends it and returns when it is over. A fault that is over by itself has a nil end. Faults may overlap in time, those of
-	// the servers (serverFault) do not.
+	// ends it and returns when it is over. A fault that is over by itself has a nil end; one for which there was nothing to
+	// befall has no target. Faults may overlap in time, those of the servers do not.
 	strike(ctx context.Context, f nemesis.Fault) (target string, end func(context.Context) error, err error)
 	// heal ends everything that is left of faults, and returns when all servers serve.
 	heal(ctx context.Context) error
@@ -55,6 +55,3 @@ type locker struct {
 	// breakNow breaks a grant without consideration for its holder; nil where Break does just that.
 	breakNow func(context.Context, holdfast.Info) error
 }
-
-// serverFault reports whether a fault is one of the servers and not of one client's network.
-func serverFault(k nemesis.Kind) bool { return k.OfServers() }

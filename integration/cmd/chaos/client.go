@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// clientVariable has the configuration of a client process, and makes one of this program.
+const clientVariable = "HOLDFAST_CHAOS_CLIENT"
+
+// closePatience bounds the closing of a client.
+const closePatience = 15 * time.Second
+
+// client is a client process: workers that take and release locks, and commands from its standard input, a line each:
+//
+//	jump DURATION    set the wall clock of this process forward, or back
+//	stop             finish what is under way, take nothing new, and end
+//	break KEY        break the grant of a key as an operator does
+//	break-now KEY    the same, without consideration for its holder
+//	take KEY         take the lock of a key, write to its registers, and release it
+//	plant KEY        the same, but stop the whole process between the look at the lock and the writes
+//
+// It ends at once when its standard input does, as the run is gone then.
+type client struct {
+	config    clientConfig
+	clock     *clock.Fake
+	report    *reporter
+	registers *writer
+	locker    locker
+	opened    chan struct{} // closed when locker can be used
+	ctx       context.Context
+	stopping  context.Context // ends with the command to stop
+	stop      context.CancelFunc
+	tasks     sync.WaitGroup
+}
+
+// beClient is a client process. It returns the exit status.
+func beClient(text string) int {
+	var config clientConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", clientVariable, err)
+		return 2
+	}
+	registers, err := dialRegisters(config.Registers)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", config.Process, err)
+		return 1
+	}
+	defer registers.close()
+	c := &client{
+		config:    config,
+		clock:     &clock.Fake{},
+		report:    &reporter{process: config.Process, out: os.Stdout},
+		registers: registers,
+		opened:    make(chan struct{}),
+		ctx:       context.Background(),
+	}
+	c.stopping, c.stop = context.WithCancel(c.ctx)
+	defer c.stop()
+	go c.listen(os.Stdin)
+	if err := c.run(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", config.Process, err)
+		return 1
+	}
+	return 0
+}
+
+// run is the life of the process, from the first connection to the last.
+func (c *client) run() error {
+	if err := c.open(); err != nil {
+		if c.stopping.Err() != nil {
+			return nil // there was no server to be had for all of its life
+		}
+		return err
+	}
+	for i := range c.config.Workers {
+		w := &worker{client: c, random: rand.New(rand.NewPCG(c.config.Seed, uint64(i)))}
+		c.tasks.Go(w.run)
+	}
+	<-c.stopping.Done()
+	c.tasks.Wait()
+	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
+	defer cancel()
+	if err := c.locker.Close(ctx); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// open connects, however long that takes: the faults may have begun.
+func (c *client) open() error {
+	for {
+		l, err := open(c.stopping, c.config, c.clock)
+		switch {
+		case err == nil:
+			c.locker = l
+			close(c.opened)
+			return nil
+		case c.stopping.Err() != nil, errors.Is(err, holdfast.ErrInvalid):
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%s: once more: %v\n", c.config.Process, err)
+		sleep(c.stopping, 50*time.Millisecond)
+	}
+}
+
+// listen obeys commands.
+func (c *client) listen(in io.Reader) {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if err := c.obey(lines.Text()); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %q: %v\n", c.config.Process, lines.Text(), err)
+			os.Exit(2)
+		}
+	}
+	os.Exit(3)
+}
+
+func (c *client) obey(line string) error {
+	verb, argument, _ := strings.Cut(line, " ")
+	var task func(key string) error
+	switch verb {
+	case "stop":
+		c.stop()
+		return nil
+	case "jump":
+		d, err := time.ParseDuration(argument)
+		if err == nil {
+			c.clock.Jump(d)
+		}
+		return err
+	case "break":
+		task = func(key string) error { return c.breakGrant(key, false) }
+	case "break-now":
+		task = func(key string) error { return c.breakGrant(key, true) }
+	case "take":
+		task = func(key string) error { return c.take(key, false) }
+	case "plant":
+		task = func(key string) error { return c.take(key, true) }
+	default:
+		return errors.New("unknown command")
+	}
+	if c.stopping.Err() != nil {
+		return nil
+	}
+	c.tasks.Go(func() {
+		select {
+		case <-c.opened:
+		case <-c.stopping.Done():
+			return
+		}
+		if err := task(argument); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %s: %v\n", c.config.Process, line, err)
+			os.Exit(1)
+		}
+	})
+	return nil
+}
+
+// sleep waits, and reports whether ctx had not ended by then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// writeBoth writes a grant's token to both registers of its key.
+func (c *client) writeBoth(key string, token uint64) error {
+	for _, fenced := range []bool{true, false} {
+		w := write{Process: c.config.Process, Key: key, Token: token, Fenced: fenced}
+		if _, err := c.registers.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reported is the token of a lock, as this process tells it.
+func (c *client) reported(lock *holdfast.Lock) uint64 {
+	if c.config.Sabotage == constantTokens {
+		return 1
+	}
+	return uint64(lock.Token())
+}
+
+// held reports that a lock was held at a moment.
+func (c *client) held(at int64, key string, token uint64) {
+	c.report.write(history.Record{At: at, What: history.Held, Key: key, Token: token})
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+)
+
+// breakGrant looks who has a key, and breaks that grant; now is without consideration for its holder, where that is different.
+func (c *client) breakGrant(key string, now bool) error {
+	end := c.locker.Break
+	if now && c.locker.breakNow != nil {
+		end = c.locker.breakNow
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, 2*c.config.Login.Lease)
+	defer cancel()
+	info, err := c.locker.Inspect(ctx, key)
+	if err != nil || !info.Held {
+		return nil // there is nothing to be broken, or nobody to be asked: the run goes on
+	}
+	invoked := c.report.invoke(history.Record{Call: history.Break, Key: key, Token: uint64(info.Token), Owner: info.Owner})
+	invoked.returned(end(ctx, info), uint64(info.Token), info.Owner)
+	return nil
+}
+
+// take takes a lock, looks at it, writes, and gives it back. If it is planted, the process stops itself after the look: what
+// then becomes of the writes is what fencing is for.
+func (c *client) take(key string, planted bool) error {
+	acquire := c.report.invoke(history.Record{Call: history.Acquire, Key: key})
+	lock, err := c.locker.Acquire(c.ctx, key)
+	if err != nil {
+		acquire.returned(err, 0, "")
+		return err
+	}
+	token := c.reported(lock)
+	acquire.returned(nil, token, lock.Owner())
+	at := history.Now()
+	if err := lock.Err(); err != nil {
+		return err
+	}
+	c.held(at, key, token)
+	if planted {
+		if err := stopSelf(); err != nil {
+			return err
+		}
+	}
+	if err := c.writeBoth(key, token); err != nil {
+		return err
+	}
+	if err := lock.Err(); err != nil {
+		c.report.write(history.Record{At: history.Now(), What: history.Lost, Key: key, Token: token, Cause: causeOf(err)})
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
+	defer cancel()
+	release := c.report.invoke(history.Record{Call: history.Release, Key: key, Token: token})
+	release.returned(lock.Release(ctx), token, "")
+	return nil
+}
+
+// stopSelf stops this process until somebody lets it go on.
+func stopSelf() error {
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	// The kernel may have told another thread first, and this one is stopped a moment later: here.
+	time.Sleep(200 * time.Millisecond)
+	return nil
+}

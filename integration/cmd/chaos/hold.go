@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+)
+
+// reportEvery is how often a holder that goes on holding says so. What it saw last is always reported.
+const reportEvery = 20 * time.Millisecond
+
+// hold is one hold of a worker.
+type hold struct {
+	*worker
+	lock      *holdfast.Lock
+	key       string
+	token     uint64
+	last      int64 // the last stamp at which the lock was held, 0 for none
+	told      int64 // the last that was reported
+	verifying atomic.Bool
+	verifies  sync.WaitGroup
+}
+
+// hold holds a lock for a while, and looks at it all the time: it takes a stamp, and then asks. It returns when the lock has
+// ended or was released.
+func (w *worker) hold(lock *holdfast.Lock) {
+	h := &hold{worker: w, lock: lock, key: lock.Key(), token: w.reported(lock)}
+	defer h.verifies.Wait()
+	until := history.Now() + int64(h.duration())
+	for {
+		if !h.look() {
+			h.lost()
+			return
+		}
+		if (h.last >= until || w.stopping.Err() != nil) && !h.verifying.Load() {
+			break
+		}
+		switch {
+		case w.one(40):
+			h.write()
+		case w.one(300):
+			h.verify()
+		}
+		time.Sleep(w.between(time.Millisecond, 2*time.Millisecond))
+	}
+	h.release()
+}
+
+// duration is for how long to hold the lock, if that is possible. Most holds are short, and some are longer than a lease.
+func (h *hold) duration() time.Duration {
+	lease := h.config.Login.Lease
+	switch n := h.random.IntN(20); {
+	case n < 13:
+		return h.between(time.Millisecond, 60*time.Millisecond)
+	case n < 19:
+		return h.between(60*time.Millisecond, lease/3)
+	default:
+		return h.between(lease/3, 3*lease/2)
+	}
+}
+
+// look reports whether the lock is held at this moment, and notes the moment if it is. The moment comes first: whatever
+// happens between it and the answer is later.
+func (h *hold) look() bool {
+	at := history.Now()
+	if h.lock.Err() != nil && h.config.Sabotage != ignoresLoss {
+		return false
+	}
+	h.last = at
+	if h.told == 0 || at-h.told >= int64(reportEvery) {
+		h.tell()
+	}
+	return true
+}
+
+// tell reports the last moment at which the lock was held, unless that is known.
+func (h *hold) tell() {
+	if h.last > h.told {
+		h.held(h.last, h.key, h.token)
+		h.told = h.last
+	}
+}
+
+// write looks and writes, as programs do. What happens in between is what fencing is for.
+func (h *hold) write() {
+	if !h.look() {
+		return
+	}
+	if err := h.writeBoth(h.key, h.token); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", h.config.Process, err)
+		os.Exit(1)
+	}
+}
+
+// verify asks the engine, while the hold goes on.
+func (h *hold) verify() {
+	if !h.verifying.CompareAndSwap(false, true) {
+		return
+	}
+	bound := h.between(h.config.Login.Lease/20, h.config.Login.Lease)
+	h.verifies.Go(func() {
+		defer h.verifying.Store(false)
+		ctx, cancel := context.WithTimeout(h.ctx, bound)
+		defer cancel()
+		invoked := h.report.invoke(history.Record{Call: history.Verify, Key: h.key, Token: h.token})
+		invoked.returned(h.lock.Verify(ctx), h.token, h.lock.Owner())
+	})
+}
+
+// lost reports the end of a lock that was not released. Some holders release it all the same, as with defer.
+func (h *hold) lost() {
+	cause := causeOf(h.lock.Err())
+	h.tell()
+	h.report.write(history.Record{At: history.Now(), What: history.Lost, Key: h.key, Token: h.token, Cause: cause})
+	if h.one(2) {
+		h.giveBack(h.config.Login.Lease)
+	}
+}
+
+func (h *hold) release() {
+	h.tell()
+	bound := 3 * h.config.Login.Lease
+	if h.one(8) {
+		bound = h.between(time.Microsecond, 5*time.Millisecond) // for some, confirmation comes too late
+	}
+	h.giveBack(bound)
+}
+
+func (h *hold) giveBack(bound time.Duration) {
+	ctx, cancel := context.WithTimeout(h.ctx, bound)
+	defer cancel()
+	invoked := h.report.invoke(history.Record{Call: history.Release, Key: h.key, Token: h.token})
+	invoked.returned(h.lock.Release(ctx), h.token, h.lock.Owner())
+}

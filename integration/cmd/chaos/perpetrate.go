@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+)
+
+// strikePatience bounds the beginning and the end of a fault.
+const strikePatience = time.Minute
+
+// perpetrate performs a plan, and returns when all its faults are over. Faults of the servers wait for each other, however late
+// that makes them: a rolling restart takes what it takes. Those that would begin in the calm tail then are left out.
+func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	servers := make(chan nemesis.Fault, len(plan))
+	defer close(servers)
+	tasks.Go(func() {
+		for f := range servers {
+			if time.Since(r.began)+f.For > r.Length-r.shape.Tail()+r.lease {
+				r.pass()
+				continue
+			}
+			r.perform1(ctx, f)
+		}
+	})
+	for _, f := range plan {
+		if !sleep(ctx, time.Until(r.began.Add(f.At))) {
+			return
+		}
+		if f.Kind.OfServers() {
+			servers <- f
+			continue
+		}
+		tasks.Go(func() { r.perform1(ctx, f) })
+	}
+}
+
+// pass counts a fault that is not performed.
+func (r *run) pass() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passed++
+}
+
+// perform1 performs one fault, from its beginning to its end.
+func (r *run) perform1(ctx context.Context, f nemesis.Fault) {
+	at := history.Now()
+	target, end, err := r.strike(ctx, f)
+	if ctx.Err() != nil && err != nil {
+		return
+	}
+	if err != nil {
+		r.problem(fmt.Errorf("fault %d, %s: %w", f.N, f.Kind, err))
+		return
+	}
+	if target == "" {
+		r.pass() // there was nothing for it to befall
+		return
+	}
+	r.journal.add(history.Record{At: at, What: history.Begin, N: f.N, Fault: string(f.Kind), Target: target})
+	note := ""
+	if end != nil {
+		sleep(ctx, f.For)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), strikePatience)
+		defer cancel()
+		if err := end(ending); err != nil {
+			note = err.Error()
+			r.problem(fmt.Errorf("end of fault %d, %s: %w", f.N, f.Kind, err))
+		}
+	}
+	r.journal.add(history.Record{At: history.Now(), What: history.End, N: f.N, Fault: string(f.Kind), Target: target, Note: note})
+}
+
+// strike begins a fault of the processes, or has the stage begin one.
+func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end func(context.Context) error, err error) {
+	s := r.slots[f.Client]
+	switch f.Kind {
+	case nemesis.ClientPaused:
+		p := s.process()
+		if p == nil || !p.pause() {
+			return "", nil, nil
+		}
+		return "client " + p.name, func(context.Context) error { p.resume(); return nil }, nil
+	case nemesis.ClientKilled:
+		p := s.process()
+		if p == nil {
+			return "", nil, nil
+		}
+		s.kill()
+		return "client " + p.name, func(context.Context) error { return s.start() }, nil
+	case nemesis.ClockJump:
+		p := s.process()
+		if p == nil || p.tell("jump %v", f.Jump) != nil {
+			return "", nil, nil
+		}
+		return fmt.Sprintf("client %s by %v", p.name, f.Jump), nil, nil
+	case nemesis.BreakHolder:
+		verb := "break"
+		if f.Pick%2 == 0 {
+			verb = "break-now"
+		}
+		return r.keys[f.Key], nil, r.operator.tell("%s %s", verb, r.keys[f.Key])
+	}
+	ctx, cancel := context.WithTimeout(ctx, strikePatience)
+	defer cancel()
+	return r.stage.strike(ctx, f)
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+)
+
+// settings are what a run is to be.
+type settings struct {
+	Engine   string
+	Seed     uint64
+	Length   time.Duration // of the time with clients at work, the calm tail included
+	Clients  int
+	Workers  int // of each client
+	Keys     int
+	Kinds    []nemesis.Kind // what may happen; empty: all that the stage has
+	Sabotage sabotage
+	Dir      string // for history, logs and pictures; it must exist
+	Progress io.Writer
+}
+
+// stages are the engines.
+var stages = map[string]func(context.Context, casting) (stage, error){
+	"zookeeper": startZooKeeper,
+	"dynamodb":  startDynamo,
+}
+
+// startPatience bounds the start of servers.
+const startPatience = 2 * time.Minute
+
+// run is a run under way.
+type run struct {
+	settings
+	stage     stage
+	journal   *journal
+	registers *registers
+	lease     time.Duration
+	shape     nemesis.Shape
+	keys      []string
+	slots     []*slot
+	operator  *process
+	began     time.Time
+
+	mu       sync.Mutex
+	problems []error
+	passed   int // faults that were planned and not performed
+}
+
+// play performs a whole run. The error is that it could not be performed; what was found is in the verdict.
+func play(ctx context.Context, s settings) (*verdict, error) {
+	st, err := s.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer st.close()
+	r := &run{settings: s, stage: st, lease: st.direct().Lease, shape: s.shape(st)}
+	for i := range s.Keys {
+		r.keys = append(r.keys, fmt.Sprintf("key-%d", i))
+	}
+	if r.journal, err = newJournal(filepath.Join(s.Dir, historyFile)); err != nil {
+		return nil, err
+	}
+	if r.registers, err = startRegisters(r.journal.add); err != nil {
+		return nil, err
+	}
+	err = r.perform(ctx)
+	r.killAll()
+	r.registers.close()
+	err = errors.Join(err, r.journal.close())
+	if err != nil {
+		return nil, err
+	}
+	return r.judge()
+}
+
+// start starts the servers.
+func (s *settings) start(ctx context.Context) (stage, error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	st, err := stages[s.Engine](ctx, casting{Slots: s.Clients, Seed: s.Seed, Dir: s.Dir})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Engine, err)
+	}
+	return st, nil
+}
+
+// perform is everything between the start of the servers and the judgement.
+func (r *run) perform(ctx context.Context) error {
+	var err error
+	if r.operator, err = startProcess(r.Dir, r.journal, r.config("operator", "operator", r.stage.direct(), 0)); err != nil {
+		return err
+	}
+	if err := r.planted(ctx); err != nil {
+		return err
+	}
+	r.say("seed %d: %d client processes with %d workers each, %d keys, a lease of %v, %v",
+		r.Seed, r.Clients, r.Workers, r.Keys, r.lease, r.Length)
+	for i := range r.Clients {
+		s := &slot{run: r, n: i}
+		if err := s.start(); err != nil {
+			return err
+		}
+		r.slots = append(r.slots, s)
+	}
+	r.began = time.Now()
+	watching, stopWatching := context.WithCancelCause(ctx)
+	defer stopWatching(nil)
+	var watch sync.WaitGroup
+	watch.Go(func() { r.watch(watching, stopWatching) })
+	err = r.faults(watching)
+	stopWatching(nil)
+	watch.Wait()
+	if cause := context.Cause(watching); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	if err != nil {
+		return err
+	}
+	return r.finish(ctx)
+}
+
+// faults performs the plan and lets what was under way come to rest.
+func (r *run) faults(ctx context.Context) error {
+	r.perpetrate(ctx, nemesis.Draw(r.Seed, r.shape))
+	healing, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	if err := r.stage.heal(healing); err != nil {
+		return fmt.Errorf("heal: %w", err)
+	}
+	r.journal.note(history.Calm, "")
+	sleep(ctx, max(2*r.lease, time.Until(r.began.Add(r.Length))))
+	return context.Cause(ctx)
+}
+
+// shape is what the plan has to fit.
+func (s *settings) shape(st stage) nemesis.Shape {
+	kinds := s.Kinds
+	if len(kinds) == 0 {
+		kinds = st.deck()
+	}
+	return nemesis.Shape{
+		Clients: s.Clients, Servers: st.servers(), Keys: s.Keys,
+		Lease: st.direct().Lease, Length: s.Length, Deck: kinds,
+	}
+}
+
+// settle is how long a call may still take when all faults are over: a place in the queue is everybody's in turn, a dead
+// holder's lease has to run out, and so has a hold that is longer than one.
+func (r *run) settle() time.Duration { return 10*r.lease + 10*time.Second }
+
+// finish ends the clients in good order, and looks at what they leave behind.
+func (r *run) finish(ctx context.Context) error {
+	var ends sync.WaitGroup
+	for _, s := range r.slots {
+		ends.Go(func() { r.problem(s.finish(ctx, r.settle()+closePatience)) })
+	}
+	ends.Wait()
+	r.problem(r.sweep(ctx))
+	r.problem(r.operator.finish(ctx, r.settle()+closePatience))
+	asking, cancel := context.WithTimeout(ctx, r.settle())
+	defer cancel()
+	left, err := r.stage.residue(asking, append(r.keys, plantedKey))
+	r.problem(err)
+	for _, line := range left {
+		r.problem(fmt.Errorf("left behind: %s", line))
+	}
+	found, err := races(r.Dir)
+	r.problem(err)
+	for _, report := range found {
+		r.problem(fmt.Errorf("data race: %s", report))
+	}
+	return context.Cause(ctx)
+}
+
+// sweep has a fresh client take and release every key.
+func (r *run) sweep(ctx context.Context) error {
+	p, err := startProcess(r.Dir, r.journal, r.config("fresh", "fresh", r.stage.direct(), 0))
+	if err != nil {
+		return err
+	}
+	defer p.kill()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("a fresh client has not had it in time"))
+	defer cancel()
+	for _, key := range r.keys {
+		from := len(r.journal.all())
+		if err := p.tell("take %s", key); err != nil {
+			return err
+		}
+		if _, err := r.journal.await(ctx, from, func(rec history.Record) bool {
+			return rec.Process == p.name && rec.Key == key && rec.Call == history.Release && rec.Outcome == history.OK
+		}); err != nil {
+			return fmt.Errorf("key %s, after all: %w", key, err)
+		}
+	}
+	return p.finish(ctx, closePatience)
+}
+
+// watch sees to it that no process ends by itself, and tells how the run goes on.
+func (r *run) watch(ctx context.Context, fail context.CancelCauseFunc) {
+	for next := 10 * time.Second; sleep(ctx, 200*time.Millisecond); {
+		for _, s := range r.slots {
+			if err := s.died(); err != nil {
+				fail(err)
+			}
+		}
+		if err := r.operator.died(); err != nil {
+			fail(err)
+		}
+		if past := time.Since(r.began); past >= next {
+			next += 10 * time.Second
+			r.say("%3.0f s: %s", past.Seconds(), r.journal.summary())
+		}
+	}
+}
+
+// problem notes something that is wrong with a run, and that its history does not show; nil is nothing.
+func (r *run) problem(err error) {
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.problems = append(r.problems, err)
+	}
+}
+
+// killAll ends every process that is left.
+func (r *run) killAll() {
+	for _, s := range r.slots {
+		s.kill()
+	}
+	if r.operator != nil {
+		r.operator.kill()
+	}
+}
+
+func (r *run) say(format string, args ...any) {
+	fmt.Fprintf(r.Progress, r.Engine+": "+format+"\n", args...)
+}
+
+// config is that of a client process.
+func (r *run) config(process, owner string, where login, workers int) clientConfig {
+	return clientConfig{
+		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers,
+		Seed: r.Seed, Registers: r.registers.addr(), Sabotage: r.Sabotage,
+	}
+}
+
+// slot is a place for a client process, with proxies of its own between it and the servers.
+type slot struct {
+	run *run
+	n   int
+
+	mu      sync.Mutex
+	current *process
+	lives   int
+}
+
+// start starts a process in the slot.
+func (s *slot) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.run.Workers)
+	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
+	config.Succeeds = s.lives > 0
+	p, err := startProcess(s.run.Dir, s.run.journal, config)
+	if err != nil {
+		return err
+	}
+	s.current = p
+	s.lives++
+	return nil
+}
+
+// process is the one in the slot; nil is that it was killed and has no successor yet.
+func (s *slot) process() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+func (s *slot) kill() {
+	s.mu.Lock()
+	p := s.current
+	s.current = nil
+	s.mu.Unlock()
+	if p != nil {
+		p.kill()
+	}
+}
+
+func (s *slot) finish(ctx context.Context, patience time.Duration) error {
+	p := s.process()
+	if p == nil {
+		return nil
+	}
+	defer s.forget(p)
+	return p.finish(ctx, patience)
+}
+
+func (s *slot) forget(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == p {
+		s.current = nil
+	}
+}
+
+func (s *slot) died() error {
+	if p := s.process(); p != nil {
+		return p.died()
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+)
+
+// historyFile is the records of a run, one a line.
+const historyFile = "history.jsonl"
+
+// mostPictures is how many violations are drawn.
+const mostPictures = 3
+
+// verdict is what a run has come to.
+type verdict struct {
+	settings
+	figures    history.Figures
+	violations []history.Violation // what the history shows
+	problems   []error             // what it does not
+	passed     int                 // faults that were planned and not performed
+	pictures   []string
+}
+
+// judge looks for all that is wrong with the run.
+func (r *run) judge() (*verdict, error) {
+	records := r.journal.all()
+	rules := history.Rules{Lease: r.lease, Settle: r.settle()}
+	v := &verdict{
+		settings:   r.settings,
+		figures:    history.Count(records),
+		violations: history.Check(records, rules),
+		problems:   r.problems,
+		passed:     r.passed,
+	}
+	for i, violation := range v.violations {
+		if i == mostPictures {
+			break
+		}
+		var picture bytes.Buffer
+		if err := history.Timeline(&picture, records, rules, violation); err != nil {
+			return nil, err
+		}
+		name := filepath.Join(r.Dir, fmt.Sprintf("violation-%d.svg", i+1))
+		if err := os.WriteFile(name, picture.Bytes(), 0o644); err != nil {
+			return nil, err
+		}
+		v.pictures = append(v.pictures, name)
+	}
+	return v, nil
+}
+
+// err is nil if nothing is wrong.
+func (v *verdict) err() error {
+	n := len(v.violations) + len(v.problems)
+	if n == 0 {
+		return nil
+	}
+	var first error
+	if len(v.violations) > 0 {
+		first = errors.New(v.violations[0].String())
+	} else {
+		first = v.problems[0]
+	}
+	return fmt.Errorf("%s, seed %d: %d things are wrong, such as: %w", v.Engine, v.Seed, n, first)
+}
+
+// write prints the figures and what is wrong.
+func (v *verdict) write(w io.Writer) error {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "\n%s, seed %d, %v\n", v.Engine, v.Seed, v.Length)
+	if err := v.figures.Write(&out); err != nil {
+		return err
+	}
+	fmt.Fprintf(&out, "%-11s%d faults of the plan had nothing to befall, or no time\n", "left out", v.passed)
+	for _, violation := range v.violations {
+		fmt.Fprintf(&out, "VIOLATION  %v\n", violation)
+	}
+	for _, problem := range v.problems {
+		fmt.Fprintf(&out, "PROBLEM    %v\n", problem)
+	}
+	if v.err() == nil {
+		fmt.Fprintf(&out, "verdict    all is as it should be\n")
+	} else {
+		fmt.Fprintf(&out, "verdict    %d violations, %d other problems; see %s\n",
+			len(v.violations), len(v.problems), filepath.Join(v.Dir, historyFile))
+		for _, picture := range v.pictures {
+			fmt.Fprintf(&out, "           %s\n", picture)
+		}
+		fmt.Fprintf(&out, "           the same faults again: make chaos ENGINE=%s SEED=%d\n", v.Engine, v.Seed)
+	}
+	_, err := out.WriteTo(w)
+	return err
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+)
+
+// worker takes one lock after the other.
+type worker struct {
+	*client
+	random *rand.Rand
+	former []string // keys that the process before may hold
+}
+
+func (w *worker) run() {
+	if w.config.Succeeds {
+		w.former = slices.Clone(w.config.Keys)
+		w.random.Shuffle(len(w.former), func(i, j int) { w.former[i], w.former[j] = w.former[j], w.former[i] })
+	}
+	for w.stopping.Err() == nil {
+		if lock := w.acquire(); lock != nil {
+			w.hold(lock)
+		}
+		sleep(w.stopping, w.between(time.Millisecond, 30*time.Millisecond))
+	}
+}
+
+// one is true once in n times.
+func (w *worker) one(n int) bool { return w.random.IntN(n) == 0 }
+
+func (w *worker) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(w.random.Int64N(int64(to-from)))
+}
+
+// acquire asks for a lock in one of many ways; nil is that there was none to be had. Most calls have all the time in the world,
+// so that what ends them is a grant.
+func (w *worker) acquire() *holdfast.Lock {
+	lease := w.config.Login.Lease
+	rec := history.Record{Call: history.Acquire, Key: w.config.Keys[w.random.IntN(len(w.config.Keys))]}
+	var opts []holdfast.Option
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	bound := time.Duration(0)
+	switch n := w.random.IntN(100); {
+	case n < 12:
+		rec.Call, bound = history.Try, w.between(lease/10, 2*lease)
+	case n < 25:
+		bound = w.between(time.Millisecond, lease/4)
+	case n < 35:
+		opts = append(opts, holdfast.WithWait(w.between(lease/20, lease)))
+	}
+	if bound > 0 {
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	if w.one(6) {
+		ttl := w.between(lease/40, lease)
+		opts = append(opts, holdfast.WithTTL(ttl))
+		rec.TTL = int64(ttl)
+	}
+	if len(w.former) > 0 {
+		rec.Key, w.former = w.former[0], w.former[1:]
+		rec.Reclaim = true
+	} else if rec.Call == history.Acquire && w.one(12) {
+		rec.Reclaim = true
+	}
+	if rec.Reclaim {
+		rec.Owner = w.config.Owner
+		opts = append(opts, holdfast.WithOwner(w.config.Owner), holdfast.WithReclaim())
+	}
+	invoked := w.report.invoke(rec)
+	ask := w.locker.Acquire
+	if rec.Call == history.Try {
+		ask = w.locker.TryAcquire
+	}
+	lock, err := ask(ctx, rec.Key, opts...)
+	if err != nil {
+		invoked.returned(err, 0, "")
+		return nil
+	}
+	invoked.returned(nil, w.reported(lock), lock.Owner())
+	return lock
+}

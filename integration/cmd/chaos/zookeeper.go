@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+)
+
+const (
+	// zooKeeperRoot is where the locks of a run live.
+	zooKeeperRoot = "/holdfast-chaos"
+	// zooKeeperTick is the servers'; a session lasts for ten of them.
+	zooKeeperTick  = 200 * time.Millisecond
+	zooKeeperLease = 10 * zooKeeperTick
+)
+
+// ensembleStage is an ensemble of three, with proxies between the servers, and one from each slot to each server.
+type ensembleStage struct {
+	ensemble *zkserver.Ensemble
+	slots    []*zooKeeperSlot
+}
+
+func startZooKeeper(ctx context.Context, c casting) (stage, error) {
+	// The more a follower may fall behind, the longer it goes on serving alone; the less, the sooner it hangs up.
+	limits := []int{5, 10}
+	ensemble, err := zkserver.StartEnsemble(ctx, zkserver.Config{
+		TickTime:  zooKeeperTick,
+		SyncLimit: limits[c.Seed%2],
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &ensembleStage{ensemble: ensemble}
+	for n := range c.Slots {
+		slot, err := newZooKeeperSlot(n, ensemble.Addrs())
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.slots = append(s.slots, slot)
+	}
+	return s, nil
+}
+
+func (s *ensembleStage) deck() []nemesis.Kind {
+	return []nemesis.Kind{
+		nemesis.LostReply, nemesis.LostRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut,
+		nemesis.HalfOpen, nemesis.Stall,
+		nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LeaderKilled, nemesis.LeaderPaused,
+		nemesis.FollowerPaused, nemesis.RollingRestart,
+		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+	}
+}
+
+func (s *ensembleStage) servers() int { return zkserver.EnsembleSize }
+
+func (s *ensembleStage) login(slot int) login {
+	l := s.direct()
+	l.Servers = nil
+	for _, w := range s.slots[slot].wires {
+		l.Servers = append(l.Servers, w.proxy.Addr())
+	}
+	return l
+}
+
+func (s *ensembleStage) direct() login {
+	return login{Engine: "zookeeper", Servers: s.ensemble.Addrs(), Lease: zooKeeperLease}
+}
+
+func (s *ensembleStage) strike(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
+	if f.Kind.OfServers() {
+		return s.strikeServers(ctx, f)
+	}
+	return s.slots[f.Client].strike(f)
+}
+
+func (s *ensembleStage) heal(ctx context.Context) error {
+	errs := []error{s.ensemble.HealAll()}
+	for _, slot := range s.slots {
+		for _, w := range slot.wires {
+			errs = append(errs, w.heal())
+		}
+	}
+	for _, server := range s.ensemble.Servers() {
+		if server.PID() == 0 {
+			errs = append(errs, server.Launch())
+		} else {
+			errs = append(errs, server.Resume())
+		}
+	}
+	return errors.Join(append(errs, s.ensemble.WaitReady(ctx))...)
+}
+
+// residue looks for children of the znodes of locks, for as long as it takes the sessions of killed processes to end.
+func (s *ensembleStage) residue(ctx context.Context, _ []string) ([]string, error) {
+	conn, _, err := zk.Connect(s.ensemble.Addrs(), 10*zooKeeperLease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	for began := time.Now(); ; {
+		left, err := nodesBelow(conn, zooKeeperRoot)
+		if err != nil {
+			return nil, err
+		}
+		if len(left) == 0 || time.Since(began) > 3*zooKeeperLease {
+			return left, nil
+		}
+		if !sleep(ctx, zooKeeperTick) {
+			return left, context.Cause(ctx)
+		}
+	}
+}
+
+// nodesBelow is what stands below the znodes of all locks. The znodes themselves stay, until the server reaps them.
+func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
+	locks, _, err := conn.Children(root)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", root, err)
+	}
+	var left []string
+	for _, lock := range locks {
+		nodes, _, err := conn.Children(root + "/" + lock)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, fmt.Errorf("list %s/%s: %w", root, lock, err)
+		}
+		for _, node := range nodes {
+			left = append(left, strings.Join([]string{root, lock, node}, "/"))
+		}
+	}
+	return left, nil
+}
+
+// silent is a logger for go-zookeeper, which would write to standard error.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func (s *ensembleStage) close() {
+	for _, slot := range s.slots {
+		slot.close()
+	}
+	s.ensemble.Close()
+}
+
+// clientsOf returns the slots that are connected to a server.
+func (s *ensembleStage) clientsOf(server int) []*zooKeeperSlot {
+	var slots []*zooKeeperSlot
+	for _, slot := range s.slots {
+		if slot.wires[server].proxy.Conns() > 0 {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
