@@ -63,9 +63,9 @@ func (s *nodeServer) reply(body []byte) []byte {
 	if op != getData {
 		return reply(xid, 1, 0)
 	}
-	path := string(body[12 : 12+binary.BigEndian.Uint32(body[8:])])
+	path := body[12 : 12+binary.BigEndian.Uint32(body[8:])]
 	s.mu.Lock()
-	czxid, ok := s.czxid[path]
+	czxid, ok := s.czxid[string(path)]
 	s.mu.Unlock()
 	if !ok {
 		return reply(xid, 1, -101) // no node
