@@ -45,6 +45,11 @@ func (c *call) outcome() string {
 
 type ownedKey struct{ key, owner string }
 
+// granted reports whether a call has come to a grant. Every grant has a token.
+func (c *call) granted() bool {
+	return c.invoke != nil && (c.invoke.Call == Acquire || c.invoke.Call == Try) && c.outcome() == OK && c.ret.Token != 0
+}
+
 type grantID struct {
 	process, key string
 	token        uint64
@@ -134,7 +139,7 @@ func (s *story) add(r *Record, f *findings) {
 
 func (s *story) addGrants(f *findings) {
 	for _, c := range s.calls {
-		if c.invoke == nil || c.ret == nil || c.ret.Outcome != OK || c.invoke.Call != Acquire && c.invoke.Call != Try {
+		if !c.granted() {
 			continue
 		}
 		g := &grant{

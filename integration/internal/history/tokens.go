@@ -60,7 +60,8 @@ func (s *story) checkStamped(grants []*grant, f *findings) {
 		switch {
 		case highest == nil || g.token > highest.token:
 			highest = g
-		case g.token < highest.token && highest.ret >= g.invoke && !g.struckBefore(g.first):
+		case highest.ret < g.invoke, g.first <= highest.last: // checkTold and checkExclusion have said so
+		case g.token < highest.token && !g.struckBefore(g.first):
 			f.add(s.fell(highest, g, highest.first, g.first, "first held", "first held"))
 		}
 	}

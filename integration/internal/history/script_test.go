@@ -1,0 +1,129 @@
+package history
+
+import (
+	"slices"
+	"time"
+)
+
+// A script is a history written by hand, about key "k" where nothing else is said. Times are milliseconds.
+type script struct {
+	records []Record
+	op      int64
+}
+
+const ms = int64(time.Millisecond)
+
+// scriptRules are those that scripts are checked by.
+var scriptRules = Rules{Lease: 100 * time.Millisecond, Settle: 200 * time.Millisecond}
+
+func (s *script) add(at int64, r Record) *script {
+	r.At = at * ms
+	if r.Key == "" && r.What != Calm && r.What != Killed && r.What != Exited && r.What != Started {
+		r.Key = "k"
+	}
+	s.records = append(s.records, r)
+	return s
+}
+
+// call has a return only if it has an outcome.
+func (s *script) call(process, call string, token uint64, from, to int64, outcome string) *script {
+	s.op++
+	invoke := Record{What: Invoke, Process: process, Call: call, Op: s.op, Token: token}
+	if call == Acquire || call == Try {
+		invoke.Token = 0
+	}
+	s.add(from, invoke)
+	if outcome != "" {
+		s.add(to, Record{What: Return, Process: process, Call: call, Op: s.op, Token: token, Outcome: outcome})
+	}
+	return s
+}
+
+func (s *script) acquire(process string, token uint64, from, to int64) *script {
+	s.call(process, Acquire, token, from, to, OK)
+	s.last().Owner = process[:1]
+	return s
+}
+
+// reclaim is an acquisition by another process of the owner.
+func (s *script) reclaim(process string, token uint64, from, to int64, outcome string) *script {
+	at := len(s.records)
+	s.call(process, Acquire, token, from, to, outcome)
+	for i := range s.records[at:] {
+		s.records[at+i].Owner = process[:1]
+	}
+	s.records[at].Reclaim = true
+	return s
+}
+
+func (s *script) held(process string, token uint64, at ...int64) *script {
+	for _, t := range at {
+		s.add(t, Record{What: Held, Process: process, Token: token})
+	}
+	return s
+}
+
+func (s *script) lost(process string, token uint64, at int64, cause string) *script {
+	return s.add(at, Record{What: Lost, Process: process, Token: token, Cause: cause})
+}
+
+func (s *script) release(process string, token uint64, from, to int64) *script {
+	return s.call(process, Release, token, from, to, OK)
+}
+
+func (s *script) verify(process string, token uint64, from, to int64) *script {
+	return s.call(process, Verify, token, from, to, OK)
+}
+
+func (s *script) breaks(token uint64, from, to int64, outcome string) *script {
+	return s.call("operator", Break, token, from, to, outcome)
+}
+
+func (s *script) wrote(process string, token uint64, at int64, accepted bool) *script {
+	return s.add(at, Record{What: Wrote, Process: process, Token: token, Fenced: true, Accepted: accepted})
+}
+
+func (s *script) killed(process string, at int64) *script {
+	return s.add(at, Record{What: Killed, Process: process})
+}
+
+func (s *script) last() *Record { return &s.records[len(s.records)-1] }
+
+// at returns the record that was added at an index, counted from the end if negative.
+func (s *script) edit(match func(*Record) bool, change func(*Record)) *script {
+	for i := range s.records {
+		if match(&s.records[i]) {
+			change(&s.records[i])
+		}
+	}
+	return s
+}
+
+func (s *script) remove(match func(*Record) bool) *script {
+	s.records = slices.DeleteFunc(s.records, func(r Record) bool { return match(&r) })
+	return s
+}
+
+// of matches records of a kind, of a process and a token.
+func of(what What, process string, token uint64) func(*Record) bool {
+	return func(r *Record) bool { return r.What == what && r.Process == process && r.Token == token }
+}
+
+// begin is a hold that goes on, by process 1.1 with token 1: from 20 to 60 so far.
+func begin() *script {
+	return (&script{}).acquire("1.1", 1, 0, 10).held("1.1", 1, 20, 40, 60).verify("1.1", 1, 30, 40).wrote("1.1", 1, 35, true)
+}
+
+// next is a hold of process 2.1 with token 2: from 110 to 150. It was waited for.
+func (s *script) next() *script {
+	return s.acquire("2.1", 2, 5, 100).held("2.1", 2, 110, 130, 150).wrote("2.1", 2, 120, true).verify("2.1", 2, 125, 135).
+		release("2.1", 2, 160, 170)
+}
+
+// calm is the end of a history, at 500 and 900.
+func (s *script) calm() *script {
+	return s.add(500, Record{What: Calm}).add(900, Record{What: Exited, Process: "9.1"})
+}
+
+// good is a history of two holds, one after the other.
+func good() *script { return begin().release("1.1", 1, 70, 80).next() }
