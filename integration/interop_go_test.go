@@ -61,6 +61,7 @@ func runInterop() int {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			orders <- lines.Text()
 		}
+		p.end()
 		locks.close()
 		os.Exit(0)
 	}()
@@ -80,9 +81,17 @@ func runInterop() int {
 type goPeer struct {
 	locks goLocks
 
-	mu    sync.Mutex
-	held  bool
-	token uint64
+	mu     sync.Mutex
+	held   bool
+	token  uint64
+	closed bool
+}
+
+// end gives up what it holds, and what it is granted from now on.
+func (p *goPeer) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held, p.closed = false, true
 }
 
 func (p *goPeer) report(r fleetReport) {
@@ -109,6 +118,9 @@ func (p *goPeer) obey(order string) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if p.closed {
+			return
+		}
 		p.held, p.token = true, token
 		p.report(fleetReport{What: fleetAcquired, At: at, Token: token})
 	case "release":

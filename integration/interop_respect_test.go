@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -29,14 +30,22 @@ var respects = map[fleetLanguage][]fleetLanguage{
 	peerRenamed: {peerZklock, peerCurator, peerGo, peerRenamed},
 }
 
-// TestInteropRespect has each peer hold a lock for which each other one
-// contends, real programs all of them. Guards what the documentation says of
-// who respects whom: those who do wait, and get the lock when it is released,
-// with a higher token; with those who do not, two hold it at once.
-func TestInteropRespect(t *testing.T) {
+// TestInterop brings each peer together with each other one, real programs all of
+// them, step by step. Guards what the documentation says of sharing locks: what
+// works, and what cannot.
+func TestInterop(t *testing.T) {
 	start(t)
-	addr, conn := server(t).Addr(), plain(t, server(t).Addr())
-	c := newInteropCell(t, addr, conn)
+	c := newInteropCell(t, server(t).Addr(), interopPeers...)
+	t.Run("Respect", c.respect)
+	t.Run("Owners", c.owners)
+	t.Run("Strangers", c.strangers)
+	t.Run("ShortGUID", c.shortGUID)
+}
+
+// respect has each peer hold a lock for which each other one contends. Guards:
+// those who respect the holder wait, and get the lock when it is released, with a
+// higher token; with those who do not, two hold it at once.
+func (c *interopCell) respect(t *testing.T) {
 	for _, holder := range interopPeers {
 		for _, contender := range interopPeers {
 			if holder == contender {
@@ -58,19 +67,30 @@ type interopCell struct {
 	path    string // where they meet at present
 }
 
-func newInteropCell(t *testing.T, addr string, conn *zk.Conn, who ...fleetLanguage) *interopCell {
-	if len(who) == 0 {
-		who = interopPeers
-	}
-	c := &interopCell{addr: addr, conn: conn, peers: make(map[fleetLanguage]*peer)}
+func newInteropCell(t *testing.T, addr string, who ...fleetLanguage) *interopCell {
+	t.Helper()
+	c := &interopCell{addr: addr, conn: plain(t, addr), peers: make(map[fleetLanguage]*peer), witness: newWitness(0)}
+	var (
+		mu  sync.Mutex
+		all sync.WaitGroup
+	)
 	for _, kind := range who {
-		name := strings.ReplaceAll(string(kind), " ", "-")
-		c.peers[kind] = startPeer(t, addr, kind, name, options().SessionTimeout, func(r fleetReport) {
-			if r.What != fleetReady {
-				r.Key = c.path
-				c.witness.see(name, kind, r)
-			}
+		all.Go(func() {
+			name := strings.ReplaceAll(string(kind), " ", "-")
+			p := startPeer(t, addr, kind, name, options().SessionTimeout, func(r fleetReport) {
+				if r.What != fleetReady {
+					r.Key = c.path
+					c.witness.see(name, kind, r)
+				}
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			c.peers[kind] = p
 		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
 	}
 	t.Cleanup(func() {
 		for _, p := range c.peers {
@@ -93,16 +113,13 @@ func (c *interopCell) meet(t *testing.T, holder, contender fleetLanguage, respec
 	if respected == granted {
 		t.Errorf("%s is granted what %s holds: %v, want %v", contender, holder, granted, !respected)
 	}
-	if granted {
-		h.release() // its last stamp comes after the grant
-		o.release()
-	} else {
-		h.release()
+	h.release() // its last stamp comes after a grant to both
+	if !granted {
 		if r := o.says(fleetAcquired); r.Token <= held.Token {
 			t.Errorf("token %d after %d", r.Token, held.Token)
 		}
-		o.release()
 	}
+	o.release()
 	noResidue(t, c.conn, c.path)
 	noWatches(t, c.addr, c.path)
 	violations := c.witness.violations(true)

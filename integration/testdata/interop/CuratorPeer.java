@@ -37,8 +37,9 @@ public final class CuratorPeer {
     private final CuratorFramework client;
     private Mutex mutex; // of the thread that obeys: Curator's locks belong to threads
 
-    private boolean held; // guarded by this, as is token
+    private boolean held; // guarded by this, as are the next two
     private long token; // the czxid of the lock's node
+    private boolean closed;
 
     private CuratorPeer(CuratorFramework client) {
         this.client = client;
@@ -72,6 +73,7 @@ public final class CuratorPeer {
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             orders.add(line);
         }
+        peer.close();
         client.close(); // ends the session, and so removes a node that still waits
         System.exit(0);
     }
@@ -119,10 +121,18 @@ public final class CuratorPeer {
             throw new IllegalStateException("the node is gone");
         }
         synchronized (this) {
-            held = true;
-            token = node.getCzxid();
-            report("acquired", at, token, "");
+            if (!closed) {
+                held = true;
+                token = node.getCzxid();
+                report("acquired", at, token, "");
+            }
         }
+    }
+
+    /** Gives up what it holds, and what it is granted from now on. */
+    private synchronized void close() {
+        held = false;
+        closed = true;
     }
 
     private void release() {

@@ -40,6 +40,7 @@ class Peer:
         self.mutex = threading.RLock()
         self.held = False
         self.token = 0  # the czxid of the lock's node
+        self.closed = False
 
     def report(self, what, at=0, note="", names=()):
         with self.mutex:
@@ -91,8 +92,14 @@ class Peer:
             self.leave()
             raise RuntimeError("the node is gone")
         with self.mutex:
-            self.held, self.token = True, node.czxid
-            self.report("acquired", at)
+            if not self.closed:
+                self.held, self.token = True, node.czxid
+                self.report("acquired", at)
+
+    def close(self):
+        """Gives up what it holds, and what it is granted from now on."""
+        with self.mutex:
+            self.held, self.closed = False, True
 
     def release(self):
         self.stamp("holding")
@@ -132,6 +139,7 @@ def main():
     peer.report("ready")
     for line in sys.stdin:
         orders.put(line)
+    peer.close()
     client.stop()  # ends the session, and so removes a node that still waits
     os._exit(0)
 

@@ -1,0 +1,135 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+)
+
+// An observer watches the nodes of one lock in the server: for how long each was
+// there, and why it went. It is what tells a peer that was stopped for longer
+// than its session, and believes in its lock nevertheless, from one whose lock
+// somebody took.
+type observer struct {
+	addr string
+	conn *zk.Conn
+	path string
+
+	mu    sync.Mutex
+	nodes map[uint64]*observed // by czxid, which is the token
+	names map[string]*observed // of those that are there
+}
+
+// observed is what is known of one node. Times are those of sharedNow.
+type observed struct {
+	session int64
+	seen    int64 // it was there at this time: a list that shows it was asked for later
+	gone    int64 // it was not there any more at this time; 0: it still is
+	expired bool  // it went with its session
+}
+
+// observe watches until ctx is done, and then closes done.
+func observe(ctx context.Context, t *testing.T, addr string, conn *zk.Conn, parent string) (o *observer, done <-chan struct{}) {
+	o = &observer{addr: addr, conn: conn, path: parent, nodes: make(map[uint64]*observed), names: make(map[string]*observed)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if err := o.look(); err != nil {
+				t.Errorf("observer: %v", err)
+				return
+			}
+			sleepFor(ctx, 10*time.Millisecond)
+		}
+	}()
+	return o, ended
+}
+
+// look compares what is there with what was.
+func (o *observer) look() error {
+	asked := sharedNow()
+	names, _, err := o.conn.Children(o.path)
+	if err != nil {
+		return err
+	}
+	answered := sharedNow()
+	for _, name := range names {
+		n := o.names[name]
+		if n == nil {
+			found, stat, err := o.conn.Exists(path.Join(o.path, name))
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue // it came and went
+			}
+			n = &observed{session: stat.EphemeralOwner}
+			o.names[name] = n
+			o.mu.Lock()
+			o.nodes[uint64(stat.Czxid)] = n
+			o.mu.Unlock()
+		}
+		o.mu.Lock()
+		n.seen = max(n.seen, asked)
+		o.mu.Unlock()
+	}
+	for name, n := range o.names {
+		if slices.Contains(names, name) {
+			continue
+		}
+		delete(o.names, name)
+		alive, err := o.alive(n.session)
+		if err != nil {
+			return err
+		}
+		o.mu.Lock()
+		n.gone, n.expired = answered, !alive
+		o.mu.Unlock()
+	}
+	return nil
+}
+
+// alive reports whether the server knows a session. A session that has expired is
+// forgotten before its nodes are deleted, so there is no time between.
+func (o *observer) alive(session int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	sessions, err := zkserver.Dump(ctx, o.addr)
+	if err == nil && len(sessions.Live) == 0 {
+		err = errors.New("the server shows no sessions, not even the observer's")
+	}
+	return slices.Contains(sessions.Live, session), err
+}
+
+// judge gives the holds of a witness the excuse that is theirs, and returns what
+// was done to holders that must not be: a hold of a peer that was over with its
+// session counts no further than its node was seen. Ours are never excused.
+func (o *observer) judge(w *witness) (robbed []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.holds {
+		n := o.nodes[h.token]
+		switch {
+		case n == nil || n.gone == 0:
+		case n.expired:
+			if !ours(h.language) {
+				h.until = n.seen
+			}
+		case h.to > n.gone:
+			robbed = append(robbed, fmt.Sprintf("the node of %v was deleted, and not by its session's end, %v before it was given back",
+				h, time.Duration(h.to-n.gone)))
+		}
+	}
+	return robbed
+}
