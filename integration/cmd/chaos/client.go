@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -26,7 +27,7 @@ const closePatience = 15 * time.Second
 
 // client is a client process: workers that take and release locks, and commands from its standard input, a line each:
 //
-//	jump DURATION    set the wall clock of this process forward, or back
+//	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
 //	stop             finish what is under way, take nothing new, and end
 //	break KEY        break the grant of a key as an operator does
 //	break-now KEY    the same, without consideration for its holder
@@ -44,6 +45,7 @@ type client struct {
 	ctx       context.Context
 	stopping  context.Context // ends with the command to stop
 	stop      context.CancelFunc
+	holding   atomic.Int64 // locks that workers hold
 	tasks     sync.WaitGroup
 }
 
@@ -132,6 +134,9 @@ func (c *client) listen(in io.Reader) {
 func (c *client) obey(line string) error {
 	verb, argument, _ := strings.Cut(line, " ")
 	var task func(key string) error
+	if c.stopping.Err() != nil {
+		return nil
+	}
 	switch verb {
 	case "stop":
 		c.stop()
@@ -139,7 +144,7 @@ func (c *client) obey(line string) error {
 	case "jump":
 		d, err := time.ParseDuration(argument)
 		if err == nil {
-			c.clock.Jump(d)
+			c.tasks.Go(func() { c.jump(d) })
 		}
 		return err
 	case "break":
@@ -152,9 +157,6 @@ func (c *client) obey(line string) error {
 		task = func(key string) error { return c.take(key, true) }
 	default:
 		return errors.New("unknown command")
-	}
-	if c.stopping.Err() != nil {
-		return nil
 	}
 	c.tasks.Go(func() {
 		select {

@@ -32,6 +32,8 @@ type hold struct {
 func (w *worker) hold(lock *holdfast.Lock) {
 	h := &hold{worker: w, lock: lock, key: lock.Key(), token: w.reported(lock)}
 	defer h.verifies.Wait()
+	w.holding.Add(1)
+	defer w.holding.Add(-1)
 	until := history.Now() + int64(h.duration())
 	for {
 		if !h.look() {
@@ -42,9 +44,9 @@ func (w *worker) hold(lock *holdfast.Lock) {
 			break
 		}
 		switch {
-		case w.one(40):
+		case w.one(20):
 			h.write()
-		case w.one(300):
+		case w.one(150):
 			h.verify()
 		}
 		time.Sleep(w.between(time.Millisecond, 2*time.Millisecond))
@@ -52,16 +54,17 @@ func (w *worker) hold(lock *holdfast.Lock) {
 	h.release()
 }
 
-// duration is for how long to hold the lock, if that is possible. Most holds are short, and some are longer than a lease.
+// duration is for how long to hold the lock, if that is possible. Most holds are short, so that there are many. Some are longer
+// than a lease: it takes such a one to find out whether a lock outlasts what it rests on.
 func (h *hold) duration() time.Duration {
 	lease := h.config.Login.Lease
-	switch n := h.random.IntN(20); {
-	case n < 13:
-		return h.between(time.Millisecond, 60*time.Millisecond)
-	case n < 19:
-		return h.between(60*time.Millisecond, lease/3)
+	switch n := h.random.IntN(40); {
+	case n < 30:
+		return h.between(time.Millisecond, lease/60)
+	case n < 39:
+		return h.between(lease/60, lease/8)
 	default:
-		return h.between(lease/3, 3*lease/2)
+		return h.between(lease/2, 5*lease/2)
 	}
 }
 

@@ -248,7 +248,7 @@ func (r *run) say(format string, args ...any) {
 func (r *run) config(process, owner string, where login, workers int) clientConfig {
 	return clientConfig{
 		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers,
-		Seed: r.Seed, Registers: r.registers.addr(), Sabotage: r.Sabotage,
+		Seed: r.Seed, Registers: r.registers.addr(),
 	}
 }
 
@@ -269,6 +269,7 @@ func (s *slot) start() error {
 	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.run.Workers)
 	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
 	config.Succeeds = s.lives > 0
+	config.Sabotage = s.run.Sabotage
 	p, err := startProcess(s.run.Dir, s.run.journal, config)
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ func startZooKeeper(ctx context.Context, c casting) (stage, error) {
 	ensemble, err := zkserver.StartEnsemble(ctx, zkserver.Config{
 		TickTime:  zooKeeperTick,
 		SyncLimit: limits[c.Seed%2],
+		InitLimit: 6, // for as long an election may lead nowhere
 	})
 	if err != nil {
 		return nil, err

@@ -11,11 +11,21 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// strikeServers begins a fault of the servers, when they have recovered from the last one.
+// strikeServers begins a fault of the servers. It is over when they have recovered from it.
 func (s *ensembleStage) strikeServers(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
-	if err := s.ensemble.WaitReady(ctx); err != nil {
+	target, end, err := s.begin(ctx, f)
+	if err != nil {
 		return "", nil, err
 	}
+	return target, func(ctx context.Context) error {
+		if err := end(ctx); err != nil {
+			return err
+		}
+		return s.ensemble.WaitReady(ctx)
+	}, nil
+}
+
+func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
 	leader, err := s.ensemble.Leader(ctx)
 	if err != nil {
 		return "", nil, err
