@@ -87,11 +87,13 @@ func (b *backend) pages(prefix string) (func(context.Context) ([]attributes, boo
 		if keys.Partition.Type == types.ScalarAttributeTypeN {
 			return nil, holdfast.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
 		}
-		begin, err := keys.Partition.encode("prefix", prefix)
-		if err != nil {
-			return nil, err
+		if partition = keys.beforeSeparator(prefix); partition != "" {
+			begin, err := keys.Partition.encode("prefix", partition)
+			if err != nil {
+				return nil, err
+			}
+			filter = all(filter, "begins_with("+e.alias(aliasKey, keys.Partition.Name)+", "+e.value(begin)+")")
 		}
-		filter = all(filter, "begins_with("+e.alias(aliasKey, keys.Partition.Name)+", "+e.value(begin)+")")
 	}
 	in := &dynamodb.ScanInput{
 		TableName:                 &b.opts.Table,

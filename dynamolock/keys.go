@@ -119,6 +119,17 @@ func (k *Keys) encode(key string) (map[string]types.AttributeValue, error) {
 	return map[string]types.AttributeValue{k.Partition.Name: p, k.Sort.Name: s}, nil
 }
 
+// beforeSeparator returns as much of the beginning of a key string as is part of
+// the partition key in any case: the end may be where the separator begins.
+func (k *Keys) beforeSeparator(prefix string) string {
+	for n := len(k.Separator) - 1; n > 0; n-- {
+		if before, found := strings.CutSuffix(prefix, k.Separator[:n]); found {
+			return before
+		}
+	}
+	return prefix
+}
+
 func (a *KeyAttr) encode(field, text string) (types.AttributeValue, error) {
 	switch a.Type {
 	case types.ScalarAttributeTypeN:
@@ -142,10 +153,12 @@ func (k *Keys) decode(item map[string]types.AttributeValue) (string, bool) {
 	}
 	if k.Sort.Name != "" {
 		sort, ok := k.Sort.decode(item)
-		if !ok || sort == "" || key == "" || strings.Contains(key, k.Separator) {
+		whole := key + k.Separator + sort
+		// The first separator may begin in the partition key: "a." and "..".
+		if first, _, _ := strings.Cut(whole, k.Separator); !ok || sort == "" || key == "" || first != key {
 			return "", false
 		}
-		key += k.Separator + sort
+		key = whole
 	}
 	return key, holdfast.CheckKey("key", key) == nil
 }
