@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"path"
@@ -115,6 +116,75 @@ func TestSequenceCounter(t *testing.T) {
 				t.Errorf("%d warnings that name %s, want one for each client that saw it:\n%s", warned, parent, log.String())
 			}
 			noResidue(t, plain(t, server.Addr()), parent)
+		})
+	}
+}
+
+// TestSequenceCounterWithPeers shows what the documentation warns of: where the
+// counter of a lock's parent has reached its end, a lock that is shared with
+// Curator, kazoo or go-zookeeper is no lock. What they take for the order is the
+// same number for all: go-zookeeper is granted whatever anybody holds, and the
+// others what stands behind their own node in the server's list, which is by
+// chance. Guards: that is what they do, and the other way round, where they hold,
+// our clients wait all the same.
+func TestSequenceCounterWithPeers(t *testing.T) {
+	start(t)
+	embedded := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: longest})
+	c := newInteropCell(t, embedded.Addr(), interopPeers...)
+	atTheEnd := func(t *testing.T) {
+		c.path, c.witness = persistent(t, c.conn), newWitness(0)
+		if err := embedded.SetCversion(c.path, math.MaxInt32); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, pair := range []struct{ ours, theirs fleetLanguage }{
+		{peerZklock, peerCurator},
+		{peerZklock, peerGo},
+		{peerZklock, peerKazooExtra},
+		{peerZklock, peerRenamed},
+		{peerZklockKazoo, peerGo},
+		{peerZklockKazoo, peerKazoo},
+	} {
+		t.Run(fmt.Sprintf("%s and %s", pair.ours, pair.theirs), func(t *testing.T) {
+			ours, theirs := c.peers[pair.ours].in(t), c.peers[pair.theirs].in(t)
+			tries, shown := 0, false
+			for ; tries < 64 && !shown; tries++ {
+				atTheEnd(t)
+				node := nodeWith(t, c.conn, c.path, ours.acquire(c.path).Token)
+				if !strings.HasSuffix(node, strconv.Itoa(math.MaxInt32)) {
+					t.Fatalf("the node is %s: the counter was not set", node)
+				}
+				theirs.do("acquire", c.path)
+				shown = contends(t, c.addr, c.conn, c.path, node, theirs)
+				ours.release() // its last stamp comes after a grant to both
+				if !shown {
+					theirs.says(fleetAcquired)
+				}
+				theirs.release()
+				if violations := c.witness.violations(true); shown != (len(violations) == 1) {
+					t.Errorf("granted to both: %v, and the witness saw %q", shown, violations)
+				}
+			}
+			if !shown {
+				t.Errorf("%s has waited %d times: the documentation says that it does not", pair.theirs, tries)
+			}
+			t.Logf("granted to both at try %d", tries)
+			if pair.theirs == peerGo && tries > 1 {
+				t.Error("go-zookeeper has waited for a node of the same number")
+			}
+
+			atTheEnd(t)
+			node := nodeWith(t, c.conn, c.path, theirs.acquire(c.path).Token)
+			ours.do("acquire", c.path)
+			if contends(t, c.addr, c.conn, c.path, node, ours) {
+				t.Errorf("%s is granted what %s holds", pair.ours, pair.theirs)
+			}
+			theirs.release()
+			ours.says(fleetAcquired)
+			ours.release()
+			if violations := c.witness.violations(true); len(violations) > 0 {
+				t.Error(violations)
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -133,22 +134,26 @@ func (p *peer) listen(heard func(fleetReport)) {
 // foreignRace returns a report of the race detector that is not about
 // go-zookeeper alone, as those are that it makes on reconnecting.
 func foreignRace(log string) string {
-	const rule = "=================="
-	for block := range strings.SplitSeq(log, rule) {
-		if !strings.Contains(block, "DATA RACE") {
+	for report := range strings.SplitSeq(log, "==================") {
+		if !strings.Contains(report, "DATA RACE") {
 			continue
 		}
-		lines := strings.Split(block, "\n")
-		for i, line := range lines[:len(lines)-1] {
-			access := strings.HasPrefix(line, "Read at") || strings.HasPrefix(line, "Write at") ||
-				strings.HasPrefix(line, "Previous read") || strings.HasPrefix(line, "Previous write")
-			if access && !strings.Contains(lines[i+1], "github.com/go-zookeeper/zk.") {
-				return block
+		for stack := range strings.SplitSeq(report, "\n\n") {
+			if !raceAccess.MatchString(stack) {
+				continue
+			}
+			// The innermost function that is not Go's own.
+			_, frame, _ := strings.Cut(stack, "  github.com/")
+			if !strings.HasPrefix(frame, "go-zookeeper/zk.") {
+				return report
 			}
 		}
 	}
 	return ""
 }
+
+// raceAccess begins the stack of an access, not that of a goroutine's start.
+var raceAccess = regexp.MustCompile(`(?m)^(Previous )?([Aa]tomic )?([Rr]ead|[Ww]rite) at `)
 
 // do gives an order.
 func (p *peer) do(what string, words ...string) {
