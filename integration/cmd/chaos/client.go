@@ -28,6 +28,7 @@ const closePatience = 15 * time.Second
 // client is a client process: workers that take and release locks, and commands from its standard input, a line each:
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
+//	linger DURATION  hold for so long, at least, what is held now
 //	stop             finish what is under way, take nothing new, and end
 //	break KEY        break the grant of a key as an operator does
 //	break-now KEY    the same, without consideration for its holder
@@ -46,8 +47,12 @@ type client struct {
 	stopping  context.Context // ends with the command to stop
 	stop      context.CancelFunc
 	holding   atomic.Int64 // locks that workers hold
+	linger    atomic.Pointer[linger]
 	tasks     sync.WaitGroup
 }
+
+// linger is a time until which the holds that began before another time last.
+type linger struct{ began, until int64 }
 
 // beClient is a client process. It returns the exit status.
 func beClient(text string) int {
@@ -145,6 +150,12 @@ func (c *client) obey(line string) error {
 		d, err := time.ParseDuration(argument)
 		if err == nil {
 			c.tasks.Go(func() { c.jump(d) })
+		}
+		return err
+	case "linger":
+		d, err := time.ParseDuration(argument)
+		if now := history.Now(); err == nil {
+			c.linger.Store(&linger{began: now, until: now + int64(d)})
 		}
 		return err
 	case "break":

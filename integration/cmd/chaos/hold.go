@@ -34,11 +34,15 @@ func (w *worker) hold(lock *holdfast.Lock) {
 	defer h.verifies.Wait()
 	w.holding.Add(1)
 	defer w.holding.Add(-1)
-	until := history.Now() + int64(h.duration())
+	began := history.Now()
+	until := began + int64(h.duration())
 	for {
 		if !h.look() {
 			h.lost()
 			return
+		}
+		if told := w.linger.Load(); told != nil && began < told.began {
+			until = max(until, told.until)
 		}
 		if (h.last >= until || w.stopping.Err() != nil) && !h.verifying.Load() {
 			break

@@ -13,6 +13,9 @@ import (
 // strikePatience bounds the beginning and the end of a fault.
 const strikePatience = time.Minute
 
+// lingerHead is how long before a fault clients are told to keep what they hold.
+const lingerHead = 20 * time.Millisecond
+
 // perpetrate performs a plan, and returns when all its faults are over. Faults of the servers wait for each other, however late
 // that makes them: a rolling restart takes what it takes. Those that would begin in the calm tail then are left out.
 func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
@@ -50,6 +53,7 @@ func (r *run) pass() {
 
 // perform1 performs one fault, from its beginning to its end.
 func (r *run) perform1(ctx context.Context, f nemesis.Fault) {
+	r.linger(ctx, f)
 	at := history.Now()
 	target, end, err := r.strike(ctx, f)
 	if ctx.Err() != nil && err != nil {
@@ -75,6 +79,25 @@ func (r *run) perform1(ctx context.Context, f nemesis.Fault) {
 		}
 	}
 	r.journal.add(history.Record{At: history.Now(), What: history.End, N: f.N, Fault: string(f.Kind), Target: target, Note: note})
+}
+
+// linger has clients keep what they hold through a fault that could cost it. Otherwise most locks would be released before it
+// shows whether they outlast what they rest on.
+func (r *run) linger(ctx context.Context, f nemesis.Fault) {
+	slots := r.slots[f.Client : f.Client+1]
+	switch f.Kind {
+	case nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.ServerPaused:
+		slots = r.slots
+	case nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.ClientPaused:
+	default:
+		return
+	}
+	for _, s := range slots {
+		if p := s.process(); p != nil {
+			_ = p.tell("linger %v", f.For+r.lease/2) // it may have been killed
+		}
+	}
+	sleep(ctx, lingerHead)
 }
 
 // strike begins a fault of the processes, or has the stage begin one.

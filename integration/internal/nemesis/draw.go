@@ -38,10 +38,10 @@ func Draw(seed uint64, s Shape) []Fault {
 		}
 	}
 	// One source for each deck: a kind that is added to one does not change what comes of the other.
-	plan := s.deal(rand.New(rand.NewPCG(seed, 1)), servers, func(r *rand.Rand, f Fault) time.Duration {
+	plan := s.deal(rand.New(rand.NewPCG(seed, 1)), servers, 8*s.Lease, func(r *rand.Rand, f Fault) time.Duration {
 		return f.For + between(r, s.Lease, 3*s.Lease/2)
 	})
-	plan = append(plan, s.deal(rand.New(rand.NewPCG(seed, 2)), others, func(r *rand.Rand, _ Fault) time.Duration {
+	plan = append(plan, s.deal(rand.New(rand.NewPCG(seed, 2)), others, 0, func(r *rand.Rand, _ Fault) time.Duration {
 		return between(r, s.Lease/8, 5*s.Lease/4)
 	})...)
 	slices.SortStableFunc(plan, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
@@ -51,8 +51,9 @@ func Draw(seed uint64, s Shape) []Fault {
 	return plan
 }
 
-// deal deals one deck over and over, until the calm tail. gap is the time from the beginning of a fault to that of the next.
-func (s Shape) deal(r *rand.Rand, deck []Kind, gap func(*rand.Rand, Fault) time.Duration) []Fault {
+// deal deals one deck over and over, until the calm tail. gap is the time from the beginning of a fault to that of the next, and
+// a round takes no less than a certain time: a server that knows one fault only is not to have it all the time.
+func (s Shape) deal(r *rand.Rand, deck []Kind, round time.Duration, gap func(*rand.Rand, Fault) time.Duration) []Fault {
 	if len(deck) == 0 {
 		return nil
 	}
@@ -61,6 +62,7 @@ func (s Shape) deal(r *rand.Rand, deck []Kind, gap func(*rand.Rand, Fault) time.
 	var plan []Fault
 	at := between(r, s.Lease/4, s.Lease/2)
 	for {
+		began := at
 		r.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 		for _, kind := range deck {
 			f := s.draw(r, kind)
@@ -71,6 +73,7 @@ func (s Shape) deal(r *rand.Rand, deck []Kind, gap func(*rand.Rand, Fault) time.
 			plan = append(plan, f)
 			at += gap(r, f)
 		}
+		at = max(at, began+round)
 	}
 }
 
