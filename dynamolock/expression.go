@@ -76,8 +76,8 @@ func (e *expression) isType(attr, t string) string {
 }
 
 // counts is a condition: an attribute is a number, neither negative nor too large.
-func (e *expression) counts(attr string) string {
-	return e.name(attr) + " BETWEEN " + e.number(0) + " AND " + e.number(maxWhole)
+func (e *expression) counts(attr string, most int64) string {
+	return e.name(attr) + " BETWEEN " + e.number(0) + " AND " + e.number(most)
 }
 
 // optional is a condition: an attribute is of a type, or is not there.

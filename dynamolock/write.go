@@ -75,8 +75,8 @@ func (a *acquisition) free(e *expression, left *item) string {
 		states += " OR (" + all(e.is(attrGUID, left.guidVal), e.is(attrToken, token(left.token))) + ")"
 	}
 	return all(
-		e.counts(attrToken),
-		e.counts(attrLease),
+		e.counts(attrToken, maxWhole-1), // it is to rise by 1
+		e.counts(attrLease, maxWhole),
 		"("+e.isType(attrGUID, "B")+" OR "+e.isType(attrGUID, "S")+")",
 		e.optional(attrOwner, "S"),
 		e.optional(attrTouched, "N"),

@@ -1,0 +1,212 @@
+package dynamolock
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// conditionally returns an item without what no condition can say of it:
+// whether a number is whole, when the holder last touched it, and what is lost
+// with the end of a hold.
+func conditionally(attrs attributes) attributes {
+	attrs = maps.Clone(attrs)
+	delete(attrs, attrData)
+	delete(attrs, attrSince)
+	if isTyped[*types.AttributeValueMemberN](attrs[attrTouched]) {
+		attrs[attrTouched] = number(0)
+	}
+	for _, name := range []string{attrToken, attrLease} {
+		if n, ok := attrs[name].(*types.AttributeValueMemberN); ok && !strings.HasPrefix(n.Value, "-") {
+			whole, _, _ := strings.Cut(n.Value, ".")
+			attrs[name] = &types.AttributeValueMemberN{Value: whole}
+		}
+	}
+	return attrs
+}
+
+// mayTake reports whether an acquisition may take an item, by what the package
+// documentation says of the modes; seen is whether it was seen to be abandoned.
+func (a *acquisition) mayTake(attrs attributes, seen bool) bool {
+	i, err := decode(fuzzTable, attrs)
+	if err != nil || i.token >= 1<<62 { // it could not rise
+		return false
+	}
+	if guid, ok := i.guidVal.(*types.AttributeValueMemberB); ok && bytes.HasPrefix(guid.Value, []byte(a.grant)) {
+		return i.form == absent // it is this grant's own, from a request that came late
+	}
+	former := a.req.Reclaim && i.held() && i.owner == a.req.Owner && !strings.HasPrefix(i.guid, a.id)
+	if a.opts.Mode == FailClosed {
+		return i.form == absent || i.form == tokenless && former
+	}
+	switch i.form {
+	case absent, released:
+		return true
+	case leased:
+		return former || seen
+	case closed:
+		return former
+	}
+	return false
+}
+
+// FuzzWrite guards what is written, and when. Whatever another program has left
+// under a key, an acquisition takes it if it is a lock's and free, and otherwise
+// leaves it as it is; what it writes is read back as what it meant; and
+// heartbeats and releases change the grant's own item only.
+func FuzzWrite(f *testing.F) {
+	const (
+		reclaim = 4
+		seen    = 8
+	)
+	for _, how := range []byte{0, 1, 2, reclaim, reclaim | 1, seen, seen | 2} {
+		for _, script := range [][]byte{
+			{},
+			{8, 1, 'g', 8, 3, 8, 1, 8, 1, 'o'}, // released
+			{8, 1, 'g', 8, 3, 8, 4, 8, 1, 'o'},
+			{1, 1, 'g', 8, 3, 8, 4}, // leased
+			{8, 1, 'g', 8, 3, 8, 6, 8, 1, 'o'},
+			{8, 1, 'g', 0, 0, 8, 1, 'o'}, // the two kinds of closed
+			{8, 1, 'g', 8, 18, 8, 1},
+			{8, 1, 'g', 8, 11, 8, 1},
+			{4, 8, 3, 8, 1}, // not whole, at the end, no guid
+			{8, 1, 'g', 8, 3, 8, 1, 2, 1},
+			{8, 1, 'g', 8, 3, 8, 1, 0, 1, 1, 'x'},
+			{8, 1, 'g', 8, 3, 8, 1, 0, 8, 16},
+			{8, 1, 'g', 8, 3, 8, 1, 0, 0, 5, 5},
+		} {
+			f.Add(how, byte(0), script, "o", []byte("d"), uint64(1_760_000_000_000))
+			f.Add(how, byte(1), script, "o", []byte(nil), uint64(0))
+			f.Add(how, byte(2), script, "o", []byte(nil), uint64(1))
+		}
+	}
+	f.Fuzz(func(t *testing.T, how, whose byte, script []byte, owner string, data []byte, wall uint64) {
+		if holdfast.CheckOwner("owner", owner) != nil || len(data) > holdfast.MaxData {
+			return
+		}
+		o := Options{Mode: Mode(how & 3 % 3)}
+		if how&0x10 != 0 {
+			o.TTLAttribute = "ttl"
+		}
+		b, db := fuzzBackend(t, o)
+		key, _ := b.opts.Keys.encode("k")
+		begin := time.UnixMilli(int64(wall % (1 << 52)))
+		now := holdfast.Instant{Instant: clock.Instant{Mono: begin, Wall: begin}}
+		req := &holdfast.Request{Key: "k", Owner: owner, Data: data, Reclaim: how&reclaim != 0}
+		a := &acquisition{backend: b, req: req, key: key, grant: newGrant(b.id)}
+
+		attrs := takeAttributes(&script)
+		if isTyped[*types.AttributeValueMemberB](attrs[attrGUID]) {
+			switch whose % 3 {
+			case 1:
+				attrs[attrGUID] = binary(touch(newGrant(b.id)))
+			case 2:
+				attrs[attrGUID] = binary(touch(a.grant))
+			}
+		}
+		if len(attrs) > 0 {
+			maps.Copy(attrs, key)
+			db.SetItem(fuzzTable, attrs)
+		}
+		before := db.Item(fuzzTable, key)
+		var left *item
+		if i, err := decode(fuzzTable, before); err == nil && i.form == leased && how&seen != 0 {
+			left = i
+		}
+		updated, _, err := b.update(t.Context(), key, a.expression(now, left))
+		taken := updated != nil
+		after := db.Item(fuzzTable, key)
+		if !taken && !reflect.DeepEqual(after, before) {
+			t.Fatalf("%v was not taken, and is %v now", before, after)
+		}
+		if a.mayTake(before, left != nil) && !taken {
+			t.Fatalf("mode %v, reclaim %v: %v is free and was not taken: %v", o.Mode, req.Reclaim, before, err)
+		}
+		if !taken {
+			return
+		}
+		if !a.mayTake(conditionally(before), left != nil) {
+			t.Fatalf("mode %v, reclaim %v: %v is not free and was taken: %v", o.Mode, req.Reclaim, before, after)
+		}
+		if token, ok := after[attrToken].(*types.AttributeValueMemberN); ok && strings.Contains(token.Value, ".") {
+			return
+		}
+		checkTaken(t, a, now, before, updated, after)
+		checkOwn(t, a, db, now)
+	})
+}
+
+// checkTaken: what an acquisition has written is what it meant.
+func checkTaken(t *testing.T, a *acquisition, now holdfast.Instant, before, updated, after attributes) {
+	answer, err := decode(fuzzTable, updated)
+	if err != nil {
+		t.Fatalf("%v: the answer %v: %v", before, updated, err)
+	}
+	got, err := decode(fuzzTable, after)
+	if err != nil || !got.same(answer) || !got.belongs(a.grant) || !got.belongs(a.id) || got.owner != a.req.Owner {
+		t.Fatalf("%v became %v: %+v, %v; answer %+v", before, after, got, err, answer)
+	}
+	millis := now.Wall.UnixMilli()
+	want := item{form: leased, lease: a.opts.Lease, data: a.req.Data, touched: now.Wall, since: now.Wall, token: holdfast.Token(max(millis, 1))}
+	if old, _ := decode(fuzzTable, conditionally(before)); old != nil && before[attrToken] != nil {
+		want.token = old.token + 1
+	}
+	switch a.opts.Mode {
+	case FailClosedFenced:
+		want.form, want.lease = closed, 0
+	case FailClosed:
+		want.form, want.lease, want.token, want.data = tokenless, 0, 0, nil
+		want.touched, want.since = time.Time{}, time.Time{}
+	}
+	if got.form != want.form || got.lease != want.lease || got.token != want.token {
+		t.Fatalf("%v became %+v, want %+v", before, got, want)
+	}
+	if a.opts.Mode != FailClosed && (!bytes.Equal(got.data, want.data) || !got.touched.Equal(want.touched) || !got.since.Equal(want.since)) {
+		t.Fatalf("%v became %+v, want %+v", before, got, want)
+	}
+	if info := got.info("k"); !info.Held || info.Owner != a.req.Owner || info.Token != want.token {
+		t.Fatalf("%v became %+v", before, info)
+	}
+}
+
+// checkOwn: heartbeats and releases change what the grant has, with their guids
+// and token, and nothing of others.
+func checkOwn(t *testing.T, a *acquisition, db *dynamofake.DB, now holdfast.Instant) {
+	taken := db.Item(fuzzTable, a.key)
+	first, _ := decode(fuzzTable, taken)
+	other := newGrant(a.id)
+	if old, err := a.giveBack(t.Context(), a.key, other); old == nil || err != nil || !reflect.DeepEqual(db.Item(fuzzTable, a.key), taken) {
+		t.Fatalf("another grant's release met %+v, %v, and left %v", old, err, db.Item(fuzzTable, a.key))
+	}
+	if a.opts.Mode == FailOpen {
+		for _, grant := range []string{other, a.grant} {
+			h := &hold{backend: a.backend, grant: grant}
+			_, old, err := a.update(t.Context(), a.key, h.renewal(now))
+			i, bad := decode(fuzzTable, db.Item(fuzzTable, a.key))
+			if err != nil || bad != nil || (old == nil) != (grant == a.grant) || i.same(first) != (old != nil) || !i.sameGrant(first.token) || !i.belongs(a.grant) {
+				t.Fatalf("a heartbeat met %+v, %v, and made %+v of %+v", old, err, i, first)
+			}
+		}
+	}
+	if old, err := a.giveBack(t.Context(), a.key, a.grant); old != nil || err != nil {
+		t.Fatalf("the release met %+v, %v", old, err)
+	}
+	left := db.Item(fuzzTable, a.key)
+	i, err := decode(fuzzTable, left)
+	want := released
+	if a.opts.Mode == FailClosed {
+		want = absent
+	}
+	if err != nil || i.form != want || i.token != first.token || want == released && !i.belongs(a.grant) || i.data != nil {
+		t.Fatalf("the release of %v left %v: %+v, %v", taken, left, i, err)
+	}
+}
