@@ -66,7 +66,7 @@ func (s *story) checkLinearizable(f *findings) {
 			f.add(*v)
 			continue
 		}
-		if v := s.solve(key, ops, solveTimeout); v != nil {
+		if v := s.solve(key, ops, segment, solveTimeout); v != nil {
 			f.add(*v)
 		}
 	}
@@ -167,16 +167,16 @@ func (s *story) impossible(a, b *grant, text string, from, to int64) *Violation 
 // segment is about how many steps are searched at a time. The memory of a search is the square of them.
 const segment = 256
 
-// solve searches for an order of the steps of a key, piece by piece. A history may be cut at a moment that is in no step's
+// solve searches for an order of the steps of a key, piece by piece, each of at least size steps. A history may be cut at a moment that is in no step's
 // interval, since then all before it comes before all after it; and whatever order the first piece has, the machine ends in the
 // same state: that after its last grant, free if the end of that grant is in the piece.
-func (s *story) solve(key string, ops []porcupine.Operation, limit time.Duration) *Violation {
+func (s *story) solve(key string, ops []porcupine.Operation, size int, limit time.Duration) *Violation {
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(min(max(a.Call-b.Call, -1), 1)) })
 	deadline := time.Now().Add(limit)
 	var state lockState
 	for len(ops) > 0 {
 		n, reach := 0, ops[0].Return
-		for n < len(ops) && (n < segment || ops[n].Call <= reach) {
+		for n < len(ops) && (n < size || ops[n].Call <= reach) {
 			reach = max(reach, ops[n].Return)
 			n++
 		}

@@ -37,13 +37,9 @@ type picture struct {
 // head is the verdict, and what the colours and signs stand for.
 func (p *picture) head(keys []string) {
 	if p.marked {
-		for i, text := range wrap(p.v.String(), 165) {
-			style := `font-size="13"`
-			if i == 0 {
-				style = `font-size="13" font-weight="bold"`
-			}
+		for _, text := range wrap(p.v.String(), 165) {
 			p.y += 17
-			p.text(margin, p.y, style, text)
+			p.text(margin, p.y, `font-size="13" font-weight="bold"`, text)
 		}
 	}
 	p.y += 14
@@ -161,7 +157,11 @@ func (p *picture) axis(sc scale, top, height float64) {
 	for i := math.Ceil(begin / unit); i*unit <= begin+seconds; i++ {
 		x := sc.x(p.s.start + int64(i*unit*1e9))
 		p.line(x, top, x, top+height, `stroke="#dddddd" stroke-width="0.8"`)
-		p.text(x, top+height+13, `font-size="11" text-anchor="middle" fill="#333333"`, fmt.Sprintf("%.*f s", digits, i*unit))
+		anchor := "middle"
+		if x > width-margin-3*letter {
+			x, anchor = width-margin, "end"
+		}
+		p.text(x, top+height+13, `font-size="11" fill="#333333" text-anchor="`+anchor+`"`, fmt.Sprintf("%.*f s", digits, i*unit))
 	}
 	if p.s.calm >= sc.from && p.s.calm <= sc.to {
 		x := sc.x(p.s.calm)
