@@ -116,7 +116,7 @@ func (f Figures) Write(w io.Writer) error {
 		fmt.Fprintf(&out, "%-11s%s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("records", "%d in %v", f.Records, f.Span.Round(time.Millisecond))
-	line("processes", "%d started, %d killed, %d times one was paused", f.Processes, f.Killed, f.Paused)
+	line("processes", "%d started, %d killed; one was paused %d times", f.Processes, f.Killed, f.Paused)
 	for _, call := range []string{Acquire, Try, Verify, Release, Break} {
 		if outcomes := f.Calls[call]; outcomes != nil {
 			line(call, "%s", tally(outcomes))
