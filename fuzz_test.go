@@ -1,0 +1,81 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The rules for keys and owners, as patterns: what they may not have in them.
+var (
+	keyControl = regexp.MustCompile(`[\x00-\x1f\x7f\x{80}-\x{9f}]`)
+	keyElement = regexp.MustCompile(`(^|/)(\.|\.\.)?(/|$)`) // empty, "." or ".."
+)
+
+func portable(key string) bool {
+	return len(key) <= 512 && utf8.ValidString(key) && !keyControl.MatchString(key) && !keyElement.MatchString(key)
+}
+
+// FuzzKey guards guarantee G12: the same keys, owners and prefixes are taken
+// everywhere and all others are refused, with the field and nothing else said,
+// before the engine hears of them; and a prefix is taken if, and only if, there
+// may be a key that begins with it.
+func FuzzKey(f *testing.F) {
+	for _, key := range []string{
+		"a", "a/b", "...", ".a", "a.", "..a/b", " ", "\u00a0", "\u00e9", "\uFFFD", "a\u2028b", "", "/", "//", "/a", "a/", "a//b", ".", "..", "./a",
+		"a/.", "a/../b", "\x00", "a\x00", "\t", "\x7f", "\u0080", "\u009f", "\xff", "a\xc3", strings.Repeat("k", 512), strings.Repeat("k", 513), "/.", "/..a",
+		strings.Repeat("\u00e9", 256) + "e", "/" + strings.Repeat("k", 512), strings.Repeat("k", 511) + "/", strings.Repeat("k", 510) + "/.",
+	} {
+		f.Add(key)
+	}
+	asked := ""
+	engine := func() *backend {
+		return &backend{
+			checkKey: func(key string) error { asked = key; return nil },
+			inspect:  func(_ context.Context, key string) (holdfast.Info, error) { return holdfast.Info{Key: key}, nil },
+		}
+	}
+	plain := engine().open(f, holdfast.Config{})
+	absolute := engine().open(f, holdfast.Config{AbsoluteKeys: true})
+	f.Fuzz(func(t *testing.T, key string) {
+		var invalid *holdfast.InvalidError
+		if err := holdfast.CheckKey("the field", key); (err == nil) != portable(key) {
+			t.Fatalf("%q: %v", key, err)
+		} else if err != nil && (!errors.As(err, &invalid) || invalid.Field != "the field" || invalid.Reason == "" || !errors.Is(err, holdfast.ErrInvalid)) {
+			t.Fatalf("%q: %#v", key, err)
+		}
+		owner := key != "" && len(key) <= 256 && utf8.ValidString(key) && !slices.Contains([]byte(key), 0)
+		if err := holdfast.CheckOwner("owner", key); (err == nil) != owner {
+			t.Fatalf("owner %q: %v", key, err)
+		}
+		for l, taken := range map[*holdfast.Locker]func(string) bool{
+			plain:    portable,
+			absolute: func(key string) bool { return portable(key) || strings.HasPrefix(key, "/") && portable(key[1:]) },
+		} {
+			asked = ""
+			_, err := l.Inspect(t.Context(), key)
+			if (err == nil) != taken(key) || err != nil && !errors.Is(err, holdfast.ErrInvalid) || (asked == key) != (taken(key) || key == "") {
+				t.Fatalf("%q: %v; the engine was asked about %q", key, err, asked)
+			}
+			// A key begins with a prefix if something can be put behind it.
+			begins := key == "" || taken(key) || taken(key+"x")
+			err = listed(t.Context(), l, key)
+			if full := len(key) >= 510 && err == nil; (err == nil) != begins && !full || err != nil && !errors.Is(err, holdfast.ErrInvalid) {
+				t.Fatalf("prefix %q: %v; there may be such a key: %v", key, err, begins)
+			}
+		}
+	})
+}
+
+// listed is what List ends with.
+func listed(ctx context.Context, l *holdfast.Locker, prefix string) (err error) {
+	for _, err = range l.List(ctx, prefix) {
+	}
+	return err
+}
