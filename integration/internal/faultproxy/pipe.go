@@ -10,14 +10,15 @@ import (
 // pipe carries one direction of a connection: read fills the queue, write
 // empties it.
 type pipe struct {
-	c        *conn
-	dir      Direction
-	src, dst *net.TCPConn
-	queue    *queue
-	sleeper  sleeper
+	c       *conn
+	dir     Direction
+	src     io.Reader
+	dst     *net.TCPConn
+	queue   *queue
+	sleeper sleeper
 }
 
-func newPipe(c *conn, dir Direction, src, dst *net.TCPConn) *pipe {
+func newPipe(c *conn, dir Direction, src io.Reader, dst *net.TCPConn) *pipe {
 	return &pipe{c: c, dir: dir, src: src, dst: dst, queue: newQueue()}
 }
 
