@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -61,6 +62,10 @@ func (p *picture) head(keys []string) {
 	sign("waiting, or between the call and the first look", func(x, y float64) {
 		p.line(x, y+5, x+18, y+5, fmt.Sprintf(`stroke="%s" stroke-width="2" stroke-dasharray="3 2"`, palette[0]))
 	})
+	sign("waited in vain", func(x, y float64) {
+		p.line(x, y+5, x+16, y+5, fmt.Sprintf(`stroke="%s" stroke-width="2" stroke-dasharray="3 2"`, palette[0]))
+		p.circle(x+16, y+5, 2.2, fmt.Sprintf(`fill="#ffffff" stroke="%s" stroke-width="1.4"`, palette[0]), "")
+	})
 	sign("held, but excused", func(x, y float64) {
 		p.rect(x, y, 18, 10, fmt.Sprintf(`fill="%s"`, palette[0]), "")
 		p.rect(x, y, 18, 10, `fill="url(#excused)"`, "")
@@ -104,8 +109,12 @@ func (p *picture) panel(from, to int64, title string) {
 	faults := p.s.faultsOf(from, to)
 	lanes := 0
 	if len(faults) > 0 {
-		lanes = pack(faults, func(b bar) int64 {
-			return max(b.to, max(b.from, from)+sc.length(letter*float64(len([]rune(b.label)))+14)) // the label needs room as well
+		lanes = pack(faults, func(b bar) (from, to int64) {
+			text := sc.length(labelWidth(b.label) + 8)
+			if sc.labelBefore(b) {
+				return b.from - text, b.to
+			}
+			return b.from, max(b.to, max(b.from, sc.from)+text)
 		})
 	}
 	rows := p.s.rowsOf(from, to)
@@ -170,18 +179,19 @@ func (p *picture) axis(sc scale, top, height float64) {
 	}
 }
 
+func labelWidth(s string) float64 { return letter * float64(len([]rune(s))) }
+
+// labelBefore reports whether the label of a fault would leave the picture if it began where the fault does.
+func (sc scale) labelBefore(f bar) bool { return sc.x(f.from)+4+labelWidth(f.label) > width-margin }
+
 func (p *picture) fault(f bar, sc scale, y float64) {
 	left, right := sc.x(f.from), sc.x(f.to)
 	p.rect(left, y, max(minMark, right-left), faultH-4, `class="fault" `+faultStyle, f.hint)
-	text := f.label
-	if f.from < sc.from {
-		text = "… " + text
-	}
-	if w := letter * float64(len([]rune(text))); left+4+w > width-margin { // it would leave the picture
-		p.text(width-margin, y+10, `font-size="11" fill="#5c2e00" text-anchor="end"`, text)
+	if sc.labelBefore(f) {
+		p.text(left-4, y+10, `font-size="11" fill="#5c2e00" text-anchor="end"`, f.label)
 		return
 	}
-	p.text(left+4, y+10, `font-size="11" fill="#5c2e00"`, text)
+	p.text(left+4, y+10, `font-size="11" fill="#5c2e00"`, f.label)
 }
 
 func (p *picture) row(r *row, sc scale, y float64) {
@@ -214,8 +224,14 @@ func (p *picture) row(r *row, sc scale, y float64) {
 
 // hold draws one grant: a dashed line until it is held, a bar while it is, hatched while that is excused.
 func (p *picture) hold(b bar, sc scale, y float64) {
-	g, colour := b.g, p.colours[b.g.key]
-	p.line(sc.x(b.from), y+barH/2, sc.x(b.to), y+barH/2, fmt.Sprintf(`stroke="%s" stroke-width="2" stroke-dasharray="3 2"`, colour))
+	g, colour := b.g, p.colours[b.key]
+	p.line(sc.x(b.from), y+barH/2, sc.x(b.to), y+barH/2, fmt.Sprintf(`stroke="%s" stroke-width="2" stroke-dasharray="3 2"`, cmp.Or(colour, "#666666")))
+	if g == nil { // it ended in vain
+		if b.to >= sc.from && b.to <= sc.to {
+			p.circle(sc.x(b.to), y+barH/2, 2.2, fmt.Sprintf(`class="vain" fill="#ffffff" stroke="%s" stroke-width="1.4"`, cmp.Or(colour, "#666666")), b.hint)
+		}
+		return
+	}
 	if g.ret >= sc.from && g.ret <= sc.to {
 		p.line(sc.x(g.ret), y+1, sc.x(g.ret), y+barH-1, fmt.Sprintf(`stroke="%s" stroke-width="1.6"`, colour))
 	}

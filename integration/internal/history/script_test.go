@@ -89,7 +89,6 @@ func (s *script) killed(process string, at int64) *script {
 
 func (s *script) last() *Record { return &s.records[len(s.records)-1] }
 
-// at returns the record that was added at an index, counted from the end if negative.
 func (s *script) edit(match func(*Record) bool, change func(*Record)) *script {
 	for i := range s.records {
 		if match(&s.records[i]) {

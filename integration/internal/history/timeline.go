@@ -43,7 +43,8 @@ type bar struct {
 	label    string // beside it
 	hint     string
 
-	g *grant // of a hold, or of a wait for one
+	key string // of a grant, and of a call for one
+	g   *grant // nil, if the call has not come to that
 }
 
 // A row is what is shown of one process.
@@ -95,10 +96,9 @@ func (s *story) rowsOf(from, to int64) []*row {
 		}
 	}
 	for _, c := range s.calls {
-		if c.invoke == nil || c.invoke.At > to || c.ret != nil && (c.ret.Outcome == OK || c.ret.At < from) {
-			continue
+		if c.invoke != nil && c.invoke.At <= to && !c.granted() && s.over(c) >= from {
+			get(c.invoke.Process).addCall(s, c)
 		}
-		get(c.invoke.Process)
 	}
 	for _, w := range s.writes {
 		if w.At >= from && w.At <= to && w.Fenced {
@@ -110,7 +110,7 @@ func (s *story) rowsOf(from, to int64) []*row {
 	for _, r := range rows {
 		if _, client := s.gone[r.process]; client || alive[r.process] || len(r.bars)+len(r.paused)+len(r.writes) > 0 {
 			list = append(list, r)
-			r.lanes = pack(r.bars, func(b bar) int64 { return b.to })
+			r.lanes = pack(r.bars, func(b bar) (from, to int64) { return b.from, b.to })
 		}
 	}
 	slices.SortFunc(list, func(a, b *row) int { return byProcess(a.process, b.process) })
@@ -128,8 +128,31 @@ func (s *story) addPause(get func(string) *row, stopped map[string]int64, proces
 	}
 }
 
+// over is when a call had returned, or its process had ended, or the history had.
+func (s *story) over(c *call) int64 {
+	if c.ret != nil {
+		return c.ret.At
+	}
+	if gone, ok := s.gone[c.invoke.Process]; ok {
+		return gone
+	}
+	return s.end
+}
+
+// addCall adds what a process waited for in vain.
+func (r *row) addCall(s *story, c *call) {
+	if c.invoke.Call != Acquire && c.invoke.Call != Try {
+		return
+	}
+	r.bars = append(r.bars, bar{
+		from: c.invoke.At, to: s.over(c), key: c.invoke.Key,
+		hint: fmt.Sprintf("%s, key %q: %s from %s to %s, %s", c.invoke.Process, c.invoke.Key, c.invoke.Call,
+			s.at(c.invoke.At), s.at(s.over(c)), cmp.Or(c.outcome(), NoReturn)),
+	})
+}
+
 func (r *row) addGrant(s *story, g *grant) {
-	b := bar{from: g.invoke, to: g.lastSeen(), g: g, label: fmt.Sprint(g.token)}
+	b := bar{from: g.invoke, to: g.lastSeen(), key: g.key, g: g, label: fmt.Sprint(g.token)}
 	b.hint = fmt.Sprintf("%s, key %q, token %d: asked at %s, granted at %s", g.process, g.key, g.token, s.at(g.invoke), s.at(g.ret))
 	if g.held {
 		b.hint += fmt.Sprintf(", held from %s to %s", s.at(g.first), s.at(g.last))
@@ -187,16 +210,22 @@ func (s *story) inOrder(kinds ...What) []*Record {
 	return list
 }
 
-// pack gives bars lanes, such that none runs into another of its lane, and returns how many that takes.
-func pack(bars []bar, end func(bar) int64) int {
-	slices.SortFunc(bars, func(a, b bar) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+// pack gives bars lanes, such that none runs into another of its lane, and returns how many that takes. room is how much a bar
+// takes up.
+func pack(bars []bar, room func(bar) (from, to int64)) int {
+	slices.SortFunc(bars, func(a, b bar) int {
+		from, _ := room(a)
+		other, _ := room(b)
+		return cmp.Or(cmp.Compare(from, other), cmp.Compare(a.to, b.to), cmp.Compare(a.hint, b.hint))
+	})
 	var ends []int64
 	for i := range bars {
-		lane := slices.IndexFunc(ends, func(end int64) bool { return end <= bars[i].from })
+		from, to := room(bars[i])
+		lane := slices.IndexFunc(ends, func(end int64) bool { return end <= from })
 		if lane < 0 {
 			lane, ends = len(ends), append(ends, 0)
 		}
-		bars[i].lane, ends[lane] = lane, end(bars[i])
+		bars[i].lane, ends[lane] = lane, to
 	}
 	return max(1, len(ends))
 }
