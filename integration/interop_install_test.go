@@ -44,7 +44,9 @@ func curatorCommand(t *testing.T) []string {
 	if curator.users == 0 {
 		curator.dir, curator.lock, curator.err = child.NewDir("holdfast-curator-")
 		if curator.err == nil {
-			curator.err = compileCurator(limited(t), jars, curator.dir)
+			ctx, cancel := context.WithTimeout(context.Background(), peerStart)
+			defer cancel()
+			curator.err = compileCurator(ctx, jars, curator.dir)
 		}
 	}
 	curator.users++

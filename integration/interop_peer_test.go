@@ -68,11 +68,20 @@ func startPeer(t *testing.T, addr string, who fleetLanguage, name string, sessio
 	}
 	t.Cleanup(p.kill)
 	go p.listen(heard)
-	if r := p.says(fleetReady); r.At < began || r.At > sharedNow() {
-		t.Fatalf("%s has another clock: it is ready at %d", who, r.At)
+	select {
+	case r := <-p.answers:
+		if r.What != fleetReady || r.At < began || r.At > sharedNow() {
+			t.Fatalf("%s, started at %d, begins with %q at %d", who, began, r.What, r.At)
+		}
+	case <-time.After(peerStart):
+		t.Fatalf("%s is not ready; its log is\n%s", who, p.logged())
 	}
 	return p
 }
+
+// peerStart is how long a program may take to start: a JVM on a machine with
+// much else to do takes its time.
+const peerStart = 2 * time.Minute
 
 // command is the process's command line, for env.
 func (p *peer) command(addr string, session time.Duration) []string {

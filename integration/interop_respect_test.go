@@ -54,6 +54,9 @@ func (c *interopCell) respect(t *testing.T) {
 			t.Run(fmt.Sprintf("%s holds, %s contends", holder, contender), func(t *testing.T) {
 				c.meet(t, holder, contender, slices.Contains(respects[contender], holder))
 			})
+			if c.meeting {
+				t.Fatal("they did not part")
+			}
 		}
 	}
 }
@@ -65,6 +68,7 @@ type interopCell struct {
 	peers   map[fleetLanguage]*peer
 	witness *witness
 	path    string // where they meet at present
+	meeting bool   // or they broke off, and are of no more use
 }
 
 func newInteropCell(t *testing.T, addr string, who ...fleetLanguage) *interopCell {
@@ -104,6 +108,7 @@ func newInteropCell(t *testing.T, addr string, who ...fleetLanguage) *interopCel
 // silent when it begins and when it ends.
 func (c *interopCell) meet(t *testing.T, holder, contender fleetLanguage, respected bool) {
 	t.Helper()
+	c.meeting = true
 	c.path, c.witness = persistent(t, c.conn), newWitness(0)
 	h, o := c.peers[holder].in(t), c.peers[contender].in(t)
 	held := h.acquire(c.path)
@@ -120,6 +125,7 @@ func (c *interopCell) meet(t *testing.T, holder, contender fleetLanguage, respec
 		}
 	}
 	o.release()
+	c.meeting = false
 	noResidue(t, c.conn, c.path)
 	noWatches(t, c.addr, c.path)
 	violations := c.witness.violations(true)
