@@ -71,7 +71,7 @@ func FuzzList(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, shape byte, separator, key, prefix, foreign string) {
 		k, ok := fuzzKeys(shape, separator)
-		if !ok || len(prefix) > holdfast.MaxKey || holdfast.CheckKey("key", key) != nil {
+		if !ok || max(len(prefix), len(foreign)) > holdfast.MaxKey || holdfast.CheckKey("key", key) != nil {
 			return
 		}
 		b, db := fuzzBackend(t, Options{Keys: k})
