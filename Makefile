@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-long test-containers lint bench deps-update
+.PHONY: help setup demo test test-unit test-integration test-long test-containers lint fuzz bench deps-update
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-long: ## Run what "make test" runs for seconds only, for longer: a fleet of
 	@integration/setup.sh local
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
+
+fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
+	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
 bench: ## Measure against other lock libraries on real servers, and what many locks cost
 	@integration/setup.sh any
