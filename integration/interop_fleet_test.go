@@ -17,8 +17,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// interopFleets are those who can share a lock, all at once. What is not among
-// them TestInteropRespect shows to be impossible.
+// interopFleets are those who can share a lock, all at once: each of them respects
+// each other one, as TestInterop shows.
 var interopFleets = map[string][]fleetLanguage{
 	"CuratorNames, Curator, go-zookeeper":                {peerZklock, peerCurator, peerGo},
 	"CuratorNames, kazoo with patterns, go-zookeeper":    {peerZklock, peerKazooExtra, peerGo},
@@ -118,7 +118,9 @@ func (f *interopFleet) run(duration time.Duration) {
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
 	f.end = time.Now().Add(duration)
-	o, observed := observe(ctx, f.T, f.addr, f.conn, f.path)
+	observing, rest := context.WithCancel(context.Background())
+	defer rest()
+	o, observed := observe(observing, f.T, f.addr, f.conn, f.path)
 	var members sync.WaitGroup
 	for _, kind := range f.kinds {
 		n := 1
@@ -141,6 +143,7 @@ func (f *interopFleet) run(duration time.Duration) {
 	}
 	cancel()
 	members.Wait()
+	rest()
 	<-observed
 	noResidue(f, f.conn, f.path)
 	noWatches(f, f.addr, f.path)
@@ -162,7 +165,7 @@ func (f *interopFleet) contend(ctx context.Context, kind fleetLanguage, number i
 		for p.turn(ctx, f) {
 		}
 		f.witness.ended(name)
-		if ctx.Err() != nil {
+		if !p.expected.Load() { // it was not killed
 			p.finish(f.T)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -91,15 +92,15 @@ func curatorJars() (string, error) {
 	if jars := os.Getenv("HOLDFAST_CURATOR"); jars != "" {
 		return jars, nil
 	}
-	jars := ""
+	var jars []string
 	for _, name := range []string{"curator-recipes.jar", "curator-framework.jar", "curator-client.jar", "zookeeper.jar", "slf4j-simple.jar"} {
 		jar := filepath.Join(debianJars, name)
 		if _, err := os.Stat(jar); err != nil {
 			return "", fmt.Errorf("no Curator: %w; %s, or set HOLDFAST_CURATOR to a classpath", err, interopInstall)
 		}
-		jars += ":" + jar
+		jars = append(jars, jar)
 	}
-	return jars[1:], nil
+	return strings.Join(jars, ":"), nil
 }
 
 // jdk finds a program of the JDK.
