@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-long test-containers lint fuzz bench deps-update
+.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos lint fuzz bench deps-update
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,12 +38,18 @@ test-integration: ## Run the tests on real servers, and print the conformance re
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
 	@integration/containers.sh
 
+# MINUTES is how long on each engine; ENGINE is zookeeper or dynamodb; OUT is a directory for what is kept of a run that failed.
+chaos: ## Break clients, network and servers at random, and judge what the locks did (MINUTES=30 SEED=42 ENGINE=zookeeper OUT=dir)
+	@integration/setup.sh local
+	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(OUT),-out $(OUT))
+
 lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
 	@tools/lint.sh
 
-test-long: ## Run what "make test" runs for seconds only, for longer: a fleet of Node and Go programs that are killed, for a minute
+test-long: ## Run what "make test" runs for seconds only, for longer: a fleet of Node and Go programs that are killed, and chaos
 	@integration/setup.sh local
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
+	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m ./integration/cmd/chaos
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)

@@ -28,7 +28,7 @@ const closePatience = 15 * time.Second
 // client is a client process: workers that take and release locks, and commands from its standard input, a line each:
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
-//	linger DURATION  hold for so long, at least, what is held now
+//	linger DURATION  hold for so long, at least, what is held now or within the first eighth of that time
 //	stop             finish what is under way, take nothing new, and end
 //	break KEY        break the grant of a key as an operator does
 //	break-now KEY    the same, without consideration for its holder
@@ -155,7 +155,7 @@ func (c *client) obey(line string) error {
 	case "linger":
 		d, err := time.ParseDuration(argument)
 		if now := history.Now(); err == nil {
-			c.linger.Store(&linger{began: now, until: now + int64(d)})
+			c.linger.Store(&linger{began: now + int64(d)/8, until: now + int64(d)})
 		}
 		return err
 	case "break":

@@ -77,7 +77,7 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	minutes := set.Float64("minutes", 0, "the same in minutes")
 	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
 	set.IntVar(&f.Clients, "clients", 6, "client processes")
-	set.IntVar(&f.Workers, "workers", 2, "workers of each client process")
+	set.IntVar(&f.Workers, "workers", 2, "workers of each client process, on average")
 	set.IntVar(&f.Keys, "keys", 4, "locks to compete for")
 	set.BoolVar(&f.plan, "plan", false, "print the plan, and do nothing")
 	set.BoolVar(&f.keep, "keep", false, "keep the history of a run in which nothing was wrong, too")

@@ -34,11 +34,15 @@ func open(ctx context.Context, config clientConfig, clk clock.Clock) (locker, er
 }
 
 func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
-	client, err := zklock.Dial(ctx, config.Login.Servers, &zklock.Options{
+	opts := &zklock.Options{
 		Root:           zooKeeperRoot,
 		SessionTimeout: config.Login.Lease,
 		Owner:          config.Owner,
-	})
+	}
+	if config.Sabotage == noHeartbeats {
+		opts.HeartbeatPeriod = -1
+	}
+	client, err := zklock.Dial(ctx, config.Login.Servers, opts)
 	if err != nil {
 		return locker{}, err
 	}

@@ -13,9 +13,6 @@ import (
 // strikePatience bounds the beginning and the end of a fault.
 const strikePatience = time.Minute
 
-// lingerHead is how long before a fault clients are told to keep what they hold.
-const lingerHead = 20 * time.Millisecond
-
 // perpetrate performs a plan, and returns when all its faults are over. Faults of the servers wait for each other, however late
 // that makes them: a rolling restart takes what it takes. Those that would begin in the calm tail then are left out.
 func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
@@ -82,7 +79,7 @@ func (r *run) perform1(ctx context.Context, f nemesis.Fault) {
 }
 
 // linger has clients keep what they hold through a fault that could cost it. Otherwise most locks would be released before it
-// shows whether they outlast what they rest on.
+// shows whether they outlast what they rest on. They are told some time before it, so that all locks are in such hands.
 func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	slots := r.slots[f.Client : f.Client+1]
 	switch f.Kind {
@@ -92,12 +89,13 @@ func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	default:
 		return
 	}
+	d := f.For + r.lease
 	for _, s := range slots {
 		if p := s.process(); p != nil {
-			_ = p.tell("linger %v", f.For+r.lease/2) // it may have been killed
+			_ = p.tell("linger %v", d) // it may have been killed
 		}
 	}
-	sleep(ctx, lingerHead)
+	sleep(ctx, d/8)
 }
 
 // strike begins a fault of the processes, or has the stage begin one.

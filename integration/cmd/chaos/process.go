@@ -55,15 +55,15 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 		return nil, err
 	}
 	j.note(history.Started, p.name)
-	go p.listen()
+	go p.listen(p.Stdout)
 	return p, nil
 }
 
 // listen takes in what the process reports.
-func (p *process) listen() {
+func (p *process) listen(out io.ReadCloser) {
 	defer close(p.heard)
-	defer p.Stdout.Close()
-	lines := bufio.NewReader(p.Stdout)
+	defer out.Close()
+	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err == nil {

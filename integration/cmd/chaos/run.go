@@ -19,7 +19,7 @@ type settings struct {
 	Seed     uint64
 	Length   time.Duration // of the time with clients at work, the calm tail included
 	Clients  int
-	Workers  int // of each client
+	Workers  int // of each client, on average
 	Keys     int
 	Kinds    []nemesis.Kind // what may happen; empty: all that the stage has
 	Sabotage sabotage
@@ -56,12 +56,27 @@ type run struct {
 
 // play performs a whole run. The error is that it could not be performed; what was found is in the verdict.
 func play(ctx context.Context, s settings) (*verdict, error) {
-	st, err := s.start(ctx)
+	r, err := prepare(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer st.close()
-	r := &run{settings: s, stage: st, lease: st.direct().Lease, shape: s.shape(st)}
+	defer r.close()
+	err = r.perform(ctx)
+	r.killAll()
+	if err := errors.Join(err, r.journal.close()); err != nil {
+		return nil, err
+	}
+	return r.judge()
+}
+
+// prepare starts all that a run needs, but for the clients.
+func prepare(ctx context.Context, s settings) (_ *run, err error) {
+	r := &run{settings: s}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
 	for i := range s.Keys {
 		r.keys = append(r.keys, fmt.Sprintf("key-%d", i))
 	}
@@ -71,14 +86,22 @@ func play(ctx context.Context, s settings) (*verdict, error) {
 	if r.registers, err = startRegisters(r.journal.add); err != nil {
 		return nil, err
 	}
-	err = r.perform(ctx)
-	r.killAll()
-	r.registers.close()
-	err = errors.Join(err, r.journal.close())
-	if err != nil {
+	if r.stage, err = s.start(ctx); err != nil {
 		return nil, err
 	}
-	return r.judge()
+	r.lease, r.shape = r.stage.direct().Lease, s.shape(r.stage)
+	return r, nil
+}
+
+// close ends whatever is left of a run.
+func (r *run) close() {
+	r.killAll()
+	if r.registers != nil {
+		r.registers.close()
+	}
+	if r.stage != nil {
+		r.stage.close()
+	}
 }
 
 // start starts the servers.
@@ -101,7 +124,7 @@ func (r *run) perform(ctx context.Context) error {
 	if err := r.planted(ctx); err != nil {
 		return err
 	}
-	r.say("seed %d: %d client processes with %d workers each, %d keys, a lease of %v, %v",
+	r.say("seed %d: %d client processes with %d workers on average, %d keys, a lease of %v, %v",
 		r.Seed, r.Clients, r.Workers, r.Keys, r.lease, r.Length)
 	for i := range r.Clients {
 		s := &slot{run: r, n: i}
@@ -262,11 +285,15 @@ type slot struct {
 	lives   int
 }
 
+// workers is how many the process has. A client with one that holds a lock is silent, and hears the less of what is going on;
+// others are never silent.
+func (s *slot) workers() int { return max(1, s.run.Workers+s.n%3-1) }
+
 // start starts a process in the slot.
 func (s *slot) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.run.Workers)
+	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.workers())
 	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
 	config.Succeeds = s.lives > 0
 	config.Sabotage = s.run.Sabotage

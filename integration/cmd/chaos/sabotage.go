@@ -1,10 +1,11 @@
 package main
 
-// sabotage is a lie that a client process tells, so that tests can see the checks find it.
+// sabotage is what is wrong with the clients of a run on purpose, so that tests can see it found.
 type sabotage string
 
 const (
 	honest         sabotage = ""
 	ignoresLoss    sabotage = "ignores loss"    // it says that it holds a lock until it releases it, whatever Err says
 	constantTokens sabotage = "constant tokens" // all grants of a process have the same token
+	noHeartbeats   sabotage = "no heartbeats"   // on ZooKeeper: it takes any answer of a server for a proof that its session lives
 )

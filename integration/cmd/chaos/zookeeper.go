@@ -54,7 +54,8 @@ func (s *ensembleStage) deck() []nemesis.Kind {
 	return []nemesis.Kind{
 		nemesis.LostReply, nemesis.LostRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut,
 		nemesis.HalfOpen, nemesis.Stall,
-		nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LeaderKilled, nemesis.LeaderPaused,
+		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // what a lock on an ensemble is most likely to get wrong
+		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LeaderKilled, nemesis.LeaderPaused,
 		nemesis.FollowerPaused, nemesis.RollingRestart,
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
 	}
