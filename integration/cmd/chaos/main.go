@@ -139,11 +139,14 @@ func (f *flags) runOne(ctx context.Context, s settings, w io.Writer) (err error)
 	v, err := play(ctx, s)
 	if err == nil {
 		err = errors.Join(v.write(w), v.err())
+	} else {
+		err = fmt.Errorf("%s, seed %d: %w", s.Engine, s.Seed, err)
 	}
 	if err == nil && !f.keep || ctx.Err() != nil {
-		err = errors.Join(err, os.RemoveAll(s.Dir))
+		return errors.Join(err, os.RemoveAll(s.Dir))
 	}
-	return err
+	_, told := fmt.Fprintf(w, "kept       %s\n", s.Dir)
+	return errors.Join(err, told)
 }
 
 // makeDir makes the directory of a run.

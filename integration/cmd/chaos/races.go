@@ -27,7 +27,7 @@ func races(dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, report := range strings.Split(string(text), "==================") {
+		for report := range strings.SplitSeq(string(text), "==================") {
 			if raceIsOurs(report) {
 				found = append(found, fmt.Sprintf("%s:%s", file, report))
 			}

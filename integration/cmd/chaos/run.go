@@ -153,6 +153,9 @@ func (r *run) perform(ctx context.Context) error {
 // faults performs the plan and lets what was under way come to rest.
 func (r *run) faults(ctx context.Context) error {
 	r.perpetrate(ctx, nemesis.Draw(r.Seed, r.shape))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	healing, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	if err := r.stage.heal(healing); err != nil {

@@ -30,7 +30,8 @@ type verdict struct {
 // judge looks for all that is wrong with the run.
 func (r *run) judge() (*verdict, error) {
 	records := r.journal.all()
-	rules := history.Rules{Lease: r.lease, Settle: r.settle()}
+	// What a process has sent may be held back for as long as a fault lasts, and arrive when it has ended.
+	rules := history.Rules{Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease}
 	v := &verdict{
 		settings:   r.settings,
 		figures:    history.Count(records),
@@ -87,7 +88,7 @@ func (v *verdict) write(w io.Writer) error {
 	if v.err() == nil {
 		fmt.Fprintf(&out, "verdict    all is as it should be\n")
 	} else {
-		fmt.Fprintf(&out, "verdict    %d violations, %d other problems; see %s\n",
+		fmt.Fprintf(&out, "verdict    %d violations, %d other problems; the history is %s\n",
 			len(v.violations), len(v.problems), filepath.Join(v.Dir, historyFile))
 		for _, picture := range v.pictures {
 			fmt.Fprintf(&out, "           %s\n", picture)

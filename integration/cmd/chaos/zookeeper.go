@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ const (
 
 // ensembleStage is an ensemble of three, with proxies between the servers, and one from each slot to each server.
 type ensembleStage struct {
+	dir      string
 	ensemble *zkserver.Ensemble
 	slots    []*zooKeeperSlot
 }
@@ -38,7 +41,7 @@ func startZooKeeper(ctx context.Context, c casting) (stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &ensembleStage{ensemble: ensemble}
+	s := &ensembleStage{dir: c.Dir, ensemble: ensemble}
 	for n := range c.Slots {
 		slot, err := newZooKeeperSlot(n, ensemble.Addrs())
 		if err != nil {
@@ -145,9 +148,19 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
+// close leaves the logs of the servers where they are to be read when a run has failed.
 func (s *ensembleStage) close() {
 	for _, slot := range s.slots {
 		slot.close()
+	}
+	for i, server := range s.ensemble.Servers() {
+		text, err := os.ReadFile(server.LogPath())
+		if err == nil && s.dir != "" {
+			err = os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("server-%d.log", i)), text, 0o644)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 	s.ensemble.Close()
 }
