@@ -96,6 +96,12 @@ var plantedViolations = []planted{
 		RuleExclusion, "nobody had broken or reclaimed",
 	},
 	{
+		"the one that reclaimed had been granted before",
+		begin().release("1.1", 1, 70, 80).reclaim("3.2", 2, 75, 100, OK).killed("3.2", 101).acquire("3.1", 3, 5, 150).held("3.1", 3, 160, 190).
+			acquire("2.1", 4, 6, 170).held("2.1", 4, 180, 240).release("2.1", 4, 250, 260),
+		RuleExclusion, "nobody had broken or reclaimed",
+	},
+	{
 		"reclaimed by itself", begin().reclaim("1.1", 3, 85, 200, OK).held("1.1", 1, 140).next(),
 		RuleExclusion, "nobody had broken or reclaimed",
 	},
