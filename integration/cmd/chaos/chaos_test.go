@@ -163,7 +163,7 @@ func TestSabotage(t *testing.T) {
 		rule     string
 	}{
 		// Most pauses hit somebody who holds a lock, but not all do.
-		{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 12 * time.Second, false, history.RuleExclusion},
+		{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 8 * time.Second, false, history.RuleExclusion},
 		// A partition of the servers with their clients, in which heartbeats make the difference. Many clients would not even need
 		// them: the first request that is not answered tells those who send some.
 		{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.FollowerCutOff}, 1, 20 * time.Second, true, history.RuleExclusion},

@@ -41,7 +41,7 @@ func (c *client) breakGrant(key string, now bool) error {
 
 // jump sets the wall clock, when something is held: otherwise nobody would notice.
 func (c *client) jump(d time.Duration) {
-	for began := time.Now(); c.holding.Load() == 0 && time.Since(began) < c.config.Login.Lease; {
+	for began := time.Now(); c.holding.Load() == 0 && time.Since(began) < 4*c.config.Login.Lease; {
 		if !sleep(c.stopping, time.Millisecond) {
 			return
 		}

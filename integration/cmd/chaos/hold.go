@@ -94,10 +94,13 @@ func (h *hold) tell() {
 	}
 }
 
-// write looks and writes, as programs do. What happens in between is what fencing is for.
+// write looks and writes, as programs do, some of them at leisure. What happens in between is what fencing is for.
 func (h *hold) write() {
 	if !h.look() {
 		return
+	}
+	if h.one(3) {
+		time.Sleep(h.between(time.Millisecond, 20*time.Millisecond))
 	}
 	if err := h.writeBoth(h.key, h.token); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", h.config.Process, err)

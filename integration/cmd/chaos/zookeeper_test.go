@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+)
+
+// echo is a server that sends back what it gets.
+func echo(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// answers reports whether a new connection over a wire brings an answer within a time.
+func answers(w *zooKeeperWire, within time.Duration) bool {
+	conn, err := net.DialTimeout("tcp4", w.proxy.Addr(), within)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	return pings(conn, within)
+}
+
+// pings reports whether a connection brings an answer within a time. The question is not one of ZooKeeper's frames, so it is
+// passed on as it is.
+func pings(conn net.Conn, within time.Duration) bool {
+	_ = conn.SetDeadline(time.Now().Add(within))
+	question, answer := []byte("ruok"), make([]byte, 4)
+	if _, err := conn.Write(question); err != nil {
+		return false
+	}
+	_, err := io.ReadFull(conn, answer)
+	return err == nil && bytes.Equal(question, answer)
+}
+
+// quiet is how long nothing must be heard of a fault that lets nothing through, and loud for how long an answer is waited for.
+const (
+	quiet = 100 * time.Millisecond
+	loud  = 30 * time.Second
+)
+
+// TestZooKeeperNetwork guards that the faults of a slot's network do what they say, on all wires or on the one in use, and that
+// the end of one leaves another in force.
+func TestZooKeeperNetwork(t *testing.T) {
+	for _, kind := range []nemesis.Kind{
+		nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.Stall, nemesis.HalfOpen,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			slot, err := newZooKeeperSlot(0, []string{echo(t), echo(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(slot.close)
+			inUse, other := slot.wires[1], slot.wires[0]
+			conn, err := net.Dial("tcp4", inUse.proxy.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if !pings(conn, loud) {
+				t.Fatal("no answer before the fault")
+			}
+
+			for _, all := range []bool{false, true} {
+				f := nemesis.Fault{Kind: kind}
+				if all {
+					f.Pick, f.Server = 1, 1
+				}
+				target, end, err := slot.strike(f)
+				if err != nil || target == "" {
+					t.Fatalf("%q, %v", target, err)
+				}
+				if answers(inUse, quiet) {
+					t.Errorf("%s: there is an answer", target)
+				}
+				if !all && pings(conn, quiet) {
+					t.Errorf("%s: there is an answer on the connection that was there before", target)
+				}
+				onlyOne := !all || kind == nemesis.HalfOpen
+				if onlyOne != answers(other, map[bool]time.Duration{true: loud, false: quiet}[onlyOne]) {
+					t.Errorf("%s: an answer over the other wire: %v", target, !onlyOne)
+				}
+				endOther := afflict([]*zooKeeperWire{inUse}, blackHole(faultproxy.Both))
+				if err := end(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if answers(inUse, quiet) {
+					t.Errorf("%s: its end has ended another fault", target)
+				}
+				if err := endOther(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range slot.wires {
+					if !answers(w, loud) {
+						t.Errorf("%s: no answer when all was over", target)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestZooKeeperServers guards the faults that matter most: a server is cut off from the others together with its clients, which
+// reach no other, and all others reach no longer it; and the end of the fault is when all servers serve.
+func TestZooKeeperServers(t *testing.T) {
+	s := newSettings(t, "zookeeper", time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	started, err := s.start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer started.close()
+	st := started.(*ensembleStage)
+	leader, err := st.ensemble.Leader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cutOff := st.follower(leader, nemesis.Fault{})
+	// Slot 0 goes with the server, slot 1 does not.
+	for slot, server := range []int{cutOff, leader} {
+		conn, err := net.Dial("tcp4", st.slots[slot].wires[server].proxy.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	for deadline := time.Now().Add(loud); len(st.clientsOf(cutOff)) == 0 || len(st.clientsOf(leader)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no clients")
+		}
+	}
+	_, end, err := st.strike(ctx, nemesis.Fault{Kind: nemesis.FollowerCutOff, Pick: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for slot := range 2 {
+		for server, w := range st.slots[slot].wires {
+			conn, err := net.DialTimeout("tcp4", w.proxy.Addr(), loud)
+			if err == nil {
+				conn.Close()
+			}
+			if near := (slot == 0) == (server == cutOff); (err == nil) != near {
+				t.Errorf("slot %d reaches server %d: %v, want %v", slot, server, err == nil, near)
+			}
+		}
+	}
+	// Alone, it is not in office any more.
+	if err := st.ensemble.WaitModes(ctx, func(modes []string) bool { return modes[cutOff] == "" && modes[leader] == "leader" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if followers := st.ensemble.Followers(ctx); len(followers) != 2 {
+		t.Errorf("followers %v after the fault, want two", followers)
+	}
+}
