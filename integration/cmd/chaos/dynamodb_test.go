@@ -106,9 +106,12 @@ func TestStrike(t *testing.T) {
 		return p.purpose == "" && p.count == 1 && p.seen.name == "reset" && p.notice && p.every
 	})
 	eof := pickThat(t, func(p pick) bool { return p.purpose == "" && p.count == 1 && p.seen.name == "EOF" })
-	quiet := pickThat(t, func(p pick) bool { return p.purpose == "" && p.count == 1 && p.seen.name == "silence" && !p.notice })
+	quiet := pickThat(t, func(p pick) bool {
+		return p.purpose == "" && p.count == 1 && p.seen.name == "silence" && !p.notice && !p.gently
+	})
 	throttled := pickThat(t, func(p pick) bool { return p.every && p.which == 0 })
 	limited := pickThat(t, func(p pick) bool { return p.every && p.which == 1 })
+	gently := pickThat(t, func(p pick) bool { return p.gently })
 	const (
 		never = iota
 		atOnce
@@ -130,11 +133,12 @@ func TestStrike(t *testing.T) {
 		{kind: nemesis.LateRequest, pick: quiet, want: silence, arrives: atTheEnd, once: true},
 		{kind: nemesis.Cut, pick: reset, want: syscall.ECONNREFUSED},
 		{kind: nemesis.Cut, pick: quiet, want: syscall.ECONNREFUSED},
-		{kind: nemesis.BlackHole, want: silence},
+		{kind: nemesis.BlackHole, pick: quiet, want: silence},
 		{kind: nemesis.OneWayIn, want: silence, arrives: atOnce},
-		{kind: nemesis.OneWayOut, want: silence},
+		{kind: nemesis.OneWayOut, pick: quiet, want: silence},
 		{kind: nemesis.HalfOpen, want: silence},
-		{kind: nemesis.Stall, want: silence, arrives: atTheEnd},
+		{kind: nemesis.Stall, pick: quiet, want: silence, arrives: atTheEnd},
+		{kind: nemesis.Stall, pick: gently, arrives: atOnce},
 		{kind: nemesis.Throttled, pick: throttled, code: "ProvisionedThroughputExceededException"},
 		{kind: nemesis.Throttled, pick: limited, code: "ThrottlingException"},
 		{kind: nemesis.Broken, pick: throttled, code: "InternalServerError"},
@@ -162,7 +166,7 @@ func TestStrike(t *testing.T) {
 		switch {
 		case c.code != "" && (!errors.As(err, &api) || api.ErrorCode() != c.code):
 			t.Errorf("%s: %v, want %s", c.kind, err, c.code)
-		case c.want != nil && !errors.Is(err, c.want):
+		case c.code == "" && !errors.Is(err, c.want):
 			t.Errorf("%s: %v, want %v", c.kind, err, c.want)
 		}
 		if c.once {
@@ -337,6 +341,44 @@ func TestPurposes(t *testing.T) {
 	}
 	if got := next(aBeat); got != aRelease {
 		t.Errorf("after heartbeats comes a request of kind %q, want %q", got, aRelease)
+	}
+}
+
+// TestFading guards that a fault which begins gently delays replies, and only then loses requests.
+func TestFading(t *testing.T) {
+	t.Parallel()
+	s := newDynamoStage(t)
+	lost := faulthttp.LoseRequest(faulthttp.Silence)
+	s.wires[0].proxy.Transport.SetRule(fading(time.Hour, lost))
+	began := time.Now()
+	if err := s.probe(t.Context(), 0, "a"); err != nil {
+		t.Errorf("at first: %v", err)
+	}
+	if took := time.Since(began); took < slow {
+		t.Errorf("a slow reply has taken %v, want at least %v", took, slow)
+	}
+	s.wires[0].proxy.Transport.SetRule(fading(0, lost))
+	if err := s.silentProbe(t, 0, "b"); !errors.Is(err, silence) {
+		t.Errorf("later: %v, want silence", err)
+	}
+	if s.arrived(t, "b") {
+		t.Error("the second request has arrived")
+	}
+	for _, kind := range []nemesis.Kind{nemesis.BlackHole, nemesis.OneWayOut} {
+		gently := pickThat(t, func(p pick) bool { return p.gently })
+		_, end, err := s.strike(t.Context(), nemesis.Fault{Kind: kind, Pick: gently})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for began := time.Now(); time.Since(began) < fade; {
+			time.Sleep(time.Millisecond)
+		}
+		if err := s.silentProbe(t, 0, string(kind)); !errors.Is(err, silence) {
+			t.Errorf("%s in the end: %v, want silence", kind, err)
+		}
+		if err := end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -108,6 +109,25 @@ func (w *wire) applyLocked() error {
 	return w.proxy.Accept()
 }
 
+// slow is a delay that clients are patient enough for, and that matters to the times that they count: it is more than the margin
+// of a lease.
+const slow = dynamoLease / 8
+
+// fade is the time of a heartbeat or two.
+const fade = dynamoLease / 3
+
+// fading is a rule for a network that is slow with replies at first, for a time, and then does worse. A holder must not count its
+// lease from when it has heard of its renewal.
+func fading(first time.Duration, worse faulthttp.Fault) faulthttp.Rule {
+	began := time.Now()
+	return func(faulthttp.Request) faulthttp.Fault {
+		if time.Since(began) < first {
+			return faulthttp.DelayReply(slow)
+		}
+		return worse
+	}
+}
+
 var errNotHere = errors.New("no fault of a client's network")
 
 // troubleOf says what a fault does to a wire, and what about it its Pick has decided.
@@ -128,14 +148,26 @@ func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
 		t.refuse, t.drop, t.cut = true, p.notice, !p.notice
 		return t, map[bool]string{true: "reset", false: "silent"}[p.notice], nil
 	case nemesis.BlackHole:
+		if p.gently {
+			t.rule = fading(fade, faulthttp.LoseRequest(faulthttp.Silence))
+			return t, "fading", nil
+		}
 		t.cut = true
 	case nemesis.OneWayIn:
 		t.rule = faulthttp.All("", faulthttp.LoseReply(faulthttp.Silence))
 	case nemesis.OneWayOut:
+		if p.gently {
+			t.rule = fading(fade, faulthttp.LoseRequest(faulthttp.Silence))
+			return t, "fading", nil
+		}
 		t.rule = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence))
 	case nemesis.HalfOpen:
 		t.rule, t.drop = faulthttp.All("", faulthttp.LoseRequest(faulthttp.Silence)), true
 	case nemesis.Stall:
+		if p.gently {
+			t.rule = faulthttp.All("", faulthttp.DelayRequest(slow))
+			return t, "slow", nil
+		}
 		t.rule = faulthttp.All("", faulthttp.StallUntil(t.late))
 	case nemesis.Throttled:
 		t.rule = p.most([]faulthttp.Fault{faulthttp.Throttled(), faulthttp.RateLimited()}[p.which])
@@ -155,6 +187,7 @@ type pick struct {
 	notice  bool   // whether those who are connected are told
 	which   int    // of two answers
 	every   bool   // request, or three of four
+	gently  bool   // it makes requests late, or does so at first
 }
 
 type seen struct {
@@ -182,6 +215,7 @@ func pickOf(n uint32) pick {
 		notice:  draw(2) == 0,
 		which:   draw(2),
 		every:   draw(2) == 0,
+		gently:  draw(2) == 0,
 	}
 }
 
