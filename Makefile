@@ -46,9 +46,10 @@ chaos: ## Break clients, network and servers at random, and judge what the locks
 lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
 	@tools/lint.sh
 
-test-long: ## Run what "make test" runs for seconds only, for longer: a fleet of Node and Go programs that are killed, and chaos
+test-long: ## Run what "make test" runs for seconds only, for longer: fleets of programs in several languages that are killed, and chaos
 	@integration/setup.sh local
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
+	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m ./integration/cmd/chaos
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
 

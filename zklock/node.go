@@ -19,10 +19,12 @@ type Names int
 const (
 	// CuratorNames is the form _c_<guid>-lock-<sequence>. Curator's
 	// InterProcessMutex, go-zookeeper's Lock, and kazoo's Lock with
-	// extra_lock_patterns=["lock-"] share locks in this form.
+	// extra_lock_patterns=["lock-"] share locks in this form; but not Curator
+	// and kazoo with each other, as Curator passes over kazoo's own nodes.
 	CuratorNames Names = iota
 	// KazooNames is the form <guid>__lock__<sequence>. An unmodified kazoo Lock
-	// and go-zookeeper's Lock share locks in this form; Curator does not.
+	// and go-zookeeper's Lock share locks in this form, but not with each other,
+	// as kazoo passes over go-zookeeper's nodes; Curator does not.
 	KazooNames
 )
 
