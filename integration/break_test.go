@@ -84,6 +84,38 @@ func TestBreak(t *testing.T) {
 	}
 }
 
+// TestBreakUnanswered: the reply to a deletion is lost, and a server that is
+// behind shows the node as if it were there still, so that it is deleted again.
+// It is gone then, and that is what was asked for. Here the first request is lost
+// instead, and the node goes by other hands, which looks just the same.
+func TestBreakUnanswered(t *testing.T) {
+	start(t)
+	holder := dial(t, server(t).Addr(), nil)
+	operator, p := proxied(t, nil)
+	key := newKey(t)
+	lock := take(t, holder, key)
+	info, err := operator.Inspect(limited(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := p.LoseRequest(faultproxy.OpDelete, under(key))
+	again, pass := p.HoldRequest(faultproxy.OpDelete, under(key))
+	broken := make(chan error, 1)
+	go func() { broken <- operator.Break(limited(t), info) }()
+	receive(t, "the first deletion", lost)
+	receive(t, "the second deletion", again)
+	conn := plain(t, server(t).Addr())
+	if err := conn.Delete(nodeOf(t, holder, lock), -1); err != nil {
+		t.Fatal(err)
+	}
+	pass()
+	if err := receive(t, "Break returns", broken); err != nil {
+		t.Errorf("Break = %v, want nil: the grant has ended, and by this call as far as it can tell", err)
+	}
+	receive(t, "Done", lock.Done())
+	noResidue(t, conn, under(key))
+}
+
 // TestBrokenWhileCutOff: the holder learns of it when it is back, at the latest.
 func TestBrokenWhileCutOff(t *testing.T) {
 	start(t)

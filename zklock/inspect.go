@@ -128,9 +128,13 @@ func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
 			}
 			return struct{}{}, fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
+		again := sent
 		sent = true
 		_, err = call(ctx, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) }, nil)
-		if errors.Is(err, zk.ErrNoNode) {
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && again:
+			return struct{}{}, nil // the same, and the list was of a server that is behind
+		case errors.Is(err, zk.ErrNoNode):
 			return struct{}{}, fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
 		return struct{}{}, stepError("delete", path, err)
