@@ -17,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -96,7 +97,7 @@ func (p *goPeer) end() {
 
 func (p *goPeer) report(r fleetReport) {
 	if r.At == 0 {
-		r.At = sharedNow()
+		r.At = history.Now()
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -146,7 +147,7 @@ func (p *goPeer) stamp() {
 	if !p.held {
 		return
 	}
-	at := sharedNow()
+	at := history.Now()
 	if err := p.locks.live(); err != nil {
 		p.held = false
 		p.report(fleetReport{What: fleetLost, Token: p.token, Note: err.Error()})
@@ -174,7 +175,7 @@ func (z *zklockLocks) acquire(path string) (int64, uint64, error) {
 		return 0, 0, err
 	}
 	z.lock = lock
-	at := sharedNow()
+	at := history.Now()
 	return at, uint64(lock.Token()), lock.Err()
 }
 
@@ -249,7 +250,7 @@ func (g *goZookeeperLocks) acquire(path string) (int64, uint64, error) {
 	if err := g.lock.LockWithData([]byte(g.owner)); err != nil {
 		return 0, 0, err
 	}
-	at := sharedNow()
+	at := history.Now()
 	// Nothing else tells which node it is.
 	node := reflect.ValueOf(g.lock).Elem().FieldByName("lockPath").String()
 	found, stat, err := g.conn.Exists(node)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
@@ -56,12 +57,12 @@ func observe(ctx context.Context, t *testing.T, addr string, conn *zk.Conn, pare
 
 // look compares what is there with what was.
 func (o *observer) look() error {
-	asked := sharedNow()
+	asked := history.Now()
 	names, _, err := o.conn.Children(o.path)
 	if err != nil {
 		return err
 	}
-	answered := sharedNow()
+	answered := history.Now()
 	for _, name := range names {
 		n := o.names[name]
 		if n == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/child"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
 // Those who share locks on ZooKeeper. Each is a process of its own, so that it can be
@@ -61,7 +62,7 @@ func startPeer(t *testing.T, addr string, who fleetLanguage, name string, sessio
 		answers:      make(chan peerReport, 16),
 		lost:         make(chan peerReport, 1),
 	}
-	began := sharedNow()
+	began := history.Now()
 	var err error
 	if p.Process, err = child.Start(p.log, true, "env", p.command(addr, session)...); err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func startPeer(t *testing.T, addr string, who fleetLanguage, name string, sessio
 	go p.listen(heard)
 	select {
 	case r := <-p.answers:
-		if r.What != fleetReady || r.At < began || r.At > sharedNow() {
+		if r.What != fleetReady || r.At < began || r.At > history.Now() {
 			t.Fatalf("%s, started at %d, begins with %q at %d", who, began, r.What, r.At)
 		}
 	case <-time.After(peerStart):

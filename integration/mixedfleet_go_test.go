@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
 // fleetChild is one Go process of the mixed fleet: it takes each of its keys
@@ -93,7 +94,7 @@ type contender struct {
 
 func (c *contender) report(r fleetReport) {
 	if r.At == 0 {
-		r.At = sharedNow()
+		r.At = history.Now()
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *contender) chance(p float64) bool {
 func (c *contender) contend(ctx context.Context, key string) {
 	for ctx.Err() == nil {
 		sleepFor(ctx, c.between(c.config.Pause))
-		asked := sharedNow()
+		asked := history.Now()
 		c.report(fleetReport{What: fleetWaiting, At: asked, Key: key})
 		lock, err := c.client.Acquire(ctx, key)
 		switch {
@@ -147,7 +148,7 @@ func (c *contender) hold(ctx context.Context, lock *holdfast.Lock, asked int64) 
 	}
 	what := fleetAcquired
 	for end := time.Now().Add(d); ; what = fleetHolding {
-		at := sharedNow()
+		at := history.Now()
 		if err := lock.Err(); err != nil {
 			say(fleetLost, 0)
 			c.report(fleetReport{What: fleetNote, Note: err.Error()})
