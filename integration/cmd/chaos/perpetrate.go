@@ -26,7 +26,8 @@ func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
 				r.pass()
 				continue
 			}
-			r.perform1(ctx, f)
+			r.performFault(ctx, f)
+			sleep(ctx, r.lease) // for the clients to see better times, even when all is late
 		}
 	})
 	for _, f := range plan {
@@ -37,7 +38,7 @@ func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
 			servers <- f
 			continue
 		}
-		tasks.Go(func() { r.perform1(ctx, f) })
+		tasks.Go(func() { r.performFault(ctx, f) })
 	}
 }
 
@@ -48,8 +49,8 @@ func (r *run) pass() {
 	r.passed++
 }
 
-// perform1 performs one fault, from its beginning to its end.
-func (r *run) perform1(ctx context.Context, f nemesis.Fault) {
+// performFault performs one fault, from its beginning to its end.
+func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 	r.linger(ctx, f)
 	at := history.Now()
 	target, end, err := r.strike(ctx, f)
@@ -89,7 +90,7 @@ func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	default:
 		return
 	}
-	d := f.For + r.lease
+	d := f.For + r.lease/2
 	for _, s := range slots {
 		if p := s.process(); p != nil {
 			_ = p.tell("linger %v", d) // it may have been killed
