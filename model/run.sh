@@ -50,8 +50,10 @@ done
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+# The verifier runs in the background, so that a signal is heard at once.
+child=
+trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit 130' INT
+trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit 143' TERM
 
 # trim TEXT: without the spaces around it.
 trim() { sed -e 's/^[[:space:]]*//' -e 's/[[:space:]]*$//' <<<"$1"; }
@@ -87,9 +89,12 @@ search() {
 	(
 		cd "$dir" || exit 1
 		ulimit -v $(((megabytes + 2000) * 1024))
-		exec timeout "$seconds" ./pan -n "${pan[@]}"
-	) >"$dir/out" 2>&1
+		exec timeout "$seconds" ./pan -n -E "${pan[@]}"
+	) >"$dir/out" 2>&1 &
+	child=$!
+	wait "$child"
 	printf 'exit status %s\n' $? >>"$dir/out"
+	child=
 	replay=(spin -t -T "${defines[@]}" "$model.pml")
 }
 
@@ -148,7 +153,7 @@ check() {
 	if [ -n "$verbose" ] && [ "$expected" != proof ]; then
 		printf '  %s\n' "$result"
 		# What the model prints on the way is the story.
-		(cd "$dir" && timeout 60 "${replay[@]}") | grep -vE '^spin:|^#processes|^[[:space:]]*$|^[[:space:]]*[0-9]+:[[:space:]]*proc|processes created$' | sed 's/^[[:space:]]*/    /'
+		(cd "$dir" && timeout 60 "${replay[@]}") | sed -e '/^spin: /,$d' -e 's/^[[:space:]]*/    /'
 	fi
 }
 

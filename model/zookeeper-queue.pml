@@ -1,0 +1,525 @@
+/*
+ * The queue of the ZooKeeper engine (docs/design.md, section 4; zklock/recipe.go, place.go,
+ * own.go, cleaner.go, hold.go): N clients want one lock, which is a queue of znodes.
+ *
+ * Time is in the other model, zookeeper-trust.pml. What that one proves is taken for granted here:
+ * the ensemble ends a session only when the client's lease has lapsed.
+ *
+ * The tree is that of the leader, in the order of its transactions. Servers lag: whatever a
+ * client reads may be as old as what it has seen before, and no older. Faults have budgets:
+ */
+#ifndef N
+#define N 2		/* clients */
+#endif
+#ifndef ROUNDS
+#define ROUNDS 1	/* locks that each one wants, one after the other */
+#endif
+#ifndef CUTS
+#define CUTS 0		/* connections lost, with whatever is on the way */
+#endif
+#ifndef LAPSES
+#define LAPSES 0	/* leases that lapse; the session may end then, or be saved */
+#endif
+#ifndef GIVEUPS
+#define GIVEUPS 0	/* callers that give up */
+#endif
+#ifndef BREAKS
+#define BREAKS 0	/* nodes that an operator deletes */
+#endif
+#ifndef CRASHES
+#define CRASHES 0	/* clients that end without a word */
+#endif
+#ifndef NODES
+#define NODES 7		/* that are ever created; more is an error of the model */
+#endif
+
+/*
+ * KEEPER: the first client keeps its lock for ever, so that others wait for ever.
+ *
+ * Switches that take a cure out; each has a counterexample:
+ *
+ *   LOOK_UP_GUID      a creation without an answer is looked for, not repeated; if it is not seen,
+ *                     another is made and its answer believed, as other clients do
+ *   KEEP_TWIN         of two nodes with one guid, the later one is not deleted
+ *   TRUST_ANSWER      the token after a repeated creation is that of the answer, not of the node that is kept
+ *   NO_SESSION_CHECK  the session is not compared after the answer to a creation
+ *   KEEP_GUID         the guid, and what has it, is taken into the next session
+ *   RELEASE_ONCE      a deletion without an answer is not repeated
+ *   NO_NODE_IS_LOST   "no node" is a lost lock at any try to release, not only at the first
+ *   NO_CLEANER        who gives up leaves nobody behind
+ *   NO_SYNC           the cleaner lists without a sync
+ *   NO_RELIST         the going of the node just before is a grant, whoever else is before
+ *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
+ *   WAIT_WITHOUT_NODE who does not find the own node goes on waiting
+ *
+ * REACH=n shows that the proofs are not about nothing: see unreached, below.
+ */
+
+/* The properties, each asserted where it could cease to hold. */
+bit not_behind_itself = 1;	/* nobody waits for a node of its own */
+bit exclusion = 1;		/* two do not believe that they hold the lock; who holds what an operator deleted is excused until told */
+bit tokens_rise = 1;		/* each grant has a greater token than all before it */
+bit release_is_right = 1;	/* a release that says that the lock had been lost did not delete it itself */
+bit no_orphan = 1;		/* when nothing can happen any more, each node is that of a holder or a waiter */
+bit in_line = 1;		/* ... each waiter and holder has its node */
+bit all_served = 1;		/* ... and nobody waits, unless somebody holds the lock */
+bit unreached = 1;		/* not a property: what REACH asks for has not happened */
+bit enough_nodes = 1;		/* nor is this: NODES is enough */
+
+#define NONE NODES
+
+/* The tree: a node's number is its sequence number, and its czxid as far as order goes. */
+mtype = { BY_CLIENT, BY_OPERATOR, BY_SESSION, NOBODY }
+byte nodes;			/* created so far */
+byte zxid;			/* transactions so far */
+byte born[NODES], died[NODES];	/* by the zxid; died 0: it exists */
+mtype by[NODES] = NOBODY;	/* who deleted it */
+byte owner[NODES], guid[NODES], session[NODES];
+
+#define visible(n, at) (born[n] <= at && (died[n] == 0 || died[n] > at))	/* n < nodes */
+
+/* The clients' sessions and connections. */
+byte current[N];		/* the client's session: the first is 0 */
+bit ended[N];			/* the leader has ended it */
+bit live[N] = 1;		/* its lease */
+bit up[N] = 1;			/* the connection */
+bit dead[N];			/* the client has crashed */
+bit busy[N];			/* its program has begun, and not ended; what happens outside of that would tell nothing */
+byte seen[N];			/* zxid: servers that know less are refused */
+byte cuts = CUTS, lapses = LAPSES, giveups = GIVEUPS, breaks = BREAKS, crashes = CRASHES;
+
+/* A creation on its way. */
+mtype = { IDLE, HANDED, APPLIED, ANSWERED, UNKNOWN }
+mtype creation[N] = IDLE;
+byte made[N] = NONE;		/* the node that came of it */
+bit stale[N];			/* a request may yet arrive from a connection that is lost */
+byte stale_guid[N];
+
+/* The places in the queue. */
+byte myguid[N], mysession[N], mynode[N] = NONE;
+bit uncertain[N];
+bit holds[N];			/* believes that it holds the lock */
+
+/* The background. */
+bit discard[NODES], first[NODES], releasing[NODES];	/* nodes to delete; it is the first try; for a release */
+byte purge[N];			/* guids to look for, a bit each */
+
+byte started, finished;
+byte last = NONE;		/* the token granted last */
+
+#define broken(n) (by[n] == BY_OPERATOR)
+#define wrong_session (mysession[c] != current[c])
+
+inline delete(n, who) {
+	zxid++; died[n] = zxid; by[n] = who
+}
+
+/* make is what the leader does, in the session that the request came in. */
+inline make(c, g) {
+	enough_nodes = (nodes < NODES); assert(enough_nodes);
+	zxid++; born[nodes] = zxid; owner[nodes] = c; guid[nodes] = g; session[nodes] = current[c];
+	printf("client %d: node %d is created, in its session %d\n", c, nodes, current[c]);
+	nodes++
+}
+
+inline forget(c) { myguid[c]++; mynode[c] = NONE; uncertain[c] = 0; token = NONE }
+
+inline to_discard(n, for_release) { discard[n] = 1; first[n] = 1; releasing[n] = for_release }
+
+/* leave gives the place up. */
+inline leave(c) {
+#ifndef NO_CLEANER
+	if
+	:: uncertain[c] -> purge[c] = purge[c] | (1 << myguid[c])
+	:: !uncertain[c] && mynode[c] != NONE -> to_discard(mynode[c], 0)
+	:: else
+	fi;
+#endif
+	forget(c)
+}
+
+/* look reads from whatever server there is. at is what that knows. */
+inline look() {
+	at = seen[c];
+	do :: at < zxid -> at++ :: break od;
+	seen[c] = at
+}
+
+#define may_give_up giveups > 0
+#define give_up giveups--; printf("client %d gives up\n", c)
+#define may_crash crashes > 0
+#define crash crashes--; printf("client %d crashes\n", c)
+
+proctype Client(byte c) {
+	byte n, at, before, ahead, rounds = ROUNDS, token = NONE;
+
+	/* All clients are alike: the first to begin is called 0, and so on. */
+	atomic { started == c && up[c] -> started++; busy[c] = 1; mysession[c] = current[c]; creation[c] = HANDED; goto create };
+
+again:	/* Acquire: link.ready, and place.enter. */
+	atomic {
+		if
+		:: up[c] -> d_step {
+			if
+			:: wrong_session ->
+#ifndef KEEP_GUID
+				if
+				:: uncertain[c] -> purge[c] = purge[c] | (1 << myguid[c])
+				:: else
+				fi;
+				forget(c);
+#endif
+				mysession[c] = current[c]
+			:: else
+			fi }
+		:: may_give_up -> give_up; leave(c); goto over
+		:: may_crash -> crash; goto crashed
+		fi;
+		if
+		:: mynode[c] != NONE -> goto list
+#ifdef LOOK_UP_GUID
+		:: mynode[c] == NONE && uncertain[c] -> goto list
+#endif
+		:: else
+		fi;
+		creation[c] = HANDED
+	};
+
+create:	/* place.create: the answer comes, or the end of the connection. */
+	atomic {
+		if
+		:: creation[c] == ANSWERED -> creation[c] = IDLE; n = made[c]; made[c] = NONE;
+			if
+#ifndef NO_SESSION_CHECK
+			:: wrong_session -> printf("client %d finds that its session has changed meanwhile\n", c);
+				purge[c] = purge[c] | (1 << myguid[c]);
+				forget(c); goto again
+#endif
+			:: else -> mynode[c] = n; token = n;
+#ifndef TRUST_ANSWER
+				if :: uncertain[c] -> token = NONE :: else fi
+#endif
+			fi
+		:: creation[c] == UNKNOWN -> creation[c] = IDLE; made[c] = NONE; uncertain[c] = 1;
+			printf("client %d does not learn what came of its creation\n", c);
+			goto again
+		:: may_give_up -> give_up; goto abandon
+		:: may_crash -> crash; goto crashed
+		fi
+	};
+
+list:	/* place.join, order and find: whatever server answers, it knows of what this client has seen. */
+	atomic {
+		if
+		:: up[c]
+		:: !up[c] -> goto again
+		:: may_give_up -> give_up; leave(c); goto over
+		:: may_crash -> crash; goto crashed
+		fi;
+		look();
+		d_step {
+			n = 0; before = NONE; ahead = 0;
+#ifdef LOOK_UP_GUID
+			/* The node of the answer is one's own, whatever the list says. */
+			if
+			:: !uncertain[c] -> n = mynode[c]
+			:: else -> do :: n < nodes && !(visible(n, at) && owner[n] == c && guid[n] == myguid[c]) -> n++ :: else -> break od
+			fi;
+			if :: n == nodes -> n = NONE :: else fi;
+#else
+			do :: n < nodes && !(visible(n, at) && owner[n] == c && guid[n] == myguid[c]) -> n++ :: else -> break od;
+			if
+			:: n == nodes -> n = NONE
+			:: else -> mynode[c] = n; n++;
+#ifndef KEEP_TWIN
+				do
+				:: n < nodes -> if :: visible(n, at) && owner[n] == c && guid[n] == myguid[c] -> to_discard(n, 0) :: else fi; n++
+				:: else -> break
+				od;
+#endif
+				n = mynode[c]
+			fi;
+#endif
+			if
+			:: n != NONE -> mynode[c] = n; uncertain[c] = 0; n = 0;
+				do
+				:: n < mynode[c] -> if :: visible(n, at) -> before = n; ahead++ :: else fi; n++
+				:: else -> break
+				od
+			:: else
+			fi;
+			not_behind_itself = (before == NONE || owner[before] != c || guid[before] != myguid[c]);
+			assert(not_behind_itself)
+		};
+		if
+		:: n == NONE -> n = 0; at = 0;
+			printf("client %d does not find its node\n", c);
+#ifdef LOOK_UP_GUID
+			uncertain[c] = 0; mynode[c] = NONE; creation[c] = HANDED; goto create
+#else
+#ifdef WAIT_WITHOUT_NODE
+			false
+#else
+			forget(c); goto again
+#endif
+#endif
+		:: before != NONE -> n = 0; at = 0; printf("client %d has node %d, and waits for node %d\n", c, mynode[c], before)
+		:: else -> n = 0; at = 0; printf("client %d finds node %d to be the first\n", c, mynode[c]); goto prove
+		fi
+	};
+
+	/* place.wait: the watch on the node just before, and the one on the own node. */
+	atomic {
+		if
+		:: up[c] && died[before] != 0 -> d_step {
+			if :: seen[c] < died[before] -> seen[c] = died[before] :: else fi;
+			printf("client %d hears that node %d is gone\n", c, before) }
+#ifndef NO_RELIST
+			if :: ahead > 1 -> goto again :: else fi
+#endif
+#ifndef NO_OWN_WATCH
+		:: up[c] && died[mynode[c]] != 0 -> printf("client %d hears that its own node %d is gone\n", c, mynode[c]);
+			if :: seen[c] < died[mynode[c]] -> seen[c] = died[mynode[c]] :: else fi;
+			forget(c); goto again
+#endif
+		:: may_give_up -> give_up; leave(c); goto over
+		:: may_crash -> crash; goto crashed
+		fi
+	};
+
+prove:	/* A lease that has lapsed is renewed by a write; a creation that was repeated wants the node to be read. */
+	atomic {
+		before = NONE; ahead = 0;
+		if
+		:: (live[c] && !wrong_session) && token != NONE
+		:: !(live[c] && !wrong_session) && up[c] && !ended[c] -> stale[c] = 0;
+			if
+			:: died[mynode[c]] != 0 -> goto again
+			:: !died[mynode[c]] && wrong_session -> goto again
+			:: else -> live[c] = 1; printf("client %d renews its lease\n", c); goto prove
+			fi
+		:: (live[c] && !wrong_session) && token == NONE && up[c] ->
+			look();
+			if
+			:: visible(mynode[c], at) && session[mynode[c]] == mysession[c] -> at = 0; token = mynode[c]; goto prove
+			:: else -> at = 0; forget(c); goto again
+			fi
+		:: !up[c] && !(live[c] && !wrong_session && token != NONE) -> goto again
+		:: may_give_up -> give_up; leave(c); goto over
+		:: may_crash -> crash; goto crashed
+		fi;
+
+		/* The grant. */
+		d_step {
+			holds[c] = 1;
+			printf("client %d is granted the lock, with node %d and token %d\n", c, mynode[c], token);
+			if
+			:: !broken(mynode[c]) ->
+				n = 0;
+				do
+				:: n < N -> exclusion = (n == c || !holds[n] || broken(mynode[n])); assert(exclusion); n++
+				:: else -> break
+				od;
+				n = 0;
+				tokens_rise = (last == NONE || token > last); assert(tokens_rise);
+				last = token
+			:: else
+			fi
+#if REACH == 1
+			unreached = (mynode[c] < 3 || cuts > 0 || by[0] != BY_SESSION); assert(unreached)
+#endif
+		}
+	};
+
+	/* It has the lock, until it gives it back, or is told that it is over. */
+	atomic {
+		if
+		:: !holds[c] -> printf("client %d finds that its lease has lapsed\n", c)
+#ifndef NO_OWN_WATCH
+		:: holds[c] && up[c] && died[mynode[c]] != 0 && !ended[c] -> holds[c] = 0; printf("client %d hears that its lock was broken\n", c)
+#endif
+#ifdef KEEPER
+		:: holds[c] && c != 0
+#else
+		:: holds[c]
+#endif
+			-> holds[c] = 0; printf("client %d releases the lock\n", c)
+		:: may_crash -> crash; goto crashed
+		fi;
+		/* hold.Release, which is called in any case. */
+		to_discard(mynode[c], 1);
+		forget(c)
+	};
+
+over:	atomic {
+		rounds--;
+		if
+		:: rounds > 0 -> goto again
+		:: else -> finished++; busy[c] = 0; goto done
+		fi
+	};
+
+abandon: /* place.adopt, in the background. Here the caller's next call comes after it. */
+	atomic {
+		if
+		:: creation[c] == ANSWERED || creation[c] == UNKNOWN -> d_step {
+#ifndef NO_CLEANER
+			if
+			:: creation[c] == ANSWERED && !uncertain[c] && !wrong_session -> to_discard(made[c], 0)
+			:: else -> purge[c] = purge[c] | (1 << myguid[c])
+			fi;
+#endif
+			creation[c] = IDLE; made[c] = NONE; forget(c) };
+			goto over
+		fi
+	};
+
+crashed: atomic {
+		dead[c] = 1; holds[c] = 0; live[c] = 0; up[c] = 0; purge[c] = 0;
+		creation[c] = IDLE; made[c] = NONE;
+		before = NONE; ahead = 0; n = 0; at = 0;
+		forget(c);
+		finished++; busy[c] = 0
+	};
+done:	skip
+}
+
+inline saw(c, z) { if :: seen[c] < z -> seen[c] = z :: else fi }
+
+/* lose is the end of a connection. go-zookeeper keeps what it has not sent for the next one, whatever session that has. */
+inline lose(c) {
+	up[c] = 0;
+	printf("client %d loses its connection\n", c);
+	if
+	:: creation[c] == HANDED				/* not sent yet */
+	:: creation[c] == HANDED -> creation[c] = UNKNOWN	/* it will never arrive */
+	:: creation[c] == HANDED && !ended[c] -> creation[c] = UNKNOWN; stale[c] = 1; stale_guid[c] = myguid[c]
+	:: creation[c] == APPLIED -> creation[c] = UNKNOWN
+	:: creation[c] != HANDED && creation[c] != APPLIED
+	fi
+}
+
+/* Link is a client's connection, its session, and its requests on their way. */
+proctype Link(byte c) {
+	byte n, at;
+
+	do
+	:: d_step { creation[c] == HANDED && up[c] && !ended[c] ->
+		/* A write is carried out after what came before it in the session; what has not come by now is refused. */
+		stale[c] = 0; made[c] = nodes; make(c, myguid[c]); creation[c] = APPLIED }
+	:: d_step { creation[c] == APPLIED && up[c] -> creation[c] = ANSWERED; saw(c, born[made[c]]);
+		printf("client %d has the answer\n", c) }
+	:: d_step { stale[c] && !ended[c] -> stale[c] = 0; printf("client %d: the request of a former connection arrives\n", c); make(c, stale_guid[c]); stale_guid[c] = 0 }
+
+	:: atomic { up[c] && cuts > 0 && busy[c] -> cuts--; lose(c) }
+	:: atomic { up[c] && ended[c] -> lose(c) }
+	:: d_step { !up[c] && !dead[c] && !ended[c] -> up[c] = 1; printf("client %d is connected again\n", c) }
+	:: d_step { !up[c] && !dead[c] && ended[c] ->
+		/* Servers do not ask for what was seen in the former session. */
+		current[c]++; ended[c] = 0; live[c] = 1; up[c] = 1; seen[c] = 0; stale[c] = 0; stale_guid[c] = 0; purge[c] = 0;
+		printf("client %d has a new session, %d\n", c, current[c]) }
+
+	:: d_step { live[c] && lapses > 0 && busy[c] -> lapses--; live[c] = 0; holds[c] = 0; printf("client %d: its lease lapses\n", c) }
+	:: d_step { !live[c] && !ended[c] -> ended[c] = 1; stale[c] = 0; stale_guid[c] = 0; zxid++;
+		printf("the session of client %d is ended\n", c);
+		do
+		:: n < nodes -> if :: owner[n] == c && session[n] == current[c] && died[n] == 0 -> died[n] = zxid; by[n] = BY_SESSION :: else fi; n++
+		:: else -> break
+		od;
+		n = 0 }
+
+	/* backend.purge */
+	:: atomic { purge[c] != 0 && up[c] && !ended[c] ->
+#ifndef NO_SYNC
+		seen[c] = zxid; stale[c] = 0; stale_guid[c] = 0;
+#endif
+		look();
+		d_step {
+			printf("client %d looks for what it has left behind\n", c);
+			do
+			:: n < nodes -> if :: visible(n, at) && owner[n] == c && (purge[c] & (1 << guid[n])) -> to_discard(n, 0) :: else fi; n++
+			:: else -> break
+			od;
+			n = 0; at = 0; purge[c] = 0
+		} }
+	od
+}
+
+#define removable(n) (discard[n] && up[owner[n]])
+
+/* Znode is what becomes of a node by somebody's hand. */
+proctype Znode(byte n) {
+	byte c;
+
+	do
+	/* backend.remove */
+	:: d_step { removable(n) && session[n] != current[owner[n]] -> discard[n] = 0; first[n] = 0; releasing[n] = 0 }
+	:: d_step { removable(n) && session[n] == current[owner[n]] && !ended[owner[n]] ->
+		c = owner[n];
+		stale[c] = 0; stale_guid[c] = 0;
+		if
+		:: died[n] == 0 -> delete(n, BY_CLIENT); saw(c, zxid); printf("client %d deletes node %d\n", c, n)
+		:: else -> printf("client %d finds node %d to be deleted\n", c, n);
+			if
+#ifdef NO_NODE_IS_LOST
+			:: releasing[n] ->
+#else
+			:: releasing[n] && first[n] ->
+#endif
+				printf("client %d is told that its lock had been lost\n", c);
+				release_is_right = (by[n] != BY_CLIENT); assert(release_is_right)
+			:: else
+			fi
+		fi;
+		discard[n] = 0; first[n] = 0; releasing[n] = 0; c = 0 }
+	:: atomic { removable(n) && session[n] == current[owner[n]] && !ended[owner[n]] && cuts > 0 ->
+		c = owner[n];
+		cuts--; first[n] = 0;
+#ifdef RELEASE_ONCE
+		discard[n] = 0; releasing[n] = 0;
+#endif
+		if
+		:: died[n] == 0 -> stale[c] = 0; stale_guid[c] = 0; delete(n, BY_CLIENT); printf("client %d deletes node %d, and does not learn of it\n", c, n)
+		:: printf("client %d: the request to delete node %d is lost\n", c, n)
+		fi;
+		lose(c);
+		c = 0 }
+
+	:: d_step { n < nodes && died[n] == 0 && breaks > 0 -> breaks--; delete(n, BY_OPERATOR); printf("an operator deletes node %d\n", n) }
+	od
+}
+
+/* Audit looks when nothing else can happen any more. */
+proctype Audit() {
+	byte i;
+
+	timeout -> d_step {
+		do
+		:: i < nodes -> no_orphan = !(died[i] == 0 && mynode[owner[i]] != i); assert(no_orphan); i++
+		:: else -> break
+		od;
+		i = 0;
+		do
+		:: i < N -> in_line = (mynode[i] == NONE || died[mynode[i]] == 0); assert(in_line); i++
+		:: else -> break
+		od;
+		all_served = (finished == N);
+#ifdef KEEPER
+		all_served = (all_served || holds[0] || started < N);
+#endif
+		assert(all_served);
+		i = 0
+	}
+}
+
+init {
+	byte i;
+
+	atomic {
+		do :: i < N -> run Client(i); run Link(i); i++ :: else -> break od;
+		i = 0;
+		do :: i < NODES -> run Znode(i); i++ :: else -> break od;
+		run Audit();
+		i = 0
+	}
+}

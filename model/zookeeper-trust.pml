@@ -1,0 +1,327 @@
+/*
+ * The trust window of the ZooKeeper engine (docs/design.md, section 5; zklock/trust.go):
+ * a client never believes in its session when the ensemble has ended it.
+ *
+ * Three servers. Server 0 leads; 1 and 2 follow it. The links 0-1 and 0-2 can be cut, each
+ * for good. A follower that is cut off answers its clients until it notices, whenever that
+ * is; when both have noticed, they go on as a second ensemble, which server 1 leads. Server
+ * 0 does not know of that, and may go on answering for ever.
+ *
+ * One client, with one session, sends pings and writes as it likes, through one server at a
+ * time. Any message may take any time. Time is counted in whole units, which is no
+ * restriction: see README.md. All constants are in these units:
+ */
+#define T      4	/* session timeout: what the leader counts, and the client's lease without margin */
+#ifndef WINDOW
+#define WINDOW 1	/* T/4: trust.window */
+#endif
+#ifndef GAP
+#define GAP    1	/* less than that apart do the leader's pings reach a follower: half a tick, T being two ticks */
+#endif
+#ifndef K
+#define K      2	/* requests without an answer */
+#endif
+
+/*
+ * Switches that take a cure out, or an assumption; each has a counterexample:
+ *
+ *   PINGS_COUNT       an answer to any request renews the lease (as other clients have it)
+ *   WINDOW=0          a request counts that was acknowledged just before the write
+ *   GAP=2             the leader's pings are more than T/4 apart: an assumption
+ *   COUNT_RESUMPTION  that a server has resumed the session renews the lease
+ *   NO_CLOCK_CHECK    a lock is over when the timer has fired, however late that is
+ *   RENEWAL_REVIVES   a renewal does not ask the clock first
+ *
+ * REACH=n shows that the proof is not about nothing: see unreached, below.
+ */
+
+/* The properties, each asserted where it could cease to hold. */
+bit lease_is_true = 1;		/* while the lease runs, the session has not been ended */
+bit holder_is_right = 1;	/* so the lock that was granted under it is nobody else's */
+bit no_revival = 1;		/* a lock that was over is never live again */
+bit unreached = 1;		/* not a property: what REACH asks for has not happened */
+
+/* Ages saturate at OLD: nothing can be made of what is as old as that. */
+#define OLD T
+#define older(a) a = (a < OLD -> a + 1 : OLD)
+
+/* The ensemble. */
+bit cut[3];		/* the link between server 0 and this one; that of 0 is not used */
+bit noticed[3];		/* ... and the follower has noticed, and hung up on its clients */
+bit second;		/* there is the second ensemble */
+byte timer = T;		/* until the leader that has a quorum ends the session */
+bit gone;		/* it has ended it: others are granted its locks */
+
+#define leads(s)    ((s) == 0 || (second && (s) == 1))	/* or believes that it does */
+#define genuine(s)  ((s) == (second -> 1 : 0))		/* it is the one whose timer counts */
+#define linked(s)   ((s) == 2 && second || !noticed[s] && !cut[s] && !second)	/* a follower has its leader */
+#define quorum      (second || !cut[1] || !cut[2])	/* the leader whose timer counts has one */
+
+/* The server through which the client talks. */
+bit noted;		/* the follower's table has the session */
+byte pinged;		/* since the leader's last ping came */
+mtype = { TABLE, WRITE, RESUME }
+chan up = [2*K+2] of { mtype }	/* from the follower to its leader */
+
+/* The client. */
+mtype = { CLOSED, OPENING, OPEN }
+mtype conn = OPEN;
+byte server;		/* of the present connection */
+byte opened;		/* the age of the request that made it: wire.opening */
+byte lease = T;		/* what is left of it by the client's clock; 0: it is over */
+bit holds = 1;		/* the lock's own state: not ended yet */
+bit over;		/* its lease has been over, which it has not been told */
+bit asked;		/* the follower has asked its leader to resume the session */
+bit resumed;		/* it is resumed */
+
+/* Its requests, the oldest first. */
+mtype = { NONE, PING }		/* or WRITE: the heartbeat, for example */
+mtype = { SENT, WAITS, ANSWERED }		/* WAITS: for the leader, a write only */
+mtype kind[K] = NONE;
+mtype stage[K] = NONE;
+byte age[K];
+byte since[K];		/* of a write: the age of what it will prove */
+
+/* The newest acknowledged request, by when its reply was read: in this unit of time, before. Ages of the sending. */
+byte acked0 = OLD, acked1 = OLD;
+
+#ifdef NO_CLOCK_CHECK
+#define believes holds
+#else
+#define believes (holds && lease > 0)
+#endif
+
+inline verify() {
+	lease_is_true = !(gone && lease > 0);
+	assert(lease_is_true);
+	holder_is_right = !(gone && believes);
+	assert(holder_is_right);
+	no_revival = !(over && believes);
+#ifndef NO_CLOCK_CHECK
+	assert(no_revival);
+#endif
+}
+
+inline least(to, x) { if :: x < to -> to = x :: else fi }
+
+/* renew is Lease.Renew: a is the age of what counts. */
+inline renew(a) {
+#ifndef RENEWAL_REVIVES
+	if
+	:: lease == 0 -> holds = 0; over = 0
+	:: else
+	fi;
+#endif
+	if
+	:: a < OLD && T - a > lease -> lease = T - a; printf("the client's lease runs for another %d\n", lease)
+	:: else
+	fi
+}
+
+/* remove takes a request out. i is used up. */
+inline remove(i) {
+	do
+	:: i < K-1 -> kind[i] = kind[i+1]; stage[i] = stage[i+1]; age[i] = age[i+1]; since[i] = since[i+1]; i++
+	:: else -> break
+	od;
+	kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0
+}
+
+/* hangup ends the connection, and all that was on it: a new trust begins with the next one. What is lost with it could only have
+ * made the leader's timer run longer. */
+inline hangup() {
+	conn = CLOSED; server = 0; opened = 0; noted = 0; pinged = 0; asked = 0; resumed = 0;
+	acked0 = OLD; acked1 = OLD;
+	do :: up?[_] -> up?_ :: else -> break od;
+	i = 0;
+	do
+	:: i < K -> kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0; i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+/* touch is what a leader does that has heard of the session. */
+inline touch(s) { if :: genuine(s) && !gone -> timer = T :: else fi }
+
+/* What the leader reads from its follower. */
+inline leader_reads() {
+	if
+	:: up?TABLE -> touch(second); printf("the leader learns from the table that the session was heard of\n")
+	:: up?WRITE -> if
+		:: gone	/* refused */
+		:: !gone -> i = 0;
+			do :: stage[i] != WAITS -> i++ :: else -> break od;
+			stage[i] = ANSWERED; printf("the leader commits the write\n")
+		fi
+	:: up?RESUME -> if
+		:: gone
+		:: !gone -> timer = T; resumed = 1; printf("the leader resumes the session\n")
+		fi
+	fi;
+	i = 0
+}
+
+/* The leader's ping comes to the follower, and the table goes back. */
+inline leader_pings() {
+	pinged = 0;
+	if
+	:: noted -> noted = 0; printf("the leader's ping comes to server %d: the table goes back, with the session in it\n", server);
+		/* Two in a row are one: the later moment counts. */
+		s = len(up); i = 0;
+		do :: i < s -> up?kind_; up!kind_; i++ :: else -> break od;
+		if :: s > 0 && kind_ == TABLE :: else -> up!TABLE fi
+	:: else
+	fi;
+	kind_ = NONE; i = 0; s = 0
+}
+
+inline tick() {
+	older(opened);
+	acked1 = (acked0 < acked1 -> acked0 : acked1); older(acked1);
+	acked0 = OLD;
+	i = 0;
+	do
+	:: i < K && kind[i] != NONE -> older(age[i]); if :: kind[i] == WRITE -> older(since[i]) :: else fi; i++
+	:: else -> break
+	od;
+	i = 0;
+	if :: timer > 0 -> timer-- :: else fi;
+	if
+	:: lease > 0 -> lease--;
+		if :: lease == 0 -> over = holds; printf("... time passes; the client's lease is over\n") :: else -> printf("... time passes\n") fi
+	:: else -> printf("... time passes\n")
+	fi;
+	if
+	:: conn != CLOSED && !leads(server) && linked(server) ->
+		pinged++;
+		/* It comes before whatever else happens at that moment: the next one is less than GAP after it. */
+		if :: pinged == GAP -> leader_pings() :: else fi
+	:: else
+	fi
+}
+
+active proctype World() {
+	byte i, s;
+	mtype kind_ = NONE;
+
+	/* The session has just been made, through any server. */
+	if :: server = 0 :: server = 1 fi;
+	printf("a session begins at server %d; its client is granted a lock\n", server);
+
+end:	do
+	/* Time. While a follower has its leader, the leader's pings come in time. */
+	:: d_step { tick(); verify() }
+
+	/* The network between servers. */
+	:: d_step { !second && !cut[1] -> cut[1] = 1;
+		if :: conn != CLOSED && server == 1 -> do :: up?[_] -> up?_ :: else -> break od; pinged = 0 :: else fi;
+		printf("server 1 is cut off from server 0\n") }
+	:: d_step { !second && !cut[2] -> cut[2] = 1;
+		if :: conn != CLOSED && server == 2 -> do :: up?[_] -> up?_ :: else -> break od; pinged = 0 :: else fi;
+		printf("server 2 is cut off from server 0\n") }
+	:: d_step { !second && cut[1] && !noticed[1] -> noticed[1] = 1;
+		printf("server 1 notices that it has no leader, and hangs up\n");
+		if :: conn != CLOSED && server == 1 -> hangup() :: else fi }
+	:: d_step { !second && cut[2] && !noticed[2] -> noticed[2] = 1;
+		printf("server 2 notices that it has no leader, and hangs up\n");
+		if :: conn != CLOSED && server == 2 -> hangup() :: else fi }
+	:: d_step { !second && noticed[1] && noticed[2] -> second = 1;
+		if :: !gone -> timer = T :: else fi;
+		printf("servers 1 and 2 go on without server 0; server 1 leads\n") }
+
+	/* The leader. */
+	:: d_step { timer == 0 && !gone && quorum -> gone = 1; printf("the leader ends the session, and grants the lock to another\n"); verify() }
+	:: d_step { conn != CLOSED && !leads(server) && linked(server) && (noted || pinged > 0) -> leader_pings() }
+	:: d_step { conn != CLOSED && !leads(server) && linked(server) && nempty(up) -> leader_reads() }
+
+	/* The client sends. A session that is resumed has to wait for that. */
+	:: d_step { conn == OPEN && kind[K-1] == NONE ->
+		do :: kind[i] != NONE -> i++ :: else -> break od;
+		kind[i] = PING; stage[i] = SENT; i = 0; printf("the client sends a ping\n") }
+	:: d_step { conn == OPEN && kind[K-1] == NONE ->
+		do :: kind[i] != NONE -> i++ :: else -> break od;
+		kind[i] = WRITE; stage[i] = SENT;
+		since[i] = opened;
+		least(since[i], acked1);
+#if WINDOW == 0
+		least(since[i], acked0);
+#endif
+		i = 0; printf("the client sends a write\n") }
+
+	/* Its server reads, in order. */
+	:: d_step { conn == OPEN && (stage[0] == SENT || stage[1] == SENT || stage[K-1] == SENT) ->
+		do :: stage[i] != SENT -> i++ :: else -> break od;
+		if
+		:: leads(server) -> touch(server)
+		:: else -> noted = 1
+		fi;
+		if
+		:: kind[i] == PING -> stage[i] = ANSWERED; printf("server %d answers the ping\n", server)
+		:: else -> stage[i] = WAITS;
+			if
+			:: leads(server) -> printf("server %d, a leader, has the write\n", server)
+			:: linked(server) -> up!WRITE; printf("server %d forwards the write\n", server)
+			:: else -> printf("server %d forwards the write, to nobody\n", server)
+			fi
+		fi;
+		i = 0 }
+	/* A leader has a write of its own client committed, if there is a quorum. */
+	:: d_step { conn == OPEN && leads(server) && genuine(server) && quorum && !gone && (stage[0] == WAITS || stage[1] == WAITS || stage[K-1] == WAITS) ->
+		do :: stage[i] != WAITS -> i++ :: else -> break od;
+		stage[i] = ANSWERED; i = 0; printf("the leader commits the write\n") }
+
+	/* The client reads an answer: wire.noteReply. */
+	:: atomic { conn == OPEN && (stage[0] == ANSWERED || stage[1] == ANSWERED || stage[K-1] == ANSWERED) ->
+		/* In any order. */
+		if
+		:: stage[0] == ANSWERED -> i = 0
+		:: stage[1] == ANSWERED -> i = 1
+#if K > 2
+		:: stage[2] == ANSWERED -> i = 2
+#endif
+		fi;
+		d_step {
+			printf("the client reads the answer to its %e\n", kind[i]);
+			least(acked0, age[i]);
+#ifdef PINGS_COUNT
+			renew(age[i]);
+#endif
+			if
+			:: kind[i] == WRITE -> s = lease; renew(since[i]);
+#if REACH == 1
+				unreached = !(resumed && s == 0 && lease > 0 && second)	/* a session was saved across the change of leaders */
+#endif
+#if REACH == 2
+				unreached = !(server == 2 && !second && lease > s && cut[1] && timer < T)
+#endif
+			:: else
+			fi;
+			assert(unreached);
+			s = 0;
+			remove(i);
+			i = 0;
+			verify()
+		} }
+
+	/* The connection to the server is lost, at whose end ever; the client goes to another, or to the same. */
+	:: d_step { conn != CLOSED -> hangup(); printf("the client loses its connection\n") }
+	:: atomic { conn == CLOSED && !noticed[1] -> d_step { conn = OPENING; server = 1; printf("the client asks server 1 to resume the session\n") } }
+	:: atomic { conn == CLOSED && !noticed[2] -> d_step { conn = OPENING; server = 2; printf("the client asks server 2 to resume the session\n") } }
+	:: atomic { conn == CLOSED && second -> d_step { conn = OPENING; server = 1; printf("the client asks server 1 to resume the session\n") } }
+	:: atomic { conn == CLOSED && second -> d_step { conn = OPENING; server = 2; printf("the client asks server 2 to resume the session\n") } }
+	:: atomic { conn == CLOSED -> d_step { conn = OPENING; server = 0; printf("the client asks server 0 to resume the session\n") } }
+	:: d_step { conn == OPENING && !resumed && empty(up) && !leads(server) && linked(server) && !asked -> up!RESUME; asked = 1; printf("server %d asks its leader\n", server) }
+	/* A leader says yes by itself, if it knows of no end. */
+	:: d_step { conn == OPENING && !resumed && leads(server) && (!gone || !genuine(server)) -> touch(server); resumed = 1;
+		printf("server %d, a leader, resumes the session\n", server) }
+	:: d_step { conn == OPENING && resumed -> conn = OPEN; asked = 0; printf("the client reads that its session is resumed\n");
+#ifdef COUNT_RESUMPTION
+		renew(opened);
+#endif
+		verify() }
+
+	/* The client's timer. */
+	:: d_step { holds && lease == 0 -> holds = 0; over = 0; printf("the client's timer ends the lock\n") }
+	od
+}
