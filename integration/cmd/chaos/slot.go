@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// slot is a place for a client process, with proxies of its own between it and the servers.
+type slot struct {
+	run *run
+	n   int
+
+	mu      sync.Mutex
+	current *process
+	lives   int
+}
+
+// workers is how many the process has. A client with one that holds a lock is silent, and hears the less of what is going on;
+// others are never silent.
+func (s *slot) workers() int { return max(1, s.run.Workers+s.n%3-1) }
+
+// start starts a process in the slot.
+func (s *slot) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.workers())
+	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
+	config.Succeeds = s.lives > 0
+	config.Sabotage = s.run.Sabotage
+	p, err := startProcess(s.run.Dir, s.run.journal, config)
+	if err != nil {
+		return err
+	}
+	s.current = p
+	s.lives++
+	return nil
+}
+
+// process is the one in the slot; nil is that it was killed and has no successor yet.
+func (s *slot) process() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+func (s *slot) kill() {
+	s.mu.Lock()
+	p := s.current
+	s.current = nil
+	s.mu.Unlock()
+	if p != nil {
+		p.kill()
+	}
+}
+
+func (s *slot) finish(ctx context.Context, patience time.Duration) error {
+	p := s.process()
+	if p == nil {
+		return nil
+	}
+	defer s.forget(p)
+	return p.finish(ctx, patience)
+}
+
+func (s *slot) forget(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == p {
+		s.current = nil
+	}
+}
+
+func (s *slot) died() error {
+	if p := s.process(); p != nil {
+		return p.died()
+	}
+	return nil
+}
