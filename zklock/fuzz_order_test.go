@@ -125,7 +125,8 @@ func FuzzOrder(f *testing.F) {
 	f.Add([]byte{0x08, 0x09, 0x0c, 0x30, 0x20, 1}, byte(1), uint64(1))
 	f.Add([]byte{0x08, 0x02, 0x02, 0x08}, byte(2), uint64(2))             // shared sequences
 	f.Add([]byte{0x08, 0x28, 2, 0x08, 0x08, 0x08}, byte(3), uint64(3))    // the counter sticks
-	f.Add([]byte{0x08, 0x28, 0, 0x48, 0x08, 0x4c}, byte(0), uint64(4))    // negative ones
+	f.Add([]byte{0x08, 0x28, 0}, byte(1), uint64(4))                      // it has just got there
+	f.Add([]byte{0x08, 0x28, 0, 0x48, 0x08, 0x4c}, byte(2), uint64(4))    // negative ones, of which own is one
 	f.Add([]byte{0x88, 0x08, 0x80, 0x08, 0xa8, 0}, byte(4), uint64(5))    // gone when they are read
 	f.Add([]byte{0x28, 1, 0x28, 0, 0x08, 0x30, 0}, byte(9), uint64(0x60)) // at the end from the start
 	server := &nodeServer{}

@@ -147,7 +147,15 @@ func (p *pieces) Read(b []byte) (int, error) {
 // nothing else does.
 func FuzzFrames(f *testing.F) {
 	connect := framed(make([]byte, 44))
-	requests := slices.Concat(connect, framed(request(1, OpCreate, "/a")), framed(request(2, OpMulti, "/b")), framed(request(-2, OpPing, "")))
+	multiRead := request(3, OpMulti, "/c")
+	multiRead[7] = byte(OpMultiRead)
+	requests := slices.Concat(
+		connect,
+		framed(request(1, OpCreate, "/a")),
+		framed(request(2, OpMulti, "/b")),
+		framed(request(-2, OpPing, "")),
+		framed(multiRead),
+	)
 	event := append(binary.BigEndian.AppendUint32(nil, 0xffffffff), make([]byte, 20)...)
 	replies := slices.Concat(
 		framed(make([]byte, 36)),
