@@ -25,7 +25,7 @@
 #endif
 
 #ifndef BOUND
-#define BOUND (LEASE + 1) /* ticks, until everybody is served once all is calm */
+#define BOUND (LEASE + CLIENTS - 1) /* ticks, until everybody is served once all is calm */
 #endif
 
 #define WINDOW   (LEASE - MARGIN) /* how long one write keeps a lock valid for its holder */
