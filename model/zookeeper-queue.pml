@@ -52,6 +52,8 @@
  *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
  *   WAIT_WITHOUT_NODE who does not find the own node goes on waiting
  *
+ * The verifier is run with -E: whether it is right that nothing can happen any more, Audit judges.
+ *
  * REACH=n shows that the proofs are not about nothing: see unreached, below.
  */
 
@@ -326,7 +328,10 @@ prove:	/* A lease that has lapsed is renewed by a write; a creation that was rep
 			:: else
 			fi
 #if REACH == 1
-			unreached = (mynode[c] < 3 || cuts > 0 || by[0] != BY_SESSION); assert(unreached)
+			unreached = !(current[c] > 0 && by[0] == BY_SESSION); assert(unreached)	/* a lock in a second session, after a node of the first */
+#endif
+#if REACH == 2
+			unreached = !(nodes > N && last == NONE && n == 0); assert(unreached)	/* a lock after a creation that was repeated */
 #endif
 		}
 	};
