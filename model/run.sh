@@ -89,7 +89,7 @@ search() {
 	(
 		cd "$dir" || exit 1
 		ulimit -v $(((megabytes + 2000) * 1024))
-		exec timeout "$seconds" ./pan -n -E "${pan[@]}"
+		exec timeout "$seconds" ./pan -n "${pan[@]}"
 	) >"$dir/out" 2>&1 &
 	child=$!
 	wait "$child"
