@@ -23,8 +23,11 @@ const holderTimeout = 250 * time.Millisecond
 // When ctx ends, Acquire returns at once with an error that matches ctx.Err()
 // and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
 // begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
-// [ErrDenied], [ErrReclaimed] (somebody claimed this place by [WithReclaim]), a
-// [*HeldError] when [WithWait] has elapsed, and the engine's own.
+// [ErrDenied], [ErrReclaimed] (somebody claimed this place by [WithReclaim]), and
+// the engine's own. When [WithWait] has elapsed it is a [*HeldError];
+// [ErrDisconnected] if the engine could not be asked; or, if there was a grant
+// that had ended before it could be handed out, what that ended of, such as
+// [ErrLeaseExpired].
 //
 // A Locker is not re-entrant: a second Acquire of a key that this client holds
 // waits like anybody's.

@@ -52,7 +52,8 @@ func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry } }
 
 // WithWait bounds the wait for a holder: when d > 0 has passed, the call fails
-// with a [*HeldError]. The default is to wait until ctx ends.
+// with a [*HeldError], or as [Locker.Acquire] says. The default is to wait until
+// ctx ends.
 func WithWait(d time.Duration) Option {
 	return func(r *request) { r.wait, r.waitOK = d, true }
 }

@@ -32,6 +32,7 @@ func TestOutcome(t *testing.T) {
 		{history.Acquire, holdfast.ErrClosed, history.Closed, ""},
 		{history.Acquire, fmt.Errorf("wait elapsed: %w", holdfast.ErrDisconnected), history.GaveUp, "ErrDisconnected"},
 		{history.Acquire, fmt.Errorf("granted too late: %w: %w", lost, context.Canceled), history.GaveUp, "ErrSessionExpired"},
+		{history.Acquire, fmt.Errorf("wait elapsed: granted too late: %w", holdfast.ErrLeaseExpired), history.GaveUp, "ErrLeaseExpired"},
 		{history.Try, holdfast.ErrDenied, history.Failed, "ErrDenied"},
 		{history.Verify, lost, history.Gone, "ErrSessionExpired"},
 		{history.Verify, holdfast.ErrTTLExpired, history.Gone, "ErrTTLExpired"},

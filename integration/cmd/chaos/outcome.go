@@ -28,6 +28,9 @@ func outcome(call string, err error) (outcome, cause string) {
 	// What WithWait has ended while no server could be reached.
 	case acquisition && errors.Is(err, holdfast.ErrDisconnected):
 		return history.GaveUp, causeOf(err)
+	// The same, when what it was granted had ended before it could be handed out.
+	case acquisition && isAny(err, holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired, holdfast.ErrClockJump, holdfast.ErrBroken, holdfast.ErrReclaimed):
+		return history.GaveUp, causeOf(err)
 	}
 	return history.Failed, causeOf(err)
 }

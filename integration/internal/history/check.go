@@ -14,6 +14,8 @@ const (
 	RuleTokens       = "tokens"       // a token is used twice, or falls
 	RuleFence        = "fence"        // the fenced register went back, or refused what it should have taken
 	RuleEnded        = "ended"        // a lock that had ended was live again
+	RuleCause        = "cause"        // a lock ended of what had not happened to it
+	RuleFailed       = "failed"       // a call failed, and no fault explains it
 	RuleLinearizable = "linearizable" // no order of the calls explains what they answered
 	RuleUndecided    = "undecided"    // there was not the time to find out whether there is one
 	RuleSettle       = "settle"       // after the faults, a call did not return in time
@@ -61,6 +63,8 @@ func Check(records []Record, rules Rules) []Violation {
 	s.checkRecords(f)
 	s.checkTokens(f)
 	s.checkEnded(f)
+	s.checkCauses(f)
+	s.checkFailed(f)
 	s.checkExclusion(f)
 	s.checkFence(f)
 	s.checkLinearizable(f)
@@ -105,7 +109,7 @@ func (f *findings) sorted() []Violation {
 		last = max(last, v.From)
 	}
 	for _, rule := range []string{
-		RuleExclusion, RuleTokens, RuleFence, RuleEnded, RuleLinearizable, RuleUndecided, RuleSettle, RuleHistory,
+		RuleExclusion, RuleTokens, RuleFence, RuleEnded, RuleCause, RuleFailed, RuleLinearizable, RuleUndecided, RuleSettle, RuleHistory,
 	} {
 		if n := f.counts[rule] - MostPerRule; n > 0 {
 			f.list = append(f.list, Violation{Rule: rule, From: last, To: last, Text: fmt.Sprintf("and %d more", n)})

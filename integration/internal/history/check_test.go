@@ -17,7 +17,7 @@ func TestAcquitted(t *testing.T) {
 		"killed":                            begin().killed("1.1", 65).next(),
 		"killed while it waited":            begin().release("1.1", 1, 70, 80).call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90).next(),
 		"session expired":                   begin().lost("1.1", 1, 65, "ErrSessionExpired").call("1.1", Release, 1, 70, 80, Gone).next(),
-		"TTL":                               begin().lost("1.1", 1, 61, "ErrTTLExpired").call("1.1", Release, 1, 90, 99, Gone).next(),
+		"TTL":                               begin().ttl(1, 50).lost("1.1", 1, 61, "ErrTTLExpired").call("1.1", Release, 1, 90, 99, Gone).next(),
 		"gave up":                           good().call("3.1", Acquire, 0, 20, 90, GaveUp),
 		"tried in vain":                     good().call("3.1", Try, 0, 85, 90, Refused),
 		"told too late":                     begin().release("1.1", 1, 70, 80).acquire("3.1", 2, 15, 300).lost("3.1", 2, 301, "ErrSessionExpired").acquire("2.1", 3, 90, 160).held("2.1", 3, 170, 180).release("2.1", 3, 190, 200),
@@ -55,6 +55,42 @@ type planted struct {
 }
 
 var plantedViolations = []planted{
+	{
+		"broken by nobody", begin().lost("1.1", 1, 65, "ErrBroken").next(),
+		RuleCause, "nobody had broken it",
+	},
+	{
+		"broken before it was", begin().lost("1.1", 1, 65, "ErrBroken").breaks(1, 85, 95, OK).next(),
+		RuleCause, "nobody had broken it",
+	},
+	{
+		"reclaimed by nobody, broken by somebody", begin().breaks(1, 61, 63, OK).lost("1.1", 1, 65, "ErrReclaimed").next(),
+		RuleCause, "nobody had reclaimed it",
+	},
+	{
+		"reclaimed for another owner", begin().reclaim("3.1", 3, 61, 200, OK).lost("1.1", 1, 65, "ErrReclaimed").next(),
+		RuleCause, "nobody had reclaimed it",
+	},
+	{
+		"a TTL of nobody", begin().lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "had no TTL",
+	},
+	{
+		"a TTL that has not passed", begin().ttl(1, 66).lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "its TTL was 66ms",
+	},
+	{
+		"no cause", begin().lost("1.1", 1, 65, "").next(),
+		RuleCause, "no cause that there is",
+	},
+	{
+		"an acquisition that failed", good().call("3.1", Acquire, 0, 20, 90, Failed),
+		RuleFailed, "invoked at 0.020000 s, failed at 0.090000 s",
+	},
+	{
+		"a verification that failed", begin().call("1.1", Verify, 1, 45, 50, Failed).release("1.1", 1, 70, 80).next(),
+		RuleFailed, "verify",
+	},
 	{
 		"two holders", begin().held("1.1", 1, 120).release("1.1", 1, 125, 190).next(),
 		RuleExclusion, "nobody had broken or reclaimed it",

@@ -56,6 +56,17 @@ func (s *script) reclaim(process string, token uint64, from, to int64, outcome s
 	return s
 }
 
+// ttl gives the acquisition of a token a TTL.
+func (s *script) ttl(token uint64, d int64) *script {
+	op := int64(-1)
+	for _, r := range s.records {
+		if r.What == Return && r.Call == Acquire && r.Token == token {
+			op = r.Op
+		}
+	}
+	return s.edit(func(r *Record) bool { return r.What == Invoke && r.Op == op }, func(r *Record) { r.TTL = d * ms })
+}
+
 func (s *script) held(process string, token uint64, at ...int64) *script {
 	for _, t := range at {
 		s.add(t, Record{What: Held, Process: process, Token: token})

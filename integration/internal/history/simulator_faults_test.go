@@ -118,7 +118,7 @@ func (s *simulator) breakHolder(key *simKey) {
 			outcome = OK
 		}
 		if s.chance(30) {
-			outcome = Failed
+			outcome = GaveUp
 		}
 		s.after(s.latency(), func() { done(outcome) })
 	})

@@ -60,6 +60,7 @@ type grant struct {
 	grantID
 	owner       string
 	invoke, ret int64 // of the call
+	ttl         int64 // that it was asked for with
 
 	held        bool  // there is a stamp
 	first, last int64 // stamps
@@ -74,10 +75,11 @@ type grant struct {
 
 // A strike ends somebody else's grant: a break, or an acquisition that reclaims.
 type strike struct {
-	from int64 // it cannot have had an effect before
-	till int64 // nor later than this; never, if that is not known
-	sure bool  // it has had the effect
-	what string
+	from    int64 // it cannot have had an effect before
+	till    int64 // nor later than this; never, if that is not known
+	sure    bool  // it has had the effect
+	reclaim bool
+	what    string
 }
 
 func newStory(records []Record, rules Rules, f *findings) *story {
@@ -145,7 +147,7 @@ func (s *story) addGrants(f *findings) {
 		g := &grant{
 			grantID: grantID{c.ret.Process, c.invoke.Key, c.ret.Token},
 			owner:   cmp.Or(c.ret.Owner, c.invoke.Owner),
-			invoke:  c.invoke.At, ret: c.ret.At,
+			invoke:  c.invoke.At, ret: c.ret.At, ttl: c.invoke.TTL,
 			ended: never,
 		}
 		if other := s.grants[g.grantID]; other != nil {
@@ -264,7 +266,7 @@ func (s *story) addBreak(c *call) {
 // it was granted is above theirs, and when it returned they had gone.
 func (s *story) addReclaim(c *call) {
 	r := c.invoke
-	hit := strike{from: r.At, till: never, what: "reclaimed by " + r.Process}
+	hit := strike{from: r.At, till: never, reclaim: true, what: "reclaimed by " + r.Process}
 	owner, granted := r.Owner, uint64(math.MaxUint64)
 	switch at, ended := s.gone[r.Process]; {
 	case c.outcome() == OK:
@@ -283,7 +285,8 @@ func (s *story) addReclaim(c *call) {
 	}
 }
 
-// lastSeen is when the history last shows the holder with its lock. What comes later needs no excuse.
+// lastSeen is when the history last shows the holder with its lock, or with the news of its end. What comes later needs no excuse,
+// and explains nothing.
 func (g *grant) lastSeen() int64 {
 	seen := g.ret
 	if g.held {
@@ -291,6 +294,9 @@ func (g *grant) lastSeen() int64 {
 	}
 	if g.released != nil {
 		seen = max(seen, g.released.invoke.At)
+	}
+	if g.lost != nil {
+		seen = max(seen, g.lost.At)
 	}
 	return seen
 }

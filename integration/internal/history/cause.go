@@ -1,0 +1,68 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// causes are what a lock that was not released may end of.
+var causes = []string{
+	"ErrSessionExpired", "ErrLeaseExpired", "ErrBroken", "ErrReclaimed", "ErrTakenOver", "ErrClockJump", "ErrTTLExpired",
+}
+
+// checkCauses demands that a lock ends of what has happened to it: it was broken only if somebody broke it, reclaimed only if its
+// owner reclaimed it, and its TTL was over only if that had passed. A lock that a client gives up by a mistake of its own, and
+// be it that of taking its own write for a stranger's, ends of something that never happened.
+func (s *story) checkCauses(f *findings) {
+	for _, key := range s.names() {
+		for _, g := range s.keys[key] {
+			if g.lost == nil {
+				continue
+			}
+			if wrong := s.wrongCause(g); wrong != "" {
+				f.add(Violation{
+					Rule: RuleCause, Key: g.key, Processes: []string{g.process}, Tokens: []uint64{g.token}, From: g.invoke, To: g.lost.At,
+					Text: fmt.Sprintf("the lock of process %q, token %d, ended by %s with %q, %s", g.process, g.token, s.at(g.lost.At), g.lost.Cause, wrong),
+				})
+			}
+		}
+	}
+}
+
+// wrongCause says what is wrong with the cause of a lost lock; "" is nothing.
+func (s *story) wrongCause(g *grant) string {
+	struck := func(reclaimed bool) bool {
+		return slices.ContainsFunc(g.strikes, func(hit strike) bool {
+			return hit.from <= g.lost.At && (hit.reclaim || !reclaimed)
+		})
+	}
+	switch cause := g.lost.Cause; {
+	case !slices.Contains(causes, cause):
+		return "which is no cause that there is"
+	case cause == "ErrBroken" && !struck(false):
+		return "and nobody had broken it"
+	case cause == "ErrReclaimed" && !struck(true):
+		return "and nobody had reclaimed it"
+	case cause == "ErrTTLExpired" && g.ttl == 0:
+		return "and had no TTL"
+	case cause == "ErrTTLExpired" && g.lost.At < g.invoke+g.ttl:
+		return fmt.Sprintf("and its TTL was %v, counted from when it was granted", time.Duration(g.ttl))
+	}
+	return ""
+}
+
+// checkFailed demands that calls end in one of the ways that a caller is told of.
+func (s *story) checkFailed(f *findings) {
+	for _, c := range s.calls {
+		if c.invoke == nil || c.outcome() != Failed {
+			continue
+		}
+		f.add(Violation{
+			Rule: RuleFailed, Key: c.invoke.Key, Processes: []string{c.invoke.Process}, Tokens: []uint64{c.invoke.Token},
+			From: c.invoke.At, To: c.ret.At,
+			Text: fmt.Sprintf("process %q: %s, invoked at %s, failed at %s, and nothing can have made it: %s",
+				c.invoke.Process, c.invoke.Call, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
+		})
+	}
+}
