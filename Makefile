@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos lint fuzz bench deps-update
+.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench deps-update
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ test-containers: ## Run the conformance tests on a server in a container, with a
 chaos: ## Break clients, network and servers at random, and judge what the locks did (MINUTES=30 SEED=42 ENGINE=zookeeper OUT=dir)
 	@integration/setup.sh local
 	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(OUT),-out $(OUT))
+
+model: ## Exhaust the models of the protocols with Spin, and find what goes wrong without each cure
+	@integration/setup.sh local
+	model/run.sh full
 
 lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
 	@tools/lint.sh

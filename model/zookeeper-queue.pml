@@ -41,6 +41,7 @@
  *   LOOK_UP_GUID      a creation without an answer is looked for, not repeated; if it is not seen,
  *                     another is made and its answer believed, as other clients do
  *   KEEP_TWIN         of two nodes with one guid, the later one is not deleted
+ *   TAKE_TWIN         a later node with the guid is looked at when the own one is gone, although it is being deleted
  *   TRUST_ANSWER      the token after a repeated creation is that of the answer, not of the node that is kept
  *   NO_SESSION_CHECK  the session is not compared after the answer to a creation
  *   KEEP_GUID         the guid, and what has it, is taken into the next session
@@ -232,6 +233,10 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 			do :: n < nodes && !(visible(n, at) && owner[n] == c && guid[n] == myguid[c]) -> n++ :: else -> break od;
 			if
 			:: n == nodes -> n = NONE
+#ifndef TAKE_TWIN
+			/* What comes after the own node is not looked at: see order. */
+			:: n < nodes && !uncertain[c] && n > mynode[c] -> n = NONE
+#endif
 			:: else -> mynode[c] = n; n++;
 #ifndef KEEP_TWIN
 				do

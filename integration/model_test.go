@@ -1,0 +1,40 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// modelTime bounds the short form of the models, which takes about a minute on
+// a machine with nothing else to do.
+const modelTime = 8 * time.Minute
+
+// TestModel guards the models of the protocols: their proofs, which exhaust
+// every order of events for small numbers of clients and faults, and that each
+// cure is needed, as a counterexample without it shows. "make model" runs the
+// larger cases too.
+func TestModel(t *testing.T) {
+	for _, program := range []string{"spin", "gcc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%v: run \"make setup\" (it installs Debian's package %s when run as root)", err, program)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), modelTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "nice", "../model/run.sh", "short")
+	// The whole group is told, or the verifier would go on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	t.Logf("model/run.sh short:\n%s", &out)
+	if err != nil {
+		t.Fatalf("a model is not as expected, or could not be checked: %v; see above, and \"model/run.sh -v full NAME\"", err)
+	}
+}
