@@ -38,6 +38,8 @@ type acquisition struct {
 	key   attributes
 	grant string // the beginning of its guids
 
+	touches uint64 // how many guids it has had
+
 	doubt       doubt // about requests that got no answer
 	lookedAfter bool  // the last of them was left to a goroutine, the doubt with it
 }
@@ -192,7 +194,7 @@ func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold,
 	case r.old.held() && r.old.belongs(a.grant):
 		// An earlier try was carried out, and this one met it: one of ours, or
 		// one that a wrapper of the SDK made by itself.
-		if !a.doubt.last.IsZero() {
+		if !a.doubt.none() {
 			sent = a.doubt.first
 		}
 		return a.granted(r.old, sent), observation{}, nil
@@ -213,7 +215,8 @@ func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold,
 
 // abandon looks after a write whose caller has gone.
 func (a *acquisition) abandon(sent holdfast.Instant, r answer) {
-	if r.err == nil && r.old == nil || maybeDone(r.err) {
+	taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(a.grant))
+	if taken || maybeDone(r.err) {
 		a.doubt.add(sent, a.host.Now())
 	}
 	a.clean(a.key, a.grant, a.doubt)
@@ -235,6 +238,7 @@ func (a *acquisition) granted(own *item, sent holdfast.Instant) *hold {
 		lose:    a.req.Lose,
 		doubt:   a.doubt,
 		begun:   sent,
+		touches: a.touches,
 	}
 	if a.opts.Mode == FailOpen {
 		h.lease = a.host.NewLease(a.opts.Lease, holdfast.ErrLeaseExpired)

@@ -8,21 +8,25 @@ import (
 // A doubt is about requests of one grant that may have been carried out without
 // our knowing, or may be yet.
 type doubt struct {
-	first holdfast.Instant // before the first was sent
-	last  holdfast.Instant // after the last was given up; zero if there is no doubt
+	requests int
+	first    holdfast.Instant // before the first was sent
+	last     holdfast.Instant // after the last was given up
 }
 
+func (d *doubt) none() bool { return d.requests == 0 }
+
 func (d *doubt) add(sent, ended holdfast.Instant) {
-	if d.last.IsZero() {
+	if d.none() {
 		d.first = sent
 	}
+	d.requests++
 	d.last = ended
 }
 
 // undo gives back, in the background, what a grant that nobody has may have
 // taken.
 func (b *backend) undo(key attributes, grant string, d doubt) {
-	if !d.last.IsZero() && b.tasks.begin() {
+	if !d.none() && b.tasks.begin() {
 		go func() {
 			defer b.tasks.end()
 			b.clean(key, grant, d)
@@ -30,21 +34,25 @@ func (b *backend) undo(key attributes, grant string, d doubt) {
 	}
 }
 
-// clean frees the key if the grant has it. That it has not may only mean that
-// the request has not arrived yet, so it goes on asking for a lease, seldomer and
-// seldomer; a request that is later still leaves a lease that nobody renews. A
-// client that closes is content with one answer.
+// clean frees the key if the grant has it, once for each request that may have
+// taken it. That it has not may only mean that the request has not arrived yet, so
+// it goes on asking for a lease, seldomer and seldomer; a request that is later
+// still leaves a lease that nobody renews. A client that closes is content with
+// one answer.
 func (b *backend) clean(key attributes, grant string, d doubt) {
-	if d.last.IsZero() {
+	if d.none() {
 		return
 	}
-	loop := backoff.Policy{Initial: b.opts.RetryDelay, Max: b.opts.Lease}.Start()
+	ours := func(e *expression) string { return e.begins(grant) }
+	loop := backoff.Policy{Initial: b.opts.RetryDelay, Max: b.opts.Lease / 4}.Start()
 	for {
-		old, err := b.giveBack(b.tasks.ctx, key, grant)
+		asked := b.host.Now()
+		old, err := b.giveBack(b.tasks.ctx, key, ours)
+		if err == nil && old == nil {
+			d.requests--
+		}
 		switch {
-		case err == nil && old == nil:
-			return
-		case err == nil && (b.tasks.closing() || b.host.Now().Sub(d.last) > b.opts.Lease):
+		case err == nil && (d.none() || b.tasks.closing() || asked.Sub(d.last) > b.opts.Lease):
 			return
 		case err != nil && !transient(err):
 			b.host.Logger().Warn("what an acquisition may have left cannot be removed", "error", err)

@@ -70,6 +70,11 @@ func (e *expression) is(attr string, v types.AttributeValue) string {
 	return e.name(attr) + " = " + e.value(v)
 }
 
+// atMost is a condition: an attribute is not greater than a value, and of its type.
+func (e *expression) atMost(attr string, v types.AttributeValue) string {
+	return e.name(attr) + " <= " + e.value(v)
+}
+
 // isType is a condition: an attribute is there, and of a type.
 func (e *expression) isType(attr, t string) string {
 	return "attribute_type(" + e.name(attr) + ", " + e.value(text(t)) + ")"

@@ -108,9 +108,9 @@ func FuzzWrite(f *testing.F) {
 		if isTyped[*types.AttributeValueMemberB](attrs[attrGUID]) {
 			switch whose % 3 {
 			case 1:
-				attrs[attrGUID] = binary(touch(newGrant(b.id)))
+				attrs[attrGUID] = binary(touch(newGrant(b.id), 1))
 			case 2:
-				attrs[attrGUID] = binary(touch(a.grant))
+				attrs[attrGUID] = binary(touch(a.grant, 1))
 			}
 		}
 		if len(attrs) > 0 {
@@ -183,21 +183,26 @@ func checkTaken(t *testing.T, a *acquisition, now holdfast.Instant, before, upda
 func checkOwn(t *testing.T, a *acquisition, db *dynamofake.DB, now holdfast.Instant) {
 	taken := db.Item(fuzzTable, a.key)
 	first, _ := decode(fuzzTable, taken)
-	other := newGrant(a.id)
-	if old, err := a.giveBack(t.Context(), a.key, other); old == nil || err != nil || !reflect.DeepEqual(db.Item(fuzzTable, a.key), taken) {
-		t.Fatalf("another grant's release met %+v, %v, and left %v", old, err, db.Item(fuzzTable, a.key))
+	own := &hold{backend: a.backend, key: a.key, grant: a.grant, token: first.token, touches: a.touches}
+	others := []*hold{{backend: a.backend, key: a.key, grant: newGrant(a.id), token: first.token, touches: a.touches}}
+	if a.opts.Mode != FailClosed {
+		others = append(others, &hold{backend: a.backend, key: a.key, grant: a.grant, token: first.token + 1, touches: a.touches})
+	}
+	for _, h := range others {
+		if old, err := h.giveBack(t.Context(), h.key, h.unchanged); old == nil || err != nil || !reflect.DeepEqual(db.Item(fuzzTable, a.key), taken) {
+			t.Fatalf("another grant's release met %+v, %v, and left %v", old, err, db.Item(fuzzTable, a.key))
+		}
 	}
 	if a.opts.Mode == FailOpen {
-		for _, grant := range []string{other, a.grant} {
-			h := &hold{backend: a.backend, grant: grant}
-			_, old, err := a.update(t.Context(), a.key, h.renewal(now))
+		for _, h := range append(others, own) {
+			_, old, err := h.update(t.Context(), h.key, h.renewal(now))
 			i, bad := decode(fuzzTable, db.Item(fuzzTable, a.key))
-			if err != nil || bad != nil || (old == nil) != (grant == a.grant) || i.same(first) != (old != nil) || !i.sameGrant(first.token) || !i.belongs(a.grant) {
+			if err != nil || bad != nil || (old == nil) != (h == own) || i.same(first) != (old != nil) || !i.sameGrant(first.token) || !i.belongs(a.grant) {
 				t.Fatalf("a heartbeat met %+v, %v, and made %+v of %+v", old, err, i, first)
 			}
 		}
 	}
-	if old, err := a.giveBack(t.Context(), a.key, a.grant); old != nil || err != nil {
+	if old, err := own.giveBack(t.Context(), own.key, own.unchanged); old != nil || err != nil {
 		t.Fatalf("the release met %+v, %v", old, err)
 	}
 	left := db.Item(fuzzTable, a.key)

@@ -21,6 +21,7 @@ type hold struct {
 	begun holdfast.Instant // before the write was sent that took it
 	doubt doubt            // about requests before that one
 
+	touches uint64 // how many guids the grant has had; only one heartbeat is under way at a time
 	heartbeat
 }
 
@@ -73,12 +74,14 @@ func (h *hold) Verify(ctx context.Context) error {
 // judge says why an item is not that of this hold any more; nil if it is.
 func (h *hold) judge(i *item) error {
 	switch {
-	case i.held() && i.belongs(h.grant):
+	case i.held() && i.belongs(h.grant) && i.token == h.token:
 		return nil
 	case i.form == absent:
 		return holdfast.ErrBroken
 	case i.sameGrant(h.token):
 		return holdfast.ErrBroken // with somebody else's guid
+	case i.belongs(h.grant):
+		return holdfast.ErrBroken // and then taken by a late request of its own acquisition
 	case i.owner == h.owner && !i.belongs(h.id):
 		return holdfast.ErrReclaimed
 	}
@@ -91,6 +94,14 @@ func (h *hold) judge(i *item) error {
 func (h *hold) Release(ctx context.Context) error {
 	defer h.forget()
 	h.stop()
+	err := h.release(ctx)
+	if err == nil || errors.Is(err, holdfast.ErrLost) {
+		h.undo(h.key, h.grant, h.doubt)
+	}
+	return err
+}
+
+func (h *hold) release(ctx context.Context) error {
 	if broken, why := h.outcome(); why != nil {
 		if broken != nil {
 			h.clear(ctx, broken)
@@ -98,8 +109,8 @@ func (h *hold) Release(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
 	}
 	unanswered := false
-	err := h.persist(ctx, func() error {
-		old, err := h.giveBack(ctx, h.key, h.grant)
+	return h.persist(ctx, func() error {
+		old, err := h.giveBack(ctx, h.key, h.unchanged)
 		switch {
 		case maybeDone(err):
 			unanswered = true
@@ -108,7 +119,7 @@ func (h *hold) Release(ctx context.Context) error {
 			return fmt.Errorf("%w: %w: %w", holdfast.ErrLost, holdfast.ErrBroken, err)
 		case err != nil, old == nil:
 			return err
-		case !old.held() && old.belongs(h.grant):
+		case !old.held() && old.belongs(h.grant) && old.token == h.token:
 			return nil
 		}
 		why := h.judge(old)
@@ -120,21 +131,25 @@ func (h *hold) Release(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
 	})
-	if err == nil {
-		h.undo(h.key, h.grant, h.doubt)
-	}
-	return err
 }
 
-// giveBack sends the request that frees the key if a grant has it. It returns
-// the item that it met otherwise.
-func (b *backend) giveBack(ctx context.Context, key attributes, grant string) (old *item, err error) {
+// unchanged is the condition that the item is still of this hold. The token tells
+// it from one that a late request of the same acquisition has taken anew.
+func (h *hold) unchanged(e *expression) string {
+	if h.opts.Mode == FailClosed {
+		return e.begins(h.grant)
+	}
+	return all(e.is(attrToken, token(h.token)), e.begins(h.grant))
+}
+
+// giveBack sends the request that frees the key on a condition. It returns the
+// item that it met otherwise.
+func (b *backend) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
 	if b.opts.Mode == FailClosed {
 		e := &expression{}
-		e.cond = e.begins(grant)
+		e.cond = ours(e)
 		return b.remove(ctx, key, e)
 	}
-	ours := func(e *expression) string { return e.begins(grant) }
 	_, old, err = b.update(ctx, key, b.releaseIf(ours, b.host.Now()))
 	return old, err
 }

@@ -42,10 +42,9 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 			lock.Key(), holdfast.Invalid("lock", "it is not a lock of this client"))
 	}
 	e := &expression{}
-	if b.opts.Mode == FailClosed {
-		e.cond = e.begins(h.grant)
-	} else {
-		e.cond = all(e.is(attrToken, token(h.token)), e.live(), e.begins(h.grant))
+	e.cond = h.unchanged(e)
+	if b.opts.Mode != FailClosed {
+		e.cond = all(e.live(), e.cond)
 	}
 	return &types.ConditionCheck{
 		TableName:                           &b.opts.Table,

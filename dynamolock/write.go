@@ -12,7 +12,8 @@ import (
 // hold.
 func (a *acquisition) expression(now holdfast.Instant, left *item) *expression {
 	e := &expression{returns: types.ReturnValueUpdatedNew}
-	guid := touch(a.grant)
+	a.touches++
+	guid := touch(a.grant, a.touches)
 	if a.opts.Mode == FailClosed {
 		e.cond = a.freeTokenless(e)
 		e.set(attrOwner, text(a.req.Owner))
@@ -111,10 +112,16 @@ func (a *acquisition) formerly(e *expression) string {
 }
 
 // renewal is the write that keeps a lease alive.
+//
+// Its condition is on the guid's order, too: a copy of an earlier heartbeat that
+// arrives late would bring back a guid that an observer may have watched for a
+// lease by then.
 func (h *hold) renewal(now holdfast.Instant) *expression {
 	e := &expression{}
-	e.cond = all(e.live(), e.begins(h.grant))
-	e.set(attrGUID, binary(touch(h.grant)))
+	h.touches++
+	guid := binary(touch(h.grant, h.touches))
+	e.cond = all(e.live(), h.unchanged(e), e.atMost(attrGUID, guid))
+	e.set(attrGUID, guid)
 	e.set(attrTouched, millis(now.Wall))
 	h.expire(e, now, true)
 	return e
