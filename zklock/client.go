@@ -99,6 +99,7 @@ type backend struct {
 	paths     paths
 	link      *link
 	heartbeat *heartbeat
+	doubts    *doubts
 
 	background context.Context // of what goes on between calls
 	stop       context.CancelCauseFunc
@@ -129,6 +130,7 @@ func newBackend(host *holdfast.Host, opts Options) *backend {
 	b.closeLink = closeLink
 	b.link = newLink(closing, host, opts)
 	b.heartbeat = newHeartbeat(b)
+	b.doubts = newDoubts(b)
 	b.link.reopened = b.heartbeat.now
 	return b
 }

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"slices"
 	"testing"
 )
@@ -61,6 +62,53 @@ func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("order with own %q = %q, want %q", own, got, want)
+		}
+	}
+}
+
+// TestFindTwin guards against a node that is being deleted being taken for the
+// place's own: a creation that was repeated can leave two nodes, and the one that
+// was chosen can go, by an operator's hand, before the other.
+func TestFindTwin(t *testing.T) {
+	t.Parallel()
+	closed, closeNow := context.WithCancel(t.Context())
+	closeNow()
+	b := &backend{background: closed}
+	guid := newGUID()
+	first, second := b.opts.Names.name(guid)+"2147483647", b.opts.Names.name(guid)+"-2147483648"
+	contenders := func(names ...string) []contender {
+		t.Helper()
+		var line []contender
+		for _, name := range names {
+			c, ok := parseContender(name)
+			if !ok {
+				t.Fatalf("%q is no contender", name)
+			}
+			line = append(line, c)
+		}
+		return line
+	}
+	for _, c := range []struct {
+		name      string
+		node      string
+		uncertain bool
+		line      []contender
+		want      string // "": not found
+	}{
+		{"both", second, true, contenders("a-lock-0000000001", first, second), first},
+		{"the second only", second, true, contenders("a-lock-0000000001", second), second},
+		{"the one that was chosen", first, false, contenders("a-lock-0000000001", first, second), first},
+		{"a twin that comes before it", second, false, contenders("a-lock-0000000001", first, second), second},
+		{"its twin only", first, false, contenders("a-lock-0000000001", second), ""},
+		{"neither", first, false, contenders("a-lock-0000000001"), ""},
+	} {
+		p := &place{b: b, guid: guid, node: c.node, uncertain: c.uncertain, own: &own{}}
+		_, found := p.find(c.line)
+		switch {
+		case found != (c.want != ""):
+			t.Errorf("%s: found = %v", c.name, found)
+		case found && p.node != c.want:
+			t.Errorf("%s: found %q, want %q", c.name, p.node, c.want)
 		}
 	}
 }

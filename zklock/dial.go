@@ -21,6 +21,11 @@ const (
 	mostFirstReply  = 5 * time.Second
 )
 
+// firstReply is how long a server may take to answer at all.
+func firstReply(timeout time.Duration) time.Duration {
+	return min(max(timeout/4, leastFirstReply), mostFirstReply)
+}
+
 // connect starts go-zookeeper and waits for the first session.
 func (l *link) connect(ctx context.Context, servers []string) error {
 	conn, events, err := zk.Connect(
@@ -34,7 +39,7 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 	if err != nil {
 		return fmt.Errorf("zookeeper: %w", err)
 	}
-	l.conn = conn
+	l.conn, l.servers = conn, servers
 	go func() { // the callback has seen them already
 		defer close(l.ended)
 		for range events {
@@ -80,17 +85,11 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		timeout = l.session.timeout
 	}
 	l.mu.Unlock()
-	first := min(max(timeout/4, leastFirstReply), mostFirstReply)
+	first := firstReply(timeout)
 	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, timeout), nil) {
 		return nil, holdfast.ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(l.closing, first)
-	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, network, address)
-	if err == nil && l.opts.TLS != nil {
-		conn, err = handshake(ctx, conn, l.opts.TLS, address)
-	}
+	conn, err := l.reach(l.closing, network, address, first)
 	if err != nil {
 		l.mu.Lock()
 		l.lastErr = err
@@ -98,10 +97,23 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	w := newWire(newBuffered(conn), l, first)
+	w.server = address
 	l.mu.Lock()
 	l.wire = w
 	l.mu.Unlock()
 	return w, nil
+}
+
+// reach opens a connection to a server.
+func (l *link) reach(ctx context.Context, network, address string, limit time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err == nil && l.opts.TLS != nil {
+		return handshake(ctx, conn, l.opts.TLS, address)
+	}
+	return conn, err
 }
 
 // dialDelay doubles from a few milliseconds to a tenth of the session timeout,

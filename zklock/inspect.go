@@ -135,6 +135,7 @@ func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
 		case errors.Is(err, zk.ErrNoNode) && again:
 			return struct{}{}, nil // the same, and the list was of a server that is behind
 		case errors.Is(err, zk.ErrNoNode):
+			b.doubts.about(path)
 			return struct{}{}, fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
 		return struct{}{}, stepError("delete", path, err)

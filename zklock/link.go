@@ -24,9 +24,10 @@ type session struct {
 // go-zookeeper runs what it is handed while it is down on the next connection,
 // in whatever session that has, so it is handed nothing then.
 type link struct {
-	host *holdfast.Host
-	opts Options
-	conn *zk.Conn
+	host    *holdfast.Host
+	opts    Options
+	conn    *zk.Conn
+	servers []string
 
 	watches  *watches
 	reopened func() // called when calls may be made again

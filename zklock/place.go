@@ -227,14 +227,15 @@ func (p *place) adopt(c created) {
 }
 
 // find returns the contenders before this place in a line, and false if it is
-// not in it. Of several nodes of its own, the first counts; the others are
-// deleted: a creation that was repeated may have succeeded twice.
+// not in it. A creation that was repeated may have succeeded twice: of several
+// nodes of its own, the first that it finds is the one, and stays it; the others
+// are deleted, and count for nothing even when the one is gone before them.
 func (p *place) find(line []contender) (ahead []contender, found bool) {
 	guid := p.guidInName()
 	for i, c := range line {
 		switch {
 		case !strings.Contains(c.name, guid):
-		case !found:
+		case !found && (p.uncertain || c.name == p.node):
 			found = true
 			ahead = line[:i]
 			p.node = c.name

@@ -64,6 +64,7 @@ func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Reques
 		info, err := b.describe(ctx, parent, req.Key, false)
 		switch {
 		case err == nil && info.Held:
+			b.doubts.aboutHolder(parent, info)
 			return &holdfast.HeldError{Key: req.Key, Holder: info}
 		case err == nil:
 			return nil
@@ -131,20 +132,22 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 func (p *place) wait(ctx context.Context, name string, alone bool) error {
 	before := p.parent + "/" + name
 	w := p.b.link.watches.on(p.b.background, before)
-	select {
-	case <-w.gone:
-	case <-p.own.gone:
-		return p.evicted()
-	case <-ctx.Done():
-		held := &holdfast.HeldError{Key: p.req.Key, Holder: holdfast.Info{Key: p.req.Key, Held: true}}
+	patience := firstDoubt * p.sess.timeout
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for waiting := true; waiting; {
 		select {
-		case <-w.read:
-			if alone && w.err == nil {
-				held.Holder = infoOf(p.req.Key, name, w.node)
-			}
-		default:
+		case <-w.gone:
+			waiting = false
+		case <-timer.C:
+			p.b.doubts.about(before)
+			patience = min(2*patience, mostDoubt*p.sess.timeout)
+			timer.Reset(patience)
+		case <-p.own.gone:
+			return p.evicted()
+		case <-ctx.Done():
+			return p.outwaited(w, name, alone)
 		}
-		return held
 	}
 	if !alone || w.why != zk.EventNodeDeleted {
 		if err := w.failure(); err != nil && !errors.Is(err, zk.ErrNoNode) && !transient(err) && p.b.background.Err() == nil {
@@ -153,6 +156,20 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 		return errNotGranted
 	}
 	return nil
+}
+
+// outwaited is the refusal of a wait that has lasted too long.
+func (p *place) outwaited(w *watch, name string, alone bool) error {
+	held := &holdfast.HeldError{Key: p.req.Key, Holder: holdfast.Info{Key: p.req.Key, Held: true}}
+	select {
+	case <-w.read:
+		if alone && w.err == nil {
+			held.Holder = infoOf(p.req.Key, name, w.node)
+			p.b.doubts.aboutHolder(p.parent, held.Holder)
+		}
+	default:
+	}
+	return held
 }
 
 // vanished says what becomes of a place whose node is not in the queue any more,
@@ -239,7 +256,9 @@ func (p *place) held(ctx context.Context, first contender) error {
 	switch {
 	case err == nil:
 		p.leave()
-		return &holdfast.HeldError{Key: p.req.Key, Holder: infoOf(p.req.Key, first.name, node)}
+		holder := infoOf(p.req.Key, first.name, node)
+		p.b.doubts.aboutHolder(p.parent, holder)
+		return &holdfast.HeldError{Key: p.req.Key, Holder: holder}
 	case errors.Is(err, zk.ErrNoNode):
 		return errNotGranted
 	}

@@ -34,7 +34,8 @@ const (
 // int64, error int32. go-zookeeper sends each request by one Write.
 type wire struct {
 	net.Conn
-	link *link
+	link   *link
+	server string // as Dial was given it
 
 	mu      sync.Mutex
 	opening holdfast.Instant // when the ConnectRequest was sent
