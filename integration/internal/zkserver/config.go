@@ -30,6 +30,9 @@ type Config struct {
 	// Only an ensemble uses them. Default 15 and 5. An election after a partition can take InitLimit: one of two servers may
 	// already lead while the other still looks, and waits that long for it.
 	InitLimit, SyncLimit int
+	// Plantable makes [Ensemble.Plant] work. Only an ensemble uses it. It needs a JDK, and a start takes longer, because each
+	// server's main program is compiled as it starts.
+	Plantable bool
 	// Props are further Java system properties, name to value.
 	Props map[string]string
 	// Settings are further lines of zoo.cfg, name to value; they win over what the package would write.

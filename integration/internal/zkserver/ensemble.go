@@ -39,6 +39,11 @@ func (l *link) proxies() []*faultproxy.Proxy { return []*faultproxy.Proxy{l.quor
 // StartEnsemble starts an ensemble and returns when all of its servers serve. A ctx that ends first stops it again. Close it
 // after use.
 func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
+	if cfg.Plantable {
+		if _, err := javaTool("javac"); err != nil {
+			return nil, err
+		}
+	}
 	cfg = cfg.withDefaults(200 * time.Millisecond)
 	props := map[string]string{
 		// The defaults, five seconds and a minute, would make a healed partition last.
@@ -101,13 +106,20 @@ func (e *Ensemble) layOut(cfg Config) error {
 			}
 			settings[fmt.Sprintf("server.%d", j+1)] = fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
 		}
-		s, err := newServer(cfg, ports[i], settings, map[string]string{"data/myid": strconv.Itoa(i+1) + "\n"})
+		s, err := newMember(cfg, ports[i], settings, map[string]string{"data/myid": strconv.Itoa(i+1) + "\n"})
 		if err != nil {
 			return err
 		}
 		e.servers[i] = s
 	}
 	return nil
+}
+
+func newMember(cfg Config, ports []*child.PortLease, settings, files map[string]string) (*Server, error) {
+	if cfg.Plantable {
+		return newControlled(cfg, ports, settings, files, "Member.java", memberSource)
+	}
+	return newServer(cfg, ports, settings, files)
 }
 
 // pairs yields all ordered pairs of different servers.

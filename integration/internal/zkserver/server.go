@@ -31,7 +31,8 @@ type Server struct {
 	lock  *os.File
 	ports []*child.PortLease
 	args  []string
-	piped bool // with a line protocol on its standard input and output
+	// control is the server's line protocol on its standard input and output, if it has one.
+	control *control
 
 	mu   sync.Mutex
 	proc *child.Process
@@ -169,7 +170,7 @@ func (s *Server) Launch() error {
 		return fmt.Errorf("zookeeper %s: already running", s.addr)
 	}
 	s.closePipeLocked()
-	p, err := child.Start(s.LogPath(), s.piped, s.args[0], s.args[1:]...)
+	p, err := child.Start(s.LogPath(), s.control != nil, s.args[0], s.args[1:]...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,44 @@
+package zkserver
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+)
+
+//go:embed Member.java
+var memberSource string
+
+// Plant makes server i, which must be a follower, show a znode that no other server has: an ephemeral node at path of a session
+// that nobody has. It returns when the server's clients can read the node. The ensemble must have been started with
+// [Config.Plantable], and the parent must have reached the server ([zk.Conn.Sync] there sees to it).
+//
+// This is what ZOOKEEPER-5010 leaves behind: a follower that keeps the ephemeral node of an ended session after its leader has
+// changed. No transaction tells of the node, so
+//
+//   - clients of server i read it, list it and get the events of its creation, and a Sync does not take it away;
+//   - writes go by the leader's tree, which lacks it: a delete, or a check of its version, fails with no node through every
+//     server;
+//   - no end of a session removes it, because its owner is none that a server knows.
+//
+// The parent's counter stays: sequential children are numbered as if the node were not there. What clients of server i read of
+// the parent has one child more, which makes Stat.Cversion one less, because servers compute it from both. The node's Czxid is
+// the parent's.
+//
+// A leader is refused: writes would be judged by the node, and go through for all servers or for none. If a ctx ends first, the
+// node may still appear. Nobody may create path by a transaction: server i could not carry it out.
+func (e *Ensemble) Plant(ctx context.Context, i int, path string, data []byte) error {
+	s := e.servers[i]
+	err := errors.New("the ensemble was not started with Config.Plantable")
+	if s.control != nil {
+		// A server makes session ids of its own id in the highest byte and the time of day below.
+		owner := int64(i+1)<<56 | 1
+		err = s.control.request(ctx, fmt.Sprintf("plant %d %s %s", owner, base64.StdEncoding.EncodeToString(data), path))
+	}
+	if err != nil {
+		return fmt.Errorf("zookeeper %s: plant %s: %w", s.Addr(), path, err)
+	}
+	return nil
+}
