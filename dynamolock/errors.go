@@ -28,7 +28,9 @@ var (
 )
 
 // An ItemError says which attribute keeps an item from being that of a lock: some
-// other program has written it. Nothing is done to such an item. It matches
+// other program has written it. Such an item is not written to, as far as the
+// conditions of a write can tell, which know types and ranges: an item that looks
+// released, but for a token of 1.5 or a time before 1970, may be. It matches
 // [ErrItem].
 type ItemError struct {
 	Table     string

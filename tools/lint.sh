@@ -39,6 +39,6 @@ while read -r mod; do
 done < <(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod')
 check "dependencies" tools/deps.sh check
 if command -v shellcheck >/dev/null; then
-	check "shellcheck" shellcheck tools/*.sh integration/*.sh .ci/run
+	check "shellcheck" shellcheck tools/*.sh integration/*.sh model/*.sh .ci/run
 fi
 exit "$status"

@@ -68,10 +68,18 @@
 //     compares tokens, or the write is a transaction with [Client.Guard].
 //   - The deadline assumes that the rates of the clocks of client and leader
 //     differ by less than the margin per session timeout, and that the servers'
-//     ping loops do not stall: no two pings of the leader to a follower, one
-//     every half tick, come more than a quarter of the session timeout apart.
+//     ping loops do not stall: the leader's pings to a follower, one every half
+//     tick, come less than a quarter of the session timeout apart.
 //   - Deleting a holder's node takes its lock at once: it is told by a watch
-//     event, or by its session's end if it is cut off.
+//     event, or by its session's end if it is cut off. If it is a waiter's node
+//     that somebody deletes, and the lock comes free before the waiter hears of
+//     that, the waiter is granted it, for as long as it does not hear, together
+//     with whoever is granted it by right; its token is the lower one.
+//   - A server that has parted from its ensemble and still shows a node that all
+//     others have deleted (ZOOKEEPER-5010) is left by a client that has been held
+//     up by it for two session timeouts. Until then, waiters wait in vain, and
+//     tries are refused. Against a server that lacks a node which the others
+//     have, only tokens help.
 //   - Restoring an older snapshot of the ensemble turns tokens back.
 //   - At the end of the sequence counter of a lock's parent (2^31-1 creations)
 //     holdfast's clients go on in order of czxid; Curator, kazoo and
