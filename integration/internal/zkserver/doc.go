@@ -5,7 +5,8 @@
 //   - [Start]: one server as a local process, which the caller may stop, kill, pause and restart. Needs Java and
 //     ZooKeeper's jars on this machine ("make setup" sees to it).
 //   - [StartEnsemble]: three servers whose quorum and election traffic runs through fault proxies, so that a test can
-//     partition them from each other while clients still reach each of them.
+//     partition them from each other while clients still reach each of them. With [Config.Plantable] a test can also
+//     make one of them show a node that the others lack ([Ensemble.Plant]).
 //   - [StartEmbedded]: one server with a control channel into its data tree, for states that no client can bring about
 //     in reasonable time, such as a sequence counter at its limit.
 //   - [Open]: any server at all, for tests that only talk to it. It looks at ZOOKEEPER_SERVERS, then for Docker, then for

@@ -13,7 +13,7 @@ var memberSource string
 
 // Plant makes server i, which must be a follower, show a znode that no other server has: an ephemeral node at path of a session
 // that nobody has. It returns when the server's clients can read the node. The ensemble must have been started with
-// [Config.Plantable], and the parent must have reached the server ([zk.Conn.Sync] there sees to it).
+// [Config.Plantable], and the parent must have reached the server (a Sync through it sees to that).
 //
 // This is what ZOOKEEPER-5010 leaves behind: a follower that keeps the ephemeral node of an ended session after its leader has
 // changed. No transaction tells of the node, so
@@ -25,10 +25,10 @@ var memberSource string
 //
 // The parent's counter stays: sequential children are numbered as if the node were not there. What clients of server i read of
 // the parent has one child more, which makes Stat.Cversion one less, because servers compute it from both. The node's Czxid is
-// the parent's.
+// the parent's. The node stays when the leader changes and server i follows the next one; a restart of the process may lose it.
 //
-// A leader is refused: writes would be judged by the node, and go through for all servers or for none. If a ctx ends first, the
-// node may still appear. Nobody may create path by a transaction: server i could not carry it out.
+// A leader is refused: writes are judged by its tree, and would see the node. If ctx ends first, the node may still appear.
+// Nobody may create path by a transaction afterwards: server i could not carry it out.
 func (e *Ensemble) Plant(ctx context.Context, i int, path string, data []byte) error {
 	s := e.servers[i]
 	err := errors.New("the ensemble was not started with Config.Plantable")
