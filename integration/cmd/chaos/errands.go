@@ -39,14 +39,17 @@ func (c *client) breakGrant(key string, now bool) error {
 	return nil
 }
 
-// jump sets the wall clock, when something is held: otherwise nobody would notice.
+// jump sets the wall clock, when something is held: otherwise nobody would notice. It reports when it does: a lock of this process
+// may end of it.
 func (c *client) jump(d time.Duration) {
 	for began := time.Now(); c.holding.Load() == 0 && time.Since(began) < 4*c.config.Login.Lease; {
 		if !sleep(c.stopping, time.Millisecond) {
 			return
 		}
 	}
+	invoked := c.report.invoke(history.Record{Call: history.Jump, By: int64(d)})
 	c.clock.Jump(d)
+	invoked.returned(nil, 0, "")
 }
 
 // take takes a lock, looks at it, writes, and gives it back. If it is planted, the process stops itself after the look: what

@@ -12,8 +12,9 @@ var causes = []string{
 }
 
 // checkCauses demands that a lock ends of what has happened to it: it was broken only if somebody broke it, reclaimed only if its
-// owner reclaimed it, and its TTL was over only if that had passed. A lock that a client gives up by a mistake of its own, and
-// be it that of taking its own write for a stranger's, ends of something that never happened.
+// owner reclaimed it, and its TTL was over only if that had passed, on the monotonic clock or on the wall clock, which may be
+// set. A lock that a client gives up by a mistake of its own, and be it that of taking its own write for a stranger's, ends of
+// something that never happened.
 func (s *story) checkCauses(f *findings) {
 	for _, key := range s.names() {
 		for _, g := range s.keys[key] {
@@ -46,10 +47,22 @@ func (s *story) wrongCause(g *grant) string {
 		return "and nobody had reclaimed it"
 	case cause == "ErrTTLExpired" && g.ttl == 0:
 		return "and had no TTL"
-	case cause == "ErrTTLExpired" && g.lost.At < g.invoke+g.ttl:
+	case cause == "ErrTTLExpired" && g.lost.At+s.forward(g.process, g.invoke, g.lost.At) < g.invoke+g.ttl:
 		return fmt.Sprintf("and its TTL was %v, counted from when it was granted", time.Duration(g.ttl))
 	}
 	return ""
+}
+
+// forward is by how much a process may have set its wall clock forward in a time. A jump that was under way at either end of it
+// counts, and one back does not: the clock may have been read before the one and after the other.
+func (s *story) forward(process string, from, to int64) int64 {
+	sum := int64(0)
+	for _, c := range s.jumps[process] {
+		if c.invoke.At <= to && (c.ret == nil || c.ret.At >= from) {
+			sum += max(0, c.invoke.By)
+		}
+	}
+	return sum
 }
 
 // checkFailed demands that calls end in one of the ways that a caller is told of.

@@ -18,6 +18,11 @@ func TestAcquitted(t *testing.T) {
 		"killed while it waited":            begin().release("1.1", 1, 70, 80).call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90).next(),
 		"session expired":                   begin().lost("1.1", 1, 65, "ErrSessionExpired").call("1.1", Release, 1, 70, 80, Gone).next(),
 		"TTL":                               begin().ttl(1, 50).lost("1.1", 1, 61, "ErrTTLExpired").call("1.1", Release, 1, 90, 99, Gone).next(),
+		"TTL, after a jump":                 begin().ttl(1, 500).jump("1.1", 440, 50, 60).lost("1.1", 1, 61, "ErrTTLExpired").next(),
+		"TTL, in a jump":                    begin().ttl(1, 500).jump("1.1", 440, 60, 70).lost("1.1", 1, 61, "ErrTTLExpired").next(),
+		"TTL, after a jump at the grant":    begin().ttl(1, 500).jump("1.1", 440, -5, 1).lost("1.1", 1, 61, "ErrTTLExpired").next(),
+		"TTL, after two jumps":              begin().ttl(1, 500).jump("1.1", 400, 5, 6).jump("1.1", -90, 7, 8).jump("1.1", 40, 50, 51).lost("1.1", 1, 61, "ErrTTLExpired").next(),
+		"TTL, killed in a jump":             begin().ttl(1, 500).jump("1.1", 440, 60, 0).lost("1.1", 1, 61, "ErrTTLExpired").killed("1.1", 62).next(),
 		"gave up":                           good().call("3.1", Acquire, 0, 20, 90, GaveUp),
 		"tried in vain":                     good().call("3.1", Try, 0, 85, 90, Refused),
 		"told too late":                     begin().release("1.1", 1, 70, 80).acquire("3.1", 2, 15, 300).lost("3.1", 2, 301, "ErrSessionExpired").acquire("2.1", 3, 90, 160).held("2.1", 3, 170, 180).release("2.1", 3, 190, 200),
@@ -78,6 +83,26 @@ var plantedViolations = []planted{
 	{
 		"a TTL that has not passed", begin().ttl(1, 66).lost("1.1", 1, 65, "ErrTTLExpired").next(),
 		RuleCause, "its TTL was 66ms",
+	},
+	{
+		"a TTL, and the clock of another has jumped", begin().ttl(1, 500).jump("2.1", 600, 20, 25).lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "its TTL was 500ms",
+	},
+	{
+		"a TTL, and the jump was too small", begin().ttl(1, 500).jump("1.1", 434, 20, 25).lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "its TTL was 500ms",
+	},
+	{
+		"a TTL, and the jump was back", begin().ttl(1, 500).jump("1.1", -600, 20, 25).lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "its TTL was 500ms",
+	},
+	{
+		"a TTL, and the jump came after the loss", begin().ttl(1, 500).jump("1.1", 600, 66, 67).lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "its TTL was 500ms",
+	},
+	{
+		"a TTL, and the jump was over before the grant", begin().ttl(1, 500).jump("1.1", 600, -9, -1).lost("1.1", 1, 65, "ErrTTLExpired").next(),
+		RuleCause, "its TTL was 500ms",
 	},
 	{
 		"no cause", begin().lost("1.1", 1, 65, "").next(),

@@ -21,8 +21,8 @@
 //	              told has the higher one. Holds, in the order of their first stamps, have rising ones.
 //	fence         The fenced register accepts what is not below the highest token that it has seen, and nothing else.
 //	ended         A lock whose holder has seen its end, by Err, by Verify or by Release, is not live again.
-//	cause         A lock that was not released ends of what has happened to it: a break, a reclaim, a TTL that has passed; or of
-//	              something that only its client knows.
+//	cause         A lock that was not released ends of what has happened to it: a break, a reclaim, a TTL that has passed on one
+//	              of the two clocks, of which the wall clock may be set; or of something that only its client knows.
 //	failed        Calls end in one of the ways that callers are told of. No fault of a run makes one fail otherwise.
 //	linearizable  There is an order of the grants, ends and verifications of a key, each at some moment of its interval, in which
 //	              the lock is granted when it is free, with rising tokens, and stands when it is verified.

@@ -117,7 +117,7 @@ func (f Figures) Write(w io.Writer) error {
 	}
 	line("records", "%d in %v", f.Records, f.Span.Round(time.Millisecond))
 	line("processes", "%d started, %d killed; one was paused %d times", f.Processes, f.Killed, f.Paused)
-	for _, call := range []string{Acquire, Try, Verify, Release, Break} {
+	for _, call := range []string{Acquire, Try, Verify, Release, Break, Jump} {
 		if outcomes := f.Calls[call]; outcomes != nil {
 			line(call, "%s", tally(outcomes))
 		}

@@ -15,7 +15,7 @@ func TestSimulatedHistories(t *testing.T) {
 		runs = 60
 	}
 	var all Figures
-	struck := 0
+	struck, hurried := 0, 0
 	for seed := range runs {
 		records := simulate(seed, 3+int(seed%3), 1+int(seed%2), 1500*time.Millisecond, false)
 		found := Check(records, Rules{Lease: scriptRules.Lease, Settle: 2 * time.Second})
@@ -32,11 +32,14 @@ func TestSimulatedHistories(t *testing.T) {
 			if next := s.after(g); next != nil && g.held && next.held && g.last >= next.first {
 				struck++
 			}
+			if g.lost != nil && g.lost.Cause == "ErrTTLExpired" && g.lost.At < g.invoke+g.ttl {
+				hurried++
+			}
 		}
 	}
-	t.Logf("%d histories: %d holds, %d refused writes, %d unfenced writes that went back, %d killed, %d paused, %d excused overlaps",
-		runs, all.Holds, all.Refused, all.WentBack, all.Killed, all.Paused, struck)
-	if all.Holds == 0 || all.Refused == 0 || all.WentBack == 0 || all.Killed == 0 || all.Paused == 0 || struck == 0 {
+	t.Logf("%d histories: %d holds, %d refused writes, %d unfenced writes that went back, %d killed, %d paused, %d excused overlaps, %d TTLs that jumps have ended",
+		runs, all.Holds, all.Refused, all.WentBack, all.Killed, all.Paused, struck, hurried)
+	if all.Holds == 0 || all.Refused == 0 || all.WentBack == 0 || all.Killed == 0 || all.Paused == 0 || struck == 0 || hurried == 0 {
 		t.Error("some of it never happened")
 	}
 }
@@ -100,6 +103,36 @@ var mutations = []mutation{
 			return nil, false
 		}
 		return append(slices.Clone(s.records), Record{At: r.At + 1, What: Held, Process: r.Process, Key: r.Key, Token: r.Token}), true
+	}},
+	{"a TTL that has not passed", []string{RuleCause}, func(_ *rand.Rand, s *story) ([]Record, bool) {
+		for _, key := range s.names() {
+			for _, g := range s.keys[key] {
+				if g.lost == nil || g.lost.Cause != "ErrTTLExpired" || len(s.jumps[g.process]) > 0 {
+					continue
+				}
+				records := slices.Clone(s.records)
+				for i := range records {
+					if r := &records[i]; r.What == Invoke && r.Process == g.process && r.At == g.invoke {
+						r.TTL = g.lost.At - g.invoke + 1
+					}
+				}
+				return records, true
+			}
+		}
+		return nil, false
+	}},
+	{"a TTL that has passed by a jump of nobody", []string{RuleCause}, func(_ *rand.Rand, s *story) ([]Record, bool) {
+		for _, key := range s.names() {
+			for _, g := range s.keys[key] {
+				if g.lost == nil || g.lost.Cause != "ErrTTLExpired" || g.lost.At >= g.invoke+g.ttl {
+					continue
+				}
+				return slices.DeleteFunc(slices.Clone(s.records), func(r Record) bool {
+					return r.Process == g.process && r.Call == Jump
+				}), true
+			}
+		}
+		return nil, false
 	}},
 	{"verified when the next had been granted", []string{RuleLinearizable, RuleEnded}, func(rng *rand.Rand, s *story) ([]Record, bool) {
 		older, newer, ok := neighbours(rng, s)

@@ -56,7 +56,7 @@ func TestReadNoRecord(t *testing.T) {
 
 // TestFigures guards the figures of a history that was counted by hand, and how they are printed.
 func TestFigures(t *testing.T) {
-	s := pictured().call("10.1", Try, 0, 280, 285, Refused).call("10.1", Verify, 0, 290, 0, "")
+	s := pictured().call("10.1", Try, 0, 280, 285, Refused).call("10.1", Verify, 0, 290, 0, "").jump("10.1", -5, 291, 292)
 	for i, token := range []uint64{1, 2, 1, 3, 2} {
 		s.add(400+int64(i), Record{What: Wrote, Process: "1.1", Token: token})
 	}
@@ -65,13 +65,14 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `
-records    55 in 900ms
+records    57 in 900ms
 processes  3 started, 1 killed; one was paused 1 times
 acquire    4: ok 4
 try        1: refused 1
 verify     3: ok 2, no return 1
 release    2: ok 2
 break      1: ok 1
+jump       1: ok 1
 faults     3: client killed 1, leader paused 1, lost reply 1
 grants     4
 holds      4, with 12 stamps; the longest was 130ms

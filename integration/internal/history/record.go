@@ -31,6 +31,7 @@ const (
 	Verify  = "verify"
 	Release = "release"
 	Break   = "break" // Token is that of the grant which is broken
+	Jump    = "jump"  // no call of a client: the process sets its wall clock
 )
 
 // What a call has come to.
@@ -59,6 +60,7 @@ type Record struct {
 	Outcome string `json:"outcome,omitempty"`
 	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: earlier grants of its owner are to end
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds
+	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative
 
 	// Of Lost, and of calls that have failed: a sentinel's name such as "ErrSessionExpired".
 	Cause string `json:"cause,omitempty"`

@@ -8,7 +8,7 @@ import (
 // checkRecords finds records that contradict each other: a history that was not recorded well cannot acquit anybody. What is
 // about one grant has been looked at when the story was put together.
 func (s *story) checkRecords(f *findings) {
-	calls := []string{Acquire, Try, Verify, Release, Break}
+	calls := []string{Acquire, Try, Verify, Release, Break, Jump}
 	outcomes := []string{OK, Refused, Gone, Pending, GaveUp, Closed, Failed}
 	faults := map[int]bool{}
 	for i := range s.records {

@@ -90,6 +90,17 @@ func (s *script) breaks(token uint64, from, to int64, outcome string) *script {
 	return s.call("operator", Break, token, from, to, outcome)
 }
 
+// jump has no return if it is over at 0.
+func (s *script) jump(process string, by, from, to int64) *script {
+	at, outcome := len(s.records), OK
+	if to == 0 {
+		outcome = ""
+	}
+	s.call(process, Jump, 0, from, to, outcome)
+	s.records[at].By = by * ms
+	return s
+}
+
 func (s *script) wrote(process string, token uint64, at int64, accepted bool) *script {
 	return s.add(at, Record{What: Wrote, Process: process, Token: token, Fenced: true, Accepted: accepted})
 }

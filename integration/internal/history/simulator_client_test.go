@@ -19,6 +19,9 @@ func (s *simulator) work(p *simProc, key *simKey, reclaim bool) {
 	if s.chance(10) && !reclaim {
 		r.Call = Try
 	}
+	if s.chance(20) {
+		r.TTL = s.between(5, 60)
+	}
 	done := s.call(p, r)
 	finished := false
 	var place *simLock
@@ -36,7 +39,7 @@ func (s *simulator) work(p *simProc, key *simKey, reclaim bool) {
 		})
 	}
 	enter = func() {
-		l := &simLock{p: p, key: key, session: p.session}
+		l := &simLock{p: p, key: key, session: p.session, ttl: r.TTL}
 		place = l
 		if finished || p.dead {
 			return
@@ -58,7 +61,7 @@ func (s *simulator) work(p *simProc, key *simKey, reclaim bool) {
 						s.reach(p, func() { s.leave(l); enter() }) // told too late: it begins anew
 					default:
 						finished = true
-						l.live = true
+						l.live, l.overMono, l.overWall = true, s.now+l.ttl, s.now+p.jumped+l.ttl
 						p.locks = append(p.locks, l)
 						done(OK, func(r *Record) { r.Token, r.Owner = l.token, owner })
 						s.hold(l, s.now+s.between(0, 30), again)

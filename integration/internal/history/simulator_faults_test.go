@@ -23,7 +23,7 @@ func (s *simulator) strike() {
 	p := alive[s.rng.IntN(len(alive))]
 	s.faults++
 	fault := Record{N: s.faults, Target: "client " + p.name}
-	switch s.rng.IntN(4) {
+	switch s.rng.IntN(5) {
 	case 0:
 		fault.Fault = "client paused"
 		s.stop(p, s.between(5, 250))
@@ -37,6 +37,9 @@ func (s *simulator) strike() {
 	case 3:
 		fault.Fault = "break"
 		s.breakHolder(s.engine[s.keys[s.rng.IntN(len(s.keys))]])
+	case 4:
+		fault.Fault = "clock jump"
+		s.jump(p, s.between(-40, 120), 50)
 	}
 	fault.What = Begin
 	s.record(fault)
@@ -102,6 +105,22 @@ func (s *simulator) kill(p *simProc) {
 	p.dead = true
 	s.record(Record{What: Killed, Process: p.name})
 	s.after(s.between(1, 60), func() { s.start(p.slot, p.life+1) })
+}
+
+// jump sets the wall clock of a process as soon as it holds something with a TTL, or when it has looked for that often enough.
+func (s *simulator) jump(p *simProc, by int64, looks int) {
+	s.run(p, s.rng.Int64N(ms), func() {
+		if looks > 0 && !slices.ContainsFunc(p.locks, func(l *simLock) bool { return l.ttl != 0 }) {
+			s.jump(p, by, looks-1)
+			return
+		}
+		done := s.call(p, Record{Call: Jump, By: by})
+		s.run(p, s.rng.Int64N(ms/4), func() {
+			p.jumped += by
+			s.look(p)
+			s.run(p, s.rng.Int64N(ms/4), func() { done(OK) })
+		})
+	})
 }
 
 func (s *simulator) breakHolder(key *simKey) {

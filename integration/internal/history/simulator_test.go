@@ -66,6 +66,9 @@ type simLock struct {
 	live     bool   // as its holder knows
 	deadline int64  // broken: the holder knows by then
 	cause    string
+	ttl      int64 // 0 is none; then when it is over, on either clock of its process
+	overMono int64
+	overWall int64
 }
 
 type simProc struct {
@@ -75,6 +78,7 @@ type simProc struct {
 	dead       bool
 	stopped    int64 // until when; 0 if it runs
 	cut        int64 // since when; 0 if it is connected
+	jumped     int64 // by how much the wall clock is ahead
 	backlog    []func()
 	locks      []*simLock
 }
@@ -172,6 +176,10 @@ func (s *simulator) look(p *simProc) {
 		}
 		if l.deadline != 0 && s.now > l.deadline {
 			s.lose(l, l.cause)
+		}
+		if l.live && l.ttl != 0 && (s.now >= l.overMono || s.now+p.jumped >= l.overWall) {
+			s.lose(l, "ErrTTLExpired")
+			s.reach(p, func() { s.leave(l) })
 		}
 	}
 }

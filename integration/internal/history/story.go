@@ -22,7 +22,8 @@ type story struct {
 	writes     []*Record           // of both registers, in the order in which these answered
 	gone       map[string]int64    // when processes were killed or had exited
 	killed     map[string]bool
-	calm       int64 // never, if there is no such record
+	calm       int64              // never, if there is no such record
+	jumps      map[string][]*call // of the wall clocks of processes
 
 	byID    map[callID]*call
 	byOwner map[ownedKey][]*grant // in order of their tokens
@@ -87,7 +88,7 @@ func newStory(records []Record, rules Rules, f *findings) *story {
 		rules: rules, records: records,
 		start: never, end: math.MinInt64, calm: never,
 		grants: map[grantID]*grant{}, keys: map[string][]*grant{}, byOwner: map[ownedKey][]*grant{},
-		gone: map[string]int64{}, killed: map[string]bool{},
+		gone: map[string]int64{}, killed: map[string]bool{}, jumps: map[string][]*call{},
 		byID: make(map[callID]*call, len(records)/8),
 	}
 	for i := range records {
@@ -209,6 +210,8 @@ func (s *story) addCalls(f *findings) {
 		case c.invoke == nil:
 		case c.invoke.Call == Break:
 			s.addBreak(c)
+		case c.invoke.Call == Jump:
+			s.jumps[c.invoke.Process] = append(s.jumps[c.invoke.Process], c)
 		case c.invoke.Reclaim:
 			s.addReclaim(c)
 		}
