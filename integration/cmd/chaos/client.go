@@ -101,10 +101,17 @@ func (c *client) run() error {
 	c.tasks.Wait()
 	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
 	defer cancel()
-	if err := c.locker.Close(ctx); err != nil {
-		return fmt.Errorf("close: %w", err)
+	return goodbye(c.locker.Close(ctx))
+}
+
+// goodbye is what is wrong with the end of a client, given what Close has said. Not to be connected at that moment is no fault of
+// the client, and is what some fault of the run has brought about: the engine ends what it has left in its own time. A lock that
+// it has not given back by then is another matter, as all workers have done so before.
+func goodbye(err error) error {
+	if err == nil || errors.Is(err, holdfast.ErrDisconnected) && !errors.Is(err, holdfast.ErrReleasePending) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("close: %w", err)
 }
 
 // open connects, however long that takes: the faults may have begun.

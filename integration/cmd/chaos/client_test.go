@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // TestOutcome guards the words in which errors stand in a history: errors of the library match several sentinels at a time, and
@@ -45,6 +47,59 @@ func TestOutcome(t *testing.T) {
 	} {
 		if got, cause := outcome(c.call, c.err); got != c.outcome || cause != c.cause {
 			t.Errorf("%s: %v: %q, %q, want %q, %q", c.call, c.err, got, cause, c.outcome, c.cause)
+		}
+	}
+}
+
+// TestGoodbye guards the end of a client process: one that has lost its servers has nobody to say goodbye to, and ends in good order
+// all the same. Nothing else that Close says is overlooked.
+func TestGoodbye(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	server, err := zkserver.Start(ctx, zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	c := &client{
+		config: clientConfig{Process: "1.1", Login: login{Engine: "zookeeper", Servers: []string{server.Addr()}, Lease: zooKeeperLease}},
+		clock:  &clock.Fake{},
+		opened: make(chan struct{}),
+		ctx:    ctx,
+	}
+	c.stopping, c.stop = context.WithCancel(ctx)
+	defer c.stop()
+	ended := make(chan error, 1)
+	go func() { ended <- c.run() }()
+	select {
+	case <-c.opened:
+	case err := <-ended:
+		t.Fatalf("it has not begun: %v", err)
+	}
+	events := c.locker.Events()
+	defer events.Close()
+	server.Kill()
+	select {
+	case <-events.Disconnected():
+	case <-ctx.Done():
+		t.Fatal("it does not notice that its server has gone")
+	}
+	c.stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := c.locker.Close(ctx); !errors.Is(err, holdfast.ErrDisconnected) {
+		t.Errorf("Close says %v, so this has shown nothing", err)
+	}
+
+	for _, err := range []error{
+		context.DeadlineExceeded,
+		fmt.Errorf("holdfast: release: %w: %w", holdfast.ErrReleasePending, holdfast.ErrDisconnected),
+		errors.Join(fmt.Errorf("holdfast: release: %w", holdfast.ErrReleasePending), holdfast.ErrDisconnected),
+		errors.New("other"),
+	} {
+		if got := goodbye(err); !errors.Is(got, err) {
+			t.Errorf("%v: %v", err, got)
 		}
 	}
 }
