@@ -21,11 +21,6 @@ const (
 	mostFirstReply  = 5 * time.Second
 )
 
-// firstReply is how long a server may take to answer at all.
-func firstReply(timeout time.Duration) time.Duration {
-	return min(max(timeout/4, leastFirstReply), mostFirstReply)
-}
-
 // connect starts go-zookeeper and waits for the first session.
 func (l *link) connect(ctx context.Context, servers []string) error {
 	conn, events, err := zk.Connect(
@@ -39,7 +34,7 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 	if err != nil {
 		return fmt.Errorf("zookeeper: %w", err)
 	}
-	l.conn, l.servers = conn, servers
+	l.conn = conn
 	go func() { // the callback has seen them already
 		defer close(l.ended)
 		for range events {
@@ -85,11 +80,17 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		timeout = l.session.timeout
 	}
 	l.mu.Unlock()
-	first := firstReply(timeout)
+	first := min(max(timeout/4, leastFirstReply), mostFirstReply)
 	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, timeout), nil) {
 		return nil, holdfast.ErrClosed
 	}
-	conn, err := l.reach(l.closing, network, address, first)
+	ctx, cancel := context.WithTimeout(l.closing, first)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err == nil && l.opts.TLS != nil {
+		conn, err = handshake(ctx, conn, l.opts.TLS, address)
+	}
 	if err != nil {
 		l.mu.Lock()
 		l.lastErr = err
@@ -97,23 +98,10 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	w := newWire(newBuffered(conn), l, first)
-	w.server = address
 	l.mu.Lock()
 	l.wire = w
 	l.mu.Unlock()
 	return w, nil
-}
-
-// reach opens a connection to a server.
-func (l *link) reach(ctx context.Context, network, address string, limit time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, network, address)
-	if err == nil && l.opts.TLS != nil {
-		return handshake(ctx, conn, l.opts.TLS, address)
-	}
-	return conn, err
 }
 
 // dialDelay doubles from a few milliseconds to a tenth of the session timeout,

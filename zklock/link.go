@@ -24,10 +24,9 @@ type session struct {
 // go-zookeeper runs what it is handed while it is down on the next connection,
 // in whatever session that has, so it is handed nothing then.
 type link struct {
-	host    *holdfast.Host
-	opts    Options
-	conn    *zk.Conn
-	servers []string
+	host *holdfast.Host
+	opts Options
+	conn *zk.Conn
 
 	watches  *watches
 	reopened func() // called when calls may be made again

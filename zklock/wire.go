@@ -34,8 +34,7 @@ const (
 // int64, error int32. go-zookeeper sends each request by one Write.
 type wire struct {
 	net.Conn
-	link   *link
-	server string // as Dial was given it
+	link *link
 
 	mu      sync.Mutex
 	opening holdfast.Instant // when the ConnectRequest was sent

@@ -1,0 +1,155 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// partedTimeout is the session timeout of these tests: a node is doubted after
+// twice that.
+const partedTimeout = time.Second
+
+// ghostName is a contender that comes before all others, and whose owner calls
+// itself ghost.
+const ghostName = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
+
+// parted is an ensemble of which one server shows nodes that the others have
+// not.
+type parted struct {
+	ensemble *zkserver.Ensemble
+	server   int
+}
+
+// haunt puts a ghost at the head of a key's queue, for the parted server.
+func (p *parted) haunt(t *testing.T, key string) {
+	t.Helper()
+	servers := p.ensemble.Addrs()
+	maker := dialServers(t, zklock.Options{PersistentParents: true}, servers[(p.server+1)%len(servers)])
+	lock := take(t, maker, key)
+	parent := path.Dir(nodeOf(t, maker, lock))
+	release(t, lock)
+	if _, err := plain(t, servers[p.server]).Sync(parent); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ensemble.Plant(limited(t), p.server, parent+"/"+ghostName, []byte("ghost")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// client makes a client that is connected to the parted server, and sees the
+// ghost.
+func (p *parted) client(t *testing.T, key string) *zklock.Client {
+	t.Helper()
+	servers := p.ensemble.Addrs()
+	other := proxy(t, servers[(p.server+1)%len(servers)])
+	client := dialInOrder(t, servers[p.server], other)
+	if info, err := client.Inspect(limited(t), key); err != nil || info.Owner != "ghost" {
+		t.Fatalf("the holder is %+v, %v; want the ghost", info, err)
+	}
+	return client
+}
+
+// dialInOrder makes a client that is connected to the first of two servers.
+func dialInOrder(t *testing.T, first string, second *faultproxy.Proxy) *zklock.Client {
+	t.Helper()
+	second.RefuseNew()
+	client := dialServers(t, zklock.Options{SessionTimeout: partedTimeout}, first, second.Addr())
+	if err := second.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// TestPartedServer guards against waiting for ever behind a znode that only the
+// server of the client still has: ZOOKEEPER-5010.
+func TestPartedServer(t *testing.T) {
+	start(t)
+	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: longest})
+	p := &parted{ensemble: e, server: e.Followers(limited(t))[0]}
+	for _, key := range []string{"waiter", "try", "short", "break"} {
+		p.haunt(t, key)
+	}
+	t.Run("Waiter", func(t *testing.T) {
+		release(t, take(t, p.client(t, "waiter"), "waiter"))
+	})
+	// granted tries to get a lock until that succeeds.
+	granted := func(t *testing.T, acquire func() (*holdfast.Lock, error)) {
+		t.Helper()
+		eventually(t, "granted", func() bool {
+			lock, err := acquire()
+			if err != nil && !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrDisconnected) {
+				t.Fatal(err)
+			}
+			if err == nil {
+				release(t, lock)
+			}
+			return err == nil
+		})
+	}
+	t.Run("Try", func(t *testing.T) {
+		client := p.client(t, "try")
+		granted(t, func() (*holdfast.Lock, error) { return client.TryAcquire(limited(t), "try") })
+	})
+	t.Run("ShortWait", func(t *testing.T) { // shorter than that of the first doubt
+		client := p.client(t, "short")
+		granted(t, func() (*holdfast.Lock, error) {
+			return client.Acquire(limited(t), "short", holdfast.WithWait(partedTimeout/2))
+		})
+	})
+	t.Run("Break", func(t *testing.T) {
+		client := p.client(t, "break")
+		info, err := client.Inspect(limited(t), "break")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Break(limited(t), info); !errors.Is(err, holdfast.ErrChanged) {
+			t.Errorf("Break of the ghost: %v, want ErrChanged", err)
+		}
+		eventually(t, "the ghost is not seen any more", func() bool {
+			info, err := client.Inspect(limited(t), "break")
+			return err == nil && !info.Held
+		})
+	})
+}
+
+// TestLongHolderIsNotDoubtedAway guards against clients that leave their server
+// because a holder holds long: the leader has its node as well.
+func TestLongHolderIsNotDoubtedAway(t *testing.T) {
+	start(t)
+	holder, _ := proxied(t, nil)
+	lock := take(t, holder, "/not-doubted-away")
+	waiter, wire := proxied(t, &zklock.Options{SessionTimeout: partedTimeout})
+	wire.ResetCounts()
+	events := waiter.Events()
+	receive(t, "the client is connected", events.Ready())
+	granted := make(chan error, 1)
+	go func() {
+		lock, err := waiter.Acquire(limited(t), "/not-doubted-away")
+		if err == nil {
+			err = lock.Release(context.Background())
+		}
+		granted <- err
+	}()
+	eventually(t, "the leader has been asked about the holder twice", func() bool {
+		return wire.Count(faultproxy.ToServer, faultproxy.OpMulti) >= 2
+	})
+	release(t, lock)
+	if err := receive(t, "the waiter is granted the lock", granted); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-events.Disconnected():
+		t.Error("the client left its server")
+	case <-events.Ready():
+		t.Error("the client left its server, and came back")
+	default:
+	}
+}
