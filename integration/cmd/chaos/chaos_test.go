@@ -215,3 +215,19 @@ func TestCheckPlanted(t *testing.T) {
 		}
 	}
 }
+
+// TestParted guards that a run tells of servers that differ from each other, does not blame the locks for it, and is silent about it
+// otherwise.
+func TestParted(t *testing.T) {
+	const line = "server 1 shows 1 znode that the others have not"
+	for _, parted := range [][]string{nil, {line}} {
+		v := &verdict{parted: parted}
+		var out strings.Builder
+		if err := v.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if v.err() != nil || strings.Contains(out.String(), "\nparted     "+line+"\n") != (parted != nil) || strings.Count(out.String(), "parted") != len(parted) {
+			t.Errorf("parted %q: %v:\n%s", parted, v.err(), out.String())
+		}
+	}
+}

@@ -142,15 +142,17 @@ func (s *dynamoStage) serves(ctx context.Context, way *dynamodb.Client) error {
 	}
 }
 
+// stall is nothing: an item is read where it is written.
+func (s *dynamoStage) stall() time.Duration { return 0 }
+
 // residue reads all items. A key that was released keeps its item, for the sake of its token, with a lease of 1 ms.
-func (s *dynamoStage) residue(ctx context.Context, keys []string) ([]string, error) {
-	left := []string{}
+func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, parted []string, err error) {
 	missing := slices.Clone(keys)
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, item := range page.Items {
 			key := attribute(item, dynamoserver.DefaultKey)
@@ -169,7 +171,7 @@ func (s *dynamoStage) residue(ctx context.Context, keys []string) ([]string, err
 	for _, key := range missing {
 		left = append(left, key+": no item, and so no token that the next one could be greater than")
 	}
-	return left, nil
+	return left, nil, nil
 }
 
 // attribute is a string or a number of an item, as text.

@@ -227,7 +227,7 @@ func TestResidue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lines, err := s.residue(ctx, []string{"free", "held", "missing"})
+	lines, _, err := s.residue(ctx, []string{"free", "held", "missing"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,8 @@ type run struct {
 
 	mu       sync.Mutex
 	problems []error
-	passed   int // faults that were planned and not performed
+	parted   []string // in what the servers differ from each other
+	passed   int      // faults that were planned and not performed
 }
 
 // play performs a whole run. The error is that it could not be performed; what was found is in the verdict.
@@ -179,8 +180,11 @@ func (s *settings) shape(st stage) nemesis.Shape {
 }
 
 // settle is how long a call may still take when all faults are over: a place in the queue is everybody's in turn, a dead
-// holder's lease has to run out, and so has a hold that is longer than one.
-func (r *run) settle() time.Duration { return 10*r.lease + 10*time.Second }
+// holder's lease has to run out, and so has a hold that is longer than one. If the faults have left a server with which a client
+// cannot go on, all clients may be on it, and in one queue, where each finds out for itself when it is its turn.
+func (r *run) settle() time.Duration {
+	return 10*r.lease + 10*time.Second + time.Duration(r.Clients)*r.stage.stall()
+}
 
 // finish ends the clients in good order, and looks at what they leave behind.
 func (r *run) finish(ctx context.Context) error {
@@ -193,8 +197,9 @@ func (r *run) finish(ctx context.Context) error {
 	r.problem(r.operator.finish(ctx, r.settle()+closePatience))
 	asking, cancel := context.WithTimeout(ctx, r.settle())
 	defer cancel()
-	left, err := r.stage.residue(asking, append(r.keys, plantedKey))
+	left, parted, err := r.stage.residue(asking, append(r.keys, plantedKey))
 	r.problem(err)
+	r.parted = parted
 	for _, line := range left {
 		r.problem(fmt.Errorf("left behind: %s", line))
 	}

@@ -31,9 +31,12 @@ type stage interface {
 	heal(ctx context.Context) error
 	// direct is what the operator's own client connects to: it meets no fault but those of the servers.
 	direct() login
+	// stall is for how long, after the faults, the servers may hold up a client by what has become of them. It meets each client
+	// once at most, but may meet them one after the other, in the same queue.
+	stall() time.Duration
 	// residue tells, when all clients have gone and the keys have been taken and released once more, what is left in the
-	// engine that should not be: one line each.
-	residue(ctx context.Context, keys []string) ([]string, error)
+	// engine that should not be, and in what the servers differ from each other, which is their fault: one line each.
+	residue(ctx context.Context, keys []string) (left, parted []string, err error)
 	// close stops the servers and proxies.
 	close()
 }

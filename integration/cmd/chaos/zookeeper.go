@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
@@ -79,6 +76,10 @@ func (s *ensembleStage) direct() login {
 	return login{Engine: "zookeeper", Servers: s.ensemble.Addrs(), Lease: zooKeeperLease}
 }
 
+// stall is what a server costs a client that shows it a znode which no other server has (ZOOKEEPER-5010): for two session timeouts
+// it waits for that to go; within another one it asks another server and leaves this one.
+func (s *ensembleStage) stall() time.Duration { return 3 * zooKeeperLease }
+
 func (s *ensembleStage) strike(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
 	if f.Kind.OfServers() {
 		return s.strikeServers(ctx, f)
@@ -102,51 +103,6 @@ func (s *ensembleStage) heal(ctx context.Context) error {
 	}
 	return errors.Join(append(errs, s.ensemble.WaitReady(ctx))...)
 }
-
-// residue looks for children of the znodes of locks, for as long as it takes the sessions of killed processes to end.
-func (s *ensembleStage) residue(ctx context.Context, _ []string) ([]string, error) {
-	conn, _, err := zk.Connect(s.ensemble.Addrs(), 10*zooKeeperLease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	for began := time.Now(); ; {
-		left, err := nodesBelow(conn, zooKeeperRoot)
-		if err != nil {
-			return nil, err
-		}
-		if len(left) == 0 || time.Since(began) > 3*zooKeeperLease {
-			return left, nil
-		}
-		if !sleep(ctx, zooKeeperTick) {
-			return left, context.Cause(ctx)
-		}
-	}
-}
-
-// nodesBelow is what stands below the znodes of all locks. The znodes themselves stay, until the server reaps them.
-func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
-	locks, _, err := conn.Children(root)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", root, err)
-	}
-	var left []string
-	for _, lock := range locks {
-		nodes, _, err := conn.Children(root + "/" + lock)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, fmt.Errorf("list %s/%s: %w", root, lock, err)
-		}
-		for _, node := range nodes {
-			left = append(left, strings.Join([]string{root, lock, node}, "/"))
-		}
-	}
-	return left, nil
-}
-
-// silent is a logger for go-zookeeper, which would write to standard error.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // close leaves the logs of the servers where they are to be read when a run has failed.
 func (s *ensembleStage) close() {

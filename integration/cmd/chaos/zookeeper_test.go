@@ -3,13 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // echo is a server that sends back what it gets.
@@ -179,5 +185,65 @@ func TestZooKeeperServers(t *testing.T) {
 	}
 	if followers := st.ensemble.Followers(ctx); len(followers) != 2 {
 		t.Errorf("followers %v after the fault, want two", followers)
+	}
+}
+
+// TestCompareListings guards what a run makes of znodes that are left behind: a node that most servers have is our fault, and one
+// that a single server shows is that server's.
+func TestCompareListings(t *testing.T) {
+	for name, c := range map[string]struct {
+		shown        [][]string
+		left, parted []string // of parted, how the lines begin
+	}{
+		"nothing":         {[][]string{nil, nil, nil}, nil, nil},
+		"no listing":      {nil, nil, nil},
+		"on all":          {[][]string{{"a", "b"}, {"b", "a"}, {"a", "b"}}, []string{"a", "b"}, nil},
+		"on two":          {[][]string{nil, {"a"}, {"a"}}, []string{"a"}, nil},
+		"on one":          {[][]string{nil, {"a"}, nil}, nil, []string{"server 1 shows 1 znode that the others have not (ZOOKEEPER-5010): a"}},
+		"several on one":  {[][]string{nil, nil, {"a", "b"}}, nil, []string{"server 2 shows 2 znodes that the others have not (ZOOKEEPER-5010): a, b"}},
+		"each its own":    {[][]string{{"a"}, {"b"}, nil}, nil, []string{"server 0 shows 1 znode that", "server 1 shows 1 znode that"}},
+		"both":            {[][]string{{"a", "b"}, {"b"}, {"b"}}, []string{"b"}, []string{"server 0 shows 1 znode that the others have not (ZOOKEEPER-5010): a"}},
+		"one server only": {[][]string{{"a"}}, []string{"a"}, nil},
+	} {
+		left, parted := compareListings(c.shown)
+		if !slices.Equal(left, c.left) || !slices.EqualFunc(parted, c.parted, strings.HasPrefix) {
+			t.Errorf("%s: left %q, parted %q; want %q, %q", name, left, parted, c.left, c.parted)
+		}
+	}
+}
+
+// TestZooKeeperResidue guards that every server is asked what is left: a node of a session that lives on is found, and a node that
+// one server alone shows is told from it.
+func TestZooKeeperResidue(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ensemble := zkserver.NewEnsemble(t, zkserver.Config{TickTime: zooKeeperTick, Plantable: true})
+	st := &ensembleStage{ensemble: ensemble}
+	conn, _, err := zk.Connect(ensemble.Addrs(), 10*zooKeeperLease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, conn.Close)()
+	for _, path := range []string{zooKeeperRoot, zooKeeperRoot + "/a"} {
+		if _, err := conn.Create(path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, parted, err := st.residue(ctx, nil); len(left)+len(parted) > 0 || err != nil {
+		t.Errorf("of nothing: left %q, parted %q, %v", left, parted, err)
+	}
+	node, ghost := zooKeeperRoot+"/a/node", zooKeeperRoot+"/a/ghost"
+	if _, err := conn.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	server := ensemble.Followers(ctx)[0] // it has the parent, or residue would not have listed its children
+	if err := ensemble.Plant(ctx, server, ghost, nil); err != nil {
+		t.Fatal(err)
+	}
+	left, parted, err := st.residue(ctx, nil)
+	want := fmt.Sprintf("server %d shows 1 znode that the others have not (ZOOKEEPER-5010): %s", server, ghost)
+	if err != nil || !slices.Equal(left, []string{node}) || !slices.Equal(parted, []string{want}) {
+		t.Errorf("left %q, parted %q, %v; want %q and %q", left, parted, err, node, want)
 	}
 }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// residue asks each server for children of the znodes of locks, for as long as it takes the sessions of killed processes to end.
+func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, parted []string, err error) {
+	var conns []*zk.Conn
+	for _, addr := range s.ensemble.Addrs() {
+		conn, _, err := zk.Connect([]string{addr}, 10*zooKeeperLease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+		if err != nil {
+			return nil, nil, err
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, conn.Close)() // what is under way fails then
+		conns = append(conns, conn)
+	}
+	for began := time.Now(); ; {
+		var shown [][]string
+		shown, err = listings(conns, zooKeeperRoot)
+		left, parted = compareListings(shown)
+		switch {
+		case ctx.Err() != nil:
+			return left, parted, context.Cause(ctx)
+		case err == nil && len(left)+len(parted) == 0, time.Since(began) > 3*zooKeeperLease:
+			return left, parted, err
+		}
+		sleep(ctx, zooKeeperTick)
+	}
+}
+
+// listings are what stands below the znodes of all locks, as each server shows it when it has caught up with the leader.
+func listings(conns []*zk.Conn, root string) ([][]string, error) {
+	var shown [][]string
+	for i, conn := range conns {
+		_, err := conn.Sync(root)
+		var nodes []string
+		if err == nil {
+			nodes, err = nodesBelow(conn, root)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("server %d: list %s: %w", i, root, err)
+		}
+		shown = append(shown, nodes)
+	}
+	return shown, nil
+}
+
+// compareListings tells what should not be there from what only some servers show, by the listings of all. What a minority shows
+// was deleted, and these servers have missed that for good: ZooKeeper does so at times (ZOOKEEPER-5010), and no client can help it.
+func compareListings(shown [][]string) (left, parted []string) {
+	count := map[string]int{}
+	var all []string // in the order of the listings
+	for _, nodes := range shown {
+		for _, node := range nodes {
+			if count[node]++; count[node] == 1 {
+				all = append(all, node)
+			}
+		}
+	}
+	few := func(node string) bool { return 2*count[node] < len(shown) }
+	for _, node := range all {
+		if !few(node) {
+			left = append(left, node)
+		}
+	}
+	for i, nodes := range shown {
+		var alone []string
+		for _, node := range nodes {
+			if few(node) {
+				alone = append(alone, node)
+			}
+		}
+		if n := len(alone); n > 0 {
+			what := "1 znode"
+			if n > 1 {
+				what = fmt.Sprintf("%d znodes", n)
+			}
+			parted = append(parted, fmt.Sprintf("server %d shows %s that the others have not (ZOOKEEPER-5010): %s", i, what, strings.Join(alone, ", ")))
+		}
+	}
+	return left, parted
+}
+
+// nodesBelow is what stands below the znodes of all locks. The znodes themselves stay, until the server reaps them.
+func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
+	locks, _, err := conn.Children(root)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, lock := range locks {
+		nodes, _, err := conn.Children(root + "/" + lock)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, fmt.Errorf("%s: %w", lock, err)
+		}
+		for _, node := range nodes {
+			found = append(found, strings.Join([]string{root, lock, node}, "/"))
+		}
+	}
+	return found, nil
+}
+
+// silent is a logger for go-zookeeper, which would write to standard error.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
