@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // A server can part from its ensemble: it goes on showing an ephemeral znode
@@ -19,11 +17,11 @@ import (
 // waits there for that znode to go waits for ever. But transactions go by the
 // leader's tree. So what has been in the way for long is put to the leader.
 
-// A waiter has doubts when it has waited this many session timeouts for the
-// same node, and then at intervals that double, up to the longest.
+// A node is doubted when it is this many session timeouts old, or somebody has
+// waited for so many; and then at intervals that double, up to the longest.
 const (
 	firstDoubt = 2
-	mostDoubt  = 64
+	mostDoubt  = 16
 )
 
 // doubts are znodes of others that have held up a client for so long that the
@@ -34,7 +32,7 @@ type doubts struct {
 	mu    sync.Mutex
 	paths map[string]struct{}
 	busy  bool      // a task asks
-	tried time.Time // when a refusal raised one last
+	aged  time.Time // when a node's age has raised one last
 }
 
 func newDoubts(b *backend) *doubts { return &doubts{b: b, paths: make(map[string]struct{})} }
@@ -67,22 +65,22 @@ func (d *doubts) next() string {
 	return ""
 }
 
-// aboutHolder is told of a holder by whom a call was refused that does not wait
-// for long. The holder's age, by clocks that need not agree, decides only
-// whether it is worth a question; there is one per session timeout at most.
-func (d *doubts) aboutHolder(parent string, holder holdfast.Info) {
+// ifOld is told of a znode that has just been found in the way, and when it was
+// made. Its age, by clocks that need not agree, decides only whether it is worth
+// a question; there is one per session timeout at most.
+func (d *doubts) ifOld(path string, made time.Time) {
 	timeout := d.b.sessionTimeout()
-	if holder.Grant == "" || time.Since(holder.Since) < firstDoubt*timeout {
+	if time.Since(made) < firstDoubt*timeout {
 		return
 	}
 	d.mu.Lock()
-	early := time.Since(d.tried) < timeout
+	early := time.Since(d.aged) < timeout
 	if !early {
-		d.tried = time.Now()
+		d.aged = time.Now()
 	}
 	d.mu.Unlock()
 	if !early {
-		d.about(parent + "/" + holder.Grant)
+		d.about(path)
 	}
 }
 
@@ -90,13 +88,19 @@ func (d *doubts) aboutHolder(parent string, holder holdfast.Info) {
 // not. When the answer to a transaction comes, the server has carried out all
 // that the leader had before. Being wrong would cost a reconnection.
 func (l *link) compare(ctx context.Context, path string) {
-	w := l.present()
-	if w == nil || !errors.Is(l.check(ctx, path), zk.ErrNoNode) {
-		return
+	_, err := retry(ctx, l, func(ctx context.Context) (struct{}, error) {
+		w := l.present()
+		if err := l.check(ctx, path); !errors.Is(err, zk.ErrNoNode) {
+			return struct{}{}, err
+		}
+		_, err := l.get(ctx, path)
+		if err == nil && l.present() == w {
+			l.host.Logger().Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
+			l.drop(w)
+		}
+		return struct{}{}, err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && ctx.Err() == nil {
+		l.host.Logger().Debug("cannot ask the leader about a znode", "path", path, "error", err)
 	}
-	if _, err := l.get(ctx, path); err != nil || l.present() != w {
-		return
-	}
-	l.host.Logger().Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
-	l.drop(w)
 }

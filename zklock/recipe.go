@@ -64,7 +64,7 @@ func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Reques
 		info, err := b.describe(ctx, parent, req.Key, false)
 		switch {
 		case err == nil && info.Held:
-			b.doubts.aboutHolder(parent, info)
+			b.doubts.ifOld(parent+"/"+info.Grant, info.Since)
 			return &holdfast.HeldError{Key: req.Key, Holder: info}
 		case err == nil:
 			return nil
@@ -135,10 +135,16 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 	patience := firstDoubt * p.sess.timeout
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	read := w.read
 	for waiting := true; waiting; {
 		select {
 		case <-w.gone:
 			waiting = false
+		case <-read:
+			read = nil
+			if w.err == nil {
+				p.b.doubts.ifOld(before, time.UnixMilli(w.node.stat.Ctime))
+			}
 		case <-timer.C:
 			p.b.doubts.about(before)
 			patience = min(2*patience, mostDoubt*p.sess.timeout)
@@ -165,7 +171,6 @@ func (p *place) outwaited(w *watch, name string, alone bool) error {
 	case <-w.read:
 		if alone && w.err == nil {
 			held.Holder = infoOf(p.req.Key, name, w.node)
-			p.b.doubts.aboutHolder(p.parent, held.Holder)
 		}
 	default:
 	}
@@ -256,9 +261,8 @@ func (p *place) held(ctx context.Context, first contender) error {
 	switch {
 	case err == nil:
 		p.leave()
-		holder := infoOf(p.req.Key, first.name, node)
-		p.b.doubts.aboutHolder(p.parent, holder)
-		return &holdfast.HeldError{Key: p.req.Key, Holder: holder}
+		p.b.doubts.ifOld(path, time.UnixMilli(node.stat.Ctime))
+		return &holdfast.HeldError{Key: p.req.Key, Holder: infoOf(p.req.Key, first.name, node)}
 	case errors.Is(err, zk.ErrNoNode):
 		return errNotGranted
 	}
