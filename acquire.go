@@ -65,16 +65,19 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool, opts []Opti
 		waitCtx, cancel = context.WithTimeoutCause(callCtx, r.wait, errWaited)
 		defer cancel()
 	}
-	lock, err := l.try(waitCtx, r, wait, r.retry.policy().Start())
+	a := l.feed.started(key, r.owner, wait)
+	lock, err := l.try(waitCtx, r, a, wait, r.retry.policy().Start())
 	switch {
 	case err == nil:
 		return lock, nil
 	case callCtx.Err() != nil:
-		return fail(l.explain(callCtx, err))
+		err = l.explain(callCtx, err)
 	case waitCtx.Err() != nil:
-		return fail(l.waited(callCtx, r, err))
+		err = l.waited(callCtx, r, err)
 	}
-	return fail(err)
+	_, err = fail(err)
+	a.failed(err)
+	return nil, err
 }
 
 // waited says what a wait that elapsed was for.
@@ -92,7 +95,7 @@ func (l *Locker) waited(ctx context.Context, r *request, err error) error {
 }
 
 // try asks the backend for one key, until it has an answer that counts.
-func (l *Locker) try(ctx context.Context, r *request, wait bool, loop *backoff.Loop) (*Lock, error) {
+func (l *Locker) try(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && l.holds(r.key, r.owner) {
 		return nil, &HeldError{Key: r.key, Holder: Info{Key: r.key, Held: true, Owner: r.owner}}
 	}
@@ -112,13 +115,14 @@ func (l *Locker) try(ctx context.Context, r *request, wait bool, loop *backoff.L
 			Wait:    wait,
 			Reclaim: r.reclaim,
 			Again:   again,
+			Queued:  a.queued(r.key),
 			Lose:    k.lose,
 		})
 		if err != nil {
 			return nil, err
 		}
 		l.register(k)
-		err = k.grant(grant, r.ttl)
+		err = k.grant(grant, r.ttl, a)
 		if err == nil {
 			l.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
@@ -169,17 +173,22 @@ func (l *Locker) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 		waitCtx, cancel = context.WithTimeoutCause(callCtx, first.wait, errWaited)
 		defer cancel()
 	}
-	lock, err := l.tryAny(waitCtx, requests)
-	switch {
-	case err == nil:
+	again := first.waitOK || first.retry != nil
+	a := l.feed.started("", first.owner, again)
+	lock, err := l.tryAny(waitCtx, requests, a, again)
+	if err == nil {
 		return lock, nil
-	case callCtx.Err() != nil:
-		return fail(l.explain(callCtx, err))
 	}
-	return fail(err)
+	if callCtx.Err() != nil {
+		err = l.explain(callCtx, err)
+	}
+	_, err = fail(err)
+	a.failed(err)
+	return nil, err
 }
 
-func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error) {
+// tryAny makes one pass over the requests, or as many as their Retry allows.
+func (l *Locker) tryAny(ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	var before []error // what the last whole pass said
@@ -189,7 +198,7 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error)
 		}
 		var held []error
 		for _, r := range requests {
-			lock, err := l.try(ctx, r, false, r.retry.policy().Start())
+			lock, err := l.try(ctx, r, a, false, r.retry.policy().Start())
 			if err == nil {
 				return lock, nil
 			}
@@ -204,7 +213,6 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request) (*Lock, error)
 			}
 			held = append(held, err)
 		}
-		again := first.waitOK || first.retry != nil
 		if !again || !passes.Wait(ctx, nil) {
 			return nil, errors.Join(held...)
 		}

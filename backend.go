@@ -33,6 +33,9 @@ type Backend interface {
 	//  4. It passes each transient failure to req.Again.
 	//  5. It never returns a grant of which the engine knows nothing, and
 	//      never leaves one in the engine that was not returned.
+	//  6. If the engine has a queue, it tells req.Queued how many are ahead of
+	//      the request, the holder included, when a request that waits has
+	//      learned that there are any: at each entry, and whenever it looks again.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 
 	// Inspect describes a key. A key that nobody holds is no error.
@@ -63,6 +66,10 @@ type Request struct {
 	// the user's [Retry] asks for, or sooner when wake closes (nil never does),
 	// if there is to be another try; otherwise the error to return.
 	Again func(ctx context.Context, err error, wake <-chan struct{}) error
+
+	// Queued is to be called as the sixth obligation of Acquire says, and not
+	// after Acquire has returned. It never blocks.
+	Queued func(ahead int)
 
 	// Lose is to be called when the grant is found to have ended in the engine:
 	// cause is ErrBroken, ErrReclaimed, ErrTakenOver or the like. It never
@@ -134,6 +141,13 @@ func (h *Host) AfterFunc(d time.Duration, f func()) interface{ Stop() bool } {
 // SetConnected tells whether the engine can be reached. The first report, and
 // each one that differs from the last, becomes an event.
 func (h *Host) SetConnected(connected bool) { h.feed.setConnected(connected) }
+
+// Heartbeat tells what came of a request that was to keep a lease alive and was
+// sent at sent: err is why it did not, nil if it did. key is that of the lock, or
+// "" if the lease is for all locks of a session. It is told once per request,
+// when the outcome is known, and not for what was called off since nothing is left
+// to be kept alive. It never blocks.
+func (h *Host) Heartbeat(key string, sent Instant, err error) { h.feed.heartbeat(key, sent.Mono, err) }
 
 // Instant is a moment on the monotonic and the wall clock of the client.
 type Instant struct{ clock.Instant }

@@ -178,7 +178,8 @@
 //	do.go       Do
 //	lock.go     Lock: its one end, its TTL, Verify, Release
 //	lease.go    Lease: the trust window, and why a lock never comes back
-//	events.go   Events, Event, Hooks; queue.go is the unbounded channel below them
+//	events.go   Events, Event; queue.go is the unbounded channel below them
+//	hooks.go    Hooks, and what they are told
 //	options.go  With... options and Retry
 //	errors.go   every sentinel and error type
 //	info.go     Token, Info, Waiter

@@ -112,11 +112,12 @@ type feed struct {
 	hooks Hooks
 	calls runner // of hooks
 
-	mu     sync.Mutex
-	seq    uint64
-	state  Event // the last Ready or Disconnected; zero before the first
-	subs   map[*Events]struct{}
-	closed bool
+	mu           sync.Mutex
+	seq          uint64
+	acquisitions uint64 // numbered for hooks
+	state        Event  // the last Ready or Disconnected; zero before the first
+	subs         map[*Events]struct{}
+	closed       bool
 }
 
 func newFeed(c clock.Clock, hooks Hooks) *feed {
@@ -172,46 +173,37 @@ func (f *feed) setConnected(connected bool) {
 	for e := range f.subs {
 		e.setState(f.state)
 	}
-	f.callLocked(f.hooks.State, f.state)
+	tellLocked(f, f.hooks.Connection, Connection{Time: f.state.Time, Ready: connected})
 }
 
-// ended reports the end of a lock, if it is one that events are for.
+// ended reports the end of a lock; kind is 0 if it is none that events are for.
 func (f *feed) ended(kind EventKind, k *Lock, err error) {
+	if kind == 0 && f.hooks.Ended == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return
 	}
-	event := f.stampLocked(Event{Kind: kind, Key: k.key, Owner: k.owner, Token: k.token, Err: err})
-	for e := range f.subs {
-		if kind == TTLExpired {
+	event := Event{Kind: kind, Key: k.key, Owner: k.owner, Token: k.token, Err: err}
+	switch kind {
+	case 0:
+		event.Time = f.clock.Now().Mono
+	case TTLExpired:
+		event = f.stampLocked(event)
+		for e := range f.subs {
 			e.ttlExpired.push(event)
-		} else {
+		}
+	default:
+		event = f.stampLocked(event)
+		for e := range f.subs {
 			e.lost.push(event)
 		}
 	}
-	if kind == TTLExpired {
-		f.callLocked(f.hooks.TTLExpired, event)
-	} else {
-		f.callLocked(f.hooks.Lost, event)
-	}
-}
-
-// granted tells a hook of a grant, which is no event.
-func (f *feed) granted(k *Lock) {
-	if f.hooks.Granted == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.callLocked(f.hooks.Granted, Event{Time: f.clock.Now().Mono, Key: k.key, Owner: k.owner, Token: k.token})
-}
-
-// callLocked has a hook called, in the order of the events.
-func (f *feed) callLocked(hook func(Event), event Event) {
-	if hook != nil {
-		f.calls.run(func() { hook(event) })
-	}
+	tellLocked(f, f.hooks.Ended, Ending{
+		ID: k.id, Time: event.Time, Key: k.key, Owner: k.owner, Token: k.token, Held: event.Time.Sub(k.grantedAt), Err: err,
+	})
 }
 
 func (f *feed) close() {
@@ -224,15 +216,4 @@ func (f *feed) close() {
 		e.stop()
 	}
 	f.calls.wait()
-}
-
-// Hooks are functions that a client calls when something happens to it or its
-// locks, for metrics and the like; any of them may be nil. They are called one
-// after the other, in the order of what happened, and hold up nothing but each
-// other. Close waits for those that are due, so a hook must not call it.
-type Hooks struct {
-	Granted    func(Event) // Kind and Seq are 0; Time, Key, Owner and Token are set
-	Lost       func(Event)
-	TTLExpired func(Event)
-	State      func(Event) // Ready or Disconnected
 }

@@ -1,9 +1,7 @@
 package holdfast_test
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -203,77 +201,6 @@ func TestOneNumbering(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Hooks are called one at a time, in order, and hold up no lock.
-func TestHooks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &backend{}
-		var mu sync.Mutex
-		var got []string
-		hook := func(name string) func(holdfast.Event) {
-			return func(e holdfast.Event) {
-				if !mu.TryLock() {
-					t.Error("two hooks run at a time")
-					return
-				}
-				defer mu.Unlock()
-				got = append(got, name+e.Key)
-				time.Sleep(time.Second)
-			}
-		}
-		l := b.open(t, holdfast.Config{Hooks: holdfast.Hooks{
-			Granted: hook("granted "), Lost: hook("lost "), TTLExpired: hook("ttl "), State: hook("state"),
-		}})
-		began := time.Now()
-		b.host.SetConnected(true)
-		ttl := acquire(t, l, "a", holdfast.WithTTL(1))
-		lost := acquire(t, l, "b")
-		<-ttl.Done()
-		b.lease.End(holdfast.ErrSessionExpired)
-		<-lost.Done()
-		synctest.Wait()
-		if took := time.Since(began); took != 1 || b.ended.Load() != 2 {
-			t.Errorf("hooks held up a lock: %v, %d of 2 keys given back", took, b.ended.Load())
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if s := fmt.Sprint(got); s != "[state granted a granted b ttl a lost b]" {
-			t.Errorf("hooks: %s", s)
-		}
-	})
-}
-
-// A lock that is lost in the instant of its grant is still granted first.
-func TestGrantIsToldBeforeLoss(t *testing.T) {
-	t.Parallel()
-	b := &backend{}
-	b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
-		go func() {
-			time.Sleep(time.Duration(rand.IntN(20)) * time.Microsecond)
-			req.Lose(holdfast.ErrBroken)
-		}()
-		return b.grant(), nil
-	}
-	var granted holdfast.Token
-	l := b.open(t, holdfast.Config{Hooks: holdfast.Hooks{ // called one at a time
-		Granted: func(e holdfast.Event) { granted = max(granted, e.Token) },
-		Lost: func(e holdfast.Event) {
-			if e.Token > granted {
-				t.Errorf("token %d is lost before it is granted", e.Token)
-			}
-		},
-	}})
-	for range 500 {
-		_, _ = l.TryAcquire(t.Context(), "k", holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
-	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if granted == 0 {
-		t.Error("nothing was granted")
-	}
 }
 
 func TestEventKindNames(t *testing.T) {

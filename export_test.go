@@ -1,5 +1,11 @@
 package holdfast
 
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
 // Locks is how many locks a lease has to end.
 func Locks(l *Lease) int {
 	l.mu.Lock()
@@ -12,4 +18,29 @@ func Contexts(k *Lock) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.cancels)
+}
+
+// HookAllocs is how many times memory is allocated to tell hooks of what happens
+// in the life of a lock and of a client.
+func HookAllocs(hooks Hooks) map[string]float64 {
+	const runs = 100
+	f := newFeed(clock.Real{}, hooks)
+	defer f.close()
+	h := &Host{clock: f.clock, feed: f}
+	k := &Lock{locker: &Locker{feed: f}, key: "k"}
+	connected := false
+	return map[string]float64{
+		"a lock": testing.AllocsPerRun(runs, func() {
+			a := f.started("k", "me", true)
+			a.queued("k")(1)
+			a.granted(k)
+			f.ended(0, k, ErrReleased)
+			f.started("k", "me", true).failed(ErrHeld)
+		}),
+		"a heartbeat": testing.AllocsPerRun(runs, func() { h.Heartbeat("k", Instant{}, nil) }),
+		"the connection": testing.AllocsPerRun(runs, func() {
+			connected = !connected
+			h.SetConnected(connected)
+		}),
+	}
 }

@@ -24,6 +24,10 @@ type Lock struct {
 	hold   Hold
 	done   chan struct{}
 
+	// For hooks; zero if there are none.
+	id        uint64 // of the acquisition
+	grantedAt time.Time
+
 	mu       sync.Mutex
 	lostWhy  error         // by Lose, before or after the grant
 	granted  bool          // the fields above are set
@@ -193,7 +197,7 @@ func (k *Lock) Release(ctx context.Context) error {
 
 // grant makes a live lock of what the backend returned, or says why it is over
 // already.
-func (k *Lock) grant(g Grant, ttl time.Duration) error {
+func (k *Lock) grant(g Grant, ttl time.Duration, a *acquisition) error {
 	k.token, k.lease, k.hold = g.Token, g.Lease, g.Hold
 	if err := g.Lease.attach(k); err != nil {
 		return err
@@ -205,7 +209,7 @@ func (k *Lock) grant(g Grant, ttl time.Duration) error {
 		return err
 	}
 	k.granted = true
-	k.locker.feed.granted(k) // before anything can end it
+	a.granted(k) // before anything can end it
 	if ttl > 0 {
 		k.setTTLLocked(ttl)
 	}
@@ -270,9 +274,7 @@ func (k *Lock) end(cause error, kind EventKind) {
 	// All of this happens before the engine is told: the holder knows first.
 	// The event comes before Done, or whoever subscribes after Done would be
 	// told of what was over; within mu, nobody sees Err set and Done open.
-	if kind != 0 {
-		k.locker.feed.ended(kind, k, err)
-	}
+	k.locker.feed.ended(kind, k, err)
 	close(k.done)
 	if k.ttlTimer != nil {
 		k.ttlTimer.Stop()

@@ -119,16 +119,26 @@ func (h *hold) renew(ctx context.Context) error {
 	switch {
 	case err == nil && i == nil:
 		h.lease.Renew(sent)
-		return nil
+		h.tell(sent, nil)
+	case err == nil:
+		h.found(sent, i, h.judge(i))
 	case errors.Is(err, ErrItem):
-		h.found(&item{}, holdfast.ErrBroken)
-	case err != nil:
+		h.found(sent, &item{}, holdfast.ErrBroken)
+	default:
+		if ctx.Err() == nil {
+			h.tell(sent, err)
+		}
 		h.host.Logger().Debug("heartbeat failed", "key", h.name, "token", uint64(h.token), "error", err)
 		return err
-	default:
-		h.found(i, h.judge(i))
 	}
 	return nil
+}
+
+// tell has hooks told of a beat. One that has no lease to renew is none to them.
+func (h *hold) tell(sent holdfast.Instant, err error) {
+	if h.opts.Mode == FailOpen {
+		h.host.Heartbeat(h.name, sent, err)
+	}
 }
 
 // ask sends the request of a beat, and returns the item if it is not that of
@@ -145,11 +155,16 @@ func (h *hold) ask(ctx context.Context, now holdfast.Instant) (*item, error) {
 	return i, nil
 }
 
-// found tells of what a beat has found in the place of its own item.
-func (h *hold) found(i *item, why error) {
-	if why == nil {
-		return // the item was read later than the condition failed, and is ours again
+// errOvertaken is why a beat had no effect on an item that is still ours.
+var errOvertaken = errors.New("overtaken by another request of the same hold")
+
+// found tells of what a beat, sent at sent, has found in the place of its own item.
+func (h *hold) found(sent holdfast.Instant, i *item, why error) {
+	if why == nil { // the item was read later than the condition failed, and is ours again
+		h.tell(sent, errOvertaken)
+		return
 	}
+	h.tell(sent, why)
 	h.heartbeat.mu.Lock()
 	h.lost = why
 	if i.held() && errors.Is(why, holdfast.ErrBroken) {

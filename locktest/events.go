@@ -1,9 +1,7 @@
 package locktest
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,7 +16,6 @@ var eventCases = []testCase{
 	{"G9_OnlyOwnAndFromNow", onlyOwnAndFromNow},
 	{"G9_SlowReaderBlocksNothing", slowReaderBlocksNothing},
 	{"G9_CloseClosesTheChannels", closeClosesTheChannels},
-	{"G9_HooksAreCalled", hooksAreCalled},
 }
 
 // next receives an event within d.
@@ -242,40 +239,4 @@ func closeClosesTheChannels(e *env) {
 	closed(second)
 	closed(a.Events()) // after Close: closed already
 	second.Close()
-}
-
-func hooksAreCalled(e *env) {
-	var mu sync.Mutex
-	got := make(map[string][]holdfast.Event)
-	hook := func(name string) func(holdfast.Event) {
-		return func(event holdfast.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[name] = append(got[name], event)
-		}
-	}
-	a := e.clientWith(ClientOptions{Hooks: holdfast.Hooks{
-		Granted: hook("granted"), Lost: hook("lost"), TTLExpired: hook("TTL"), State: hook("state"),
-	}})
-	probe := e.client()
-	for name, end := range e.ways(a, probe) {
-		end(e.holdKey(a, e.prefix+name))
-	}
-	err := a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
-	if err != nil {
-		e.Fatalf("%s: Do: %v", e.rule, err)
-	}
-	if err := a.Close(e.soon()); err != nil {
-		e.Fatalf("%s: Close: %v", e.rule, err)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for name, want := range map[string]int{"granted": 4, "lost": 1, "TTL": 1} {
-		if len(got[name]) != want {
-			e.broken("hooks are called for each grant, loss and expiry", "%s: %+v, want %d", name, got[name], want)
-		}
-	}
-	if states := got["state"]; len(states) == 0 || states[0].Kind != holdfast.Ready {
-		e.broken("the State hook is told of the connection", "%+v", states)
-	}
 }

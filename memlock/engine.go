@@ -84,8 +84,12 @@ func (e *engine) stand(req *holdfast.Request) (*place, error) {
 		session: e.session,
 	}
 	s.enterLocked(p)
+	ahead := len(s.queues[p.key]) - 1
 	s.mu.Unlock()
 	p.session.lease.Renew(sent)
+	if ahead > 0 {
+		req.Queued(ahead)
+	}
 	return p, nil
 }
 

@@ -116,13 +116,19 @@ func (h *heartbeat) send(ctx context.Context, sess *session) {
 		if path == "" {
 			return
 		}
+		sent := h.b.host.Now()
 		err := h.b.link.check(ctx, path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			if err != nil && ctx.Err() == nil {
-				h.b.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
-			}
-			return
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case ctx.Err() != nil:
+			return // the client closes
+		case err != nil:
+			err = stepError("check", path, err)
+			h.b.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
 		}
+		h.b.host.Heartbeat("", sent, err)
+		return
 	}
 }
 

@@ -114,6 +114,7 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 		if !p.req.Wait {
 			return none, p.held(ctx, ahead[0])
 		}
+		p.req.Queued(len(ahead))
 		// Only the name goes there: a thousand waiters that keep the names of a
 		// thousand others, for as long as they wait, are a waste of memory.
 		if err := p.wait(ctx, ahead[len(ahead)-1].name, len(ahead) == 1); err != nil {
