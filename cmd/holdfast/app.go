@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// app is one call of the program.
+type app struct {
+	in        io.Reader
+	out, err  io.Writer
+	lookupEnv func(string) (string, bool)
+
+	set   settings
+	log   *slog.Logger
+	began bool // a command is about to run: the command line is in order
+}
+
+// begin is called when all flags have been read.
+func (a *app) begin() error {
+	a.log = slog.New(slog.DiscardHandler)
+	if a.set.verbose {
+		a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	a.set.auth, _ = a.lookupEnv("HOLDFAST_AUTH")
+	a.began = true
+	return a.set.check()
+}
+
+// client is a connection to either engine: of zookeeper and dynamo one is nil.
+type client struct {
+	*holdfast.Locker
+	zookeeper *zklock.Client
+	dynamo    *dynamolock.Client
+	ddb       *dynamodb.Client
+}
+
+// connectOptions are what some commands need.
+type connectOptions struct {
+	owner  string        // "": host:pid:random
+	margin time.Duration // 0: the engine's default
+}
+
+// connect connects to the engine, as long as --timeout allows.
+func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
+	engine, err := a.set.chosenEngine()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	if engine == engineZooKeeper {
+		return a.dialZooKeeper(ctx, o)
+	}
+	return a.openDynamoDB(ctx, o)
+}
+
+// disconnect ends the session, or the heartbeats. An engine that does not
+// answer finds out by itself in time.
+func (a *app) disconnect(c *client) {
+	ctx, cancel := context.WithTimeout(context.Background(), min(a.set.timeout, 5*time.Second))
+	defer cancel()
+	if err := c.Close(ctx); err != nil {
+		a.log.Debug("not closed in order", "error", err)
+	}
+}
+
+// bounded bounds the wait for an answer by --timeout.
+func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, a.set.timeout, fmt.Errorf("no answer within --timeout %v: %w", a.set.timeout, context.DeadlineExceeded))
+}
+
+// discard keeps the AWS SDK from printing.
+type discard struct{}
+
+func (discard) Logf(logging.Classification, string, ...any) {}

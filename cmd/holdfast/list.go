@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls [PREFIX]",
+		Aliases: []string{"list"},
+		Short:   "List the keys that are held or waited for",
+		Long: `List the keys that are held or waited for, those that begin with PREFIX if one
+is given. It is not a snapshot of one moment. In JSON, each key is a line.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeKey,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.connect(cmd.Context(), connectOptions{})
+			if err != nil {
+				return err
+			}
+			defer a.disconnect(c)
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			ctx, cancel := a.bounded(cmd.Context())
+			defer cancel()
+			t := a.table()
+			header := "KEY\tOWNER\tTOKEN\tSINCE\tWAITING\n"
+			for info, err := range c.List(ctx, prefix) {
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					if err := a.printJSON(newLockJSON(info)); err != nil {
+						return err
+					}
+					continue
+				}
+				owner := "-"
+				if info.Held {
+					owner = plain(info.Owner)
+				}
+				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%d\n", header, plain(info.Key), owner, info.Token, moment(info.Since), len(info.Queue))
+				header = ""
+			}
+			return t.Flush()
+		},
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// Without this a reader of stdout or stderr that goes away would end the
+	// program on the spot, whatever it holds.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, lookupEnv: os.LookupEnv}
+	os.Exit(a.main(ctx, os.Args[1:]))
+}
+
+// interrupted is the cause of a ctx that a signal has ended.
+type interrupted struct{ signal syscall.Signal }
+
+func (i interrupted) Error() string { return "interrupted by " + i.signal.String() }
+
+// interruptible returns a ctx that the first SIGINT, SIGTERM or SIGHUP ends, for
+// an orderly end. The second one finds the signal's default action restored,
+// and so ends the program at once. stop gives the signals up to somebody else.
+// Signals that are ignored, as they are under nohup, stay ignored.
+func interruptible(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(interrupted{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// main runs the program and returns its exit status.
+func (a *app) main(ctx context.Context, args []string) int {
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !a.began { // cobra's own finding about the command line
+		err = &exitError{exitUsage, err}
+	}
+	if errors.Is(err, syscall.EPIPE) { // nobody reads any more, nor would read a message
+		return 128 + int(syscall.SIGPIPE)
+	}
+	if quiet := (*exitError)(nil); !errors.As(err, &quiet) || quiet.err != nil {
+		a.complain(ctx, err)
+	}
+	return exitCode(ctx, err)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// complain prints why the program ends.
+func (a *app) complain(ctx context.Context, err error) {
+	var by interrupted
+	if errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
+		err = by
+	}
+	a.warn("%v", err)
+}
+
+// warn prints one line to stderr.
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintf(a.err, "holdfast: %s\n", line(fmt.Sprintf(format, args...)))
+}
+
+// line makes one line of a message, whatever is in it: what libraries and
+// servers put into their errors may have several, and control characters.
+func line(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	s = strings.ReplaceAll(s, "holdfast: ", "") // the library says it, too
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// plain returns foreign text for a terminal: as it is if all of it is printable
+// and it is not empty, and otherwise quoted like a Go string. So no control
+// character and no change of the writing direction gets through, and what is
+// printed in quotes is not taken for the text itself.
+func plain(s string) string {
+	quoted := strconv.Quote(s)
+	if s != "" && quoted[1:len(quoted)-1] == s {
+		return s
+	}
+	return quoted
+}

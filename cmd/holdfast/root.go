@@ -1,0 +1,50 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Distributed locks on ZooKeeper and DynamoDB, for the shell.
+
+Settings are flags or environment variables, and nothing else; the flag wins.
+Which engine is used follows from --servers (ZooKeeper) or --table (DynamoDB).
+Region, credentials and endpoint of DynamoDB are the AWS SDK's own: AWS_REGION,
+AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_DYNAMODB and so on.
+
+Exit status:
+  0    done
+  1    the answer is no: nothing to break, not confirmed, a check has failed
+  64   bad usage
+  69   the engine cannot be reached, refuses, or any other failure
+  75   not acquired: held by another (run -E chooses another number)
+  79   run: the lock was lost while the command ran
+  124  run: --ttl was reached
+  126  run: the command is not executable
+  127  run: the command was not found
+  128+n  ended by signal n
+"run" otherwise ends with the status of its command.
+
+Ctrl-C ends any command in good order; pressed again, at once. What was held or
+waited for then goes to others when its lease is over, and not before.`
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "holdfast",
+		Short:         "Distributed locks on ZooKeeper and DynamoDB",
+		Long:          rootLong,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.readEnv(cmd); err != nil {
+				return err
+			}
+			return a.begin()
+		},
+	}
+	a.set.addFlags(root.PersistentFlags())
+	root.AddCommand(
+		newListCommand(a),
+		newVersionCommand(a),
+	)
+	return root
+}

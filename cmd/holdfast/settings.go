@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// settings are what all commands have in common.
+type settings struct {
+	engine  string
+	lease   time.Duration
+	timeout time.Duration
+	output  string
+	verbose bool
+	zookeeperSettings
+	dynamoSettings
+}
+
+const (
+	engineZooKeeper = "zookeeper"
+	engineDynamoDB  = "dynamodb"
+
+	outputText = "text"
+	outputJSON = "json"
+)
+
+func (s *settings) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.engine, "engine", "", "zookeeper or dynamodb; follows from --servers or --table")
+	f.DurationVar(&s.lease, "lease", 0, "for how long others wait for a silent holder; ZooKeeper's session timeout (default 10s on ZooKeeper, 20s on DynamoDB)")
+	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "for how long to wait for a connection, and for each answer")
+	f.StringVarP(&s.output, "output", "o", outputText, "text or json")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
+	fromEnv(f, "engine", "HOLDFAST_ENGINE")
+	fromEnv(f, "lease", "HOLDFAST_LEASE")
+	fromEnv(f, "timeout", "HOLDFAST_TIMEOUT")
+	fromEnv(f, "output", "HOLDFAST_OUTPUT")
+	s.zookeeperSettings.addFlags(f)
+	s.dynamoSettings.addFlags(f)
+}
+
+// envAnnotation has the name of the variable that stands in for a flag.
+const envAnnotation = "holdfast_env"
+
+// fromEnv lets a flag that is not given take its value from a variable.
+func fromEnv(f *pflag.FlagSet, name, variable string) {
+	flag := f.Lookup(name)
+	flag.Usage = fmt.Sprintf("%s [$%s]", flag.Usage, variable)
+	if err := f.SetAnnotation(name, envAnnotation, []string{variable}); err != nil {
+		panic(err) // no such flag: a slip in this program
+	}
+}
+
+// readEnv gives each flag that was not given the value of its variable.
+func (a *app) readEnv(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		names := flag.Annotations[envAnnotation]
+		if err != nil || flag.Changed || len(names) == 0 {
+			return
+		}
+		value, ok := a.lookupEnv(names[0])
+		if !ok || value == "" {
+			return
+		}
+		if e := flag.Value.Set(value); e != nil {
+			err = usagef("%s: invalid value %q: %w", names[0], value, e)
+		}
+	})
+	return err
+}
+
+// check refuses what makes no sense before anything is sent.
+func (s *settings) check() error {
+	switch {
+	case s.output != outputText && s.output != outputJSON:
+		return usagef("--output: %q is neither text nor json", s.output)
+	case s.timeout <= 0:
+		return usagef("--timeout: %v is not positive", s.timeout)
+	case s.lease < 0:
+		return usagef("--lease: %v is negative", s.lease)
+	}
+	return nil
+}
+
+// chosenEngine says which engine is meant, and refuses settings from which it
+// cannot be told.
+func (s *settings) chosenEngine() (string, error) {
+	known := []string{engineZooKeeper, engineDynamoDB}
+	switch {
+	case slices.Contains(known, s.engine):
+		return s.engine, nil
+	case s.engine != "":
+		return "", usagef("--engine: %q is neither zookeeper nor dynamodb", s.engine)
+	case len(s.servers) > 0 && s.table != "":
+		return "", usagef("both --servers and --table are set: say which by --engine")
+	case len(s.servers) > 0:
+		return engineZooKeeper, nil
+	case s.table != "":
+		return engineDynamoDB, nil
+	}
+	return "", usagef("which engine? Give --servers (HOLDFAST_SERVERS) for ZooKeeper, or --table (HOLDFAST_TABLE) for DynamoDB")
+}
