@@ -59,13 +59,13 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool, opts []Opti
 		return fail(err)
 	}
 	defer done()
+	a := l.feed.started(key, r.owner, wait)
 	waitCtx := callCtx
 	if r.waitOK {
 		var cancel context.CancelFunc
 		waitCtx, cancel = context.WithTimeoutCause(callCtx, r.wait, errWaited)
 		defer cancel()
 	}
-	a := l.feed.started(key, r.owner, wait)
 	lock, err := l.try(waitCtx, r, a, wait, r.retry.policy().Start())
 	switch {
 	case err == nil:
@@ -167,14 +167,14 @@ func (l *Locker) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	}
 	defer done()
 	first := requests[0]
+	again := first.waitOK || first.retry != nil
+	a := l.feed.started("", first.owner, again)
 	waitCtx := callCtx
 	if first.waitOK {
 		var cancel context.CancelFunc
 		waitCtx, cancel = context.WithTimeoutCause(callCtx, first.wait, errWaited)
 		defer cancel()
 	}
-	again := first.waitOK || first.retry != nil
-	a := l.feed.started("", first.owner, again)
 	lock, err := l.tryAny(waitCtx, requests, a, again)
 	if err == nil {
 		return lock, nil

@@ -24,9 +24,10 @@ func TestConformance(t *testing.T) {
 				Bubble: synctest.Test,
 				Lease:  dynamolock.DefaultLease,
 				// A release is noticed at the next look, and a look takes two ways.
-				Soon:   2*dynamolock.DefaultPoll + time.Second,
-				Late:   2*dynamolock.DefaultPoll + time.Second,
-				Notice: dynamolock.DefaultLease/4 + time.Second,
+				Soon:       2*dynamolock.DefaultPoll + time.Second,
+				Late:       2*dynamolock.DefaultPoll + time.Second,
+				Notice:     dynamolock.DefaultLease/4 + time.Second,
+				Heartbeats: locktest.PerLock,
 			})
 		})
 	}

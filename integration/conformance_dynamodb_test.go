@@ -28,11 +28,12 @@ func dynamodbEngine(t *testing.T) (locktest.Engine, string) {
 	target := dynamoserver.Find(t)
 	h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t)}
 	return locktest.Engine{
-		Start:  func(testing.TB) locktest.Harness { return h },
-		Lanes:  conformanceLanes,
-		Lease:  conformanceLease,
-		Soon:   soon,
-		Notice: conformanceLease/4 + soon,
+		Start:      func(testing.TB) locktest.Harness { return h },
+		Lanes:      conformanceLanes,
+		Lease:      conformanceLease,
+		Soon:       soon,
+		Notice:     conformanceLease/4 + soon,
+		Heartbeats: locktest.PerLock,
 	}, string(target.Source())
 }
 

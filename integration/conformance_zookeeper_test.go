@@ -33,10 +33,11 @@ func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, stri
 			Start: func(t testing.TB) locktest.Harness {
 				return &zkHarness{target: target, addr: addr, names: names, root: "/conformance-" + rand.Text()[:10]}
 			},
-			Lanes:   conformanceLanes,
-			Lease:   first.SessionTimeout(),
-			Soon:    20 * time.Second,
-			Ordered: true,
+			Lanes:      conformanceLanes,
+			Lease:      first.SessionTimeout(),
+			Soon:       20 * time.Second,
+			Ordered:    true,
+			Heartbeats: locktest.PerSession,
 		}, string(target.Source())
 	}
 }

@@ -43,10 +43,25 @@ type Engine struct {
 	Notice time.Duration
 
 	// Ordered promises that waiters are served in the order of their coming and
-	// that Info.Queue lists them. Without it, the suite asserts instead that
-	// every waiter is served in the end.
+	// that Info.Queue lists them, and hooks are told their places. Without it, the
+	// suite asserts instead that every waiter is served in the end, and that hooks
+	// are told of no places.
 	Ordered bool
+
+	// Heartbeats says which heartbeats the engine tells of ([holdfast.Host.Heartbeat]);
+	// it sends several per lease.
+	Heartbeats Heartbeats
 }
+
+// Heartbeats says what it is that an engine keeps alive.
+type Heartbeats int
+
+// The kinds of heartbeats.
+const (
+	NoHeartbeats Heartbeats = iota // none that are told of
+	PerSession                     // one for all locks of a client, told without a key
+	PerLock                        // each lock has its own, told with its key
+)
 
 // A Harness is the engine as one case uses it.
 type Harness interface {

@@ -76,11 +76,12 @@ func TestHonestDynamoEngine(t *testing.T) {
 // newDynamoEngine returns an honest engine, except for what the liar changes.
 func newDynamoEngine(l dynamoLiar) Engine {
 	return Engine{
-		Start:  func(t testing.TB) Harness { return newDynamoHarness(t, l) },
-		Lease:  dynamolock.DefaultLease,
-		Soon:   2*dynamolock.DefaultPoll + time.Second,
-		Late:   2*dynamolock.DefaultPoll + time.Second,
-		Notice: dynamolock.DefaultLease/4 + time.Second,
+		Start:      func(t testing.TB) Harness { return newDynamoHarness(t, l) },
+		Lease:      dynamolock.DefaultLease,
+		Soon:       2*dynamolock.DefaultPoll + time.Second,
+		Late:       2*dynamolock.DefaultPoll + time.Second,
+		Notice:     dynamolock.DefaultLease/4 + time.Second,
+		Heartbeats: PerLock,
 	}
 }
 

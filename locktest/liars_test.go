@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +19,14 @@ type liar struct {
 	breaks string                                                  // the guarantee that the suite has to name
 	engine func(*holdfast.Host, holdfast.Backend) holdfast.Backend // the fault is in the engine
 	client func(*Client)                                           // or above it
+	hooks  func(holdfast.Hooks) holdfast.Hooks                     // or between it and the hooks
+	set    func(*Engine)                                           // or in what it promises
 }
 
 // TestLiars has each liar caught, by the number of what it breaks.
 func TestLiars(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, l := range liars {
+	for _, l := range slices.Concat(liars, hookLiars) {
 		t.Run(l.breaks+"_"+strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
 			var all []string
 			for _, c := range cases {

@@ -60,12 +60,16 @@ const lease = 10 * time.Second
 
 // newEngine returns an honest engine, except for what the liar changes.
 func newEngine(l liar) Engine {
-	return Engine{
+	e := Engine{
 		Start: func(testing.TB) Harness { return &harness{store: memlock.NewStore(), liar: l} },
 		Lease: lease,
 		Soon:  10 * time.Millisecond, Late: 10 * time.Millisecond,
 		Ordered: true,
 	}
+	if l.set != nil {
+		l.set(&e)
+	}
+	return e
 }
 
 type harness struct {
@@ -74,6 +78,9 @@ type harness struct {
 }
 
 func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
+	if h.liar.hooks != nil && o.Hooks.Started != nil {
+		o.Hooks = h.liar.hooks(o.Hooks)
+	}
 	c, err := memlock.New(&memlock.Options{
 		Store: h.store, Lease: lease, Owner: o.Owner, Hooks: o.Hooks, Wrap: h.liar.engine,
 	})
@@ -116,6 +123,15 @@ func (h *harness) Residue(t testing.TB, key string) []string {
 func TestHonestEngine(t *testing.T) {
 	for _, c := range cases {
 		if told := record(t, newEngine(liar{}), c); len(told) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		}
+	}
+}
+
+// What makes heartbeats for liars must not be what makes them fail.
+func TestHonestHeartbeats(t *testing.T) {
+	for _, c := range hookCases {
+		if told := record(t, newEngine(honestBeats), c); len(told) > 0 {
 			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // cases is the suite, in the order of the guarantees.
 var cases = slices.Concat(
 	exclusionCases, leaseCases, tokenCases, endCases, giveUpCases, orphanCases, orderCases,
-	ttlCases, eventCases, releaseCases, closeCases, inputCases, reclaimCases,
+	ttlCases, eventCases, hookCases, releaseCases, closeCases, inputCases, reclaimCases,
 )
 
 // Run tests an engine: each guarantee of the contract has at least one

@@ -1,0 +1,435 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var hookCases = []testCase{
+	{"G9_HooksTellOfAcquisitions", hooksTellOfAcquisitions},
+	{"G9_HooksTellOfPlaces", hooksTellOfPlaces},
+	{"G9_HooksTellOfEnds", hooksTellOfEnds},
+	{"G9_HooksTellOfHeartbeats", hooksTellOfHeartbeats},
+	{"G9_HooksTellOfTheConnection", hooksTellOfTheConnection},
+	{"G9_HooksHoldNothingUp", hooksHoldNothingUp},
+}
+
+const (
+	ruleHookOrder   = "hooks are called one at a time, and told of things in the order in which they happened"
+	ruleAcquisition = "each acquisition is told to hooks: that it has started, and what has come of it"
+	rulePlace       = "a waiter's place in the queue is told to hooks, where there is one"
+	ruleEnding      = "each end of a hold is told to hooks, once, with what Err returns and how long it was held"
+	ruleHeartbeat   = "what comes of each heartbeat is told to hooks"
+	ruleConnection  = "hooks are told of the loss and the return of the connection"
+	ruleHookBlocks  = "a slow hook holds nothing up but the next one, and Close"
+)
+
+// hookLog takes down what hooks are told.
+type hookLog struct {
+	calling sync.Mutex
+
+	mu     sync.Mutex
+	told   []any
+	faults []string
+}
+
+func (l *hookLog) note(about any) {
+	if !l.calling.TryLock() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.faults = append(l.faults, fmt.Sprintf("while another was running: %+v", about))
+		return
+	}
+	defer l.calling.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, about)
+}
+
+func (l *hookLog) hooks() holdfast.Hooks {
+	return holdfast.Hooks{
+		Started:    func(a holdfast.Acquisition) { l.note(start(a)) },
+		Queued:     func(p holdfast.Place) { l.note(p) },
+		Granted:    func(a holdfast.Acquisition) { l.note(outcome(a)) },
+		Failed:     func(a holdfast.Acquisition) { l.note(outcome(a)) },
+		Ended:      func(e holdfast.Ending) { l.note(e) },
+		Heartbeat:  func(h holdfast.Heartbeat) { l.note(h) },
+		Connection: func(c holdfast.Connection) { l.note(c) },
+	}
+}
+
+// start and outcome tell what hooks are told of an acquisition apart.
+type (
+	start   holdfast.Acquisition
+	outcome holdfast.Acquisition
+)
+
+// told returns what was told of one kind so far.
+func told[T any](l *hookLog) []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []T
+	for _, about := range l.told {
+		if v, ok := about.(T); ok {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// watched connects a client whose hooks are taken down.
+func (e *env) watched() (*Client, *hookLog) {
+	e.Helper()
+	l := &hookLog{}
+	return e.clientWith(ClientOptions{Hooks: l.hooks()}), l
+}
+
+// closed closes a client, after which its hooks have been told of everything, and
+// insists on the order of that.
+func (e *env) closed(c *Client, l *hookLog) {
+	e.Helper()
+	if err := c.Close(e.within(e.patience())); err != nil {
+		e.Fatalf("%s: Close: %v", e.rule, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.faults) > 0 {
+		e.broken(ruleHookOrder, "%s", l.faults[0])
+	}
+	const started, granted, over = 1, 2, 3
+	states := make(map[uint64]int)
+	var last time.Time
+	for i, about := range l.told {
+		var at time.Time
+		id, from, to := uint64(0), 0, 0
+		switch v := about.(type) {
+		case start:
+			at, id, from, to = v.Time, v.ID, 0, started
+		case holdfast.Place:
+			at, id, from, to = v.Time, v.ID, started, started
+		case outcome:
+			at, id, from, to = v.Time, v.ID, started, granted
+			if v.Err != nil {
+				to = over
+			}
+		case holdfast.Ending:
+			at, id, from, to = v.Time, v.ID, granted, over
+		case holdfast.Heartbeat:
+			at = v.Time
+		case holdfast.Connection:
+			at = v.Time
+		}
+		if at.IsZero() || at.Before(last) {
+			e.broken(ruleHookOrder, "call %d is of %v, the one before of %v: %+v", i+1, at, last, about)
+		}
+		if last = at; from == to && from == 0 {
+			continue
+		}
+		if id == 0 || states[id] != from {
+			e.broken(ruleHookOrder, "call %d is out of turn: %+v, of\n\t%+v", i+1, about, l.told)
+		}
+		states[id] = to
+	}
+	for id, state := range states {
+		if state != over {
+			e.broken(ruleHookOrder, "Close has returned, and the end of acquisition %d was not told: %+v", id, l.told)
+		}
+	}
+}
+
+// An attempt is a call that hooks are to be told of.
+type attempt struct {
+	call   string
+	want   start
+	lock   *holdfast.Lock
+	err    error
+	lasted time.Duration // the time around it
+}
+
+func hooksTellOfAcquisitions(e *env) {
+	a, l := e.watched()
+	other := e.client()
+	taken, free, giveUp := e.prefix+"taken", e.prefix+"free", e.engine.Lease/20
+	e.holdKey(other, taken)
+	var attempts []attempt
+	try := func(call, key, owner string, wait bool, f func() (*holdfast.Lock, error)) *holdfast.Lock {
+		began := time.Now()
+		lock, err := f()
+		attempts = append(attempts, attempt{
+			call, start{Key: key, Owner: owner, Wait: wait}, lock, err, time.Since(began),
+		})
+		return lock
+	}
+	try("Acquire", e.key, "somebody", true, func() (*holdfast.Lock, error) {
+		return a.Acquire(e.soon(), e.key, holdfast.WithOwner("somebody"))
+	})
+	try("TryAcquire of what another has", taken, a.Owner(), false, func() (*holdfast.Lock, error) {
+		return a.TryAcquire(e.soon(), taken)
+	})
+	try("Acquire with a ctx that ends", taken, a.Owner(), true, func() (*holdfast.Lock, error) {
+		ctx, cancel := context.WithCancel(e.within(e.patience()))
+		go func() {
+			defer cancel()
+			if e.eventually(e.engine.Soon, func() bool { return len(told[start](l)) == 3 }) {
+				time.Sleep(giveUp)
+			}
+		}()
+		return a.Acquire(ctx, taken)
+	})
+	try("AcquireAny", "", a.Owner(), false, func() (*holdfast.Lock, error) {
+		return a.AcquireAny(e.soon(), []string{taken, free})
+	})
+	try("AcquireAny with WithWait", "", a.Owner(), true, func() (*holdfast.Lock, error) {
+		return a.AcquireAny(e.within(e.patience()), []string{taken}, holdfast.WithWait(giveUp))
+	})
+	for _, key := range []string{"", taken} { // neither begins
+		done, cancel := context.WithCancel(e.ctx)
+		cancel()
+		if _, err := a.Acquire(done, key); err == nil {
+			e.broken(ruleAcquisition, "Acquire(%q), with a ctx that is done, is granted", key)
+		}
+	}
+	e.closed(a, l)
+
+	starts, outcomes := told[start](l), told[outcome](l)
+	if len(starts) != len(attempts) || len(outcomes) != len(attempts) {
+		e.broken(ruleAcquisition, "%d calls; told %+v and %+v", len(attempts), starts, outcomes)
+	}
+	for i, a := range attempts {
+		began, ended := starts[i], outcomes[i]
+		a.want.ID, a.want.Time = began.ID, began.Time
+		if began != a.want {
+			e.broken(ruleAcquisition, "%s: started as %+v, want %+v", a.call, began, a.want)
+		}
+		want := outcome(a.want)
+		want.Time, want.Took, want.Err = ended.Time, ended.Time.Sub(began.Time), a.err
+		if a.lock != nil {
+			want.Key, want.Token = a.lock.Key(), a.lock.Token()
+		}
+		if ended != want {
+			e.broken(ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
+		}
+		if ended.Took < 0 || ended.Took > a.lasted {
+			e.broken(ruleAcquisition, "%s: took %v of the %v that passed around it", a.call, ended.Took, a.lasted)
+		}
+	}
+	if took := outcomes[2].Took; took < giveUp {
+		e.broken(ruleAcquisition, "a wait of more than %v took %v", giveUp, took)
+	}
+}
+
+// hooksTellOfPlaces has several wait in line: each knows how many are ahead, where
+// there is a line, and is never told where there is none.
+func hooksTellOfPlaces(e *env) {
+	const n = 3
+	a, l := e.watched()
+	holder := e.client()
+	lock := e.hold(holder)
+	var waiters []*waiter
+	for i := range n {
+		w := e.waitKey(a, e.key, func(lock *holdfast.Lock) {
+			if err := lock.Release(e.soon()); err != nil {
+				e.Errorf("%s: Release: %v", e.rule, err)
+			}
+		})
+		waiters = append(waiters, w.waits(holder, e.key, i+1))
+		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(told[holdfast.Place](l)) > i }) {
+			e.broken(rulePlace, "%d wait; told: %+v", i+1, told[holdfast.Place](l))
+		}
+	}
+	e.release(lock)
+	for _, w := range waiters {
+		w.granted(e.patience(), "every waiter is served in the end")
+	}
+	e.closed(a, l)
+	places := told[holdfast.Place](l)
+	if !e.engine.Ordered {
+		if len(places) > 0 {
+			e.broken(rulePlace, "there is no queue; told: %+v", places)
+		}
+		return
+	}
+	first := make(map[uint64]bool)
+	for i, s := range told[start](l) {
+		for _, p := range places {
+			if p.ID != s.ID {
+				continue
+			}
+			want := holdfast.Place{ID: s.ID, Time: p.Time, Key: e.key, Owner: a.Owner(), Ahead: i + 1}
+			if first[s.ID] && p.Ahead > 0 && p.Ahead < want.Ahead { // it looked again
+				want.Ahead = p.Ahead
+			}
+			if first[s.ID] = true; p != want {
+				e.broken(rulePlace, "waiter %d: %+v, want %+v", i+1, p, want)
+			}
+		}
+	}
+	if len(first) != n {
+		e.broken(rulePlace, "%d waited; told: %+v", n, places)
+	}
+}
+
+func hooksTellOfEnds(e *env) {
+	probe := e.client()
+	a, l := e.watched()
+	type hold struct {
+		lock        *holdfast.Lock
+		least, most time.Duration
+	}
+	holds := make(map[string]hold)
+	for name, end := range e.ways(a, probe) {
+		before := time.Now()
+		lock := e.holdKey(a, e.prefix+name, holdfast.WithOwner("owner of "+name))
+		granted := time.Now()
+		time.Sleep(e.engine.Lease / 50)
+		ending := time.Now()
+		end(lock)
+		holds[lock.Key()] = hold{lock, ending.Sub(granted), time.Since(before)}
+	}
+	left := e.holdKey(a, e.prefix+"left to Close")
+	holds[left.Key()] = hold{left, 0, e.patience()}
+	e.closed(a, l)
+	endings := told[holdfast.Ending](l)
+	for _, ending := range endings {
+		h, ok := holds[ending.Key]
+		if !ok {
+			e.broken(ruleEnding, "more than once, or of no hold: %+v", ending)
+		}
+		delete(holds, ending.Key)
+		err := h.lock.Err()
+		if ending.Owner != h.lock.Owner() || ending.Token != h.lock.Token() || ending.Err != err {
+			e.broken(ruleEnding, "%+v; the lock: %q, %v, %v", ending, h.lock.Owner(), h.lock.Token(), err)
+		}
+		var lost *holdfast.LostError
+		if errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)) {
+			e.broken(ruleEnding, "a lock that was broken is told without its cause: %v", ending.Err)
+		}
+		if ending.Held < h.least || ending.Held > h.most {
+			e.broken(ruleEnding, "%q was held for %v to %v; told: %v", ending.Key, h.least, h.most, ending.Held)
+		}
+	}
+	if len(holds) > 0 {
+		e.broken(ruleEnding, "not told: %+v; told: %+v", holds, endings)
+	}
+}
+
+// hooksTellOfHeartbeats looks at the heartbeats of a client that holds two locks
+// for a lease, and is then cut off.
+func hooksTellOfHeartbeats(e *env) {
+	a, l := e.watched()
+	one, two := e.holdKey(a, e.prefix+"one"), e.holdKey(a, e.prefix+"two")
+	keys := map[Heartbeats][]string{PerSession: {""}, PerLock: {one.Key(), two.Key()}}[e.engine.Heartbeats]
+	time.Sleep(e.engine.Lease)
+	for _, lock := range []*holdfast.Lock{one, two} {
+		e.isLive(lock, "a lease that is renewed does not end")
+	}
+	for _, key := range keys {
+		if !e.eventually(e.engine.Soon, func() bool { return heartbeatsOf(l, key).well > 1 }) {
+			e.broken(ruleHeartbeat, "a lease has passed, and for %q nothing of it was told: %+v", key, told[holdfast.Heartbeat](l))
+		}
+	}
+	a.Cut()
+	cut := time.Now()
+	for _, lock := range []*holdfast.Lock{one, two} {
+		e.ends(lock, e.handOver(), "a holder that is cut off loses its lock", expired...)
+	}
+	healed := time.Now()
+	a.Heal()
+	e.closed(a, l)
+	for _, h := range told[holdfast.Heartbeat](l) {
+		sent := h.Time.Add(-h.Took)
+		if !slices.Contains(keys, h.Key) || h.Took < 0 {
+			e.broken(ruleHeartbeat, "%+v; they are for %q", h, keys)
+		}
+		if h.Err == nil && sent.After(cut) && h.Time.Before(healed) {
+			e.broken(ruleHeartbeat, "one that was sent while the client was cut off has renewed the lease: %+v", h)
+		}
+	}
+	for _, key := range keys {
+		if heartbeatsOf(l, key).badly == 0 {
+			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q went well: %+v", key, told[holdfast.Heartbeat](l))
+		}
+	}
+}
+
+type heartbeatCount struct{ well, badly int }
+
+func heartbeatsOf(l *hookLog, key string) (n heartbeatCount) {
+	for _, h := range told[holdfast.Heartbeat](l) {
+		switch {
+		case h.Key != key:
+		case h.Err == nil:
+			n.well++
+		default:
+			n.badly++
+		}
+	}
+	return n
+}
+
+func hooksTellOfTheConnection(e *env) {
+	a, l := e.watched()
+	events := a.Events()
+	defer events.Close()
+	var want []bool
+	for i := range 2 {
+		e.holdKey(a, fmt.Sprintf("%s%d", e.prefix, i)) // some engines notice by its heartbeats
+		e.next(events.Ready(), e.patience(), ruleState)
+		a.Cut()
+		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
+		want = append(want, true, false)
+		a.Heal()
+		if !e.eventually(e.patience(), func() bool { return len(told[holdfast.Connection](l)) > len(want) }) {
+			e.broken(ruleConnection, "healed; told: %+v", told[holdfast.Connection](l))
+		}
+	}
+	e.closed(a, l)
+	var got []bool
+	for _, c := range told[holdfast.Connection](l) {
+		got = append(got, c.Ready)
+	}
+	if want = append(want, true); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		e.broken(ruleConnection, "told: %v, want %v", got, want)
+	}
+}
+
+// hooksHoldNothingUp has locks come and go while a hook does not return.
+func hooksHoldNothingUp(e *env) {
+	const n = 10
+	l := &hookLog{}
+	goOn := make(chan struct{})
+	a := e.clientWith(ClientOptions{Hooks: holdfast.JoinHooks(
+		holdfast.Hooks{Granted: func(holdfast.Acquisition) { <-goOn }}, l.hooks(),
+	)})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for range n {
+			lock, err := a.Acquire(e.within(e.patience()), e.key)
+			if err == nil {
+				err = lock.Release(e.within(e.patience()))
+			}
+			if err != nil {
+				e.Errorf("%s: %v", e.rule, err)
+				return
+			}
+		}
+	}()
+	inTime := e.closes(finished, e.patience())
+	early := len(told[outcome](l))
+	close(goOn)
+	<-finished
+	if !inTime || early > 0 {
+		e.broken(ruleHookBlocks, "after %v: all done: %v; %d calls came before their turn", e.patience(), inTime, early)
+	}
+	e.closed(a, l)
+	if got := len(told[holdfast.Ending](l)); got != n {
+		e.broken(ruleEnding, "%d holds, %d ends told", n, got)
+	}
+}

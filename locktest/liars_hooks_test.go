@@ -1,0 +1,164 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// onRequest makes a liar that changes what becomes of a waiter's place.
+func onRequest(queued func(tell func(int)) func(int)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
+	return request(func(req *holdfast.Request) { req.Queued = queued(req.Queued) })
+}
+
+// heartbeats makes a liar that tells of a heartbeat each second while it holds locks.
+func heartbeats(tell func(host *holdfast.Host, key string, cut bool)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
+	return func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			g, err := inner.Acquire(ctx, req)
+			if err != nil {
+				return g, err
+			}
+			life, end := context.WithCancel(context.Background())
+			verify, release := g.Hold.Verify, g.Hold.Release
+			go func() {
+				for life.Err() == nil {
+					select {
+					case <-time.After(time.Second):
+						probe, stop := context.WithTimeout(life, time.Millisecond)
+						err := verify(probe)
+						stop()
+						tell(host, req.Key, err != nil)
+					case <-life.Done():
+					}
+				}
+			}()
+			g.Hold = &hold{Hold: g.Hold, release: func(ctx context.Context) error {
+				end()
+				return release(ctx)
+			}}
+			return g, nil
+		}}
+	}
+}
+
+// hookLiars lie to hooks, or about them.
+var hookLiars = []liar{
+	{name: "the start of an acquisition is not told", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		h.Started = nil
+		return h
+	}},
+	{name: "a failure is not told", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		h.Failed = nil
+		return h
+	}},
+	{name: "a failure is told without its error", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		failed := h.Failed
+		h.Failed = func(a holdfast.Acquisition) { a.Err = errors.New("failed"); failed(a) }
+		return h
+	}},
+	{name: "an acquisition is told to have taken no time", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		failed := h.Failed
+		h.Failed = func(a holdfast.Acquisition) { a.Took = 0; failed(a) }
+		return h
+	}},
+	{name: "a grant is told after its end", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		var late []holdfast.Acquisition
+		granted, ended := h.Granted, h.Ended
+		h.Granted = func(a holdfast.Acquisition) { late = append(late, a) }
+		h.Ended = func(e holdfast.Ending) {
+			ended(e)
+			for _, a := range late {
+				granted(a)
+			}
+			late = nil
+		}
+		return h
+	}},
+	{name: "a release is not told", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		ended := h.Ended
+		h.Ended = func(e holdfast.Ending) {
+			if !errors.Is(e.Err, holdfast.ErrReleased) {
+				ended(e)
+			}
+		}
+		return h
+	}},
+	{name: "an end is told twice", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		return holdfast.JoinHooks(h, holdfast.Hooks{Ended: h.Ended})
+	}},
+	{name: "a loss is told to hooks without its cause", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		ended := h.Ended
+		h.Ended = func(e holdfast.Ending) {
+			if errors.Is(e.Err, holdfast.ErrLost) {
+				e.Err = holdfast.ErrLost
+			}
+			ended(e)
+		}
+		return h
+	}},
+	{name: "the time held is that since the beginning of the wait", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		ended := h.Ended
+		h.Ended = func(e holdfast.Ending) { e.Held += time.Minute; ended(e) }
+		return h
+	}},
+	{name: "the connection is not told to hooks", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		h.Connection = nil
+		return h
+	}},
+	{name: "hooks are called at the same time", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+		started, ended := h.Started, h.Ended
+		h.Started = func(a holdfast.Acquisition) { time.Sleep(time.Millisecond); started(a) }
+		h.Ended = func(e holdfast.Ending) { go ended(e) }
+		return h
+	}},
+
+	{name: "no place is told", breaks: "G9", engine: onRequest(func(func(int)) func(int) { return func(int) {} })},
+	{name: "the holder is not counted as being ahead", breaks: "G9", engine: onRequest(
+		func(tell func(int)) func(int) { return func(ahead int) { tell(ahead - 1) } },
+	)},
+	{
+		name: "places are told where there is no queue", breaks: "G9",
+		set: func(e *Engine) { e.Ordered = false },
+	},
+
+	{
+		name: "heartbeats are not told", breaks: "G9",
+		set: func(e *Engine) { e.Heartbeats = PerSession },
+	},
+	{
+		name: "heartbeats are told that nobody sends", breaks: "G9",
+		engine: heartbeats(func(host *holdfast.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
+	},
+	{
+		name: "heartbeats are told without their key", breaks: "G9",
+		set: func(e *Engine) { e.Heartbeats = PerLock },
+		engine: heartbeats(func(host *holdfast.Host, _ string, cut bool) {
+			host.Heartbeat("", host.Now(), map[bool]error{true: holdfast.ErrDisconnected}[cut])
+		}),
+	},
+	{
+		name: "all heartbeats are told to have gone well", breaks: "G9",
+		set:    func(e *Engine) { e.Heartbeats = PerLock },
+		engine: heartbeats(func(host *holdfast.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
+	},
+	{
+		name: "failed heartbeats are not told", breaks: "G9",
+		set: func(e *Engine) { e.Heartbeats = PerLock },
+		engine: heartbeats(func(host *holdfast.Host, key string, cut bool) {
+			if !cut {
+				host.Heartbeat(key, host.Now(), nil)
+			}
+		}),
+	},
+}
+
+// honestBeats is what the liars about heartbeats would be if they did not lie.
+var honestBeats = liar{
+	set: func(e *Engine) { e.Heartbeats = PerLock },
+	engine: heartbeats(func(host *holdfast.Host, key string, cut bool) {
+		host.Heartbeat(key, host.Now(), map[bool]error{true: holdfast.ErrDisconnected}[cut])
+	}),
+}
