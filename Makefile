@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench deps-update
+.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,7 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 
 test-unit: ## Run the tests that need no server
 	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
+	cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
 
 # One package at a time: several servers each, and tests that measure time, are enough for one machine.
 test-integration: ## Run the tests on real servers, and print the conformance results of each engine
@@ -64,6 +65,9 @@ bench: ## Measure against other lock libraries on real servers, and what many lo
 	@integration/setup.sh any
 	go run ./integration/cmd/bench
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
+
+diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures
+	@cd tools && GOWORK=off go run ./diagrams ../docs/pictures
 
 deps-update: ## Accept the present dependencies of the public packages
 	@tools/deps.sh update

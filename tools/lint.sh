@@ -38,6 +38,7 @@ while read -r mod; do
 	cd "$root" || exit 1
 done < <(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod')
 check "dependencies" tools/deps.sh check
+check "diagrams" go run -C tools ./diagrams -check ../docs/pictures
 if command -v shellcheck >/dev/null; then
 	check "shellcheck" shellcheck tools/*.sh integration/*.sh model/*.sh .ci/run
 fi
