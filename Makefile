@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench deps-update diagrams
+.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,10 +61,13 @@ test-long: ## Run what "make test" runs for seconds only, for longer: fleets of 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
-bench: ## Measure against other lock libraries on real servers, and what many locks cost
+bench: ## Measure against other lock libraries on real servers, and draw what docs and the README show of it
 	@integration/setup.sh any
-	go run ./integration/cmd/bench
+	go run ./integration/cmd/bench -publish
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
+
+bench-draw: ## Draw that again from docs/bench.json, without measuring
+	go run ./integration/cmd/bench -draw
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures
 	@cd tools && GOWORK=off go run ./diagrams ../docs/pictures

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // side is one of the two things that are compared.
@@ -14,12 +16,6 @@ type side struct {
 	block func(ctx context.Context, ops int) (time.Duration, error)
 }
 
-// pair is a block of each side, one right after the other.
-type pair struct {
-	Ours  time.Duration `json:"ours_ns"`
-	Other time.Duration `json:"other_ns"`
-}
-
 // plan says how long to measure.
 type plan struct {
 	blocks int           // pairs of blocks
@@ -27,38 +23,40 @@ type plan struct {
 	warmup time.Duration // of each side, before
 }
 
-// alternate measures both sides in blocks of the same number of operations that
-// take turns, so that whatever else the machine does falls on both; the order
-// within a pair changes from pair to pair, so that neither side is always first.
-// ops is the number of operations in a block; 0 finds one that fills its length.
-func alternate(ctx context.Context, p plan, ours, other side, ops int) ([]pair, int, error) {
+// alternate measures both sides of a contest in blocks of the same number of
+// operations that take turns, so that whatever else the machine does falls on both;
+// the order within a pair changes from pair to pair, so that neither side is always
+// first. c.Ops is the number of operations in a block; 0 finds one that fills its
+// length.
+func alternate(ctx context.Context, p plan, c report.Contest, ours, other side) (report.Contest, error) {
 	rate := 0.0
 	for _, s := range []side{other, ours} {
-		r, err := warm(ctx, p, s, ops)
+		r, err := warm(ctx, p, s, c.Ops)
 		if err != nil {
-			return nil, 0, fmt.Errorf("warm up %s: %w", s.name, err)
+			return c, fmt.Errorf("warm up %s: %w", s.name, err)
 		}
 		rate = max(rate, r)
 	}
-	if ops == 0 {
-		ops = max(1, int(rate*p.length.Seconds()))
+	if c.Ops == 0 {
+		c.Ops = max(1, int(rate*p.length.Seconds()))
 	}
-	pairs := make([]pair, p.blocks)
-	for i := range pairs {
+	c.Ours = report.Side{Name: ours.name, Blocks: make([]time.Duration, p.blocks)}
+	c.Other = report.Side{Name: other.name, Blocks: make([]time.Duration, p.blocks)}
+	for i := range p.blocks {
 		first, second := ours, other
-		to, then := &pairs[i].Ours, &pairs[i].Other
+		to, then := &c.Ours.Blocks[i], &c.Other.Blocks[i]
 		if i%2 == 1 {
 			first, second, to, then = second, first, then, to
 		}
 		var err error
-		if *to, err = timed(ctx, first, ops); err != nil {
-			return nil, 0, err
+		if *to, err = timed(ctx, first, c.Ops); err != nil {
+			return c, err
 		}
-		if *then, err = timed(ctx, second, ops); err != nil {
-			return nil, 0, err
+		if *then, err = timed(ctx, second, c.Ops); err != nil {
+			return c, err
 		}
 	}
-	return pairs, ops, nil
+	return c, nil
 }
 
 // warm runs a side for a while and returns its rate per second at the end.
@@ -86,34 +84,4 @@ func timed(ctx context.Context, s side, ops int) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %w", s.name, err)
 	}
 	return took, nil
-}
-
-// slower is how many times as long the other side took, per pair.
-func slower(pairs []pair) []float64 {
-	out := make([]float64, len(pairs))
-	for i, p := range pairs {
-		out[i] = float64(p.Other) / float64(p.Ours)
-	}
-	return out
-}
-
-// longer is how many times as long our side took, per pair.
-func longer(pairs []pair) []float64 {
-	out := make([]float64, len(pairs))
-	for i, p := range pairs {
-		out[i] = float64(p.Ours) / float64(p.Other)
-	}
-	return out
-}
-
-// perOp is the median time of one operation on each side.
-func perOp(pairs []pair, ops int) (ours, other time.Duration) {
-	a, b := make([]float64, len(pairs)), make([]float64, len(pairs))
-	for i, p := range pairs {
-		a[i], b[i] = float64(p.Ours), float64(p.Other)
-	}
-	each := func(s []float64) time.Duration {
-		return time.Duration(medianInterval(s).Median / float64(ops)).Round(100 * time.Nanosecond)
-	}
-	return each(a), each(b)
 }

@@ -111,3 +111,11 @@ func pause(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 }
+
+// server names what has the API.
+func (e *dynamoEnv) server() string {
+	if e.target.Source() == dynamoserver.Dynalite {
+		return "dynalite"
+	}
+	return string(e.target.Source())
+}

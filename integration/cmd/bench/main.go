@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // rows are measured in this order; each emits one line or more.
@@ -44,18 +47,21 @@ func run() error {
 	quick := flag.Bool("quick", false, "few and short blocks: does it work, not how fast")
 	only := flag.String("run", "", "measure only the rows whose `name` this regular expression matches")
 	out := flag.String("o", "", "write everything that was measured to this `file`, as JSON")
+	publish := flag.Bool("publish", false, "write it to docs/bench.json, and draw from that the pictures in docs and the tables of the README")
+	draw := flag.Bool("draw", false, "measure nothing, but draw again from docs/bench.json")
 	cpu := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	flag.Parse()
 	want, err := regexp.Compile(*only)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case *draw:
+		return report.Draw(".")
+	case *publish && (*quick || *only != ""):
+		return errors.New("only a whole run is published: neither -quick nor -run goes with -publish")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	began := time.Now()
-	fmt.Printf("%s, %d CPUs, load before: %s\n\n", runtime.Version(), runtime.NumCPU(), load())
-	s := &servers{quick: *quick}
-	defer s.close()
 	if *cpu != "" {
 		f, err := os.Create(*cpu)
 		if err != nil {
@@ -67,23 +73,44 @@ func run() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	var results []result
-	header(os.Stdout)
+	r, err := measureAll(ctx, *quick, want)
+	if err != nil {
+		return err
+	}
+	if *out != "" {
+		if err := r.Save(*out); err != nil {
+			return err
+		}
+	}
+	if *publish {
+		return r.Publish(".")
+	}
+	return nil
+}
+
+// measureAll prints the rows as they come.
+func measureAll(ctx context.Context, quick bool, want *regexp.Regexp) (*report.Report, error) {
+	s := &servers{quick: quick}
+	defer s.close()
+	r := &report.Report{Began: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine()}
+	fmt.Printf("%s, %s, load before: %s\nMedians with [their 95%% intervals] and (least to greatest).\n\n", runtime.Version(), r.Machine, r.Machine.LoadBefore)
 	for _, row := range rows {
 		if !want.MatchString(row.name) {
 			continue
 		}
-		err := row.measure(ctx, s, func(r result) {
-			results = append(results, r)
-			r.print(os.Stdout)
+		err := row.measure(ctx, s, func(row report.Row) {
+			r.Rows = append(r.Rows, row)
+			row.Print(os.Stdout)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", row.name, err)
+			return nil, fmt.Errorf("%s: %w", row.name, err)
 		}
 	}
-	fmt.Printf("\ntook %v, load after: %s\n", time.Since(began).Round(time.Second), load())
-	if *out != "" {
-		return save(*out, began, results)
+	var err error
+	if r.Versions, err = s.versions(ctx); err != nil {
+		return nil, err
 	}
-	return nil
+	r.Took, r.Machine.LoadAfter = time.Since(r.Began).Round(time.Second).String(), report.Load()
+	fmt.Printf("\ntook %s, load after: %s\n%s\n", r.Took, r.Machine.LoadAfter, r.Setting())
+	return r, nil
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // calls counts the requests that one uncontended lock costs.
-func calls(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+func calls(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	const lease = 2 * time.Second
 	w, err := e.connectWired(ctx, dynamolock.Options{Lease: lease})
 	if err != nil {
@@ -46,8 +48,9 @@ func calls(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 			return err
 		}
 	}
-	emit(judge("DynamoDB calls per uncontended acquire", fmt.Sprintf("in %d", holds), limit(1, ""), acquires))
-	emit(judge("DynamoDB calls per release", fmt.Sprintf("in %d", holds), limit(1, ""), releases))
+	over := fmt.Sprintf("%d holds", holds)
+	emit(report.Judge("DynamoDB calls per uncontended acquire", "requests", over, report.Limit(1, ""), acquires))
+	emit(report.Judge("DynamoDB calls per release", "requests", over, report.Limit(1, ""), releases))
 
 	lock, err := w.Acquire(ctx, key)
 	if err != nil {
@@ -55,7 +58,7 @@ func calls(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 	}
 	var beats []float64
 	const periods = 4
-	windows := e.times(3, 1)
+	windows := e.times(7, 1)
 	period := w.Options().Heartbeat
 	for range windows {
 		n, err := w.perPeriod(ctx, "", period, periods)
@@ -67,7 +70,7 @@ func calls(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 	if err := lock.Err(); err != nil {
 		return err
 	}
-	emit(judge("DynamoDB calls per heartbeat period of a held lock",
-		fmt.Sprintf("in %d times %d periods of %v", windows, periods, period), limit(1, ""), beats))
+	emit(report.Judge("DynamoDB calls per heartbeat period of a held lock",
+		"requests", fmt.Sprintf("%d times %d periods of %v", windows, periods, period), report.Limit(1, ""), beats))
 	return nil
 }

@@ -9,12 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
+
+// beatPeriods is for how many heartbeats of each lock it is watched: a minute.
+const beatPeriods = 12
 
 // manyLeases measures what it takes to keep many locks alive, each of which has
 // heartbeats of its own: what they cost their process, when heartbeats are sent,
 // and whether all locks live on.
-func manyLeases(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+func manyLeases(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	if err := firstLeases(ctx, e); err != nil {
 		return err
 	}
@@ -36,7 +41,7 @@ func manyLeases(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 	if err := heartbeats(ctx, e, w, row, emit); err != nil {
 		return err
 	}
-	emit(judge(row+", lost", fmt.Sprintf("since they were taken, with a lease of %v", w.Options().Lease), limit(0, ""),
+	emit(report.Judge(row+", lost", fmt.Sprintf("with a lease of %v", w.Options().Lease), fmt.Sprintf("one count, after %d periods of %v", e.times(beatPeriods, 1), w.Options().Heartbeat), report.Limit(0, ""),
 		[]float64{float64(lost(locks))}))
 	return nil
 }
@@ -57,27 +62,28 @@ func firstLeases(ctx context.Context, e *dynamoEnv) error {
 	return pause(ctx, lease)
 }
 
-func leaseFootprint(ctx context.Context, e *dynamoEnv, w *wired, before footprint, n int, row string, emit func(result)) error {
+func leaseFootprint(ctx context.Context, e *dynamoEnv, w *wired, before footprint, n int, row string, emit func(report.Row)) error {
 	// The connections over which the locks came would close by themselves when
 	// they have been idle for a while. The heartbeats open those that they need,
 	// which count.
 	w.transport.CloseIdleConnections()
 	var heaps, goroutines []float64
-	for range e.times(5, 2) {
+	for range e.times(7, 2) {
 		if err := pause(ctx, time.Second); err != nil {
 			return err
 		}
 		heap, goroutine := measureFootprint().since(before, n)
 		heaps, goroutines = append(heaps, heap), append(goroutines, goroutine)
 	}
-	emit(judge(row+", heap", fmt.Sprintf("bytes each, %d times", len(heaps)), limit(6<<10, " B"), heaps))
-	emit(judge(row+", goroutines", fmt.Sprintf("each, %d times", len(heaps)), limit(1, ""), goroutines))
+	over := fmt.Sprintf("%d looks, a second or more apart", len(heaps))
+	emit(report.Judge(row+", heap", "bytes each", over, report.Limit(6<<10, " B"), heaps))
+	emit(report.Judge(row+", goroutines", "each", over, report.Limit(1, ""), goroutines))
 	return nil
 }
 
-func heartbeats(ctx context.Context, e *dynamoEnv, w *wired, row string, emit func(result)) error {
+func heartbeats(ctx context.Context, e *dynamoEnv, w *wired, row string, emit func(report.Row)) error {
 	period := w.Options().Heartbeat
-	periods := e.times(12, 1) // a minute
+	periods := e.times(beatPeriods, 1)
 	var mu sync.Mutex
 	var at []time.Duration
 	began := time.Now()
@@ -93,8 +99,8 @@ func heartbeats(ctx context.Context, e *dynamoEnv, w *wired, row string, emit fu
 	w.wire.SetRule(nil)
 	mu.Lock()
 	defer mu.Unlock()
-	emit(judge(fmt.Sprintf("%s, busiest 1/%d of a period", row, parts),
-		fmt.Sprintf("against the mean; %d heartbeats in %d periods of %v", len(at), periods, period), atMost(1.5), busiest(at, period, periods)))
+	emit(report.Judge(fmt.Sprintf("%s, busiest 1/%d of a period", row, parts),
+		"against the mean", fmt.Sprintf("%d periods of %v, %d heartbeats", periods, period, len(at)), report.AtMost(1.5), busiest(at, period, periods)))
 	return nil
 }
 

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // waitingLine counts what a client sends while many of its goroutines wait for
 // the lock of another.
-func waitingLine(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+func waitingLine(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	const waiters, poll, periods = 100, 200 * time.Millisecond, 20
 	holder, err := e.connect(ctx, dynamolock.Options{})
 	if err != nil {
@@ -43,22 +45,22 @@ func waitingLine(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 		return err
 	}
 	const read = "GetItem"
-	written := w.wire.Count("") - w.wire.Count(read)
-	var reads []float64
-	windows := e.times(3, 1)
+	written := func() int { return w.wire.Count("") - w.wire.Count(read) }
+	var reads, writes []float64
+	windows := e.times(7, 1)
 	for range windows {
+		before := written()
 		n, err := w.perPeriod(ctx, read, poll, periods)
 		if err != nil {
 			return err
 		}
-		reads = append(reads, n)
+		reads, writes = append(reads, n), append(writes, float64(written()-before))
 	}
-	writes := w.wire.Count("") - w.wire.Count(read) - written
 	if err := lock.Err(); err != nil {
 		return err
 	}
-	measured := fmt.Sprintf("in %d times %d periods of %v", windows, periods, poll)
-	emit(judge(fmt.Sprintf("DynamoDB reads per poll period, %d goroutines wait", waiters), measured, limit(1, ""), reads))
-	emit(judge("DynamoDB writes of the same, in all", measured, limit(0, ""), []float64{float64(writes)}))
+	over := fmt.Sprintf("%d times %d periods of %v", windows, periods, poll)
+	emit(report.Judge(fmt.Sprintf("DynamoDB reads per poll period, %d goroutines wait", waiters), "requests", over, report.Limit(1, ""), reads))
+	emit(report.Judge(fmt.Sprintf("DynamoDB writes of the same in %d periods", periods), "requests", over, report.Limit(0, ""), writes))
 	return nil
 }

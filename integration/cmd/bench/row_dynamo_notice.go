@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // The trials come in groups, of which the worst count, and noise is what the
@@ -25,7 +27,7 @@ const (
 // so from the return of Release it is a poll period and a call. How long those
 // are on this machine at this moment a control says, which sleeps for the
 // one and makes the other in the same trial.
-func notice(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+func notice(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	const poll = 200 * time.Millisecond
 	holder, err := e.connect(ctx, dynamolock.Options{})
 	if err != nil {
@@ -61,11 +63,12 @@ func notice(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 		largest = max(largest, took[i]/control[i])
 	}
 	of := func(sample []float64) time.Duration {
-		return time.Duration(medianInterval(sample).Median).Round(100 * time.Microsecond)
+		return time.Duration(report.MedianInterval(sample).Median).Round(100 * time.Microsecond)
 	}
-	emit(judge("DynamoDB release until a waiter has the lock, at most",
-		fmt.Sprintf("holdfast %v, poll + a call %v; largest of %d: %sx", of(took), of(control), len(took), number(largest)),
-		atMost(1+noise), worstOf(took, control, groupSize)))
+	emit(report.Judge("DynamoDB release until a waiter has the lock, at most",
+		fmt.Sprintf("holdfast %v, poll + a call %v; largest %.2fx", of(took), of(control), largest),
+		fmt.Sprintf("the worst of %d releases, %d times", groupSize, len(took)/groupSize),
+		report.AtMost(1+noise), worstOf(took, control, groupSize)))
 	return nil
 }
 

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // againstNPM is acquire and release of a key that nobody else wants, against the
 // npm client in a process of its own: the same table, server and lease, both over
 // connections that are kept alive.
-func againstNPM(ctx context.Context, e *dynamoEnv, emit func(result)) error {
+func againstNPM(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	client, err := e.connect(ctx, dynamolock.Options{Lease: dynamolock.DefaultLease})
 	if err != nil {
 		return err
@@ -29,13 +31,13 @@ func againstNPM(ctx context.Context, e *dynamoEnv, emit func(result)) error {
 		}
 		return lock.Release(ctx)
 	})}
-	other := side{"npm client", npm.block}
+	other := side{"npm's dynamodb-lock-client", npm.block}
 	p := e.plan(250 * time.Millisecond)
 	p.warmup *= 3 // both V8s, the server's too, compile as they go
-	pairs, ops, err := alternate(ctx, p, ours, other, 0)
+	c, err := alternate(ctx, p, report.Contest{Where: "DynamoDB's API, " + e.server(), What: uncontendedHold, Op: hold}, ours, other)
 	if err != nil {
 		return err
 	}
-	emit(compared("uncontended, DynamoDB, against npm's dynamodb-lock-client", "acquire+release", atLeast(1.4), ours, other, pairs, ops))
+	emit(report.Compare(c, report.AtLeast(1.4)))
 	return nil
 }

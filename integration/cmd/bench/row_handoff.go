@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // handoffSessions is how many sessions the contenders of one lock are spread
@@ -12,30 +14,30 @@ import (
 const handoffSessions = 10
 
 // crowds is how many wait.
-var crowds = []int{2, 10, 100, 1000}
+var crowds = []int{2, 10, 30, 100, 300, 1000}
 
-func handoffs(ctx context.Context, e *env, emit func(result)) error {
+func handoffs(ctx context.Context, e *env, emit func(report.Row)) error {
 	cost := make(map[int][]float64) // of ours per hand-off, by waiters
 	for _, n := range crowds {
-		pairs, ops, err := handoffsOf(ctx, e, n, emit)
+		c, err := handoffsOf(ctx, e, n)
 		if err != nil {
 			return fmt.Errorf("%d waiters: %w", n, err)
 		}
-		for _, p := range pairs {
-			cost[n] = append(cost[n], float64(p.Ours)/float64(ops))
+		emit(report.Compare(c, report.AtLeast(1)))
+		for _, took := range c.Ours.Blocks {
+			cost[n] = append(cost[n], float64(took)/float64(c.Ops))
 		}
 	}
 	growth := make([]float64, len(cost[10]))
 	for i := range growth {
 		growth[i] = cost[1000][i] / cost[10][i]
 	}
-	emit(judge("cost per hand-off, 1000 waiters against 10", fmt.Sprintf("holdfast %v, %v",
-		time.Duration(medianInterval(cost[10]).Median).Round(100*time.Nanosecond),
-		time.Duration(medianInterval(cost[1000]).Median).Round(100*time.Nanosecond)), atMost(1.5), growth))
+	emit(report.Judge("holdfast's cost per hand-off, 1000 waiters against 10", "how many times as much",
+		fmt.Sprintf("%d blocks of each, from the rows above", len(growth)), report.AtMost(1.5), growth))
 	return nil
 }
 
-func handoffsOf(ctx context.Context, e *env, waiters int, emit func(result)) ([]pair, int, error) {
+func handoffsOf(ctx context.Context, e *env, waiters int) (c report.Contest, err error) {
 	var all []*clients
 	defer func() {
 		for _, cs := range all {
@@ -45,7 +47,7 @@ func handoffsOf(ctx context.Context, e *env, waiters int, emit func(result)) ([]
 	for range min(waiters+1, handoffSessions) {
 		cs, err := e.connect(ctx, e.server.Addr())
 		if err != nil {
-			return nil, 0, err
+			return c, err
 		}
 		all = append(all, cs)
 	}
@@ -65,16 +67,9 @@ func handoffsOf(ctx context.Context, e *env, waiters int, emit func(result)) ([]
 	})
 	p := e.plan(0)
 	p.warmup = time.Nanosecond // one block
-	p.blocks = min(p.blocks, 30)
-	ops := min(40, 10*waiters)
-	if e.quick {
-		ops = 10
-	}
-	a, b := side{"holdfast", ours.block}, side{"go-zookeeper", other.block}
-	pairs, ops, err := alternate(ctx, p, a, b, ops)
-	if err != nil {
-		return nil, 0, err
-	}
-	emit(compared(fmt.Sprintf("hand-offs of one lock, %d waiters in %d sessions", waiters, len(all)), "hand-off", atLeast(1), a, b, pairs, ops))
-	return pairs, ops, nil // the waiters that are left give up with their sessions
+	// The waiters that are left in the end give up with their sessions.
+	return alternate(ctx, p, report.Contest{
+		Where: loopback, What: fmt.Sprintf("hand-offs of one lock, %d waiters", waiters), Waiters: waiters,
+		Op: "hand-off", Ops: e.times(min(100, 20*waiters), 10),
+	}, side{"holdfast", ours.block}, side{goZookeeper, other.block})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // manyHeld and manyWaiters are the numbers for which sizes are measured.
@@ -32,11 +34,8 @@ func (f footprint) since(before footprint, items int) (heap, goroutines float64)
 }
 
 // memory measures what held locks and waiters cost their process.
-func memory(ctx context.Context, e *env, emit func(result)) error {
-	rounds := 3
-	if e.quick {
-		rounds = 1
-	}
+func memory(ctx context.Context, e *env, emit func(report.Row)) error {
+	rounds := e.times(7, 1)
 	for _, c := range []struct {
 		row             string
 		n               int
@@ -54,9 +53,9 @@ func memory(ctx context.Context, e *env, emit func(result)) error {
 			}
 			heaps, goroutines = append(heaps, heap), append(goroutines, goroutine)
 		}
-		row := fmt.Sprintf(c.row, c.n)
-		emit(judge(row+", heap", fmt.Sprintf("bytes each, in %d rounds", rounds), limit(c.heap, " B"), heaps))
-		emit(judge(row+", goroutines", fmt.Sprintf("each, in %d rounds", rounds), limit(c.goroutine, ""), goroutines))
+		row, over := fmt.Sprintf(c.row, c.n), fmt.Sprintf("%d rounds of %d", rounds, c.n)
+		emit(report.Judge(row+", heap", "bytes each", over, report.Limit(c.heap, " B"), heaps))
+		emit(report.Judge(row+", goroutines", "each", over, report.Limit(c.goroutine, ""), goroutines))
 	}
 	return nil
 }

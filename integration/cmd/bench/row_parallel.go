@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // parallelLocks is how many keys one session works on at the same time.
 const parallelLocks = 32
 
-func parallel(ctx context.Context, e *env, emit func(result)) error {
+func parallel(ctx context.Context, e *env, emit func(report.Row)) error {
 	cs, err := e.connect(ctx, e.server.Addr())
 	if err != nil {
 		return err
@@ -21,12 +23,14 @@ func parallel(ctx context.Context, e *env, emit func(result)) error {
 		ours = append(ours, cs.acquireRelease(key))
 		other = append(other, cs.lockUnlock(key))
 	}
-	a, b := side{"holdfast", together(ours)}, side{"go-zookeeper", together(other)}
-	pairs, ops, err := alternate(ctx, e.plan(150*time.Millisecond), a, b, 0)
+	a, b := side{"holdfast", together(ours)}, side{goZookeeper, together(other)}
+	c, err := alternate(ctx, e.plan(150*time.Millisecond), report.Contest{
+		Where: loopback, What: fmt.Sprintf("%d locks at the same time on one session", parallelLocks), Op: hold + ", over all",
+	}, a, b)
 	if err != nil {
 		return err
 	}
-	emit(compared(fmt.Sprintf("%d distinct locks in parallel on one session", parallelLocks), "acquire+release, over all", atLeast(1.2), a, b, pairs, ops))
+	emit(report.Compare(c, report.AtLeast(1.2)))
 	return nil
 }
 

@@ -9,10 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/zklock"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // traffic counts frames, by a proxy that reads them.
-func traffic(ctx context.Context, e *env, emit func(result)) error {
+func traffic(ctx context.Context, e *env, emit func(report.Row)) error {
 	proxy, err := faultproxy.StartZooKeeper(e.server.Addr())
 	if err != nil {
 		return err
@@ -27,7 +29,7 @@ func traffic(ctx context.Context, e *env, emit func(result)) error {
 // wakeUps counts, for one release after the other, the watch events that go to
 // others than the session that released: its own watch on its own node fires as
 // well.
-func wakeUps(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(result)) error {
+func wakeUps(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(report.Row)) error {
 	var all []*clients
 	defer func() {
 		for _, cs := range all {
@@ -57,10 +59,7 @@ func wakeUps(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(res
 	if err := l.fillInTurn(ctx); err != nil {
 		return err
 	}
-	releases := 30
-	if e.quick {
-		releases = 5
-	}
+	releases := e.times(30, 5)
 	var sample []float64
 	for range releases {
 		w.reset()
@@ -75,8 +74,8 @@ func wakeUps(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(res
 		time.Sleep(50 * time.Millisecond) // for events that should not come
 		sample = append(sample, float64(w.toOthers()))
 	}
-	emit(judge(fmt.Sprintf("watch events to waiters per release, %d waiters", manyWaiters),
-		fmt.Sprintf("in %d releases, %d sessions", releases, len(all)), limit(1, ""), sample))
+	emit(report.Judge(fmt.Sprintf("watch events to waiters per release, %d waiters", manyWaiters),
+		"events", fmt.Sprintf("%d releases, %d sessions", releases, len(all)), report.Limit(1, ""), sample))
 	return nil
 }
 
@@ -122,7 +121,7 @@ func (w *watcher) toOthers() int {
 
 // liveness counts the writes of a session that holds many locks and does
 // nothing else.
-func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(result)) error {
+func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(report.Row)) error {
 	const timeout = 6 * time.Second
 	ours, err := zklock.Dial(ctx, []string{proxy.Addr()}, &zklock.Options{Root: root, Owner: owner, SessionTimeout: timeout})
 	if err != nil {
@@ -135,10 +134,7 @@ func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(re
 		return err
 	}
 	time.Sleep(time.Second)
-	windows := 3
-	if e.quick {
-		windows = 1
-	}
+	windows := e.times(7, 1)
 	const periods = 5
 	var sample []float64
 	for range windows {
@@ -151,8 +147,8 @@ func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(re
 			return err
 		}
 	}
-	emit(judge(fmt.Sprintf("writes per heartbeat period while %d locks are held", manyHeld),
-		fmt.Sprintf("in %d times %d periods of %v", windows, periods, period), limit(1, ""), sample))
+	emit(report.Judge(fmt.Sprintf("writes per heartbeat period while %d locks are held", manyHeld),
+		"requests", fmt.Sprintf("%d times %d periods of %v", windows, periods, period), report.Limit(1, ""), sample))
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
 // linkLatency is added in each direction, by the proxy.
@@ -13,14 +15,14 @@ const linkLatency = time.Millisecond
 
 // uncontended is acquire and release of a key that nobody else wants, against
 // go-zookeeper's Lock and against a bare create and delete.
-func uncontended(ctx context.Context, e *env, emit func(result)) error {
+func uncontended(ctx context.Context, e *env, emit func(report.Row)) error {
 	for _, c := range []struct {
 		name        string
 		latency     time.Duration
-		peer, floor bar
+		peer, floor report.Bar
 	}{
-		{"loopback", 0, atLeast(1.10), atMost(1.15)},
-		{"1 ms each way", linkLatency, atLeast(1.4), atMost(1.05)},
+		{loopback, 0, report.AtLeast(1.10), report.AtMost(1.15)},
+		{"ZooKeeper, 1 ms each way", linkLatency, report.AtLeast(1.4), report.AtMost(1.05)},
 	} {
 		addr := e.server.Addr()
 		if c.latency > 0 {
@@ -41,39 +43,35 @@ func uncontended(ctx context.Context, e *env, emit func(result)) error {
 	return nil
 }
 
-func uncontendedOver(ctx context.Context, e *env, cs *clients, name string, peer, floor bar, emit func(result)) error {
+func uncontendedOver(ctx context.Context, e *env, cs *clients, where string, peer, floor report.Bar, emit func(report.Row)) error {
 	key := e.name("uncontended")
 	bare := peerRoot + "/" + e.name("bare")
 	if _, err := cs.peer.Create(bare, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		return err
 	}
-	if err := watched(ctx, e, cs, name, key, peer, emit); err != nil {
-		return err
-	}
 	ours := side{"holdfast", loop(cs.acquireRelease(key))}
 	for _, c := range []struct {
-		row   string
 		other side
-		bar   bar
+		bar   report.Bar
 	}{
-		{"against go-zookeeper's Lock", side{"go-zookeeper", loop(cs.lockUnlock(key))}, peer},
-		{"against create + delete", side{"create+delete", loop(cs.createDelete(bare))}, floor},
+		{side{goZookeeper, loop(cs.lockUnlock(key))}, peer},
+		{side{"a bare create + delete", loop(cs.createDelete(bare))}, floor},
 	} {
-		pairs, ops, err := alternate(ctx, e.plan(100*time.Millisecond), ours, c.other, 0)
+		done, err := alternate(ctx, e.plan(100*time.Millisecond), report.Contest{Where: where, What: uncontendedHold, Op: hold}, ours, c.other)
 		if err != nil {
 			return err
 		}
-		emit(compared(fmt.Sprintf("uncontended, %s, %s", name, c.row), "acquire+release", c.bar, ours, c.other, pairs, ops))
+		emit(report.Compare(done, c.bar))
 	}
-	return nil
+	return watched(ctx, e, cs, where, key, peer, emit)
 }
 
 // watched is the same with holds that are long enough for the break watch to be
 // set, which a hold of less than some milliseconds does without. Only acquire
 // and release are timed.
-func watched(ctx context.Context, e *env, cs *clients, name, key string, bar bar, emit func(result)) error {
-	const hold = 10 * time.Millisecond
-	ours := side{"holdfast", heldLoop(hold, func(ctx context.Context) (func() error, error) {
+func watched(ctx context.Context, e *env, cs *clients, where, key string, bar report.Bar, emit func(report.Row)) error {
+	const held = 10 * time.Millisecond
+	ours := side{"holdfast", heldLoop(held, func(ctx context.Context) (func() error, error) {
 		lock, err := cs.ours.Acquire(ctx, key)
 		if err != nil {
 			return nil, err
@@ -81,13 +79,15 @@ func watched(ctx context.Context, e *env, cs *clients, name, key string, bar bar
 		return func() error { return lock.Release(ctx) }, nil
 	})}
 	lock := cs.peerLock(key)
-	other := side{"go-zookeeper", heldLoop(hold, func(context.Context) (func() error, error) {
+	other := side{goZookeeper, heldLoop(held, func(context.Context) (func() error, error) {
 		return lock.Unlock, lock.LockWithData([]byte(owner))
 	})}
-	pairs, ops, err := alternate(ctx, e.plan(0), ours, other, 10)
+	c, err := alternate(ctx, e.plan(0), report.Contest{
+		Where: where, What: fmt.Sprintf("held for %d ms (not counted)", held.Milliseconds()), Op: hold, Ops: e.times(25, 5),
+	}, ours, other)
 	if err != nil {
 		return err
 	}
-	emit(compared(fmt.Sprintf("uncontended, %s, held for %v, against go-zookeeper", name, hold), "acquire+release", bar, ours, other, pairs, ops))
+	emit(report.Compare(c, bar))
 	return nil
 }

@@ -1,6 +1,10 @@
 package main
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
+)
 
 // servers are started when the first row wants them, and stopped at the end.
 type servers struct {
@@ -19,10 +23,10 @@ func (s *servers) close() {
 }
 
 // measure emits the lines of a row.
-type measure func(ctx context.Context, s *servers, emit func(result)) error
+type measure func(ctx context.Context, s *servers, emit func(report.Row)) error
 
-func onZooKeeper(row func(context.Context, *env, func(result)) error) measure {
-	return func(ctx context.Context, s *servers, emit func(result)) (err error) {
+func onZooKeeper(row func(context.Context, *env, func(report.Row)) error) measure {
+	return func(ctx context.Context, s *servers, emit func(report.Row)) (err error) {
 		if s.zookeeper == nil {
 			if s.zookeeper, err = newEnv(ctx, s.quick); err != nil {
 				return err
@@ -32,8 +36,8 @@ func onZooKeeper(row func(context.Context, *env, func(result)) error) measure {
 	}
 }
 
-func onDynamoDB(row func(context.Context, *dynamoEnv, func(result)) error) measure {
-	return func(ctx context.Context, s *servers, emit func(result)) (err error) {
+func onDynamoDB(row func(context.Context, *dynamoEnv, func(report.Row)) error) measure {
+	return func(ctx context.Context, s *servers, emit func(report.Row)) (err error) {
 		if s.dynamodb == nil {
 			if s.dynamodb, err = newDynamoEnv(ctx, s.quick); err != nil {
 				return err

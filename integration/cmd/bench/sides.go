@@ -7,6 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// Names of what is compared, where, and in what.
+const (
+	goZookeeper     = "go-zookeeper's Lock"
+	loopback        = "ZooKeeper, loopback"
+	uncontendedHold = "one lock, uncontended"
+	hold            = "acquire + release"
+)
+
 // loop makes a block of one operation that is repeated.
 func loop(op func(ctx context.Context) error) func(context.Context, int) (time.Duration, error) {
 	return func(ctx context.Context, ops int) (time.Duration, error) {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"math"
@@ -12,12 +12,17 @@ const confidence = 0.95
 // in it with at least the given confidence, whatever the distribution: its ends
 // are order statistics of the sample.
 type Interval struct {
-	Median, Low, High float64
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
 }
 
-// medianInterval needs a sample that is not empty. One of fewer than six values
+// enough is how many values an interval needs to have the confidence.
+const enough = 6
+
+// MedianInterval needs a sample that is not empty. One of fewer than six values
 // cannot reach the confidence: then the interval is its whole range.
-func medianInterval(sample []float64) Interval {
+func MedianInterval(sample []float64) Interval {
 	s := slices.Sorted(slices.Values(sample))
 	n := len(s)
 	k := rank(n)

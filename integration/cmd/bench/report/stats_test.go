@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// TestMedianInterval guards the ranks whose values are the ends of the interval.
 func TestMedianInterval(t *testing.T) {
 	t.Parallel()
 	ascending := func(n int) []float64 {
@@ -14,6 +15,9 @@ func TestMedianInterval(t *testing.T) {
 			s[n-1-i] = float64(i + 1)
 		}
 		return s
+	}
+	if MedianInterval(ascending(enough-1)).Low != 1 || 2*binomial(enough, 0) > 1-confidence || 2*binomial(enough-1, 0) <= 1-confidence {
+		t.Errorf("%d values are said to be enough for an interval", enough)
 	}
 	// The ranks are those of the tables for the sign test at 0.05, two-sided.
 	for _, c := range []struct {
@@ -28,12 +32,14 @@ func TestMedianInterval(t *testing.T) {
 		{30, Interval{15.5, 10, 21}},
 		{40, Interval{20.5, 14, 27}},
 	} {
-		if got := medianInterval(ascending(c.n)); got != c.want {
-			t.Errorf("medianInterval(%d values) = %v, want %v", c.n, got, c.want)
+		if got := MedianInterval(ascending(c.n)); got != c.want {
+			t.Errorf("MedianInterval(%d values) = %v, want %v", c.n, got, c.want)
 		}
 	}
 }
 
+// TestMedianIntervalCoverage guards the confidence, on samples of a distribution
+// that is anything but symmetric.
 func TestMedianIntervalCoverage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -44,7 +50,7 @@ func TestMedianIntervalCoverage(t *testing.T) {
 		for i := range s {
 			s[i] = r.ExpFloat64()
 		}
-		if in := medianInterval(s); in.Low <= math.Ln2 && math.Ln2 <= in.High {
+		if in := MedianInterval(s); in.Low <= math.Ln2 && math.Ln2 <= in.High {
 			hits++
 		}
 	}
@@ -53,6 +59,7 @@ func TestMedianIntervalCoverage(t *testing.T) {
 	}
 }
 
+// TestBinomial guards the distribution from which the ranks come.
 func TestBinomial(t *testing.T) {
 	t.Parallel()
 	sum := 0.0

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"bytes"
+	"image/color"
+	"strings"
+
+	xfont "golang.org/x/image/font"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// width is that of all pictures: what a README has on GitHub, roughly.
+const width vg.Length = 620
+
+// The pictures bring their own light ground, so that they look the same on pages
+// that are light and on those that are dark.
+var (
+	ground = color.NRGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}
+	ink    = color.NRGBA{R: 0x1f, G: 0x23, B: 0x28, A: 0xff}
+	faint  = color.NRGBA{R: 0x59, G: 0x63, B: 0x6e, A: 0xff}
+	rule   = color.NRGBA{R: 0xd8, G: 0xde, B: 0xe4, A: 0xff}
+)
+
+// The colours can be told apart by those who see fewer, and in grey: Okabe and
+// Ito, "Color Universal Design", 2008.
+var colours = map[string]color.NRGBA{
+	"holdfast":               {R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
+	"go-zookeeper's Lock":    {R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
+	"a bare create + delete": {R: 0x99, G: 0x99, B: 0x99, A: 0xff},
+}
+
+// otherColour is for who has none.
+var otherColour = color.NRGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}
+
+func colourOf(name string) color.NRGBA {
+	if c, ok := colours[name]; ok {
+		return c
+	}
+	return otherColour
+}
+
+// Viewers do not have the font by which texts are measured. The first two have the
+// same widths.
+const measuredFont, shownFonts = "font-family:Liberation Sans", "font-family:Arial,Helvetica,Liberation Sans,sans-serif"
+
+// words is a style for text.
+func words(size float64, c color.Color, bold bool) text.Style {
+	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(size)}
+	if bold {
+		f.Weight = xfont.WeightBold
+	}
+	return text.Style{Color: c, Font: f, Handler: plot.DefaultTextHandler}
+}
+
+// picture is a canvas with a title above and words about the run below what draw
+// puts on it.
+func (r *Report) picture(height vg.Length, title, subtitle string, put func(draw.Canvas)) ([]byte, error) {
+	const margin, head, foot = 12, 40, 30
+	c := vgsvg.New(width, height+head+foot+2*margin)
+	whole := draw.New(c)
+	whole.SetColor(ground)
+	whole.Fill(whole.Rectangle.Path())
+	in := draw.Crop(whole, margin, -margin, margin, -margin)
+
+	top := vg.Point{X: in.Min.X, Y: in.Max.Y}
+	style := words(14, ink, true)
+	style.YAlign = draw.YTop
+	in.FillText(style, top, title)
+	style = words(10.5, faint, false)
+	style.YAlign = draw.YTop
+	in.FillText(style, top.Add(vg.Point{Y: -20}), subtitle)
+	style = words(9, faint, false)
+	for i, line := range wrap(style, in.Max.X-in.Min.X, r.Setting()) {
+		in.FillText(style, vg.Point{X: in.Min.X, Y: in.Min.Y + vg.Length(1-i)*12}, line)
+	}
+	put(draw.Crop(in, 0, 0, foot, -head))
+
+	var out bytes.Buffer
+	if _, err := c.WriteTo(&out); err != nil {
+		return nil, err
+	}
+	return bytes.ReplaceAll(out.Bytes(), []byte(measuredFont), []byte(shownFonts)), nil
+}
+
+// wrap cuts a text into lines, at its plain spaces.
+func wrap(style text.Style, width vg.Length, s string) []string {
+	var lines []string
+	for word := range strings.SplitSeq(s, " ") {
+		last := len(lines) - 1
+		if last >= 0 && style.Width(lines[last]+" "+word) <= width {
+			lines[last] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}

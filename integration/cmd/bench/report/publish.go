@@ -1,0 +1,93 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// What a repository shows of a run; the paths are below its root.
+const (
+	dataFile    = "docs/bench.json"
+	peersFile   = "docs/bench-peers.svg"
+	waitersFile = "docs/bench-waiters.svg"
+	readmeFile  = "README.md"
+)
+
+// The section of the README that is made from the data is between these lines.
+const beginMark, endMark = "<!-- bench:begin -->\n", "<!-- bench:end -->\n"
+
+// Publish writes the data of the run into the repository at root, and draws from
+// them what the repository shows.
+func (r *Report) Publish(root string) error {
+	if err := r.Save(filepath.Join(root, dataFile)); err != nil {
+		return err
+	}
+	return Draw(root)
+}
+
+// Draw makes the pictures and the tables of the repository at root from the data in
+// it. The same data give the same bytes.
+func Draw(root string) error {
+	files, err := drawn(root)
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check says which of the pictures and tables of the repository at root are not
+// those of its data.
+func Check(root string) error {
+	files, err := drawn(root)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for name, want := range files {
+		switch got, err := os.ReadFile(filepath.Join(root, name)); {
+		case err != nil:
+			wrong = append(wrong, err)
+		case !bytes.Equal(got, want):
+			wrong = append(wrong, fmt.Errorf("%s is not what %s gives: run \"make bench-draw\"", name, dataFile))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// drawn is what the files made from the data should hold, by their paths.
+func drawn(root string) (map[string][]byte, error) {
+	r, err := Read(filepath.Join(root, dataFile))
+	if err != nil {
+		return nil, err
+	}
+	readme, err := os.ReadFile(filepath.Join(root, readmeFile))
+	if err != nil {
+		return nil, err
+	}
+	before, rest, begun := bytes.Cut(readme, []byte(beginMark))
+	_, after, ended := bytes.Cut(rest, []byte(endMark))
+	if !begun || !ended {
+		return nil, fmt.Errorf("%s: no lines %q and %q, in this order", readmeFile, beginMark, endMark)
+	}
+	peers, err := r.peersPicture()
+	if err != nil {
+		return nil, err
+	}
+	waiters, err := r.waitersPicture()
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		peersFile:   peers,
+		waitersFile: waiters,
+		readmeFile:  bytes.Join([][]byte{before, []byte(beginMark), []byte(r.section()), []byte(endMark), after}, nil),
+	}, nil
+}
