@@ -100,7 +100,7 @@ func (l *Locker) try(ctx context.Context, r *request, a *acquisition, wait bool,
 		return nil, &HeldError{Key: r.key, Holder: Info{Key: r.key, Held: true, Owner: r.owner}}
 	}
 	again := func(ctx context.Context, err error, wake <-chan struct{}) error {
-		l.log.Debug("acquire failed for now", "key", r.key, "error", err)
+		l.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
 		if loop.Wait(ctx, wake) {
 			return nil
 		}
@@ -115,7 +115,7 @@ func (l *Locker) try(ctx context.Context, r *request, a *acquisition, wait bool,
 			Wait:    wait,
 			Reclaim: r.reclaim,
 			Again:   again,
-			Queued:  a.queued(r.key),
+			Queued:  l.queued(r, a),
 			Lose:    k.lose,
 		})
 		if err != nil {
@@ -130,7 +130,7 @@ func (l *Locker) try(ctx context.Context, r *request, a *acquisition, wait bool,
 		// The grant was over before it could be handed out: the process was
 		// stopped, or somebody broke it at once. It is nobody's, so begin anew.
 		k.void(err)
-		l.ended(k, err)
+		l.ended(k)
 		if errors.Is(err, ErrReclaimed) {
 			return nil, err
 		}

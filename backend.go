@@ -184,7 +184,7 @@ func New(config Config, open func(*Host) (Backend, error)) (*Locker, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	f := newFeed(config.Clock, config.Hooks)
+	f := newFeed(config.Clock, config.Logger, config.Hooks)
 	host := &Host{
 		clock:  config.Clock,
 		margin: config.Margin,

@@ -171,6 +171,43 @@
 // [Locker.Events] follows a client with all its locks, for programs built around
 // a select. They tell the same facts and can be combined.
 //
+// # Metrics and logs
+//
+// [Hooks], which every engine has in its Options, tell of all that happens in a
+// client: acquisitions from their start to their lock or error, places in queues,
+// ends, heartbeats, the connection. The modules metrics/prometheus and metrics/otel
+// make metrics of them; [JoinHooks] adds hooks of one's own.
+//
+// Options.Logger gets records whose texts may change from release to release, but
+// whose attributes do not:
+//
+//	attribute  type      of what
+//	---------  --------  ------------------------------------------------------
+//	key        string    the lock
+//	owner      string    the owner name of a hold or a place
+//	token      uint64    the fencing token of a hold
+//	error      error     why; of a lost lock its LostError
+//	ahead      int       how many are before a waiter, the holder included
+//	path       string    zklock: a znode
+//	guid       string    zklock: the guid in the names of nodes of one acquisition
+//	sequence   int       zklock: the newest sequence number of a lock
+//	limit      int       zklock: the one at which the counter sticks
+//	table      string    dynamolock: the table
+//	call       string    dynamolock: the operation of DynamoDB's API
+//
+// The level goes by who has to care:
+//
+//   - Error: something of this client's stays in the engine, in the way of others,
+//     until somebody removes it.
+//   - Warn: what was promised has ended, or is in danger, and nobody here asked for
+//     it: a lock was lost or reached its TTL, the engine cannot be reached.
+//   - Info: somebody acted on others' locks, by Break or WithReclaim; the engine can
+//     be reached.
+//   - Debug: the course of ordinary operation, and what is tried again.
+//
+// The data that is stored with locks, and credentials, are never logged. What a
+// call returns as an error is not logged as well.
+//
 // # Where to read what
 //
 //	locker.go   Locker: Inspect, List, Break, Close, the registry of what is held

@@ -1,6 +1,8 @@
 package holdfast
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -109,8 +111,10 @@ func (e *Events) setState(event Event) {
 // feed numbers a client's events and gives them to its subscribers and hooks.
 type feed struct {
 	clock clock.Clock
+	log   *slog.Logger
 	hooks Hooks
 	calls runner // of hooks
+	logs  runner // of what cannot be logged where it is learned
 
 	mu           sync.Mutex
 	seq          uint64
@@ -120,8 +124,8 @@ type feed struct {
 	closed       bool
 }
 
-func newFeed(c clock.Clock, hooks Hooks) *feed {
-	return &feed{clock: c, hooks: hooks, subs: make(map[*Events]struct{})}
+func newFeed(c clock.Clock, log *slog.Logger, hooks Hooks) *feed {
+	return &feed{clock: c, log: log, hooks: hooks, subs: make(map[*Events]struct{})}
 }
 
 func (f *feed) subscribe() *Events {
@@ -174,6 +178,19 @@ func (f *feed) setConnected(connected bool) {
 		e.setState(f.state)
 	}
 	tellLocked(f, f.hooks.Connection, Connection{Time: f.state.Time, Ready: connected})
+	f.logState(connected)
+}
+
+// logState leaves the logging to a goroutine: engines report from under their
+// locks, and what a user's handler does is unknown.
+func (f *feed) logState(connected bool) {
+	level, text := slog.LevelWarn, "disconnected"
+	if connected {
+		level, text = slog.LevelInfo, "connected"
+	}
+	if ctx := context.Background(); f.log.Enabled(ctx, level) {
+		f.logs.run(func() { f.log.Log(ctx, level, text) })
+	}
 }
 
 // ended reports the end of a lock; kind is 0 if it is none that events are for.
@@ -216,4 +233,5 @@ func (f *feed) close() {
 		e.stop()
 	}
 	f.calls.wait()
+	f.logs.wait()
 }

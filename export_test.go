@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -24,15 +25,16 @@ func Contexts(k *Lock) int {
 // in the life of a lock and of a client.
 func HookAllocs(hooks Hooks) map[string]float64 {
 	const runs = 100
-	f := newFeed(clock.Real{}, hooks)
+	f := newFeed(clock.Real{}, slog.New(slog.DiscardHandler), hooks)
 	defer f.close()
 	h := &Host{clock: f.clock, feed: f}
-	k := &Lock{locker: &Locker{feed: f}, key: "k"}
+	l := &Locker{feed: f, log: f.log}
+	k, r := &Lock{locker: l, key: "k"}, &request{key: "k", owner: "me"}
 	connected := false
 	return map[string]float64{
 		"a lock": testing.AllocsPerRun(runs, func() {
 			a := f.started("k", "me", true)
-			a.queued("k")(1)
+			l.queued(r, a)(1)
 			a.granted(k)
 			f.ended(0, k, ErrReleased)
 			f.started("k", "me", true).failed(ErrHeld)

@@ -1,6 +1,10 @@
 package holdfast
 
-import "time"
+import (
+	"context"
+	"log/slog"
+	"time"
+)
 
 // Hooks are functions that a client calls as things happen in it: for metrics,
 // traces and logs. They go into the Options of an engine. Any may be nil, as all
@@ -187,18 +191,30 @@ func (a *acquisition) overLocked(t time.Time) Acquisition {
 	return told
 }
 
-// queued returns what a Backend calls: see Request.Queued.
-func (a *acquisition) queued(key string) func(ahead int) {
+// queued tells of a place in the queue for a key.
+func (a *acquisition) queued(key string, ahead int) {
 	if a == nil || a.feed.hooks.Queued == nil {
+		return
+	}
+	a.feed.mu.Lock()
+	defer a.feed.mu.Unlock()
+	if !a.over {
+		tellLocked(a.feed, a.feed.hooks.Queued, Place{
+			ID: a.told.ID, Time: a.feed.clock.Now().Mono, Key: key, Owner: a.told.Owner, Ahead: ahead,
+		})
+	}
+}
+
+// queued returns what a Backend calls: see Request.Queued.
+func (l *Locker) queued(r *request, a *acquisition) func(ahead int) {
+	verbose := l.log.Enabled(context.Background(), slog.LevelDebug)
+	if !verbose && (a == nil || a.feed.hooks.Queued == nil) {
 		return ignorePlace
 	}
 	return func(ahead int) {
-		a.feed.mu.Lock()
-		defer a.feed.mu.Unlock()
-		if !a.over {
-			tellLocked(a.feed, a.feed.hooks.Queued, Place{
-				ID: a.told.ID, Time: a.feed.clock.Now().Mono, Key: key, Owner: a.told.Owner, Ahead: ahead,
-			})
+		a.queued(r.key, ahead)
+		if verbose {
+			l.log.Debug("waiting in the queue", "key", r.key, "owner", r.owner, "ahead", ahead)
 		}
 	}
 }

@@ -289,7 +289,20 @@ func (k *Lock) end(cause error, kind EventKind) {
 		(*cancel)(err)
 	}
 	k.lease.detach(k)
-	k.locker.ended(k, err)
+	k.logEnd(err)
+	k.locker.ended(k)
+}
+
+func (k *Lock) logEnd(err error) {
+	log := k.locker.log
+	switch {
+	case errors.Is(err, ErrReleased):
+		log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	case errors.Is(err, ErrTTLExpired):
+		log.Warn("lock reached its TTL", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	default:
+		log.Warn("lock lost", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
+	}
 }
 
 // void marks a lock that was over before anybody had it.

@@ -298,15 +298,10 @@ func (l *Locker) register(k *Lock) {
 // ended takes a lock out of the registry and gives its key back, whatever its
 // end was: a lock that ended by the holder's clock may still stand in the
 // engine.
-func (l *Locker) ended(k *Lock, err error) {
+func (l *Locker) ended(k *Lock) {
 	l.mu.Lock()
 	delete(l.held, k)
 	l.mu.Unlock()
-	if errors.Is(err, ErrReleased) {
-		l.log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	} else {
-		l.log.Warn("lock ended", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
-	}
 	go func() {
 		defer l.deliveries.Done()
 		k.deliver(l.background)

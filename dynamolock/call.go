@@ -39,7 +39,7 @@ func call[In, Out any](
 		if key != nil {
 			b.link.down(key, err)
 		}
-		b.host.Logger().Debug("request failed", "call", op, "table", b.opts.Table, "error", err)
+		b.host.Logger().Debug("request failed", "call", op, "table", b.opts.Table, "key", b.opts.Keys.name(key), "error", err)
 	}
 	return out, e
 }

@@ -1,6 +1,8 @@
 package dynamolock
 
 import (
+	"log/slog"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
@@ -55,7 +57,12 @@ func (b *backend) clean(key attributes, grant string, d doubt) {
 		case err == nil && (d.none() || b.tasks.closing() || asked.Sub(d.last) > b.opts.Lease):
 			return
 		case err != nil && !transient(err):
-			b.host.Logger().Warn("what an acquisition may have left cannot be removed", "error", err)
+			level := slog.LevelWarn // what is left goes with its lease
+			if b.opts.Mode != FailOpen {
+				level = slog.LevelError // it stays
+			}
+			b.host.Logger().Log(b.tasks.ctx, level, "what an acquisition may have left cannot be removed",
+				"table", b.opts.Table, "key", b.opts.Keys.name(key), "error", err)
 			return
 		}
 		wake := b.tasks.open.Done()

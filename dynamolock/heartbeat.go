@@ -127,8 +127,8 @@ func (h *hold) renew(ctx context.Context) error {
 	default:
 		if ctx.Err() == nil {
 			h.tell(sent, err)
+			h.host.Logger().Debug("heartbeat failed", "key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
 		}
-		h.host.Logger().Debug("heartbeat failed", "key", h.name, "token", uint64(h.token), "error", err)
 		return err
 	}
 	return nil

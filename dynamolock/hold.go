@@ -162,6 +162,7 @@ func (h *hold) clear(ctx context.Context, left *item) {
 		return all(e.is(attrGUID, left.guidVal), e.is(attrToken, token(left.token)))
 	}
 	if _, _, err := h.update(ctx, h.key, h.releaseIf(asLeft, h.host.Now())); err != nil {
-		h.host.Logger().Debug("a broken lock is left to its lease", "key", h.name, "error", err)
+		h.host.Logger().Debug("a broken lock is left to its lease",
+			"key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
 	}
 }

@@ -163,6 +163,12 @@ func (k *Keys) decode(item map[string]types.AttributeValue) (string, bool) {
 	return key, holdfast.CheckKey("key", key) == nil
 }
 
+// name returns the key string of key attributes, for logs; "" if they have none.
+func (k *Keys) name(key map[string]types.AttributeValue) string {
+	name, _ := k.decode(key)
+	return name
+}
+
 func (a *KeyAttr) decode(item map[string]types.AttributeValue) (string, bool) {
 	switch v := item[a.Name].(type) {
 	case *types.AttributeValueMemberS:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -117,6 +116,6 @@ func (b *backend) warnSequence(parent string, seq int64) {
 	b.mu.Unlock()
 	if !warned {
 		b.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
-			"path", parent, "sequence", seq, "end", fmt.Sprint(lastSequence))
+			"path", parent, "sequence", seq, "limit", lastSequence)
 	}
 }

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -65,6 +66,9 @@ func (o *own) set() {
 	}
 }
 
+// errUnwatched is all that is known when go-zookeeper has dropped a watch.
+var errUnwatched = errors.New("the watch is gone")
+
 // fired is called, on a goroutine of its own, when the watch has fired or could
 // not be set.
 func (o *own) fired(why zk.EventType) {
@@ -86,7 +90,14 @@ func (o *own) fired(why zk.EventType) {
 			return
 		}
 		if o.b.background.Err() == nil {
-			o.b.host.Logger().Warn("own node cannot be watched", "path", o.path)
+			o.mu.Lock()
+			w := o.watch
+			o.mu.Unlock()
+			err := w.failure()
+			if err == nil {
+				err = errUnwatched
+			}
+			o.b.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
 		}
 	}
 }

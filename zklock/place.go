@@ -280,7 +280,7 @@ func (p *place) reclaim(ctx context.Context, ahead []contender) (removed bool, e
 		if err := p.b.link.evict(ctx, path, node.data); err != nil {
 			return false, stepError("reclaim", path, err)
 		}
-		p.b.host.Logger().Info("reclaimed", "path", path, "owner", owner, "token", uint64(node.stat.Czxid))
+		p.b.host.Logger().Info("lock reclaimed", "key", p.req.Key, "path", path, "owner", owner, "token", uint64(node.stat.Czxid))
 		removed = true
 	}
 	return removed, nil

@@ -1,0 +1,89 @@
+package memlock_test
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/logtest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// TestLogs has a client go through all that can happen to it and to its locks,
+// and looks at the names, types and levels of what it logs.
+func TestLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const secret = "SECRET"
+		logs := &logtest.Recorder{}
+		store := memlock.NewStore()
+		open := func(logger *slog.Logger) *memlock.Client {
+			c, err := memlock.New(&memlock.Options{Store: store, Lease: lease, Logger: logger})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		a, other := open(logs.Logger()), open(nil)
+		acquire := func(c *memlock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+			lock, err := c.Acquire(t.Context(), key, append(opts, holdfast.WithData([]byte(secret)))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lock
+		}
+		release := func(lock *holdfast.Lock) {
+			if err := lock.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		release(acquire(a, "released"))
+		<-acquire(a, "past its TTL", holdfast.WithTTL(time.Second)).Done()
+
+		held := acquire(other, "waited for")
+		go func() {
+			synctest.Wait()
+			release(held)
+		}()
+		release(acquire(a, "waited for"))
+
+		acquire(other, "broken")
+		info, err := a.Inspect(t.Context(), "broken")
+		if err == nil {
+			err = a.Break(t.Context(), info)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		lost := acquire(a, "lost")
+		store.Cut(a)
+		<-lost.Done()
+		go func() {
+			time.Sleep(time.Second)
+			store.Heal(a)
+		}()
+		acquire(a, "tried again")
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		logs.Check(
+			t, []string{secret},
+			logtest.Want{Text: "connected", Level: slog.LevelInfo},
+			logtest.Want{Text: "disconnected", Level: slog.LevelWarn},
+			logtest.Want{Text: "waiting in the queue", Level: slog.LevelDebug, Attrs: "key owner ahead"},
+			logtest.Want{Text: "acquisition is to be tried again", Level: slog.LevelDebug, Attrs: "key owner error"},
+			logtest.Want{Text: "lock granted", Level: slog.LevelDebug, Attrs: "key owner token"},
+			logtest.Want{Text: "lock released", Level: slog.LevelDebug, Attrs: "key owner token"},
+			logtest.Want{Text: "lock reached its TTL", Level: slog.LevelWarn, Attrs: "key owner token"},
+			logtest.Want{Text: "lock lost", Level: slog.LevelWarn, Attrs: "key owner token error"},
+			logtest.Want{Text: "lock broken", Level: slog.LevelInfo, Attrs: "key owner token"},
+		)
+		if err := other.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
