@@ -23,7 +23,8 @@ func (s *servers) versions(ctx context.Context) ([]report.Version, error) {
 			return nil, err
 		}
 		server, _, _ := strings.Cut(setting(told, "zookeeper.version"), "-") // what follows is about the build
-		all = append(all,
+		all = append(
+			all,
 			report.Version{Name: "ZooKeeper", Version: server},
 			report.Version{Name: "Java", Version: setting(told, "java.version")},
 			report.Version{Name: "go-zookeeper", Version: moduleVersion("github.com/go-zookeeper/zk")},
@@ -43,7 +44,8 @@ func (s *servers) versions(ctx context.Context) ([]report.Version, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s --version: %w", node, err)
 		}
-		all = append(all,
+		all = append(
+			all,
 			report.Version{Name: "Node.js", Version: strings.TrimPrefix(strings.TrimSpace(string(out)), "v")},
 			packageVersion(npmcache.LockClient[0]),
 		)
