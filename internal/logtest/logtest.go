@@ -56,6 +56,13 @@ func (r *Recorder) WithAttrs([]slog.Attr) slog.Handler { panic("logtest: WithAtt
 // WithGroup implements [slog.Handler]; clients open no groups.
 func (r *Recorder) WithGroup(string) slog.Handler { panic("logtest: WithGroup") }
 
+// Has reports whether a record with a text was made.
+func (r *Recorder) Has(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.records, func(record slog.Record) bool { return record.Message == text })
+}
+
 // A Want is a record that is expected.
 type Want struct {
 	Text  string
@@ -68,15 +75,12 @@ type Want struct {
 // not documented; and that none of the secrets is in any.
 func (r *Recorder) Check(t testing.TB, secrets []string, want ...Want) {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, w := range want {
-		found := slices.ContainsFunc(r.records, func(record slog.Record) bool { return record.Message == w.Text })
-		if !found {
+		if !r.Has(w.Text) {
 			t.Errorf("nothing was logged as %q; logged was:\n\t%s", w.Text, strings.Join(r.texts(), "\n\t"))
 		}
 	}
-	for _, record := range r.records {
+	for _, record := range r.all() {
 		var names []string
 		record.Attrs(func(a slog.Attr) bool {
 			names = append(names, a.Key)
@@ -116,10 +120,16 @@ func typeOf(v slog.Value) string {
 	return fmt.Sprintf("%v %T", v.Kind(), v.Any())
 }
 
+func (r *Recorder) all() []slog.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.records)
+}
+
 func (r *Recorder) texts() []string {
-	texts := make([]string, len(r.records))
-	for i, record := range r.records {
-		texts[i] = format(record)
+	var texts []string
+	for _, record := range r.all() {
+		texts = append(texts, format(record))
 	}
 	return texts
 }

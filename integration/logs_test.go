@@ -1,0 +1,82 @@
+package integration_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/logtest"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// TestZooKeeperLogs has a client go through what can happen to it on ZooKeeper, and
+// looks at the names, types and levels of what it logs. What all engines log alike
+// is memlock's test.
+func TestZooKeeperLogs(t *testing.T) {
+	start(t)
+	const secret = "SECRET"
+	data := holdfast.WithData([]byte(secret))
+	logs := &logtest.Recorder{}
+	o := options()
+	o.SessionTimeout = 3 * time.Second
+	o.Logger = logs.Logger()
+	o.Auth = []zklock.Auth{{Scheme: "digest", Credentials: "somebody:" + secret}}
+	client, p := proxied(t, o)
+
+	key := newKey(t)
+	first := take(t, dial(t, server(t).Addr(), nil), key, holdfast.WithOwner("worker"))
+	lock := take(t, client, key, holdfast.WithOwner("worker"), holdfast.WithReclaim(), data)
+	<-first.Done()
+
+	events := client.Events()
+	p.BlackHole(faultproxy.Both)
+	receive(t, "Disconnected", events.Disconnected())
+	if err := p.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "Ready", events.Ready())
+	receive(t, "the end of the lock, which was cut off or is released", func() <-chan struct{} {
+		go func() { _ = lock.Release(limited(t)) }()
+		return lock.Done()
+	}())
+	finish(t, client)
+	logs.Check(
+		t, []string{secret},
+		logtest.Want{Text: "connected", Level: slog.LevelInfo},
+		logtest.Want{Text: "disconnected", Level: slog.LevelWarn},
+		logtest.Want{Text: "lock reclaimed", Level: slog.LevelInfo, Attrs: "key path owner token"},
+		logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "path error"},
+	)
+}
+
+// TestZooKeeperLogsOfDenial: a client that may neither read nor delete its own
+// nodes says so.
+func TestZooKeeperLogsOfDenial(t *testing.T) {
+	start(t)
+	logs := &logtest.Recorder{}
+	o := options()
+	o.Root = "/" + newKey(t)
+	o.Logger = logs.Logger()
+	o.ACL = zk.WorldACL(zk.PermWrite)
+	o.ParentACL = zk.WorldACL(zk.PermCreate | zk.PermRead | zk.PermWrite)
+	o.PersistentParents = true
+	client := dial(t, server(t).Addr(), o)
+	take(t, client, "k")
+	if _, err := client.Acquire(limited(t), "k"); !errors.Is(err, holdfast.ErrDenied) { // nor the node before its own
+		t.Errorf("Acquire = %v, want ErrDenied", err)
+	}
+	eventually(t, "both are logged", func() bool {
+		return logs.Has("own node cannot be watched") && logs.Has("cannot delete own node")
+	})
+	finish(t, client)
+	logs.Check(
+		t, nil,
+		logtest.Want{Text: "own node cannot be watched", Level: slog.LevelWarn, Attrs: "path error"},
+		logtest.Want{Text: "cannot delete own node", Level: slog.LevelError, Attrs: "path error"},
+	)
+}
