@@ -21,6 +21,9 @@ type app struct {
 	out, err  io.Writer
 	lookupEnv func(string) (string, bool)
 
+	// leaveSignals keeps further signals from ending the ctx of the command.
+	leaveSignals func()
+
 	set   settings
 	log   *slog.Logger
 	began bool // a command is about to run: the command line is in order
@@ -45,10 +48,19 @@ type client struct {
 	ddb       *dynamodb.Client
 }
 
+// lease is how long the engine waits for this client when it is silent: on
+// ZooKeeper, what was negotiated last.
+func (c *client) lease() time.Duration {
+	if c.zookeeper != nil {
+		return c.zookeeper.SessionTimeout()
+	}
+	return c.dynamo.Options().Lease
+}
+
 // connectOptions are what some commands need.
 type connectOptions struct {
-	owner  string        // "": host:pid:random
-	margin time.Duration // 0: the engine's default
+	owner string  // "": host:pid:random
+	holds *window // set if locks are to be held, by which lease and with which margin
 }
 
 // connect connects to the engine, as long as --timeout allows.

@@ -93,7 +93,13 @@ func (a *app) openDynamoDB(ctx context.Context, o connectOptions) (*client, erro
 		return nil, err
 	}
 	options.Lease = a.set.lease
-	options.Owner, options.Logger, options.Margin = o.owner, a.log, o.margin
+	options.Owner, options.Logger = o.owner, a.log
+	if w := o.holds; w != nil {
+		options.Lease, options.Margin = w.lease, w.margin
+		if w.margin > w.lease/3 { // then the usual pace leaves no time for a second try
+			options.Heartbeat, options.Timeout = w.lease/6, min(w.lease/8, 5*time.Second)
+		}
+	}
 	ddb, err := a.dynamoDB(ctx)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -13,9 +14,9 @@ func main() {
 	// program on the spot, whatever it holds.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, lookupEnv: os.LookupEnv}
+	ctx, leave, cancel := interruptible(context.Background())
+	defer cancel()
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, lookupEnv: os.LookupEnv, leaveSignals: leave}
 	os.Exit(a.main(ctx, os.Args[1:]))
 }
 
@@ -26,28 +27,36 @@ func (i interrupted) Error() string { return "interrupted by " + i.signal.String
 
 // interruptible returns a ctx that the first SIGINT, SIGTERM or SIGHUP ends, for
 // an orderly end. The second one finds the signal's default action restored,
-// and so ends the program at once. stop gives the signals up to somebody else.
-// Signals that are ignored, as they are under nohup, stay ignored.
-func interruptible(parent context.Context) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(parent)
+// and so ends the program at once. After leave, signals end ctx no more. Signals
+// that are ignored, as they are under nohup, stay ignored.
+func interruptible(parent context.Context) (ctx context.Context, leave, cancel func()) {
+	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
 	}
+	quit, left := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(left)
 		select {
 		case s := <-signals:
 			signal.Stop(signals)
-			cancel(interrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
+			end(interrupted{s.(syscall.Signal)})
+		case <-quit:
 		}
 	}()
-	return ctx, func() {
+	return ctx, sync.OnceFunc(func() {
 		signal.Stop(signals)
-		cancel(nil)
-	}
+		close(quit)
+		<-left
+		select {
+		case s := <-signals: // it was there first
+			end(interrupted{s.(syscall.Signal)})
+		default:
+		}
+	}), func() { end(nil) }
 }
 
 // main runs the program and returns its exit status.

@@ -43,6 +43,7 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	a.set.addFlags(root.PersistentFlags())
 	root.AddCommand(
+		newRunCommand(a),
 		newListCommand(a),
 		newVersionCommand(a),
 	)

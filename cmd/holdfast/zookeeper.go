@@ -166,7 +166,13 @@ func (a *app) dialZooKeeper(ctx context.Context, o connectOptions) (*client, err
 		return nil, err
 	}
 	options.SessionTimeout = a.set.lease
-	options.Owner, options.Logger, options.Margin = o.owner, a.log, o.margin
+	options.Owner, options.Logger = o.owner, a.log
+	if w := o.holds; w != nil {
+		options.SessionTimeout, options.Margin = w.lease, w.margin
+		// What the margin takes from the time that an outage may last, this gives
+		// back in part: the session is shown to be alive at shorter intervals.
+		options.HeartbeatPeriod = max(w.lease/12, time.Millisecond)
+	}
 	c, err := zklock.Dial(ctx, a.set.servers, options)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,7 @@
+package job
+
+import "syscall"
+
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
