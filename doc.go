@@ -216,7 +216,7 @@
 //	lock.go     Lock: its one end, its TTL, Verify, Release
 //	lease.go    Lease: the trust window, and why a lock never comes back
 //	events.go   Events, Event; queue.go is the unbounded channel below them
-//	hooks.go    Hooks, and what they are told
+//	hooks.go    Hooks, and what they are told; result.go has words for metrics
 //	options.go  With... options and Retry
 //	errors.go   every sentinel and error type
 //	info.go     Token, Info, Waiter

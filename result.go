@@ -1,0 +1,81 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+)
+
+// A kind is an error that Result has a word for.
+type kind struct {
+	err  error
+	word string
+}
+
+// Result says in one word what has come of an acquisition, for labels of metrics:
+//
+//	granted       a lock
+//	held          another has it, and there was no more time to wait, or none at all
+//	disconnected  the engine could not be asked, or did not answer
+//	canceled      its ctx was canceled
+//	timeout       the deadline of its ctx passed, for neither of the first two reasons
+//	denied        the engine refused the credentials
+//	reclaimed     somebody claimed its place by WithReclaim
+//	closed        the client was closed
+//	invalid       the engine refused the input
+//	error         anything else
+//
+// Of several that apply it is the first of disconnected, canceled, held, and the
+// rest. It has no meaning in Started.
+func (a Acquisition) Result() string { return wordFor(a.Err, "granted", "error", failures) }
+
+var failures = []kind{
+	{ErrClosed, "closed"},
+	{ErrReclaimed, "reclaimed"},
+	{ErrDenied, "denied"},
+	{ErrInvalid, "invalid"},
+	{ErrDisconnected, "disconnected"},
+	{context.Canceled, "canceled"},
+	{ErrHeld, "held"},
+	{context.DeadlineExceeded, "timeout"},
+}
+
+// Result says in one word how a hold has ended, for labels of metrics: "released",
+// "ttl_expired", or why it was lost: "session_expired", "lease_expired", "broken",
+// "reclaimed", "taken_over", "clock_jump", and "lost" for anything else.
+func (e Ending) Result() string { return wordFor(e.Err, "released", "lost", endings) }
+
+var endings = []kind{
+	{ErrReleased, "released"},
+	{ErrTTLExpired, "ttl_expired"},
+	{ErrSessionExpired, "session_expired"},
+	{ErrLeaseExpired, "lease_expired"},
+	{ErrReclaimed, "reclaimed"},
+	{ErrTakenOver, "taken_over"},
+	{ErrBroken, "broken"},
+	{ErrClockJump, "clock_jump"},
+}
+
+// Result says in one word what has come of a heartbeat, for labels of metrics: "ok",
+// "disconnected", "denied", "lost" if there was nothing left to be kept alive, and
+// "error" for anything else.
+func (h Heartbeat) Result() string { return wordFor(h.Err, "ok", "error", heartbeats) }
+
+var heartbeats = []kind{
+	{ErrDisconnected, "disconnected"},
+	{ErrDenied, "denied"},
+	{ErrBroken, "lost"},
+	{ErrReclaimed, "lost"},
+	{ErrTakenOver, "lost"},
+}
+
+func wordFor(err error, none, other string, kinds []kind) string {
+	if err == nil {
+		return none
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.word
+		}
+	}
+	return other
+}
