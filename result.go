@@ -11,21 +11,19 @@ type kind struct {
 	word string
 }
 
-// Result says in one word what has come of an acquisition, for labels of metrics:
+// Result says in one word what has come of an acquisition, for labels of metrics. It
+// is the first of these that applies, and has no meaning in Started:
 //
 //	granted       a lock
-//	held          another has it, and there was no more time to wait, or none at all
+//	closed        the client was closed
+//	reclaimed     somebody claimed its place by WithReclaim
+//	denied        the engine refused the credentials
+//	invalid       the engine refused the input
 //	disconnected  the engine could not be asked, or did not answer
 //	canceled      its ctx was canceled
-//	timeout       the deadline of its ctx passed, for neither of the first two reasons
-//	denied        the engine refused the credentials
-//	reclaimed     somebody claimed its place by WithReclaim
-//	closed        the client was closed
-//	invalid       the engine refused the input
+//	held          another has it, and there was no more time to wait, or none at all
+//	timeout       the deadline of its ctx passed
 //	error         anything else
-//
-// Of several that apply it is the first of disconnected, canceled, held, and the
-// rest. It has no meaning in Started.
 func (a Acquisition) Result() string { return wordFor(a.Err, "granted", "error", failures) }
 
 var failures = []kind{
