@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // complain prints why the program ends.
@@ -15,7 +17,30 @@ func (a *app) complain(ctx context.Context, err error) {
 	if errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
 		err = by
 	}
+	var invalid *holdfast.InvalidError
+	if errors.As(err, &invalid) {
+		if flag, ok := flagOf[invalid.Field]; ok {
+			err = fmt.Errorf("%s: %s", flag, invalid.Reason)
+		}
+	}
 	a.warn("%v", err)
+}
+
+// flagOf has the flags behind the library's names for what it refuses.
+var flagOf = map[string]string{
+	"servers":                     "--servers",
+	"Options.SessionTimeout":      "--lease",
+	"Options.Lease":               "--lease",
+	"Options.TickTime":            "--tick-time",
+	"Options.Root":                "--root",
+	"Options.Table":               "--table",
+	"Options.Poll":                "--poll",
+	"Options.TTLAttribute":        "--ttl-attribute",
+	"Options.Keys.Partition.Name": "--partition-key",
+	"Options.Keys.Partition.Type": "--partition-key",
+	"Options.Keys.Sort.Name":      "--sort-key",
+	"Options.Keys.Sort.Type":      "--sort-key",
+	"data":                        "--data",
 }
 
 // warn prints one line to stderr.

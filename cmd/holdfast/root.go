@@ -41,11 +41,16 @@ func newRootCommand(a *app) *cobra.Command {
 			return a.begin()
 		},
 	}
+	root.PersistentFlags().SortFlags = false
 	a.set.addFlags(root.PersistentFlags())
 	root.AddCommand(
 		newRunCommand(a),
 		newListCommand(a),
+		newShowCommand(a),
+		newBreakCommand(a),
+		newTableCommand(a),
 		newVersionCommand(a),
 	)
+	root.SetUsageFunc(printUsage)
 	return root
 }

@@ -92,6 +92,7 @@ func newRunCommand(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	f.SortFlags = false
 	f.SetInterspersed(false) // what follows COMMAND is its own, with or without "--"
 	f.StringVarP(&r.key, "key", "k", "", "the `KEY` to lock")
 	f.DurationVarP(&r.wait, "wait", "w", 0, "give up when the lock was not to be had for this long (default: never)")
