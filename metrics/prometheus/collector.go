@@ -1,0 +1,213 @@
+package holdfastprom
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The values of the labels result and cause, other than those that mean that
+// something unforeseen has happened. Their series are there from the beginning,
+// as 0: an increase from nothing to 1 is none to PromQL.
+var (
+	lossCauses = []string{"session_expired", "lease_expired", "broken", "reclaimed", "taken_over", "clock_jump"}
+	results    = []string{"granted", "held", "disconnected", "canceled"}
+)
+
+// A Collector has the metrics of one client, or the sums of several. Register it
+// with a [prometheus.Registerer], and give its Hooks to the client. It is safe for
+// use by any goroutine.
+type Collector struct {
+	keyLabel func(key string) string
+
+	acquire    *prometheus.HistogramVec
+	waiting    *prometheus.GaugeVec
+	queue      *prometheus.HistogramVec
+	heldLocks  *prometheus.GaugeVec
+	held       *prometheus.HistogramVec
+	lost       *prometheus.CounterVec
+	ttlExpired *prometheus.CounterVec
+	heartbeat  *prometheus.HistogramVec
+	connected  prometheus.Gauge
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New makes a Collector; options may be nil. It fails with holdfast.ErrInvalid if
+// an option is out of bounds.
+func New(options *Options) (*Collector, error) {
+	o, err := options.resolve()
+	if err != nil {
+		return nil, err
+	}
+	constant := prometheus.Labels{"engine": o.Engine, "client": o.Client}
+	labels := func(names ...string) []string {
+		if o.KeyLabel != nil {
+			names = append(names, "key")
+		}
+		return names
+	}
+	histogram := func(name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, ConstLabels: constant, Buckets: buckets,
+		}, labels)
+	}
+	gauge := prometheus.GaugeOpts{ConstLabels: constant}
+	counter := prometheus.CounterOpts{ConstLabels: constant}
+	c := &Collector{
+		keyLabel: o.KeyLabel,
+		acquire: histogram("holdfast_acquire_duration_seconds",
+			"How long acquisitions took, from the call to the lock or the error.", o.AcquireBuckets, labels("result")),
+		queue: histogram("holdfast_queue_length",
+			"How many were ahead of a waiter, the holder included, when it learned its place.", o.QueueBuckets, labels()),
+		held: histogram("holdfast_held_seconds",
+			"How long locks were held, from the grant to whatever ended them.", o.HeldBuckets, labels()),
+		heartbeat: histogram("holdfast_heartbeat_duration_seconds",
+			"How long the requests took that keep leases alive.", o.HeartbeatBuckets, []string{"result"}),
+	}
+	gauge.Name, gauge.Help = "holdfast_waiting", "Acquisitions under way that wait for holders."
+	c.waiting = prometheus.NewGaugeVec(gauge, labels())
+	gauge.Name, gauge.Help = "holdfast_held_locks", "Locks held."
+	c.heldLocks = prometheus.NewGaugeVec(gauge, labels())
+	gauge.Name, gauge.Help = "holdfast_connected", "Whether the engine can be reached: 1 or 0."
+	c.connected = prometheus.NewGauge(gauge)
+	counter.Name, counter.Help = "holdfast_lost_total", "Locks lost while they were held, by cause."
+	c.lost = prometheus.NewCounterVec(counter, labels("cause"))
+	counter.Name, counter.Help = "holdfast_ttl_expired_total", "Locks that reached the TTL that their holder had set."
+	c.ttlExpired = prometheus.NewCounterVec(counter, labels())
+	if o.KeyLabel == nil {
+		c.begin()
+	}
+	return c, nil
+}
+
+// begin makes the series that are known to come.
+func (c *Collector) begin() {
+	for _, result := range results {
+		c.acquire.WithLabelValues(result)
+	}
+	for _, cause := range lossCauses {
+		c.lost.WithLabelValues(cause)
+	}
+	c.waiting.WithLabelValues()
+	c.queue.WithLabelValues()
+	c.heldLocks.WithLabelValues()
+	c.held.WithLabelValues()
+	c.ttlExpired.WithLabelValues()
+}
+
+func (c *Collector) parts() []prometheus.Collector {
+	return []prometheus.Collector{
+		c.acquire, c.waiting, c.queue, c.heldLocks, c.held, c.lost, c.ttlExpired, c.heartbeat, c.connected,
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, part := range c.parts() {
+		part.Describe(out)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	for _, part := range c.parts() {
+		part.Collect(out)
+	}
+}
+
+// labels are the values of a metric's labels: its own, and the key's if there is
+// such a label.
+func (c *Collector) labels(key string, own ...string) []string {
+	if c.keyLabel != nil {
+		own = append(own, strings.ToValidUTF8(c.keyLabel(key), "\uFFFD"))
+	}
+	return own
+}
+
+// Hooks returns what a client is to be given. Call it once for each client: of
+// several that share a Collector, the metrics are the sums, and holdfast_connected
+// is how many of them are connected.
+func (c *Collector) Hooks() holdfast.Hooks {
+	w := &watcher{Collector: c, waits: make(map[uint64]prometheus.Gauge)}
+	return holdfast.Hooks{
+		Started:    w.started,
+		Queued:     w.queued,
+		Granted:    w.granted,
+		Failed:     w.over,
+		Ended:      w.ended,
+		Heartbeat:  w.beat,
+		Connection: w.connection,
+	}
+}
+
+// A watcher turns what happens in one client into metrics.
+type watcher struct {
+	*Collector
+
+	mu    sync.Mutex // for those who call hooks otherwise than a client does
+	waits map[uint64]prometheus.Gauge
+	ready bool
+}
+
+func (w *watcher) started(a holdfast.Acquisition) {
+	if !a.Wait {
+		return
+	}
+	// The same gauge is to be set back: AcquireAny has no key before it is granted.
+	gauge := w.waiting.WithLabelValues(w.labels(a.Key)...)
+	gauge.Inc()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waits[a.ID] = gauge
+}
+
+func (w *watcher) queued(p holdfast.Place) {
+	w.queue.WithLabelValues(w.labels(p.Key)...).Observe(float64(p.Ahead))
+}
+
+func (w *watcher) granted(a holdfast.Acquisition) {
+	w.over(a)
+	w.heldLocks.WithLabelValues(w.labels(a.Key)...).Inc()
+}
+
+func (w *watcher) over(a holdfast.Acquisition) {
+	w.mu.Lock()
+	if gauge, ok := w.waits[a.ID]; ok {
+		gauge.Dec()
+		delete(w.waits, a.ID)
+	}
+	w.mu.Unlock()
+	w.acquire.WithLabelValues(w.labels(a.Key, a.Result())...).Observe(a.Took.Seconds())
+}
+
+func (w *watcher) ended(e holdfast.Ending) {
+	w.heldLocks.WithLabelValues(w.labels(e.Key)...).Dec()
+	w.held.WithLabelValues(w.labels(e.Key)...).Observe(e.Held.Seconds())
+	switch result := e.Result(); result {
+	case "released":
+	case "ttl_expired":
+		w.ttlExpired.WithLabelValues(w.labels(e.Key)...).Inc()
+	default:
+		w.lost.WithLabelValues(w.labels(e.Key, result)...).Inc()
+	}
+}
+
+func (w *watcher) beat(h holdfast.Heartbeat) {
+	w.heartbeat.WithLabelValues(h.Result()).Observe(h.Took.Seconds())
+}
+
+func (w *watcher) connection(c holdfast.Connection) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case c.Ready && !w.ready:
+		w.connected.Inc()
+	case !c.Ready && w.ready:
+		w.connected.Dec()
+	}
+	w.ready = c.Ready
+}

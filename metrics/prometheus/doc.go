@@ -1,0 +1,41 @@
+// Package holdfastprom makes Prometheus metrics of what happens in a client of
+// holdfast, on any engine.
+//
+//	metrics, err := holdfastprom.New(&holdfastprom.Options{Engine: "zookeeper"})
+//	if err != nil {
+//		return err
+//	}
+//	prometheus.MustRegister(metrics)
+//	client, err := zklock.Dial(ctx, servers, &zklock.Options{Hooks: metrics.Hooks()})
+//
+// holdfast.JoinHooks adds hooks of one's own. The metrics are:
+//
+//	holdfast_acquire_duration_seconds    histogram  how long acquisitions took, by result
+//	holdfast_waiting                     gauge      acquisitions under way that wait for holders
+//	holdfast_queue_length                histogram  how many were ahead when a waiter learned its place
+//	holdfast_held_locks                  gauge      locks held
+//	holdfast_held_seconds                histogram  how long locks were held
+//	holdfast_lost_total                  counter    locks lost, by cause
+//	holdfast_ttl_expired_total           counter    locks that reached their TTL
+//	holdfast_heartbeat_duration_seconds  histogram  how long heartbeats took, by result
+//	holdfast_connected                   gauge      1 while the engine can be reached, else 0
+//
+// All have the labels engine and client, as set by [Options]. The values of result
+// and cause are those of Result of holdfast.Acquisition, holdfast.Heartbeat and
+// holdfast.Ending. The key of a lock is no label, unless [Options.KeyLabel] makes it
+// one: programs make keys of order numbers, and each value of a label is a time
+// series that Prometheus keeps.
+//
+// What an engine does not tell is not counted: DynamoDB has no queue, and memlock
+// sends no heartbeats.
+//
+// # Alarms
+//
+// Worth waking somebody for, in PromQL:
+//
+//	increase(holdfast_lost_total{cause!="reclaimed"}[10m]) > 0    work was interrupted, or done twice if nothing fences it
+//	holdfast_connected == 0                                       for longer than the lease: all locks are lost
+//	increase(holdfast_ttl_expired_total[10m]) > 0                 work takes longer than was thought
+//
+// A dashboard for Grafana is in metrics/grafana.
+package holdfastprom
