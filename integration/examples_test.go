@@ -24,7 +24,10 @@ var exampleTests = map[string]func(*testing.T, examples){
 	"worker":     workerExample,
 	"consumer":   consumerExample,
 	"fenced":     fencedExample,
+	"guard":      guardExample,
 	"transact":   transactExample,
+	"sql":        sqlExample,
+	"s3":         s3Example,
 }
 
 // TestExamples runs the examples as their users do: built, each a process of its
@@ -34,7 +37,7 @@ func TestExamples(t *testing.T) {
 	all := examples(t.TempDir())
 	// Where this is built with the race detector, their packages are there with it.
 	// Otherwise it may take a while, for which there is no limit of its own.
-	build := exec.CommandContext(t.Context(), "go", "build", "-race="+strconv.FormatBool(raceEnabled), "-o", string(all)+"/", "./examples/...")
+	build := exec.CommandContext(t.Context(), "go", "build", "-race="+strconv.FormatBool(raceEnabled), "-o", string(all)+"/", "./examples/...", "./examples/fencing/...")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
@@ -305,14 +308,67 @@ func consumerExample(t *testing.T, all examples) {
 	})
 }
 
+// lateWrite is what an example tells of an act in which a write comes late, as an
+// expression, and how it goes on.
+func lateWrite(title, outcome, end string) string {
+	return title + `:\nalice  holds the lock, token \d+, sees that it is hers, and is stopped\n` +
+		`bob    holds the lock, token \d+\nbob    writes\nalice  goes on` + outcome + `\n` +
+		`alice  asks her lock: TTL expired\n +[^\n]*` + end + `\n`
+}
+
+const withoutTheLock = ", and writes, without the lock"
+
+func guardExample(t *testing.T, all examples) {
+	together(t, map[string]func(*testing.T){
+		"zookeeper": func(t *testing.T) {
+			e := all.run(t, "guard", nil, onZooKeeper(server(t).Addr()).args...)
+			e.ends(0)
+			e.told(`^` + lateWrite("no guard", withoutTheLock, "it is 70") +
+				lateWrite("a guard", ": refused by ZooKeeper: the lock's node is gone", "it is 150") + `$`)
+		},
+		"memory": func(t *testing.T) {
+			e := all.run(t, "guard", nil)
+			e.ends(1)
+			e.complained(`^this example writes to ZooKeeper: give its -servers`)
+			e.told(`^$`)
+		},
+	})
+}
+
+// sqlExample and s3Example have their locks on each engine. What else they show,
+// their own tests look at.
+func sqlExample(t *testing.T, all examples) {
+	everywhere(t, all, "sql", `^`+lateWrite("no fence", withoutTheLock, "bob's 50 are gone")+
+		lateWrite("the token is compared", ": refused: a newer holder has claimed the row", "her booking is not")+
+		`the same, [^\n]*:\n(?s:.*)the row is claimed, (?s:.*)`)
+}
+
+func s3Example(t *testing.T, all examples) {
+	everywhere(t, all, "s3", `^`+lateWrite("PUT, and no more", withoutTheLock, "the object is alice's")+
+		`(?s:.*)`+lateWrite("be stopped, look at the token, PUT with If-Match",
+		`: refused: a newer holder has written: token \d+ is older than \d+`, "the object is bob's")+`$`)
+}
+
+// everywhere runs an example on each engine.
+func everywhere(t *testing.T, all examples, name, story string) {
+	t.Helper()
+	tests := make(map[string]func(*testing.T))
+	for engine, place := range map[string]place{
+		"memory": {}, "zookeeper": onZooKeeper(server(t).Addr()), "dynamodb": onDynamoDB(t),
+	} {
+		tests[engine] = func(t *testing.T) {
+			e := all.run(t, name, place.env, place.args...)
+			e.ends(0)
+			e.told(story)
+		}
+	}
+	together(t, tests)
+}
+
 func transactExample(t *testing.T, all examples) {
-	const story = `(?s)^on [^\n]*%s[^\n]*\n` +
-		`worker    holds the lock, token \d+\n` +
-		`worker    writes a balance of 100: committed.*\n` +
-		`operator  breaks the lock of "worker"\n` +
-		`worker    goes on with its write: refused by DynamoDB.*\n` +
-		`worker    hears of it: [^\n]*broken by somebody else\n` +
-		` +the balance is 100\n$`
+	unchecked := lateWrite("no check", withoutTheLock, "it is 70")
+	story := `^on [^\n]*%s[^\n]*\n` + unchecked +
+		lateWrite("a check", ": refused by DynamoDB, ConditionalCheckFailed[^\\n]*", "it is 150") + `$`
 	together(t, map[string]func(*testing.T){
 		"memory": func(t *testing.T) {
 			e := all.run(t, "transact", nil)
@@ -325,7 +381,7 @@ func transactExample(t *testing.T, all examples) {
 			if db := dynamoserver.Find(t); !db.Transactions() {
 				e.ends(1)
 				e.complained(`^this server has no transactions, which this example is about: `)
-				e.told(`^on DynamoDB[^\n]*\nworker    holds the lock, token \d+\n$`)
+				e.told(`^on DynamoDB[^\n]*\n` + unchecked + `a check:\nalice  holds[^\n]*\nbob    holds[^\n]*\n$`)
 				return
 			}
 			e.ends(0)

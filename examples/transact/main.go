@@ -1,14 +1,15 @@
 // Transact writes to DynamoDB only while a lock is held: the write and a check of
 // the lock are one transaction, so that the write cannot commit once the lock is
-// lost, however late it arrives. An operator breaks the lock while a worker is
-// paused, and the worker's next write is refused.
+// lost, however late it arrives. A holder is stopped between its last look at the
+// lock and its write, and the write arrives when somebody else has the lock: first
+// without the check, then with it.
 //
 //	go run ./examples/transact                                      on an imitation of DynamoDB, in memory
 //	go run ./examples/transact -endpoint http://127.0.0.1:8000      on a server that has transactions, such as DynamoDB Local
 //	go run ./examples/transact -engine dynamodb                     on AWS
 //
-// Where the protected data is elsewhere, example fenced shows what to do. On
-// ZooKeeper, zklock's Guard is the same within a Multi.
+// Example guard is the same on ZooKeeper; example fenced, and those in
+// examples/fencing, are for data that is elsewhere.
 package main
 
 import (
@@ -28,6 +29,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
+	"github.com/holdfast-go/holdfast/examples/internal/late"
 )
 
 const (
@@ -62,80 +64,73 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 		return errors.New("transactions of DynamoDB cannot check a lock that ZooKeeper has")
 	}
 	fmt.Fprintf(out, "on %s\n", e.Where)
-	worker, err := e.NewClient(ctx, "worker")
+	accountant, err := e.NewClient(ctx, "accountant")
 	if err != nil {
 		return err
 	}
-	defer worker.Close(ctx)
-	operator, err := e.NewClient(ctx, "operator")
-	if err != nil {
-		return err
-	}
-	defer operator.Close(ctx)
+	defer accountant.Close(ctx)
+	table := accountant.Dynamo.Options().Table
 
-	lock, err := worker.Acquire(ctx, key)
-	if err != nil {
-		return err
+	for _, act := range []struct {
+		title   string
+		turn    late.Turn
+		refused bool
+		balance int
+	}{
+		{"no check", unchecked, false, 70},
+		{"a check", checked, true, 150},
+	} {
+		fmt.Fprintf(out, "%s:\n", act.title)
+		if err := set(ctx, accountant.API, table, 100); err != nil {
+			return err
+		}
+		refused, err := late.Write(ctx, out, e, key, act.turn, late.AfterWrite)
+		if err != nil {
+			return err
+		}
+		balance, err := read(ctx, accountant.API, table)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "       the balance was 100, bob has added 50, and it is %d\n", balance)
+		if errors.Is(refused, errRefused) != act.refused || balance != act.balance {
+			return fmt.Errorf("the balance was to be %d: %w", act.balance, refused)
+		}
 	}
-	fmt.Fprintf(out, "worker    holds the lock, token %d\n", lock.Token())
-	first, err := transaction(worker, lock, 100)
-	if err != nil {
-		return err
-	}
-	if err := commit(ctx, worker.API, first); err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "worker    writes a balance of 100: committed, as the lock is held")
-
-	// The transaction is made while the lock is held. What counts is that the
-	// server evaluates the check at the moment of the write.
-	late, err := transaction(worker, lock, 150)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "worker    is about to write a balance of 150, and is paused")
-	info, err := operator.Inspect(ctx, key)
-	if err != nil {
-		return err
-	}
-	if err := operator.Dynamo.BreakNow(ctx, info); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "operator  breaks the lock of %q\n", info.Owner)
-
-	err = commit(ctx, worker.API, late)
-	fmt.Fprintf(out, "worker    goes on with its write: %v\n", err)
-	if !errors.Is(err, errRefused) {
-		return errors.New("the late write was not refused")
-	}
-	select {
-	case <-lock.Done(): // at the next heartbeat
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	fmt.Fprintf(out, "worker    hears of it: %v\n", lock.Err())
-	balance, err := read(ctx, worker.API, *late.TransactItems[0].ConditionCheck.TableName)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "          the balance is %d\n", balance)
 	return nil
 }
 
-// transaction writes a balance if the lock is held when it is carried out. The
-// balance may as well be in another table of the same account and region.
-func transaction(client *engine.Client, lock *holdfast.Lock, balance int) (*dynamodb.TransactWriteItemsInput, error) {
+// unchecked writes whatever has happened to the lock since it was looked at.
+func unchecked(ctx context.Context, client *engine.Client, _ *holdfast.Lock) (func(context.Context) error, error) {
+	table := client.Dynamo.Options().Table
+	balance, err := read(ctx, client.API, table)
+	return func(ctx context.Context) error { return set(ctx, client.API, table, balance+amount(client)) }, err
+}
+
+// checked writes only if the lock is held at the moment of the write. The
+// transaction is made while it is: what counts is that DynamoDB evaluates the
+// check when it carries out the write.
+func checked(ctx context.Context, client *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
 	check, err := client.Dynamo.ConditionCheck(lock)
 	if err != nil {
 		return nil, err
 	}
+	balance, err := read(ctx, client.API, *check.TableName)
+	return func(ctx context.Context) error {
+		return commit(ctx, client.API, transaction(check, balance+amount(client)))
+	}, err
+}
+
+// transaction writes a balance if a check of a lock succeeds. The balance may as
+// well be in another table of the same account and region.
+func transaction(check *types.ConditionCheck, balance int) *dynamodb.TransactWriteItemsInput {
 	return &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{ConditionCheck: check},
 		{Put: &types.Put{TableName: check.TableName, Item: map[string]types.AttributeValue{
 			"id":      &types.AttributeValueMemberS{Value: account},
 			"balance": &types.AttributeValueMemberN{Value: strconv.Itoa(balance)},
 		}}},
-	}}, nil
+	}}
 }
 
 // commit sends a transaction of which the one condition is the check of a lock.
@@ -187,3 +182,17 @@ func read(ctx context.Context, api engine.DynamoAPI, table string) (int, error) 
 	}
 	return strconv.Atoi(balance.Value)
 }
+
+// set writes, whoever asks.
+func set(ctx context.Context, api engine.DynamoAPI, table string, balance int) error {
+	_, err := api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &table,
+		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: account}},
+		UpdateExpression:          aws.String("SET balance = :b"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":b": &types.AttributeValueMemberN{Value: strconv.Itoa(balance)}},
+	})
+	return err
+}
+
+// amount is what a client books.
+func amount(c *engine.Client) int { return map[string]int{"alice": -30, "bob": 50}[c.Owner()] }

@@ -47,9 +47,11 @@ type Client struct {
 	// engines where that takes more than a call.
 	Cut, Heal func()
 
-	// Dynamo and API are nil on other engines than DynamoDB.
-	Dynamo *dynamolock.Client
-	API    DynamoAPI
+	// ZooKeeper is nil on other engines, and so are Dynamo and API on other
+	// engines than DynamoDB.
+	ZooKeeper *zklock.Client
+	Dynamo    *dynamolock.Client
+	API       DynamoAPI
 }
 
 // Memory is an engine within this process.
@@ -82,7 +84,7 @@ func ZooKeeper(where string, servers ...string) *Engine {
 			if err != nil {
 				return nil, err
 			}
-			return &Client{Locker: client.Locker}, nil
+			return &Client{Locker: client.Locker, ZooKeeper: client}, nil
 		},
 	}
 }

@@ -1,0 +1,137 @@
+// SQL shows what a fencing token is for where the protected data is in an SQL
+// database. A holder is stopped between its last look at its lock and its write,
+// and its write arrives when somebody else has the lock: with no fence, with the
+// token compared in each write, and with the row claimed first.
+//
+//	go run ./examples/fencing/sql                                                     locks in memory
+//	go run ./examples/fencing/sql -engine zookeeper -servers 127.0.0.1:2181           on ZooKeeper
+//	go run ./examples/fencing/sql -engine dynamodb -endpoint http://127.0.0.1:8000    on DynamoDB; AWS without -endpoint
+//
+// The database is SQLite, in a temporary file. The statements are the same in
+// PostgreSQL and MySQL, but for the form of the placeholders.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/engine"
+	"github.com/holdfast-go/holdfast/examples/internal/late"
+)
+
+const key = "examples/fencing/sql/account-7"
+
+func main() {
+	flags := engine.AddFlags(flag.CommandLine)
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	e, err := flags.Open()
+	if err == nil {
+		err = inTemp(func(dir string) error { return run(ctx, os.Stdout, e, dir) })
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func inTemp(f func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "holdfast-sql-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(dir), os.RemoveAll(dir))
+}
+
+func run(ctx context.Context, out io.Writer, e *engine.Engine, dir string) error {
+	a, err := create(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer a.db.Close()
+	for _, act := range acts {
+		fmt.Fprintf(out, "%s:\n", act.title)
+		if err := a.open(ctx, key, 100); err != nil {
+			return err
+		}
+		refused, err := late.Write(ctx, out, e, key, act.turn(a), act.when)
+		if err != nil {
+			return err
+		}
+		balance, err := a.balance(ctx, key)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "       the balance is %d: %s\n", balance, act.moral)
+		if errors.Is(refused, errStale) != act.refused || balance != act.balance {
+			return fmt.Errorf("the balance was to be %d", act.balance)
+		}
+	}
+	return nil
+}
+
+// create makes a database with the table.
+func create(ctx context.Context, dir string) (accounts, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "accounts.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		return accounts{}, err
+	}
+	if _, err := db.ExecContext(ctx, schema); err != nil {
+		return accounts{}, errors.Join(err, db.Close())
+	}
+	return accounts{db}, nil
+}
+
+// acts are ways to book amounts under a lock, with what comes of each when a
+// write is late. The account has 100; alice books -30, bob books 50.
+var acts = []struct {
+	title   string
+	turn    func(accounts) late.Turn
+	when    late.When
+	refused bool
+	balance int
+	moral   string
+}{
+	{"no fence", unfenced, late.AfterWrite, false, 70, "bob's 50 are gone"},
+	{"the token is compared", compared, late.AfterWrite, true, 150, "bob's 50 are there, and alice knows that her booking is not"},
+	{"the same, and alice comes between bob's read and his write", compared, late.BeforeWrite, false, 150, "alice's 30 are gone"},
+	{"the row is claimed, then read, and alice comes between", claimed, late.BeforeWrite, true, 150, "bob's 50 are there, and alice knows that her booking is not"},
+}
+
+func unfenced(a accounts) late.Turn {
+	return func(ctx context.Context, c *engine.Client, _ *holdfast.Lock) (func(context.Context) error, error) {
+		balance, err := a.balance(ctx, key)
+		return func(ctx context.Context) error { return a.setUnfenced(ctx, key, balance+amount(c)) }, err
+	}
+}
+
+func compared(a accounts) late.Turn {
+	return func(ctx context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
+		balance, err := a.balance(ctx, key)
+		return func(ctx context.Context) error { return a.set(ctx, key, balance+amount(c), lock.Token()) }, err
+	}
+}
+
+func claimed(a accounts) late.Turn {
+	return func(ctx context.Context, c *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
+		if err := a.claim(ctx, key, lock.Token()); err != nil {
+			return nil, err
+		}
+		balance, err := a.balance(ctx, key)
+		return func(ctx context.Context) error { return a.set(ctx, key, balance+amount(c), lock.Token()) }, err
+	}
+}
+
+// amount is what a client books.
+func amount(c *engine.Client) int { return map[string]int{"alice": -30, "bob": 50}[c.Owner()] }

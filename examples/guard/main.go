@@ -1,0 +1,155 @@
+// Guard shows a write to ZooKeeper that cannot be carried out once its lock is
+// lost, and what happens to one without the guard. A holder is stopped between
+// its last look at the lock and its write, and the write arrives when somebody
+// else has the lock. The guarded one is a transaction with the condition that the
+// lock's node is there, which the servers themselves look at.
+//
+//	go run ./examples/guard -servers 127.0.0.1:2181
+//
+// Example transact is the same on DynamoDB; example fenced, and those in
+// examples/fencing, are for data that is elsewhere.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/engine"
+	"github.com/holdfast-go/holdfast/examples/internal/late"
+)
+
+const (
+	key    = "examples/guard/account-7"
+	parent = "/holdfast-examples" // not under Options.Root, where the locks are
+)
+
+// errRefused is what a write fails with whose lock was not held any more.
+var errRefused = errors.New("refused by ZooKeeper: the lock's node is gone")
+
+func main() {
+	flags := engine.AddFlags(flag.CommandLine)
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	e, err := flags.Open()
+	if err == nil {
+		err = run(ctx, os.Stdout, e)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
+	if e.Name != "zookeeper" {
+		return errors.New("this example writes to ZooKeeper: give its -servers, such as 127.0.0.1:2181")
+	}
+	client, err := e.NewClient(ctx, "accountant")
+	if err != nil {
+		return err
+	}
+	defer client.Close(ctx)
+	conn := client.ZooKeeper.Conn()
+	account, err := open(conn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Delete(account, -1) }()
+
+	for _, act := range []struct {
+		title   string
+		turn    func(account string) late.Turn
+		refused bool
+		balance int
+	}{
+		{"no guard", unguarded, false, 70},
+		{"a guard", guarded, true, 150},
+	} {
+		fmt.Fprintf(out, "%s:\n", act.title)
+		if _, err := conn.Set(account, []byte("100"), -1); err != nil {
+			return err
+		}
+		refused, err := late.Write(ctx, out, e, key, act.turn(account), late.AfterWrite)
+		if err != nil {
+			return err
+		}
+		balance, err := read(conn, account)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "       the balance was 100, bob has added 50, and it is %d\n", balance)
+		if errors.Is(refused, errRefused) != act.refused || balance != act.balance {
+			return fmt.Errorf("the balance was to be %d: %w", act.balance, refused)
+		}
+	}
+	return nil
+}
+
+// unguarded writes whatever has happened to the lock since it was looked at.
+func unguarded(account string) late.Turn {
+	return func(_ context.Context, client *engine.Client, _ *holdfast.Lock) (func(context.Context) error, error) {
+		conn := client.ZooKeeper.Conn()
+		balance, err := read(conn, account)
+		return func(context.Context) error {
+			_, err := conn.Set(account, data(balance+amount(client)), -1)
+			return err
+		}, err
+	}
+}
+
+// guarded writes only if the lock is held at the moment of the write.
+func guarded(account string) late.Turn {
+	return func(_ context.Context, client *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
+		guard, err := client.ZooKeeper.Guard(lock)
+		if err != nil {
+			return nil, err
+		}
+		conn := client.ZooKeeper.Conn()
+		balance, err := read(conn, account)
+		return func(context.Context) error {
+			return commit(conn, guard, &zk.SetDataRequest{Path: account, Data: data(balance + amount(client)), Version: -1})
+		}, err
+	}
+}
+
+// commit carries out an operation while the lock is held. The first of the
+// transaction's results is the guard's.
+func commit(conn *zk.Conn, guard *zk.CheckVersionRequest, operation any) error {
+	results, err := conn.Multi(guard, operation)
+	if len(results) > 0 && errors.Is(results[0].Error, zk.ErrNoNode) {
+		return errRefused
+	}
+	return err
+}
+
+// open makes a znode for an account, of which only this process knows.
+func open(conn *zk.Conn) (string, error) {
+	_, err := conn.Create(parent, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return "", err
+	}
+	return conn.Create(parent+"/account-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+}
+
+func read(conn *zk.Conn, account string) (int, error) {
+	text, _, err := conn.Get(account)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}
+
+func data(balance int) []byte { return []byte(strconv.Itoa(balance)) }
+
+// amount is what a client books.
+func amount(c *engine.Client) int { return map[string]int{"alice": -30, "bob": 50}[c.Owner()] }

@@ -1,0 +1,105 @@
+// Package late makes the situation that fencing is for: a holder is stopped
+// between its last look at its lock and its write, until somebody else has the
+// lock and has written. The examples let it happen to several kinds of storage,
+// with and without a fence.
+package late
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/engine"
+)
+
+// A Turn is what a holder does with the lock: whatever comes before its write,
+// such as reading what is there. It returns the write.
+type Turn func(ctx context.Context, client *engine.Client, lock *holdfast.Lock) (write func(context.Context) error, err error)
+
+// When says when the late write arrives.
+type When int
+
+const (
+	AfterWrite  When = iota // the other holder has written
+	BeforeWrite             // the other holder has read, and has not written yet
+)
+
+// Write has alice take the lock of a key, begin her turn, and be stopped before
+// her write. The lock has a TTL, which passes meanwhile, so that bob gets it and
+// has his turn. Then alice's write arrives; Write returns what comes of it.
+//
+// Nothing here is special to a TTL: a lease that ran out would do the same, and
+// take longer.
+func Write(ctx context.Context, out io.Writer, e *engine.Engine, key string, turn Turn, when When) (late, err error) {
+	alice, err := e.NewClient(ctx, "alice")
+	if err != nil {
+		return nil, err
+	}
+	defer alice.Close(ctx)
+	bob, err := e.NewClient(ctx, "bob")
+	if err != nil {
+		return nil, err
+	}
+	defer bob.Close(ctx)
+
+	lock, write, err := begin(ctx, e, alice, key, turn)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "alice  holds the lock, token %d, sees that it is hers, and is stopped\n", lock.Token())
+
+	bobs, err := bob.Acquire(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "bob    holds the lock, token %d\n", bobs.Token())
+	bobsWrite, err := turn(ctx, bob, bobs)
+	if err != nil {
+		return nil, err
+	}
+	if when == AfterWrite {
+		if err := bobsWrite(ctx); err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(out, "bob    writes")
+	}
+
+	late = write(ctx)
+	if late == nil {
+		fmt.Fprintln(out, "alice  goes on, and writes, without the lock")
+	} else {
+		fmt.Fprintf(out, "alice  goes on: %v\n", late)
+	}
+	if when == BeforeWrite {
+		if err := bobsWrite(ctx); err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(out, "bob    writes")
+	}
+	fmt.Fprintf(out, "alice  asks her lock: %v\n", lock.Err())
+	return late, bobs.Release(ctx)
+}
+
+// begin has a client take the lock and come as far as its write, in time: on a
+// slow machine the TTL may have passed by then, and it has to begin anew.
+func begin(ctx context.Context, e *engine.Engine, client *engine.Client, key string, turn Turn) (*holdfast.Lock, func(context.Context) error, error) {
+	ttl := 2 * time.Second
+	if e.Local {
+		ttl = 300 * time.Millisecond
+	}
+	for {
+		lock, err := client.Acquire(ctx, key, holdfast.WithTTL(ttl))
+		if err != nil {
+			return nil, nil, err
+		}
+		write, err := turn(ctx, client, lock)
+		if err != nil {
+			return nil, nil, err
+		}
+		if lock.Err() == nil {
+			return lock, write, nil
+		}
+	}
+}
