@@ -24,6 +24,20 @@ export GOWORK=off
 # shellcheck disable=SC2317  # called by check
 tool() { go tool -modfile="$root/tools/go.mod" "$@"; }
 
+# workflows prints what actionlint does not find: actions that are not pinned, and modules that dependabot would miss.
+# shellcheck disable=SC2317  # called by check
+workflows() {
+	local mod
+	grep -rnE '^[ -]*uses: ' .github/workflows | grep -vE 'uses: [^ @]+@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+$' |
+		sed 's/$/: want a commit, and a comment with its version/'
+	while read -r mod; do
+		mod=/$(dirname "$mod")
+		grep -qxE " +- ${mod%/.}/?" .github/dependabot.yml || echo ".github/dependabot.yml does not list $mod"
+	done < <(modules)
+}
+
+modules() { git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod'; }
+
 check "gofumpt" tool gofumpt -l .
 while read -r mod; do
 	dir=$(dirname "$mod")
@@ -36,10 +50,18 @@ while read -r mod; do
 		check "staticcheck in $dir" tool staticcheck ./...
 	fi
 	cd "$root" || exit 1
-done < <(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod')
+done < <(modules)
 check "dependencies" tools/deps.sh check
+check "actionlint" tool actionlint
+check "workflows" workflows
 check "diagrams" go run -C tools ./diagrams -check ../docs/pictures
 if command -v shellcheck >/dev/null; then
 	check "shellcheck" shellcheck tools/*.sh integration/*.sh model/*.sh .ci/run
+fi
+# It says what it has compared even if all is well.
+printf 'lint: apidiff\n'
+if ! tools/apidiff.sh; then
+	printf 'lint: apidiff FAILED\n'
+	status=1
 fi
 exit "$status"
