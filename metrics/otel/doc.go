@@ -1,0 +1,33 @@
+// Package holdfastotel makes OpenTelemetry metrics of what happens in a client of
+// holdfast, on any engine.
+//
+//	metrics, err := holdfastotel.New(provider, &holdfastotel.Options{Engine: "zookeeper"})
+//	if err != nil {
+//		return err
+//	}
+//	client, err := zklock.Dial(ctx, servers, &zklock.Options{Hooks: metrics.Hooks()})
+//
+// holdfast.JoinHooks adds hooks of one's own. The instruments are:
+//
+//	name                               kind           unit          of what                                attributes
+//	---------------------------------  -------------  ------------  -------------------------------------  ---------------
+//	holdfast.acquire.duration          Histogram      s             acquisitions, to the lock or error     error.type
+//	holdfast.acquire.pending_requests  UpDownCounter  {request}     those under way that wait for holders
+//	holdfast.queue.length              Histogram      {request}     how many were ahead of a waiter
+//	holdfast.lock.count                UpDownCounter  {lock}        locks held
+//	holdfast.lock.held_duration        Histogram      s             from the grant to the end
+//	holdfast.lock.lost                 Counter        {lock}        locks lost                             holdfast.cause
+//	holdfast.lock.ttl_expired          Counter        {lock}        locks that reached their TTL
+//	holdfast.heartbeat.duration        Histogram      s             heartbeats                             error.type
+//	holdfast.connection.count          UpDownCounter  {connection}  1 while the engine can be reached
+//
+// All have the attributes holdfast.engine and holdfast.client, if set by [Options].
+// error.type is there if the operation failed, as in OpenTelemetry's conventions; its
+// values are those of Result of holdfast.Acquisition and holdfast.Heartbeat, and
+// those of holdfast.cause those of Result of holdfast.Ending. The key of a lock is no
+// attribute, unless [Options.KeyAttribute] makes it one: programs make keys of order
+// numbers, and each value is a time series that somebody keeps.
+//
+// What an engine does not tell is not counted: DynamoDB has no queue, and memlock
+// sends no heartbeats.
+package holdfastotel

@@ -1,0 +1,248 @@
+package holdfastotel
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/holdfast-go/holdfast/metrics/otel"
+
+// The names of attributes.
+const (
+	engineKey = attribute.Key("holdfast.engine")
+	clientKey = attribute.Key("holdfast.client")
+	lockKey   = attribute.Key("holdfast.key")
+	causeKey  = attribute.Key("holdfast.cause")
+	errorKey  = attribute.Key("error.type")
+)
+
+// lossCauses are the values of holdfast.cause that can be foreseen. Their series are
+// there from the beginning, as 0, so that the first loss is an increase.
+var lossCauses = []string{"session_expired", "lease_expired", "broken", "reclaimed", "taken_over", "clock_jump"}
+
+// Options change what [Metrics] have. The zero value, like nil, has the defaults.
+type Options struct {
+	// Engine and Client are the values of holdfast.engine and holdfast.client, for
+	// programs with several clients. Default "": no such attribute.
+	Engine, Client string
+
+	// KeyAttribute, if set, gives metrics about locks the attribute holdfast.key,
+	// with the value that it makes of a lock's key. It should have few values: the
+	// kind of thing that is locked, say, and not its number. For an AcquireAny that
+	// has not been granted the key is "". It is called for one key at a time, if the
+	// Metrics serve one client. Default: no such attribute.
+	KeyAttribute func(key string) string
+}
+
+// Metrics are the instruments of one client, or of several with their sums. They
+// are safe for use by any goroutine.
+type Metrics struct {
+	common       []attribute.KeyValue
+	keyAttribute func(key string) string
+
+	acquire    metric.Float64Histogram
+	pending    metric.Int64UpDownCounter
+	queue      metric.Int64Histogram
+	locks      metric.Int64UpDownCounter
+	held       metric.Float64Histogram
+	lost       metric.Int64Counter
+	ttlExpired metric.Int64Counter
+	heartbeat  metric.Float64Histogram
+	connected  metric.Int64UpDownCounter
+}
+
+// New makes the instruments. provider is where they come from, nil for the global
+// one; options may be nil. Errors are those of the provider.
+func New(provider metric.MeterProvider, options *Options) (*Metrics, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	if provider == nil {
+		provider = otel.GetMeterProvider()
+	}
+	m := &Metrics{keyAttribute: o.KeyAttribute}
+	for key, value := range map[attribute.Key]string{engineKey: o.Engine, clientKey: o.Client} {
+		if value != "" {
+			m.common = append(m.common, key.String(valid(value)))
+		}
+	}
+	if err := m.instruments(provider.Meter(scope)); err != nil {
+		return nil, err
+	}
+	if o.KeyAttribute == nil {
+		m.begin()
+	}
+	return m, nil
+}
+
+func (m *Metrics) instruments(meter metric.Meter) (err error) {
+	try := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	var e error
+	m.acquire, e = meter.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of acquisitions, from the call to the lock or the error."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300))
+	try(e)
+	m.pending, e = meter.Int64UpDownCounter("holdfast.acquire.pending_requests", metric.WithUnit("{request}"),
+		metric.WithDescription("Acquisitions under way that wait for holders."))
+	try(e)
+	m.queue, e = meter.Int64Histogram("holdfast.queue.length", metric.WithUnit("{request}"),
+		metric.WithDescription("How many were ahead of a waiter, the holder included, when it learned its place."),
+		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
+	try(e)
+	m.locks, e = meter.Int64UpDownCounter("holdfast.lock.count", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks held."))
+	try(e)
+	m.held, e = meter.Float64Histogram("holdfast.lock.held_duration", metric.WithUnit("s"),
+		metric.WithDescription("How long locks were held, from the grant to whatever ended them."),
+		metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 6*3600, 24*3600))
+	try(e)
+	m.lost, e = meter.Int64Counter("holdfast.lock.lost", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks lost while they were held, by cause."))
+	try(e)
+	m.ttlExpired, e = meter.Int64Counter("holdfast.lock.ttl_expired", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks that reached the TTL that their holder had set."))
+	try(e)
+	m.heartbeat, e = meter.Float64Histogram("holdfast.heartbeat.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of the requests that keep leases alive."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10))
+	try(e)
+	m.connected, e = meter.Int64UpDownCounter("holdfast.connection.count", metric.WithUnit("{connection}"),
+		metric.WithDescription("Clients whose engine can be reached."))
+	try(e)
+	return err
+}
+
+// begin makes the series that are known to come.
+func (m *Metrics) begin() {
+	ctx := context.Background()
+	for _, cause := range lossCauses {
+		m.lost.Add(ctx, 0, m.with(causeKey.String(cause)))
+	}
+	m.ttlExpired.Add(ctx, 0, m.with())
+	m.locks.Add(ctx, 0, m.with())
+	m.pending.Add(ctx, 0, m.with())
+	m.connected.Add(ctx, 0, m.with())
+}
+
+// with are the attributes that all metrics have, and some more.
+func (m *Metrics) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	all := append(make([]attribute.KeyValue, 0, len(m.common)+len(more)), m.common...)
+	return metric.WithAttributeSet(attribute.NewSet(append(all, more...)...))
+}
+
+// of is the same for metrics about a lock.
+func (m *Metrics) of(key string, more ...attribute.KeyValue) metric.MeasurementOption {
+	if m.keyAttribute != nil {
+		more = append(more, lockKey.String(valid(m.keyAttribute(key))))
+	}
+	return m.with(more...)
+}
+
+// failure is the attribute that tells of a failure.
+func failure(err error, result string) []attribute.KeyValue {
+	if err == nil {
+		return nil
+	}
+	return []attribute.KeyValue{errorKey.String(result)}
+}
+
+// valid is a text that exporters take.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// Hooks returns what a client is to be given. Call it once for each client: of
+// several that share Metrics, the metrics are the sums.
+func (m *Metrics) Hooks() holdfast.Hooks {
+	w := &watcher{Metrics: m, waits: make(map[uint64]metric.MeasurementOption)}
+	return holdfast.Hooks{
+		Started:    w.started,
+		Queued:     w.queued,
+		Granted:    w.granted,
+		Failed:     w.over,
+		Ended:      w.ended,
+		Heartbeat:  w.beat,
+		Connection: w.connection,
+	}
+}
+
+// A watcher turns what happens in one client into metrics. No call of a hook has a
+// ctx of its own.
+type watcher struct {
+	*Metrics
+
+	mu    sync.Mutex // for those who call hooks otherwise than a client does
+	waits map[uint64]metric.MeasurementOption
+	ready bool
+}
+
+func (w *watcher) started(a holdfast.Acquisition) {
+	if !a.Wait {
+		return
+	}
+	// The same series is to be set back: AcquireAny has no key before it is granted.
+	attributes := w.of(a.Key)
+	w.pending.Add(context.Background(), 1, attributes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waits[a.ID] = attributes
+}
+
+func (w *watcher) queued(p holdfast.Place) {
+	w.queue.Record(context.Background(), int64(p.Ahead), w.of(p.Key))
+}
+
+func (w *watcher) granted(a holdfast.Acquisition) {
+	w.over(a)
+	w.locks.Add(context.Background(), 1, w.of(a.Key))
+}
+
+func (w *watcher) over(a holdfast.Acquisition) {
+	w.mu.Lock()
+	if attributes, ok := w.waits[a.ID]; ok {
+		w.pending.Add(context.Background(), -1, attributes)
+		delete(w.waits, a.ID)
+	}
+	w.mu.Unlock()
+	w.acquire.Record(context.Background(), a.Took.Seconds(), w.of(a.Key, failure(a.Err, a.Result())...))
+}
+
+func (w *watcher) ended(e holdfast.Ending) {
+	ctx := context.Background()
+	w.locks.Add(ctx, -1, w.of(e.Key))
+	w.held.Record(ctx, e.Held.Seconds(), w.of(e.Key))
+	switch result := e.Result(); result {
+	case "released":
+	case "ttl_expired":
+		w.ttlExpired.Add(ctx, 1, w.of(e.Key))
+	default:
+		w.lost.Add(ctx, 1, w.of(e.Key, causeKey.String(result)))
+	}
+}
+
+func (w *watcher) beat(h holdfast.Heartbeat) {
+	w.heartbeat.Record(context.Background(), h.Took.Seconds(), w.with(failure(h.Err, h.Result())...))
+}
+
+func (w *watcher) connection(c holdfast.Connection) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case c.Ready && !w.ready:
+		w.connected.Add(context.Background(), 1, w.with())
+	case !c.Ready && w.ready:
+		w.connected.Add(context.Background(), -1, w.with())
+	}
+	w.ready = c.Ready
+}
