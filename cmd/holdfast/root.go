@@ -28,6 +28,7 @@ Ctrl-C ends any command in good order; pressed again, at once. What was held or
 waited for then goes to others when its lease is over, and not before.`
 
 func newRootCommand(a *app) *cobra.Command {
+	cobra.EnableCommandSorting = false // the most important comes first
 	root := &cobra.Command{
 		Use:           "holdfast",
 		Short:         "Distributed locks on ZooKeeper and DynamoDB",

@@ -37,7 +37,9 @@ func printUsage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
 	}
-	printFlags(w, "Flags", cmd.LocalNonPersistentFlags())
+	local := cmd.LocalNonPersistentFlags()
+	local.SortFlags = cmd.Flags().SortFlags
+	printFlags(w, "Flags", local)
 	common := newFlagGroup()
 	engines := make(map[string]*pflag.FlagSet)
 	for _, name := range engineGroups {

@@ -1,0 +1,25 @@
+package screen
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// getModes fails for what is no terminal.
+func getModes(f *os.File) (*unix.Termios, error) {
+	return unix.IoctlGetTermios(int(f.Fd()), ioctlGetModes)
+}
+
+func setModes(f *os.File, modes *unix.Termios) error {
+	return unix.IoctlSetTermios(int(f.Fd()), ioctlSetModes, modes)
+}
+
+// unbuffered are modes in which each character that is typed arrives at once, and
+// is not shown. Ctrl-C and Ctrl-Z still are signals.
+func unbuffered(modes *unix.Termios) *unix.Termios {
+	m := *modes
+	m.Lflag &^= unix.ICANON | unix.ECHO
+	m.Cc[unix.VMIN], m.Cc[unix.VTIME] = 1, 0
+	return &m
+}

@@ -1,0 +1,8 @@
+package screen
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGetModes = unix.TCGETS
+	ioctlSetModes = unix.TCSETS
+)

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package screen
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGetModes = unix.TIOCGETA
+	ioctlSetModes = unix.TIOCSETA
+)

@@ -1,0 +1,293 @@
+// Package screen puts rows of text on a terminal, all of it, and gives the
+// terminal back as it was.
+//
+// It consists of a dozen control sequences that every terminal has understood
+// for decades, on golang.org/x/sys, because what is shown is a page of text that
+// changes once a second. A library such as Bubble Tea would bring a program's
+// whole architecture, some fifteen modules, and a reader of keys that wants
+// Ctrl-C and Ctrl-Z for itself; here they stay signals, so that they work even
+// where this program does not. (That is also why it is not the raw mode of
+// golang.org/x/term.) What a library is needed for is the width of text.
+package screen
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Row is one row of the screen. What does not fit is cut off. Characters that
+// are not printable are replaced: nothing but text reaches the terminal.
+type Row struct {
+	Text    string
+	Bold    bool
+	Reverse bool
+}
+
+// An Input is what the user or the terminal has to say. One field is set.
+type Input struct {
+	Key    byte      // a character that was typed; of keys that send several, each
+	Signal os.Signal // for Handle
+	Lost   error     // the terminal is gone, or cannot be read any more
+}
+
+// A Screen is a terminal in use. Its methods are for one goroutine.
+type Screen struct {
+	in, out *os.File // in may be nil: nobody can type then
+	saved   *unix.Termios
+	shown   []Row // what is there; nil if unknown
+	taken   bool  // the terminal shows our screen
+	known   bool  // of the next SIGCONT: suspend has seen it
+	inputs  chan Input
+	signals chan os.Signal
+	quit    chan struct{}
+}
+
+// The control sequences, of ECMA-48 and, with a question mark, of xterm, which
+// all others imitate. Without automatic margins nothing that turns out wider than
+// was thought goes on in the next row.
+const (
+	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J" // other screen, no cursor, no margins, clear
+	leave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+)
+
+// Able reports whether a terminal, by the value of TERM, understands them.
+func Able(term string) bool { return term != "" && term != "dumb" }
+
+// Open takes the terminal out; what is typed is read from in, if that is a
+// terminal too. Close it in any case, a panic included.
+func Open(in, out *os.File) (*Screen, error) {
+	s := &Screen{
+		out:     out,
+		inputs:  make(chan Input),
+		signals: make(chan os.Signal, 8),
+		quit:    make(chan struct{}),
+	}
+	if in != nil {
+		if modes, err := getModes(in); err == nil {
+			s.in, s.saved = in, modes
+		}
+	}
+	signals := []os.Signal{syscall.SIGWINCH, syscall.SIGCONT}
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signals = append(signals, syscall.SIGTSTP)
+	}
+	signal.Notify(s.signals, signals...)
+	if err := s.take(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	go s.forward()
+	if s.in != nil {
+		go s.read()
+	}
+	return s, nil
+}
+
+// Close gives the terminal back. It does nothing if it has been called.
+func (s *Screen) Close() {
+	select {
+	case <-s.quit:
+		return
+	default:
+	}
+	close(s.quit)
+	signal.Stop(s.signals)
+	s.release()
+}
+
+// Inputs delivers what the user and the terminal have to say.
+func (s *Screen) Inputs() <-chan Input { return s.inputs }
+
+func (s *Screen) forward() {
+	for {
+		select {
+		case sig := <-s.signals:
+			s.send(Input{Signal: sig})
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+func (s *Screen) send(i Input) {
+	select {
+	case s.inputs <- i:
+	case <-s.quit:
+	}
+}
+
+// foreground reports whether the terminal is this program's to use. Otherwise to
+// change its modes, or to read from it, would stop the program, which could then
+// not even be terminated.
+func (s *Screen) foreground() bool {
+	group, err := unix.IoctlGetInt(int(s.out.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp() // err: it is not our controlling terminal, or is gone
+}
+
+// take switches to a screen of our own, unless somebody else has the foreground.
+func (s *Screen) take() error {
+	if s.taken || !s.foreground() {
+		return nil
+	}
+	if s.in != nil {
+		if err := setModes(s.in, unbuffered(s.saved)); err != nil {
+			return fmt.Errorf("terminal: %w", err)
+		}
+	}
+	s.taken, s.shown = true, nil
+	_, err := s.out.WriteString(enter)
+	return err
+}
+
+// release switches back. The terminal may be gone, so errors are of no interest.
+func (s *Screen) release() {
+	if !s.taken {
+		return
+	}
+	s.taken = false
+	_, _ = s.out.WriteString(leave)
+	if s.in != nil {
+		_ = setModes(s.in, s.saved)
+	}
+}
+
+// Size returns the number of columns and rows.
+func (s *Screen) Size() (width, height int) {
+	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col == 0 || size.Row == 0 {
+		return 80, 24 // a serial line, say, of which nobody knows
+	}
+	return int(size.Col), int(size.Row)
+}
+
+// Draw shows these rows and nothing else, by sending those that have changed. In
+// the background it does nothing.
+func (s *Screen) Draw(rows []Row) error {
+	if err := s.take(); err != nil || !s.taken {
+		return err
+	}
+	width, height := s.Size()
+	rows = rows[:min(len(rows), height)]
+	var b bytes.Buffer
+	for i := range max(len(rows), len(s.shown)) {
+		var row Row
+		if i < len(rows) {
+			row = Row{Cut(printable(rows[i].Text), width), rows[i].Bold, rows[i].Reverse}
+			rows[i] = row
+		}
+		if i < len(s.shown) && s.shown[i] == row {
+			continue
+		}
+		// Erased first: in the last column, erasing would take the character there.
+		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[2K", i+1)
+		if row.Bold {
+			b.WriteString("\x1b[1m")
+		}
+		if row.Reverse {
+			b.WriteString("\x1b[7m")
+		}
+		b.WriteString(row.Text)
+		if row.Bold || row.Reverse {
+			b.WriteString("\x1b[0m")
+		}
+	}
+	s.shown = slices.Clone(rows)
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := s.out.Write(b.Bytes())
+	return err
+}
+
+// Redraw forgets what the terminal shows, so that Draw sends everything.
+func (s *Screen) Redraw() error {
+	s.shown = nil
+	if !s.taken {
+		return nil
+	}
+	_, err := s.out.WriteString("\x1b[2J")
+	return err
+}
+
+// stopPatience is how long to wait for a stop signal to this program to take
+// effect. It has none where nobody could continue the program.
+const stopPatience = 200 * time.Millisecond
+
+// Handle does what a signal asks for. Draw afterwards.
+func (s *Screen) Handle(sig os.Signal) error {
+	switch sig {
+	case syscall.SIGTSTP:
+		s.suspend()
+	case syscall.SIGCONT:
+		if !s.known { // after a SIGSTOP; the shell may have changed what we had set
+			s.taken = false
+		}
+		s.known = false
+	case syscall.SIGWINCH:
+		return s.Redraw()
+	}
+	return nil
+}
+
+// suspend gives the terminal back and stops the program, as Ctrl-Z would have
+// done without us. It returns when the program goes on.
+func (s *Screen) suspend() {
+	s.release()
+	signal.Reset(syscall.SIGTSTP)
+	defer signal.Notify(s.signals, syscall.SIGTSTP)
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTSTP); err != nil {
+		return
+	}
+	timer := time.NewTimer(stopPatience)
+	defer timer.Stop()
+	select {
+	case <-continued:
+		s.known = true
+	case <-timer.C:
+	}
+}
+
+// backgroundPause is between looks at whether the terminal is ours again.
+const backgroundPause = 200 * time.Millisecond
+
+// read delivers what is typed. It cannot be interrupted, and ends with the
+// program if not before.
+func (s *Screen) read() {
+	fds := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
+	for {
+		select {
+		case <-s.quit:
+			return
+		default:
+		}
+		// Polling stops nobody in the background; what is typed then is the shell's.
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			s.send(Input{Lost: fmt.Errorf("terminal: %w", err)})
+			return
+		}
+		if fds[0].Revents == 0 {
+			continue
+		}
+		if !s.foreground() {
+			time.Sleep(backgroundPause)
+			continue
+		}
+		var key [1]byte
+		if _, err := s.in.Read(key[:]); err != nil {
+			s.send(Input{Lost: fmt.Errorf("terminal: %w", err)})
+			return
+		}
+		s.send(Input{Key: key[0]})
+	}
+}

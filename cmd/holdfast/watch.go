@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+)
+
+const watchLong = `Show who holds KEY and who waits for it, and go on showing it as it changes.
+
+On a terminal it takes the whole screen: q or Ctrl-C ends it, Ctrl-Z suspends it,
+Ctrl-L draws it anew. Elsewhere, and with -o json, it prints a line at first and
+for each change from then on, with the time at which that was seen:
+
+  TIME held key=KEY owner=NAME token=N since=TIME lease=D data=TEXT waiting=N next=NAME
+  TIME free key=KEY
+  TIME disconnected key=KEY
+  TIME unknown key=KEY error=TEXT
+
+What is not known or empty is left out; what is not plain text is quoted like a
+string in Go. In JSON each line has "time", "connected", perhaps "error", and while
+the engine answers what "show" tells.
+
+ZooKeeper tells of each change; what follows within --interval (250ms by default,
+more where many wait) is shown together. An idle watch costs the servers one look
+in 30 seconds. DynamoDB is asked every --interval (2s by default): a consistent
+read, which is one read unit for items up to 4 KB, 43,200 a day. What comes and
+goes between two looks is not seen.`
+
+func newWatchCommand(a *app) *cobra.Command {
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:               "watch KEY",
+		Short:             "Follow who holds a key and who waits for it",
+		Long:              watchLong,
+		Args:              exactlyOneKey,
+		ValidArgsFunction: a.completeKey,
+	}
+	cmd.Flags().DurationVar(&interval, "interval", 0, "least time from one look to the next (default 250ms on ZooKeeper, 2s on DynamoDB)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if interval < 0 || interval != 0 && interval < leastInterval {
+			return usagef("--interval: %v, at least %v is needed", interval, leastInterval)
+		}
+		ctx, cancel := context.WithCancelCause(cmd.Context())
+		defer cancel(nil)
+		c, err := a.connect(ctx, connectOptions{})
+		if err != nil {
+			return err
+		}
+		w := &watcher{key: args[0], timeout: a.set.timeout, client: c.Locker}
+		w.paceBy(c, a.set.root, interval)
+		// First the connection ends, which ends a look that is under way.
+		defer w.wait()
+		defer a.disconnect(c)
+		if err := w.first(ctx); err != nil {
+			return err
+		}
+		go func() {
+			if err := unread(a.out); err != nil {
+				cancel(err)
+			}
+		}()
+		if err := a.follow(ctx, w); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		if broken := context.Cause(ctx); cmd.Context().Err() == nil {
+			return broken
+		}
+		// To interrupt it is the way to end it, and needs no words.
+		return &exitError{code: exitCode(ctx, context.Cause(ctx))}
+	}
+	return cmd
+}
+
+// leastInterval keeps a slip from becoming a flood.
+const leastInterval = 10 * time.Millisecond
+
+// follow shows what the watcher sees, on the whole screen if that can be had.
+func (a *app) follow(ctx context.Context, w *watcher) error {
+	out, onFile := a.out.(*os.File)
+	termType, _ := a.lookupEnv("TERM")
+	if !onFile || a.json() || !term.IsTerminal(int(out.Fd())) || !screen.Able(termType) {
+		return w.run(ctx, &lines{app: a}, nil, nil)
+	}
+	in, _ := a.in.(*os.File)
+	s, err := screen.Open(in, out)
+	if err != nil {
+		return err
+	}
+	defer s.Close() // in a panic, too
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	return w.run(ctx, &page{screen: s}, s, tick.C)
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+)
+
+// A sight is what is known of a key.
+type sight struct {
+	info    holdfast.Info // by the last look that succeeded
+	looked  time.Time     // when that was
+	down    time.Time     // since when the engine cannot be reached; zero if it can
+	trouble error         // why the last look failed; nil if it did not
+}
+
+// A display shows what is known, at the beginning, whenever that may have
+// changed, and once a second if it wants to.
+type display interface {
+	show(s sight) error
+}
+
+// A watcher looks at a key again and again. Everything but the looks themselves
+// happens on the goroutine of run.
+type watcher struct {
+	key     string
+	timeout time.Duration // of one look
+	client  *holdfast.Locker
+
+	pause func(holdfast.Info) time.Duration // from the end of one look to the beginning of the next
+	idle  time.Duration                     // the same, if nothing tells of a change
+	alarm *lockAlarm                        // tells of changes; nil if nothing does
+
+	seen    sight
+	looking chan look // of the look that is under way; nil if none is
+	ended   time.Time // of the last look
+	wanted  bool      // there may be something to be seen
+}
+
+// A look is what came of one.
+type look struct {
+	info     holdfast.Info
+	err      error
+	panicked any // what a panic in it was about
+}
+
+// first is the look that has to succeed.
+func (w *watcher) first(ctx context.Context) error {
+	w.begin(ctx)
+	select {
+	case l := <-w.looking:
+		w.looking = nil
+		w.note(l)
+		return l.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait returns when no look is under way any more.
+func (w *watcher) wait() {
+	if w.looking != nil {
+		<-w.looking
+	}
+}
+
+// begin looks at the key in the background. The alarm is set before, so that no
+// change is missed in between.
+func (w *watcher) begin(ctx context.Context) {
+	done := make(chan look, 1)
+	w.looking, w.wanted = done, false
+	go func() {
+		var l look
+		defer func() {
+			if p := recover(); p != nil { // it would leave the terminal as it is
+				l.panicked = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
+			}
+			done <- l
+		}()
+		ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("no answer within --timeout %v: %w", w.timeout, context.DeadlineExceeded))
+		defer cancel()
+		w.alarm.set()
+		l.info, l.err = w.client.Inspect(ctx, w.key)
+	}()
+}
+
+func (w *watcher) note(l look) {
+	if l.panicked != nil {
+		panic(l.panicked)
+	}
+	w.ended = time.Now()
+	if w.seen.trouble = l.err; l.err == nil {
+		w.seen.info, w.seen.looked = l.info, w.ended
+	}
+}
+
+// next is when to look again.
+func (w *watcher) next() time.Time {
+	if w.wanted {
+		return w.ended.Add(w.pause(w.seen.info))
+	}
+	return w.ended.Add(w.idle)
+}
+
+// run shows what there is to see until ctx ends or the user has seen enough.
+func (w *watcher) run(ctx context.Context, d display, s *screen.Screen, tick <-chan time.Time) error {
+	events := w.client.Events()
+	defer events.Close()
+	var inputs <-chan screen.Input
+	if s != nil {
+		inputs = s.Inputs()
+	}
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		if err := d.show(w.seen); err != nil {
+			return err
+		}
+		var begin <-chan time.Time
+		if w.looking == nil {
+			due.Reset(time.Until(w.next()))
+			begin = due.C
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-begin:
+			w.begin(ctx)
+		case l := <-w.looking:
+			w.looking = nil
+			w.note(l)
+		case <-w.alarm.rings():
+			w.alarm.off()
+			w.wanted = true
+		case e := <-events.Disconnected():
+			w.seen.down = e.Time
+		case <-events.Ready():
+			w.wanted = w.wanted || !w.seen.down.IsZero()
+			w.seen.down = time.Time{}
+		case in := <-inputs:
+			if done, err := obey(s, in); done || err != nil {
+				return err
+			}
+		case <-tick:
+		}
+	}
+}
+
+// obey does what the user or the terminal wants.
+func obey(s *screen.Screen, in screen.Input) (done bool, err error) {
+	switch {
+	case in.Lost != nil:
+		return true, in.Lost
+	case in.Signal != nil:
+		return false, s.Handle(in.Signal)
+	}
+	switch in.Key {
+	case 'q', 'Q':
+		return true, nil
+	case 'L' - '@': // Ctrl-L
+		return false, s.Redraw()
+	}
+	return false, nil
+}

@@ -1,0 +1,246 @@
+// Package cli_test uses the command line tool, cmd/holdfast, as a person or a
+// script would: its own binary, real processes, signals and terminals, and real
+// servers.
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// patience is how long anything may take that has to happen: only a failure
+// waits so long.
+const patience = 60 * time.Second
+
+// calm is a lease that no slow moment of the machine outlasts, for tests that
+// are not about its end.
+const calm = "30s"
+
+var (
+	buildDir string // of the binary; made by TestMain
+
+	build = sync.OnceValues(func() (string, error) {
+		path := filepath.Join(buildDir, "holdfast")
+		args := []string{"build", "-o", path}
+		if raceEnabled {
+			args = append(args, "-race")
+		}
+		cmd := exec.Command("go", append(args, ".")...)
+		cmd.Dir = filepath.Join("..", "..", "cmd", "holdfast")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go build: %w\n%s", err, out)
+		}
+		return path, nil
+	})
+
+	zookeeperServer = sync.OnceValues(func() (*zkserver.Server, error) {
+		s, err := zkserver.Start(context.Background(), zkserver.Config{MaxSessionTimeout: 60 * time.Second})
+		started = append(started, s)
+		return s, err
+	})
+	started []*zkserver.Server
+)
+
+func TestMain(m *testing.M) {
+	if child := children[os.Getenv(childVariable)]; child != nil {
+		child()
+		os.Exit(0)
+	}
+	var err error
+	if buildDir, err = os.MkdirTemp("", "holdfast-cli-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := dynamoserver.Main(m)
+	for _, s := range started {
+		if s != nil {
+			s.Close()
+		}
+	}
+	_ = os.RemoveAll(buildDir)
+	os.Exit(code)
+}
+
+// binary is the tool, built once.
+func binary(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// An engine is a server, with a proxy between it and the tool that a test can
+// have swallow everything.
+type engine struct {
+	name   string
+	env    []string // by which the tool finds it, through the proxy
+	direct []string // past the proxy
+	cut    func()   // nothing gets through any more, and nothing is refused
+	heal   func()
+	dial   func(t *testing.T, owner string) *holdfast.Locker // a client of the library, past the proxy
+}
+
+// each runs a test on both engines.
+func each(t *testing.T, test func(t *testing.T, e *engine)) {
+	t.Helper()
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *engine{"zookeeper": newZooKeeper, "dynamodb": newDynamoDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// clientLease is that of the library's clients, and poll how often those on
+// DynamoDB look.
+const (
+	clientLease = 20 * time.Second
+	poll        = 50 * time.Millisecond
+)
+
+func newZooKeeper(t *testing.T) *engine {
+	t.Helper()
+	server, err := zookeeperServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zooKeeperAt(t, server.Addr())
+}
+
+// zooKeeperAt is an engine for a server with settings of a test's own.
+func zooKeeperAt(t *testing.T, addr string) *engine {
+	t.Helper()
+	p, err := faultproxy.Start(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return &engine{
+		name:   "zookeeper",
+		env:    []string{"HOLDFAST_SERVERS=" + p.Addr()},
+		direct: []string{"HOLDFAST_SERVERS=" + addr},
+		cut:    func() { p.BlackHole(faultproxy.Both) },
+		heal:   func() { _ = p.Heal() },
+		dial: func(t *testing.T, owner string) *holdfast.Locker {
+			t.Helper()
+			c, err := zklock.Dial(limited(t), []string{addr}, &zklock.Options{SessionTimeout: clientLease, Owner: owner})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeAtEnd(t, c.Locker)
+			return c.Locker
+		},
+	}
+}
+
+func newDynamoDB(t *testing.T) *engine {
+	t.Helper()
+	target := dynamoserver.Find(t)
+	table := target.Table(t)
+	p, err := faulthttp.Listen(target.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	env := func(endpoint string) []string {
+		return append(target.Env(),
+			"AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "HOLDFAST_TABLE="+table, "HOLDFAST_PARTITION_KEY="+dynamoserver.DefaultKey,
+			"HOLDFAST_POLL="+poll.String())
+	}
+	return &engine{
+		name:   "dynamodb",
+		env:    env(p.URL()),
+		direct: env(target.Endpoint()),
+		cut:    p.Transport.Cut,
+		heal:   p.Transport.Heal,
+		dial: func(t *testing.T, owner string) *holdfast.Locker {
+			t.Helper()
+			ddb := target.Client(func(*dynamodb.Options) {})
+			c, err := dynamolock.New(limited(t), ddb, &dynamolock.Options{
+				Table: table, Owner: owner, Lease: clientLease, Poll: poll,
+				Keys: dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: dynamoserver.DefaultKey}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeAtEnd(t, c.Locker)
+			return c.Locker
+		},
+	}
+}
+
+func closeAtEnd(t *testing.T, l *holdfast.Locker) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
+	})
+}
+
+// environment is this process's, less what would set the tool up, and more.
+func environment(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		return strings.HasPrefix(e, "HOLDFAST_") || strings.HasPrefix(e, "AWS_")
+	})
+	return append(env, append([]string{"AWS_EC2_METADATA_DISABLED=true", "GORACE=halt_on_error=1"}, more...)...)
+}
+
+// limited returns a context for calls that ought to succeed.
+func limited(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// becomes waits until cond holds, and reports whether it ever did.
+func becomes(cond func() bool) bool {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if cond() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+var keys atomic.Int64
+
+// newKey returns a key that no other test uses.
+func newKey(t *testing.T) string {
+	return fmt.Sprintf("%s.%d.%d", strings.NewReplacer("/", ".", " ", "_").Replace(t.Name()), os.Getpid(), keys.Add(1))
+}
+
+// free fails the test unless a key can be had at once.
+func free(t *testing.T, e *engine, key string) {
+	t.Helper()
+	lock, err := e.dial(t, "").TryAcquire(limited(t), key)
+	if err != nil {
+		t.Errorf("the lock was not released: %v", err)
+		return
+	}
+	_ = lock.Release(limited(t))
+}

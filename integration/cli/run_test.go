@@ -1,0 +1,239 @@
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// TestRunHolds guards what run is for: the command runs while the lock is held,
+// knows what it holds, has the streams of the tool, and the lock is free after
+// it.
+func TestRunHolds(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key, observer := newKey(t), e.dial(t, "observer")
+		p := launch(t, append(e.env, "HOLDFAST_TOKEN=1"), strings.NewReader("some input\n"),
+			"run", "-k", key, "--lease", calm, "--data", "a note", "--",
+			"sh", "-c", `cat; echo "$HOLDFAST_KEY|$HOLDFAST_OWNER|$HOLDFAST_TOKEN"; echo oops >&2; echo >"$DIR/up"; until [ -e "$DIR/go" ]; do sleep 0.02; done; exit 7`)
+		p.writes("up", "\n")
+		info, err := observer.Inspect(limited(t), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !info.Held || string(info.Data) != "a note" {
+			t.Errorf("while the command runs, the key is %+v, want it held with the data", info)
+		}
+		if _, err := observer.TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("TryAcquire while the command runs: %v, want ErrHeld", err)
+		}
+		if err := os.WriteFile(p.file("go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p.exits(7)
+		p.prints("some input\n" + key + "|" + info.Owner + "|" + info.Token.String() + "\n")
+		if got := read(p.stderr); got != "oops\n" {
+			t.Errorf("stderr is %q, want only what the command has written", got)
+		}
+		free(t, e, key)
+	})
+}
+
+// TestRunStatus guards the exit status: the command's own, or that of shells for
+// a command that died of a signal.
+func TestRunStatus(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for script, status := range map[string]int{
+			"exit 0":           0,
+			"exit 1":           1,
+			"exit 64":          64,
+			"exit 255":         255,
+			"kill -KILL $$":    128 + 9,
+			"kill -TERM $$":    128 + 15,
+			"kill -SEGV $$":    128 + 11,
+			"ulimit -t 1; : &": 0,
+		} {
+			key := newKey(t)
+			p := e.run(t, "run", "-k", key, "--lease", calm, "sh", "-c", script)
+			p.exits(status)
+			p.says("")
+			free(t, e, key)
+		}
+	})
+}
+
+// TestRunCommandNotRunnable guards that a command is looked for before the lock
+// is: the engine cannot be reached here, and is not asked for. The exit status is
+// that of shells.
+func TestRunCommandNotRunnable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"text": "hello\n", "sub/x": ""} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		command string
+		status  int
+		says    string
+	}{
+		{"no-such-command", 127, "command not found"},
+		{dir + "/no-such-file", 127, "command not found"},
+		{dir + "/text/file", 127, "command not found"},
+		{"", 127, "command not found"},
+		{dir + "/text", 126, "not executable"},
+		{dir + "/sub", 126, "not executable"},
+		{"text", 126, "not executable"},
+		{"evil\x1b[2Jname", 127, `"evil\x1b[2Jname": command not found`},
+	} {
+		p := launch(t, []string{"HOLDFAST_SERVERS=127.0.0.1:1", "PATH=/usr/bin:/bin:" + dir}, nil, "run", "-k", "key", "--", test.command)
+		p.exits(test.status)
+		p.says(test.says)
+	}
+}
+
+// TestRunCommandFailsToStart guards that the lock does not stay when only the
+// start shows that a command cannot be run, and that scripts without an
+// interpreter line work as in every shell.
+func TestRunCommandFailsToStart(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		dir := t.TempDir()
+		for _, test := range []struct {
+			content string
+			status  int
+			says    string
+		}{
+			{"#!/no/such/interpreter\n", 127, "command not found"},
+			{"exit $1\n", 5, ""},
+		} {
+			script, key := filepath.Join(dir, "script"), newKey(t)
+			if err := os.WriteFile(script, []byte(test.content), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p := e.run(t, "run", "-k", key, "--lease", calm, "--", script, "5")
+			p.exits(test.status)
+			p.says(test.says)
+			free(t, e, key)
+		}
+	})
+}
+
+// TestRunNotAcquired guards --try, --wait and -E: the command does not run, and
+// the status says why.
+func TestRunNotAcquired(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		lock, err := e.dial(t, "the holder").Acquire(limited(t), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			flags  []string
+			status int
+		}{
+			{[]string{"--try"}, 75},
+			{[]string{"-n", "-E", "0"}, 0},
+			{[]string{"--wait", "100ms"}, 75},
+			{[]string{"-w", "100ms", "--conflict-exit-code", "1"}, 1},
+		} {
+			p := e.run(t, append(append([]string{"run", "-k", key, "--lease", calm}, test.flags...), "touch", filepath.Join(t.TempDir(), "x"))...)
+			p.exits(test.status)
+			p.says(`held by "the holder" (token ` + lock.Token().String() + ")")
+			if _, err := os.Stat(p.cmd.Args[len(p.cmd.Args)-1]); err == nil {
+				t.Error("the command has run")
+			}
+		}
+		waiting := e.start(t, "run", "-k", key, "--lease", calm, "--wait", "1h", "--", "true")
+		if err := lock.Release(limited(t)); err != nil {
+			t.Fatal(err)
+		}
+		waiting.exits(0)
+	})
+}
+
+// TestRunReclaims guards --reclaim: what an earlier run under the same owner
+// name holds is ended, and its command killed, because another has the lock by
+// then.
+func TestRunReclaims(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		first := e.start(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--", "sh", "-c", ignoreTerm)
+		pid := first.pid("pid")
+		second := e.run(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--reclaim", "--", "sh", "-c", "echo $HOLDFAST_OWNER")
+		second.exits(0)
+		second.prints("me\n")
+		first.exits(79)
+		first.says("reclaimed under the same owner name: SIGKILL to the command")
+		if alive(pid) {
+			t.Error("the command lives on")
+		}
+	})
+}
+
+// ignoreTerm is a command that does not heed SIGTERM.
+const ignoreTerm = `trap "" TERM; echo $$ >"$DIR/pid"; exec sleep 1000`
+
+// heedTerm notes SIGTERM, and ends then in good order.
+const heedTerm = `trap 'echo TERM >"$DIR/signals"; exit 0' TERM; echo $$ >"$DIR/pid"; sleep 1000 & wait`
+
+// TestRunForks guards what a command leaves behind in its group: it gets SIGTERM,
+// then SIGKILL, and the lock is given up only when it is dead.
+func TestRunForks(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.start(t, "run", "-k", key, "--lease", calm, "--grace", "500ms", "--", "sh", "-c",
+			`(trap "" TERM; sh -c 'echo $PPID' >"$DIR/stubborn"; exec sleep 1000) &
+			 (trap 'echo TERM >"$DIR/signals"; exit' TERM; sh -c 'echo $PPID' >"$DIR/mild"; sleep 1000 & wait) &
+			 until [ -s "$DIR/stubborn" ] && [ -s "$DIR/mild" ]; do sleep 0.02; done
+			 exit 3`)
+		stubborn, mild := p.pid("stubborn"), p.pid("mild")
+		lock, err := e.dial(t, "").Acquire(limited(t), key)
+		if alive(stubborn) || alive(mild) {
+			t.Error("another has the lock while something of the command is alive")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = lock.Release(limited(t))
+		p.exits(3)
+		p.says("")
+		if read(p.file("signals")) != "TERM\n" {
+			t.Error("what the command has left behind got no SIGTERM")
+		}
+	})
+}
+
+// TestRunForwardsSignals guards that the command gets the signals that are sent
+// to the tool, each once.
+func TestRunForwardsSignals(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		setting, command := child(t, "notes signals")
+		p := launch(t, append(e.env, setting), nil, "run", "-k", newKey(t), "--lease", calm, "--", command)
+		pid := p.pid("pid")
+		want := ""
+		for _, s := range []syscall.Signal{
+			syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+			syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGINT, syscall.SIGTERM,
+		} {
+			p.signal(s)
+			want += names[s] + "\n"
+			p.writes("signals", want)
+		}
+		if err := syscall.Kill(pid, syscall.SIGPIPE); err != nil {
+			t.Fatal(err)
+		}
+		p.exits(42)
+		if got := read(p.file("signals")); got != want {
+			t.Errorf("the command got %q, want %q", got, want)
+		}
+	})
+}
