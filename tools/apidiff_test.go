@@ -59,7 +59,8 @@ func TestAPIDiff(t *testing.T) {
 		"from v1 on, told":           {[]string{"v0.1.0", "v1.0.0"}, map[string]string{"library.go": changed, "CHANGELOG.md": strings.Replace(told, "v0.1.0", "v1.0.0", 1)}, "takes the next major version", true},
 		"another major version": {
 			[]string{"v1.0.0"},
-			map[string]string{"library.go": changed, "shelf/shelf.go": "", "go.mod": "module example.org/library/v2\n\ngo 1.25.0\n"}, "apidiff: no tag yet\n", false,
+			map[string]string{"library.go": changed, "shelf/shelf.go": "", "go.mod": "module example.org/library/v2\n\ngo 1.25.0\n"},
+			"apidiff: no tag yet\n", false,
 		},
 		"it does not compile": {[]string{"v0.1.0"}, map[string]string{"library.go": "package library\n\nvar x int = nothing\n"}, "nothing", true},
 	} {

@@ -32,7 +32,8 @@ workflows() {
 		sed 's/$/: want a commit, and a comment with its version/'
 	while read -r mod; do
 		mod=/$(dirname "$mod")
-		grep -qxE " +- ${mod%/.}/?" .github/dependabot.yml || echo ".github/dependabot.yml does not list $mod"
+		mod=${mod%.}
+		grep -qxE " +- $mod" .github/dependabot.yml || echo ".github/dependabot.yml does not list $mod"
 	done < <(modules)
 }
 
