@@ -34,8 +34,9 @@ type Engine struct {
 	// keep a queue and wake the next in it.
 	Poll time.Duration
 
-	// NewClient connects. owner is the default owner name of what it holds.
-	NewClient func(ctx context.Context, owner string) (*Client, error)
+	// NewClient connects. owner is the default owner name of what it holds; hooks
+	// are told of what happens in it.
+	NewClient func(ctx context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error)
 }
 
 // A Client is one client of an engine: the part that is the same on all of
@@ -59,8 +60,10 @@ func Memory() *Engine {
 	store := memlock.NewStore()
 	return &Engine{
 		Name: "memory", Where: "the memory of this process", Local: true, Lease: memoryLease,
-		NewClient: func(_ context.Context, owner string) (*Client, error) {
-			client, err := memlock.New(&memlock.Options{Store: store, Owner: owner, Lease: memoryLease})
+		NewClient: func(_ context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error) {
+			client, err := memlock.New(&memlock.Options{
+				Store: store, Owner: owner, Lease: memoryLease, Hooks: holdfast.JoinHooks(hooks...),
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -77,10 +80,12 @@ func Memory() *Engine {
 func ZooKeeper(where string, servers ...string) *Engine {
 	return &Engine{
 		Name: "zookeeper", Where: "ZooKeeper at " + where, Lease: serverLease,
-		NewClient: func(ctx context.Context, owner string) (*Client, error) {
+		NewClient: func(ctx context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error) {
 			ctx, cancel := context.WithTimeout(ctx, openTimeout)
 			defer cancel()
-			client, err := zklock.Dial(ctx, servers, &zklock.Options{Owner: owner, SessionTimeout: serverLease})
+			client, err := zklock.Dial(ctx, servers, &zklock.Options{
+				Owner: owner, SessionTimeout: serverLease, Hooks: holdfast.JoinHooks(hooks...),
+			})
 			if err != nil {
 				return nil, err
 			}
