@@ -89,7 +89,7 @@ func (p panel) draw(c draw.Canvas, top vg.Length) {
 		}
 		at := top - 6 - barHeight
 		for _, side := range []Side{contest.Ours, contest.Other} {
-			bar(c, x, at, side.Name, contest.PerOp(side))
+			drawBar(c, x, at, side.Name, contest.PerOp(side))
 			at -= barHeight
 		}
 		top -= pairHeight
@@ -97,8 +97,8 @@ func (p panel) draw(c draw.Canvas, top vg.Length) {
 	c.StrokeLine2(draw.LineStyle{Color: faint, Width: 1}, left, bottom, left, bottom+vg.Length(len(p.contests))*pairHeight)
 }
 
-// bar draws one, with its whisker and its name and figure behind.
-func bar(c draw.Canvas, x func(float64) vg.Length, y vg.Length, name string, in Interval) {
+// drawBar draws one, with its whisker and its name and figure behind.
+func drawBar(c draw.Canvas, x func(float64) vg.Length, y vg.Length, name string, in Interval) {
 	box := vg.Rectangle{Min: vg.Point{X: x(0), Y: y + 1}, Max: vg.Point{X: x(in.Median), Y: y + barHeight - 1}}
 	c.SetColor(colourOf(name))
 	c.Fill(box.Path())
