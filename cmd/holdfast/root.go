@@ -48,6 +48,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newRunCommand(a),
 		newListCommand(a),
 		newShowCommand(a),
+		newWatchCommand(a),
 		newBreakCommand(a),
 		newTableCommand(a),
 		newVersionCommand(a),

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
@@ -33,19 +35,21 @@ type watcher struct {
 
 	pause func(holdfast.Info) time.Duration // from the end of one look to the beginning of the next
 	idle  time.Duration                     // the same, if nothing tells of a change
-	alarm *lockAlarm                        // tells of changes; nil if nothing does
+	alarm func() <-chan zk.Event            // sets a watch that tells of the next change; nil if none can be set
 
 	seen    sight
-	looking chan look // of the look that is under way; nil if none is
-	ended   time.Time // of the last look
-	wanted  bool      // there may be something to be seen
+	looking chan look       // of the look that is under way; nil if none is
+	ended   time.Time       // of the last look
+	ring    <-chan zk.Event // of the alarm; nil if it is not set
+	wanted  bool            // there may be something new
 }
 
 // A look is what came of one.
 type look struct {
 	info     holdfast.Info
 	err      error
-	panicked any // what a panic in it was about
+	ring     <-chan zk.Event // if an alarm was set
+	panicked any             // what a panic in it was about
 }
 
 // first is the look that has to succeed.
@@ -73,6 +77,7 @@ func (w *watcher) wait() {
 func (w *watcher) begin(ctx context.Context) {
 	done := make(chan look, 1)
 	w.looking, w.wanted = done, false
+	alarmed := w.alarm == nil || w.ring != nil
 	go func() {
 		var l look
 		defer func() {
@@ -83,7 +88,9 @@ func (w *watcher) begin(ctx context.Context) {
 		}()
 		ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("no answer within --timeout %v: %w", w.timeout, context.DeadlineExceeded))
 		defer cancel()
-		w.alarm.set()
+		if !alarmed {
+			l.ring = w.alarm()
+		}
 		l.info, l.err = w.client.Inspect(ctx, w.key)
 	}()
 }
@@ -91,6 +98,9 @@ func (w *watcher) begin(ctx context.Context) {
 func (w *watcher) note(l look) {
 	if l.panicked != nil {
 		panic(l.panicked)
+	}
+	if l.ring != nil {
+		w.ring = l.ring
 	}
 	w.ended = time.Now()
 	if w.seen.trouble = l.err; l.err == nil {
@@ -133,14 +143,12 @@ func (w *watcher) run(ctx context.Context, d display, s *screen.Screen, tick <-c
 		case l := <-w.looking:
 			w.looking = nil
 			w.note(l)
-		case <-w.alarm.rings():
-			w.alarm.off()
-			w.wanted = true
+		case <-w.ring:
+			w.ring, w.wanted = nil, true
 		case e := <-events.Disconnected():
 			w.seen.down = e.Time
 		case <-events.Ready():
-			w.wanted = w.wanted || !w.seen.down.IsZero()
-			w.seen.down = time.Time{}
+			w.wanted, w.seen.down = true, time.Time{}
 		case in := <-inputs:
 			if done, err := obey(s, in); done || err != nil {
 				return err

@@ -42,51 +42,33 @@ func (w *watcher) paceBy(c *client, root string, interval time.Duration) {
 		w.pause = func(info holdfast.Info) time.Duration {
 			return max(interval, time.Duration(2+len(info.Queue))*perNode)
 		}
-		w.alarm = &lockAlarm{conn: c.zookeeper.Conn(), path: lockPath(root, w.key)}
+		conn, path := c.zookeeper.Conn(), lockPath(root, w.key)
+		w.alarm = func() <-chan zk.Event { return lockAlarm(conn, path) }
 	}
 }
 
-// A lockAlarm rings when something is created or deleted below a lock's znode. It
-// has one watch at a time in the server, which ends with the session. A nil one
-// never rings.
-type lockAlarm struct {
-	conn *zk.Conn
-	path string
-	ring <-chan zk.Event // nil if it is not set
-}
-
-// set sets it, if it is not. Without a connection it waits for one. If it cannot
-// be set, the looks that are due anyway must do.
-func (l *lockAlarm) set() {
-	if l == nil || l.ring != nil {
-		return
-	}
+// lockAlarm sets a watch that rings when something is created or deleted below a
+// lock's znode, and returns what it rings by. Whoever has one does not set
+// another, so there is one in the server, which ends with the session. Without a
+// connection it waits for one. It returns nil if it cannot: the looks that are
+// due anyway must do then.
+func lockAlarm(conn *zk.Conn, path string) <-chan zk.Event {
 	const attempts = 3 // the node may come and go between the requests
 	for range attempts {
-		_, _, ring, err := l.conn.ChildrenW(l.path)
+		_, _, ring, err := conn.ChildrenW(path)
+		exists := false
 		if errors.Is(err, zk.ErrNoNode) {
-			var exists bool
-			if exists, _, ring, err = l.conn.ExistsW(l.path); exists {
-				continue
-			}
+			exists, _, ring, err = conn.ExistsW(path)
 		}
-		if err == nil {
-			l.ring = ring
+		if err != nil {
+			return nil
 		}
-		return
+		if !exists {
+			return ring
+		}
 	}
+	return nil
 }
-
-// rings is what an alarm that is set rings by. Nobody may be setting it.
-func (l *lockAlarm) rings() <-chan zk.Event {
-	if l == nil {
-		return nil
-	}
-	return l.ring
-}
-
-// off notes that it has rung.
-func (l *lockAlarm) off() { l.ring = nil }
 
 // lockPath returns the znode whose children are the queue for a key, as the
 // documentation of zklock describes it.
@@ -111,16 +93,16 @@ func lockPath(root, key string) string {
 }
 
 // unread returns unix.EPIPE when nobody reads a pipe or a socket any more. To
-// find out by writing might take until the next change. It does not return for
-// what cannot lose its reader.
+// find out by writing might take until the next change. For what cannot lose its
+// reader it returns nil at once.
 func unread(w io.Writer) error {
 	f, ok := w.(*os.File)
 	if !ok {
-		select {}
+		return nil
 	}
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
-		select {}
+		return nil
 	}
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	for {
