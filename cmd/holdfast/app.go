@@ -77,10 +77,15 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	return a.openDynamoDB(ctx, o)
 }
 
+// disconnectTimeout bounds how long an end in good order may take.
+const disconnectTimeout = 5 * time.Second
+
 // disconnect ends the session, or the heartbeats. An engine that does not
 // answer finds out by itself in time.
-func (a *app) disconnect(c *client) {
-	ctx, cancel := context.WithTimeout(context.Background(), min(a.set.timeout, 5*time.Second))
+func (a *app) disconnect(c *client) { a.disconnectWithin(c, disconnectTimeout) }
+
+func (a *app) disconnectWithin(c *client, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), min(a.set.timeout, wait))
 	defer cancel()
 	if err := c.Close(ctx); err != nil {
 		a.log.Debug("not closed in order", "error", err)

@@ -163,7 +163,8 @@ func (a *app) run(ctx context.Context, r *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer a.disconnect(c)
+	wait := disconnectTimeout
+	defer func() { a.disconnectWithin(c, wait) }()
 	lock, err := a.acquire(ctx, c, r)
 	if err != nil {
 		if errors.Is(err, holdfast.ErrHeld) && ctx.Err() == nil {
@@ -179,6 +180,9 @@ func (a *app) run(ctx context.Context, r *runFlags, args []string) error {
 	}
 	if e := (*startError)(nil); errors.As(err, &e) {
 		err = cannotRun(args[0], job.Explain(e.err))
+	}
+	if errors.Is(lock.Err(), holdfast.ErrLost) {
+		wait = time.Second // there is not much to be told, and perhaps nobody who listens
 	}
 	return h.release(err)
 }
