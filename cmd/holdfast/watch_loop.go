@@ -169,6 +169,8 @@ func obey(s *screen.Screen, in screen.Input) (done bool, err error) {
 	switch in.Key {
 	case 'q', 'Q':
 		return true, nil
+	case screen.SuspendKey:
+		s.Suspend()
 	case 'L' - '@': // Ctrl-L
 		return false, s.Redraw()
 	}

@@ -132,7 +132,7 @@ func shorten(queue []screen.Row, room int) []screen.Row {
 	case room == 1:
 		return queue[:1]
 	}
-	shown := queue[:room-1:room-1]
+	shown := queue[: room-1 : room-1]
 	return append(shown, screen.Row{Text: fmt.Sprintf("and %d more", len(queue)-len(shown))})
 }
 

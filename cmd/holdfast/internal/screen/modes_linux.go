@@ -5,4 +5,6 @@ import "golang.org/x/sys/unix"
 const (
 	ioctlGetModes = unix.TCGETS
 	ioctlSetModes = unix.TCSETS
+
+	noKey = 0 // _POSIX_VDISABLE
 )

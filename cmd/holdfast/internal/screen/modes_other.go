@@ -7,4 +7,6 @@ import "golang.org/x/sys/unix"
 const (
 	ioctlGetModes = unix.TIOCGETA
 	ioctlSetModes = unix.TIOCSETA
+
+	noKey = 0xff // _POSIX_VDISABLE
 )

@@ -5,8 +5,8 @@
 // for decades, on golang.org/x/sys, because what is shown is a page of text that
 // changes once a second. A library such as Bubble Tea would bring a program's
 // whole architecture, some fifteen modules, and a reader of keys that wants
-// Ctrl-C and Ctrl-Z for itself; here they stay signals, so that they work even
-// where this program does not. (That is also why it is not the raw mode of
+// Ctrl-C for itself; here that stays a signal, so that it works even where this
+// program does not. (That is also why it is not the raw mode of
 // golang.org/x/term.) What a library is needed for is the width of text.
 package screen
 
@@ -40,11 +40,11 @@ type Input struct {
 
 // A Screen is a terminal in use. Its methods are for one goroutine.
 type Screen struct {
-	in, out *os.File // in may be nil: nobody can type then
+	in, out *os.File // in is nil if nobody can type
 	saved   *unix.Termios
 	shown   []Row // what is there; nil if unknown
 	taken   bool  // the terminal shows our screen
-	known   bool  // of the next SIGCONT: suspend has seen it
+	known   bool  // Suspend has seen the next SIGCONT already
 	inputs  chan Input
 	signals chan os.Signal
 	quit    chan struct{}
@@ -61,8 +61,8 @@ const (
 // Able reports whether a terminal, by the value of TERM, understands them.
 func Able(term string) bool { return term != "" && term != "dumb" }
 
-// Open takes the terminal out; what is typed is read from in, if that is a
-// terminal too. Close it in any case, a panic included.
+// Open takes the terminal out; what is typed is read from in, or from the
+// controlling terminal if in is none. Close it in any case, a panic included.
 func Open(in, out *os.File) (*Screen, error) {
 	s := &Screen{
 		out:     out,
@@ -70,16 +70,8 @@ func Open(in, out *os.File) (*Screen, error) {
 		signals: make(chan os.Signal, 8),
 		quit:    make(chan struct{}),
 	}
-	if in != nil {
-		if modes, err := getModes(in); err == nil {
-			s.in, s.saved = in, modes
-		}
-	}
-	signals := []os.Signal{syscall.SIGWINCH, syscall.SIGCONT}
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signals = append(signals, syscall.SIGTSTP)
-	}
-	signal.Notify(s.signals, signals...)
+	s.listen(in)
+	signal.Notify(s.signals, syscall.SIGWINCH, syscall.SIGCONT)
 	if err := s.take(); err != nil {
 		s.Close()
 		return nil, err
@@ -89,6 +81,27 @@ func Open(in, out *os.File) (*Screen, error) {
 		go s.read()
 	}
 	return s, nil
+}
+
+// listen finds what keys can be read from.
+func (s *Screen) listen(in *os.File) {
+	if in != nil {
+		if modes, err := getModes(in); err == nil {
+			s.in, s.saved = in, modes
+			return
+		}
+	}
+	fd, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	in = os.NewFile(uintptr(fd), "/dev/tty")
+	modes, err := getModes(in)
+	if err != nil {
+		_ = in.Close()
+		return
+	}
+	s.in, s.saved = in, modes
 }
 
 // Close gives the terminal back. It does nothing if it has been called.
@@ -224,10 +237,8 @@ const stopPatience = 200 * time.Millisecond
 // Handle does what a signal asks for. Draw afterwards.
 func (s *Screen) Handle(sig os.Signal) error {
 	switch sig {
-	case syscall.SIGTSTP:
-		s.suspend()
 	case syscall.SIGCONT:
-		if !s.known { // after a SIGSTOP; the shell may have changed what we had set
+		if !s.known { // after a stop without Suspend; the shell may have changed what we had set
 			s.taken = false
 		}
 		s.known = false
@@ -237,16 +248,19 @@ func (s *Screen) Handle(sig os.Signal) error {
 	return nil
 }
 
-// suspend gives the terminal back and stops the program, as Ctrl-Z would have
-// done without us. It returns when the program goes on.
-func (s *Screen) suspend() {
+// SuspendKey asks to suspend the program. The terminal makes no
+// signal of it while it is ours: Go, once it has caught SIGTSTP, cannot be made to
+// obey it any more.
+const SuspendKey = 'Z' - '@'
+
+// Suspend gives the terminal back and stops the program, with all that the shell
+// knows as the same job. It returns when that goes on. Draw afterwards.
+func (s *Screen) Suspend() {
 	s.release()
-	signal.Reset(syscall.SIGTSTP)
-	defer signal.Notify(s.signals, syscall.SIGTSTP)
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTSTP); err != nil {
+	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
 		return
 	}
 	timer := time.NewTimer(stopPatience)
