@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -56,9 +57,12 @@ func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, 
 		}
 	}
 	const attempts = 3 // an ensemble whose servers differ might never agree
-	for range attempts {
+	for i := range attempts {
 		w, err := divide(lease, r.grace, r.graceSet)
-		if err != nil {
+		switch {
+		case err != nil && i > 0:
+			return nil, w, &exitError{exitUsage, fmt.Errorf("%w (the servers give no other)", err)}
+		case err != nil:
 			return nil, w, err
 		}
 		c, err := a.connect(ctx, connectOptions{owner: r.owner, holds: &w})

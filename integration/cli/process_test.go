@@ -202,3 +202,16 @@ func dies(t *testing.T, what string, pid int) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
+
+// sockets is how many connections the tool has.
+func (p *tool) sockets() int {
+	n := 0
+	dir := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}

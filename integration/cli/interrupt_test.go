@@ -1,0 +1,113 @@
+package cli_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+// TestInterruptWhileWaiting guards that Ctrl-C, or SIGTERM, gives up the place in
+// the queue: nothing of the tool stays behind, and the status is the signal's.
+func TestInterruptWhileWaiting(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			key, holder := newKey(t), e.dial(t, "")
+			lock, err := holder.Acquire(limited(t), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := e.start(t, "run", "-k", key, "--lease", calm, "--", "sh", "-c", `touch "$DIR/ran"`)
+			if e.name == "zookeeper" {
+				waits(t, e, key)
+			} else {
+				asks(t, p)
+			}
+			p.signal(s)
+			p.exits(128 + int(s))
+			p.says("interrupted by " + s.String())
+			info, err := holder.Inspect(limited(t), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(info.Queue) != 0 {
+				t.Errorf("after the end the queue is %v", info.Queue)
+			}
+			_ = lock.Release(limited(t))
+			free(t, e, key)
+		}
+	})
+}
+
+// asks waits until the tool has threads that sleep in the network, and so is past
+// its beginnings: where there is no queue, nobody else can tell that it waits.
+func asks(t *testing.T, p *tool) {
+	t.Helper()
+	if !becomes(func() bool { return p.sockets() > 0 || p.hasEnded() }) || p.hasEnded() {
+		t.Fatalf("it does not ask; stderr: %s", read(p.stderr))
+	}
+}
+
+// TestInterruptTwice guards that a second Ctrl-C ends the tool at once, where the
+// first is held up by an engine that does not answer: after the command's end it
+// waits for the confirmation of the release.
+func TestInterruptTwice(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--timeout", "1h", "--", "sh", "-c",
+			`echo $$ >"$DIR/pid"; until [ -e "$DIR/go" ]; do sleep 0.02; done`)
+		pid := p.pid("pid")
+		e.cut()
+		if err := os.WriteFile(p.file("go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		dies(t, "the command", pid)
+		if !becomes(func() bool { return state(pid) == "" }) {
+			t.Fatal("the command's end is not noticed")
+		}
+		if !becomes(func() bool { return p.cmd.Process.Signal(syscall.SIGINT) != nil }) {
+			t.Fatal("no number of SIGINT ends it")
+		}
+		p.wait()
+		if s := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != syscall.SIGINT {
+			t.Errorf("it ended with %s, want an end by SIGINT", p.end())
+		}
+	})
+}
+
+// TestInterruptCommand guards that signals are the command's while it runs,
+// however many, and that the tool stays until it has ended.
+func TestInterruptCommand(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.start(t, "run", "-k", key, "--lease", calm, "--", "sh", "-c",
+			`n=0; trap 'n=$((n+1)); echo "$n." >>"$DIR/signals"; [ $n -lt 3 ] || exit 9' INT; echo $$ >"$DIR/pid"; while :; do sleep 1000 & wait; done`)
+		p.pid("pid")
+		for _, n := range []string{"1.", "2.", "3."} {
+			p.signal(syscall.SIGINT)
+			p.writes("signals", n)
+		}
+		p.exits(9)
+		free(t, e, key)
+	})
+}
+
+// TestInterruptLeftovers guards that one signal cuts short the grace of what a
+// command has left behind, and that the lock is released in good order.
+func TestInterruptLeftovers(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.start(t, "run", "-k", key, "--lease", "60s", "--grace", "25s", "--", "sh", "-c",
+			`(trap "" TERM; sh -c 'echo $PPID' >"$DIR/pid"; exec sleep 1000) & echo $$ >"$DIR/parent"; until [ -s "$DIR/pid" ]; do sleep 0.02; done; exit 3`)
+		pid, parent := p.pid("pid"), p.pid("parent")
+		dies(t, "the command itself", parent)
+		// A zombie is dead, and yet not known to be: wait until it has been waited for.
+		if !becomes(func() bool { return state(parent) == "" }) {
+			t.Fatal("the command's end is not noticed")
+		}
+		p.signal(syscall.SIGINT)
+		p.exits(3)
+		if alive(pid) {
+			t.Error("what the command left behind lives on")
+		}
+		free(t, e, key)
+	})
+}
