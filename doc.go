@@ -87,7 +87,7 @@
 //     It ends for the holder first, and then in the engine.
 //   - G9 Events are facts. Loss and expiry are queued without limit and never
 //     dropped; of the states Ready and Disconnected the latest counts. A slow
-//     reader holds nothing up.
+//     reader holds nothing up. [Hooks] are told of everything, in order.
 //   - G10 Release. It ends the lock here first, then in the engine; it is sent
 //     although ctx is done, it may be called twice, and it never touches the
 //     grant of somebody else.

@@ -129,8 +129,10 @@ type Options struct {
 	// Logger gets what the client has to tell. Default nil: silent.
 	Logger *slog.Logger
 
-	// Hooks are called when something happens to the client or its locks.
-	// Default: none.
+	// Hooks are called when something happens to the client or its locks. Each
+	// Heartbeat has the Key of its lock; in the modes that fail closed there is no
+	// lease to be kept alive, and none. There is no queue, so Queued is never
+	// called. Default: none.
 	Hooks holdfast.Hooks
 }
 

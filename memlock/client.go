@@ -39,8 +39,8 @@ type Options struct {
 	// Logger gets what the client has to tell. Default nil: silent.
 	Logger *slog.Logger
 
-	// Hooks are called when something happens to the client or its locks.
-	// Default: none.
+	// Hooks are called when something happens to the client or its locks. There
+	// are no heartbeats to tell of. Default: none.
 	Hooks holdfast.Hooks
 
 	// Wrap, if set, is given the client's engine and what that reports to, and

@@ -79,7 +79,10 @@ type Options struct {
 	Owner  string        // default owner name; default: host:pid:random
 	Margin time.Duration // kept off the end of the session for clock drift; default: max(50 ms, session/20); at most half the session counts
 	Logger *slog.Logger  // default: silent
-	Hooks  holdfast.Hooks
+
+	// Hooks are called when something happens to the client or its locks. A
+	// Heartbeat is one of the session, and has no Key. Default: none.
+	Hooks holdfast.Hooks
 }
 
 // Auth is a credential, such as {"digest", "user:password"}.
