@@ -5,43 +5,82 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// The Go snippets of README.md are bodies of functions in this package's tests:
-// the comment above each block names the function. So they compile, and those
-// of examples run.
+// The Go snippets of README.md and of the files in docs are from Go files of the
+// repository: the comment above each block says from where. So they compile, and
+// those of examples and tests run. The forms of the comment are
+//
+//	<!-- NAME -->               the body of a function in example_test.go
+//	<!-- FILE NAME -->          the body of a function in a file
+//	<!-- FILE NAME, whole -->   a function, method (Type.Name), type or constant, as it stands there
+//	<!-- not compiled: WHY -->  of a program for another library that cannot be had
 func TestSnippets(t *testing.T) {
-	bodies := bodies(t, "example_test.go")
-	readme := read(t, "README.md")
-	blocks := regexp.MustCompile("(?s)(<!-- (\\w+) -->\n)?```go\n(.*?)```\n").FindAllStringSubmatch(readme, -1)
-	if len(blocks) < 4 {
-		t.Errorf("README.md has %d Go snippets", len(blocks))
-	}
-	for _, block := range blocks {
-		name, snippet := block[2], block[3]
-		switch body, ok := bodies[name]; {
-		case name == "":
-			t.Errorf("README.md: no comment names the function that this comes from:\n%s", snippet)
-		case !ok:
-			t.Errorf("README.md: example_test.go has no function %s", name)
-		case snippet != body:
-			t.Errorf("README.md: the snippet is not the body of %s in example_test.go\nREADME.md:\n%s\nexample_test.go:\n%s", name, snippet, body)
+	sources := make(map[string]map[string]snippet)
+	comment := regexp.MustCompile(`^<!-- (?:(not compiled: .+)|(?:(\S+\.go) )?([\w.]+)(, whole)?) -->\n$`)
+	blocks := regexp.MustCompile("(?s)(<!-- [^\n]* -->\n)?```go\n(.*?)```\n")
+	for _, page := range pages(t) {
+		for _, block := range blocks.FindAllStringSubmatch(read(t, page), -1) {
+			text := block[2]
+			where := comment.FindStringSubmatch(block[1])
+			if where == nil {
+				t.Errorf("%s: no comment says where this comes from:\n%s", page, text)
+				continue
+			}
+			refused, file, name, whole := where[1], where[2], where[3], where[4] != ""
+			if refused != "" {
+				continue
+			}
+			if file == "" {
+				file = "example_test.go"
+			}
+			if sources[file] == nil {
+				sources[file] = snippets(t, file)
+			}
+			source, ok := sources[file][name]
+			want := source.body
+			if whole {
+				want = source.whole
+			}
+			switch {
+			case !ok:
+				t.Errorf("%s: %s has no %s", page, file, name)
+			case text != want:
+				t.Errorf("%s: the snippet is not %s of %s\n%s:\n%s\n%s:\n%s", page, name, file, page, text, file, want)
+			}
 		}
 	}
 
 	doc := regexp.MustCompile(`(?m)^// ?`).ReplaceAllString(read(t, "doc.go"), "")
 	const name = "reportNightly"
-	if indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(bodies[name], "\t$1"); !strings.Contains(doc, indented) {
+	body := snippets(t, "example_test.go")[name].body
+	if indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(body, "\t$1"); !strings.Contains(doc, indented) {
 		t.Errorf("doc.go does not have the body of %s in example_test.go:\n%s", name, indented)
 	}
 }
 
-// bodies returns the body of each function in a file, without its braces, one
-// level of indentation and, of an example, the output.
-func bodies(t *testing.T, file string) map[string]string {
+// pages are the files for readers.
+func pages(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil || len(docs) == 0 {
+		t.Fatalf("docs: %v, %v", docs, err)
+	}
+	return append(docs, "README.md")
+}
+
+// A snippet is a declaration of a Go file.
+type snippet struct {
+	body  string // of a function: without its braces, one level of indentation and, of an example, the output
+	whole string
+}
+
+// snippets returns the declarations of a file, methods as Type.Name.
+func snippets(t *testing.T, file string) map[string]snippet {
 	t.Helper()
 	source := read(t, file)
 	set := token.NewFileSet()
@@ -49,18 +88,42 @@ func bodies(t *testing.T, file string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := make(map[string]string)
+	text := func(from, to token.Pos) string { return source[set.Position(from).Offset:set.Position(to).Offset] }
 	output := regexp.MustCompile(`(?is)\n\t// (unordered )?output:.*`)
+	found := make(map[string]snippet)
 	for _, declaration := range parsed.Decls {
-		f, ok := declaration.(*ast.FuncDecl)
-		if !ok {
-			continue
+		whole := text(declaration.Pos(), declaration.End()) + "\n"
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			body := output.ReplaceAllString(strings.TrimPrefix(text(d.Body.Lbrace+1, d.Body.Rbrace), "\n"), "\n")
+			found[receiver(d)+d.Name.Name] = snippet{regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, ""), whole}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					found[s.Name.Name] = snippet{whole: whole}
+				case *ast.ValueSpec:
+					found[s.Names[0].Name] = snippet{whole: whole}
+				}
+			}
 		}
-		body := source[set.Position(f.Body.Lbrace).Offset+1 : set.Position(f.Body.Rbrace).Offset]
-		body = output.ReplaceAllString(strings.TrimPrefix(body, "\n"), "\n")
-		found[f.Name.Name] = regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, "")
 	}
 	return found
+}
+
+// receiver is the type of a method, with a dot; "" for a function.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	of := f.Recv.List[0].Type
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name + "."
+	}
+	return ""
 }
 
 func read(t *testing.T, file string) string {
@@ -70,4 +133,51 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// Links from the pages to files of the repository lead somewhere: to a file that
+// is there, and to a heading that it has.
+func TestLinks(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	anchors := make(map[string]map[string]bool)
+	for _, page := range pages(t) {
+		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
+		for _, link := range links.FindAllStringSubmatch(text, -1) {
+			target := link[1]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(target, "#")
+			file := page
+			if path != "" {
+				file = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s: %v", page, target, err)
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			if anchors[file] == nil {
+				anchors[file] = headings(t, file)
+			}
+			if !anchors[file][anchor] {
+				t.Errorf("%s: %s has no heading %s", page, file, anchor)
+			}
+		}
+	}
+}
+
+// headings returns the anchors of a page, as GitHub makes them of its headings.
+func headings(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
+	found := make(map[string]bool)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading[1], "$1")
+		plain = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(plain), "")
+		found[strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	return found
 }
