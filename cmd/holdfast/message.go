@@ -51,14 +51,14 @@ func (a *app) warn(format string, args ...any) {
 // line makes one line of a message, whatever is in it: what libraries and
 // servers put into their errors may have several, and control characters.
 func line(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	s = strings.ReplaceAll(s, "holdfast: ", "") // the library says it, too
+	s = strings.TrimPrefix(s, "holdfast: ") // the library says it, too
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' })
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, s)
+	}, strings.Join(parts, " "))
 }
 
 // plain returns foreign text for a terminal: as it is if all of it is printable

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,8 +18,30 @@ import (
 // json reports whether results are to be in JSON.
 func (a *app) json() bool { return a.set.output == outputJSON }
 
-// printJSON prints one document as a line.
-func (a *app) printJSON(v any) error { return json.NewEncoder(a.out).Encode(v) }
+// printJSON prints one document as a line, in which whatever is not printable is
+// escaped: encoding/json leaves alone what some terminals obey.
+func (a *app) printJSON(v any) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var safe strings.Builder
+	for _, r := range text.String() { // beyond ASCII there is nothing but what is in strings
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			safe.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&safe, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&safe, `\u%04x`, r)
+		}
+	}
+	_, err := io.WriteString(a.out, safe.String())
+	return err
+}
 
 // table is for lines of columns, separated by tabs; Flush it.
 func (a *app) table() *tabwriter.Writer { return columns(a.out) }

@@ -1,8 +1,14 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // field returns what a line of "show" says.
@@ -15,4 +21,198 @@ func field(t *testing.T, text, name string) string {
 	}
 	t.Errorf("no %q in %q", name, text)
 	return ""
+}
+
+// TestShow guards what show tells of a key, in both forms.
+func TestShow(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.run(t, "show", key)
+		p.exits(0)
+		if got := field(t, read(p.stdout), "held by"); got != "nobody" {
+			t.Errorf("a free key is held by %q", got)
+		}
+		lock, err := e.dial(t, "the holder").Acquire(limited(t), key, holdfast.WithData([]byte("some data")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"key": key, "held by": "the holder", "token": lock.Token().String(), "data": "some data"}
+		if e.name == "zookeeper" {
+			waiting := e.start(t, "run", "-k", key, "--lease", calm, "--owner", "the waiter", "--data", "patience", "true")
+			waits(t, e, key)
+			defer waiting.wait()
+			want["waiting 1"] = "the waiter, since "
+		} else {
+			want["lease"] = clientLease.String()
+		}
+		p = e.run(t, "show", key)
+		p.exits(0)
+		for name, text := range want {
+			if got := field(t, read(p.stdout), name); !strings.HasPrefix(got, text) {
+				t.Errorf("show says %s is %q, want %q", name, got, text)
+			}
+		}
+		p = e.run(t, "show", key, "-o", "json")
+		p.exits(0)
+		var got struct {
+			Key, Owner, Data string
+			Held             bool
+			Token            holdfast.Token
+			Since            string
+			Queue            []struct{ Owner, Data string }
+		}
+		if err := json.Unmarshal([]byte(read(p.stdout)), &got); err != nil {
+			t.Fatalf("%v: %s", err, read(p.stdout))
+		}
+		if got.Key != key || !got.Held || got.Owner != "the holder" || got.Token != lock.Token() || got.Data != "some data" || got.Since == "" {
+			t.Errorf("show -o json says %+v", got)
+		}
+		if e.name == "zookeeper" && (len(got.Queue) != 1 || got.Queue[0].Owner != "the waiter" || got.Queue[0].Data != "patience") {
+			t.Errorf("show -o json tells of the queue %+v", got.Queue)
+		}
+		if err := lock.Release(limited(t)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestList guards ls: what is held below a prefix, a line for each.
+func TestList(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		base := newKey(t)
+		holder := e.dial(t, "the holder")
+		want := []string{base + "/a", base + "/b", base + "/c"}
+		for _, key := range append([]string{base + ".other"}, want...) {
+			if _, err := holder.Acquire(limited(t), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := e.run(t, "ls", base+"/")
+		p.exits(0)
+		lines := slices.Collect(strings.Lines(read(p.stdout)))
+		if len(lines) != 4 || !strings.HasPrefix(lines[0], "KEY ") {
+			t.Errorf("ls printed %q, want a header and 3 keys", lines)
+		}
+		p = e.run(t, "ls", base+"/", "--output", "json")
+		p.exits(0)
+		var keys []string
+		for line := range strings.Lines(read(p.stdout)) {
+			var lock struct{ Key, Owner string }
+			if err := json.Unmarshal([]byte(line), &lock); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			if lock.Owner != "the holder" {
+				t.Errorf("ls tells of %+v", lock)
+			}
+			keys = append(keys, lock.Key)
+		}
+		if slices.Sort(keys); !slices.Equal(keys, want) {
+			t.Errorf("ls told of %q, want %q", keys, want)
+		}
+		none := e.run(t, "ls", base+"/none/")
+		none.exits(0)
+		none.prints("")
+	})
+}
+
+// TestForeignText guards the terminal: whatever others have written into their
+// locks, no control character of it is printed, nor anything that changes the
+// direction of writing; and a line stays a line.
+func TestForeignText(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		evil := "\x1b[2J\x1b]0;title\a\r\n\tforged  line\u202e\u009b31m\xff\x00"
+		owner := strings.TrimRight(evil, "\xff\x00")
+		if _, err := e.dial(t, owner).Acquire(limited(t), key, holdfast.WithData([]byte(evil))); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"show", key}, {"ls", key}, {"break", key, "--token", "1", "--yes"}, {"run", "-k", key, "--try", "true"},
+			{"show", key, "-o", "json"}, {"ls", key, "-o", "json"}, {"__complete", "show", key}, {"break", key, "--yes"},
+		} {
+			p := e.run(t, args...)
+			for name, text := range map[string]string{"stdout": read(p.stdout), "stderr": read(p.stderr)} {
+				if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+					t.Errorf("holdfast %s: %s has %q", args, name, text[i:])
+				}
+				if strings.Contains(text, "\nforged") || strings.Contains(text, "\n\tforged") {
+					t.Errorf("holdfast %s: %s has a forged line: %q", args, name, text)
+				}
+			}
+		}
+	})
+}
+
+// TestBreak guards that break takes away the grant that was meant, and only
+// with somebody's consent.
+func TestBreak(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.run(t, "break", key, "--yes")
+		p.exits(1)
+		p.says("nobody holds ")
+		lock, err := e.dial(t, "the holder").Acquire(limited(t), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = e.run(t, "break", key)
+		p.exits(64)
+		p.says("give --yes")
+		p = launch(t, e.direct, strings.NewReader("y\n"), "break", key)
+		p.exits(64)
+		p = e.run(t, "break", key, "--yes", "--token", (lock.Token() + 1).String())
+		p.exits(1)
+		p.says("with token " + lock.Token().String() + ", not ")
+		if err := lock.Verify(limited(t)); err != nil {
+			t.Fatal(err)
+		}
+		p = e.run(t, "break", key, "-y", "--token", lock.Token().String())
+		p.exits(0)
+		p.prints("broke the lock of " + key + ", which the holder held with token " + lock.Token().String() + "\n")
+		if err := lock.Verify(limited(t)); err == nil {
+			t.Error("the lock was not broken")
+		}
+	})
+}
+
+// TestBrokenPipe guards that a reader who has seen enough ends a command
+// quietly: no message, and the status that such an end has everywhere.
+func TestBrokenPipe(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		if _, err := e.dial(t, "").Acquire(limited(t), key); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"ls"}, {"ls", "-o", "json"}, {"show", key}, {"show", key, "-o", "json"}, {"version"}, {"completion", "bash"}} {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = r.Close()
+			p := launchTo(t, w, e.direct, args...)
+			_ = w.Close()
+			p.exits(141)
+			p.says("")
+		}
+	})
+}
+
+// TestTableCreate guards that a table is made, found fit, and found unfit.
+func TestTableCreate(t *testing.T) {
+	t.Parallel()
+	e := newDynamoDB(t)
+	create := func(args ...string) *tool { return e.run(t, append([]string{"table", "create"}, args...)...) }
+	create().exits(0)
+	fresh := "--table=" + strings.ReplaceAll(newKey(t), ".", "-")
+	for range 2 {
+		p := create(fresh, "-o", "json")
+		p.exits(0)
+		p.prints(`{"table":"` + strings.TrimPrefix(fresh, "--table=") + `","ready":true}` + "\n")
+	}
+	e.run(t, "run", fresh, "-k", "a", "--lease", calm, "true").exits(0)
+	p := create(fresh, "--partition-key", "other:N")
+	p.exits(69)
+	p.says(`not "other"`)
+	p = create("--engine", "zookeeper")
+	p.exits(64)
 }

@@ -43,10 +43,27 @@ func (e *engine) run(t *testing.T, args ...string) *tool {
 // terminal. What it runs finds a directory in DIR.
 func launch(t *testing.T, settings []string, stdin io.Reader, args ...string) *tool {
 	t.Helper()
+	return prepare(t, settings, args...).launch(stdin, nil)
+}
+
+// launchTo is launch with another standard output.
+func launchTo(t *testing.T, stdout *os.File, settings []string, args ...string) *tool {
+	t.Helper()
+	return prepare(t, settings, args...).launch(nil, stdout)
+}
+
+func prepare(t *testing.T, settings []string, args ...string) *tool {
+	t.Helper()
 	p := &tool{t: t, dir: t.TempDir(), done: make(chan struct{})}
 	p.stdout, p.stderr = filepath.Join(p.dir, "stdout"), filepath.Join(p.dir, "stderr")
 	p.cmd = exec.Command(binary(t), args...)
 	p.cmd.Env = environment(append(settings, "DIR="+p.dir)...)
+	return p
+}
+
+func (p *tool) launch(stdin io.Reader, stdout *os.File) *tool {
+	t := p.t
+	t.Helper()
 	p.cmd.Stdin = stdin
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	for name, to := range map[string]*io.Writer{p.stdout: &p.cmd.Stdout, p.stderr: &p.cmd.Stderr} {
@@ -56,6 +73,9 @@ func launch(t *testing.T, settings []string, stdin io.Reader, args ...string) *t
 		}
 		defer f.Close()
 		*to = f
+	}
+	if stdout != nil {
+		p.cmd.Stdout = stdout
 	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -73,7 +93,7 @@ func launch(t *testing.T, settings []string, stdin io.Reader, args ...string) *t
 			<-p.done
 		}
 		if t.Failed() {
-			t.Logf("holdfast %s: %s\nstdout: %s\nstderr: %s", strings.Join(args, " "), p.end(), read(p.stdout), read(p.stderr))
+			t.Logf("holdfast %s: %s\nstdout: %s\nstderr: %s", strings.Join(p.cmd.Args[1:], " "), p.end(), read(p.stdout), read(p.stderr))
 		}
 	})
 	return p
