@@ -16,11 +16,11 @@ func setModes(f *os.File, modes *unix.Termios) error {
 }
 
 // unbuffered are modes in which each character that is typed arrives at once, and
-// is not shown. Ctrl-C still is a signal, but not Ctrl-Z: see SuspendKey.
+// is not shown; a read does not wait for one. Ctrl-C still is a signal, but not Ctrl-Z: see SuspendKey.
 func unbuffered(modes *unix.Termios) *unix.Termios {
 	m := *modes
 	m.Lflag &^= unix.ICANON | unix.ECHO
-	m.Cc[unix.VMIN], m.Cc[unix.VTIME] = 1, 0
+	m.Cc[unix.VMIN], m.Cc[unix.VTIME] = 0, 0
 	m.Cc[unix.VSUSP] = noKey
 	return &m
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,14 +41,18 @@ type Input struct {
 
 // A Screen is a terminal in use. Its methods are for one goroutine.
 type Screen struct {
-	in, out *os.File // in is nil if nobody can type
+	out, in *os.File // in is nil if nobody can type
 	saved   *unix.Termios
 	shown   []Row // what is there; nil if unknown
 	taken   bool  // the terminal shows our screen
 	known   bool  // Suspend has seen the next SIGCONT already
+
 	inputs  chan Input
 	signals chan os.Signal
-	quit    chan struct{}
+	quit    chan struct{} // closed by Close
+	wake    *os.File      // a pipe, of which Close closes the other end
+	hangUp  func() error
+	tasks   sync.WaitGroup
 }
 
 // The control sequences, of ECMA-48 and, with a question mark, of xterm, which
@@ -70,15 +75,20 @@ func Open(in, out *os.File) (*Screen, error) {
 		signals: make(chan os.Signal, 8),
 		quit:    make(chan struct{}),
 	}
+	wake, other, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	s.wake, s.hangUp = wake, other.Close
 	s.listen(in)
 	signal.Notify(s.signals, syscall.SIGWINCH, syscall.SIGCONT)
 	if err := s.take(); err != nil {
 		s.Close()
 		return nil, err
 	}
-	go s.forward()
+	s.tasks.Go(s.forward)
 	if s.in != nil {
-		go s.read()
+		s.tasks.Go(s.read)
 	}
 	return s, nil
 }
@@ -112,8 +122,11 @@ func (s *Screen) Close() {
 	default:
 	}
 	close(s.quit)
+	_ = s.hangUp()
 	signal.Stop(s.signals)
 	s.release()
+	s.tasks.Wait()
+	_ = s.wake.Close()
 }
 
 // Inputs delivers what the user and the terminal have to say.
@@ -275,33 +288,32 @@ func (s *Screen) Suspend() {
 // backgroundPause is between looks at whether the terminal is ours again.
 const backgroundPause = 200 * time.Millisecond
 
-// read delivers what is typed. It cannot be interrupted, and ends with the
-// program if not before.
+// read delivers what is typed. It never waits in a read, only in a poll, which
+// Close can end, and which stops nobody in the background. What is typed then is
+// the shell's.
 func (s *Screen) read() {
-	fds := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
+	wake := unix.PollFd{Fd: int32(s.wake.Fd())} // hanging up is always told
 	for {
-		select {
-		case <-s.quit:
-			return
-		default:
-		}
-		// Polling stops nobody in the background; what is typed then is the shell's.
-		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		fds := []unix.PollFd{wake, {Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
 			s.send(Input{Lost: fmt.Errorf("terminal: %w", err)})
 			return
-		}
-		if fds[0].Revents == 0 {
-			continue
-		}
-		if !s.foreground() {
-			time.Sleep(backgroundPause)
+		case fds[0].Revents != 0:
+			return
+		case fds[1].Revents&^unix.POLLIN != 0:
+			s.send(Input{Lost: errors.New("terminal: it is gone")})
+			return
+		case !s.foreground():
+			_, _ = unix.Poll(fds[:1], int(backgroundPause.Milliseconds()))
 			continue
 		}
 		var key [1]byte
-		if _, err := s.in.Read(key[:]); err != nil {
-			s.send(Input{Lost: fmt.Errorf("terminal: %w", err)})
-			return
+		if n, err := unix.Read(int(s.in.Fd()), key[:]); err == nil && n == 1 {
+			s.send(Input{Key: key[0]})
 		}
-		s.send(Input{Key: key[0]})
 	}
 }
