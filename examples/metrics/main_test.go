@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -149,11 +150,11 @@ func (p *program) becomes(t *testing.T, want map[string]float64) map[string]floa
 			return got
 		}
 	}
-	text := ""
+	var text strings.Builder
 	for name, value := range want {
-		text += fmt.Sprintf("\n\t%s %v, want %v", name, got[name], value)
+		text.WriteString(fmt.Sprintf("\n\t%s %v, want %v", name, got[name], value))
 	}
-	t.Fatalf("never: as it ought to be; last was%s", text)
+	t.Fatalf("never: as it ought to be; last was%s", text.String())
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (w *world) metrics(t testing.TB) []metricdata.Metrics {
 func (w *world) shows(t testing.TB, want string) {
 	t.Helper()
 	got := w.series(t)
-	for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(want), "\n") {
 		if line = strings.TrimSpace(line); !slices.Contains(got, line) {
 			t.Errorf("no %s\nthere are:\n\t%s", line, strings.Join(got, "\n\t"))
 		}

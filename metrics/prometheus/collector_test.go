@@ -82,12 +82,12 @@ func release(t testing.TB, lock *holdfast.Lock) {
 func shows(t testing.TB, c prometheus.Collector, want string) {
 	t.Helper()
 	var lines []string
-	for _, line := range strings.Split(exposition(t, c), "\n") {
+	for line := range strings.SplitSeq(exposition(t, c), "\n") {
 		if line != "" && !strings.HasPrefix(line, "#") && !strings.Contains(line, "_bucket{") {
 			lines = append(lines, line)
 		}
 	}
-	for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(want), "\n") {
 		line = strings.TrimSpace(line)
 		if name, _, _ := strings.Cut(line, " "); !slices.Contains(lines, line) {
 			var near []string
