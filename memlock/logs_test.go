@@ -1,7 +1,10 @@
 package memlock_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +87,69 @@ func TestLogs(t *testing.T) {
 		)
 		if err := other.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// caller is a handler that asks the client about a lock each time that something
+// is logged, as one that writes to a table under a lock of its own might.
+type caller struct {
+	slog.Handler
+
+	client *memlock.Client
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *caller) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c *caller) Handle(ctx context.Context, r slog.Record) error {
+	c.mu.Lock()
+	c.calls[r.Message]++
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // the client may be cut off
+	defer cancel()
+	if c.client != nil {
+		_, _ = c.client.Inspect(ctx, "k")
+		c.client.Events().Close()
+	}
+	return nil
+}
+
+// TestLoggersMayCallTheClient: nothing is logged from under a lock that the client
+// needs. Otherwise this would never end, which virtual time notices.
+func TestLoggersMayCallTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, h := memlock.NewStore(), &caller{calls: make(map[string]int)}
+		c, err := memlock.New(&memlock.Options{Store: store, Lease: lease, Logger: slog.New(h)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		h.client = c
+		lock, err := c.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "k"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Error(err)
+		}
+		store.Cut(c)
+		<-lock.Done()
+		synctest.Wait()
+		store.Heal(c)
+		synctest.Wait()
+		h.client = nil // Close is not to be called for
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, text := range []string{"connected", "disconnected", "lock granted", "waiting in the queue", "lock lost"} {
+			if h.calls[text] == 0 {
+				t.Errorf("nothing was logged as %q", text)
+			}
 		}
 	})
 }
