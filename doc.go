@@ -4,6 +4,11 @@
 // engines' own packages: zklock for ZooKeeper, dynamolock for DynamoDB, and
 // memlock for one process, which is for trying things out and for unit tests.
 //
+// This is the reference. For those who decide, run or change over, there are pages
+// with pictures: how locks work on ZooKeeper ([docs/zookeeper.md]) and on DynamoDB
+// ([docs/dynamodb.md]), [docs/fencing.md], [docs/operating.md], and coming from
+// another library, [docs/migrating.md].
+//
 // # What a lock is
 //
 // A lock here is three things: a lease, a fencing token, and a way to learn
@@ -57,6 +62,30 @@
 //
 // No arrow leads back. A lock whose lease ran out while the process was stopped
 // is lost, even if the engine never noticed and goes on to renew the lease.
+// [The same as a picture], with all causes of a loss.
+//
+// # Recipes
+//
+// Each is an example below, as a whole program.
+//
+//   - Leader election (example LeaderElection). Do in a loop: whoever has the lock
+//     leads until it returns, its ctx ends or the process dies, and the next in the
+//     queue goes on.
+//   - A job once (CronJobOnce). Several machines start the same job, so that it is
+//     done although one of them is down. Do, and under the lock look whether it has
+//     been done: a lock says that nobody does it now, not that nobody has.
+//   - A worker for each part of the work (WorkerPerShard). AcquireAny over the
+//     parts, in random order, waiting for one that comes free.
+//   - A program around a select (EventConsumer). Events, with one goroutine that
+//     owns the state.
+//   - Handing over (HandingOver). The successor waits with Acquire while the
+//     predecessor ends its work and releases. After a crash, WithReclaim under a
+//     fixed owner name.
+//   - Writes that cannot come too late ([docs/fencing.md]): SQL, S3, ZooKeeper and
+//     DynamoDB, each with an example that shows the late write go through without
+//     the fence.
+//   - Unit tests of a program that uses locks: give it the [Locker] of package
+//     memlock, whose Store can cut a client off, and end its session.
 //
 // # Guarantees
 //
@@ -69,7 +98,8 @@
 //     [Lock] looks at the clocks, so a process that was stopped learns the truth
 //     from its first call. A live lease that somebody ends on purpose (Break,
 //     reclaim, deletion) is the exception: the holder is told afterwards, at
-//     once on ZooKeeper, and within one heartbeat on DynamoDB.
+//     once on ZooKeeper, and within one heartbeat on DynamoDB, where Break lets
+//     the lease run until then.
 //   - G3 Fencing. Tokens of a key strictly increase, over releases, crashes,
 //     takeovers and a key that was deleted and made anew. Renewing keeps them. 0
 //     only where a foreign format has none: dynamolock's FailClosed.
@@ -223,5 +253,14 @@
 //	key.go      the portable rules for keys and owner names
 //	backend.go  what an engine implements, and what it reports to
 //
-// The reasons behind the design are in docs/design.md.
+// The reasons behind the design, and the evidence for each guarantee, are in
+// [docs/design.md].
+//
+// [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
+// [docs/dynamodb.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/dynamodb.md
+// [docs/fencing.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/fencing.md
+// [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
+// [docs/migrating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/migrating.md
+// [docs/design.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/design.md
+// [The same as a picture]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/pictures/lock-states.svg
 package holdfast

@@ -10,6 +10,9 @@
 // AcquireAny, Do, Inspect, List, Break, Events, Owner and Close; this package
 // adds ConditionCheck, BreakNow and Options. [CreateTable] makes the table.
 //
+// How it works, with pictures, is in [docs/dynamodb.md]; how to choose lease and
+// heartbeat, and what to do when something is wrong, in [docs/operating.md].
+//
 // # The item
 //
 // A key is one item, which stays when the lock is released, for its token:
@@ -151,4 +154,7 @@
 // and Inspect are 1, per 4 KB. List without a partition key reads the whole table.
 // With the defaults a held lock costs 0.2 write units a second, and a key that is
 // waited for 0.5 read units a second per waiting process.
+//
+// [docs/dynamodb.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/dynamodb.md
+// [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
 package dynamolock

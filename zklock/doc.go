@@ -10,6 +10,9 @@
 // AcquireAny, Do, Inspect, List, Break, Events, Owner and Close; this package
 // adds Conn, SessionTimeout and Guard.
 //
+// The same with pictures is in [docs/zookeeper.md]; how to choose the session
+// timeout, and what to do when something is wrong, in [docs/operating.md].
+//
 // # The recipe
 //
 //	client                                     server
@@ -61,6 +64,38 @@
 // the owner's name, then a NUL byte and the user's data if there is any. [Names]
 // says who respects whom.
 //
+// # Guarantees
+//
+// All of G1 to G13 of package holdfast. Of those that depend on the engine:
+//
+//   - G2: a holder whose node is deleted, by Break, reclaim or hand, is told by one
+//     watch event; the next in line has the lock at once.
+//   - G3: the token is the czxid of the node, so it also rises from key to key.
+//   - G7: first come, first served. A release wakes one waiter. Inspect shows the
+//     queue. A waiter whose session ends queues again, at the end.
+//   - G13: with a queue, WithReclaim ends what is before its own place, and takes its
+//     turn after those of other names who were there.
+//
+// # When things fail
+//
+//	what happens                   the holder                      waiters
+//	-----------------------------  ------------------------------  ------------------------------
+//	a reply is lost                the request is repeated, and    the same; there is one place in
+//	                               what it finds is recognised     the queue in the end
+//	connection lost, back in time  Disconnected, Ready             keep their places
+//	connection lost for longer     ErrSessionExpired at Deadline   queue again in a new session
+//	no quorum, or no leader, for   Disconnected, Ready at most     wait on
+//	less than half the timeout
+//	the same, for longer           ErrSessionExpired at Deadline   wait on; places may be lost
+//	the process is stopped         ErrSessionExpired at its first  the next one is granted when
+//	                               call                            the session ends
+//	wall clock set forward         ErrClockJump, if past Deadline  notice nothing
+//	its node is deleted, by Break  ErrBroken, one event later      the next one is granted at
+//	or by hand                                                     once; the deleted queues again
+//	WithReclaim by another client  ErrReclaimed, one event later   of the name: ErrReclaimed
+//	the parent is removed          -                               is made again
+//	ACLs that refuse               keeps the lock                  fail with ErrDenied
+//
 // # What is not promised
 //
 //   - A holder that is stopped between looking at its lock and writing to a
@@ -87,4 +122,7 @@
 //     warning is logged from 2^27 before it: re-create the parent in time.
 //   - go-zookeeper has data races of its own, on reconnecting with watches set,
 //     that a program run with the race detector may show.
+//
+// [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
+// [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
 package zklock
