@@ -23,8 +23,10 @@ func TestSnippets(t *testing.T) {
 	sources := make(map[string]map[string]snippet)
 	comment := regexp.MustCompile(`^<!-- (?:(not compiled: .+)|(?:(\S+\.go) )?([\w.]+)(, whole)?) -->\n$`)
 	blocks := regexp.MustCompile("(?s)(<!-- [^\n]* -->\n)?```go\n(.*?)```\n")
+	found := 0
 	for _, page := range pages(t) {
 		for _, block := range blocks.FindAllStringSubmatch(read(t, page), -1) {
+			found++
 			text := block[2]
 			where := comment.FindStringSubmatch(block[1])
 			if where == nil {
@@ -53,6 +55,10 @@ func TestSnippets(t *testing.T) {
 				t.Errorf("%s: the snippet is not %s of %s\n%s:\n%s\n%s:\n%s", page, name, file, page, text, file, want)
 			}
 		}
+	}
+
+	if found < 30 {
+		t.Errorf("%d snippets were found; there are more", found)
 	}
 
 	doc := regexp.MustCompile(`(?m)^// ?`).ReplaceAllString(read(t, "doc.go"), "")
