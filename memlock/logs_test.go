@@ -118,7 +118,7 @@ func (c *caller) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // TestLoggersMayCallTheClient: nothing is logged from under a lock that the client
-// needs. Otherwise this would never end, which virtual time notices.
+// needs. Otherwise this would never end.
 func TestLoggersMayCallTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, h := memlock.NewStore(), &caller{calls: make(map[string]int)}
