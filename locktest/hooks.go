@@ -32,6 +32,7 @@ const (
 
 // hookLog takes down what hooks are told.
 type hookLog struct {
+	takes   time.Duration // each call, so that one at the same time would be noticed
 	calling sync.Mutex
 
 	mu     sync.Mutex
@@ -47,6 +48,7 @@ func (l *hookLog) note(about any) {
 		return
 	}
 	defer l.calling.Unlock()
+	time.Sleep(l.takes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = append(l.told, about)
@@ -86,7 +88,7 @@ func told[T any](l *hookLog) []T {
 // watched connects a client whose hooks are taken down.
 func (e *env) watched() (*Client, *hookLog) {
 	e.Helper()
-	l := &hookLog{}
+	l := &hookLog{takes: e.engine.Lease / 100000}
 	return e.clientWith(ClientOptions{Hooks: l.hooks()}), l
 }
 
@@ -104,6 +106,7 @@ func (e *env) closed(c *Client, l *hookLog) {
 	}
 	const started, granted, over = 1, 2, 3
 	states := make(map[uint64]int)
+	story := make(map[uint64][]any)
 	var last time.Time
 	for i, about := range l.told {
 		var at time.Time
@@ -131,14 +134,14 @@ func (e *env) closed(c *Client, l *hookLog) {
 		if last = at; from == to && from == 0 {
 			continue
 		}
-		if id == 0 || states[id] != from {
-			e.broken(ruleHookOrder, "call %d is out of turn: %+v, of\n\t%+v", i+1, about, l.told)
+		if story[id] = append(story[id], about); id == 0 || states[id] != from {
+			e.broken(ruleHookOrder, "call %d is out of turn; of the same acquisition there are, in this order:\n\t%+v", i+1, story[id])
 		}
 		states[id] = to
 	}
 	for id, state := range states {
 		if state != over {
-			e.broken(ruleHookOrder, "Close has returned, and the end of acquisition %d was not told: %+v", id, l.told)
+			e.broken(ruleHookOrder, "Close has returned, and the end of acquisition %d was not told: %+v", id, story[id])
 		}
 	}
 }
