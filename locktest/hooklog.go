@@ -1,0 +1,125 @@
+package locktest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// hookLog takes down what hooks are told.
+type hookLog struct {
+	takes   time.Duration // each call, so that one at the same time would be noticed
+	calling sync.Mutex
+
+	mu     sync.Mutex
+	told   []any
+	faults []string
+}
+
+func (l *hookLog) note(about any) {
+	if !l.calling.TryLock() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.faults = append(l.faults, fmt.Sprintf("while another was running: %+v", about))
+		return
+	}
+	defer l.calling.Unlock()
+	time.Sleep(l.takes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, about)
+}
+
+func (l *hookLog) hooks() holdfast.Hooks {
+	return holdfast.Hooks{
+		Started:    func(a holdfast.Acquisition) { l.note(start(a)) },
+		Queued:     func(p holdfast.Place) { l.note(p) },
+		Granted:    func(a holdfast.Acquisition) { l.note(outcome(a)) },
+		Failed:     func(a holdfast.Acquisition) { l.note(outcome(a)) },
+		Ended:      func(e holdfast.Ending) { l.note(e) },
+		Heartbeat:  func(h holdfast.Heartbeat) { l.note(h) },
+		Connection: func(c holdfast.Connection) { l.note(c) },
+	}
+}
+
+// start and outcome tell what hooks are told of an acquisition apart.
+type (
+	start   holdfast.Acquisition
+	outcome holdfast.Acquisition
+)
+
+// told returns what was told of one kind so far.
+func told[T any](l *hookLog) []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []T
+	for _, about := range l.told {
+		if v, ok := about.(T); ok {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// watched connects a client whose hooks are taken down.
+func (e *env) watched() (*Client, *hookLog) {
+	e.Helper()
+	l := &hookLog{takes: e.engine.Lease / 100000}
+	return e.clientWith(ClientOptions{Hooks: l.hooks()}), l
+}
+
+// closed closes a client, after which its hooks have been told of everything, and
+// insists on the order of that.
+func (e *env) closed(c *Client, l *hookLog) {
+	e.Helper()
+	if err := c.Close(e.within(e.patience())); err != nil {
+		e.Fatalf("%s: Close: %v", e.rule, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.faults) > 0 {
+		e.broken(ruleHookOrder, "%s", l.faults[0])
+	}
+	const started, granted, over = 1, 2, 3
+	states := make(map[uint64]int)
+	story := make(map[uint64][]any)
+	var last time.Time
+	for i, about := range l.told {
+		var at time.Time
+		id, from, to := uint64(0), 0, 0
+		switch v := about.(type) {
+		case start:
+			at, id, from, to = v.Time, v.ID, 0, started
+		case holdfast.Place:
+			at, id, from, to = v.Time, v.ID, started, started
+		case outcome:
+			at, id, from, to = v.Time, v.ID, started, granted
+			if v.Err != nil {
+				to = over
+			}
+		case holdfast.Ending:
+			at, id, from, to = v.Time, v.ID, granted, over
+		case holdfast.Heartbeat:
+			at = v.Time
+		case holdfast.Connection:
+			at = v.Time
+		}
+		if at.IsZero() || at.Before(last) {
+			e.broken(ruleHookOrder, "call %d is of %v, the one before of %v: %+v", i+1, at, last, about)
+		}
+		if last = at; from == to && from == 0 {
+			continue
+		}
+		if story[id] = append(story[id], about); id == 0 || states[id] != from {
+			e.broken(ruleHookOrder, "call %d is out of turn; of the same acquisition there are, in this order:\n\t%+v", i+1, story[id])
+		}
+		states[id] = to
+	}
+	for id, state := range states {
+		if state != over {
+			e.broken(ruleHookOrder, "Close has returned, and the end of acquisition %d was not told: %+v", id, story[id])
+		}
+	}
+}
