@@ -143,10 +143,10 @@ func (h *Host) AfterFunc(d time.Duration, f func()) interface{ Stop() bool } {
 func (h *Host) SetConnected(connected bool) { h.feed.setConnected(connected) }
 
 // Heartbeat tells what came of a request that was to keep a lease alive and was
-// sent at sent: err is why it did not, nil if it did. key is that of the lock, or
-// "" if the lease is for all locks of a session. It is told once per request,
-// when the outcome is known, and not for what was called off since nothing is left
-// to be kept alive. It never blocks.
+// sent at sent: err is why it failed, nil if it was acknowledged. key is that of the
+// lock, or "" if the lease is for all locks of a session. It is to be called once per
+// request, when the outcome is known, and not for what was called off since nothing
+// is left to be kept alive. It never blocks.
 func (h *Host) Heartbeat(key string, sent Instant, err error) { h.feed.heartbeat(key, sent.Mono, err) }
 
 // Instant is a moment on the monotonic and the wall clock of the client.

@@ -37,7 +37,8 @@ type Hooks struct {
 	// ahead. On DynamoDB there is no queue, and this is never called.
 	Queued func(Place)
 
-	// Granted tells that an acquisition has come to its lock.
+	// Granted tells that an acquisition has come to its lock. A grant that was over
+	// before it could be handed out is none.
 	Granted func(Acquisition)
 
 	// Failed tells that an acquisition has come to an error.
@@ -48,9 +49,10 @@ type Hooks struct {
 	Ended func(Ending)
 
 	// Heartbeat tells what came of a request that was to keep a lease alive. On
-	// ZooKeeper a session has heartbeats while it holds locks; on DynamoDB each
-	// lock has its own, unless it never expires (FailClosed); memlock sends none.
-	// What was still on its way when the lock ended or the client closed is left out.
+	// ZooKeeper a session has heartbeats while it holds locks, unless they are
+	// turned off; on DynamoDB each lock has its own, unless it never expires
+	// (FailClosed); memlock sends none. What was still on its way when the lock was
+	// given back or the client closed is left out.
 	Heartbeat func(Heartbeat)
 
 	// Connection tells that the engine has become reachable, or unreachable.
@@ -98,7 +100,7 @@ type Heartbeat struct {
 	Time time.Time     // when its outcome was known
 	Key  string        // of the lock; "" if it is for a session with all its locks
 	Took time.Duration // from its sending to Time
-	Err  error         // why the lease was not renewed by it; nil if it was
+	Err  error         // why it failed; nil if the engine has acknowledged it
 }
 
 // A Connection is a change of whether the engine can be reached, like the events
