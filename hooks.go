@@ -144,8 +144,8 @@ type acquisition struct {
 	over  bool        // granted or failed; guarded by feed.mu
 }
 
-// started tells of a call that has begun. It is the only one to read the clock
-// and to allocate on behalf of the call's hooks, and only if there are any.
+// started tells of a call that has begun. If no hook is for acquisitions or what
+// comes of them, it returns nil, on which the methods do nothing.
 func (f *feed) started(key, owner string, wait bool) *acquisition {
 	h := &f.hooks
 	if h.Started == nil && h.Queued == nil && h.Granted == nil && h.Failed == nil && h.Ended == nil {
