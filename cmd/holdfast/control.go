@@ -48,11 +48,15 @@ func (h *hold) stopped(by syscall.Signal) {
 
 // suspend stops this program with its own process group, which is what the
 // user's shell knows. Nobody renews the lock then.
+//
+// It is SIGTTIN that does it, which has no effect where nobody could continue
+// what it stops. SIGTSTP, which is like it, would be this program's own to
+// handle: Go has no way back to the default action of a signal that was once
+// asked for.
 func (h *hold) suspend(by syscall.Signal) {
 	h.app.log.Info("stopped together with the command: the lock is not renewed meanwhile")
 	h.terminal.TakeBack(h.job)
-	signal.Reset(syscall.SIGTSTP)
-	_ = syscall.Kill(0, syscall.SIGTSTP)
+	_ = syscall.Kill(0, syscall.SIGTTIN)
 	if by == syscall.SIGTSTP {
 		h.woken = time.After(wakePeriod) // if by then this program was not stopped, the command must not be, either
 	}
@@ -61,9 +65,6 @@ func (h *hold) suspend(by syscall.Signal) {
 // resume continues the command, if the lock has not been lost meanwhile.
 func (h *hold) resume() {
 	h.woken = nil
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(h.signals, syscall.SIGTSTP)
-	}
 	if h.done != nil && h.lock.Err() != nil {
 		h.lost()
 	}

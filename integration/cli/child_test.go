@@ -14,8 +14,8 @@ const childVariable = "HOLDFAST_CLI_CHILD"
 
 var children = map[string]func(){"notes signals": noteSignals}
 
-// child returns what has the tool run one of them: a setting, and the command.
-func child(t *testing.T, name string) (setting, command string) {
+// testChild returns what has the tool run one of them: a setting, and the command.
+func testChild(t *testing.T, name string) (setting, command string) {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {

@@ -216,7 +216,7 @@ func TestRunForks(t *testing.T) {
 // to the tool, each once.
 func TestRunForwardsSignals(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		setting, command := child(t, "notes signals")
+		setting, command := testChild(t, "notes signals")
 		p := launch(t, append(e.env, setting), nil, "run", "-k", newKey(t), "--lease", calm, "--", command)
 		pid := p.pid("pid")
 		want := ""

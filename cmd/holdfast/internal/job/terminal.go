@@ -32,7 +32,7 @@ func (t *Terminal) Close() { _ = unix.Close(t.fd) }
 
 // IgnoreStops keeps the terminal from stopping this program when it prints
 // while another has the foreground. It would be inherited by what is started.
-func IgnoreStops() { signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN) }
+func IgnoreStops() { signal.Ignore(syscall.SIGTTOU) }
 
 // foreground is the process group in the foreground; 0 if unknown.
 func (t *Terminal) foreground() int {
