@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -16,7 +17,7 @@ import (
 type sight struct {
 	info    holdfast.Info // by the last look that succeeded
 	looked  time.Time     // when that was
-	down    time.Time     // since when the engine cannot be reached; zero if it can
+	down    time.Time     // since when the engine cannot be reached, or has not been looked at again; zero if it can
 	trouble error         // why the last look failed; nil if it did not
 }
 
@@ -42,6 +43,7 @@ type watcher struct {
 	ended   time.Time       // of the last look
 	ring    <-chan zk.Event // of the alarm; nil if it is not set
 	wanted  bool            // there may be something new
+	back    bool            // the engine can be reached again
 }
 
 // A look is what came of one.
@@ -103,6 +105,9 @@ func (w *watcher) note(l look) {
 		w.ring = l.ring
 	}
 	w.ended = time.Now()
+	if w.back && !errors.Is(l.err, holdfast.ErrDisconnected) {
+		w.back, w.seen.down = false, time.Time{}
+	}
 	if w.seen.trouble = l.err; l.err == nil {
 		w.seen.info, w.seen.looked = l.info, w.ended
 	}
@@ -146,9 +151,10 @@ func (w *watcher) run(ctx context.Context, d display, s *screen.Screen, tick <-c
 		case <-w.ring:
 			w.ring, w.wanted = nil, true
 		case e := <-events.Disconnected():
-			w.seen.down = e.Time
+			w.back, w.seen.down = false, e.Time
 		case <-events.Ready():
-			w.wanted, w.seen.down = true, time.Time{}
+			w.back, w.wanted = true, true
+			w.ended = time.Time{} // at once
 		case in := <-inputs:
 			if done, err := obey(s, in); done || err != nil {
 				return err
