@@ -188,6 +188,7 @@ func (a *app) run(ctx context.Context, r *runFlags, args []string) error {
 }
 
 func (a *app) acquire(ctx context.Context, c *client, r *runFlags) (*holdfast.Lock, error) {
+	a.log.Info("connected; the lock is asked for", "key", r.key)
 	if r.try {
 		ctx, cancel := a.bounded(ctx)
 		defer cancel()

@@ -57,10 +57,10 @@ func TestRunWaitsOutAnOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := e.start(t, "run", "-k", key, "--lease", calm, "--", "sh", "-c", "exit 6")
-		bounded := e.start(t, "run", "-k", key, "--lease", calm, "--wait", "3s", "--", "true")
-		asks(t, p)
-		asks(t, bounded)
+		p := e.start(t, "run", "-v", "-k", key, "--lease", calm, "--", "sh", "-c", "exit 6")
+		bounded := e.start(t, "run", "-v", "-k", key, "--lease", calm, "--wait", "3s", "--", "true")
+		p.asks()
+		bounded.asks()
 		e.cut()
 		bounded.wait()
 		if status := bounded.cmd.ProcessState.ExitCode(); status != 69 && status != 75 {

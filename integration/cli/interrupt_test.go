@@ -16,12 +16,9 @@ func TestInterruptWhileWaiting(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := e.start(t, "run", "-k", key, "--lease", calm, "--", "sh", "-c", `touch "$DIR/ran"`)
-			if e.name == "zookeeper" {
-				waits(t, e, key)
-			} else {
-				asks(t, p)
-			}
+			p := e.start(t, "run", "-v", "-k", key, "--lease", calm, "--", "sh", "-c", `touch "$DIR/ran"`)
+			p.asks()
+			waits(t, e, key)
 			p.signal(s)
 			p.exits(128 + int(s))
 			p.says("interrupted by " + s.String())
@@ -36,15 +33,6 @@ func TestInterruptWhileWaiting(t *testing.T) {
 			free(t, e, key)
 		}
 	})
-}
-
-// asks waits until the tool has threads that sleep in the network, and so is past
-// its beginnings: where there is no queue, nobody else can tell that it waits.
-func asks(t *testing.T, p *tool) {
-	t.Helper()
-	if !becomes(func() bool { return p.sockets() > 0 || p.hasEnded() }) || p.hasEnded() {
-		t.Fatalf("it does not ask; stderr: %s", read(p.stderr))
-	}
 }
 
 // TestInterruptTwice guards that a second Ctrl-C ends the tool at once, where the

@@ -122,11 +122,16 @@ func (p *tool) exits(status int) {
 }
 
 // says fails the test unless stderr is one line of the tool's with a text in
-// it; "" is for nothing at all.
+// it, apart from its log; "" is for nothing at all.
 func (p *tool) says(text string) {
 	p.t.Helper()
 	p.wait()
-	got := read(p.stderr)
+	got := ""
+	for line := range strings.Lines(read(p.stderr)) {
+		if !strings.HasPrefix(line, "time=") {
+			got += line
+		}
+	}
 	if text == "" {
 		if got != "" {
 			p.t.Errorf("stderr is %q, want nothing", got)
@@ -223,15 +228,11 @@ func dies(t *testing.T, what string, pid int) {
 	}
 }
 
-// sockets is how many connections the tool has.
-func (p *tool) sockets() int {
-	n := 0
-	dir := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(to, "socket:") {
-			n++
-		}
+// asks waits until the tool, called with -v, has connected and asks for the lock.
+func (p *tool) asks() {
+	p.t.Helper()
+	const text = "the lock is asked for"
+	if !becomes(func() bool { return strings.Contains(read(p.stderr), text) || p.hasEnded() }) || !strings.Contains(read(p.stderr), text) {
+		p.t.Fatalf("it does not ask for the lock; stderr: %s", read(p.stderr))
 	}
-	return n
 }
