@@ -9,10 +9,13 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
+.PHONY: help build setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build the command line tool, bin/holdfast
+	cd cmd/holdfast && GOWORK=off go build -o ../../bin/ .
 
 setup: ## Install what the integration tests start (as root on Debian), or say what is missing
 	@integration/setup.sh local
@@ -25,7 +28,7 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 	@integration/setup.sh local make --no-print-directory --keep-going test-unit test-integration
 
 test-unit: ## Run the tests that need no server
-	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
+	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
 	cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
 
 # One package at a time: several servers each, and tests that measure time, are enough for one machine.

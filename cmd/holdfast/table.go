@@ -18,6 +18,9 @@ func newTableCommand(a *app) *cobra.Command {
 	table := &cobra.Command{
 		Use:   "table",
 		Short: "Set up a table for locks on DynamoDB",
+		RunE: func(_ *cobra.Command, args []string) error {
+			return usagef("table has one command, create, and not %q", args)
+		},
 	}
 	table.AddCommand(&cobra.Command{
 		Use:   "create",

@@ -19,7 +19,7 @@ var engineGroups = []string{"ZooKeeper", "DynamoDB"}
 func printUsage(cmd *cobra.Command) error {
 	w := cmd.OutOrStderr()
 	fmt.Fprintf(w, "Usage:\n")
-	if cmd.Runnable() {
+	if !cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableSubCommands() {
