@@ -122,7 +122,7 @@ func TestForeignText(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
 		evil := "\x1b[2J\x1b]0;title\a\r\n\tforged  line\u202e\u009b31m\xff\x00"
-		owner := strings.TrimRight(evil, "\xff\x00")
+		owner := strings.TrimSuffix(evil, "\xff\x00") // an owner's name is UTF-8 without NUL
 		if _, err := e.dial(t, owner).Acquire(limited(t), key, holdfast.WithData([]byte(evil))); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,12 +127,10 @@ func (p *tool) exits(status int) {
 func (p *tool) says(text string) {
 	p.t.Helper()
 	p.wait()
-	got := ""
-	for line := range strings.Lines(read(p.stderr)) {
-		if !strings.HasPrefix(line, "time=") {
-			got += line
-		}
-	}
+	lines := slices.DeleteFunc(slices.Collect(strings.Lines(read(p.stderr))), func(line string) bool {
+		return strings.HasPrefix(line, "time=")
+	})
+	got := strings.Join(lines, "")
 	if text == "" {
 		if got != "" {
 			p.t.Errorf("stderr is %q, want nothing", got)

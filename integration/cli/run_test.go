@@ -219,21 +219,21 @@ func TestRunForwardsSignals(t *testing.T) {
 		setting, command := testChild(t, "notes signals")
 		p := launch(t, append(e.env, setting), nil, "run", "-k", newKey(t), "--lease", calm, "--", command)
 		pid := p.pid("pid")
-		want := ""
+		var want strings.Builder
 		for _, s := range []syscall.Signal{
 			syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 			syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGINT, syscall.SIGTERM,
 		} {
 			p.signal(s)
-			want += names[s] + "\n"
-			p.writes("signals", want)
+			want.WriteString(names[s] + "\n")
+			p.writes("signals", want.String())
 		}
 		if err := syscall.Kill(pid, syscall.SIGPIPE); err != nil {
 			t.Fatal(err)
 		}
 		p.exits(42)
-		if got := read(p.file("signals")); got != want {
-			t.Errorf("the command got %q, want %q", got, want)
+		if got := read(p.file("signals")); got != want.String() {
+			t.Errorf("the command got %q, want %q", got, want.String())
 		}
 	})
 }
