@@ -147,7 +147,7 @@ func TestDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := string(readme)
-	for _, want := range append(setting, "before\n"+beginMark, endMark+"after\n", "| here | hand <-> off | 300 µs | other's, 600 µs | 2 times its rate (2 to 2) | 3 pairs of blocks of 10 |",
+	for _, want := range append(setting, "before\n"+beginMark, endMark+"after\n", "load average was 1 before the run", "| here | hand <-> off | 300 µs | other's, 600 µs | 2 times its rate (2 to 2) | 3 pairs of blocks of 10 |",
 		"| a count, of things | 2 B (1 to 6) | <= 5 B | 3 rounds |") {
 		if !strings.Contains(s, want) {
 			t.Errorf("README: no %q in\n%s", want, s)
