@@ -1,0 +1,317 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// resize makes the window of another size.
+func (w *terminal) resize(width, height int) {
+	w.t.Helper()
+	w.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
+}
+
+// page returns the rows of the screen, whatever is in them.
+func (w *terminal) page() []string {
+	w.t.Helper()
+	return strings.Split(strings.TrimSuffix(w.tmux("capture-pane", "-p"), "\n"), "\n")
+}
+
+// sees waits until rows of the screen begin with these texts, in this order.
+func (w *terminal) sees(texts ...string) {
+	w.t.Helper()
+	seen := func() bool {
+		rest := texts
+		for _, row := range w.page() {
+			if len(rest) > 0 && strings.HasPrefix(row, rest[0]) {
+				rest = rest[1:]
+			}
+		}
+		return len(rest) == 0
+	}
+	if !becomes(seen) {
+		w.t.Fatalf("the terminal never shows %q", texts)
+	}
+}
+
+// watched starts a watch in a shell that has printed something before.
+func watched(t *testing.T, e *engine, key string) *terminal {
+	t.Helper()
+	w := newTerminal(t, e, "LC_ALL=C.UTF-8")
+	w.resize(80, 20)
+	w.enter("clear; echo what was there; holdfast watch %s %s; echo \"status $?\"", key, watchQuick)
+	w.sees(key, "free", "connected")
+	if w.tmux("display", "-p", "#{alternate_on}#{cursor_flag}#{wrap_flag}") != "100\n" {
+		t.Error("it has not taken the screen")
+	}
+	return w
+}
+
+// restored fails the test unless the terminal is as it was before the watch, which
+// has ended with a status, and has said nothing.
+func (w *terminal) restored(status int) {
+	w.t.Helper()
+	w.shows(fmt.Sprintf("\nstatus %d", status))
+	if got := w.tmux("display", "-p", "#{alternate_on}#{cursor_flag}#{wrap_flag}"); got != "011\n" {
+		w.t.Errorf("alternate screen, cursor and margins are %s, want 011", got)
+	}
+	if text := w.screen(); !strings.HasPrefix(text, "what was there\nstatus ") {
+		w.t.Errorf("the screen is\n%s", text)
+	}
+	w.modes()
+	w.prompts()
+}
+
+// modes fails the test unless the terminal's modes are those of a shell.
+func (w *terminal) modes() {
+	w.t.Helper()
+	w.enter("stty -a >$DIR/modes; echo >>$DIR/modes done")
+	w.writes("modes", "done")
+	got := read(w.file("modes"))
+	_ = os.Remove(w.file("modes"))
+	if strings.Contains(got, "-icanon") || strings.Contains(got, "-echo ") || !strings.Contains(got, "susp = ^Z") {
+		w.t.Errorf("the modes left behind are %s", got)
+	}
+}
+
+// process returns the id of a child of the window's shell, when there is one.
+func (w *terminal) process() int {
+	w.t.Helper()
+	shell := strings.TrimSpace(w.tmux("display", "-p", "#{pane_pid}"))
+	var pid int
+	if !becomes(func() bool {
+		n, _ := fmt.Sscan(read("/proc/"+shell+"/task/"+shell+"/children"), &pid)
+		return n == 1
+	}) {
+		w.t.Fatal("the shell has no child")
+	}
+	return pid
+}
+
+// TestWatchTerminal guards the page: holder, queue and age as they change, at each
+// size of the window, and nothing of it left behind.
+func TestWatchTerminal(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		w := watched(t, e, key)
+		lock := e.acquire(t, key, "holder-1", holdfast.WithData([]byte("\x1b]0;title\x07")))
+		w.sees(key, "held by  holder-1", "since    2", "token    "+lock.Token().String(), `data     "\x1b]0;title\a"`, "connected")
+		age := func() string {
+			for _, row := range w.page() {
+				if _, age, ok := strings.Cut(row, ", "); ok && strings.HasPrefix(row, "since") {
+					return age
+				}
+			}
+			return ""
+		}
+		before := age()
+		if !becomes(func() bool { return age() != before && age() != "" }) {
+			t.Errorf("the age stays at %q", before)
+		}
+		if e.name == "zookeeper" {
+			first := e.wait(t, key, "waiter-1")
+			w.sees("waiting  1", "1  ")
+			second := e.wait(t, key, "漢字")
+			w.sees("waiting  2", "1  ", "2  ")
+			w.shows("waiter-1")
+			w.shows("漢字")
+			first()
+			w.sees("waiting  1", "1  ")
+			second()
+		}
+		for _, size := range [][2]int{{30, 6}, {9, 4}, {3, 2}, {20, 1}, {120, 30}} {
+			width, height := size[0], size[1]
+			w.resize(width, height)
+			fits := func() bool {
+				rows := w.page()
+				for i, row := range rows {
+					if utf8.RuneCountInString(row) > width {
+						return false
+					}
+					if height >= 4 && i == height-1 && !strings.HasPrefix(row, "conne") {
+						return false
+					}
+				}
+				return len(rows) == height && (strings.HasPrefix(rows[0], key[:min(len(key), width-1)]) || strings.HasPrefix(rows[0], "he"))
+			}
+			if !becomes(fits) {
+				t.Errorf("a window of %dx%d shows\n%s", width, height, strings.Join(w.page(), "\n"))
+			}
+		}
+		release(t, lock)
+		w.sees(key, "free", "connected")
+		w.press("q")
+		w.restored(0)
+	})
+}
+
+// TestWatchTerminalHostile guards the terminal against owner names made to harm
+// it, or to pass for something else.
+func TestWatchTerminalHostile(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		w := watched(t, e, key)
+		for owner, want := range map[string]string{
+			"\x1b[2J\x1b[1;1Hfree":        `"\x1b[2J\x1b[1;1Hfree"`,
+			"a\r\nfree":                   `"a\r\nfree"`,
+			"\u009b31m":                   `"\u009b31m"`,
+			"\u202efree":                  `"\u202efree"`,
+			strings.Repeat("漢", 80):       strings.Repeat("漢", 35) + "…",
+			strings.Repeat("e\u0301", 80): strings.Repeat("e\u0301", 70) + "…",
+		} {
+			lock := e.acquire(t, key, owner)
+			w.sees(key, "held by  "+want, "connected")
+			release(t, lock)
+			w.sees(key, "free", "connected")
+		}
+		w.press("q")
+		w.restored(0)
+	})
+}
+
+// TestWatchTerminalDisconnected guards what the page says during an outage: that
+// it is one, and since when, with what was known before.
+func TestWatchTerminalDisconnected(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		lock := e.acquire(t, key, "holder-1")
+		w := newTerminal(t, e, "LC_ALL=C.UTF-8")
+		w.enter("holdfast watch %s %s --timeout 5s --lease 3s; echo \"status $?\"", key, watchQuick)
+		w.sees(key, "held by  holder-1", "connected")
+		e.cut()
+		w.sees(key, "held by  holder-1", "disconnected since ")
+		release(t, lock)
+		e.heal()
+		w.sees(key, "free", "connected")
+		w.press("q")
+		w.shows("\nstatus 0")
+	})
+}
+
+// TestWatchTerminalEnds guards the ways in which a watch ends, but for q: the
+// terminal is as before, and the status is that of the signal.
+func TestWatchTerminalEnds(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for name, end := range map[string]struct {
+			status int
+			by     func(*terminal)
+		}{
+			"Ctrl-C":  {130, func(w *terminal) { w.press("C-c") }},
+			"SIGTERM": {143, func(w *terminal) { _ = syscall.Kill(w.process(), syscall.SIGTERM) }},
+			"SIGHUP":  {129, func(w *terminal) { _ = syscall.Kill(w.process(), syscall.SIGHUP) }},
+			"suspended": {143, func(w *terminal) {
+				pid := w.process()
+				w.press("C-z")
+				w.shows("Stopped")
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+				w.enter("clear; echo what was there; fg >/dev/null; echo \"status $?\"")
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				w := watched(t, e, newKey(t))
+				end.by(w)
+				w.restored(end.status)
+			})
+		}
+	})
+}
+
+// TestWatchTerminalSuspended guards job control: Ctrl-Z gives the terminal to the
+// shell, and fg takes it again, from a stop or from the background. In the
+// background watch touches nothing, and can be ended.
+func TestWatchTerminalSuspended(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		w := watched(t, e, key)
+		pid := w.process()
+		suspend := func() {
+			t.Helper()
+			w.press("C-z")
+			w.shows("Stopped")
+			if s := state(pid); s != "T" {
+				t.Errorf("watch is in state %q, want it stopped", s)
+			}
+			w.modes()
+		}
+		suspend()
+		lock := e.acquire(t, key, "holder-1")
+		w.enter("fg")
+		w.sees(key, "held by  holder-1", "connected")
+
+		suspend()
+		w.enter("clear; bg")
+		if !becomes(func() bool { return state(pid) != "T" }) {
+			t.Fatal("watch does not go on")
+		}
+		release(t, lock)
+		w.prompts()
+		w.modes()
+		w.enter("fg")
+		w.sees(key, "free", "connected")
+
+		// Stopped behind its back, it takes the screen anew.
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		w.shows("Stopped")
+		w.prompts()
+		w.enter("clear; fg")
+		w.sees(key, "free", "connected")
+
+		suspend()
+		w.enter("clear; bg; kill %%1; wait")
+		dies(t, "watch in the background", pid)
+		w.prompts()
+		w.modes()
+	})
+}
+
+// TestWatchTerminalLost guards the end of the terminal: watch ends with it, whether
+// it is told by SIGHUP or not.
+func TestWatchTerminalLost(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for name, hup := range map[string]string{"told": "", "not told": "trap '' HUP; "} {
+			t.Run(name, func(t *testing.T) {
+				key := newKey(t)
+				w := newTerminal(t, e)
+				w.enter("%sholdfast watch %s", hup, key)
+				w.sees(key, "free", "connected")
+				pid := w.process()
+				w.close()
+				dies(t, "watch", pid)
+			})
+		}
+	})
+}
+
+// TestWatchTerminalPlain guards terminals that cannot show a page, and those who
+// want lines: they get lines.
+func TestWatchTerminalPlain(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		w := newTerminal(t, e)
+		for _, command := range []string{"TERM=dumb holdfast watch %s", "env -u TERM holdfast watch %s", "holdfast watch %s -o json", "holdfast watch %s | cat"} {
+			key := newKey(t)
+			w.enter("clear; "+command+"; echo \"status ${PIPESTATUS[0]}\"", key)
+			if !becomes(func() bool {
+				text := w.screen()
+				return strings.Contains(text, " free key="+key) || strings.Contains(text, `"key":"`+key+`","held":false`)
+			}) {
+				t.Errorf("%s prints no line", command)
+			}
+			w.press("C-c")
+			w.shows("status 130")
+		}
+		key := newKey(t)
+		w.enter("clear; holdfast watch %s </dev/null; echo \"status $?\"", key) // keys come from the terminal all the same
+		w.sees(key, "free", "connected")
+		w.press("q")
+		w.shows("\nstatus 0")
+	})
+}
