@@ -296,7 +296,7 @@ func TestWatchTerminalLost(t *testing.T) {
 func TestWatchTerminalPlain(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
-		for _, command := range []string{"TERM=dumb holdfast watch %s", "env -u TERM holdfast watch %s", "holdfast watch %s -o json", "holdfast watch %s | cat"} {
+		for _, command := range []string{"TERM=dumb holdfast watch %s", "env -u TERM holdfast watch %s", "holdfast watch %s -o json", "holdfast watch %s | (trap '' INT; cat)"} {
 			key := newKey(t)
 			w.enter("clear; "+command+"; echo \"status ${PIPESTATUS[0]}\"", key)
 			if !becomes(func() bool {

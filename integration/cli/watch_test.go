@@ -167,7 +167,8 @@ func TestWatchBrokenPipe(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-c", fmt.Sprintf(
-				`%q watch %s %s | head -%d; echo "status ${PIPESTATUS[0]}"`, binary(t), key, watchQuick, lines))
+				`%q watch %s %s | head -%d; echo "status ${PIPESTATUS[0]}"`, binary(t), key, watchQuick, lines,
+			))
 			cmd.Env = environment(e.direct...)
 			out := make(chan string, 1)
 			go func() {
