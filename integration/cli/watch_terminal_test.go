@@ -312,6 +312,6 @@ func TestWatchTerminalPlain(t *testing.T) {
 		w.enter("clear; holdfast watch %s </dev/null; echo \"status $?\"", key) // keys come from the terminal all the same
 		w.sees(key, "free", "connected")
 		w.press("q")
-		w.shows("\nstatus 0")
+		w.shows("status 0")
 	})
 }
