@@ -16,8 +16,8 @@ import (
 // interopPeers are all of them.
 var interopPeers = []fleetLanguage{peerZklock, peerZklockKazoo, peerCurator, peerGo, peerKazoo, peerKazooExtra, peerRenamed}
 
-// respects says whose locks a peer waits for, as zklock's documentation and the
-// README have it. Nobody passes over those of the own kind.
+// respects says whose locks a peer waits for, as zklock's documentation and
+// docs/engines.md have it. Nobody passes over those of the own kind.
 var respects = map[fleetLanguage][]fleetLanguage{
 	peerZklock:      interopPeers,
 	peerZklockKazoo: interopPeers,

@@ -67,8 +67,8 @@ func style(p *plot.Plot) {
 	}
 	p.Legend.TextStyle = words(10.5, ink, false)
 	p.Legend.ThumbnailWidth = 24
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.XOffs, p.Legend.YOffs = 12, -4
+	p.Legend.Left = true // at the bottom, where no line comes: times begin at 0
+	p.Legend.XOffs, p.Legend.YOffs = 12, 8
 	p.Legend.Padding = 3
 }
 

@@ -13,10 +13,11 @@ const (
 	dataFile    = "docs/bench.json"
 	peersFile   = "docs/bench-peers.svg"
 	waitersFile = "docs/bench-waiters.svg"
+	figuresFile = "docs/bench.md"
 	readmeFile  = "README.md"
 )
 
-// The section of the README that is made from the data is between these lines.
+// What is made from the data in a text is between these lines.
 const beginMark, endMark = "<!-- bench:begin -->\n", "<!-- bench:end -->\n"
 
 // Publish writes the data of the run into the repository at root, and draws from
@@ -68,14 +69,13 @@ func drawn(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	readme, err := os.ReadFile(filepath.Join(root, readmeFile))
+	readme, err := filled(root, readmeFile, r.summary())
 	if err != nil {
 		return nil, err
 	}
-	before, rest, begun := bytes.Cut(readme, []byte(beginMark))
-	_, after, ended := bytes.Cut(rest, []byte(endMark))
-	if !begun || !ended {
-		return nil, fmt.Errorf("%s: no lines %q and %q, in this order", readmeFile, beginMark, endMark)
+	figures, err := filled(root, figuresFile, r.figures())
+	if err != nil {
+		return nil, err
 	}
 	peers, err := r.peersPicture()
 	if err != nil {
@@ -88,6 +88,22 @@ func drawn(root string) (map[string][]byte, error) {
 	return map[string][]byte{
 		peersFile:   peers,
 		waitersFile: waiters,
-		readmeFile:  bytes.Join([][]byte{before, []byte(beginMark), []byte(r.section()), []byte(endMark), after}, nil),
+		figuresFile: figures,
+		readmeFile:  readme,
 	}, nil
+}
+
+// filled is the text in the file of that name with what stands between its marks
+// replaced.
+func filled(root, name, content string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		return nil, err
+	}
+	before, rest, begun := bytes.Cut(text, []byte(beginMark))
+	_, after, ended := bytes.Cut(rest, []byte(endMark))
+	if !begun || !ended {
+		return nil, fmt.Errorf("%s: no lines %q and %q, in this order", name, beginMark, endMark)
+	}
+	return bytes.Join([][]byte{before, []byte(beginMark), []byte(content), []byte(endMark), after}, nil), nil
 }

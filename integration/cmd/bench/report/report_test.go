@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,11 +116,16 @@ func TestDraw(t *testing.T) {
 	if err := Draw(root); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without data: %v", err)
 	}
-	write(readmeFile, "no marks\n")
-	if err := example().Publish(root); err == nil {
-		t.Error("a README without the marks was taken")
+	stale := "before\n" + beginMark + "stale\n" + endMark + "after\n"
+	for _, name := range []string{readmeFile, figuresFile} {
+		write(readmeFile, stale)
+		write(figuresFile, stale)
+		write(name, "no marks\n")
+		if err := example().Publish(root); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s without the marks was taken: %v", name, err)
+		}
+		write(name, stale)
 	}
-	write(readmeFile, "before\n"+beginMark+"stale\n"+endMark+"after\n")
 	if err := Check(root); err == nil {
 		t.Error("nothing was drawn, and Check has no objection")
 	}
@@ -142,23 +148,37 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	readme, err := os.ReadFile(filepath.Join(root, readmeFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := string(readme)
-	for _, want := range append(setting, "before\n"+beginMark, endMark+"after\n", "load average was 1 before the run", "| here | hand <-> off | 300 µs | other's, 600 µs | 2 times its rate (2 to 2) | 3 pairs of blocks of 10 |",
-		"| a count, of things | 2 B (1 to 6) | <= 5 B | 3 rounds |") {
-		if !strings.Contains(s, want) {
-			t.Errorf("README: no %q in\n%s", want, s)
+	written := make(map[string]string)
+	for name, wanted := range map[string][]string{
+		readmeFile: {peersFile, waitersFile},
+		figuresFile: {
+			"| here | hand <-> off | 300 µs | other's, 600 µs | 2 times its rate (2 to 2) | 3 pairs of blocks of 10 |",
+			"| a count, of things | 2 B (1 to 6) | <= 5 B | 3 rounds |",
+		},
+	} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
 		}
+		s := string(text)
+		for _, want := range slices.Concat(setting, wanted, []string{"before\n" + beginMark, endMark + "after\n", "load average was 1 before the run"}) {
+			if !strings.Contains(s, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, s)
+			}
+		}
+		if strings.Contains(s, "stale") {
+			t.Errorf("%s: the old section is there:\n%s", name, s)
+		}
+		written[name] = s
 	}
-	if strings.Contains(s, "stale") || strings.Index(s, "| here | hand <-> off | 800 µs") > strings.Index(s, "| there |") {
-		t.Errorf("README: the old section is there, or a place is in two parts:\n%s", s)
+	s := written[figuresFile]
+	if strings.Index(s, "| here | hand <-> off | 800 µs") > strings.Index(s, "| there |") {
+		t.Errorf("a place is in two parts:\n%s", s)
 	}
 
 	for name, spoilt := range map[string]string{
-		peersFile: "<svg/>", waitersFile: "", readmeFile: strings.Replace(s, "300 µs", "299 µs", 1),
+		peersFile: "<svg/>", waitersFile: "", figuresFile: strings.Replace(s, "300 µs", "299 µs", 1),
+		readmeFile: strings.Replace(written[readmeFile], "4 CPUs", "3 CPUs", 1),
 	} {
 		write(name, spoilt)
 		if err := Check(root); err == nil || !strings.Contains(err.Error(), name) {

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// summary is the README's account of the run: where and when, and the pictures.
+func (r *Report) summary() string {
+	return r.circumstances() + fmt.Sprintf(`
+![Bar chart: what one operation takes with holdfast and with others, each with its 95%% interval; the figures are in %[3]s](%[1]s)
+
+![Plot: what one hand-off takes against the number of waiters, with holdfast and with go-zookeeper's Lock; the figures are in %[3]s](%[2]s)
+`, peersFile, waitersFile, path.Base(figuresFile))
+}
+
+// figures are the tables of all that was measured.
+func (r *Report) figures() string {
+	var b strings.Builder
+	b.WriteString(r.circumstances())
+	b.WriteString("\n| where | what | holdfast | other | ratio [95%] (least to greatest pair) | over |\n|---|---|---|---|---|---|\n")
+	for _, row := range append(r.contests(false), r.contests(true)...) {
+		c := row.Contest
+		fmt.Fprintf(&b, "| %s | %s | %s | %s, %s | %s%s | %s |\n", c.Where, c.What, brief(c.PerOp(c.Ours).Median),
+			c.Other.Name, brief(c.PerOp(c.Other).Median), row.ratio(), row.spread(), row.Over)
+	}
+	b.WriteString("\nWhat is counted: requests, events, memory.\n")
+	b.WriteString("\n| what | median [95%] (least to greatest) | bar | over |\n|---|---|---|---|\n")
+	for _, row := range r.Rows {
+		if row.Contest == nil {
+			fmt.Fprintf(&b, "| %s, %s | %s%s | %s | %s |\n", row.Name, row.Measured, row.median(), row.spread(), row.Bar, row.Over)
+		}
+	}
+	return b.String()
+}
+
+// circumstances are the date, the machine and what ran on it.
+func (r *Report) circumstances() string {
+	return fmt.Sprintf("%s.\nClients, servers and proxies share the machine, whose load average was %s before the run.\n",
+		r.Setting(), strings.Fields(r.Machine.LoadBefore + " unknown")[0])
+}
