@@ -88,7 +88,8 @@ type Options struct {
 	Timeout time.Duration
 
 	// RetryDelay is the delay before a failed heartbeat, release or question is
-	// tried again; it doubles up to Heartbeat. Default 0: Heartbeat/50, at least
+	// tried again; it doubles, up to Heartbeat/4 for heartbeats, up to Lease/4 for
+	// releases, and up to Heartbeat for questions. Default 0: Heartbeat/50, at least
 	// 10 ms. Not more than Heartbeat. How Acquire tries again is up to
 	// [holdfast.WithRetry]. The SDK's own retries are switched off: they do not
 	// know when a lease ends, and their quota is shared by all.
