@@ -23,6 +23,8 @@ type hold struct {
 	ttl time.Duration
 
 	job      *job.Job
+	guard    *job.Guard    // nil: there is none
+	bare     bool          // it has been told that the guard is gone
 	terminal *job.Terminal // nil: there is none
 	signals  chan os.Signal
 
@@ -62,14 +64,19 @@ func (h *hold) run(ctx context.Context, command job.Command) error {
 		h.hurried = true
 		return context.Cause(ctx)
 	}
+	var err error
+	if h.guard, err = job.StartGuard(); err != nil {
+		h.app.warn("%v: if holdfast is killed or stopped, nobody ends the command in time", err)
+	}
+	defer h.guard.Dismiss()
 	h.known, h.done = h.lock.Deadline(), h.lock.Done()
-	err := h.lock.Err()
-	if err != nil {
+	if err := h.lock.Err(); err != nil {
 		return &exitError{exitLost, err}
 	}
-	if h.job, err = job.Start(command); err != nil {
+	if h.job, err = job.Start(command, h.guard, h.known.Add(h.grace)); err != nil {
 		return &startError{err}
 	}
+	h.app.log.Info("the command has been started", "pid", h.job.PID())
 	job.IgnoreStops()
 	if h.terminal = job.OpenTerminal(); h.terminal != nil {
 		defer h.terminal.Close()
@@ -96,6 +103,9 @@ func (h *hold) watch() {
 	var ttl <-chan time.Time
 	if h.ttl > 0 {
 		ttl = time.After(h.ttl)
+	}
+	if h.lock.Err() != nil { // this program was stopped between the last look at the lock and the start
+		h.lost()
 	}
 	for !h.ended || !h.job.Empty() {
 		var leftovers <-chan time.Time
@@ -132,6 +142,11 @@ func (h *hold) watch() {
 func (h *hold) look() {
 	if until := h.lock.Deadline(); h.lock.Err() == nil {
 		h.known = until
+		h.guard.Watch(h.job, until.Add(h.grace))
+	}
+	if err := h.guard.Gone(); err != nil && !h.bare {
+		h.bare = true
+		h.app.log.Warn("the guard of the command is gone", "error", err)
 	}
 	if h.kill.passed() {
 		h.killNow()
@@ -156,14 +171,16 @@ func (h *hold) commandEnded(status job.Status) {
 // lost ends the command, because its lock has ended.
 func (h *hold) lost() {
 	h.done = nil
-	err := h.lock.Err()
-	at := h.lock.Deadline().Add(h.grace)
+	err, deadline := h.lock.Err(), h.lock.Deadline()
+	at := deadline.Add(h.grace)
 	switch {
 	case errors.Is(err, holdfast.ErrBroken), errors.Is(err, holdfast.ErrReclaimed), errors.Is(err, holdfast.ErrTakenOver),
 		errors.Is(err, holdfast.ErrClockJump):
 		at = time.Time{} // somebody else may have it
-	case h.lock.Deadline().Before(h.known):
+	case deadline.Before(h.known):
 		at = time.Time{} // it did not run out: the engine has ended it, and may have given it away
+	default:
+		h.guard.Watch(h.job, at)
 	}
 	h.end(exitLost, err, at)
 }
@@ -210,7 +227,11 @@ func (h *hold) signal(s syscall.Signal) {
 func (h *hold) result() error {
 	if err := h.lock.Err(); h.over == 0 && err != nil {
 		h.over = exitLost
-		h.app.warn("%v: as the command ended", err)
+		what := "as the command ended"
+		if h.status.Signal == syscall.SIGKILL {
+			what = "the command was killed" // by the guard, if holdfast was stopped
+		}
+		h.app.warn("%v: %s", err, what)
 	}
 	if h.over != 0 {
 		return &exitError{code: h.over}

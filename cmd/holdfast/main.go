@@ -7,9 +7,13 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
 func main() {
+	job.BeGuard()
+
 	// Without this a reader of stdout or stderr that goes away would end the
 	// program on the spot, whatever it holds.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

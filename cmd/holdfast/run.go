@@ -36,17 +36,17 @@ SIGKILL after --grace; only then is the lock released. What has left the group
 
 When the lock is lost, because the engine could not be reached for too long, the
 group gets SIGTERM at once and SIGKILL after --grace: which is before the engine
-can give the lock to anybody else, as long as holdfast itself gets to run. When
-somebody else may have it already, because it was broken ("holdfast break"),
-reclaimed, or the machine was suspended, the group gets SIGKILL at once. The
-longer the grace, the shorter the outage that a hold outlives; it must be less
-than half the lease (less a bit for clocks that run at different rates).
+can give the lock to anybody else. When somebody else may have it already, because
+it was broken ("holdfast break"), reclaimed, or the machine was suspended, the group
+gets SIGKILL at once. The longer the grace, the shorter the outage that a hold
+outlives; it must be less than half the lease (less a bit for clocks that run at
+different rates).
 
-While holdfast is stopped (Ctrl-Z, SIGSTOP) nobody renews the lock. Continued
-after the lease is over, it kills COMMAND before that gets to run. If holdfast is
-killed by SIGKILL, Linux kills COMMAND as well, but not what COMMAND has started;
-the lock goes to others when the lease is over. None of this makes up for the
-fencing token where COMMAND writes to something that outlives it.
+On Linux this does not depend on holdfast getting to run: a second process of it,
+"holdfast guard" in ps, kills the group as soon as holdfast is gone, by SIGKILL for
+example, and in time before the lease is over if it was stopped meanwhile (Ctrl-Z,
+SIGSTOP), when nobody renews the lock. None of this makes up for the fencing token
+where COMMAND writes to something that outlives it.
 
 Ctrl-C while waiting for the lock gives up the place in the queue; a second one
 ends holdfast at once, and the engine notices when the lease is over. While

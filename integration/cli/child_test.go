@@ -12,7 +12,7 @@ import (
 // childVariable makes this test binary a command for the tool to run, by name.
 const childVariable = "HOLDFAST_CLI_CHILD"
 
-var children = map[string]func(){"notes signals": noteSignals}
+var children = map[string]func(){"notes signals": noteSignals, "pair of stamps": stampPair, "stamps": stamp}
 
 // testChild returns what has the tool run one of them: a setting, and the command.
 func testChild(t *testing.T, name string) (setting, command string) {

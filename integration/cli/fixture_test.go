@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,6 +65,11 @@ func TestMain(m *testing.M) {
 	if child := children[os.Getenv(childVariable)]; child != nil {
 		child()
 		os.Exit(0)
+	}
+	// They wait for others, mostly, and would take their time one after the other.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("8")
 	}
 	var err error
 	if buildDir, err = os.MkdirTemp("", "holdfast-cli-"); err != nil {

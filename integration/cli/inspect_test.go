@@ -127,8 +127,14 @@ func TestForeignText(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{
-			{"show", key}, {"ls", key}, {"break", key, "--token", "1", "--yes"}, {"run", "-k", key, "--try", "true"},
-			{"show", key, "-o", "json"}, {"ls", key, "-o", "json"}, {"__complete", "show", key}, {"break", key, "--yes"},
+			{"show", key},
+			{"ls", key},
+			{"break", key, "--token", "1", "--yes"},
+			{"run", "-k", key, "--try", "true"},
+			{"show", key, "-o", "json"},
+			{"ls", key, "-o", "json"},
+			{"__complete", "show", key},
+			{"break", key, "--yes"},
 		} {
 			p := e.run(t, args...)
 			for name, text := range map[string]string{"stdout": read(p.stdout), "stderr": read(p.stderr)} {

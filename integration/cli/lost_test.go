@@ -123,16 +123,20 @@ func TestRunTTL(t *testing.T) {
 	})
 }
 
-// TestRunParentKilled guards that no command runs on without the tool that holds
-// its lock, and that the lock then goes to others when its lease is over.
+// TestRunParentKilled guards that no command, nor what it has started, runs on
+// without the tool that holds its lock, and that the lock then goes to others when
+// its lease is over.
 func TestRunParentKilled(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		p := e.start(t, "run", "-k", key, "--lease", "2s", "--", "sh", "-c", ignoreTerm)
-		pid := p.pid("pid")
+		p := e.start(t, "run", "-v", "-k", key, "--lease", "2s", "--", "sh", "-c",
+			`(trap "" TERM HUP INT; sh -c 'echo $PPID' >"$DIR/below"; exec sleep 1000) & until [ -s "$DIR/below" ]; do sleep 0.02; done; `+ignoreTerm)
+		pid, below := p.pid("pid"), p.pid("below")
+		p.begins()
 		p.signal(syscall.SIGKILL)
 		p.wait()
 		dies(t, "the command", pid)
+		dies(t, "what the command has started", below)
 		lock, err := e.dial(t, "").Acquire(limited(t), key)
 		if err != nil {
 			t.Fatal(err)
@@ -141,23 +145,28 @@ func TestRunParentKilled(t *testing.T) {
 	})
 }
 
-// TestRunStopped guards what happens when the tool itself was stopped for longer
-// than its lease: the command is killed as soon as it goes on, without a word.
+// TestRunStopped guards what happens when the tool itself is stopped for longer
+// than its lease: the command is dead before anybody else has the lock, and when the
+// tool goes on, it tells of the loss.
 func TestRunStopped(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		p := e.start(t, "run", "-k", key, "--lease", "2s", "--grace", "800ms", "--", "sh", "-c", heedTerm)
+		p := e.start(t, "run", "-k", key, "--lease", "2s", "--grace", "800ms", "-v", "--", "sh", "-c", heedTerm)
 		pid := p.pid("pid")
+		p.begins()
 		p.signal(syscall.SIGSTOP)
 		lock, err := e.dial(t, "").Acquire(limited(t), key)
+		if alive(pid) {
+			t.Error("another has the lock while the command is alive")
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.signal(syscall.SIGCONT)
 		p.exits(79)
-		p.says("SIGKILL to the command")
-		if alive(pid) || read(p.file("signals")) != "" {
-			t.Error("the command was not killed at once")
+		p.says(" lost: ")
+		if read(p.file("signals")) != "" {
+			t.Error("the command got SIGTERM: it was not the guard that has killed it")
 		}
 		_ = lock.Release(limited(t))
 	})

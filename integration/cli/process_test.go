@@ -158,6 +158,17 @@ func (p *tool) signal(s syscall.Signal) {
 	}
 }
 
+// untilGo is a command that ends with 5 when it is told to by goes.
+const untilGo = `echo $$ >"$DIR/pid"; until [ -e "$DIR/go" ]; do sleep 0.02; done; exit 5`
+
+// goes lets a command end that waits for it.
+func (p *tool) goes() {
+	p.t.Helper()
+	if err := os.WriteFile(p.file("go"), nil, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // file is the path of a file of the command's.
 func (p *tool) file(name string) string { return filepath.Join(p.dir, name) }
 
@@ -230,8 +241,11 @@ func dies(t *testing.T, what string, pid int) {
 // asks waits until the tool, called with -v, has connected and asks for the lock.
 func (p *tool) asks() {
 	p.t.Helper()
-	const text = "the lock is asked for"
-	if !becomes(func() bool { return strings.Contains(read(p.stderr), text) || p.hasEnded() }) || !strings.Contains(read(p.stderr), text) {
-		p.t.Fatalf("it does not ask for the lock; stderr: %s", read(p.stderr))
-	}
+	p.writes("stderr", "the lock is asked for")
+}
+
+// begins waits until the tool, called with -v, knows that its command runs.
+func (p *tool) begins() {
+	p.t.Helper()
+	p.writes("stderr", "the command has been started")
 }

@@ -224,12 +224,15 @@ func TestTerminalCtrlZForLong(t *testing.T) {
 		w.press("C-z")
 		w.shows("Stopped")
 		lock, err := e.dial(t, "").Acquire(limited(t), key)
+		if alive(pid) {
+			t.Error("another has the lock while the command is alive")
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.enter("fg; echo \"status $?\"")
 		w.enter("hello")
-		w.shows("SIGKILL to the command")
+		w.shows(" lost: ")
 		w.shows("status 79")
 		w.prompts()
 		if _, err := os.Stat(w.file("ran")); err == nil || alive(pid) {

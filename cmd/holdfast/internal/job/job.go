@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,11 +49,19 @@ func (s Status) ExitCode() int {
 
 // Start starts a command in a process group of its own. On Linux it dies with
 // this program, however that ends: not what the command has started itself,
-// though, nor a command that gets other privileges by being executed.
-func Start(c Command) (*Job, error) {
+// though, nor a command that gets other privileges by being executed. A guard sees
+// to these; it may be nil, and is to watch the job until a moment: see
+// [Guard.Watch].
+func Start(c Command, g *Guard, until time.Time) (*Job, error) {
 	j := &Job{changes: make(chan Change, 1)}
 	started := make(chan error, 1)
-	go j.run(c, started)
+	go j.run(started, func() error {
+		if err := j.start(c); err != nil {
+			return err
+		}
+		g.Watch(j, until) // without delay: this program may be killed any moment
+		return nil
+	})
 	if err := <-started; err != nil {
 		return nil, err
 	}
@@ -62,10 +71,10 @@ func Start(c Command) (*Job, error) {
 // run starts the command and waits for it on one thread: Linux sends the signal
 // that tells of a parent's death when the thread ends that was the parent, and
 // Go ends threads as it likes.
-func (j *Job) run(c Command, started chan<- error) {
+func (j *Job) run(started chan<- error, start func() error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := j.start(c)
+	err := start()
 	started <- err
 	if err == nil {
 		j.wait()

@@ -16,7 +16,7 @@ const patience = 30 * time.Second
 func start(t *testing.T, script string) (*Job, string) {
 	t.Helper()
 	dir := t.TempDir()
-	j, err := Start(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: append(os.Environ(), "DIR="+dir)})
+	j, err := Start(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: append(os.Environ(), "DIR="+dir)}, nil, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestStartFails(t *testing.T) {
 		if err := os.WriteFile(path, []byte(test.content), test.mode); err != nil {
 			t.Fatal(err)
 		}
-		j, err := Start(Command{Path: path, Args: []string{path}})
+		j, err := Start(Command{Path: path, Args: []string{path}}, nil, time.Time{})
 		if test.want != nil {
 			if err == nil || !errors.Is(Explain(err), test.want) {
 				t.Errorf("%s: %v, want %v", name, err, test.want)

@@ -1,0 +1,232 @@
+package job
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// parentVariable makes this test binary a program that runs a job under a guard,
+// and says for how long the job may live without it.
+const parentVariable = "JOB_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	BeGuard()
+	if text := os.Getenv(parentVariable); text != "" {
+		if err := parent(text); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// parent starts a job of two processes, prints their ids and that of its guard, and
+// waits for what happens to it. That which comes to its standard input is obeyed.
+func parent(text string) error {
+	limit, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	g, err := StartGuard()
+	if err != nil {
+		return err
+	}
+	script := Command{Path: "/bin/sh", Args: []string{"sh", "-c", `sleep 1000 & echo $$ $!; wait`}, Env: os.Environ()}
+	if _, err := Start(script, g, time.Now().Add(limit)); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	g.Dismiss()
+	return nil
+}
+
+// guarded starts such a program, and returns it with the processes of its job.
+func guarded(t *testing.T, limit string) (program *exec.Cmd, job [2]int, end func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), parentVariable+"="+limit)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewReader(stdout)
+	for _, want := range []string{"job", "ready"} { // in either order
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%s: %v: %q", want, err, line)
+		}
+		if strings.TrimSpace(line) != "ready" {
+			if _, err := fmt.Sscan(line, &job[0], &job[1]); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+		}
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-job[0], syscall.SIGKILL) })
+	return cmd, job, func() { _, _ = stdin.Write([]byte("\n")) }
+}
+
+// state is the kernel's letter for what a process does; "" if there is none.
+func state(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]
+}
+
+// die waits for the end of processes.
+func die(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			if s := state(pid); s == "" || s == "Z" || s == "X" {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("process %d lives on", pid)
+			}
+		}
+	}
+}
+
+// TestGuardOutlivesProgram guards that all of a job is killed when the program that
+// runs it is, and not only what that has started itself.
+func TestGuardOutlivesProgram(t *testing.T) {
+	t.Parallel()
+	program, job, _ := guarded(t, "1h")
+	if err := program.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	die(t, job[:]...)
+}
+
+// TestGuardKeepsTime guards that a job is killed in time when the program that
+// runs it is stopped.
+func TestGuardKeepsTime(t *testing.T) {
+	t.Parallel()
+	program, job, _ := guarded(t, "1s")
+	if err := program.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	die(t, job[:]...)
+	if s := state(program.Process.Pid); s != "T" {
+		t.Errorf("the program is in state %q, and was to be stopped", s)
+	}
+}
+
+// TestGuardDismissed guards that a guard which is not wanted any more does nothing.
+func TestGuardDismissed(t *testing.T) {
+	t.Parallel()
+	program, job, end := guarded(t, "1h")
+	end()
+	_ = program.Wait()
+	die(t, job[0]) // by the kernel, with its parent
+	time.Sleep(200 * time.Millisecond)
+	if s := state(job[1]); s != "S" {
+		t.Errorf("the rest of the job is in state %q: the guard has killed it", s)
+	}
+}
+
+// TestGuardOrders guards that what a guard has been told counts before the clock,
+// however much of it there is: after a stop, it must not go by an old deadline.
+func TestGuardOrders(t *testing.T) {
+	t.Parallel()
+	j, _ := start(t, "exec sleep 1000")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	group := int64(j.PID())
+	for range 100 {
+		if _, err := w.Write(orders{group, 1}.bytes()); err != nil { // a second after the machine was started
+			t.Fatal(err)
+		}
+	}
+	for _, o := range []orders{{group, sharedClock(time.Now().Add(time.Hour))}, dismissed} {
+		if _, err := w.Write(o.bytes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := guard(int(r.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if s := state(j.PID()); s != "S" {
+		t.Fatalf("the job is in state %q", s)
+	}
+	if _, err := w.Write(orders{group, sharedClock(time.Now().Add(time.Hour))}.bytes()); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if err := guard(int(r.Fd())); err == nil {
+		t.Error("the end of the program was not noticed")
+	}
+	if c := next(t, j); c.Status.Signal != syscall.SIGKILL {
+		t.Errorf("%+v, want it killed", c)
+	}
+}
+
+// TestSharedClock guards the arithmetic of the deadline: what is past is past, and
+// what never comes is none.
+func TestSharedClock(t *testing.T) {
+	now := time.Now()
+	soon := sharedClock(now.Add(time.Second))
+	for _, moment := range []time.Time{{}, now.Add(-1000 * time.Hour), now} {
+		if at := sharedClock(moment); at < 1 || at >= soon {
+			t.Errorf("sharedClock(%v) is %d; in a second it is %d", moment, at, soon)
+		}
+	}
+	for _, d := range []time.Duration{1<<63 - 1, 1 << 62} {
+		if at := sharedClock(now.Add(d)); at != 0 {
+			t.Errorf("in %v it is %d, want none", d, at)
+		}
+	}
+}
+
+// TestStartingThread guards that the thread which has started a command lives as
+// long as that: otherwise the kernel takes its end for that of the program.
+func TestStartingThread(t *testing.T) {
+	j, _ := start(t, `n=0; while [ $n -lt 100 ]; do kill -STOP $$; n=$((n+1)); done; exit 3`)
+	for range 100 {
+		if c := next(t, j); c.Stopped == 0 {
+			t.Fatalf("%+v: the command did not get to its end", c)
+		}
+		if err := j.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			ended := make(chan struct{})
+			go func() { // its thread ends with it
+				runtime.LockOSThread()
+				close(ended)
+			}()
+			<-ended
+		}
+	}
+	if c := next(t, j); c.Status.Code != 3 || c.Status.Signal != 0 {
+		t.Errorf("%+v, want its end with 3", c)
+	}
+}

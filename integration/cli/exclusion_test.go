@@ -1,0 +1,236 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// stampPair is a command of two processes in one group, which do not heed what can
+// be left unheeded, and stamp a file each millisecond.
+func stampPair() {
+	again := exec.Command("/proc/self/exe")
+	again.Env = append(os.Environ(), childVariable+"=stamps")
+	if err := again.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	stamp()
+}
+
+func stamp() {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	for {
+		note("stamps", fmt.Sprintf("%d %d %s\n", time.Now().UnixNano(), os.Getpid(), os.Getenv("HOLDFAST_TOKEN")))
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stamped is what the stamps of a command say.
+type stamped struct {
+	first, last time.Time
+	processes   []int
+	token       holdfast.Token
+}
+
+func (p *tool) stamped() stamped {
+	p.t.Helper()
+	var s stamped
+	for line := range strings.Lines(read(p.file("stamps"))) {
+		var at int64
+		var pid int
+		if !strings.HasSuffix(line, "\n") {
+			break // the last one, while it is written
+		}
+		if _, err := fmt.Sscan(line, &at, &pid, &s.token); err != nil {
+			p.t.Fatalf("%q: %v", line, err)
+		}
+		moment := time.Unix(0, at)
+		if s.first.IsZero() || moment.Before(s.first) {
+			s.first = moment
+		}
+		if moment.After(s.last) {
+			s.last = moment
+		}
+		if !slices.Contains(s.processes, pid) {
+			s.processes = append(s.processes, pid)
+		}
+	}
+	return s
+}
+
+// TestRunNeverTwo guards the purpose of run with two of them, whose commands tell
+// when they were alive: whatever befalls the first, the command of the second does
+// not begin before all of the first one's is dead. After a break, which takes the
+// lock away without asking, only tokens tell them apart.
+func TestRunNeverTwo(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for name, trouble := range map[string]func(t *testing.T, p *tool, key string){
+			"cut off": func(t *testing.T, p *tool, _ string) { e.cut() },
+			"stopped": func(t *testing.T, p *tool, _ string) { p.signal(syscall.SIGSTOP) },
+			"killed":  func(t *testing.T, p *tool, _ string) { p.signal(syscall.SIGKILL) },
+			"broken":  func(t *testing.T, p *tool, key string) { e.run(t, "break", key, "--yes").exits(0) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				if name == "cut off" {
+					defer e.heal()
+				}
+				key := newKey(t)
+				setting, command := testChild(t, "pair of stamps")
+				args := []string{"run", "-v", "-k", key, "--lease", "3s", "--grace", "1200ms", "--", command}
+				first := launch(t, append(e.env, setting), nil, args...)
+				if !becomes(func() bool { return len(first.stamped().processes) == 2 || first.hasEnded() }) {
+					t.Fatal("the first command does not run")
+				}
+				second := launch(t, append(e.direct, setting), nil, args...)
+				second.asks()
+				waits(t, e, key)
+				if n := len(second.stamped().processes); n != 0 {
+					t.Fatal("the second command runs already")
+				}
+				trouble(t, first, key)
+				second.writes("stamps", "\n")
+				time.Sleep(500 * time.Millisecond) // for what the first may still have to say
+				first.signalIfAlive(syscall.SIGCONT)
+				if name == "killed" {
+					first.wait()
+				} else {
+					first.exits(79)
+				}
+				before, after := first.stamped(), second.stamped()
+				if before.token >= after.token {
+					t.Errorf("tokens %d and %d", before.token, after.token)
+				}
+				for _, pid := range before.processes {
+					dies(t, "the first command", pid)
+				}
+				overlap := before.last.Sub(after.first)
+				if name == "broken" {
+					t.Logf("the first command lived on for %v", overlap)
+				} else if overlap > 0 {
+					t.Errorf("both commands were alive for %v", overlap)
+				}
+			})
+		}
+	})
+}
+
+// signalIfAlive sends a signal, unless there is nobody to get it any more.
+func (p *tool) signalIfAlive(s syscall.Signal) {
+	p.t.Helper()
+	if !p.hasEnded() {
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+// guardOf returns the process that guards the tool's command.
+func (p *tool) guardOf() int {
+	p.t.Helper()
+	found := 0
+	if !becomes(func() bool {
+		entries, _ := os.ReadDir("/proc")
+		for _, entry := range entries {
+			var pid int
+			if _, err := fmt.Sscan(entry.Name(), &pid); err != nil {
+				continue
+			}
+			// state ppid
+			if s := stat(pid); len(s) > 1 && s[1] == fmt.Sprint(p.cmd.Process.Pid) && read(fmt.Sprintf("/proc/%d/cmdline", pid)) == "holdfast guard\x00" {
+				found = pid
+			}
+		}
+		return found != 0
+	}) {
+		p.t.Fatal("the command has no guard")
+	}
+	return found
+}
+
+// TestRunGuard guards the process that kills the command when the tool cannot: it
+// has nothing of the tool's settings, does not keep the tool's output open, is not
+// ended by the signals that end others, and leaves with the tool.
+func TestRunGuard(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
+		p.pid("pid")
+		guard := p.guardOf()
+		// It has begun its work when it sleeps in poll: before that, signals end it.
+		if !becomes(func() bool {
+			return state(guard) == "S" && read(fmt.Sprintf("/proc/%d/environ", guard)) == "GOMAXPROCS=1\x00"
+		}) {
+			t.Error("the guard has other settings than its own")
+		}
+		for _, fd := range []string{"1", "2"} {
+			if to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", guard, fd)); to != os.DevNull {
+				t.Errorf("descriptor %s of the guard is %s", fd, to)
+			}
+		}
+		if !becomes(func() bool { return ignores(guard, syscall.SIGTERM) }) {
+			t.Error("the guard does not ignore SIGTERM")
+		}
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+			_ = syscall.Kill(guard, s)
+		}
+		p.goes()
+		p.exits(5)
+		dies(t, "the guard", guard)
+	})
+}
+
+// ignores reports whether a process ignores a signal.
+func ignores(pid int, s syscall.Signal) bool {
+	for line := range strings.Lines(read(fmt.Sprintf("/proc/%d/status", pid))) {
+		var mask uint64
+		if rest, ok := strings.CutPrefix(line, "SigIgn:"); ok {
+			_, _ = fmt.Sscanf(rest, "%x", &mask)
+			return mask&(1<<(s-1)) != 0
+		}
+	}
+	return false
+}
+
+// TestRunWithoutGuard guards that the loss of the guard is none of the command, and
+// that without it the kernel still kills the command with the tool.
+func TestRunWithoutGuard(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for name, end := range map[string]func(p *tool, pid int){
+			"the command ends": func(p *tool, _ int) {
+				p.goes()
+				p.exits(5)
+			},
+			"the tool is killed": func(p *tool, pid int) {
+				p.signal(syscall.SIGKILL)
+				p.wait()
+				dies(t, "the command", pid)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := e.start(t, "run", "-v", "-k", newKey(t), "--lease", "3s", "--", "sh", "-c", untilGo)
+				pid, guard := p.pid("pid"), p.guardOf()
+				if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				p.writes("stderr", "the guard of the command is gone")
+				end(p, pid)
+			})
+		}
+	})
+}
+
+// TestRunOutlastsLease guards that the guard knows of each renewal: a command may
+// run for longer than a lease.
+func TestRunOutlastsLease(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.run(t, "run", "-k", newKey(t), "--lease", "3s", "--", "sh", "-c", "sleep 7; exit 4")
+		p.exits(4)
+		p.says("")
+	})
+}
