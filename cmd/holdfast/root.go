@@ -50,6 +50,7 @@ func newRootCommand(a *app) *cobra.Command {
 		newShowCommand(a),
 		newWatchCommand(a),
 		newBreakCommand(a),
+		newDoctorCommand(a),
 		newTableCommand(a),
 		newVersionCommand(a),
 	)

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
+)
+
+const doctorLong = `Look whether locks will work: reach each server, or the table; look at settings,
+permissions, clocks and latencies, and at the locks whose keys begin with PREFIX
+for what gets in their way.
+
+Each finding is a line: ok, warning or problem, the name of the check, and what was
+found; below a warning or a problem stands what to do. In JSON, each is a line with
+id, status, found and cure. The exit status is 1 if there is a problem, and 0
+otherwise.
+
+It disturbs nobody. What it writes has a name of its own that begins with
+holdfast-doctor-, and is gone at the end, after Ctrl-C too. On DynamoDB it reads
+the table twice, each time as "ls" does once.
+
+On ZooKeeper:
+  server       each of --servers can be connected to, and gives a session
+  role         leader, follower or standalone, and the version
+  session      the session timeout that the servers make of --lease
+  permissions  READ, CREATE and DELETE where the locks are
+  write        how long writes to the quorum take
+  agreement    the servers show the same contenders: none has parted
+  containers   parents of locks can be made as container znodes
+  lock         a lock can be acquired, verified, shown and released
+  locks        how many there are
+  foreign      znodes in queues that do not contend
+  counter      sequence counters near their end
+  acl          what everybody may do
+  clock        the leader's clock; locks do not rest on it
+  rate         how fast that clock runs, which locks do rest on
+
+On DynamoDB:
+  endpoint     region and address
+  credentials  where they come from
+  table        it is there, and active
+  schema       its keys fit
+  replicas     copies in other regions, between which locks do not exclude
+  ttl          Time to Live fits --ttl-attribute
+  permissions  each call that clients make is allowed
+  latency      how long writes take
+  lock         as above
+  allold       a write that is refused tells why, which saves a read
+  foreign      items of other programs
+  locks        locks that never expire, and items that are spoilt
+  clock        the service's clock, by which requests must be signed
+  rate         how fast that clock runs`
+
+func newDoctorCommand(a *app) *cobra.Command {
+	var rate time.Duration
+	cmd := &cobra.Command{
+		Use:               "doctor [PREFIX]",
+		Short:             "Look whether locks will work, and say what to do if not",
+		Long:              doctorLong,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeKey,
+	}
+	cmd.Flags().DurationVar(&rate, "rate", 3*time.Second, "for how long at least to compare the rates of clocks")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if rate <= 0 {
+			return usagef("--rate: %v is not positive", rate)
+		}
+		prefix := ""
+		if len(args) > 0 {
+			prefix = args[0]
+		}
+		examine, err := a.patient(cmd.Context(), prefix, rate)
+		if err != nil {
+			return err
+		}
+		problems, warnings := 0, 0
+		err = examine(cmd.Context(), func(f doctor.Finding) error {
+			switch f.Status {
+			case doctor.Problem:
+				problems++
+			case doctor.Warning:
+				warnings++
+			}
+			return a.printFinding(f)
+		})
+		if err == nil && problems > 0 {
+			return no("problems: %d, warnings: %d", problems, warnings)
+		}
+		return err
+	}
+	return cmd
+}
+
+// patient returns the examination of the engine that is meant. It sends nothing.
+func (a *app) patient(ctx context.Context, prefix string, rate time.Duration) (func(context.Context, func(doctor.Finding) error) error, error) {
+	engine, err := a.set.chosenEngine()
+	if err != nil {
+		return nil, err
+	}
+	if engine == engineZooKeeper {
+		options, err := a.set.zookeeperSettings.options()
+		if err != nil {
+			return nil, err
+		}
+		options.SessionTimeout, options.Logger = a.set.lease, a.log
+		return doctor.ZooKeeper{
+			Servers: a.set.servers, Options: *options,
+			Prefix: prefix, Timeout: a.set.timeout, Rate: rate,
+		}.Examine, nil
+	}
+	options, err := a.set.dynamoSettings.options()
+	if err != nil {
+		return nil, err
+	}
+	options.Lease, options.Logger = a.set.lease, a.log
+	ddb, err := a.dynamoDB(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.DynamoDB{
+		Client: ddb, Options: *options,
+		Prefix: prefix, Timeout: a.set.timeout, Rate: rate,
+	}.Examine, nil
+}
+
+// printFinding prints a finding as soon as there is one. What it says of the
+// engine is foreign text.
+func (a *app) printFinding(f doctor.Finding) error {
+	if a.json() {
+		return a.printJSON(f)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%-8s %-11s  %s\n", f.Status, f.ID, line(f.Found))
+	if f.Cure != "" {
+		fmt.Fprintf(&text, "%22s%s\n", "", line(f.Cure))
+	}
+	_, err := fmt.Fprint(a.out, text.String())
+	return err
+}

@@ -1,0 +1,175 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// endpoint tells where requests go. It sends none.
+func (t *table) endpoint(context.Context) ([]Finding, error) {
+	o := t.ddb.Options()
+	where := "AWS's own endpoint"
+	if o.BaseEndpoint != nil {
+		where = *o.BaseEndpoint
+	}
+	return only(ok("region %s, %s", o.Region, where))
+}
+
+// credentials tells where they come from, and nothing of what they are.
+func (t *table) credentials(ctx context.Context) ([]Finding, error) {
+	const cure = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role"
+	provider := t.ddb.Options().Credentials
+	if provider == nil {
+		return []Finding{problem(cure, "there are none")}, errEnough
+	}
+	found, err := provider.Retrieve(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return []Finding{problem(cure, "there are none: %v", err)}, errEnough
+	}
+	told := "from " + found.Source
+	if found.Source == "" {
+		told = "of a source that is not told"
+	}
+	if found.CanExpire {
+		told += fmt.Sprintf(", good for %v", time.Until(found.Expires).Round(time.Second))
+	}
+	return only(ok("%s", told))
+}
+
+// describe looks at the table itself.
+func (t *table) describe(ctx context.Context) ([]Finding, error) {
+	began := time.Now()
+	out, err := t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Options.Table})
+	took := time.Since(began)
+	var missing *types.ResourceNotFoundException
+	name := t.Options.Table
+	host, _ := t.wire.seen()
+	switch api, answered := answer(err); {
+	case err == nil:
+	case errors.As(err, &missing):
+		return []Finding{problem(t.command("table create"), "there is no table %s in this region", name)}, errEnough
+	case deniedCall(err):
+		return []Finding{problem("allow dynamodb:DescribeTable on the table to these credentials: every client needs it",
+			"dynamodb:DescribeTable on %s is denied: %s", name, api.ErrorMessage())}, errEnough
+	case answered:
+		return []Finding{problem("see to the credentials, and to the clock of this machine, by which requests are signed",
+			"DescribeTable on %s is refused: %s: %s", name, api.ErrorCode(), api.ErrorMessage())}, errEnough
+	case ctx.Err() != nil:
+		return []Finding{problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s: %v", host, context.Cause(ctx))}, errEnough
+	default:
+		return []Finding{problem("see to the region, the endpoint and the network", "%s cannot be reached: %v", host, err)}, errEnough
+	}
+	t.description = out.Table
+	return judgeTable(out.Table, took)
+}
+
+func judgeTable(d *types.TableDescription, took time.Duration) ([]Finding, error) {
+	name := aws.ToString(d.TableName)
+	switch d.TableStatus {
+	case types.TableStatusActive, types.TableStatusUpdating:
+		return only(ok("%s is %s, with about %s; the first answer took %v", name, d.TableStatus, count(int(aws.ToInt64(d.ItemCount)), "item"), figure(took)))
+	case types.TableStatusCreating:
+		return []Finding{problem("wait until it is ACTIVE", "%s is %s", name, d.TableStatus)}, errEnough
+	}
+	return []Finding{problem("use another table, or have this one restored", "%s is %s", name, d.TableStatus)}, errEnough
+}
+
+// command is one of the tool's, with the settings that name the table.
+func (t *table) command(words string) string {
+	keys := t.Options.Keys
+	all := []string{"run: holdfast", words, "--table", shell(t.Options.Table)}
+	for flag, attr := range map[string]dynamolock.KeyAttr{"--partition-key": keys.Partition, "--sort-key": keys.Sort} {
+		if attr.Name == "" || attr.Name == "id" && attr.Type == "" && flag == "--partition-key" {
+			continue
+		}
+		text := attr.Name
+		if attr.Type != "" {
+			text += ":" + string(attr.Type)
+		}
+		all = append(all, flag, shell(text))
+	}
+	return strings.Join(all, " ")
+}
+
+// schema has the library judge the keys.
+func (t *table) schema(ctx context.Context) ([]Finding, error) {
+	options := t.Options
+	client, err := dynamolock.New(ctx, t.ddb, &options)
+	if errors.Is(err, dynamolock.ErrTable) {
+		_, reason, _ := strings.Cut(err.Error(), dynamolock.ErrTable.Error()+": ")
+		return []Finding{problem("give --partition-key and --sort-key as the table has them, or use a table of its own for locks",
+			"the keys of the table do not fit: %s", reason)}, errEnough
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.client = client
+	var keys []string
+	for _, k := range t.description.KeySchema {
+		keys = append(keys, fmt.Sprintf("%s %s", k.KeyType, aws.ToString(k.AttributeName)))
+	}
+	return only(ok("the keys of the table fit: %s", strings.Join(keys, ", ")))
+}
+
+// replicas looks whether the table has copies in other regions.
+func (t *table) replicas(context.Context) ([]Finding, error) {
+	return only(judgeReplicas(t.description, t.ddb.Options().Region))
+}
+
+func judgeReplicas(d *types.TableDescription, region string) Finding {
+	var others []string
+	for _, r := range d.Replicas {
+		if name := aws.ToString(r.RegionName); name != region {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return ok("the table is in this region alone")
+	}
+	return warning(fmt.Sprintf("have all clients use %s, or a table without replicas", region),
+		"a global table, with replicas in %s: a lock that is taken in one region does not exclude in another", some(others))
+}
+
+// timeToLive compares the table's Time to Live with the setting.
+func (t *table) timeToLive(ctx context.Context) ([]Finding, error) {
+	out, err := t.ddb.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.Options.Table})
+	if _, answered := answer(err); answered {
+		return only(ok("not told; allow dynamodb:DescribeTimeToLive, which locks do not need"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	attribute := ""
+	if d := out.TimeToLiveDescription; d != nil &&
+		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
+		attribute = aws.ToString(d.AttributeName)
+	}
+	return only(judgeTTL(t.Options.TTLAttribute, attribute, t.command("table create")))
+}
+
+// judgeTTL is told the attribute that was set, and that of the table.
+func judgeTTL(set, have, create string) Finding {
+	switch {
+	case set == have && set == "":
+		return ok("Time to Live is off: items stay when they are released, for the sake of their tokens")
+	case set == have:
+		return ok("Time to Live goes by %s, which clients write", have)
+	case have == "":
+		return warning(create+" --ttl-attribute "+shell(set), "clients write %s, and Time to Live of the table is off: items stay for ever", set)
+	case set == "":
+		return warning("give --ttl-attribute "+shell(have)+", to all clients, or none", "Time to Live goes by %s, which this client does not write: its items stay for ever", have)
+	}
+	return warning("give --ttl-attribute "+shell(have)+", to all clients", "clients write %s, and Time to Live goes by %s: items stay for ever", set, have)
+}

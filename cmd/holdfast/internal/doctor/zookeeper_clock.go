@@ -1,0 +1,100 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// writeProbes is how many writes are made at a time to see how long they take.
+const writeProbes = 10
+
+// write measures writes to the quorum: a session is kept alive by such a one.
+func (e *ensemble) write(ctx context.Context) ([]Finding, error) {
+	err := e.makeRoot(ctx)
+	if err == nil {
+		e.made = append(e.made, e.probePath())
+		err = do(ctx, e.main, func() error {
+			_, err := e.main.conn().Create(e.probePath(), nil, zk.FlagEphemeral, e.acl())
+			return err
+		})
+	}
+	if refusedByZooKeeper(err) {
+		return only(ok(seePermissions))
+	}
+	if err != nil {
+		return nil, step("create", e.probePath(), err)
+	}
+	e.written = true
+	if err := e.sample(ctx); err != nil {
+		return nil, err
+	}
+	return only(judgeWrites(e.writes, e.main.client.SessionTimeout()))
+}
+
+// probePath is that of the znode to which probes are written.
+func (e *ensemble) probePath() string { return join(e.Options.Root, e.probe) }
+
+// acl is that of nodes in a queue.
+func (e *ensemble) acl() []zk.ACL {
+	if len(e.Options.ACL) == 0 {
+		return zk.WorldACL(zk.PermAll)
+	}
+	return e.Options.ACL
+}
+
+// sample writes some times to the probe. Each answer has the time of the write,
+// by the wall clock of the leader.
+func (e *ensemble) sample(ctx context.Context) error {
+	for range writeProbes {
+		sent := time.Now()
+		stat, err := call(ctx, e.main, func() (*zk.Stat, error) { return e.main.conn().Set(e.probePath(), nil, -1) })
+		if err != nil {
+			return step("write", e.probePath(), err)
+		}
+		answered := time.Now()
+		e.writes = append(e.writes, answered.Sub(sent))
+		e.clocks.add(sent, answered, time.UnixMilli(stat.Mtime), time.Millisecond)
+	}
+	return nil
+}
+
+// judgeWrites compares writes with the time that there is for them: one per
+// sixth of the session timeout, and locks are lost without one for about a half.
+func judgeWrites(writes latencies, timeout time.Duration) Finding {
+	heartbeat, margin := timeout/6, time.Duration(allowed(timeout)*float64(timeout))
+	told := fmt.Sprintf("writes to the quorum took %v; a session that holds locks makes one per %v", writes, figure(heartbeat))
+	const cure = "see to the servers' disks (fsync), load and garbage collection, and to the network; or give a longer --lease"
+	switch {
+	case writes.worst() >= timeout/2-margin:
+		return problem(cure, "%s, and loses them without one for %v", told, figure(timeout/2-margin))
+	case writes.worst() >= heartbeat:
+		return warning(cure, "%s", told)
+	}
+	return ok("%s", told)
+}
+
+// clock compares the wall clocks, for whoever reads logs of both.
+func (e *ensemble) clock(context.Context) ([]Finding, error) {
+	if len(e.clocks.samples) == 0 {
+		return only(ok(seePermissions))
+	}
+	return only(e.clocks.skew("the leader"))
+}
+
+// rate compares how fast the clocks run. A session is counted by the leader's,
+// and trusted by this machine's.
+func (e *ensemble) rate(ctx context.Context) ([]Finding, error) {
+	if len(e.clocks.samples) == 0 {
+		return only(ok(seePermissions))
+	}
+	if err := e.clocks.pause(ctx, e.Rate); err != nil {
+		return nil, err
+	}
+	if err := e.sample(ctx); err != nil {
+		return nil, err
+	}
+	return only(e.clocks.judge("the leader", allowed(e.main.client.SessionTimeout())))
+}

@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// permissions asks the servers what this client may do where the locks are. It
+// needs no lock for that, and changes nothing.
+func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
+	findings, err := e.permissionsAbove(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, err := e.locks(ctx)
+	if err != nil && !refusedByZooKeeper(err) {
+		return nil, err
+	}
+	missing := make([][]string, len(set))
+	err = each(len(set), func(i int) (err error) {
+		missing[i], err = e.main.missing(ctx, set[i].path)
+		if errors.Is(err, zk.ErrNoNode) { // gone by now
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range set {
+		if len(missing[i]) > 0 {
+			findings = append(findings, lacking(problem, strings.Join(missing[i], ", "), "the lock "+l.path))
+		}
+	}
+	if len(findings) > 0 {
+		return findings, nil
+	}
+	where, _ := e.search()
+	return only(ok("locks may be made in %s, and contended for in %s", where, count(len(set), "lock")))
+}
+
+// permissionsAbove looks at the znode whose children are the locks, or, if it is
+// not there yet, at the one in which it, or the way there, would be made. Locks
+// have to be created in it; to list them is for "ls"; and what is deleted, the
+// servers delete.
+func (e *ensemble) permissionsAbove(ctx context.Context) ([]Finding, error) {
+	where, _ := e.search()
+	top, err := e.main.nearest(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := e.main.missing(ctx, top)
+	var findings []Finding
+	for _, permission := range missing {
+		switch {
+		case permission == "CREATE":
+			findings = append(findings, lacking(problem, permission, top))
+		case permission == "READ" && top == where:
+			findings = append(findings, lacking(warning, permission, top+", which ls and doctor need"))
+		}
+	}
+	return findings, err
+}
+
+// lacking says that a permission is missing.
+func lacking(how func(cure, found string, args ...any) Finding, permission, where string) Finding {
+	return how(
+		fmt.Sprintf("give the credentials that have it (HOLDFAST_AUTH, --auth-file), or grant %s to yours (zkCli.sh: getAcl, setAcl)", permission),
+		"%s is missing on %s", permission, where,
+	)
+}
+
+// nearest returns a path, or the lowest one above it that is there.
+func (s *server) nearest(ctx context.Context, path string) (string, error) {
+	for _, p := range slices.Backward(pathsTo(path)) {
+		stat, err := s.exists(ctx, p)
+		if err != nil || stat != nil {
+			return p, err
+		}
+	}
+	return "/", nil
+}
+
+// missing returns which permissions for the children of a znode are missing:
+// READ, CREATE, DELETE.
+//
+// The latter two are asked for by a transaction that makes a child, removes it,
+// and then fails of its own doing. It is refused at the first step that is not
+// allowed, and nothing comes of it in any case, not even a number of the
+// sequence.
+func (s *server) missing(ctx context.Context, parent string) ([]string, error) {
+	var missing []string
+	err := do(ctx, s, func() error { _, _, err := s.conn().Children(parent); return err })
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		missing = append(missing, "READ")
+	case err != nil:
+		return nil, step("list", parent, err)
+	}
+	child := join(parent, probeName())
+	remove := &zk.DeleteRequest{Path: child, Version: -1}
+	results, err := call(ctx, s, func() ([]zk.MultiResponse, error) {
+		return s.conn().Multi(
+			&zk.CreateRequest{Path: child, Acl: zk.WorldACL(zk.PermAll)}, remove, &zk.CheckVersionRequest{Path: child, Version: -1},
+		)
+	})
+	switch {
+	case denied(results, 0):
+		missing = append(missing, "CREATE")
+		// A child that is not there tells of DELETE as well, on servers that look
+		// at the parent first (from 3.7 on).
+		err := do(ctx, s, func() error { return s.conn().Delete(child, -1) })
+		if errors.Is(err, zk.ErrNoAuth) {
+			missing = append(missing, "DELETE")
+		}
+	case denied(results, 1):
+		missing = append(missing, "DELETE")
+	case !errors.Is(err, zk.ErrNoNode):
+		return nil, step("try a child of", parent, err)
+	case len(results) < 3:
+		return nil, step("look at", parent, err)
+	}
+	return missing, nil
+}
+
+// denied reports whether it was a certain step that a transaction has failed at.
+func denied(results []zk.MultiResponse, i int) bool {
+	return i < len(results) && errors.Is(results[i].Error, zk.ErrNoAuth)
+}
+
+func join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }

@@ -1,0 +1,90 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// seePermissions is what a check tells that would have to make a znode, and may
+// not: the check of permissions has told why.
+const seePermissions = "not looked at, for want of permissions"
+
+// containers makes a container znode: servers older than 3.5 close the
+// connection on the request.
+func (e *ensemble) containers(ctx context.Context) ([]Finding, error) {
+	err := e.makeRoot(ctx)
+	if err == nil {
+		err = e.makeContainer(ctx, join(e.Options.Root, probeName()))
+	}
+	if refusedByZooKeeper(err) {
+		return only(ok(seePermissions))
+	}
+	return only(judgeContainer(err))
+}
+
+func judgeContainer(err error) Finding {
+	if err != nil {
+		return problem("upgrade the servers to 3.5 or newer; programs can set zklock.Options.PersistentParents instead",
+			"no container znode can be made: %v", err)
+	}
+	return ok("the parents of locks are containers, which the servers remove some time after they have become empty")
+}
+
+// trial takes a lock of its own, as a program would, in a session of its own:
+// what an acquisition that is given up may leave is gone with the session.
+func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
+	if err := e.makeRoot(ctx); refusedByZooKeeper(err) {
+		return only(ok(seePermissions))
+	}
+	client, err := zklock.Dial(ctx, []string{e.main.addr}, &e.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		ctx, cancel := cleaning(e.Timeout)
+		defer cancel()
+		_ = client.Close(ctx)
+	}()
+	key := probeName()
+	e.made = append(e.made, join(e.Options.Root, key))
+	f, err := tryLock(ctx, client.Locker, key, e.Timeout)
+	if refusedByZooKeeper(err) {
+		return only(ok(seePermissions))
+	}
+	return []Finding{f}, err
+}
+
+// tryLock goes through the life of a lock. However it ends, the lock is released.
+func tryLock(ctx context.Context, locker *holdfast.Locker, key string, limit time.Duration) (Finding, error) {
+	began := time.Now()
+	lock, err := locker.TryAcquire(ctx, key)
+	if err != nil {
+		return Finding{}, err
+	}
+	acquired := time.Since(began)
+	defer func() {
+		ctx, cancel := cleaning(limit)
+		defer cancel()
+		_ = lock.Release(ctx)
+	}()
+	if err := lock.Verify(ctx); err != nil {
+		return Finding{}, err
+	}
+	info, err := locker.Inspect(ctx, key)
+	if err != nil {
+		return Finding{}, err
+	}
+	if !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
+		return problem("see to the check of agreement, and to other programs that change what they find",
+			"a lock that was acquired with token %d is shown with token %d", lock.Token(), info.Token), nil
+	}
+	began = time.Now()
+	if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {
+		return Finding{}, err
+	}
+	return ok("acquired in %v, verified, shown, and released in %v", figure(acquired), figure(time.Since(began))), nil
+}

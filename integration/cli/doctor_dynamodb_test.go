@@ -1,0 +1,214 @@
+package cli_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+)
+
+func attrS(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func attrN(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// putItem writes an item into the table of settings.
+func putItem(t *testing.T, env []string, item map[string]types.AttributeValue) {
+	t.Helper()
+	_, err := dynamoserver.Find(t).Client().PutItem(limited(t), &dynamodb.PutItemInput{
+		TableName: aws.String(setting(env, "HOLDFAST_TABLE")), Item: item,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allItems reads the table of settings.
+func allItems(t *testing.T, env []string) []map[string]types.AttributeValue {
+	t.Helper()
+	out, err := dynamoserver.Find(t).Client().Scan(limited(t), &dynamodb.ScanInput{
+		TableName: aws.String(setting(env, "HOLDFAST_TABLE")), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Items
+}
+
+// broken are the settings of a table that is reached through a proxy, and the
+// proxy.
+func broken(t *testing.T) ([]string, *faulthttp.Proxy) {
+	t.Helper()
+	env := newDynamoDB(t).direct
+	p, err := faulthttp.Listen(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL()), p
+}
+
+// TestDoctorDenied guards that each call that is not permitted is told by the
+// name that a policy has for it, and is a problem only if locks cannot do
+// without it; and that nothing is left behind.
+func TestDoctorDenied(t *testing.T) {
+	t.Parallel()
+	env, proxy := broken(t)
+	for _, test := range []struct {
+		call, id, status, found string
+		mode                    string
+	}{
+		{"DescribeTable", "table", "problem", "dynamodb:DescribeTable on ", ""},
+		{"GetItem", "permissions", "problem", "dynamodb:GetItem is denied", ""},
+		{"UpdateItem", "permissions", "problem", "dynamodb:UpdateItem is denied", ""},
+		{"DeleteItem", "permissions", "warning", "dynamodb:DeleteItem is denied", "fail-open"},
+		{"DeleteItem", "permissions", "problem", "dynamodb:DeleteItem is denied", "fail-closed"},
+		{"Scan", "permissions", "warning", "dynamodb:Scan is denied", ""},
+		{"TransactWriteItems", "permissions", "warning", "dynamodb:ConditionCheckItem is denied", ""},
+		{"DescribeTimeToLive", "ttl", "ok", "not told", ""},
+	} {
+		proxy.Transport.SetRule(faulthttp.All(test.call, faulthttp.Denied()))
+		status, args := 0, []string{}
+		if test.status == "problem" {
+			status = 1
+		}
+		if test.mode != "" {
+			args = []string{"--mode", test.mode}
+		}
+		cure := map[bool]string{false: "allow dynamodb:"}[test.status == "ok"]
+		all := examined(t, env, status, args...)
+		finds(t, all, test.id, test.status, test.found, cure)
+		well(t, all, test.id)
+		nothingLeft(t, env)
+		if t.Failed() {
+			t.Fatalf("with %s denied", test.call)
+		}
+	}
+}
+
+// TestDoctorQueryDenied is TestDoctorDenied for the one call that only tables
+// with a sort key see. It guards doctor on such tables as well.
+func TestDoctorQueryDenied(t *testing.T) {
+	t.Parallel()
+	target := dynamoserver.Find(t)
+	env, proxy := broken(t)
+	table := target.Table(t, dynamoserver.Key{Name: "p", Type: types.ScalarAttributeTypeN}, dynamoserver.Key{Name: "s", Type: types.ScalarAttributeTypeB})
+	env = append(env, "HOLDFAST_TABLE="+table, "HOLDFAST_PARTITION_KEY=p:N", "HOLDFAST_SORT_KEY=s:B")
+	well(t, examined(t, env, 0))
+	well(t, examined(t, env, 0, "7/x"))
+	proxy.Transport.SetRule(faulthttp.All("Query", faulthttp.Denied()))
+	finds(t, examined(t, env, 0), "permissions", "warning", "dynamodb:Query is denied", "allow dynamodb:Query")
+	nothingLeft(t, env)
+}
+
+// TestDoctorTable guards what is said of tables that do not do, each with the
+// command or setting that helps.
+func TestDoctorTable(t *testing.T) {
+	t.Parallel()
+	env := newDynamoDB(t).direct
+	finds(t, examined(t, env, 1, "--table", "no-such-table"), "table", "problem", "there is no table no-such-table", "holdfast table create --table no-such-table")
+	finds(t, examined(t, env, 1, "--sort-key", "s"), "schema", "problem", `"s" is expected`, "--sort-key")
+	finds(t, examined(t, env, 1, "--partition-key", "other:N"), "schema", "problem", `is "id", not "other"`, "--partition-key")
+}
+
+// TestDoctorTimeToLive guards the comparison of a table's Time to Live with the
+// setting.
+func TestDoctorTimeToLive(t *testing.T) {
+	t.Parallel()
+	target := dynamoserver.Find(t)
+	env := newDynamoDB(t).direct
+	all := examined(t, env, 0, "--ttl-attribute", "expires")
+	finds(t, all, "ttl", "warning", "clients write expires, and Time to Live of the table is off", "--ttl-attribute expires")
+	if !target.TimeToLive() { // nor can it be switched on; what is said then has tests beside the check
+		return
+	}
+	launch(t, env, nil, "table", "create", "--ttl-attribute", "expires").exits(0)
+	well(t, examined(t, env, 0, "--ttl-attribute", "expires"))
+	finds(t, examined(t, env, 0), "ttl", "warning", "goes by expires, which this client does not write", "--ttl-attribute expires")
+	finds(t, examined(t, env, 0, "--ttl-attribute", "other"), "ttl", "warning", "clients write other", "--ttl-attribute expires")
+}
+
+// TestDoctorItems guards what is said of items: those of other programs, those
+// of locks that never expire, with the command that breaks them, and those that
+// are spoilt.
+func TestDoctorItems(t *testing.T) {
+	t.Parallel()
+	e := newDynamoDB(t)
+	env := e.direct
+	putItem(t, env, map[string]types.AttributeValue{"id": attrS("order 7"), "total": attrN(12)})
+	all := examined(t, env, 0)
+	well(t, all, "foreign")
+	finds(t, all, "foreign", "warning", `1 item of other programs in the table: "order 7"`, "a table for locks alone")
+	well(t, examined(t, env, 0, "another prefix"))
+
+	client, err := dynamolock.New(limited(t), dynamoserver.Find(t).Client(), &dynamolock.Options{
+		Table: setting(env, "HOLDFAST_TABLE"), Mode: dynamolock.FailClosedFenced, Owner: "a dead one",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, client.Locker)
+	lock, err := client.Acquire(limited(t), "left it's here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = examined(t, env, 0)
+	well(t, all, "foreign", "locks")
+	finds(t, all, "locks", "warning", `"left it's here" is held by "a dead one" since `,
+		"holdfast break 'left it'\\''s here' --table "+setting(env, "HOLDFAST_TABLE")+" --token "+lock.Token().String())
+	// The cure is one.
+	launch(t, env, nil, "break", "left it's here", "--token", lock.Token().String(), "--yes").exits(0)
+	well(t, examined(t, env, 0), "foreign")
+
+	putItem(t, env, map[string]types.AttributeValue{"id": attrS("spoilt"), "guid": attrS("x"), "fencingToken": attrS("many")})
+	finds(t, examined(t, env, 1), "locks", "problem", "fencingToken", "mend or delete")
+
+	if ids := slices.Sorted(maps.Keys(byID(allItems(t, env)))); !slices.Equal(ids, []string{"left it's here", "order 7", "spoilt"}) {
+		t.Errorf("the items are %q", ids)
+	}
+}
+
+func byID(items []map[string]types.AttributeValue) map[string]bool {
+	ids := make(map[string]bool)
+	for _, item := range items {
+		ids[item["id"].(*types.AttributeValueMemberS).Value] = true
+	}
+	return ids
+}
+
+// TestDoctorLatency guards that calls that take long are told.
+func TestDoctorLatency(t *testing.T) {
+	t.Parallel()
+	env, proxy := broken(t)
+	proxy.Transport.SetRule(faulthttp.Nth("UpdateItem", 5, faulthttp.DelayReply(300*time.Millisecond)))
+	finds(t, examined(t, env, 1, "--lease", "1s"), "latency", "problem", "at worst of 10", "--lease")
+}
+
+// TestDoctorCredentials guards that missing credentials are told as such, and
+// that those that are there are never told.
+func TestDoctorCredentials(t *testing.T) {
+	t.Parallel()
+	env := newDynamoDB(t).direct
+	secret := "HOLDFASTTESTSECRET"
+	all := examined(t, append(env, "AWS_SECRET_ACCESS_KEY="+secret), 0)
+	finds(t, all, "credentials", "ok", "EnvConfigCredentials", "")
+	if strings.Contains(allFound(all), secret) {
+		t.Errorf("the secret is told: %+v", all)
+	}
+	all = examined(t, append(env, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "HOME=/nowhere"), 1)
+	finds(t, all, "credentials", "problem", "there are none", "AWS_PROFILE")
+	if n := len(all); all[n-1].ID != "credentials" {
+		t.Errorf("without credentials it went on to %+v", all[n-1])
+	}
+}

@@ -1,0 +1,301 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-zookeeper/zk"
+)
+
+// brief is for a doctor that is not asked about the rate of clocks.
+const brief = "--rate=10ms"
+
+// A finding is a line of doctor's.
+type finding struct{ ID, Status, Found, Cure string }
+
+// examined starts doctor with settings, and returns what it has found.
+func examined(t *testing.T, settings []string, status int, args ...string) []finding {
+	t.Helper()
+	p := launch(t, settings, nil, append([]string{"doctor", brief, "--lease", calm, "-o", "json"}, args...)...)
+	p.exits(status)
+	var all []finding
+	for text := range strings.Lines(read(p.stdout)) {
+		var f finding
+		if err := json.Unmarshal([]byte(text), &f); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if f.ID == "" || f.Found == "" || (f.Status == "ok") != (f.Cure == "") {
+			t.Errorf("a finding without all that it needs: %+v", f)
+		}
+		all = append(all, f)
+	}
+	if problems := slices.ContainsFunc(all, func(f finding) bool { return f.Status == "problem" }); problems != (status == 1) {
+		t.Errorf("exit status %d, with problems: %v", status, problems)
+	}
+	return all
+}
+
+// finds fails the test unless there is a finding of a check, with a status, and
+// texts in what was found and in the cure.
+func finds(t *testing.T, all []finding, id, status, found, cure string) {
+	t.Helper()
+	for _, f := range all {
+		if f.ID == id && f.Status == status && strings.Contains(f.Found, found) && strings.Contains(f.Cure, cure) {
+			return
+		}
+	}
+	t.Errorf("no %s of %s with %q and the cure %q in %+v", status, id, found, cure, all)
+}
+
+// well fails the test unless all findings but those of some checks are ok.
+func well(t *testing.T, all []finding, but ...string) {
+	t.Helper()
+	if len(all) == 0 {
+		t.Error("nothing was found")
+	}
+	for _, f := range all {
+		if f.Status != "ok" && !slices.Contains(but, f.ID) {
+			t.Errorf("unexpectedly %+v", f)
+		}
+	}
+}
+
+// ids are the checks that were made, in order.
+func ids(all []finding) []string {
+	var names []string
+	for _, f := range all {
+		names = append(names, f.ID)
+	}
+	return slices.Compact(names)
+}
+
+// zooKeeperIDs and dynamoIDs are all checks of an engine. Scripts rely on their
+// names.
+var (
+	zooKeeperIDs = strings.Fields("server role session permissions write agreement containers lock locks foreign counter acl clock rate")
+	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock allold foreign locks clock rate")
+)
+
+// ofItsOwn are settings of an engine with which a test is alone: a root or a
+// table of its own.
+func ofItsOwn(t *testing.T, e *engine) []string {
+	return append(e.direct, "HOLDFAST_ROOT=/"+newKey(t))
+}
+
+// setting returns a variable of settings, the last one that was set.
+func setting(env []string, name string) string {
+	value := ""
+	for _, e := range env {
+		if rest, found := strings.CutPrefix(e, name+"="); found {
+			value = rest
+		}
+	}
+	return value
+}
+
+// nothingLeft fails the test unless the root, or the table, of settings is as it
+// was before: not there, or empty.
+func nothingLeft(t *testing.T, env []string) {
+	t.Helper()
+	if setting(env, "HOLDFAST_TABLE") != "" {
+		if items := allItems(t, env); len(items) > 0 {
+			t.Errorf("left behind: %v", items)
+		}
+		return
+	}
+	root := setting(env, "HOLDFAST_ROOT")
+	c := plainZooKeeper(t)
+	if found, _, err := c.Exists(root); err != nil || found {
+		names, _, _ := c.Children(root)
+		t.Errorf("left behind: %s, with %q (%v)", root, names, err)
+	}
+}
+
+// TestDoctorHealthy guards that a healthy engine is found healthy, check by
+// check, in both forms, and that nothing is left behind.
+func TestDoctorHealthy(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		want := dynamoIDs
+		env := ofItsOwn(t, e)
+		if e.name == "zookeeper" {
+			want = zooKeeperIDs
+			env = append(env, "HOLDFAST_ACL=creator", "HOLDFAST_AUTH=digest:me:secret")
+		}
+		all := examined(t, env, 0)
+		well(t, all)
+		if got := ids(all); !slices.Equal(got, want) {
+			t.Errorf("the checks are %q, want %q", got, want)
+		}
+		p := launch(t, env, nil, "doctor", brief, "--lease", calm)
+		p.exits(0)
+		p.says("")
+		var names []string
+		for line := range strings.Lines(read(p.stdout)) {
+			words := strings.Fields(line)
+			if words[0] != "ok" {
+				t.Errorf("a line of text is %q", line)
+			}
+			names = append(names, words[1])
+		}
+		if got := slices.Compact(names); !slices.Equal(got, want) {
+			t.Errorf("the checks in text are %q, want %q", got, want)
+		}
+		if strings.Contains(read(p.stdout), "secret") {
+			t.Errorf("the findings have the secret: %s", read(p.stdout))
+		}
+		nothingLeft(t, env)
+	})
+}
+
+// TestDoctorInterrupted guards that Ctrl-C ends an examination with the signal's
+// status, and with nothing left behind, wherever it is.
+func TestDoctorInterrupted(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		env := ofItsOwn(t, e)
+		for _, at := range []string{"write", "lock", "clock", "latency"} {
+			if (at == "write") != (e.name == "zookeeper") && at != "lock" && at != "clock" {
+				continue
+			}
+			p := launch(t, env, nil, "doctor", "--rate", "1h", "--lease", calm)
+			seen := func() bool {
+				return slices.ContainsFunc(strings.Split(read(p.stdout), "\n"), func(line string) bool {
+					words := strings.Fields(line)
+					return len(words) > 1 && words[1] == at
+				})
+			}
+			if !becomes(func() bool { return seen() || p.hasEnded() }) || p.hasEnded() {
+				t.Fatalf("the check %s was not seen before the end; stdout %q", at, read(p.stdout))
+			}
+			p.signal(syscall.SIGINT)
+			p.exits(128 + int(syscall.SIGINT))
+			p.says("interrupted by interrupt")
+			nothingLeft(t, env)
+		}
+	})
+}
+
+// TestDoctorUnreachable guards what is said of an engine that is not there: a
+// line with a cure, within --timeout.
+func TestDoctorUnreachable(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // a server that accepts, and says nothing
+		for name, addr := range map[string]string{"refused": "127.0.0.1:1", "silent": l.Addr().String()} {
+			id, env := "server", append(e.direct, "HOLDFAST_SERVERS="+addr)
+			if e.name == "dynamodb" {
+				id, env = "table", append(e.direct, "AWS_ENDPOINT_URL_DYNAMODB=http://"+addr)
+			}
+			all := examined(t, env, 1, "--timeout", "500ms")
+			finds(t, all, id, "problem", addr, "")
+			if last := all[len(all)-1]; last.ID != id {
+				t.Errorf("%s: after that it went on to %+v", name, last)
+			}
+		}
+	})
+}
+
+// TestDoctorLosesTheEngine guards that an engine that falls silent in the
+// middle ends the examination, within the time of one check.
+func TestDoctorLosesTheEngine(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.start(t, "doctor", "--rate", "2s", "--timeout", "1s", "--lease", calm)
+		p.writesTo(p.stdout, " clock ")
+		e.cut()
+		p.exits(1)
+		p.says("problems: 1")
+		if text := read(p.stdout); !strings.Contains(text, "problem  rate") {
+			t.Errorf("the check of the rate is no problem: %s", text)
+		}
+	})
+}
+
+// writesTo waits until a file of the tool's has a text in it.
+func (p *tool) writesTo(path, text string) {
+	p.t.Helper()
+	if !becomes(func() bool { return strings.Contains(read(path), text) || p.hasEnded() }) || !strings.Contains(read(path), text) {
+		p.t.Fatalf("never: %q in %q; stderr: %s", text, read(path), read(p.stderr))
+	}
+}
+
+// TestDoctorUsage guards that what makes no sense is refused, in one line,
+// before anything is sent.
+func TestDoctorUsage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "--servers"},
+		{[]string{"--servers", "127.0.0.1:1", "--no-such-flag"}, "--no-such-flag"},
+		{[]string{"--servers", "127.0.0.1:1", "a", "b"}, "at most 1"},
+		{[]string{"--servers", "127.0.0.1:1", "--rate", "0s"}, "--rate"},
+		{[]string{"--servers", "127.0.0.1:1", "--rate", "soon"}, "--rate"},
+		{[]string{"--servers", "127.0.0.1:1", "--lease", "1000h"}, "--lease"},
+		{[]string{"--servers", "no port, or what"}, "--servers"},
+		{[]string{"--engine", "redis"}, "redis"},
+		{[]string{"--engine", "zookeeper"}, "--servers"},
+		{[]string{"--engine", "dynamodb"}, "--table"},
+		{[]string{"--table", "locks"}, "AWS_REGION"},
+		{[]string{"--table", "no table"}, "--table"},
+	} {
+		env := []string{"AWS_CONFIG_FILE=/dev/null"}
+		if test.says == "--table" {
+			env = append(env, "AWS_REGION=us-east-1")
+		}
+		p := launch(t, env, nil, append([]string{"doctor"}, test.args...)...)
+		p.exits(64)
+		p.says(test.says)
+		p.prints("")
+	}
+}
+
+// TestDoctorForeignText guards the terminal against what others have written,
+// and that a reader who goes away ends doctor quietly.
+func TestDoctorForeignText(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		env := ofItsOwn(t, e)
+		if e.name == "zookeeper" { // which takes no control characters in names, but others
+			c := plainZooKeeper(t)
+			makeNodes(t, c, zk.WorldACL(zk.PermAll), setting(env, "HOLDFAST_ROOT")+"/key/forged\u202e")
+		} else {
+			putItem(t, env, map[string]types.AttributeValue{"id": attrS("\x1b[2J\a\r\nok       forged  line\u202e")})
+		}
+		for _, form := range []string{"text", "json"} {
+			p := launch(t, env, nil, "doctor", brief, "--lease", calm, "-o", form)
+			p.exits(0)
+			text := read(p.stdout) + read(p.stderr)
+			if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("it printed %q", text[i:])
+			}
+			if strings.Contains(text, "\nok       forged") {
+				t.Errorf("a line is forged: %q", text)
+			}
+			if !strings.Contains(text, "forged") {
+				t.Errorf("the foreign text was not told: %q", text)
+			}
+		}
+	})
+}
+
+// TestDoctorRate guards that a doctor with time for it can tell the rates of
+// the clocks.
+func TestDoctorRate(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		began := time.Now()
+		all := examined(t, e.direct, 0, "--rate", "3s")
+		if passed := time.Since(began); passed < 3*time.Second {
+			t.Errorf("it took %v", passed)
+		}
+		finds(t, all, "rate", "ok", "ran at a rate that differs from this machine's by", "")
+	})
+}

@@ -1,0 +1,299 @@
+package cli_test
+
+import (
+	"errors"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+)
+
+// plainZooKeeper connects to the shared server without the library.
+func plainZooKeeper(t *testing.T, auth ...string) *zk.Conn {
+	t.Helper()
+	server, err := zookeeperServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plainAt(t, server.Addr(), auth...)
+}
+
+// plainAt connects to a server without the library, with credentials for the
+// scheme digest.
+func plainAt(t *testing.T, addr string, auth ...string) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silence{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	for _, a := range auth {
+		if err := c.AddAuth("digest", []byte(a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
+
+// makeNodes makes plain znodes, and those above them.
+func makeNodes(t *testing.T, c *zk.Conn, acl []zk.ACL, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		if parent := path.Dir(p); parent != "/" {
+			makeNodes(t, c, acl, parent)
+		}
+		if _, err := c.Create(p, nil, 0, acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			t.Fatalf("create %s: %v", p, err)
+		}
+	}
+}
+
+// contender is a name in a queue.
+const contender = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
+
+// TestDoctorOpenACL guards the warning of znodes that everybody can change, with
+// and without credentials, and that there is none where nobody can.
+func TestDoctorOpenACL(t *testing.T) {
+	t.Parallel()
+	env := ofItsOwn(t, newZooKeeper(t))
+	root := setting(env, "HOLDFAST_ROOT")
+	finds(t, examined(t, env, 0), "acl", "warning", "what is made from now on is open", "HOLDFAST_AUTH")
+
+	c := plainZooKeeper(t, "me:secret")
+	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+"/open")
+	creator := append(env, "HOLDFAST_ACL=creator", "HOLDFAST_AUTH=digest:me:secret")
+	finds(t, examined(t, creator, 0), "acl", "warning", root+", "+root+"/open", "--acl creator")
+
+	for _, p := range []string{root, root + "/open"} {
+		if _, err := c.SetACL(p, append(zk.AuthACL(zk.PermAll), zk.WorldACL(zk.PermRead)...), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := examined(t, creator, 0)
+	well(t, all)
+	finds(t, all, "acl", "ok", "", "")
+}
+
+// TestDoctorPermissions guards that each permission that is missing is named,
+// and where, and that what needs it is no further problem.
+func TestDoctorPermissions(t *testing.T) {
+	t.Parallel()
+	e := newZooKeeper(t)
+	c := plainZooKeeper(t, "owner:secret")
+	// but is an ACL that grants to everybody what is given, and all to the owner.
+	but := func(world int32) []zk.ACL {
+		acl := zk.AuthACL(zk.PermAll)
+		if world != 0 {
+			acl = append(acl, zk.WorldACL(world)...)
+		}
+		return acl
+	}
+	for name, test := range map[string]struct {
+		world  int32
+		status int
+		want   map[string]string
+	}{
+		"nothing":     {0, 1, map[string]string{"CREATE": "problem", "READ": "warning"}},
+		"only read":   {zk.PermRead, 1, map[string]string{"CREATE": "problem"}},
+		"only create": {zk.PermCreate, 0, map[string]string{"READ": "warning"}},
+		"enough":      {zk.PermRead | zk.PermCreate, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := ofItsOwn(t, e)
+			root := setting(env, "HOLDFAST_ROOT")
+			makeNodes(t, c, but(test.world), root)
+			all := examined(t, env, test.status)
+			for _, permission := range []string{"READ", "CREATE", "DELETE"} {
+				status := ""
+				for _, f := range all {
+					if strings.HasPrefix(f.Found, permission+" is missing on "+root) && strings.Contains(f.Cure, "HOLDFAST_AUTH") {
+						status = f.Status
+					}
+				}
+				if status != test.want[permission] {
+					t.Errorf("that %s is missing is told as %q, want %q; %+v", permission, status, test.want[permission], all)
+				}
+			}
+			well(t, all, "permissions", "acl")
+		})
+	}
+	for name, world := range map[string]int32{
+		"READ": zk.PermCreate | zk.PermDelete, "CREATE": zk.PermRead | zk.PermDelete,
+		"DELETE": zk.PermRead | zk.PermCreate, "CREATE, DELETE": zk.PermRead,
+	} {
+		t.Run(name+" of a lock", func(t *testing.T) {
+			env := ofItsOwn(t, e)
+			root := setting(env, "HOLDFAST_ROOT")
+			makeNodes(t, c, zk.WorldACL(zk.PermAll), root)
+			makeNodes(t, c, but(world), root+"/a", root+"/b")
+			all := examined(t, env, 1, "a")
+			finds(t, all, "permissions", "problem", name+" is missing on the lock "+root+"/a", "setAcl")
+			well(t, all, "permissions", "acl")
+			if strings.Contains(allFound(all), root+"/b") {
+				t.Errorf("another prefix was looked at: %+v", all)
+			}
+			if got, stat, err := c.Children(root + "/a"); err != nil || len(got) > 0 || stat.Cversion != 0 {
+				t.Errorf("left in a lock: %q, changes: %d, %v", got, stat.Cversion, err)
+			}
+		})
+	}
+	t.Run("wrong credentials", func(t *testing.T) {
+		all := examined(t, append(ofItsOwn(t, e), "HOLDFAST_AUTH=nosuchscheme:x"), 1)
+		finds(t, all, "server", "problem", "refuses the credentials", "HOLDFAST_AUTH")
+	})
+}
+
+func allFound(all []finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		b.WriteString(f.Found + "\n")
+	}
+	return b.String()
+}
+
+// TestDoctorQueues guards what is said of queues: strangers in them are told,
+// contenders of all recipes are not, and no sequence number is used up.
+func TestDoctorQueues(t *testing.T) {
+	t.Parallel()
+	env := ofItsOwn(t, newZooKeeper(t))
+	root := setting(env, "HOLDFAST_ROOT")
+	c := plainZooKeeper(t)
+	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+"/key/"+contender, root+"/key/0123__lock__0000000001", root+"/key/x-read--2147483648")
+	all := examined(t, env, 0)
+	well(t, all, "acl")
+	finds(t, all, "locks", "ok", "1 lock in "+root+", 0 of them without a queue; 3 contenders", "")
+	_, before, err := c.Exists(root + "/key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+"/key/config", root+"/key/-lock-123")
+	all = examined(t, env, 0)
+	finds(t, all, "foreign", "warning", "2 znodes of no lock recipe", "Curator")
+	finds(t, all, "foreign", "warning", root+"/key/config", "")
+	if _, after, err := c.Exists(root + "/key"); err != nil || after.Cversion != before.Cversion+2 {
+		t.Errorf("the lock's counter was touched: %d, then %d (%v)", before.Cversion, after.Cversion, err)
+	}
+
+	// In znodes of other programs, what has no queue is no lock.
+	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+".app/config/a", root+".app/lock/"+contender)
+	all = examined(t, env, 0, root+".app/")
+	finds(t, all, "locks", "ok", "1 lock in "+root+".app", "")
+	well(t, all, "acl")
+}
+
+// TestDoctorCounter guards the warning of a sequence counter near its end, and
+// the problem at its end.
+func TestDoctorCounter(t *testing.T) {
+	t.Parallel()
+	s := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: time.Minute})
+	c := plainAt(t, s.Addr())
+	const warn = math.MaxInt32 - 1<<27
+	for name, n := range map[string]int32{"low": 1000, "under": warn - 1, "near": warn, "last": math.MaxInt32 - 1, "end": math.MaxInt32} {
+		p := "/holdfast/" + name
+		makeNodes(t, c, zk.WorldACL(zk.PermAll), p, p+"/"+contender)
+		if err := s.SetCversion(p, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"HOLDFAST_SERVERS=" + s.Addr()}
+	well(t, examined(t, env, 0, "low"), "acl")
+	finds(t, examined(t, env, 0, "un"), "counter", "ok", "at 2013265918 of 2147483647", "")
+	all := examined(t, env, 1)
+	finds(t, all, "counter", "warning", "/holdfast/near is at 2013265919, 134217728 before its end", "delete /holdfast/near")
+	finds(t, all, "counter", "warning", "/holdfast/last is at 2147483646, 1 before its end", "delete /holdfast/last")
+	finds(t, all, "counter", "problem", "/holdfast/end is at its end", "delete /holdfast/end")
+	if n := strings.Count(allFound(all), "the sequence counter of"); n != 3 {
+		t.Errorf("%d counters are told: %+v", n, all)
+	}
+}
+
+// TestDoctorSession guards what is said of a session timeout that the servers do
+// not give, or that is too close to their ticks.
+func TestDoctorSession(t *testing.T) {
+	t.Parallel()
+	env := ofItsOwn(t, newZooKeeper(t))
+	all := examined(t, env, 0, "--lease", "2m")
+	finds(t, all, "session", "warning", "2m0s was asked for, and the servers give 1m0s", "--lease 1m0s")
+	finds(t, examined(t, env, 0, "--lease", "200ms"), "session", "warning", "at two ticks", "--lease well above 200ms")
+	finds(t, examined(t, env, 0, "--lease", calm), "session", "ok", "300 ticks of 100ms", "")
+}
+
+// TestDoctorEnsemble guards what only an ensemble shows: roles, a server that has
+// parted, a server that is down, and servers that do not belong together.
+func TestDoctorEnsemble(t *testing.T) {
+	t.Parallel()
+	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: time.Minute})
+	env := []string{"HOLDFAST_SERVERS=" + strings.Join(e.Addrs(), ",")}
+	c := plainAt(t, e.Addrs()[0])
+	makeNodes(t, c, zk.WorldACL(zk.PermAll), "/holdfast/key")
+	all := examined(t, env, 0)
+	well(t, all, "acl")
+	finds(t, all, "role", "ok", ": leader, version ", "")
+	finds(t, all, "role", "ok", ": follower, version ", "")
+	finds(t, all, "agreement", "ok", "3 servers show the same", "")
+
+	parted := e.Followers(limited(t))[0]
+	if _, err := plainAt(t, e.Addrs()[parted]).Sync("/holdfast/key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Plant(limited(t), parted, "/holdfast/key/"+contender, []byte("ghost")); err != nil {
+		t.Fatal(err)
+	}
+	all = examined(t, env, 1)
+	addr := e.Addrs()[parted]
+	finds(t, all, "agreement", "problem", addr+" has parted from its ensemble: it shows 1 contender that the leader has not: /holdfast/key/"+contender, "restart "+addr)
+	if n := strings.Count(allFound(all), "has parted"); n != 1 {
+		t.Errorf("%d servers are told to have parted: %+v", n, all)
+	}
+
+	stranger, err := zookeeperServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = examined(t, []string{"HOLDFAST_SERVERS=" + e.Addrs()[0] + "," + stranger.Addr()}, 1)
+	finds(t, all, "role", "problem", "1 server of the 2 that are named", "one ensemble")
+	finds(t, all, "agreement", "problem", stranger.Addr()+" does not show", "one ensemble")
+
+	down := (parted + 1) % len(e.Addrs())
+	e.Servers()[down].Kill()
+	if err := e.WaitModes(limited(t), func(modes []string) bool {
+		slices.Sort(modes)
+		return slices.Equal(modes, []string{"", "follower", "leader"})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	all = examined(t, env, 1)
+	finds(t, all, "server", "problem", e.Addrs()[down]+" cannot be reached: ", "start the server")
+	finds(t, all, "lock", "ok", "", "")
+	if n := strings.Count(allFound(all), "cannot be reached"); n != 1 {
+		t.Errorf("%d servers are told to be down: %+v", n, all)
+	}
+}
+
+// TestDoctorRoleNotTold guards that a server that does not answer four-letter
+// words is none the worse, and how to change that is told.
+func TestDoctorRoleNotTold(t *testing.T) {
+	t.Parallel()
+	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: time.Minute, Settings: map[string]string{"4lw.commands.whitelist": "ruok,srvr"}, Props: map[string]string{}})
+	all := examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}, 0)
+	well(t, all, "acl")
+	finds(t, all, "session", "ok", "is what the servers give", "")
+	if strings.Contains(allFound(all), "ticks of") {
+		t.Errorf("ticks that were not told: %+v", all)
+	}
+}
