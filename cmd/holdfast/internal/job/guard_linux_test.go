@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -206,24 +208,41 @@ func TestSharedClock(t *testing.T) {
 	}
 }
 
+// init keeps the main thread for the main function: that thread never ends, which
+// TestStartingThread would take for a cure.
+func init() { runtime.LockOSThread() }
+
 // TestStartingThread guards that the thread which has started a command lives as
-// long as that: otherwise the kernel takes its end for that of the program.
+// long as that: otherwise the kernel takes its end for that of the program. All
+// processors are busy here, so that goroutines change threads whenever they may, and
+// threads end all the time.
 func TestStartingThread(t *testing.T) {
-	j, _ := start(t, `n=0; while [ $n -lt 100 ]; do kill -STOP $$; n=$((n+1)); done; exit 3`)
-	for range 100 {
+	const stops, threads = 10, 20
+	j, _ := start(t, fmt.Sprintf(`n=0; while [ $n -lt %d ]; do kill -STOP $$; n=$((n+1)); done; exit 3`, stops))
+	var enough atomic.Bool
+	defer enough.Store(true)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for !enough.Load() {
+			}
+		}()
+	}
+	for range stops {
 		if c := next(t, j); c.Stopped == 0 {
 			t.Fatalf("%+v: the command did not get to its end", c)
 		}
+		var ready, ended sync.WaitGroup
+		ready.Add(threads)
+		for range threads {
+			ended.Go(func() {
+				runtime.LockOSThread() // for good: the thread ends with the goroutine
+				ready.Done()
+				ready.Wait()
+			})
+		}
+		ended.Wait()
 		if err := j.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
-		}
-		for range 4 {
-			ended := make(chan struct{})
-			go func() { // its thread ends with it
-				runtime.LockOSThread()
-				close(ended)
-			}()
-			<-ended
 		}
 	}
 	if c := next(t, j); c.Status.Code != 3 || c.Status.Signal != 0 {
