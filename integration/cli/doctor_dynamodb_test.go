@@ -1,7 +1,14 @@
 package cli_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,6 +200,78 @@ func TestDoctorLatency(t *testing.T) {
 	env, proxy := broken(t)
 	proxy.Transport.SetRule(faulthttp.Nth("UpdateItem", 5, faulthttp.DelayReply(300*time.Millisecond)))
 	finds(t, examined(t, env, 1, "--lease", "1s"), "latency", "problem", "at worst of 10", "--lease")
+}
+
+// altered are the settings of a table whose server's answers are changed.
+func altered(t *testing.T, change func(*http.Response) error) []string {
+	t.Helper()
+	env := newDynamoDB(t).direct
+	upstream, err := url.Parse(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		ModifyResponse: change,
+	})
+	t.Cleanup(p.Close)
+	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL)
+}
+
+// TestDoctorClock guards that a clock with which requests could not be signed is
+// a problem, and that one that is somewhat off is none.
+func TestDoctorClock(t *testing.T) {
+	t.Parallel()
+	off := func(by time.Duration) []string {
+		return altered(t, func(r *http.Response) error {
+			r.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
+			return nil
+		})
+	}
+	finds(t, examined(t, off(10*time.Minute), 1), "clock", "problem", "signatures are refused from 5m0s on", "NTP")
+	all := examined(t, off(-time.Minute), 0)
+	well(t, all)
+	finds(t, all, "clock", "ok", "behind this machine's", "")
+}
+
+// TestDoctorClockRate guards the warning of clocks that run at different rates.
+func TestDoctorClockRate(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	env := altered(t, func(r *http.Response) error {
+		r.Header.Set("Date", begin.Add(3*time.Since(begin)).UTC().Format(http.TimeFormat))
+		return nil
+	})
+	finds(t, examined(t, env, 0, "--rate", "2s"), "rate", "warning", "the margin of a lease makes up for 5%", "NTP")
+}
+
+// TestDoctorDescription guards what is said of tables in a state that servers
+// for tests do not have: a global one, and one that is being created.
+func TestDoctorDescription(t *testing.T) {
+	t.Parallel()
+	with := func(field string, value any) []string {
+		return altered(t, func(r *http.Response) error {
+			if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".DescribeTable") {
+				return nil
+			}
+			var body struct{ Table map[string]any }
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				return err
+			}
+			body.Table[field] = value
+			text, err := json.Marshal(body)
+			r.Body = io.NopCloser(bytes.NewReader(text))
+			r.ContentLength = int64(len(text))
+			r.Header.Set("Content-Length", strconv.Itoa(len(text)))
+			r.Header.Del("X-Amz-Crc32")
+			return err
+		})
+	}
+	all := examined(t, with("Replicas", []map[string]string{{"RegionName": "eu-north-1"}}), 0)
+	well(t, all, "replicas")
+	finds(t, all, "replicas", "warning", "a global table, with replicas in eu-north-1", "have all clients use ")
+	all = examined(t, with("TableStatus", "CREATING"), 1)
+	finds(t, all, "table", "problem", "is CREATING", "wait until")
 }
 
 // TestDoctorCredentials guards that missing credentials are told as such, and

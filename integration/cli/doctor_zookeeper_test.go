@@ -3,6 +3,7 @@ package cli_test
 import (
 	"errors"
 	"math"
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -269,6 +270,16 @@ func TestDoctorEnsemble(t *testing.T) {
 	finds(t, all, "role", "problem", "1 server of the 2 that are named", "one ensemble")
 	finds(t, all, "agreement", "problem", stranger.Addr()+" does not show", "one ensemble")
 
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // a server that accepts, and says nothing
+	all = examined(t, []string{"HOLDFAST_SERVERS=" + strings.Join(append([]string{l.Addr().String()}, without(e.Addrs(), parted)...), ",")}, 1, "--timeout", "5s")
+	finds(t, all, "server", "problem", l.Addr().String()+" takes the connection, and gives no session within 5s", "quorum")
+	finds(t, all, "agreement", "ok", "2 servers show the same", "")
+	well(t, all, "server", "acl")
+
 	down := (parted + 1) % len(e.Addrs())
 	e.Servers()[down].Kill()
 	if err := e.WaitModes(limited(t), func(modes []string) bool {
@@ -285,13 +296,17 @@ func TestDoctorEnsemble(t *testing.T) {
 	}
 }
 
-// TestDoctorRoleNotTold guards that a server that does not answer four-letter
-// words is none the worse, and how to change that is told.
-func TestDoctorRoleNotTold(t *testing.T) {
+// without returns a list without its element i.
+func without(list []string, i int) []string { return slices.Delete(slices.Clone(list), i, i+1) }
+
+// TestDoctorTickNotTold guards that a server that answers no four-letter word but
+// srvr, which is what servers do unless they are told to, is none the worse.
+func TestDoctorTickNotTold(t *testing.T) {
 	t.Parallel()
-	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: time.Minute, Settings: map[string]string{"4lw.commands.whitelist": "ruok,srvr"}, Props: map[string]string{}})
+	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: time.Minute, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
 	all := examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}, 0)
 	well(t, all, "acl")
+	finds(t, all, "role", "ok", "standalone", "")
 	finds(t, all, "session", "ok", "is what the servers give", "")
 	if strings.Contains(allFound(all), "ticks of") {
 		t.Errorf("ticks that were not told: %+v", all)

@@ -8,33 +8,28 @@ import (
 	"time"
 )
 
-// A sample is one look at a server's clock. The server has read its clock
-// between the sending of a request and its answer, so the difference between the
-// two clocks is known within bounds, and the bounds are certain.
+// A sample is one look at a server's clock. The server has read it between the
+// sending of a request and its answer, and shows what it read in whole units; so
+// what follows from some samples is known within bounds that are certain.
 type sample struct {
-	at          time.Duration // by the monotonic clock, since the first sample
-	least, most time.Duration // the server's clock less the wall clock of begin plus at
+	sent, answered time.Duration // by the monotonic clock, since the first sample
+	shown          time.Duration // by the server's clock, since the first sample was sent by the wall clock here
 }
 
 // A comparison is of the clock of a server with this machine's.
 type comparison struct {
-	begin   time.Time // with the monotonic reading, from which all else counts
+	unit    time.Duration // the server shows its clock in: it is at least what is shown, and less than a unit more
+	begin   time.Time     // with the monotonic reading, from which all else counts
 	samples []sample
 }
 
-// add notes that a server's clock showed a time in [shown, shown+unit), when it
-// was looked at between two moments here.
-func (c *comparison) add(sent, answered time.Time, shown time.Time, unit time.Duration) {
+// add notes what a server's clock showed when it was looked at between two
+// moments here.
+func (c *comparison) add(sent, answered, shown time.Time) {
 	if c.begin.IsZero() {
 		c.begin = sent
 	}
-	server := shown.Sub(c.begin.Round(0)) // of wall clocks
-	sentAt, answeredAt := sent.Sub(c.begin), answered.Sub(c.begin)
-	c.samples = append(c.samples, sample{
-		at:    (sentAt + answeredAt) / 2,
-		least: server - answeredAt,
-		most:  server + unit - sentAt,
-	})
+	c.samples = append(c.samples, sample{sent.Sub(c.begin), answered.Sub(c.begin), shown.Sub(c.begin.Round(0))})
 }
 
 // difference returns by how much the server's clock is ahead of the wall clock
@@ -42,7 +37,7 @@ func (c *comparison) add(sent, answered time.Time, shown time.Time, unit time.Du
 func (c *comparison) difference() (ahead, within time.Duration) {
 	least, most := time.Duration(math.MinInt64), time.Duration(math.MaxInt64)
 	for _, s := range c.samples {
-		least, most = max(least, s.least), min(most, s.most)
+		least, most = max(least, s.shown-s.answered), min(most, s.shown+c.unit-s.sent)
 	}
 	return (least + most) / 2, (most - least).Abs() / 2
 }
@@ -58,23 +53,26 @@ func (c *comparison) rate() (least, most float64) {
 	least, most = math.Inf(-1), math.Inf(1)
 	for i, early := range c.samples {
 		for _, late := range c.samples[i+1:] {
-			passed := late.at - early.at
-			if passed < shortest {
+			short, long := late.sent-early.answered, late.answered-early.sent // between the two readings
+			if short < shortest {
 				continue
 			}
-			least = max(least, float64(late.least-early.most)/float64(passed))
-			most = min(most, float64(late.most-early.least)/float64(passed))
+			passed := late.shown - early.shown // there, give or take a unit
+			least = max(least, min(part(passed-c.unit, short), part(passed-c.unit, long))-1)
+			most = min(most, max(part(passed+c.unit, short), part(passed+c.unit, long))-1)
 		}
 	}
 	return least, most
 }
+
+func part(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 // span is the time from the first sample to the last.
 func (c *comparison) span() time.Duration {
 	if len(c.samples) == 0 {
 		return 0
 	}
-	return c.samples[len(c.samples)-1].at - c.samples[0].at
+	return c.samples[len(c.samples)-1].answered - c.samples[0].sent
 }
 
 // skew tells how far the clocks are apart. It matters to nobody who does not
@@ -91,27 +89,18 @@ func (c *comparison) skew(server string) Finding {
 // judge compares the rate with what the margin of a lease makes up for.
 func (c *comparison) judge(server string, allowed float64) Finding {
 	least, most := c.rate()
-	found := fmt.Sprintf("over %v, the clock of %s ran at a rate that differs from this machine's by %s", figure(c.span()), server, percents(least, most))
+	found := fmt.Sprintf("over %v, the clock of %s ran at a rate that differs from this machine's by %s to %s; the margin of a lease makes up for %s",
+		figure(c.span()), server, percent(min(least, most)), percent(max(least, most)), percent(allowed))
 	switch {
 	case least > allowed || most < -allowed:
 		return warning(
 			"see to the clocks of both machines (NTP, clock source of a virtual machine); look again with a longer --rate, as a clock that was set has the same look",
-			"%s; the margin of a lease makes up for %s", found, percent(allowed),
+			"%s", found,
 		)
 	case least < -allowed || most > allowed:
-		return ok("%s: too short to tell; give a longer --rate", found)
+		return ok("%v is too short to tell at what rate the clock of %s runs; give a longer --rate", figure(c.span()), server)
 	}
-	return ok("%s; the margin of a lease makes up for %s", found, percent(allowed))
-}
-
-func percents(least, most float64) string {
-	if least > most { // one of the clocks was set, or the rate has changed
-		least, most = most, least
-	}
-	if math.IsInf(least, 0) || math.IsInf(most, 0) {
-		return "an amount that was not seen"
-	}
-	return percent(least) + " to " + percent(most)
+	return ok("%s", found)
 }
 
 func percent(part float64) string { return fmt.Sprintf("%.3g%%", part*100) }

@@ -51,7 +51,7 @@ var dynamoChecks = []check[*table]{
 func (d DynamoDB) Examine(ctx context.Context, report func(Finding) error) error {
 	t := &table{DynamoDB: d, denied: make(map[string]bool)}
 	t.ddb = dynamodb.New(d.Client.Options(), func(o *dynamodb.Options) {
-		t.wire = &wire{next: o.HTTPClient}
+		t.wire = &wire{next: o.HTTPClient, clocks: comparison{unit: time.Second}}
 		o.HTTPClient = t.wire
 	})
 	t.key = newProbeKey(d.Options.Keys, d.Prefix)
@@ -189,7 +189,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	w.host = req.URL.Scheme + "://" + req.URL.Host
 	if err == nil {
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			w.clocks.add(sent, time.Now(), date, time.Second)
+			w.clocks.add(sent, time.Now(), date)
 		}
 	}
 	return resp, err

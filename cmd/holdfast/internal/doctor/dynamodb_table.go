@@ -88,17 +88,18 @@ func judgeTable(d *types.TableDescription, took time.Duration) ([]Finding, error
 
 // command is one of the tool's, with the settings that name the table.
 func (t *table) command(words string) string {
-	keys := t.Options.Keys
 	all := []string{"run: holdfast", words, "--table", shell(t.Options.Table)}
-	for flag, attr := range map[string]dynamolock.KeyAttr{"--partition-key": keys.Partition, "--sort-key": keys.Sort} {
-		if attr.Name == "" || attr.Name == "id" && attr.Type == "" && flag == "--partition-key" {
-			continue
+	for _, key := range []struct {
+		flag string
+		attr dynamolock.KeyAttr
+	}{{"--partition-key", t.Options.Keys.Partition}, {"--sort-key", t.Options.Keys.Sort}} {
+		text := key.attr.Name
+		if key.attr.Type != "" {
+			text += ":" + string(key.attr.Type)
 		}
-		text := attr.Name
-		if attr.Type != "" {
-			text += ":" + string(attr.Type)
+		if text != "" && (text != "id" || key.flag != "--partition-key") {
+			all = append(all, key.flag, shell(text))
 		}
-		all = append(all, flag, shell(text))
 	}
 	return strings.Join(all, " ")
 }

@@ -45,7 +45,7 @@ var zooKeeperChecks = []check[*ensemble]{
 // Examine makes the checks and reports each finding as it comes. It fails if ctx
 // ends, if report does, and with holdfast.ErrInvalid for what makes no sense.
 func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) error {
-	e := &ensemble{ZooKeeper: z, probe: probeName()}
+	e := &ensemble{ZooKeeper: z, probe: probeName(), clocks: comparison{unit: time.Millisecond}}
 	for _, addr := range z.Servers {
 		e.servers = append(e.servers, &server{addr: addr})
 	}

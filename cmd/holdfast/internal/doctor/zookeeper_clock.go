@@ -56,7 +56,7 @@ func (e *ensemble) sample(ctx context.Context) error {
 		}
 		answered := time.Now()
 		e.writes = append(e.writes, answered.Sub(sent))
-		e.clocks.add(sent, answered, time.UnixMilli(stat.Mtime), time.Millisecond)
+		e.clocks.add(sent, answered, time.UnixMilli(stat.Mtime))
 	}
 	return nil
 }

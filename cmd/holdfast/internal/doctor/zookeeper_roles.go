@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A status is what the four-letter word srvr tells of a server.
+type status struct {
+	mode    string // leader, follower, observer or standalone; "": it does not tell
+	version string
+}
+
+// wordTimeout bounds the wait for an answer that a healthy server has at hand.
+const wordTimeout = 2 * time.Second
+
+// roles asks each server what it is.
+func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
+	servers := slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.down })
+	findings := make([]Finding, len(servers))
+	_ = each(len(servers), func(i int) error {
+		answer := e.word(ctx, servers[i].addr, "srvr")
+		servers[i].status = parseStatus(answer)
+		findings[i] = servers[i].describe(answer)
+		return nil
+	})
+	alone := 0
+	for _, s := range servers {
+		if s.status.mode == "standalone" {
+			alone++
+		}
+	}
+	if alone > 0 && len(e.servers) > 1 {
+		findings = append(findings, problem(
+			"name the servers of one ensemble in --servers, or the one server alone",
+			"%s of the %d that are named are no part of an ensemble: clients of one know nothing of the locks of another", count(alone, "server"), len(e.servers),
+		))
+	}
+	return findings, nil
+}
+
+// describe says what a server has answered to srvr.
+func (s *server) describe(answer string) Finding {
+	switch {
+	case strings.Contains(answer, "not currently serving"):
+		return problem("see why it finds no quorum: its log tells, and whether the servers reach one another", "%s serves nobody", s.addr)
+	case s.status.mode == "":
+		return ok("%s: not told; allow it with 4lw.commands.whitelist=srvr", s.addr)
+	case before(s.status.version, 3, 5):
+		return problem("upgrade to 3.5 or newer", "%s: %s, version %s, which has no container znodes", s.addr, s.status.mode, s.status.version)
+	}
+	return ok("%s: %s, version %s", s.addr, s.status.mode, s.status.version)
+}
+
+// word asks a server by one of ZooKeeper's four-letter words. It returns what
+// there is of an answer.
+func (e *ensemble) word(ctx context.Context, addr, word string) string {
+	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
+	defer cancel()
+	conn, err := e.dial(ctx, addr)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return ""
+	}
+	const most = 64 << 10
+	text, _ := io.ReadAll(io.LimitReader(conn, most))
+	return string(text)
+}
+
+func parseStatus(answer string) status {
+	var s status
+	for line := range strings.Lines(answer) {
+		line = strings.TrimSpace(line)
+		if mode, found := strings.CutPrefix(line, "Mode: "); found {
+			s.mode = mode
+		}
+		if rest, found := strings.CutPrefix(line, "Zookeeper version: "); found {
+			s.version, _, _ = strings.Cut(rest, ",")
+			s.version, _, _ = strings.Cut(s.version, "-")
+		}
+	}
+	return s
+}
+
+// before reports whether a version is known to be older than major.minor.
+func before(version string, major, minor int) bool {
+	var have [2]int
+	parts := strings.SplitN(version, ".", 3)
+	for i := range have {
+		n, err := strconv.Atoi(append(parts, "", "")[i])
+		if err != nil {
+			return false
+		}
+		have[i] = n
+	}
+	return have[0] < major || have[0] == major && have[1] < minor
+}

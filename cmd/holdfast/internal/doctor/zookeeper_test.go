@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// TestJudgeSession guards what is said of a session timeout.
+func TestJudgeSession(t *testing.T) {
+	const s = time.Second
+	for _, test := range []struct {
+		asked, got, configured, tick time.Duration
+		status                       Status
+		found, cure                  string
+	}{
+		{10 * s, 10 * s, 0, 2 * s, OK, "5 ticks of 2s", ""},
+		{10 * s, 10 * s, 0, 0, OK, "10s was asked for, and is what the servers give", ""},
+		{10 * s, 4 * s, 0, 0, Warning, "the servers give 4s", "--lease 4s"},
+		{4 * s, 4 * s, 0, 2 * s, Warning, "at two ticks", "well above 4s"},
+		{3 * s, 3 * s, 0, 2 * s, Problem, "less than two ticks", "--tick-time 2s"},
+		{3 * s, 3 * s, 1 * s, 2 * s, Problem, "less than two ticks", "--tick-time 2s"},
+		{3 * s, 3 * s, 2 * s, 2 * s, Warning, "at two ticks", "well above 4s"},
+	} {
+		is(t, judgeSession(test.asked, test.got, test.configured, test.tick), test.status, test.found, test.cure)
+	}
+}
+
+// TestDescribe guards what is made of a server's answer to srvr, as the various
+// versions give it.
+func TestDescribe(t *testing.T) {
+	const rest = ", built on 2022-03-17 03:52 UTC\nLatency min/avg/max: 0/0.0/0\nMode: follower\nNode count: 5\n"
+	for _, test := range []struct {
+		answer      string
+		status      Status
+		found, cure string
+	}{
+		{"Zookeeper version: 3.9.2-e454e8c7283100c7caec6dcae2bc82aaecb63023" + rest, OK, "follower, version 3.9.2", ""},
+		{"Zookeeper version: 3.8.0--1" + rest, OK, "follower, version 3.8.0", ""},
+		{"Zookeeper version: 3.5.0-1" + rest, OK, "version 3.5.0", ""},
+		{"Zookeeper version: 3.4.14-4c25d480e66aadd371de8bd2fd8da255ac140bcf" + rest, Problem, "version 3.4.14", "upgrade"},
+		{"Zookeeper version: odd" + rest, OK, "version odd", ""},
+		{"srvr is not executed because it is not in the whitelist.\n", OK, "4lw.commands.whitelist=srvr", ""},
+		{"", OK, "not told", ""},
+		{"This ZooKeeper instance is not currently serving requests\n", Problem, "serves nobody", "quorum"},
+	} {
+		s := &server{addr: "a:1", status: parseStatus(test.answer)}
+		is(t, s.describe(test.answer), test.status, test.found, test.cure)
+	}
+}
+
+// TestParseTick guards the tick that a server tells of.
+func TestParseTick(t *testing.T) {
+	for answer, want := range map[string]time.Duration{
+		"clientPort=2181\ntickTime=2000\nmaxClientCnxns=0\n": 2 * time.Second, "conf is not executed because": 0, "": 0, "tickTime=soon\n": 0,
+	} {
+		if got := parseTick(answer); got != want {
+			t.Errorf("parseTick(%q) = %v, want %v", answer, got, want)
+		}
+	}
+}
+
+// TestJudgeWrites guards from when on writes take too long for a session.
+func TestJudgeWrites(t *testing.T) {
+	const timeout = 6 * time.Second
+	for worst, status := range map[time.Duration]Status{
+		time.Millisecond: OK, 999 * time.Millisecond: OK, time.Second: Warning, 2600 * time.Millisecond: Warning, 2700 * time.Millisecond: Problem,
+	} {
+		f := judgeWrites(latencies{time.Millisecond, worst, time.Millisecond}, timeout)
+		cure := ""
+		if status != OK {
+			cure = "fsync"
+		}
+		is(t, f, status, "1ms in the median and "+figure(worst).String()+" at worst of 3; a session that holds locks makes one per 1s", cure)
+	}
+}
+
+// TestJudgeContainer guards what is said of servers that know no containers:
+// they close the connection.
+func TestJudgeContainer(t *testing.T) {
+	is(t, judgeContainer(nil), OK, "containers", "")
+	is(t, judgeContainer(zk.ErrConnectionClosed), Problem, "no container znode can be made", "3.5")
+}
+
+// TestContends guards whom the check of strangers takes for one of them: all
+// recipes that package zklock respects do contend.
+func TestContends(t *testing.T) {
+	for name, want := range map[string]bool{
+		"_c_0123-lock-0000000007": true, "_c_0123-latch-0000000007": true, "0123__lock__0000000007": true, "0123__rlock__0000000007": true,
+		"_c_0123-__READ__0000000007": true, "_c_0123-__WRIT__0000000007": true, "x-read-0000000001": true, "write-0000000001": true,
+		"lock-0000000000": true, "lock--2147483648": true, "lock--000000001": true, "lock-2147483647": true,
+		"lock-000000001": false, "lock-00000000001": false, "lock": false, "0000000001": false, "x-0000000001": false, "config": false, "": false,
+		"lock-000000001x": false, "_c_lock-": false, "--2147483648": false,
+	} {
+		if got := contends(name); got != want {
+			t.Errorf("contends(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestCounterOfWhatIsShown guards that the counter is found again in what a
+// server shows of it: twice the counter less the children, in 32 bits.
+func TestCounterOfWhatIsShown(t *testing.T) {
+	for _, counter := range []int32{0, 1, 1000, 1 << 30, 1<<30 + 1, warnSequence - 1, warnSequence, math.MaxInt32 - 1, math.MaxInt32} {
+		for _, children := range []int32{0, 1, 2, 100000} {
+			l := lockNode{stat: &zk.Stat{Cversion: counter*2 - children, NumChildren: children}}
+			if got := l.next(); got != uint32(counter) {
+				t.Errorf("the counter %d with %d children is taken for %d", counter, children, got)
+			}
+		}
+	}
+}
+
+// TestSearch guards that a prefix means what it means in "ls".
+func TestSearch(t *testing.T) {
+	for _, test := range []struct {
+		prefix, parent string
+		in, out        string
+	}{
+		{"", "/root", "anything", ""},
+		{"orders/", "/root", "orders%2F42", "orders"},
+		{"ord", "/root", "orders%2F42", "others"},
+		{"/app/locks/", "/app/locks", "a", ""},
+		{"/app/locks/a", "/app/locks", "ab", "b"},
+		{"/app", "/", "app2", "other"},
+	} {
+		e := &ensemble{ZooKeeper: ZooKeeper{Prefix: test.prefix}}
+		e.Options.Root = "/root"
+		parent, matches := e.search()
+		if parent != test.parent || !matches(test.in) || test.out != "" && matches(test.out) {
+			t.Errorf("%q is looked for in %s, with %q: %v, with %q: %v", test.prefix, parent, test.in, matches(test.in), test.out, matches(test.out))
+		}
+	}
+}
+
+// TestRefusedByZooKeeper guards which errors leave an examination going on.
+func TestRefusedByZooKeeper(t *testing.T) {
+	for err, want := range map[error]bool{zk.ErrNoAuth: true, zk.ErrAuthFailed: true, zk.ErrConnectionClosed: false, errors.New("x"): false} {
+		if got := refusedByZooKeeper(step("list", "/a", err)); got != want {
+			t.Errorf("refusedByZooKeeper(%v) = %v", err, got)
+		}
+	}
+}
+
+// TestPathsTo guards the way down to a root.
+func TestPathsTo(t *testing.T) {
+	if got := pathsTo("/a/b/c"); len(got) != 3 || got[0] != "/a" || got[1] != "/a/b" || got[2] != "/a/b/c" {
+		t.Errorf("pathsTo gives %q", got)
+	}
+}
