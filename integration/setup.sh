@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Sees to it that there is what the tests start: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, and a C compiler.
+# Sees to it that there is what the tests start: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
+# compiler.
 #
 # Usage: integration/setup.sh [any|local] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
-#           compiler, which "go test -race" wants as well; tmux, the terminal of the command line tool's tests: what "make test" needs
+#           compiler, which "go test -race" wants as well; tmux and bash-completion, with which the command line tool is tested: what "make
+#           test" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
 #           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
 #
@@ -101,6 +103,7 @@ missing() {
 		kazoo_is_here || echo python3-kazoo
 		have spin || echo spin
 		have tmux || echo tmux
+		[ -f /usr/share/bash-completion/bash_completion ] || echo bash-completion
 	fi
 }
 
@@ -166,7 +169,7 @@ if [ "$(id -u)" != 0 ] || ! have apt-get; then
 	fi
 	say "missing; the names of Debian's packages: $packages" >&2
 	say "Install them, or set JAVA_HOME to a JDK, ZOOKEEPER_HOME to an unpacked ZooKeeper distribution, HOLDFAST_CURATOR to a classpath and" >&2
-	say "HOLDFAST_PYTHON to a Python with kazoo, and put Node.js, npm, spin and tmux into PATH." >&2
+	say "HOLDFAST_PYTHON to a Python with kazoo, and put Node.js, npm, spin and tmux into PATH; bash-completion belongs into /usr/share." >&2
 	if docker_answers; then
 		say "Or leave it: \"make test\" then runs in a container, as Docker answers." >&2
 	else

@@ -12,7 +12,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -273,50 +272,4 @@ func serveTLS(t *testing.T, config *tls.Config, upstream string) string {
 		}
 	}()
 	return l.Addr().String()
-}
-
-// TestCompletion guards that a shell is offered keys, quietly: none if the engine
-// does not answer, or if some key would be trouble.
-func TestCompletion(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		key := newKey(t)
-		if _, err := e.dial(t, "").Acquire(limited(t), key); err != nil {
-			t.Fatal(err)
-		}
-		prefix := key[:len(key)-1]
-		for _, args := range [][]string{
-			{"show", prefix}, {"break", prefix}, {"ls", prefix}, {"run", "-k", prefix}, {"run", "--try", "--key", prefix},
-		} {
-			p := e.run(t, append([]string{"__complete"}, args...)...)
-			p.exits(0)
-			if first, _, _ := strings.Cut(read(p.stdout), "\n"); first != key {
-				t.Errorf("%q is completed by %q, want %q", args, first, key)
-			}
-		}
-		e.cut()
-		p := e.start(t, "__complete", "show", prefix)
-		p.exits(0)
-		if got := read(p.stdout); !strings.HasPrefix(got, ":") {
-			t.Errorf("without an engine it is completed by %q", got)
-		}
-	})
-}
-
-// TestCompletionScripts guards that there is a script for each shell, and that
-// bash takes its own.
-func TestCompletionScripts(t *testing.T) {
-	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		p := launch(t, nil, nil, "completion", shell)
-		p.exits(0)
-		p.says("")
-		if !strings.Contains(read(p.stdout), "__complete") {
-			t.Errorf("the script for %s completes nothing", shell)
-		}
-		if shell == "bash" {
-			if out, err := exec.Command("bash", "-n", p.stdout).CombinedOutput(); err != nil {
-				t.Errorf("bash: %v: %s", err, out)
-			}
-		}
-	}
 }
