@@ -102,6 +102,7 @@ func TestEnsembleFailover(t *testing.T) {
 		"LaggingFollower":  laggingFollower,
 		"LeaderCutOff":     leaderCutOff,
 		"ServersComeAndGo": serversComeAndGo,
+		"StoppedFollower":  stoppedFollower,
 	} {
 		if t.Run(name, func(t *testing.T) {
 			leaderAndFollowers(t, e)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -48,34 +47,6 @@ func (b *backend) remove(ctx context.Context, sess *session, path string) (missi
 			return false, stepError("delete", path, err)
 		}
 		b.link.pause(ctx)
-	}
-}
-
-// purge deletes every node with a guid that session sess may have created and
-// nobody knows of: the outcome of its creation was not learned. A write orders
-// itself behind that creation; the sync makes the list that follows it see what
-// came before.
-func (b *backend) purge(ctx context.Context, sess *session, parent, guid string) {
-	names, err := retry(ctx, b.link, func(ctx context.Context) ([]string, error) {
-		if !b.link.same(sess) {
-			return nil, nil
-		}
-		_, err := call(ctx, func() (string, error) { return b.link.conn.Sync(parent) }, nil)
-		if err != nil {
-			return nil, err
-		}
-		return b.link.children(ctx, parent)
-	})
-	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, zk.ErrNoNode) {
-			b.host.Logger().Error("cannot look for a node to delete", "path", parent, "guid", guid, "error", err)
-		}
-		return
-	}
-	for _, name := range names {
-		if strings.Contains(name, guid) {
-			b.discard(sess, parent+"/"+name)
-		}
 	}
 }
 

@@ -100,6 +100,7 @@ type backend struct {
 	link      *link
 	heartbeat *heartbeat
 	doubts    *doubts
+	strays    *strays
 
 	background context.Context // of what goes on between calls
 	stop       context.CancelCauseFunc
@@ -131,7 +132,11 @@ func newBackend(host *holdfast.Host, opts Options) *backend {
 	b.link = newLink(closing, host, opts)
 	b.heartbeat = newHeartbeat(b)
 	b.doubts = newDoubts(b)
-	b.link.reopened = b.heartbeat.now
+	b.strays = &strays{b: b}
+	b.link.reopened = func() {
+		b.heartbeat.now()
+		b.strays.reopened()
+	}
 	return b
 }
 
@@ -172,6 +177,7 @@ func (b *backend) sessionTimeout() time.Duration {
 // Close implements [holdfast.Backend].
 func (b *backend) Close(ctx context.Context) error {
 	b.heartbeat.stop()
+	b.strays.stop()
 	b.mu.Lock() // no task begins after this
 	b.stop(holdfast.ErrClosed)
 	b.mu.Unlock()

@@ -47,11 +47,8 @@ func (p *place) enter(sess *session) {
 	p.sess = sess
 }
 
-// purge deletes, in the background, whatever came of creations in a session.
-func (p *place) purge(sess *session) {
-	parent, guid := p.parent, p.guidInName()
-	p.b.spawn(func(ctx context.Context) { p.b.purge(ctx, sess, parent, guid) })
-}
+// purge deletes, in the background, whatever comes of creations in a session.
+func (p *place) purge(sess *session) { p.b.strays.purge(sess, p.parent, p.guidInName()) }
 
 // forget makes the place one that has no node, with a new guid.
 func (p *place) forget() {
@@ -246,7 +243,10 @@ func (p *place) find(line []contender) (ahead []contender, found bool) {
 	if !found {
 		return nil, false
 	}
-	p.uncertain = false
+	if p.uncertain {
+		p.uncertain = false
+		p.b.strays.expect(p.sess, p.parent, guid, p.node) // one of the creations may not have arrived yet
+	}
 	if p.own == nil {
 		p.own = p.b.watchOwn(p.sess, p.path(), p.req.Owner, p.czxid)
 		if p.czxid == 0 || len(ahead) > 0 {

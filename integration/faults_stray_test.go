@@ -1,0 +1,204 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// unanswered is a client, one creation of which has never arrived, and what that
+// creation asks for.
+type unanswered struct {
+	client *zklock.Client
+	proxy  *faultproxy.Proxy
+	conn   *zk.Conn // another client's
+	key    string
+	parent string
+	name   string // the path that was sent
+}
+
+// loseCreation has a client take a lock, and loses the first request to create
+// its node. It returns when that is lost.
+func loseCreation(ctx context.Context, t *testing.T, opts *zklock.Options) (*unanswered, <-chan outcome) {
+	t.Helper()
+	u := &unanswered{conn: plain(t, server(t).Addr()), key: newKey(t)}
+	u.client, u.proxy = proxied(t, opts)
+	u.parent = prepare(t, u.conn, u.key)
+	lost := u.proxy.LoseRequest(faultproxy.OpCreate, u.parent)
+	got := acquiring(ctx, u.client, u.key)
+	u.name = receive(t, "loss", lost).Path
+	return u, got
+}
+
+// arrives has the lost creation carried out now, in the client's session, as a
+// server would that was stopped when it came.
+func (u *unanswered) arrives(t *testing.T) {
+	t.Helper()
+	if _, err := u.client.Conn().Create(u.name, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// returns has the client come back to a server, and waits until it has.
+func (u *unanswered) returns(t *testing.T) {
+	t.Helper()
+	events := u.client.Events()
+	defer events.Close()
+	receive(t, "the state to begin with", events.Ready())
+	u.proxy.Drop()
+	receive(t, "Disconnected", events.Disconnected())
+	receive(t, "Ready", events.Ready())
+}
+
+// Z1. Guards: a creation that was repeated because its reply was lost, and is
+// carried out after all, when the lock that the repetition has led to is held, or
+// was given back, or given up, does not leave a node in the queue.
+func TestCreationArrivesLate(t *testing.T) {
+	for form, names := range forms {
+		opts := options()
+		opts.Names = names
+		t.Run(form+"/held", func(t *testing.T) {
+			start(t)
+			u, got := loseCreation(limited(t), t, opts)
+			lock := granted(t, got)
+			u.arrives(t)
+			u.returns(t)
+			holds(t, u.conn, u.parent, 1)
+			if err := lock.Verify(limited(t)); err != nil {
+				t.Error("the node that was kept is gone:", err)
+			}
+			release(t, lock)
+			noResidue(t, u.conn, u.parent)
+		})
+		t.Run(form+"/released", func(t *testing.T) {
+			start(t)
+			u, got := loseCreation(limited(t), t, opts)
+			release(t, granted(t, got))
+			u.returns(t) // not yet
+			u.arrives(t)
+			u.returns(t)
+			noResidue(t, u.conn, u.parent)
+			release(t, take(t, dial(t, server(t).Addr(), nil), u.key))
+		})
+		t.Run(form+"/given up", func(t *testing.T) {
+			start(t)
+			ctx, giveUp := context.WithCancel(limited(t))
+			u, got := loseCreation(ctx, t, opts)
+			giveUp()
+			if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
+				t.Fatalf("%v, %v", o.lock, o.err)
+			}
+			u.returns(t)
+			noResidue(t, u.conn, u.parent)
+			u.arrives(t)
+			u.returns(t)
+			noResidue(t, u.conn, u.parent)
+		})
+	}
+}
+
+// Z1. Guards the second look: what a server says late is found without another
+// reconnection.
+func TestCreationArrivesAfterTheFirstLook(t *testing.T) {
+	start(t)
+	opts := options()
+	opts.SessionTimeout = 2 * time.Second // the second look is a quarter of that later
+	u, got := loseCreation(limited(t), t, opts)
+	release(t, granted(t, got))
+	looks, pass := u.proxy.HoldRequest(faultproxy.OpGetChildren2, u.parent)
+	defer pass()
+	u.returns(t)
+	receive(t, "the first look", looks)
+	pass()
+	u.arrives(t) // on the same connection, and so behind it
+	noResidue(t, u.conn, u.parent)
+}
+
+// Z1. Guards: strays are looked for in their own session only, and the next one
+// begins without.
+func TestNoLookInTheNextSession(t *testing.T) {
+	start(t)
+	conn := plain(t, server(t).Addr())
+	client, p, expire := expirable(t, nil)
+	key := newKey(t)
+	parent := prepare(t, conn, key)
+	lost := p.LoseRequest(faultproxy.OpCreate, parent)
+	got := acquiring(limited(t), client, key)
+	receive(t, "loss", lost)
+	release(t, granted(t, got))
+	before := client.Conn().SessionID()
+	expire()
+	release(t, take(t, client, newKey(t)))
+	if client.Conn().SessionID() == before {
+		t.Fatal("the session goes on")
+	}
+	events := client.Events()
+	defer events.Close()
+	receive(t, "the state to begin with", events.Ready())
+	p.ResetCounts()
+	p.Drop()
+	receive(t, "Disconnected", events.Disconnected())
+	receive(t, "Ready", events.Ready())
+	release(t, take(t, client, newKey(t)))
+	if n := p.Count(faultproxy.ToServer, faultproxy.OpSync); n > 0 {
+		t.Errorf("%d looks for what a session that is over may have left", n)
+	}
+}
+
+// stoppedFollower makes real servers do what arrives does: a follower is
+// stopped, a creation is sent to it and repeated at the leader, and the client is
+// back, on a new connection, when the follower goes on. In a third of the rounds
+// the creation on the old connection is carried out then. Nobody is to stand in
+// the queue for longer than it takes to find that out.
+func stoppedFollower(t *testing.T, e *zkserver.Ensemble) {
+	const delivery = 20 * time.Millisecond // from the proxy to the stopped server's socket, nearly always
+	leader, followers := leaderAndFollowers(t, e)
+	main, stopped := e.Servers()[leader], e.Servers()[followers[0]]
+	conn := plain(t, main.Addr())
+	other := dial(t, main.Addr(), nil)
+	p := proxy(t, stopped.Addr())
+	client := dialServers(t, zklock.Options{SessionTimeout: 10 * time.Second}, p.Addr())
+	for range 8 {
+		key := newKey(t)
+		parent := prepare(t, conn, key)
+		release(t, take(t, client, newKey(t))) // it is at the follower
+		sent, pass := p.HoldRequest(faultproxy.OpCreate, parent)
+		got := acquiring(limited(t), client, key)
+		receive(t, "creation", sent)
+		if err := stopped.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		pass()
+		time.Sleep(delivery)
+		p.SetUpstream(main.Addr())
+		p.Drop()
+		lock := granted(t, got)
+		release(t, lock)
+		p.SetUpstream(stopped.Addr())
+		p.ResetCounts()
+		p.Drop()
+		eventually(t, "the client comes back", func() bool { return p.Count(faultproxy.ToServer, faultproxy.OpConnect) > 0 })
+		time.Sleep(delivery)
+		if err := stopped.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		release(t, take(t, client, newKey(t)))
+		next := granted(t, acquiring(limited(t), other, key))
+		if next.Token() <= lock.Token() {
+			t.Errorf("token %v after %v", next.Token(), lock.Token())
+		}
+		var lost *holdfast.LostError
+		if err := next.Release(limited(t)); errors.As(err, &lost) {
+			t.Error(err)
+		}
+		noResidue(t, conn, parent)
+	}
+}
