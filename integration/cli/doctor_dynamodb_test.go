@@ -234,6 +234,24 @@ func TestDoctorClock(t *testing.T) {
 	finds(t, all, "clock", "ok", "behind this machine's", "")
 }
 
+// TestDoctorSignature guards that requests that are refused for the time by which
+// they were signed are told as that, and other refusals are not.
+func TestDoctorSignature(t *testing.T) {
+	t.Parallel()
+	refusing := func(code string, by time.Duration) []string {
+		return altered(t, func(r *http.Response) error {
+			body := `{"__type":"com.amazon.coral.service#` + code + `","message":"No."}`
+			r.StatusCode, r.Body, r.ContentLength = http.StatusBadRequest, io.NopCloser(strings.NewReader(body)), int64(len(body))
+			r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+			r.Header.Del("X-Amz-Crc32")
+			r.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
+			return nil
+		})
+	}
+	finds(t, examined(t, refusing("InvalidSignatureException", 10*time.Minute), 1), "table", "problem", "InvalidSignatureException: No.; the clock of DynamoDB differs", "NTP")
+	finds(t, examined(t, refusing("UnrecognizedClientException", 0), 1), "table", "problem", "UnrecognizedClientException: No.", "credentials")
+}
+
 // TestDoctorClockRate guards the warning of clocks that run at different rates.
 func TestDoctorClockRate(t *testing.T) {
 	t.Parallel()

@@ -210,7 +210,7 @@ func TestDoctorUnreachable(t *testing.T) {
 // middle ends the examination, within the time of one check.
 func TestDoctorLosesTheEngine(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		p := e.start(t, "doctor", "--rate", "2s", "--timeout", "1s", "--lease", calm)
+		p := e.start(t, "doctor", "--rate", "4s", "--timeout", "3s", "--lease", calm)
 		p.writesTo(p.stdout, " clock ")
 		e.cut()
 		p.exits(1)

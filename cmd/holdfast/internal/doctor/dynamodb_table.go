@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
@@ -64,8 +65,7 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 		return []Finding{problem("allow dynamodb:DescribeTable on the table to these credentials: every client needs it",
 			"dynamodb:DescribeTable on %s is denied: %s", name, api.ErrorMessage())}, errEnough
 	case answered:
-		return []Finding{problem("see to the credentials, and to the clock of this machine, by which requests are signed",
-			"DescribeTable on %s is refused: %s: %s", name, api.ErrorCode(), api.ErrorMessage())}, errEnough
+		return t.refusal(api), errEnough
 	case ctx.Err() != nil:
 		return []Finding{problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s: %v", host, context.Cause(ctx))}, errEnough
 	default:
@@ -73,6 +73,18 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 	}
 	t.description = out.Table
 	return judgeTable(out.Table, took)
+}
+
+// refusal tells of an answer that is none of a policy, such as to requests that
+// were signed by a clock that is wrong.
+func (t *table) refusal(api smithy.APIError) []Finding {
+	told := fmt.Sprintf("DescribeTable on %s is refused: %s: %s", t.Options.Table, api.ErrorCode(), api.ErrorMessage())
+	if _, clocks := t.wire.seen(); len(clocks.samples) > 0 {
+		if f := judgeClock(&clocks); f.Status != OK {
+			return []Finding{problem(f.Cure, "%s; %s", told, f.Found)}
+		}
+	}
+	return []Finding{problem("see to the credentials: they may be wrong, or have expired", "%s", told)}
 }
 
 func judgeTable(d *types.TableDescription, took time.Duration) ([]Finding, error) {
