@@ -16,8 +16,8 @@
 //     are parsed by the same code, and help shows the variable. HOLDFAST_KEY,
 //     HOLDFAST_TOKEN and HOLDFAST_OWNER tell a command that is run what it holds;
 //     they are never settings. Secrets come from the environment or a file.
-//   - RunE gets a ctx (cmd.Context()) that ends at the first SIGINT, SIGTERM or
-//     SIGHUP; a second one ends the program at once. It connects by
+//   - RunE gets a ctx (cmd.Context()) that ends at the first SIGINT, SIGTERM,
+//     SIGHUP or SIGQUIT; a second one ends the program at once. It connects by
 //     a.connect(ctx, connectOptions{}), which is bounded by --timeout, and closes by
 //     a.disconnect(client). A question to the engine is bounded by
 //     a.bounded(ctx); only what waits on purpose is not.

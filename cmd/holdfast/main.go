@@ -29,14 +29,14 @@ type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "interrupted by " + i.signal.String() }
 
-// interruptible returns a ctx that the first SIGINT, SIGTERM or SIGHUP ends, for
-// an orderly end. The second one finds the signal's default action restored,
+// interruptible returns a ctx that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends,
+// for an orderly end. The second one finds the signal's default action restored,
 // and so ends the program at once. After leave, signals end ctx no more. Signals
 // that are ignored, as they are under nohup, stay ignored.
 func interruptible(parent context.Context) (ctx context.Context, leave, cancel func()) {
 	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}

@@ -178,6 +178,20 @@ func TestBreak(t *testing.T) {
 		if err := lock.Verify(limited(t)); err == nil {
 			t.Error("the lock was not broken")
 		}
+
+		again := e.acquire(t, key, "another")
+		p = e.run(t, "break", key, "--yes", "-o", "json")
+		p.exits(0)
+		var told struct {
+			Key, Owner string
+			Token      holdfast.Token
+		}
+		if err := json.Unmarshal([]byte(read(p.stdout)), &told); err != nil {
+			t.Fatalf("%v: %s", err, read(p.stdout))
+		}
+		if told.Key != key || told.Owner != "another" || told.Token != again.Token() {
+			t.Errorf("break -o json tells of %+v", told)
+		}
 	})
 }
 

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestInterruptWhileWaiting guards that Ctrl-C, or SIGTERM, gives up the place in
-// the queue: nothing of the tool stays behind, and the status is the signal's.
+// TestInterruptWhileWaiting guards that Ctrl-C and its like give up the place in the
+// queue: nothing of the tool stays behind, and the status is the signal's.
 func TestInterruptWhileWaiting(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 			key, holder := newKey(t), e.dial(t, "")
 			lock, err := holder.Acquire(limited(t), key)
 			if err != nil {

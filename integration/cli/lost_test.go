@@ -172,6 +172,38 @@ func TestRunStopped(t *testing.T) {
 	})
 }
 
+// TestRunLostAtTheEnd guards the status of a command that ends by itself as its lock
+// is lost: it is that of a lost lock, whatever is noticed first.
+func TestRunLostAtTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.start(t, "run", "-v", "-k", key, "--lease", calm, "--", "sh", "-c", untilGo)
+		pid := p.pid("pid")
+		p.begins()
+		p.signal(syscall.SIGSTOP)
+		p.goes()
+		dies(t, "the command", pid)
+		e.run(t, "break", key, "--yes").exits(0)
+		p.signal(syscall.SIGCONT)
+		p.exits(79)
+		p.says("broken by somebody else")
+	})
+}
+
+// TestRunReleaseUnconfirmed guards the end of a command while the engine cannot be
+// reached: its status is its own, for it had the lock, and a line tells that others
+// have to wait.
+func TestRunReleaseUnconfirmed(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--timeout", "2s", "--", "sh", "-c", untilGo)
+		p.pid("pid")
+		e.cut()
+		p.goes()
+		p.exits(5)
+		p.says("others get the lock when its lease is over")
+	})
+}
+
 // TestRunGrace guards that a grace which could outlast the lease is refused,
 // also when the servers give a shorter session than was asked for, and that the
 // default fits itself to what they give.

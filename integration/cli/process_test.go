@@ -24,6 +24,7 @@ type tool struct {
 	stdout string
 	stderr string
 	done   chan struct{}
+	deaf   bool // standard error goes where standard output does
 }
 
 // start starts the tool, through the proxy.
@@ -77,6 +78,9 @@ func (p *tool) launch(stdin io.Reader, stdout *os.File) *tool {
 	}
 	if stdout != nil {
 		p.cmd.Stdout = stdout
+	}
+	if p.deaf {
+		p.cmd.Stdout, p.cmd.Stderr = stdout, stdout
 	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

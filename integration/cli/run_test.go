@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -38,6 +39,44 @@ func TestRunHolds(t *testing.T) {
 		p.prints("some input\n" + key + "|" + info.Owner + "|" + info.Token.String() + "\n")
 		if got := read(p.stderr); got != "oops\n" {
 			t.Errorf("stderr is %q, want only what the command has written", got)
+		}
+		free(t, e, key)
+	})
+}
+
+// TestRunByFlags guards that flags do for an engine what the environment does, and
+// that --engine chooses where that has both.
+func TestRunByFlags(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		settings := make(map[string]string)
+		var rest []string // what the AWS SDK has no flags for
+		for _, s := range e.direct {
+			name, value, _ := strings.Cut(s, "=")
+			if strings.HasPrefix(name, "HOLDFAST_") && value != "" {
+				settings[name] = value
+			} else {
+				rest = append(rest, s)
+			}
+		}
+		var where []string
+		if e.name == "zookeeper" {
+			where = []string{"--servers", settings["HOLDFAST_SERVERS"]}
+		} else {
+			where = []string{"--table", settings["HOLDFAST_TABLE"], "--partition-key", settings["HOLDFAST_PARTITION_KEY"], "--poll", settings["HOLDFAST_POLL"]}
+		}
+		key := newKey(t)
+		for _, c := range []struct {
+			env   []string
+			flags []string
+		}{
+			{rest, where},
+			{rest, append(where, "--engine", e.name)},
+			{append(rest, "HOLDFAST_SERVERS=127.0.0.1:1", "HOLDFAST_TABLE=none"), append(where, "--engine", e.name)},
+		} {
+			args := append(append([]string{"run", "-k", key, "--lease", calm}, c.flags...), "--", "sh", "-c", "echo $HOLDFAST_KEY; exit 3")
+			p := launch(t, c.env, nil, args...)
+			p.exits(3)
+			p.prints(key + "\n")
 		}
 		free(t, e, key)
 	})
@@ -209,6 +248,31 @@ func TestRunForks(t *testing.T) {
 		if read(p.file("signals")) != "TERM\n" {
 			t.Error("what the command has left behind got no SIGTERM")
 		}
+	})
+}
+
+// TestRunBrokenPipe guards a run whose output nobody reads any more: that ends
+// neither the tool, which holds the lock and has a log to write, nor the command.
+func TestRunBrokenPipe(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+		p := prepare(t, e.env, "run", "-v", "-k", key, "--lease", "3s", "--", "sh", "-c", untilGo)
+		p.deaf = true
+		p.launch(nil, w)
+		_ = w.Close()
+		p.pid("pid")
+		time.Sleep(500 * time.Millisecond)
+		if _, err := e.dial(t, "").TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("TryAcquire while the command runs: %v, want ErrHeld", err)
+		}
+		p.goes()
+		p.exits(5)
+		free(t, e, key)
 	})
 }
 

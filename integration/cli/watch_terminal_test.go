@@ -203,9 +203,10 @@ func TestWatchTerminalEnds(t *testing.T) {
 			status int
 			by     func(*terminal)
 		}{
-			"Ctrl-C":  {130, func(w *terminal) { w.press("C-c") }},
-			"SIGTERM": {143, func(w *terminal) { _ = syscall.Kill(w.process(), syscall.SIGTERM) }},
-			"SIGHUP":  {129, func(w *terminal) { _ = syscall.Kill(w.process(), syscall.SIGHUP) }},
+			"Ctrl-C":         {130, func(w *terminal) { w.press("C-c") }},
+			"Ctrl-backslash": {131, func(w *terminal) { w.press("C-\\") }},
+			"SIGTERM":        {143, func(w *terminal) { _ = syscall.Kill(w.process(), syscall.SIGTERM) }},
+			"SIGHUP":         {129, func(w *terminal) { _ = syscall.Kill(w.process(), syscall.SIGHUP) }},
 			"suspended": {143, func(w *terminal) {
 				pid := w.process()
 				w.press("C-z")
