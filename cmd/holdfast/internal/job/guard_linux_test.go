@@ -98,18 +98,27 @@ func state(pid int) string {
 	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]
 }
 
+// dead reports whether a process can do nothing any more.
+func dead(pid int) bool {
+	s := state(pid)
+	return s == "" || s == "Z" || s == "X"
+}
+
+// becomes waits for something, and fails the test if it never comes.
+func becomes(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
 // die waits for the end of processes.
 func die(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-			if s := state(pid); s == "" || s == "Z" || s == "X" {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("process %d lives on", pid)
-			}
-		}
+		becomes(t, fmt.Sprintf("process %d is dead", pid), func() bool { return dead(pid) })
 	}
 }
 
@@ -132,10 +141,8 @@ func TestGuardKeepsTime(t *testing.T) {
 	if err := program.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	becomes(t, "the program is stopped", func() bool { return state(program.Process.Pid) == "T" })
 	die(t, job[:]...)
-	if s := state(program.Process.Pid); s != "T" {
-		t.Errorf("the program is in state %q, and was to be stopped", s)
-	}
 }
 
 // TestGuardDismissed guards that a guard which is not wanted any more does nothing.
@@ -146,8 +153,8 @@ func TestGuardDismissed(t *testing.T) {
 	_ = program.Wait()
 	die(t, job[0]) // by the kernel, with its parent
 	time.Sleep(200 * time.Millisecond)
-	if s := state(job[1]); s != "S" {
-		t.Errorf("the rest of the job is in state %q: the guard has killed it", s)
+	if dead(job[1]) {
+		t.Error("the rest of the job is dead: the guard has killed it")
 	}
 }
 
@@ -176,8 +183,8 @@ func TestGuardOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond)
-	if s := state(j.PID()); s != "S" {
-		t.Fatalf("the job is in state %q", s)
+	if dead(j.PID()) {
+		t.Fatal("the job is dead: the guard went by an old deadline")
 	}
 	if _, err := w.Write(orders{group, sharedClock(time.Now().Add(time.Hour))}.bytes()); err != nil {
 		t.Fatal(err)
