@@ -98,12 +98,12 @@ func (s *scene) prints(patterns ...string) {
 	synctest.Wait()
 	got := s.out.String()
 	s.out.Reset()
-	want := ""
+	var want strings.Builder
 	for _, p := range patterns {
-		want += `[-0-9]{10}T[:.0-9]{12}\S* ` + p + "\n"
+		want.WriteString(`[-0-9]{10}T[:.0-9]{12}\S* ` + p + "\n")
 	}
-	if !regexp.MustCompile("^" + want + "$").MatchString(got) {
-		s.t.Errorf("it printed %q, want %s", got, want)
+	if !regexp.MustCompile("^" + want.String() + "$").MatchString(got) {
+		s.t.Errorf("it printed %q, want %s", got, want.String())
 	}
 }
 
