@@ -186,6 +186,22 @@ func TestDoctorItems(t *testing.T) {
 	}
 }
 
+// TestDoctorManyLeft guards that many locks that never expire do not drown the
+// rest, and are counted.
+func TestDoctorManyLeft(t *testing.T) {
+	t.Parallel()
+	env := newDynamoDB(t).direct
+	for i := range 23 { // in the form of the npm client
+		putItem(t, env, map[string]types.AttributeValue{"id": attrS("left " + strconv.Itoa(i)), "owner": attrS("gone"), "guid": attrS("x")})
+	}
+	all := examined(t, env, 0)
+	well(t, all, "locks")
+	if n := strings.Count(allFound(all), `is held by "gone" since an unknown time, and never expires`); n != 20 {
+		t.Errorf("%d locks are told one by one: %+v", n, all)
+	}
+	finds(t, all, "locks", "warning", "3 more locks never expire", "holdfast ls")
+}
+
 func byID(items []map[string]types.AttributeValue) map[string]bool {
 	ids := make(map[string]bool)
 	for _, item := range items {

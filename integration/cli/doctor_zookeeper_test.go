@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"math"
 	"net"
@@ -266,7 +267,7 @@ func TestDoctorEnsemble(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = examined(t, []string{"HOLDFAST_SERVERS=" + e.Addrs()[0] + "," + stranger.Addr()}, 1)
-	finds(t, all, "role", "problem", "1 server of the 2 that are named", "one ensemble")
+	finds(t, all, "role", "problem", "1 of the 2 servers that are named stand alone", "one ensemble")
 	finds(t, all, "agreement", "problem", stranger.Addr()+" does not show", "one ensemble")
 
 	down := (parted + 1) % len(e.Addrs())
@@ -314,4 +315,21 @@ func TestDoctorTickNotTold(t *testing.T) {
 	if strings.Contains(allFound(all), "ticks of") {
 		t.Errorf("ticks that were not told: %+v", all)
 	}
+}
+
+// TestDoctorTLS guards that servers are looked at by TLS if that is wanted, and
+// that a certificate that does not do is told as such.
+func TestDoctorTLS(t *testing.T) {
+	t.Parallel()
+	server, err := zookeeperServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := newAuthority(t)
+	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server", "zk.example")}}, server.Addr())
+	env := append(ofItsOwn(t, newZooKeeper(t)), "HOLDFAST_SERVERS="+addr, "HOLDFAST_TLS_CA="+ca.file("ca.crt"))
+	all := examined(t, env, 0, "--tls-server-name", "zk.example")
+	well(t, all, "acl")
+	finds(t, all, "role", "ok", addr+": standalone", "")
+	finds(t, examined(t, env, 1, "--tls-server-name", "other.example"), "server", "problem", addr+" cannot be reached: ", "certificate")
 }

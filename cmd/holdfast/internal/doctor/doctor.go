@@ -103,11 +103,38 @@ func examine[S any](ctx context.Context, e examination, subject S, checks []chec
 	return nil
 }
 
-// bounded calls f with a ctx that ends after a time.
+// bounded calls f with a ctx that ends after a time. If f fails after that, it is
+// for want of an answer, whatever its error says.
 func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded))
+	over := noAnswer{limit}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, over)
 	defer cancel()
-	return f(ctx)
+	value, err := f(ctx)
+	if err != nil && !errors.Is(err, errEnough) && errors.Is(context.Cause(ctx), over) {
+		err = over
+	}
+	return value, err
+}
+
+// noAnswer is the cause of a ctx that has ended for a limit.
+type noAnswer struct{ limit time.Duration }
+
+func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %v", n.limit) }
+
+// grace is for how long what is under way may go on after an interrupt: to end
+// it properly takes less, as a rule, than to find out what became of it.
+const grace = time.Second
+
+// late returns a ctx that ends a grace later.
+func late(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
+	})
+	return later, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // cleanTimeout bounds how long it may take to remove what was made, whether or

@@ -27,17 +27,17 @@ func (t *table) endpoint(context.Context) ([]Finding, error) {
 
 // credentials tells where they come from, and nothing of what they are.
 func (t *table) credentials(ctx context.Context) ([]Finding, error) {
-	const cure = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role"
-	provider := t.ddb.Options().Credentials
-	if provider == nil {
-		return []Finding{problem(cure, "there are none")}, errEnough
+	var found aws.Credentials
+	err := errors.New("nothing says where from")
+	if provider := t.ddb.Options().Credentials; provider != nil {
+		found, err = provider.Retrieve(ctx)
 	}
-	found, err := provider.Retrieve(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return []Finding{problem(cure, "there are none: %v", err)}, errEnough
+		return []Finding{problem("set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role",
+			"there are none: %v", err)}, errEnough
 	}
 	told := "from " + found.Source
 	if found.Source == "" {

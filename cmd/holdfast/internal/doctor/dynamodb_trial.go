@@ -120,7 +120,10 @@ func (t *table) rate(ctx context.Context) ([]Finding, error) {
 	}
 	for begin := clocks.begin; time.Since(begin) < t.Rate; {
 		// Of all calls, this one takes no capacity of the table.
-		if _, err := t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Options.Table}, once); err != nil {
+		_, err := bounded(ctx, t.Timeout, func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
+			return t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Options.Table}, once)
+		})
+		if err != nil {
 			return nil, fmt.Errorf("DescribeTable: %w", err)
 		}
 		select {

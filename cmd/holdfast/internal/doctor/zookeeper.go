@@ -190,8 +190,8 @@ func (s *server) exists(ctx context.Context, path string) (*zk.Stat, error) {
 func (e *ensemble) close() {
 	ctx, cancel := cleaning(e.Timeout)
 	defer cancel()
-	if len(e.made) > 0 {
-		e.main.settle(ctx)
+	for _, s := range e.servers {
+		s.settle(ctx)
 	}
 	for _, path := range slices.Backward(e.made) {
 		if ctx.Err() == nil {

@@ -93,7 +93,7 @@ func (e *ensemble) rate(ctx context.Context) ([]Finding, error) {
 	if err := e.clocks.pause(ctx, e.Rate); err != nil {
 		return nil, err
 	}
-	if err := e.sample(ctx); err != nil {
+	if _, err := bounded(ctx, e.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.sample(ctx) }); err != nil {
 		return nil, err
 	}
 	return only(e.clocks.judge("the leader", allowed(e.main.client.SessionTimeout())))

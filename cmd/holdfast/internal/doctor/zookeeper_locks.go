@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,8 @@ func (l lockNode) ephemeral() bool {
 	return l.stat != nil && l.stat.EphemeralOwner != 0 // which containers do not show
 }
 
-// each calls f for each of n indexes, some at a time.
+// each calls f for each of n indexes, some at a time. It returns one error, if
+// there is any.
 func each(n int, f func(i int) error) error {
 	var (
 		all   sync.WaitGroup
@@ -110,7 +112,7 @@ func each(n int, f func(i int) error) error {
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // count tells how many locks were looked at.

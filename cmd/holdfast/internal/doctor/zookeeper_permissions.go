@@ -46,7 +46,11 @@ func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
 		return findings, nil
 	}
 	where, _ := e.search()
-	return only(ok("locks may be made in %s, and contended for in %s", where, count(len(set), "lock")))
+	told := "locks may be made in " + where
+	if len(set) > 0 {
+		told += fmt.Sprintf(", and %s that are there contended for", count(len(set), "lock"))
+	}
+	return only(ok("%s", told))
 }
 
 // permissionsAbove looks at the znode whose children are the locks, or, if it is

@@ -37,7 +37,7 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 	if alone > 0 && len(e.servers) > 1 {
 		findings = append(findings, problem(
 			"name the servers of one ensemble in --servers, or the one server alone",
-			"%s of the %d that are named are no part of an ensemble: clients of one know nothing of the locks of another", count(alone, "server"), len(e.servers),
+			"%d of the %d servers that are named stand alone: clients of one know nothing of the locks of another", alone, len(e.servers),
 		))
 	}
 	return findings, nil

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,7 +22,7 @@ func (e *ensemble) reach(ctx context.Context) ([]Finding, error) {
 		all.Go(func() { findings[i], errs[i] = e.reachOne(ctx, s) })
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {

@@ -2,10 +2,7 @@ package doctor
 
 import (
 	"context"
-	"errors"
-	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -56,35 +53,4 @@ func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
 		return only(ok(seePermissions))
 	}
 	return []Finding{f}, err
-}
-
-// tryLock goes through the life of a lock. However it ends, the lock is released.
-func tryLock(ctx context.Context, locker *holdfast.Locker, key string, limit time.Duration) (Finding, error) {
-	began := time.Now()
-	lock, err := locker.TryAcquire(ctx, key)
-	if err != nil {
-		return Finding{}, err
-	}
-	acquired := time.Since(began)
-	defer func() {
-		ctx, cancel := cleaning(limit)
-		defer cancel()
-		_ = lock.Release(ctx)
-	}()
-	if err := lock.Verify(ctx); err != nil {
-		return Finding{}, err
-	}
-	info, err := locker.Inspect(ctx, key)
-	if err != nil {
-		return Finding{}, err
-	}
-	if !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
-		return problem("see to the check of agreement, and to other programs that change what they find",
-			"a lock that was acquired with token %d is shown with token %d", lock.Token(), info.Token), nil
-	}
-	began = time.Now()
-	if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {
-		return Finding{}, err
-	}
-	return ok("acquired in %v, verified, shown, and released in %v", figure(acquired), figure(time.Since(began))), nil
 }
