@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -57,7 +58,7 @@ func allItems(t *testing.T, env []string) []map[string]types.AttributeValue {
 // proxy.
 func broken(t *testing.T) ([]string, *faulthttp.Proxy) {
 	t.Helper()
-	env := newDynamoDB(t).direct
+	env := tableOfItsOwn(t)
 	p, err := faulthttp.Listen(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestDoctorQueryDenied(t *testing.T) {
 // command or setting that helps.
 func TestDoctorTable(t *testing.T) {
 	t.Parallel()
-	env := newDynamoDB(t).direct
+	env := tableOfItsOwn(t)
 	finds(t, examined(t, env, 1, "--table", "no-such-table"), "table", "problem", "there is no table no-such-table", "holdfast table create --table no-such-table")
 	finds(t, examined(t, env, 1, "--sort-key", "s"), "schema", "problem", `"s" is expected`, "--sort-key")
 	finds(t, examined(t, env, 1, "--partition-key", "other:N"), "schema", "problem", `is "id", not "other"`, "--partition-key")
@@ -134,7 +135,7 @@ func TestDoctorTable(t *testing.T) {
 func TestDoctorTimeToLive(t *testing.T) {
 	t.Parallel()
 	target := dynamoserver.Find(t)
-	env := newDynamoDB(t).direct
+	env := tableOfItsOwn(t)
 	all := examined(t, env, 0, "--ttl-attribute", "expires")
 	finds(t, all, "ttl", "warning", "clients write expires, and Time to Live of the table is off", "--ttl-attribute expires")
 	if !target.TimeToLive() { // nor can it be switched on; what is said then has tests beside the check
@@ -151,8 +152,7 @@ func TestDoctorTimeToLive(t *testing.T) {
 // are spoilt.
 func TestDoctorItems(t *testing.T) {
 	t.Parallel()
-	e := newDynamoDB(t)
-	env := e.direct
+	env := tableOfItsOwn(t)
 	putItem(t, env, map[string]types.AttributeValue{"id": attrS("order 7"), "total": attrN(12)})
 	all := examined(t, env, 0)
 	well(t, all, "foreign")
@@ -190,7 +190,7 @@ func TestDoctorItems(t *testing.T) {
 // rest, and are counted.
 func TestDoctorManyLeft(t *testing.T) {
 	t.Parallel()
-	env := newDynamoDB(t).direct
+	env := tableOfItsOwn(t)
 	for i := range 23 { // in the form of the npm client
 		putItem(t, env, map[string]types.AttributeValue{"id": attrS("left " + strconv.Itoa(i)), "owner": attrS("gone"), "guid": attrS("x")})
 	}
@@ -218,20 +218,70 @@ func TestDoctorLatency(t *testing.T) {
 	finds(t, examined(t, env, 1, "--lease", "1s"), "latency", "problem", "at worst of 10", "--lease")
 }
 
-// altered are the settings of a table whose server's answers are changed.
-func altered(t *testing.T, change func(*http.Response) error) []string {
+// altered are the settings of a table whose server's answers are changed. The
+// change is told what was asked for.
+func altered(t *testing.T, change func(answer *http.Response, request []byte) error) []string {
 	t.Helper()
-	env := newDynamoDB(t).direct
+	env := tableOfItsOwn(t)
 	upstream, err := url.Parse(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	type asked struct{}
 	p := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
-		ModifyResponse: change,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			body, _ := io.ReadAll(r.In.Body) // what is cut off fails at the server
+			r.Out = r.Out.WithContext(context.WithValue(r.Out.Context(), asked{}, body))
+			r.Out.Body = io.NopCloser(bytes.NewReader(body))
+			r.SetURL(upstream)
+		},
+		ModifyResponse: func(r *http.Response) error { return change(r, r.Request.Context().Value(asked{}).([]byte)) },
 	})
 	t.Cleanup(p.Close)
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL)
+}
+
+// replace gives an answer another status and body.
+func replace(r *http.Response, status int, body []byte) {
+	r.StatusCode, r.Body, r.ContentLength = status, io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	r.Header.Del("X-Amz-Crc32")
+}
+
+// TestDoctorConditions guards against a server that does not keep to conditions:
+// no lock would exclude there.
+func TestDoctorConditions(t *testing.T) {
+	t.Parallel()
+	env := altered(t, func(r *http.Response, request []byte) error {
+		if r.StatusCode == http.StatusBadRequest && bytes.Contains(request, []byte(`"attribute_not_exists(#p)"`)) {
+			replace(r, http.StatusOK, []byte("{}"))
+		}
+		return nil
+	})
+	finds(t, examined(t, env, 1), "allold", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself")
+}
+
+// TestDoctorLock guards against an engine that shows another lock than the one
+// that was taken.
+func TestDoctorLock(t *testing.T) {
+	t.Parallel()
+	env := altered(t, func(r *http.Response, _ []byte) error {
+		if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".GetItem") {
+			return nil
+		}
+		var body struct{ Item map[string]any }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			return err
+		}
+		if body.Item["owner"] != nil {
+			body.Item["owner"] = map[string]string{"S": "somebody else"}
+		}
+		text, err := json.Marshal(body)
+		replace(r, r.StatusCode, text)
+		return err
+	})
+	finds(t, examined(t, env, 1), "lock", "problem", `is shown as held by "somebody else"`, "other programs")
+	nothingLeft(t, env)
 }
 
 // TestDoctorClock guards that a clock with which requests could not be signed is
@@ -239,7 +289,7 @@ func altered(t *testing.T, change func(*http.Response) error) []string {
 func TestDoctorClock(t *testing.T) {
 	t.Parallel()
 	off := func(by time.Duration) []string {
-		return altered(t, func(r *http.Response) error {
+		return altered(t, func(r *http.Response, _ []byte) error {
 			r.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
 			return nil
 		})
@@ -255,11 +305,9 @@ func TestDoctorClock(t *testing.T) {
 func TestDoctorSignature(t *testing.T) {
 	t.Parallel()
 	refusing := func(code string, by time.Duration) []string {
-		return altered(t, func(r *http.Response) error {
+		return altered(t, func(r *http.Response, _ []byte) error {
 			body := `{"__type":"com.amazon.coral.service#` + code + `","message":"No."}`
-			r.StatusCode, r.Body, r.ContentLength = http.StatusBadRequest, io.NopCloser(strings.NewReader(body)), int64(len(body))
-			r.Header.Set("Content-Length", strconv.Itoa(len(body)))
-			r.Header.Del("X-Amz-Crc32")
+			replace(r, http.StatusBadRequest, []byte(body))
 			r.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
 			return nil
 		})
@@ -272,7 +320,7 @@ func TestDoctorSignature(t *testing.T) {
 func TestDoctorClockRate(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
-	env := altered(t, func(r *http.Response) error {
+	env := altered(t, func(r *http.Response, _ []byte) error {
 		r.Header.Set("Date", begin.Add(3*time.Since(begin)).UTC().Format(http.TimeFormat))
 		return nil
 	})
@@ -284,7 +332,7 @@ func TestDoctorClockRate(t *testing.T) {
 func TestDoctorDescription(t *testing.T) {
 	t.Parallel()
 	with := func(field string, value any) []string {
-		return altered(t, func(r *http.Response) error {
+		return altered(t, func(r *http.Response, _ []byte) error {
 			if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".DescribeTable") {
 				return nil
 			}
@@ -294,10 +342,7 @@ func TestDoctorDescription(t *testing.T) {
 			}
 			body.Table[field] = value
 			text, err := json.Marshal(body)
-			r.Body = io.NopCloser(bytes.NewReader(text))
-			r.ContentLength = int64(len(text))
-			r.Header.Set("Content-Length", strconv.Itoa(len(text)))
-			r.Header.Del("X-Amz-Crc32")
+			replace(r, r.StatusCode, text)
 			return err
 		})
 	}
@@ -312,7 +357,7 @@ func TestDoctorDescription(t *testing.T) {
 // that those that are there are never told.
 func TestDoctorCredentials(t *testing.T) {
 	t.Parallel()
-	env := newDynamoDB(t).direct
+	env := tableOfItsOwn(t)
 	secret := "HOLDFASTTESTSECRET"
 	all := examined(t, append(env, "AWS_SECRET_ACCESS_KEY="+secret), 0)
 	finds(t, all, "credentials", "ok", "EnvConfigCredentials", "")

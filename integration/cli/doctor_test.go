@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
 // brief is for a doctor that is not asked about the rate of clocks.
@@ -89,6 +91,23 @@ var (
 // table of its own.
 func ofItsOwn(t *testing.T, e *engine) []string {
 	return append(e.direct, "HOLDFAST_ROOT=/"+newKey(t))
+}
+
+// rootOfItsOwn are settings of a root of ZooKeeper that a test has for itself.
+func rootOfItsOwn(t *testing.T) []string {
+	t.Helper()
+	server, err := zookeeperServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"HOLDFAST_SERVERS=" + server.Addr(), "HOLDFAST_ROOT=/" + newKey(t)}
+}
+
+// tableOfItsOwn are settings of a table of DynamoDB that a test has for itself.
+func tableOfItsOwn(t *testing.T) []string {
+	t.Helper()
+	target := dynamoserver.Find(t)
+	return append(target.Env(), "AWS_ENDPOINT_URL_DYNAMODB="+target.Endpoint(), "HOLDFAST_TABLE="+target.Table(t))
 }
 
 // setting returns a variable of settings, the last one that was set.
@@ -198,7 +217,9 @@ func TestDoctorUnreachable(t *testing.T) {
 				id, env = "table", append(e.direct, "AWS_ENDPOINT_URL_DYNAMODB=http://"+addr)
 			}
 			all := examined(t, env, 1, "--timeout", "500ms")
+			why := map[string]string{"refused": "connection refused", "silent": "within 500ms"}[name]
 			finds(t, all, id, "problem", addr, "")
+			finds(t, all, id, "problem", why, "")
 			if last := all[len(all)-1]; last.ID != id {
 				t.Errorf("%s: after that it went on to %+v", name, last)
 			}

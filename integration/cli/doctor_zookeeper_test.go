@@ -72,7 +72,7 @@ const contender = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 // and without credentials, and that there is none where nobody can.
 func TestDoctorOpenACL(t *testing.T) {
 	t.Parallel()
-	env := ofItsOwn(t, newZooKeeper(t))
+	env := rootOfItsOwn(t)
 	root := setting(env, "HOLDFAST_ROOT")
 	finds(t, examined(t, env, 0), "acl", "warning", "what is made from now on is open", "HOLDFAST_AUTH")
 
@@ -95,7 +95,6 @@ func TestDoctorOpenACL(t *testing.T) {
 // and where, and that what needs it is no further problem.
 func TestDoctorPermissions(t *testing.T) {
 	t.Parallel()
-	e := newZooKeeper(t)
 	c := plainZooKeeper(t, "owner:secret")
 	// but is an ACL that grants to everybody what is given, and all to the owner.
 	but := func(world int32) []zk.ACL {
@@ -116,7 +115,7 @@ func TestDoctorPermissions(t *testing.T) {
 		"enough":      {zk.PermRead | zk.PermCreate, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			env := ofItsOwn(t, e)
+			env := rootOfItsOwn(t)
 			root := setting(env, "HOLDFAST_ROOT")
 			makeNodes(t, c, but(test.world), root)
 			all := examined(t, env, test.status)
@@ -139,7 +138,7 @@ func TestDoctorPermissions(t *testing.T) {
 		"DELETE": zk.PermRead | zk.PermCreate, "CREATE, DELETE": zk.PermRead,
 	} {
 		t.Run(name+" of a lock", func(t *testing.T) {
-			env := ofItsOwn(t, e)
+			env := rootOfItsOwn(t)
 			root := setting(env, "HOLDFAST_ROOT")
 			makeNodes(t, c, zk.WorldACL(zk.PermAll), root)
 			makeNodes(t, c, but(world), root+"/a", root+"/b")
@@ -155,7 +154,7 @@ func TestDoctorPermissions(t *testing.T) {
 		})
 	}
 	t.Run("wrong credentials", func(t *testing.T) {
-		all := examined(t, append(ofItsOwn(t, e), "HOLDFAST_AUTH=nosuchscheme:x"), 1)
+		all := examined(t, append(rootOfItsOwn(t), "HOLDFAST_AUTH=nosuchscheme:x"), 1)
 		finds(t, all, "server", "problem", "refuses the credentials", "HOLDFAST_AUTH")
 	})
 }
@@ -172,7 +171,7 @@ func allFound(all []finding) string {
 // contenders of all recipes are not, and no sequence number is used up.
 func TestDoctorQueues(t *testing.T) {
 	t.Parallel()
-	env := ofItsOwn(t, newZooKeeper(t))
+	env := rootOfItsOwn(t)
 	root := setting(env, "HOLDFAST_ROOT")
 	c := plainZooKeeper(t)
 	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+"/key/"+contender, root+"/key/0123__lock__0000000001", root+"/key/x-read--2147483648")
@@ -228,7 +227,7 @@ func TestDoctorCounter(t *testing.T) {
 // not give, and that their tick is known.
 func TestDoctorSession(t *testing.T) {
 	t.Parallel()
-	env := ofItsOwn(t, newZooKeeper(t))
+	env := rootOfItsOwn(t)
 	all := examined(t, env, 0, "--lease", "2m")
 	finds(t, all, "session", "warning", "2m0s was asked for, and the servers give 1m0s", "--lease 1m0s")
 	finds(t, examined(t, env, 0, "--lease", calm), "session", "ok", "300 ticks of 100ms", "")
@@ -295,7 +294,7 @@ func TestDoctorSilentServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	env := ofItsOwn(t, newZooKeeper(t))
+	env := rootOfItsOwn(t)
 	env = append(env, "HOLDFAST_SERVERS="+l.Addr().String()+","+setting(env, "HOLDFAST_SERVERS"))
 	all := examined(t, env, 1, "--timeout", "3s")
 	finds(t, all, "server", "problem", l.Addr().String()+" takes the connection, and gives no session within 3s", "quorum")
@@ -327,7 +326,7 @@ func TestDoctorTLS(t *testing.T) {
 	}
 	ca := newAuthority(t)
 	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server", "zk.example")}}, server.Addr())
-	env := append(ofItsOwn(t, newZooKeeper(t)), "HOLDFAST_SERVERS="+addr, "HOLDFAST_TLS_CA="+ca.file("ca.crt"))
+	env := append(rootOfItsOwn(t), "HOLDFAST_SERVERS="+addr, "HOLDFAST_TLS_CA="+ca.file("ca.crt"))
 	all := examined(t, env, 0, "--tls-server-name", "zk.example")
 	well(t, all, "acl")
 	finds(t, all, "role", "ok", addr+": standalone", "")

@@ -177,6 +177,7 @@ type wire struct {
 
 	mu     sync.Mutex
 	host   string
+	last   error // of the last request that has failed for another reason than its ctx
 	clocks comparison
 }
 
@@ -191,8 +192,17 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 			w.clocks.add(sent, time.Now(), date)
 		}
+	} else if req.Context().Err() == nil {
+		w.last = err
 	}
 	return resp, err
+}
+
+// trouble returns what kept the last request that failed from its answer.
+func (w *wire) trouble() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
 }
 
 func (w *wire) seen() (host string, clocks comparison) {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +67,11 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 			"dynamodb:DescribeTable on %s is denied: %s", name, api.ErrorMessage())}, errEnough
 	case answered:
 		return t.refusal(api), errEnough
-	case ctx.Err() != nil:
-		return []Finding{problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s: %v", host, context.Cause(ctx))}, errEnough
 	default:
-		return []Finding{problem("see to the region, the endpoint and the network", "%s cannot be reached: %v", host, err)}, errEnough
+		if ctx.Err() != nil {
+			err = cmp.Or(t.wire.trouble(), context.Cause(ctx))
+		}
+		return []Finding{problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s cannot be reached: %v", host, err)}, errEnough
 	}
 	t.description = out.Table
 	return judgeTable(out.Table, took)

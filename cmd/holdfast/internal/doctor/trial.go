@@ -31,8 +31,8 @@ func tryLock(ctx context.Context, locker *holdfast.Locker, key string, limit tim
 		return Finding{}, err
 	}
 	if !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
-		return problem("see to the check of agreement, and to other programs that change what they find",
-			"a lock that was acquired with token %d is shown with token %d", lock.Token(), info.Token), nil
+		return problem("see to other programs that change what they find, and to proxies or caches on the way",
+			"a lock that was acquired by %q with token %d is shown as held by %q with token %d", lock.Owner(), lock.Token(), info.Owner, info.Token), nil
 	}
 	began = time.Now()
 	if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {

@@ -20,6 +20,9 @@ func (e *ensemble) containers(ctx context.Context) ([]Finding, error) {
 	if refusedByZooKeeper(err) {
 		return only(ok(seePermissions))
 	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
 	return only(judgeContainer(err))
 }
 
