@@ -19,6 +19,7 @@ func (h *hold) forward(s syscall.Signal) {
 	case s == syscall.SIGCONT:
 		h.resume()
 	case !h.ended:
+		h.stopping = h.stopping || s == syscall.SIGTSTP
 		h.signal(s)
 	case s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT:
 		if h.hurried {
@@ -34,12 +35,17 @@ func (h *hold) forward(s syscall.Signal) {
 // stopped deals with a command that has been stopped: as a part of the job that
 // this program is to the user's shell, or because it wants the terminal.
 func (h *hold) stopped(by syscall.Signal) {
+	stopping := h.stopping
+	h.stopping = false
 	switch {
 	case h.over != 0: // it is to end, and sees no SIGTERM while it is stopped
 		h.signal(syscall.SIGCONT)
 	case h.terminal == nil:
 	case (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && h.terminal.Give(h.job):
 		h.signal(syscall.SIGCONT)
+		if stopping { // by the user, before the command had the terminal; SIGCONT has undone it
+			h.signal(syscall.SIGTSTP)
+		}
 	case by == syscall.SIGTSTP, by == syscall.SIGTTIN, by == syscall.SIGTTOU:
 		h.suspend(by)
 	}

@@ -24,15 +24,15 @@ type hold struct {
 
 	job      *job.Job
 	guard    *job.Guard    // nil: there is none
-	bare     bool          // it has been told that the guard is gone
 	terminal *job.Terminal // nil: there is none
 	signals  chan os.Signal
 
-	done  <-chan struct{} // closes when the lock ends; nil once that has been dealt with
-	known time.Time       // until when the lock was seen to last
-	over  int             // exit status of why the command is being ended; 0: it is not
-	kill  alarm
-	woken <-chan time.Time // after an attempt to stop this program
+	done     <-chan struct{} // closes when the lock ends; nil once that has been dealt with
+	known    time.Time       // until when the lock was seen to last
+	over     int             // exit status of why the command is being ended; 0: it is not
+	kill     alarm
+	stopping bool             // SIGTSTP was passed on, and the command has not been stopped since
+	woken    <-chan time.Time // after an attempt to stop this program
 
 	status  job.Status
 	ended   bool // the command has; others of its group may live
@@ -99,7 +99,7 @@ func interactive() bool {
 func (h *hold) watch() {
 	look := time.NewTicker(min(max(h.lease/50, 10*time.Millisecond), time.Second))
 	defer look.Stop()
-	changes := h.job.Changes()
+	changes, unguarded := h.job.Changes(), h.guard.Ended()
 	var ttl <-chan time.Time
 	if h.ttl > 0 {
 		ttl = time.After(h.ttl)
@@ -130,6 +130,9 @@ func (h *hold) watch() {
 			h.killNow()
 		case <-h.woken:
 			h.resume()
+		case <-unguarded:
+			unguarded = nil
+			h.app.log.Warn("the guard of the command is gone")
 		case <-leftovers:
 		case <-look.C:
 			h.look()
@@ -143,10 +146,6 @@ func (h *hold) look() {
 	if until := h.lock.Deadline(); h.lock.Err() == nil {
 		h.known = until
 		h.guard.Watch(h.job, until.Add(h.grace))
-	}
-	if err := h.guard.Gone(); err != nil && !h.bare {
-		h.bare = true
-		h.app.log.Warn("the guard of the command is gone", "error", err)
 	}
 	if h.kill.passed() {
 		h.killNow()

@@ -73,19 +73,18 @@ func (p *tool) stamped() stamped {
 // lock away without asking, only tokens tell them apart.
 func TestRunNeverTwo(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		for name, trouble := range map[string]func(t *testing.T, p *tool, key string){
-			"cut off": func(t *testing.T, p *tool, _ string) { e.cut() },
-			"stopped": func(t *testing.T, p *tool, _ string) { p.signal(syscall.SIGSTOP) },
-			"killed":  func(t *testing.T, p *tool, _ string) { p.signal(syscall.SIGKILL) },
-			"broken":  func(t *testing.T, p *tool, key string) { e.run(t, "break", key, "--yes").exits(0) },
+		for name, trouble := range map[string]func(t *testing.T, e *engine, p *tool, key string){
+			"cut off": func(_ *testing.T, e *engine, _ *tool, _ string) { e.cut() },
+			"stopped": func(_ *testing.T, _ *engine, p *tool, _ string) { p.signal(syscall.SIGSTOP) },
+			"killed":  func(_ *testing.T, _ *engine, p *tool, _ string) { p.signal(syscall.SIGKILL) },
+			"broken":  func(t *testing.T, e *engine, _ *tool, key string) { e.run(t, "break", key, "--yes").exits(0) },
 		} {
 			t.Run(name, func(t *testing.T) {
-				if name == "cut off" {
-					defer e.heal()
-				}
+				t.Parallel()
+				e := e.open(t) // with a proxy of its own
 				key := newKey(t)
 				setting, command := testChild(t, "pair of stamps")
-				args := []string{"run", "-v", "-k", key, "--lease", "3s", "--grace", "1200ms", "--", command}
+				args := []string{"run", "-v", "-k", key, "--lease", "6s", "--grace", "2s", "--", command}
 				first := launch(t, append(e.env, setting), nil, args...)
 				if !becomes(func() bool { return len(first.stamped().processes) == 2 || first.hasEnded() }) {
 					t.Fatal("the first command does not run")
@@ -96,7 +95,7 @@ func TestRunNeverTwo(t *testing.T) {
 				if n := len(second.stamped().processes); n != 0 {
 					t.Fatal("the second command runs already")
 				}
-				trouble(t, first, key)
+				trouble(t, e, first, key)
 				second.writes("stamps", "\n")
 				time.Sleep(500 * time.Millisecond) // for what the first may still have to say
 				first.signalIfAlive(syscall.SIGCONT)
@@ -213,7 +212,7 @@ func TestRunWithoutGuard(t *testing.T) {
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := e.start(t, "run", "-v", "-k", newKey(t), "--lease", "3s", "--", "sh", "-c", untilGo)
+				p := e.start(t, "run", "-v", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
 				pid, guard := p.pid("pid"), p.guardOf()
 				if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 					t.Fatal(err)
@@ -229,7 +228,7 @@ func TestRunWithoutGuard(t *testing.T) {
 // run for longer than a lease.
 func TestRunOutlastsLease(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		p := e.run(t, "run", "-k", newKey(t), "--lease", "3s", "--", "sh", "-c", "sleep 7; exit 4")
+		p := e.run(t, "run", "-k", newKey(t), "--lease", "10s", "--", "sh", "-c", "sleep 14; exit 4")
 		p.exits(4)
 		p.says("")
 	})

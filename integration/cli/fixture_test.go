@@ -105,6 +105,7 @@ type engine struct {
 	cut    func()   // nothing gets through any more, and nothing is refused
 	heal   func()
 	dial   func(t *testing.T, owner string) *holdfast.Locker // a client of the library, past the proxy
+	open   func(t *testing.T) *engine                        // another of the kind
 }
 
 // each runs a test on both engines.
@@ -114,7 +115,9 @@ func each(t *testing.T, test func(t *testing.T, e *engine)) {
 	for name, open := range map[string]func(*testing.T) *engine{"zookeeper": newZooKeeper, "dynamodb": newDynamoDB} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			e := open(t)
+			e.open = open
+			test(t, e)
 		})
 	}
 }

@@ -129,7 +129,7 @@ func TestRunTTL(t *testing.T) {
 func TestRunParentKilled(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		p := e.start(t, "run", "-v", "-k", key, "--lease", "2s", "--", "sh", "-c",
+		p := e.start(t, "run", "-v", "-k", key, "--lease", "4s", "--", "sh", "-c",
 			`(trap "" TERM HUP INT; sh -c 'echo $PPID' >"$DIR/below"; exec sleep 1000) & until [ -s "$DIR/below" ]; do sleep 0.02; done; `+ignoreTerm)
 		pid, below := p.pid("pid"), p.pid("below")
 		p.begins()
@@ -151,7 +151,7 @@ func TestRunParentKilled(t *testing.T) {
 func TestRunStopped(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		p := e.start(t, "run", "-k", key, "--lease", "2s", "--grace", "800ms", "-v", "--", "sh", "-c", heedTerm)
+		p := e.start(t, "run", "-k", key, "--lease", "5s", "--grace", "1s", "-v", "--", "sh", "-c", heedTerm)
 		pid := p.pid("pid")
 		p.begins()
 		p.signal(syscall.SIGSTOP)

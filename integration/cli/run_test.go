@@ -261,7 +261,7 @@ func TestRunBrokenPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = r.Close()
-		p := prepare(t, e.env, "run", "-v", "-k", key, "--lease", "3s", "--", "sh", "-c", untilGo)
+		p := prepare(t, e.env, "run", "-v", "-k", key, "--lease", calm, "--", "sh", "-c", untilGo)
 		p.deaf = true
 		p.launch(nil, w)
 		_ = w.Close()

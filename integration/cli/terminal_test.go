@@ -219,7 +219,7 @@ func TestTerminalCtrlZForLong(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
 		key := newKey(t)
-		w.enter(`holdfast run -k %s --lease 2s -- sh -c 'echo $$ >$DIR/pid; read x; touch $DIR/ran'`, key)
+		w.enter(`holdfast run -k %s --lease 5s -- sh -c 'echo $$ >$DIR/pid; read x; touch $DIR/ran'`, key)
 		pid := w.pid("pid")
 		w.press("C-z")
 		w.shows("Stopped")

@@ -183,7 +183,7 @@ func TestWatchTerminalDisconnected(t *testing.T) {
 		key := newKey(t)
 		lock := e.acquire(t, key, "holder-1")
 		w := newTerminal(t, e, "LC_ALL=C.UTF-8")
-		w.enter("holdfast watch %s %s --timeout 5s --lease 3s; echo \"status $?\"", key, watchQuick)
+		w.enter("holdfast watch %s %s --timeout 5s --lease 8s; echo \"status $?\"", key, watchQuick)
 		w.sees(key, "held by  holder-1", "connected")
 		e.cut()
 		w.sees(key, "held by  holder-1", "disconnected since ")

@@ -145,7 +145,7 @@ func TestWatchJSON(t *testing.T) {
 func TestWatchDisconnected(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		p := e.start(t, "watch", key, watchQuick, "--timeout=5s", "--lease=3s")
+		p := e.start(t, "watch", key, watchQuick, "--timeout=5s", "--lease=8s")
 		p.line(1, "free key="+key)
 		e.cut()
 		p.line(2, "disconnected key="+key)

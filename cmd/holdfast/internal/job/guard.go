@@ -10,10 +10,10 @@ const guardName = "holdfast guard"
 // been killed itself, or stopped for longer than the job may run. A nil *Guard is
 // valid, and does nothing.
 type Guard struct {
-	send  func(orders) error // kills the guard if it does not listen
+	send  func(orders) // kills the guard if it does not listen
 	close func()
 	until time.Time // as it knows
-	gone  error     // nil: it is there, as far as is known
+	ended <-chan struct{}
 }
 
 // orders are all that a guard knows.
@@ -28,24 +28,25 @@ var dismissed = orders{}
 // Watch has the guard kill a job at a moment, or as soon as this program is gone,
 // whichever comes first. It is called again whenever the moment may have moved.
 func (g *Guard) Watch(j *Job, until time.Time) {
-	if g != nil && g.gone == nil && !until.Equal(g.until) {
+	if g != nil && !until.Equal(g.until) {
 		g.until = until
-		g.gone = g.send(orders{group: int64(j.pid), deadline: sharedClock(until)})
+		g.send(orders{group: int64(j.pid), deadline: sharedClock(until)})
 	}
 }
 
-// Gone returns why there is no guard any more, nil if there is one.
-func (g *Guard) Gone() error {
+// Ended returns a channel that is closed when the guard has ended, whatever it has
+// ended of; nil if there never was one.
+func (g *Guard) Ended() <-chan struct{} {
 	if g == nil {
 		return nil
 	}
-	return g.gone
+	return g.ended
 }
 
 // Dismiss ends the guard. It is for when nobody of the job is left.
 func (g *Guard) Dismiss() {
 	if g != nil {
-		_ = g.send(dismissed)
+		g.send(dismissed)
 		g.close()
 	}
 }

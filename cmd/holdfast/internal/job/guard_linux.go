@@ -41,19 +41,22 @@ func StartGuard() (*Guard, error) {
 		_ = w.Close()
 		return nil, err
 	}
-	go func() { _, _ = p.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = p.Wait()
+	}()
 	return &Guard{
-		send: func(o orders) error {
+		send: func(o orders) {
 			// Where somebody has stopped the guard, the pipe gets full one day. If it
 			// went on then, it would go by what it was told long ago.
 			_ = w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-			_, err := w.Write(o.bytes())
-			if err != nil {
+			if _, err := w.Write(o.bytes()); err != nil {
 				_ = p.Kill()
 			}
-			return err
 		},
 		close: func() { _ = w.Close() },
+		ended: ended,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 // Package job runs a command as a shell with job control would: in a process
 // group of its own, to which signals go as a whole, with the terminal handed
-// over and taken back.
+// over and taken back. Unlike what a shell runs, it does not outlive this program:
+// the kernel sees to that, and a [Guard].
 package job
 
 import (
