@@ -8,9 +8,9 @@ import (
 )
 
 // wakePeriod is how long to wait for a stop signal to this program to take
-// effect. It has none where nobody could continue the program, because no shell
-// with job control has started it.
-const wakePeriod = 200 * time.Millisecond
+// effect, which any thread may bring about. It has none where nobody could continue
+// the program, because no shell with job control has started it.
+const wakePeriod = time.Second
 
 // forward passes a signal on to the command. Once that has ended, a signal ends
 // what is left, and another this program.
