@@ -302,11 +302,12 @@ func TestDoctorSilentServer(t *testing.T) {
 	well(t, all, "server", "role", "acl")
 }
 
-// TestDoctorTickNotTold guards that a server that answers no four-letter word but
-// srvr, which is what servers do unless they are told to, is none the worse.
-func TestDoctorTickNotTold(t *testing.T) {
+// TestDoctorSettings guards that a server that answers no four-letter word but
+// srvr, which is what servers do unless they are told to, is none the worse, and
+// that servers with different settings are told.
+func TestDoctorSettings(t *testing.T) {
 	t.Parallel()
-	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: time.Minute, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
+	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: 40 * time.Second, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
 	all := examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}, 0)
 	well(t, all, "acl")
 	finds(t, all, "role", "ok", "standalone", "")
@@ -314,6 +315,10 @@ func TestDoctorTickNotTold(t *testing.T) {
 	if strings.Contains(allFound(all), "ticks of") {
 		t.Errorf("ticks that were not told: %+v", all)
 	}
+	env := rootOfItsOwn(t)
+	other := setting(env, "HOLDFAST_SERVERS")
+	all = examined(t, append(env, "HOLDFAST_SERVERS="+s.Addr()+","+other), 1, "--lease", "50s")
+	finds(t, all, "session", "warning", s.Addr()+" gives sessions of 40s, and "+other+" of 50s", "minSessionTimeout")
 }
 
 // TestDoctorTLS guards that servers are looked at by TLS if that is wanted, and
