@@ -68,9 +68,8 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 	case answered:
 		return t.refusal(api), errEnough
 	default:
-		if ctx.Err() != nil {
-			err = cmp.Or(t.wire.trouble(), context.Cause(ctx))
-		}
+		// The SDK's own words are many.
+		err = cmp.Or(t.wire.trouble(), context.Cause(ctx), err)
 		return []Finding{problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s cannot be reached: %v", host, err)}, errEnough
 	}
 	t.description = out.Table
