@@ -1,12 +1,15 @@
 package child
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 // PortLease is a TCP port that is this process's own, also while nothing listens on it: a restarted server needs its old
@@ -35,15 +38,35 @@ func LeasePort() (*PortLease, error) {
 		if err != nil {
 			continue
 		}
-		l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
-		if err != nil {
+		if !free(port) {
 			f.Close()
 			continue
 		}
-		l.Close()
 		return &PortLease{Port: port, file: f}, nil
 	}
 	return nil, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
+}
+
+// free reports whether nobody listens on a port. No process is started meanwhile: until it is another program it would have
+// the listener as well, and keep the port for as long.
+func free(port int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// Listen listens on a port that is this process's own, perhaps again. For a moment it may not be free: see free.
+func Listen(network, addr string) (net.Listener, error) {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		l, err := net.Listen(network, addr)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return l, err
+		}
+	}
 }
 
 // Release gives the port back.

@@ -86,7 +86,7 @@ func (p *Proxy) Accept() error {
 	if p.closed || p.listener != nil {
 		return nil
 	}
-	l, err := net.Listen("tcp4", p.addr())
+	l, err := child.Listen("tcp4", p.addr())
 	if err != nil {
 		return fmt.Errorf("faulthttp: %w", err)
 	}

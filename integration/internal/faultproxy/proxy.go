@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
 // Direction names one or both directions of a connection.
@@ -164,7 +166,7 @@ func (p *Proxy) listenLocked() error {
 	if p.listener != nil {
 		return nil
 	}
-	l, err := net.Listen("tcp", p.addr)
+	l, err := child.Listen("tcp", p.addr)
 	if err != nil {
 		return fmt.Errorf("faultproxy: listen: %w", err)
 	}
