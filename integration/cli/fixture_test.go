@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -168,8 +170,14 @@ func newDynamoDB(t *testing.T) *engine {
 	t.Helper()
 	target := dynamoserver.Find(t)
 	table := target.Table(t)
-	p, err := faulthttp.Listen(target.Endpoint())
-	if err != nil {
+	// A process that is being started may have the port open that was just tried,
+	// until it executes its program.
+	var p *faulthttp.Proxy
+	var err error
+	if !becomes(func() bool {
+		p, err = faulthttp.Listen(target.Endpoint())
+		return !errors.Is(err, syscall.EADDRINUSE)
+	}) || err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
