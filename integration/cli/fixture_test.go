@@ -5,7 +5,6 @@ package cli_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -170,14 +168,8 @@ func newDynamoDB(t *testing.T) *engine {
 	t.Helper()
 	target := dynamoserver.Find(t)
 	table := target.Table(t)
-	// A process that is being started may have the port open that was just tried,
-	// until it executes its program.
-	var p *faulthttp.Proxy
-	var err error
-	if !becomes(func() bool {
-		p, err = faulthttp.Listen(target.Endpoint())
-		return !errors.Is(err, syscall.EADDRINUSE)
-	}) || err != nil {
+	p, err := faulthttp.Listen(target.Endpoint())
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
