@@ -34,6 +34,8 @@
 #endif
 
 /*
+ * PUNCTUAL: a creation on a connection that is lost is carried out before that, or never. (Where there is too much else to exhaust.)
+ *
  * KEEPER: the first client keeps its lock for ever, so that others wait for ever.
  *
  * Switches that take a cure out; each has a counterexample:
@@ -49,6 +51,9 @@
  *   NO_NODE_IS_LOST   "no node" is a lost lock at any try to release, not only at the first
  *   NO_CLEANER        who gives up leaves nobody behind
  *   NO_SYNC           the cleaner lists without a sync
+ *   NO_STRAYS         what was repeated is not looked for, and what was given up once
+ *   RETURNS_ONLY      both are looked for again only when the client comes to a server
+ *   FORGET_UNCERTAIN  a place whose node is gone is not looked for, even if its creation was repeated
  *   NO_RELIST         the going of the node just before is a grant, whoever else is before
  *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
  *   WAIT_WITHOUT_NODE who does not find the own node goes on waiting
@@ -95,8 +100,7 @@ byte cuts = CUTS, lapses = LAPSES, giveups = GIVEUPS, breaks = BREAKS, crashes =
 mtype = { IDLE, HANDED, APPLIED, ANSWERED, UNKNOWN }
 mtype creation[N] = IDLE;
 byte made[N] = NONE;		/* the node that came of it */
-bit stale[N];			/* a request may yet arrive from a connection that is lost */
-byte stale_guid[N];
+int late[N];			/* creations on connections that are lost, which may yet arrive: their number, two bits for each guid */
 
 /* The places in the queue. */
 byte myguid[N], mysession[N], mynode[N] = NONE;
@@ -106,6 +110,7 @@ bit holds[N];			/* believes that it holds the lock */
 /* The background. */
 bit discard[NODES], first[NODES], releasing[NODES];	/* nodes to delete; it is the first try; for a release */
 byte purge[N];			/* guids to look for, a bit each */
+byte expected[N];		/* guids to look for again */
 
 byte started, finished;
 byte last = NONE;		/* the token granted last */
@@ -125,6 +130,29 @@ inline make(c, g) {
 	nodes++
 }
 
+#define coming(c, g) ((late[c] >> (2 * (g))) & 3)
+#define stray(c, g, n) (owner[n] == c && guid[n] == (g) && died[n] == 0 && n != mynode[c] && !discard[n])	/* n < nodes */
+
+/*
+ * clean has what came of the place's creations looked for, and what may yet come, except for the node that the place keeps:
+ * strays.purge, and strays.expect. Looks that would find nothing are left out here. So there is one now if there is something to
+ * be found, and one after each arrival: in the library, which looks every so often, that is the next.
+ */
+inline clean(c) {
+	i = 0;
+	do
+	:: i < nodes -> if :: stray(c, myguid[c], i) -> purge[c] = purge[c] | (1 << myguid[c]) :: else fi; i++
+	:: else -> break
+	od;
+	i = 0;
+#ifndef NO_STRAYS
+	if :: coming(c, myguid[c]) -> expected[c] = expected[c] | (1 << myguid[c]) :: else fi
+#endif
+}
+
+/* ... and it keeps none. */
+inline clean_all(c) { mynode[c] = NONE; clean(c) }
+
 inline forget(c) { myguid[c]++; mynode[c] = NONE; uncertain[c] = 0; token = NONE }
 
 inline to_discard(n, for_release) { discard[n] = 1; first[n] = 1; releasing[n] = for_release }
@@ -133,7 +161,7 @@ inline to_discard(n, for_release) { discard[n] = 1; first[n] = 1; releasing[n] =
 inline leave(c) {
 #ifndef NO_CLEANER
 	if
-	:: uncertain[c] -> purge[c] = purge[c] | (1 << myguid[c])
+	:: uncertain[c] -> clean_all(c)
 	:: !uncertain[c] && mynode[c] != NONE -> to_discard(mynode[c], 0)
 	:: else
 	fi;
@@ -154,7 +182,7 @@ inline look() {
 #define crash crashes--; printf("client %d crashes\n", c)
 
 proctype Client(byte c) {
-	byte n, at, before, ahead, rounds = ROUNDS, token = NONE;
+	byte n, i, at, before, ahead, rounds = ROUNDS, token = NONE;
 
 	/* All clients are alike: the first to begin is called 0, and so on. */
 	atomic { started == c && up[c] -> started++; busy[c] = 1; mysession[c] = current[c]; creation[c] = HANDED; goto create };
@@ -167,7 +195,7 @@ again:	/* Acquire: link.ready, and place.enter. */
 			:: wrong_session ->
 #ifndef KEEP_GUID
 				if
-				:: uncertain[c] -> purge[c] = purge[c] | (1 << myguid[c])
+				:: uncertain[c] -> clean_all(c)
 				:: else
 				fi;
 				forget(c);
@@ -195,8 +223,7 @@ create:	/* place.create: the answer comes, or the end of the connection. */
 			if
 #ifndef NO_SESSION_CHECK
 			:: wrong_session -> printf("client %d finds that its session has changed meanwhile\n", c);
-				purge[c] = purge[c] | (1 << myguid[c]);
-				forget(c); goto again
+				clean_all(c); forget(c); goto again
 #endif
 			:: else -> mynode[c] = n; token = n;
 #ifndef TRUST_ANSWER
@@ -248,7 +275,14 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 			fi;
 #endif
 			if
-			:: n != NONE -> mynode[c] = n; uncertain[c] = 0; n = 0;
+			:: n != NONE -> mynode[c] = n; n = 0;
+				if
+				:: uncertain[c] -> uncertain[c] = 0;
+#ifndef NO_STRAYS
+					clean(c)
+#endif
+				:: else
+				fi;
 				do
 				:: n < mynode[c] -> if :: visible(n, at) -> before = n; ahead++ :: else fi; n++
 				:: else -> break
@@ -267,6 +301,9 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 #ifdef WAIT_WITHOUT_NODE
 			false
 #else
+#ifndef FORGET_UNCERTAIN
+			if :: uncertain[c] -> clean_all(c) :: else fi;
+#endif
 			forget(c); goto again
 #endif
 #endif
@@ -299,7 +336,7 @@ prove:	/* A lease that has lapsed is renewed by a write; a creation that was rep
 		before = NONE; ahead = 0;
 		if
 		:: (live[c] && !wrong_session) && token != NONE
-		:: !(live[c] && !wrong_session) && up[c] && !ended[c] -> stale[c] = 0;
+		:: !(live[c] && !wrong_session) && up[c] && !ended[c] ->
 			if
 			:: died[mynode[c]] != 0 -> goto again
 			:: !died[mynode[c]] && wrong_session -> goto again
@@ -376,7 +413,7 @@ abandon: /* place.adopt, in the background. Here the caller's next call comes af
 #ifndef NO_CLEANER
 			if
 			:: creation[c] == ANSWERED && !uncertain[c] && !wrong_session -> to_discard(made[c], 0)
-			:: else -> purge[c] = purge[c] | (1 << myguid[c])
+			:: else -> clean_all(c)
 			fi;
 #endif
 			creation[c] = IDLE; made[c] = NONE; forget(c) };
@@ -385,7 +422,7 @@ abandon: /* place.adopt, in the background. Here the caller's next call comes af
 	};
 
 crashed: atomic {
-		dead[c] = 1; holds[c] = 0; live[c] = 0; up[c] = 0; purge[c] = 0;
+		dead[c] = 1; holds[c] = 0; live[c] = 0; up[c] = 0; purge[c] = 0; expected[c] = 0;
 		creation[c] = IDLE; made[c] = NONE;
 		before = NONE; ahead = 0; n = 0; at = 0;
 		forget(c);
@@ -396,14 +433,21 @@ done:	skip
 
 inline saw(c, z) { if :: seen[c] < z -> seen[c] = z :: else fi }
 
-/* lose is the end of a connection. go-zookeeper keeps what it has not sent for the next one, whatever session that has. */
+/*
+ * lose is the end of a connection. go-zookeeper keeps what it has not sent for the next one, whatever session that has. What it
+ * has sent may be with a server that is stopped. That goes on at some time, and passes the request on. The leader refuses what
+ * comes from a server that the session has left. But this server may have been asked for the session again, when it was stopped or
+ * since: then the session is back there.
+ */
 inline lose(c) {
 	up[c] = 0;
 	printf("client %d loses its connection\n", c);
 	if
 	:: creation[c] == HANDED				/* not sent yet */
 	:: creation[c] == HANDED -> creation[c] = UNKNOWN	/* it will never arrive */
-	:: creation[c] == HANDED && !ended[c] -> creation[c] = UNKNOWN; stale[c] = 1; stale_guid[c] = myguid[c]
+#ifndef PUNCTUAL
+	:: creation[c] == HANDED && !ended[c] -> creation[c] = UNKNOWN; late[c] = late[c] + (1 << (2 * myguid[c]))
+#endif
 	:: creation[c] == APPLIED -> creation[c] = UNKNOWN
 	:: creation[c] != HANDED && creation[c] != APPLIED
 	fi
@@ -415,22 +459,38 @@ proctype Link(byte c) {
 
 	do
 	:: d_step { creation[c] == HANDED && up[c] && !ended[c] ->
-		/* A write is carried out after what came before it in the session; what has not come by now is refused. */
-		stale[c] = 0; made[c] = nodes; make(c, myguid[c]); creation[c] = APPLIED }
+		made[c] = nodes; make(c, myguid[c]); creation[c] = APPLIED }
 	:: d_step { creation[c] == APPLIED && up[c] -> creation[c] = ANSWERED; saw(c, born[made[c]]);
 		printf("client %d has the answer\n", c) }
-	:: d_step { stale[c] && !ended[c] -> stale[c] = 0; printf("client %d: the request of a former connection arrives\n", c); make(c, stale_guid[c]); stale_guid[c] = 0 }
+	:: atomic { late[c] != 0 && !ended[c] ->
+		do
+		:: coming(c, n) -> break
+		:: late[c] >> (2 * n + 2) -> n++
+		od;
+		d_step {
+			printf("client %d: the request of a former connection arrives\n", c);
+			late[c] = late[c] - (1 << (2 * n)); make(c, n);
+#ifndef RETURNS_ONLY
+			purge[c] = purge[c] | (expected[c] & (1 << n));
+			if :: !coming(c, n) -> expected[c] = expected[c] & ~(1 << n) :: else fi;
+#endif
+			n = 0
+		} }
 
 	:: atomic { up[c] && cuts > 0 && busy[c] -> cuts--; lose(c) }
 	:: atomic { up[c] && ended[c] -> lose(c) }
-	:: d_step { !up[c] && !dead[c] && !ended[c] -> up[c] = 1; printf("client %d is connected again\n", c) }
+	:: d_step { !up[c] && !dead[c] && !ended[c] -> up[c] = 1;
+#ifdef RETURNS_ONLY
+		purge[c] = purge[c] | expected[c];
+#endif
+		printf("client %d is connected again\n", c) }
 	:: d_step { !up[c] && !dead[c] && ended[c] ->
 		/* Servers do not ask for what was seen in the former session. */
-		current[c]++; ended[c] = 0; live[c] = 1; up[c] = 1; seen[c] = 0; stale[c] = 0; stale_guid[c] = 0; purge[c] = 0;
+		current[c]++; ended[c] = 0; live[c] = 1; up[c] = 1; seen[c] = 0; purge[c] = 0; expected[c] = 0;
 		printf("client %d has a new session, %d\n", c, current[c]) }
 
 	:: d_step { live[c] && lapses > 0 && busy[c] -> lapses--; live[c] = 0; holds[c] = 0; printf("client %d: its lease lapses\n", c) }
-	:: d_step { !live[c] && !ended[c] -> ended[c] = 1; stale[c] = 0; stale_guid[c] = 0; zxid++;
+	:: d_step { !live[c] && !ended[c] -> ended[c] = 1; late[c] = 0; zxid++;
 		printf("the session of client %d is ended\n", c);
 		do
 		:: n < nodes -> if :: owner[n] == c && session[n] == current[c] && died[n] == 0 -> died[n] = zxid; by[n] = BY_SESSION :: else fi; n++
@@ -438,16 +498,16 @@ proctype Link(byte c) {
 		od;
 		n = 0 }
 
-	/* backend.purge */
+	/* strays.remove. The node that was kept is that of the place. */
 	:: atomic { purge[c] != 0 && up[c] && !ended[c] ->
 #ifndef NO_SYNC
-		seen[c] = zxid; stale[c] = 0; stale_guid[c] = 0;
+		seen[c] = zxid;
 #endif
 		look();
 		d_step {
 			printf("client %d looks for what it has left behind\n", c);
 			do
-			:: n < nodes -> if :: visible(n, at) && owner[n] == c && (purge[c] & (1 << guid[n])) -> to_discard(n, 0) :: else fi; n++
+			:: n < nodes -> if :: visible(n, at) && (purge[c] & (1 << guid[n])) && stray(c, guid[n], n) -> to_discard(n, 0) :: else fi; n++
 			:: else -> break
 			od;
 			n = 0; at = 0; purge[c] = 0
@@ -466,7 +526,6 @@ proctype Znode(byte n) {
 	:: d_step { removable(n) && session[n] != current[owner[n]] -> discard[n] = 0; first[n] = 0; releasing[n] = 0 }
 	:: d_step { removable(n) && session[n] == current[owner[n]] && !ended[owner[n]] ->
 		c = owner[n];
-		stale[c] = 0; stale_guid[c] = 0;
 		if
 		:: died[n] == 0 -> delete(n, BY_CLIENT); saw(c, zxid); printf("client %d deletes node %d\n", c, n)
 		:: else -> printf("client %d finds node %d to be deleted\n", c, n);
@@ -489,7 +548,7 @@ proctype Znode(byte n) {
 		discard[n] = 0; releasing[n] = 0;
 #endif
 		if
-		:: died[n] == 0 -> stale[c] = 0; stale_guid[c] = 0; delete(n, BY_CLIENT); printf("client %d deletes node %d, and does not learn of it\n", c, n)
+		:: died[n] == 0 -> delete(n, BY_CLIENT); printf("client %d deletes node %d, and does not learn of it\n", c, n)
 		:: printf("client %d: the request to delete node %d is lost\n", c, n)
 		fi;
 		lose(c);
