@@ -252,7 +252,11 @@ func TestTerminalBackground(t *testing.T) {
 		if !becomes(func() bool { return state(pid) == "T" && state(tool) == "T" }) {
 			t.Fatal("the command reads from a terminal that is not its own")
 		}
-		w.prompts()
+		// The shell tells of a stop before it prompts the next time, and fg before it
+		// knows would continue nobody.
+		if !becomes(func() bool { w.prompts(); return strings.Contains(w.screen(), "Stopped") }) {
+			t.Fatal("the shell does not know that the job is stopped")
+		}
 		w.enter("fg")
 		if !becomes(func() bool { return state(pid) == "S" }) {
 			t.Fatal("the command does not go on")
