@@ -219,7 +219,6 @@
 //	error      error     why; of a lost lock its LostError
 //	ahead      int       how many are before a waiter, the holder included
 //	path       string    zklock: a znode
-//	guid       string    zklock: the guid in the names of nodes of one acquisition
 //	sequence   int       zklock: the newest sequence number of a lock
 //	limit      int       zklock: the one at which the counter sticks
 //	table      string    dynamolock: the table

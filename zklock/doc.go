@@ -30,10 +30,11 @@
 // language; it rises over releases, crashes, and parents that are made anew.
 //
 // If the reply to the creation is lost, the creation is repeated with the same
-// guid in the same session: being a write, it comes after the first one, if that
-// was carried out, and the list then shows one node of ours, or two, of which
-// the lower is kept. In another session a new guid is used: what the old one
-// created ends with it.
+// guid in the same session. The list then shows one node of ours, or two, of which
+// the lower is kept. Should the first creation be carried out later still, by a
+// server that was stopped meanwhile, its node is found and deleted when the session
+// has come to a server again. In another session a new guid is used: what the old
+// one created ends with it.
 //
 // # How long a lock is valid
 //

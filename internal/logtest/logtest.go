@@ -22,7 +22,6 @@ var Attributes = map[string]string{
 	"error":    "error",
 	"ahead":    "int",
 	"path":     "string",
-	"guid":     "string",
 	"sequence": "int",
 	"limit":    "int",
 	"table":    "string",
