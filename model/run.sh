@@ -4,7 +4,7 @@
 #
 # Usage: model/run.sh [-v] [short|full] [NAME...]
 #   short  the cases marked so: about a minute in all
-#   full   (default) all cases: a few minutes
+#   full   (default) all cases: about eight minutes
 #   NAME   only these cases, or all cases of a model: zookeeper-queue, for example
 #   -v     print the story of each counterexample, and the verifier's command
 #
