@@ -103,6 +103,7 @@ func TestEnsembleFailover(t *testing.T) {
 		"LeaderCutOff":     leaderCutOff,
 		"ServersComeAndGo": serversComeAndGo,
 		"StoppedFollower":  stoppedFollower,
+		"AbandonedReturn":  abandonedReturn,
 	} {
 		if t.Run(name, func(t *testing.T) {
 			leaderAndFollowers(t, e)

@@ -73,7 +73,7 @@ func TestFindTwin(t *testing.T) {
 	t.Parallel()
 	closed, closeNow := context.WithCancel(t.Context())
 	closeNow()
-	b := &backend{background: closed}
+	b := &backend{background: closed, strays: &strays{stopped: true}}
 	guid := newGUID()
 	first, second := b.opts.Names.name(guid)+"2147483647", b.opts.Names.name(guid)+"-2147483648"
 	contenders := func(names ...string) []contender {
@@ -102,7 +102,7 @@ func TestFindTwin(t *testing.T) {
 		{"its twin only", first, false, contenders("a-lock-0000000001", second), ""},
 		{"neither", first, false, contenders("a-lock-0000000001"), ""},
 	} {
-		p := &place{b: b, guid: guid, node: c.node, uncertain: c.uncertain, own: &own{}}
+		p := &place{b: b, sess: &session{}, guid: guid, node: c.node, uncertain: c.uncertain, own: &own{}}
 		_, found := p.find(c.line)
 		switch {
 		case found != (c.want != ""):

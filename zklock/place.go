@@ -58,6 +58,14 @@ func (p *place) forget() {
 	p.guid, p.node, p.czxid, p.uncertain, p.own = newGUID(), "", 0, false, nil
 }
 
+// lose makes it that when its node is gone, though nobody gave it up.
+func (p *place) lose() {
+	if p.uncertain {
+		p.purge(p.sess) // the node was that of one creation; there may be another
+	}
+	p.forget()
+}
+
 // leave gives the place up, in the background.
 func (p *place) leave() {
 	if p.own != nil {
@@ -94,7 +102,7 @@ func (p *place) join(ctx context.Context) ([]string, error) {
 	}
 	names, err := p.b.link.children(ctx, p.parent)
 	if errors.Is(err, zk.ErrNoNode) {
-		p.forget()
+		p.lose()
 		return nil, errNotGranted
 	}
 	return names, p.waiting(ctx, stepError("list", p.parent, err))

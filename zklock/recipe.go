@@ -193,7 +193,7 @@ func (p *place) vanished(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	p.forget()
+	p.lose()
 	return errNotGranted
 }
 

@@ -9,7 +9,7 @@ import (
 // client may live for months and lose a reply an hour.
 func TestStraysExpected(t *testing.T) {
 	before, now := &session{timeout: time.Second}, &session{timeout: time.Second}
-	s := &strays{}
+	s := &strays{stopped: true} // sets no timer
 	s.expect(before, "/a", "old", "")
 	s.expect(now, "/a", "1", "kept")
 	s.expect(now, "/a", "2", "")
