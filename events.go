@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -234,4 +235,17 @@ func (f *feed) close() {
 	}
 	f.calls.wait()
 	f.logs.wait()
+}
+
+// logEnd writes of the end what a hook is told.
+func (k *Lock) logEnd(err error) {
+	log := k.locker.log
+	switch {
+	case errors.Is(err, ErrReleased):
+		log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	case errors.Is(err, ErrTTLExpired):
+		log.Warn("lock reached its TTL", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	default:
+		log.Warn("lock lost", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
+	}
 }

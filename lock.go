@@ -293,18 +293,6 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.locker.ended(k)
 }
 
-func (k *Lock) logEnd(err error) {
-	log := k.locker.log
-	switch {
-	case errors.Is(err, ErrReleased):
-		log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	case errors.Is(err, ErrTTLExpired):
-		log.Warn("lock reached its TTL", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	default:
-		log.Warn("lock lost", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
-	}
-}
-
 // void marks a lock that was over before anybody had it.
 func (k *Lock) void(err error) {
 	k.mu.Lock()

@@ -32,8 +32,9 @@
 // If the reply to the creation is lost, the creation is repeated with the same
 // guid in the same session. The list then shows one node of ours, or two, of which
 // the lower is kept. Should the first creation be carried out later still, by a
-// server that was stopped meanwhile, its node is found and deleted, at the latest two
-// session timeouts after that. In another session a new guid is used: what the old
+// server that was stopped meanwhile, its node is found and deleted: for 64 session
+// timeouts it is looked for, at each return to a server and every two of them at
+// the latest. In another session a new guid is used: what the old
 // one created ends with it.
 //
 // # How long a lock is valid

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // nodeServer speaks as much of ZooKeeper's protocol as it takes to read nodes,
@@ -100,14 +102,14 @@ func history(script []byte) (all []birth, names []string) {
 		case 4:
 			seq += 1 + int64(take(&script))<<16
 		case 5:
-			seq = max(seq, lastSequence-int64(take(&script)&3))
+			seq = max(seq, sequence.Last-int64(take(&script)&3))
 		case 6: // a stranger
 			names = append(names, fmt.Sprintf("%032x-node-%010d", id, seq))
 			continue
 		}
-		seq = min(seq, lastSequence)
+		seq = min(seq, sequence.Last)
 		shown := seq
-		if seq == lastSequence && step&0x40 != 0 {
+		if seq == sequence.Last && step&0x40 != 0 {
 			shown = math.MinInt32 + int64(id) // creations overlapped in the leader
 		}
 		name := prefix + fmt.Sprintf("%010d", shown)

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
-	"math"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // Names is a form of node names. It decides which other programs respect a
@@ -62,19 +61,6 @@ func newGUID() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// lastSequence is where ZooKeeper's counter sticks (from 3.6 on): a signed
-// 32-bit number that is the parent's cversion.
-const lastSequence = math.MaxInt32
-
-// warnSequence is where to begin to warn.
-const warnSequence = lastSequence - 1<<27
-
-// markers are what stands before the sequence in every known form of a node that
-// stands in the queue for a lock: Curator's mutex, read-write lock and latch,
-// kazoo's lock and read-write lock, go-zookeeper's lock, and the recipes in
-// ZooKeeper's own documentation.
-var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rlock__", "__READ__", "__WRIT__"}
-
 // contender is a node in the queue.
 type contender struct {
 	name string
@@ -82,34 +68,13 @@ type contender struct {
 }
 
 // parseContender parses a child of a lock node; false for what does not stand
-// in the queue. A sequence has ten digits, or a sign and nine or ten, past the
-// overflow. (Done by hand, as it is done for every waiter at every look.)
+// in the queue.
 func parseContender(name string) (contender, bool) {
-	front := strings.TrimRight(name, "0123456789")
-	digits := name[len(front):]
-	switch n := len(digits); {
-	case n == 10 && marked(front):
-	case n == 9 || n == 10:
-		unsigned, ok := strings.CutSuffix(front, "-")
-		if !ok || !marked(unsigned) {
-			return contender{}, false
-		}
-		digits = name[len(unsigned):]
-	default:
+	seq, ok := sequence.Of(name)
+	if !ok {
 		return contender{}, false
 	}
-	seq, err := strconv.ParseInt(digits, 10, 64)
-	return contender{name: name, seq: seq}, err == nil
-}
-
-// marked reports whether a name, as far as its sequence, ends in a marker.
-func marked(front string) bool {
-	for _, m := range markers {
-		if strings.HasSuffix(front, m) {
-			return true
-		}
-	}
-	return false
+	return contender{name: name, seq: seq}, true
 }
 
 // encodeData makes a node's data: the owner, then NUL and the user's data if

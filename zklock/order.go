@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // readers is how many nodes are read at a time, where several must be.
@@ -41,7 +43,7 @@ func (b *backend) order(ctx context.Context, parent string, children []string, o
 	if known && stuck { // a sequence tells nothing
 		return b.order(ctx, parent, children, "")
 	}
-	if last >= warnSequence {
+	if last >= sequence.Warn {
 		b.warnSequence(parent, last)
 	}
 	slices.SortFunc(line, func(x, y contender) int { return cmp.Compare(x.seq, y.seq) })
@@ -61,7 +63,7 @@ func (b *backend) order(ctx context.Context, parent string, children []string, o
 
 // beyond reports whether a sequence number is one that is given out when the
 // counter has reached its end.
-func beyond(seq int64) bool { return seq < 0 || seq >= lastSequence }
+func beyond(seq int64) bool { return seq < 0 || seq >= sequence.Last }
 
 // ambiguous reports whether sequence numbers do not tell the order of a line
 // that is sorted by them.
@@ -116,6 +118,6 @@ func (b *backend) warnSequence(parent string, seq int64) {
 	b.mu.Unlock()
 	if !warned {
 		b.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
-			"path", parent, "sequence", seq, "limit", lastSequence)
+			"path", parent, "sequence", seq, "limit", sequence.Last)
 	}
 }

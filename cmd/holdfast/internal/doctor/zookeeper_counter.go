@@ -3,14 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"math"
-)
 
-// The end of a lock's sequence counter, and where to begin to warn of it, as
-// package zklock does.
-const (
-	lastSequence = math.MaxInt32
-	warnSequence = lastSequence - 1<<27
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // next is the sequence number that the next child gets. What a server shows of
@@ -36,16 +30,16 @@ func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
 		next := l.next()
 		highest = max(highest, next)
 		switch {
-		case next >= lastSequence:
+		case next >= sequence.Last:
 			findings = append(findings, problem(fmt.Sprintf(cure, l.path),
-				"the sequence counter of %s is at its end, %d: Curator, kazoo and go-zookeeper's Lock may let two have it", l.path, lastSequence))
-		case next >= warnSequence:
+				"the sequence counter of %s is at its end, %d: Curator, kazoo and go-zookeeper's Lock may let two have it", l.path, sequence.Last))
+		case next >= sequence.Warn:
 			findings = append(findings, warning(fmt.Sprintf(cure, l.path),
-				"the sequence counter of %s is at %d, %d before its end", l.path, next, lastSequence-next))
+				"the sequence counter of %s is at %d, %d before its end", l.path, next, sequence.Last-next))
 		}
 	}
 	if len(findings) == 0 {
-		return only(ok("the highest sequence counter is at %d of %d", highest, lastSequence))
+		return only(ok("the highest sequence counter is at %d of %d", highest, sequence.Last))
 	}
 	return findings, nil
 }

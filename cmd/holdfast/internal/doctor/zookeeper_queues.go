@@ -2,28 +2,15 @@ package doctor
 
 import (
 	"context"
-	"slices"
-	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// markers are what stands before the sequence number in the names of those who
-// contend for a lock, in every form that holdfast respects (package zklock).
-var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rlock__", "__READ__", "__WRIT__"}
-
-// contends reports whether a name is that of a contender: a marker, and a
-// sequence number of ten digits, or past the overflow a sign and nine or ten.
+// contends reports whether a name is that of a contender, in any form that holdfast
+// respects.
 func contends(name string) bool {
-	front := strings.TrimRight(name, "0123456789")
-	digits := len(name) - len(front)
-	if digits == 10 && marked(front) {
-		return true
-	}
-	unsigned, signed := strings.CutSuffix(front, "-")
-	return signed && (digits == 9 || digits == 10) && marked(unsigned)
-}
-
-func marked(front string) bool {
-	return slices.ContainsFunc(markers, func(m string) bool { return strings.HasSuffix(front, m) })
+	_, ok := sequence.Of(name)
+	return ok
 }
 
 // foreign looks for children of locks that do not contend for them.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // TestJudgeSession guards what is said of a session timeout.
@@ -118,7 +120,7 @@ func TestContends(t *testing.T) {
 // TestCounterOfWhatIsShown guards that the counter is found again in what a
 // server shows of it: twice the counter less the children, in 32 bits.
 func TestCounterOfWhatIsShown(t *testing.T) {
-	for _, counter := range []int32{0, 1, 1000, 1 << 30, 1<<30 + 1, warnSequence - 1, warnSequence, math.MaxInt32 - 1, math.MaxInt32} {
+	for _, counter := range []int32{0, 1, 1000, 1 << 30, 1<<30 + 1, sequence.Warn - 1, sequence.Warn, math.MaxInt32 - 1, math.MaxInt32} {
 		for _, children := range []int32{0, 1, 2, 100000} {
 			l := lockNode{stat: &zk.Stat{Cversion: counter*2 - children, NumChildren: children}}
 			if got := l.next(); got != uint32(counter) {

@@ -1,0 +1,54 @@
+// Package sequence reads the sequence numbers by which znodes stand in the queue
+// for a lock, and knows where ZooKeeper's counter of them ends.
+package sequence
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Last is where ZooKeeper's counter sticks (from 3.6 on): a signed 32-bit number
+// that is the parent's cversion.
+const Last = math.MaxInt32
+
+// Warn is where to begin to warn of that.
+const Warn = Last - 1<<27
+
+// markers are what stands before the sequence in every known form of a node that
+// stands in the queue for a lock: Curator's mutex, read-write lock and latch,
+// kazoo's lock and read-write lock, go-zookeeper's lock, and the recipes in
+// ZooKeeper's own documentation.
+var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rlock__", "__READ__", "__WRIT__"}
+
+// Of returns the sequence number in the name of a child of a lock's znode; false
+// if that does not stand in the queue. A number has ten digits, or a sign and nine
+// or ten, past the overflow. (Done by hand, as it is done for every waiter at every
+// look.)
+func Of(name string) (int64, bool) {
+	front := strings.TrimRight(name, "0123456789")
+	digits := name[len(front):]
+	switch n := len(digits); {
+	case n == 10 && marked(front):
+	case n == 9 || n == 10:
+		unsigned, ok := strings.CutSuffix(front, "-")
+		if !ok || !marked(unsigned) {
+			return 0, false
+		}
+		digits = name[len(unsigned):]
+	default:
+		return 0, false
+	}
+	seq, err := strconv.ParseInt(digits, 10, 64)
+	return seq, err == nil
+}
+
+// marked reports whether a name, as far as its sequence, ends in a marker.
+func marked(front string) bool {
+	for _, m := range markers {
+		if strings.HasSuffix(front, m) {
+			return true
+		}
+	}
+	return false
+}
