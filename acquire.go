@@ -25,8 +25,9 @@ const holderTimeout = 250 * time.Millisecond
 // begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
 // [ErrDenied], [ErrReclaimed] (somebody claimed this place by [WithReclaim]), and
 // the engine's own. When [WithWait] has elapsed it is a [*HeldError];
-// [ErrDisconnected] if the engine could not be asked; or, if there was a grant
-// that had ended before it could be handed out, what that ended of, such as
+// [ErrDisconnected] if the engine could not be asked; context.DeadlineExceeded if it can
+// be, and nobody has the key, but its answer would have taken longer; or, if there was a
+// grant that had ended before it could be handed out, what that ended of, such as
 // [ErrLeaseExpired].
 //
 // A Locker is not re-entrant: a second Acquire of a key that this client holds
@@ -37,7 +38,8 @@ func (l *Locker) Acquire(ctx context.Context, key string, opts ...Option) (*Lock
 
 // TryAcquire takes the lock of key if nobody has it, and fails with a
 // [*HeldError] otherwise. It does not wait for a holder, but it does wait for
-// the engine's answer, as long as ctx and [WithRetry] allow. Errors are those of
+// the engine's answer, also while the connection is lost, as long as ctx and [WithRetry]
+// allow: without either, for ever. Errors are those of
 // Acquire.
 func (l *Locker) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return l.acquire(ctx, key, false, opts)
@@ -83,15 +85,22 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool, opts []Opti
 // waited says what a wait that elapsed was for.
 func (l *Locker) waited(ctx context.Context, r *request, err error) error {
 	var held *HeldError
-	if !errors.As(err, &held) {
+	known := errors.As(err, &held)
+	if !known && !errors.Is(err, ErrDisconnected) {
 		return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
 	defer cancel()
-	if info, err := l.backend.Inspect(ctx, r.key); err == nil && info.Held {
-		held.Holder = info
+	info, unasked := l.backend.Inspect(ctx, r.key)
+	switch {
+	case unasked == nil && info.Held:
+		return &HeldError{Key: r.key, Holder: info}
+	case known:
+		return held
+	case unasked == nil: // it can be asked, only not so fast
+		return fmt.Errorf("%w after %v, before the engine had answered: %w", errWaited, r.wait, context.DeadlineExceeded)
 	}
-	return held
+	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 }
 
 // try asks the backend for one key, until it has an answer that counts.

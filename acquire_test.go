@@ -292,3 +292,30 @@ func TestAcquireAnyPasses(t *testing.T) {
 		}
 	})
 }
+
+// A wait that is shorter than the engine's answer says what it has come to: no outage.
+func TestWaitShorterThanTheAnswer(t *testing.T) {
+	for want, inspect := range map[error]func(context.Context, string) (holdfast.Info, error){
+		holdfast.ErrHeld: func(context.Context, string) (holdfast.Info, error) {
+			return holdfast.Info{Key: "k", Held: true, Owner: "somebody"}, nil
+		},
+		context.DeadlineExceeded: nil,
+		holdfast.ErrDisconnected: func(ctx context.Context, _ string) (holdfast.Info, error) {
+			return holdfast.Info{}, hang(ctx)
+		},
+	} {
+		t.Run(want.Error(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := (&backend{inspect: inspect, acquire: func(ctx context.Context, _ *holdfast.Request) (holdfast.Grant, error) {
+					return holdfast.Grant{}, hang(ctx)
+				}}).open(t, holdfast.Config{})
+				_, err := l.Acquire(t.Context(), "k", holdfast.WithWait(time.Millisecond))
+				for _, kind := range []error{holdfast.ErrHeld, context.DeadlineExceeded, holdfast.ErrDisconnected} {
+					if errors.Is(err, kind) != (kind == want) {
+						t.Errorf("%v; want %v alone", err, want)
+					}
+				}
+			})
+		})
+	}
+}

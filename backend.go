@@ -20,7 +20,8 @@ import (
 // with ErrClosed. Input has been validated.
 type Backend interface {
 	// CheckKey refuses keys that the engine cannot take, beyond the portable
-	// rules of [CheckKey], with an [*InvalidError]. It sends nothing.
+	// rules of [CheckKey] or, with Config.AnyKey, instead of them, with an
+	// [*InvalidError]. It sends nothing.
 	CheckKey(key string) error
 
 	// Acquire takes the key, or fails.
@@ -48,10 +49,24 @@ type Backend interface {
 	// if it is not there any more.
 	Break(ctx context.Context, info Info) error
 
-	// Close ends the session, or the heartbeats; all holds have been released
-	// and all calls have returned. It leaves no goroutine behind. ctx bounds
-	// the wait for the engine's confirmation.
+	// Close ends the session, or the heartbeats; Release has been called and has
+	// returned for all holds (but see Ender), and all calls have returned. It leaves
+	// no goroutine behind. ctx, which may never end, bounds the wait for the engine's
+	// confirmation; so does the end of all leases of what may be left.
 	Close(ctx context.Context) error
+}
+
+// An Ender is a Backend that can give back in one step all that its client has, as
+// by ending a session. Where it can, [Locker.Close] does not release each hold.
+type Ender interface {
+	// EndSession gives back all that the client has in the engine. All locks have
+	// ended for their holders; calls of Release may be under way, and are given up when
+	// it has returned. Then Close is called.
+	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
+	//  2. It goes on trying while the engine cannot be reached, and returns soon after
+	//      the end of ctx, having sent what it can by then.
+	//  3. Its error says what was not confirmed.
+	EndSession(ctx context.Context) error
 }
 
 // A Request is what a Backend is asked to acquire.
@@ -110,6 +125,9 @@ type Config struct {
 	// AbsoluteKeys allows keys that start with a slash; what they mean is up to
 	// the engine.
 	AbsoluteKeys bool
+	// AnyKey leaves it to the engine alone what a key is, and the beginning of one:
+	// the portable rules are not applied, but that a key is not empty.
+	AnyKey bool
 	// Clock is set by this module's own tests; nil is the machine's clock.
 	Clock clock.Clock
 }
@@ -136,6 +154,15 @@ func (h *Host) Now() Instant { return Instant{h.clock.Now()} }
 // that the whole client uses.
 func (h *Host) AfterFunc(d time.Duration, f func()) interface{ Stop() bool } {
 	return h.clock.AfterFunc(d, f)
+}
+
+// HoldOf returns the Hold of a lock that this client was granted; nil for another
+// client's.
+func (h *Host) HoldOf(lock *Lock) Hold {
+	if lock.locker.feed != h.feed {
+		return nil
+	}
+	return lock.hold
 }
 
 // SetConnected tells whether the engine can be reached. The first report, and

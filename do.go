@@ -7,32 +7,52 @@ import (
 	"time"
 )
 
-// doReleaseTimeout bounds how long Do waits for the engine to confirm a
-// release; delivery goes on in the background after it.
+// doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery
+// goes on in the background after it.
 const doReleaseTimeout = 10 * time.Second
 
-// Do acquires the lock of key, calls fn while it is held, waits for fn to
-// return, and releases. The ctx of fn ends when the given one does or when the
-// lock does, with the lock's Err as its cause: fn must return soon then, since
-// somebody else may have the lock. The release has a context of its own, so
-// that it happens although ctx is done.
+// Do acquires the lock of key, as [Locker.Acquire] does, calls fn while it is held,
+// waits for fn to return, and releases. The ctx of fn ends when the given one does or
+// when the lock does, with the lock's Err as its cause: fn must return soon then, since
+// somebody else may have the lock.
+//
+// When fn has returned, the lock is released, although ctx may be done by then, and Do
+// waits for the engine to confirm that: for 10 s at most, and for no longer than 1 s
+// once ctx is done. If no confirmation came, its error matches [ErrReleasePending],
+// and delivery goes on in the background.
 //
 // Do returns the errors of fn and of the release, joined. If the lock ended
 // while fn ran, that is an error even if fn returned nil: [ErrLost] or
 // [ErrTTLExpired]. If fn released the lock itself, that is none. If fn
 // panics, or calls runtime.Goexit, the lock is released and the panic goes on.
-func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) (err error) {
+func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
+	return l.do(ctx, key, l.Acquire, fn, opts)
+}
+
+// TryDo is like [Locker.Do], but acquires the lock as [Locker.TryAcquire] does: if
+// another holds it, TryDo fails with a [*HeldError], and fn is not called.
+func (l *Locker) TryDo(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
+	return l.do(ctx, key, l.TryAcquire, fn, opts)
+}
+
+func (l *Locker) do(
+	ctx context.Context, key string,
+	acquire func(ctx context.Context, key string, opts ...Option) (*Lock, error),
+	fn func(ctx context.Context, lock *Lock) error, opts []Option,
+) (err error) {
 	if fn == nil {
 		return fmt.Errorf("holdfast: do %q: %w", clip(key), Invalid("fn", "it is nil"))
 	}
-	lock, err := l.Acquire(ctx, key, opts...)
+	lock, err := acquire(ctx, key, opts...)
 	if err != nil {
 		return err
 	}
-	fnCtx, cancel := context.WithCancel(lock.Context(ctx))
+	fnCtx, cancel := lock.Context(ctx)
 	defer func() {
 		cancel()
-		releaseCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), doReleaseTimeout)
+		releaseCtx, stop := linger(ctx)
+		defer stop()
+		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
 		err = errors.Join(err, lock.Release(releaseCtx))
 	}()

@@ -33,7 +33,7 @@
 //
 // # The life of a lock
 //
-//	      Acquire, TryAcquire, AcquireAny, Do
+//	 Acquire, TryAcquire, AcquireAny, Do, TryDo
 //	                     |
 //	                     v
 //	               +-----------+   ctx ends, WithWait elapses, Close
@@ -197,7 +197,7 @@
 // # Three ways to follow a lock
 //
 // [Lock.Done] and [Lock.Context] follow one lock, like a context does.
-// [Locker.Do] does so for a function: its ctx ends with the lock.
+// [Locker.Do] and [Locker.TryDo] do so for a function: its ctx ends with the lock.
 // [Locker.Events] follows a client with all its locks, for programs built around
 // a select. They tell the same facts and can be combined.
 //
@@ -223,6 +223,7 @@
 //	limit      int       zklock: the one at which the counter sticks
 //	table      string    dynamolock: the table
 //	call       string    dynamolock: the operation of DynamoDB's API
+//	attribute  string    dynamolock: the one that Time to Live goes by
 //
 // The level goes by who has to care:
 //
@@ -241,7 +242,7 @@
 //
 //	locker.go   Locker: Inspect, List, Break, Close, the registry of what is held
 //	acquire.go  Acquire, TryAcquire, AcquireAny
-//	do.go       Do
+//	do.go       Do, TryDo
 //	lock.go     Lock: its one end, its TTL, Verify, Release
 //	lease.go    Lease: the trust window, and why a lock never comes back
 //	events.go   Events, Event; queue.go is the unbounded channel below them

@@ -3,6 +3,8 @@ package holdfast
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // How a hold ends. [Lock.Err] matches exactly one of the first three; a lost
@@ -23,9 +25,11 @@ var (
 	ErrSessionExpired = errors.New("session expired")
 	// ErrLeaseExpired: the lease could not be renewed in time.
 	ErrLeaseExpired = errors.New("lease expired")
-	// ErrBroken: somebody removed the grant from the engine.
+	// ErrBroken: the grant has been removed from the engine, by Break or by hand.
 	ErrBroken = errors.New("broken by somebody else")
-	// ErrReclaimed: a client with the same owner name claimed what was its own.
+	// ErrReclaimed: a client with the same owner name claimed what was its own. On
+	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
+	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
 	ErrReclaimed = errors.New("reclaimed under the same owner name")
 	// ErrTakenOver: the engine says that another has the key.
 	ErrTakenOver = errors.New("taken over")
@@ -94,7 +98,16 @@ func (e *HeldError) Error() string {
 	if e.Holder.Owner == "" {
 		return fmt.Sprintf("%q is held by another", e.Key)
 	}
-	return fmt.Sprintf("%q is held by %q (token %d)", e.Key, e.Holder.Owner, e.Holder.Token)
+	return fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
+}
+
+// quoteOwner quotes an owner name for a message. Other programs may have written
+// names that are longer than any of holdfast.
+func quoteOwner(name string) string {
+	if len(name) <= MaxOwner {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(name[:MaxOwner], ""), len(name))
 }
 
 // Unwrap makes errors.Is match ErrHeld.

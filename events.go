@@ -57,12 +57,17 @@ type Event struct {
 // once. TTLExpired and Lost are facts: each arrives, in order, however slow the
 // reader; what is unread is kept in memory. Nothing that a reader does or fails
 // to do holds up the client.
+//
+// The channels of events are never closed, so that a select over them cannot spin.
+// That no more will come, since the subscription or its client is closed, is told by
+// [Events.Done].
 type Events struct {
 	feed *feed
 
 	ready, disconnected chan Event // state; capacity 1, one of them full at most
 	ttlExpired, lost    *queue
 
+	done chan struct{}
 	once sync.Once
 }
 
@@ -78,8 +83,12 @@ func (e *Events) TTLExpired() <-chan Event { return e.ttlExpired.out }
 // Lost delivers an event for each lock that was lost for another reason.
 func (e *Events) Lost() <-chan Event { return e.lost.out }
 
-// Close ends the subscription: its channels are closed, and what was still
-// queued is dropped. Closing the client does the same. It is idempotent.
+// Done returns a channel that is closed when the subscription has ended, by its own
+// Close or by that of the client. Nothing is delivered after that.
+func (e *Events) Done() <-chan struct{} { return e.done }
+
+// Close ends the subscription: Done is closed, and what was still queued is dropped.
+// Closing the client does the same. It is idempotent.
 func (e *Events) Close() {
 	e.feed.remove(e)
 	e.stop()
@@ -89,23 +98,27 @@ func (e *Events) stop() {
 	e.once.Do(func() {
 		e.ttlExpired.close()
 		e.lost.close()
-		close(e.ready)
-		close(e.disconnected)
+		e.clearState()
+		close(e.done)
 	})
 }
 
 // setState replaces what is unread. The feed's mutex makes it the only writer.
 func (e *Events) setState(event Event) {
+	e.clearState()
+	if event.Kind == Ready {
+		e.ready <- event
+	} else {
+		e.disconnected <- event
+	}
+}
+
+func (e *Events) clearState() {
 	for _, ch := range []chan Event{e.ready, e.disconnected} {
 		select {
 		case <-ch:
 		default:
 		}
-	}
-	if event.Kind == Ready {
-		e.ready <- event
-	} else {
-		e.disconnected <- event
 	}
 }
 
@@ -122,6 +135,7 @@ type feed struct {
 	acquisitions uint64 // numbered for hooks
 	state        Event  // the last Ready or Disconnected; zero before the first
 	subs         map[*Events]struct{}
+	quiet        bool // connections come and go unheard: the client closes
 	closed       bool
 }
 
@@ -136,6 +150,7 @@ func (f *feed) subscribe() *Events {
 		disconnected: make(chan Event, 1),
 		ttlExpired:   newQueue(),
 		lost:         newQueue(),
+		done:         make(chan struct{}),
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +186,7 @@ func (f *feed) setConnected(connected bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.state.Kind == kind {
+	if f.quiet || f.closed || f.state.Kind == kind {
 		return
 	}
 	f.state = f.stampLocked(Event{Kind: kind})
@@ -222,6 +237,13 @@ func (f *feed) ended(kind EventKind, k *Lock, err error) {
 	tellLocked(f, f.hooks.Ended, Ending{
 		ID: k.id, Time: event.Time, Key: k.key, Owner: k.owner, Token: k.token, Held: event.Time.Sub(k.grantedAt), Err: err,
 	})
+}
+
+// closing makes the end of the connection no event.
+func (f *feed) closing() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.quiet = true
 }
 
 func (f *feed) close() {

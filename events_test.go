@@ -123,8 +123,7 @@ func TestCloseOfEventsWhilePushing(t *testing.T) {
 					acquire(t, l, "k", holdfast.WithTTL(1))
 				}
 				events.Close()
-				for range events.TTLExpired() { // ends: it is closed
-				}
+				ended(t, events)
 			})
 		}
 		wg.Wait()
@@ -132,9 +131,23 @@ func TestCloseOfEventsWhilePushing(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, ch := range []<-chan holdfast.Event{rest.TTLExpired(), rest.Lost(), rest.Ready(), rest.Disconnected()} {
-			for range ch {
-			}
+		ended(t, rest)
+	}
+}
+
+// ended insists that a subscription is over, and none of its channels can be read.
+func ended(t testing.TB, events *holdfast.Events) {
+	t.Helper()
+	select {
+	case <-events.Done():
+	default:
+		t.Error("Done is open")
+	}
+	for _, ch := range []<-chan holdfast.Event{events.TTLExpired(), events.Lost(), events.Ready(), events.Disconnected()} {
+		select {
+		case event, open := <-ch:
+			t.Errorf("after the end there is %+v, %v", event, open)
+		default:
 		}
 	}
 }

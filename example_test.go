@@ -149,6 +149,8 @@ func follow(ctx context.Context, client *holdfast.Locker) {
 			log.Printf("%s held for too long, token %d", e.Key, e.Token)
 		case e := <-events.Lost():
 			log.Printf("%s lost: %v", e.Key, e.Err)
+		case <-events.Done(): // the client is closed
+			return
 		case <-ctx.Done():
 			return
 		}

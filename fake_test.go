@@ -20,7 +20,7 @@ const (
 )
 
 // backend is an engine that does as it is told: by default it grants whatever
-// is asked for, under one lease that nobody renews.
+// is asked for, under one lease that nobody renews before it is over.
 type backend struct {
 	host  *holdfast.Host
 	lease *holdfast.Lease
@@ -64,7 +64,12 @@ func openFake(t testing.TB) (*holdfast.Locker, *backend, *clock.Fake) {
 	return b.open(t, holdfast.Config{Clock: c}), b, c
 }
 
+// grant begins anew when the lease is over, as engines do: in real time a process may
+// be stopped for longer than it lasts, and no grant would ever count again.
 func (b *backend) grant() holdfast.Grant {
+	if !b.lease.Live() {
+		b.lease.Renew(b.host.Now())
+	}
 	return holdfast.Grant{Token: holdfast.Token(b.token.Add(1)), Lease: b.lease, Hold: b}
 }
 
@@ -134,7 +139,9 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 
 func acquire(t testing.TB, l *holdfast.Locker, key string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
-	lock, err := l.Acquire(t.Context(), key, opts...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	lock, err := l.Acquire(ctx, key, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

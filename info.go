@@ -22,8 +22,12 @@ type Info struct {
 	Held  bool      // false: all below is zero, but for Queue
 	Owner string    // "" if the holder's program left none
 	Token Token     // of the present grant; 0 if its format has none
-	Since time.Time // when it came to be, on the engine's clock (on DynamoDB, the holder's); zero if unknown
-	Data  []byte    // from WithData, or the foreign program's own
+	Since time.Time // of the present grant, on the engine's clock (on DynamoDB, the holder's); zero if unknown, as on ZooKeeper
+	// QueuedAt is when the holder's place in the queue was made, on the engine's
+	// clock; zero if unknown, as on DynamoDB. The grant came then or later: how much
+	// later, ZooKeeper does not record.
+	QueuedAt time.Time
+	Data     []byte // from WithData, or the foreign program's own
 	// Lease is how long the engine waits for a silent holder; 0 if unknown, or
 	// if it waits for ever.
 	Lease time.Duration

@@ -15,6 +15,9 @@ const (
 
 // checkKey applies the portable rules, then the engine's own.
 func (l *Locker) checkKey(key string) error {
+	if l.anyKey && key != "" {
+		return l.backend.CheckKey(key)
+	}
 	portable := key
 	if l.absolute {
 		portable = strings.TrimPrefix(key, "/")
@@ -25,7 +28,9 @@ func (l *Locker) checkKey(key string) error {
 	return l.backend.CheckKey(key)
 }
 
-// CheckKey refuses a key that is not portable between engines: 1 to [MaxKey]
+// CheckKey refuses a key that is not portable between engines, as zklock and memlock
+// do; what dynamolock takes beyond that is said there, and a program that may be
+// moved to another engine can ask here. A portable key has 1 to [MaxKey]
 // bytes of valid UTF-8 without control characters, made of elements separated
 // by slashes, none of them empty, "." or "..".
 func CheckKey(field, key string) error {

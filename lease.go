@@ -21,14 +21,14 @@ import (
 // When it runs out, every lock under it is lost for good. A later renewal
 // serves only locks granted after it.
 type Lease struct {
-	host   *Host
-	length time.Duration // margin taken off
-	cause  error         // what running out is called
+	host  *Host
+	cause error // what running out is called
 
-	mu    sync.Mutex
-	term  *term
-	dead  error // set by End: no further term
-	timer clock.Timer
+	mu     sync.Mutex
+	length time.Duration // margin taken off
+	term   *term
+	dead   error // set by End: no further term
+	timer  clock.Timer
 }
 
 // A term is a time during which a lease was never interrupted. All fields are
@@ -65,6 +65,40 @@ func (l *Lease) Renew(sent Instant) {
 	until := sent.Add(l.length)
 	if !until.Mono.Before(l.term.until.Mono) { // if equal, the newer wall clock counts
 		l.term.until = until
+	}
+	l.mu.Unlock()
+	endAll(over)
+}
+
+// Limit makes the lease shorter: the engine counts by another length from some
+// moment after sent on, as a server does that resumes a session with a shorter
+// timeout. It ends at sent + length - margin at the latest, or when it would have
+// ended before, and each further renewal is for this length. It never makes it
+// longer: what was granted for a length that an engine has taken back may still be
+// counted by the shorter one.
+//
+// An engine must call it before anything that it renews the lease with afterwards,
+// and as soon as it knows; what it does not know of, it must exclude otherwise.
+func (l *Lease) Limit(sent Instant, length time.Duration) {
+	length -= l.host.Margin(length)
+	l.mu.Lock()
+	if l.dead != nil || length >= l.length {
+		l.mu.Unlock()
+		return
+	}
+	over := l.expireLocked() // by what it was: an end that has passed is not moved
+	l.length = length
+	until := sent.Add(length)
+	if until.Mono.Before(l.term.until.Mono) {
+		l.term.until.Mono = until.Mono
+	}
+	if until.Wall.Before(l.term.until.Wall) {
+		l.term.until.Wall = until.Wall
+	}
+	over = append(over, l.expireLocked()...)
+	if l.timer != nil && l.timer.Stop() {
+		l.timer = nil
+		l.armLocked()
 	}
 	l.mu.Unlock()
 	endAll(over)

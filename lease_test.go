@@ -93,6 +93,70 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+// A lease that is made shorter ends when the shorter one would have, by itself, and
+// goes on being short.
+func TestLimit(t *testing.T) {
+	const short = leaseLength / 4
+	bubble(t, func(t *testing.T) {
+		l, b, _ := openFake(t)
+		lock := acquire(t, l, "k")
+		done := lock.Done()
+		time.Sleep(time.Second)
+		began, sent := time.Now(), b.host.Now()
+		b.lease.Limit(sent, 2*leaseLength)
+		if got := lock.Deadline().Sub(began); got != validity-time.Second {
+			t.Errorf("a longer length moved the deadline to %v from now", got)
+		}
+		b.lease.Limit(sent, short)
+		want := short - b.host.Margin(short)
+		if got := lock.Deadline().Sub(began); got != want {
+			t.Errorf("the deadline is %v from now, want %v", got, want)
+		}
+		time.Sleep(time.Second)
+		b.lease.Renew(b.host.Now())
+		b.lease.Limit(b.host.Now(), leaseLength) // later, and longer
+		b.lease.Renew(b.host.Now())
+		if got := lock.Deadline().Sub(began); got != time.Second+want {
+			t.Errorf("renewed, the deadline is %v from then, want %v", got, time.Second+want)
+		}
+		time.Sleep(want - 1)
+		synctest.Wait()
+		if closed(done) {
+			t.Error("a nanosecond early, and the lock has ended")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if !closed(done) {
+			t.Error("on time, and the lock is live: its timer is that of the longer lease")
+		}
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
+			t.Errorf("Err: %v", err)
+		}
+	})
+}
+
+// An end that the shorter length puts into the past is one at once, and a lease that
+// was nearly over is not prolonged.
+func TestLimitInThePast(t *testing.T) {
+	const short = leaseLength / 4
+	bubble(t, func(t *testing.T) {
+		l, b, _ := openFake(t)
+		lock := acquire(t, l, "k")
+		sent := b.host.Now()
+		time.Sleep(validity - time.Second)
+		deadline := lock.Deadline()
+		b.lease.Limit(b.host.Now(), short)
+		if got := lock.Deadline().Sub(deadline); got != 0 && short > time.Second {
+			t.Errorf("the deadline moved by %v", got)
+		}
+		b.lease.Limit(sent, short/2)
+		synctest.Wait()
+		if !closed(lock.Done()) || b.lease.Live() {
+			t.Error("the lock is live after its lease is over")
+		}
+	})
+}
+
 // The renewal of a lease that was over by the clock serves later locks only,
 // whoever looks first.
 func TestRenewalRevivesNothing(t *testing.T) {
@@ -134,7 +198,7 @@ func TestPauseIsSeenByEveryCall(t *testing.T) {
 		calls := map[string]func(*holdfast.Lock) bool{
 			"Err":      func(k *holdfast.Lock) bool { return k.Err() != nil },
 			"Done":     func(k *holdfast.Lock) bool { return closed(k.Done()) },
-			"Context":  func(k *holdfast.Lock) bool { return k.Context(t.Context()).Err() != nil },
+			"Context":  func(k *holdfast.Lock) bool { return contextOf(t.Context(), k).Err() != nil },
 			"Deadline": func(k *holdfast.Lock) bool { return !k.Deadline().After(time.Now()) && closed(k.Done()) },
 			"Extend":   func(k *holdfast.Lock) bool { return errors.Is(k.Extend(time.Hour), holdfast.ErrLost) },
 			"Verify":   func(k *holdfast.Lock) bool { return errors.Is(k.Verify(t.Context()), holdfast.ErrLost) },
@@ -288,4 +352,16 @@ func TestTTLAgainstLease(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A client goes on after a pause that was longer than its lease.
+func TestAcquireAfterTheLeaseIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, _, _ := openFake(t)
+		lost := acquire(t, l, "k")
+		time.Sleep(leaseLength)
+		if lock := acquire(t, l, "k"); lock.Err() != nil || !errors.Is(lost.Err(), holdfast.ErrLeaseExpired) {
+			t.Errorf("%v, and before the pause %v", lock.Err(), lost.Err())
+		}
+	})
 }

@@ -85,9 +85,12 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Context returns a context that is done when parent is, or when the lock ends;
-// context.Cause then gives what Err gives. It holds no resources after either.
-func (k *Lock) Context(parent context.Context) context.Context {
+// Context returns a context that is done when parent is, when the lock ends, or when
+// the CancelFunc is called; if the lock ended first, context.Cause gives what Err
+// gives. Like that of [context.WithCancel], the CancelFunc does not touch the lock, and
+// is to be called when the work is done: until then, or until parent or the lock ends,
+// the context is kept in memory.
+func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	k.check()
 	ctx, cancel := context.WithCancelCause(parent)
 	k.mu.Lock()
@@ -95,19 +98,25 @@ func (k *Lock) Context(parent context.Context) context.Context {
 		err := k.err
 		k.mu.Unlock()
 		cancel(err)
-		return ctx
+		return ctx, func() {}
 	}
 	if k.cancels == nil {
 		k.cancels = make(map[*context.CancelCauseFunc]struct{})
 	}
 	k.cancels[&cancel] = struct{}{}
 	k.mu.Unlock()
-	context.AfterFunc(ctx, func() {
+	forget := func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.cancels, &cancel)
-	})
-	return ctx
+	}
+	stop := context.AfterFunc(ctx, forget)
+	return ctx, func() {
+		if stop() {
+			forget()
+		}
+		cancel(nil)
+	}
 }
 
 // Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails
@@ -289,7 +298,12 @@ func (k *Lock) end(cause error, kind EventKind) {
 		(*cancel)(err)
 	}
 	k.lease.detach(k)
-	k.logEnd(err)
+	if kind == Lost {
+		// An engine must not wait for a user's handler, which may ask the engine.
+		k.locker.feed.logs.run(func() { k.logEnd(err) })
+	} else {
+		k.logEnd(err)
+	}
 	k.locker.ended(k)
 }
 
@@ -301,9 +315,9 @@ func (k *Lock) void(err error) {
 	k.delivered = make(chan struct{})
 }
 
-// deliver gives the key back to the engine. It runs once, after the end.
-func (k *Lock) deliver(ctx context.Context) {
-	err := k.hold.Release(ctx)
+// deliver notes what has come of giving the key back to the engine, once, after the
+// end.
+func (k *Lock) deliver(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrLost):

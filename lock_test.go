@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strconv"
 	"sync"
@@ -132,15 +133,33 @@ func TestManyLocks(t *testing.T) {
 	})
 }
 
-// A Context holds on to nothing after its end.
+// contextOf is the context of a lock, without its CancelFunc.
+func contextOf(ctx context.Context, k *holdfast.Lock) context.Context {
+	ctx, cancel := k.Context(ctx)
+	_ = cancel
+	return ctx
+}
+
+// A Context holds on to nothing after its end, or when it is cancelled.
 func TestContextIsForgotten(t *testing.T) {
 	l := new(backend).open(t, holdfast.Config{})
 	lock := acquire(t, l, "k")
 	for range 1000 {
 		ctx, cancel := context.WithCancel(t.Context())
-		child := lock.Context(ctx)
+		child := contextOf(ctx, lock)
 		cancel()
 		<-child.Done()
+	}
+	for range 1000 {
+		child, cancel := lock.Context(t.Context())
+		cancel()
+		if child.Err() == nil || context.Cause(child) != context.Canceled {
+			t.Fatalf("a context that was cancelled: %v, cause %v", child.Err(), context.Cause(child))
+		}
+		cancel()
+	}
+	if err := lock.Err(); err != nil {
+		t.Errorf("to cancel a context has ended its lock: %v", err)
 	}
 	for deadline := time.Now().Add(5 * time.Second); holdfast.Contexts(lock) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -289,4 +308,54 @@ func TestVerify(t *testing.T) {
 			t.Errorf("answer %v: Err is %v, want %v", c.answer, now, c.lost)
 		}
 	}
+}
+
+// stuck is a handler that takes its time with the loss of a lock.
+type stuck struct {
+	slog.Handler
+
+	handled chan struct{}
+	release chan struct{}
+}
+
+func (s stuck) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s stuck) Handle(_ context.Context, record slog.Record) error {
+	if record.Message == "lock lost" {
+		<-s.release
+		close(s.handled)
+	}
+	return nil
+}
+
+// TestLoseDoesNotWaitForTheLog guards that an engine, which tells of a loss on the
+// goroutine that reads its answers, does not wait for a handler, which may be asking it.
+func TestLoseDoesNotWaitForTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
+		b := &backend{}
+		var lose func(error)
+		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+			lose = req.Lose
+			return b.grant(), nil
+		}
+		l := b.open(t, holdfast.Config{Logger: slog.New(s)})
+		lock := acquire(t, l, "k")
+		told := make(chan struct{})
+		go func() {
+			lose(holdfast.ErrBroken)
+			close(told)
+		}()
+		synctest.Wait()
+		if !closed(told) || !errors.Is(lock.Err(), holdfast.ErrBroken) {
+			t.Errorf("Lose returned: %v; the lock: %v", closed(told), lock.Err())
+		}
+		close(s.release)
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !closed(s.handled) {
+			t.Error("Close returned before the handler")
+		}
+	})
 }

@@ -23,6 +23,7 @@ type Locker struct {
 	feed     *feed
 	owner    string
 	absolute bool
+	anyKey   bool
 
 	// closing ends waiters when Close begins; background ends deliveries when
 	// Close gives up on them.
@@ -32,10 +33,13 @@ type Locker struct {
 	giveUp     context.CancelCauseFunc
 
 	mu         sync.Mutex
-	held       map[*Lock]struct{}
+	held       map[*Lock]struct{} // live
+	ours       map[*Lock]struct{} // live, or ended and not known to be given back
+	left       []*Lock            // ended since Close began, which gives them back
 	closed     bool
 	calls      sync.WaitGroup // calls that may end in a grant or use the backend
-	deliveries sync.WaitGroup // registered locks that the engine does not have back
+	ends       sync.WaitGroup // registered locks that have not ended
+	deliveries sync.WaitGroup // goroutines that give back a lock
 
 	closeDone chan struct{}
 	closeErr  error
@@ -49,7 +53,9 @@ func newLocker(config Config, host *Host, backend Backend) *Locker {
 		feed:      host.feed,
 		owner:     config.Owner,
 		absolute:  config.AbsoluteKeys,
+		anyKey:    config.AnyKey,
 		held:      make(map[*Lock]struct{}),
+		ours:      make(map[*Lock]struct{}),
 		closeDone: make(chan struct{}),
 	}
 	l.closing, l.close = context.WithCancelCause(context.Background())
@@ -71,7 +77,7 @@ func defaultOwner() string {
 func (l *Locker) Owner() string { return l.owner }
 
 // Events subscribes to what happens to this client and its locks, from now on.
-// After Close it returns a subscription that is closed already.
+// After Close it returns a subscription that has ended already.
 func (l *Locker) Events() *Events { return l.feed.subscribe() }
 
 // Inspect describes a key as the engine knows it. A key that nobody holds is
@@ -152,70 +158,6 @@ func (l *Locker) Break(ctx context.Context, info Info) error {
 	return nil
 }
 
-// Close ends the client. Locks that are held end with [ErrReleased], calls that
-// wait fail with [ErrClosed], all at once and independently; then the session,
-// or the heartbeats, end. ctx bounds the wait for the engine's confirmations;
-// errors are joined. When it returns, no goroutine of the client is left. Every
-// further call returns the result of the first.
-func (l *Locker) Close(ctx context.Context) error {
-	l.mu.Lock()
-	first := !l.closed
-	l.closed = true
-	l.mu.Unlock()
-	if first {
-		l.closeErr = l.shutdown(ctx)
-		close(l.closeDone)
-	}
-	<-l.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
-	return l.closeErr
-}
-
-func (l *Locker) shutdown(ctx context.Context) error {
-	l.close(ErrClosed)
-	l.calls.Wait() // they end at once: closing is part of their contexts
-
-	l.mu.Lock()
-	locks := make([]*Lock, 0, len(l.held))
-	for k := range l.held {
-		locks = append(locks, k)
-	}
-	l.mu.Unlock()
-	for _, k := range locks {
-		k.check()
-		k.end(ErrReleased, 0)
-	}
-	var errs []error
-	for _, k := range locks {
-		if err := k.Release(ctx); err != nil && !isEndedBefore(k, err) {
-			errs = append(errs, err)
-		}
-	}
-	// Deliveries of locks that ended earlier may still be under way.
-	delivered := make(chan struct{})
-	go func() {
-		l.deliveries.Wait()
-		close(delivered)
-	}()
-	select {
-	case <-delivered:
-	case <-ctx.Done():
-	}
-	l.giveUp(ErrClosed)
-	<-delivered
-
-	if err := l.backend.Close(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("holdfast: close: %w", err))
-	}
-	l.feed.close()
-	return errors.Join(errs...)
-}
-
-// isEndedBefore tells an end that Close merely came upon from one it caused.
-func isEndedBefore(k *Lock, err error) bool {
-	ended := k.Err()
-	return !errors.Is(ended, ErrReleased) && errors.Is(err, ended)
-}
-
 // enter begins a call that Close is to wait for.
 func (l *Locker) enter(ctx context.Context) (context.Context, func(), error) {
 	l.mu.Lock()
@@ -268,7 +210,7 @@ func (l *Locker) explain(ctx context.Context, err error) error {
 }
 
 func (l *Locker) checkPrefix(prefix string) error {
-	if prefix == "" || (l.absolute && prefix == "/") {
+	if prefix == "" || l.anyKey || (l.absolute && prefix == "/") {
 		return nil
 	}
 	portable := prefix
@@ -286,26 +228,44 @@ func (l *Locker) checkPrefix(prefix string) error {
 }
 
 // register notes a lock that is about to be live, so that whatever ends it
-// finds it noted. Its delivery counts from here: Close has to wait for it also
-// while an end is under way elsewhere.
+// finds it noted.
 func (l *Locker) register(k *Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[k] = struct{}{}
-	l.deliveries.Add(1)
+	l.ours[k] = struct{}{}
+	l.ends.Add(1)
 }
 
-// ended takes a lock out of the registry and gives its key back, whatever its
-// end was: a lock that ended by the holder's clock may still stand in the
-// engine.
+// ended takes a lock out of those that are live and gives its key back, whatever its
+// end was: a lock that ended by the holder's clock may still stand in the engine.
 func (l *Locker) ended(k *Lock) {
+	defer l.ends.Done()
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.held, k)
-	l.mu.Unlock()
-	go func() {
-		defer l.deliveries.Done()
-		k.deliver(l.background)
-	}()
+	if l.closed {
+		l.left = append(l.left, k)
+		return
+	}
+	l.deliveries.Go(func() { l.deliver(k) })
+}
+
+// deliver gives back a lock that has ended.
+func (l *Locker) deliver(k *Lock) {
+	err := k.hold.Release(l.background)
+	if err != nil && !errors.Is(err, ErrLost) && context.Cause(l.background) == errSessionEnded {
+		err = nil // it went with the session
+	}
+	l.delivered(k, err)
+}
+
+// delivered notes what has come of giving back a lock.
+func (l *Locker) delivered(k *Lock, err error) {
+	k.deliver(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.ours, k)
 }
 
 // holds reports whether this client has a live lock on key under owner.

@@ -56,13 +56,16 @@ func (q *queue) pump() {
 	}
 }
 
-// close drops what is unread but for what is in the channel, and closes it.
+// close drops what is unread.
 func (q *queue) close() {
 	q.mu.Lock()
 	close(q.quit)
 	q.mu.Unlock()
 	q.idle.Wait()
-	close(q.out)
+	select {
+	case <-q.out:
+	default:
+	}
 }
 
 // runner calls functions one after the other. A goroutine exists only while

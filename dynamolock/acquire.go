@@ -15,15 +15,18 @@ func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.
 	if err != nil {
 		return holdfast.Grant{}, err
 	}
-	a := &acquisition{backend: b, req: req, key: key, grant: newGrant(b.id)}
+	b.lookAtTTL()
+	a := &acquisition{backend: b, req: req, key: key, grant: newGrant(b.id), cleared: b.foreignTTL()}
+	b.enter(a.grant)
 	take := a.try
 	if req.Wait {
 		take = a.wait
 	}
 	h, err := take(ctx)
 	if err != nil {
+		b.forget(a.grant)
 		if !a.lookedAfter {
-			b.undo(key, a.grant, a.doubt)
+			b.errands.left(req.Key, key, a.doubt, false)
 		}
 		return holdfast.Grant{}, err
 	}
@@ -39,6 +42,7 @@ type acquisition struct {
 	grant string // the beginning of its guids
 
 	touches uint64 // how many guids it has had
+	cleared string // the attribute of the table's Time to Live, as its first write knew it
 
 	doubt       doubt // about requests that got no answer
 	lookedAfter bool  // the last of them was left to a goroutine, the doubt with it
@@ -69,15 +73,22 @@ func (a *acquisition) try(ctx context.Context) (*hold, error) {
 func (a *acquisition) wait(ctx context.Context) (*hold, error) {
 	t := a.join(a.req.Key)
 	defer a.leave(a.req.Key, t)
-	write := t.first() || a.req.Reclaim
+	again := func(err error) error { // others need not wait for one that rests
+		a.rest(a.req.Key, t, true)
+		defer a.rest(a.req.Key, t, false)
+		return a.again(ctx, err)
+	}
+	write := a.leads(a.req.Key, t) || a.req.Reclaim
 	for {
-		if write || t.first() && a.ripe() {
+		// Asked once for both: who comes to lead in between has seen nothing yet.
+		leads := a.leads(a.req.Key, t)
+		if write || leads && a.ripe() {
 			h, _, err := a.write(ctx)
 			if h != nil {
 				return h, nil
 			}
 			if err != nil {
-				if err := a.again(ctx, err); err != nil {
+				if err := again(err); err != nil {
 					return nil, err
 				}
 			}
@@ -87,9 +98,9 @@ func (a *acquisition) wait(ctx context.Context) (*hold, error) {
 		if a.req.Reclaim && a.holding(a.req.Key, a.req.Owner) {
 			return nil, a.waitedFor(a.req.Key) // its own client's, and live
 		}
-		if t.first() {
+		if leads {
 			if err := a.poll(ctx, a.req.Key, a.key); err != nil {
-				if err := a.again(ctx, err); err != nil {
+				if err := again(err); err != nil {
 					return nil, err
 				}
 			}
@@ -135,25 +146,30 @@ type answer struct {
 // write sends the one request that takes the key: if it is free, or left of an
 // earlier hold that is to be reclaimed, or still as it was when it was seen to
 // be abandoned. It returns the hold; or, with no error, what is in the way. When
-// ctx ends it returns at once: the request is seen through in the background
-// then, and what it may have taken is given back.
+// ctx ends it returns at once: a request that was sent is seen through in the
+// background then, and what it has taken is given back.
 func (a *acquisition) write(ctx context.Context) (*hold, observation, error) {
+	if !a.errands.admit(ctx, a.req.Key) {
+		return nil, observation{}, a.waitedFor(a.req.Key)
+	}
 	if !a.tasks.begin() {
 		return nil, observation{}, holdfast.ErrClosed
 	}
 	sent, left := a.host.Now(), a.abandoned()
 	e := a.expression(sent, left)
+	detached, cancel := a.tasks.detach(ctx)
+	sending := newSending()
 	answered := make(chan answer) // unbuffered: either the caller has it or nobody
+	gone := make(chan struct{})   // closed when the caller has gone
 	go func() {
 		defer a.tasks.end()
-		detached, cancel := a.tasks.detach(ctx)
 		defer cancel()
 		var r answer
-		r.updated, r.old, r.err = a.update(detached, a.key, e)
+		r.updated, r.old, r.err = a.update(sending.trace(detached), a.key, e)
 		select {
 		case answered <- r:
-		case <-ctx.Done():
-			a.abandon(sent, r)
+		case <-gone:
+			a.seeThrough(sent, sending, r)
 		}
 	}()
 	select {
@@ -161,6 +177,11 @@ func (a *acquisition) write(ctx context.Context) (*hold, observation, error) {
 		return a.judge(sent, left, r)
 	case <-ctx.Done():
 		a.lookedAfter = true
+		a.errands.gaveUp(a.req.Key, a.key)
+		if sending.never() {
+			cancel()
+		}
+		close(gone)
 		return nil, observation{}, a.waitedFor(a.req.Key)
 	}
 }
@@ -196,6 +217,7 @@ func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold,
 		// one that a wrapper of the SDK made by itself.
 		if !a.doubt.none() {
 			sent = a.doubt.first
+			a.doubt.requests--
 		}
 		return a.granted(r.old, sent), observation{}, nil
 	}
@@ -213,13 +235,19 @@ func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold,
 	return nil, a.see(a.req.Key, r.old), nil
 }
 
-// abandon looks after a write whose caller has gone.
-func (a *acquisition) abandon(sent holdfast.Instant, r answer) {
-	taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(a.grant))
-	if taken || maybeDone(r.err) {
+// seeThrough looks after a write whose caller has gone.
+func (a *acquisition) seeThrough(sent holdfast.Instant, sending *sending, r answer) {
+	owed := false
+	switch taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(a.grant)); {
+	case taken:
+		_, err := a.giveBack(a.tasks.ctx, a.key, func(e *expression) string { return e.begins(a.grant) })
+		owed = err != nil
+	case sending.never():
+		sending.outlive(a.tasks.ctx, a.opts.Timeout, a.opts.RetryDelay)
+	case maybeDone(r.err):
 		a.doubt.add(sent, a.host.Now())
 	}
-	a.clean(a.key, a.grant, a.doubt)
+	a.errands.seenThrough(a.req.Key, a.key, a.doubt, owed)
 }
 
 // forever stands in for the lease of a lock that never expires.
@@ -239,6 +267,7 @@ func (a *acquisition) granted(own *item, sent holdfast.Instant) *hold {
 		doubt:   a.doubt,
 		begun:   sent,
 		touches: a.touches,
+		cleared: a.cleared,
 	}
 	if a.opts.Mode == FailOpen {
 		h.lease = a.host.NewLease(a.opts.Lease, holdfast.ErrLeaseExpired)

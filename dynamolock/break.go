@@ -26,7 +26,7 @@ func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
 }
 
 func (c *Client) breakNow(ctx context.Context, info holdfast.Info) error {
-	if err := holdfast.CheckKey("key", info.Key); err != nil {
+	if err := c.backend.CheckKey(info.Key); err != nil {
 		return err
 	}
 	if !info.Held || info.Grant == "" {
@@ -87,6 +87,7 @@ func (b *backend) breaking(id grantID, mark string, now bool) *expression {
 	}
 	e.cond = all(conds...)
 	e.set(attrGUID, binary(mark))
+	e.set(attrBroken, token(id.token)) // so that its holder knows, whoever comes after
 	if now || id.form == closed {
 		e.set(attrLease, number(releasedLease))
 		e.remove(attrData)

@@ -3,6 +3,7 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ func TestBreakTellsTheHolderFirst(t *testing.T) {
 				t.Errorf("%v; token %v after %v", lock.Err(), next.Token(), lock.Token())
 			}
 			a.conn.Heal()
+			time.Sleep(lease)
 		})
 	}
 }
@@ -72,7 +74,7 @@ func TestBreakNow(t *testing.T) {
 			t.Fatalf("%v, %v", next, err)
 		}
 		<-lock.Done()
-		if !errors.Is(lock.Err(), holdfast.ErrTakenOver) {
+		if !errors.Is(lock.Err(), holdfast.ErrBroken) {
 			t.Error(lock.Err())
 		}
 		if err := b.BreakNow(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
@@ -168,4 +170,119 @@ func TestLostReplyToBreak(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whoever has the key after a break, under whatever name, and however often it was
+// granted since: the holder whose grant was broken hears that it was, and what it
+// does about its own lock leaves that of the other alone.
+func TestBrokenAndTaken(t *testing.T) {
+	for _, owner := range []string{"other", "worker"} {
+		for _, grants := range []int{1, 3} {
+			for _, released := range []bool{false, true} {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					a, b := h.client(t), h.client(t)
+					defer a.close(t)
+					defer b.close(t)
+					lock := a.hold(t, "k", holdfast.WithOwner("worker"))
+					info, err := b.Inspect(t.Context(), "k")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := b.BreakNow(t.Context(), info); err != nil {
+						t.Fatal(err)
+					}
+					next := b.hold(t, "k", holdfast.WithOwner(owner))
+					for range grants - 1 {
+						if err := next.Release(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+						next = b.hold(t, "k", holdfast.WithOwner(owner))
+					}
+					if released {
+						err = lock.Release(t.Context())
+					} else {
+						<-lock.Done()
+						err = lock.Err()
+					}
+					for _, cause := range []error{holdfast.ErrBroken, holdfast.ErrTakenOver, holdfast.ErrReclaimed} {
+						if errors.Is(err, cause) != (cause == holdfast.ErrBroken) {
+							t.Errorf("%s, %d grants: %v", owner, grants, err)
+						}
+					}
+					time.Sleep(lease)
+					if err := next.Verify(t.Context()); err != nil {
+						t.Errorf("the successor: %v", err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What a reclaim or a takeover ends is not broken, also if an earlier grant of
+// the key was.
+func TestReclaimedAfterABreak(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		defer a.close(t)
+		defer b.close(t)
+		first := b.hold(t, "k")
+		info, err := a.Inspect(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.BreakNow(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+		<-first.Done()
+		lock := a.hold(t, "k", holdfast.WithOwner("worker"))
+		b.hold(t, "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())
+		<-lock.Done()
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrReclaimed) || errors.Is(err, holdfast.ErrBroken) {
+			t.Error(err)
+		}
+	})
+}
+
+// An item with a lease of 0 ms is held by nobody: it is shown as free, and can be had.
+func TestLeaseOfZero(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		h.set("k", npm("7", "0", "g"))
+		if info, err := a.Inspect(t.Context(), "k"); err != nil || info.Held {
+			t.Errorf("%+v, %v", info, err)
+		}
+		for info, err := range a.List(t.Context(), "") {
+			t.Errorf("%+v, %v", info, err)
+		}
+		lock, err := a.TryAcquire(t.Context(), "k")
+		if err != nil || lock.Token() != 8 {
+			t.Fatalf("%v, %v", lock, err)
+		}
+		if n := a.conn.Calls()["UpdateItem"]; n != 1 {
+			t.Errorf("%d writes", n)
+		}
+	})
+}
+
+// What another program has written into an item makes no message of its size.
+func TestLongOwner(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		i := npm("7", "20000", "g")
+		i["owner"] = s(strings.Repeat("\u00e4\n", 100_000))
+		h.set("k", i)
+		_, err := a.TryAcquire(t.Context(), "k")
+		if !errors.Is(err, holdfast.ErrHeld) || len(err.Error()) > 2048 {
+			t.Errorf("%d bytes: %.300v", len(err.Error()), err)
+		}
+		i["leaseDurationMs"] = n(strings.Repeat("9", 38))
+		i["fencingToken"] = s(strings.Repeat("x", 100_000))
+		h.set("k", i)
+		if _, err := a.TryAcquire(t.Context(), "k"); !errors.Is(err, dynamolock.ErrItem) || len(err.Error()) > 2048 {
+			t.Errorf("%.300v", err)
+		}
+	})
 }

@@ -3,6 +3,8 @@ package dynamolock
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -24,7 +26,17 @@ func call[In, Out any](
 ) (Out, error) {
 	attempt, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()
-	out, err := send(attempt, in, once)
+	sending := newSending()
+	attempt = sending.trace(attempt)
+	var out Out
+	err := settle(attempt, func() (err error) {
+		sent := b.host.Now()
+		out, err = send(attempt, in, once)
+		if answered(err) {
+			b.pulse.heard(b.host.Now().Sub(sent))
+		}
+		return err
+	})
 	if err == nil {
 		b.link.up()
 		return out, nil
@@ -34,7 +46,11 @@ func call[In, Out any](
 		b.link.up()
 		return out, err
 	}
-	e := &callError{op: op, table: b.opts.Table, kind: classify(err), err: err}
+	if conflicting(err) {
+		b.link.up()
+		return out, &callError{op: op, table: b.opts.Table, kind: refused, err: err}
+	}
+	e := &callError{op: op, table: b.opts.Table, kind: classify(err), unsent: sending.never(), err: err}
 	if ctx.Err() == nil && (e.kind != permanent || errors.Is(e, ErrTable)) {
 		if key != nil {
 			b.link.down(key, err)
@@ -42,6 +58,39 @@ func call[In, Out any](
 		b.host.Logger().Debug("request failed", "call", op, "table", b.opts.Table, "key", b.opts.Keys.name(key), "error", err)
 	}
 	return out, e
+}
+
+// The delay after a conflict with a transaction: the item is free again as soon
+// as that is done, so waiting for longer and longer would only be worse.
+const (
+	minConflictDelay = 10 * time.Millisecond
+	maxConflictDelay = 50 * time.Millisecond
+)
+
+// settle sends a request again as long as the answer is that a transaction is
+// just writing the item; and once if it is that the clock of this machine is
+// wrong, by which the SDK signed, since it goes by the server's from then on.
+// Neither is a failure of the connection, or says anything of the lock.
+func settle(ctx context.Context, send func() error) error {
+	for corrected := false; ; {
+		err := send()
+		switch {
+		case err == nil:
+			return nil
+		case conflicting(err):
+			if !backoff.Sleep(ctx, conflictDelay(), nil) {
+				return err
+			}
+		case skewed(err) && !corrected:
+			corrected = true
+		default:
+			return err
+		}
+	}
+}
+
+func conflictDelay() time.Duration {
+	return minConflictDelay + rand.N(maxConflictDelay-minConflictDelay)
 }
 
 // attributes are an item, or the key of one.

@@ -44,6 +44,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	locker, err := holdfast.New(holdfast.Config{
 		Owner:  o.Owner,
 		Margin: o.Margin,
+		AnyKey: true,
 		Logger: o.Logger,
 		Hooks:  o.Hooks,
 		Clock:  clock.From(ctx),
@@ -73,29 +74,29 @@ type backend struct {
 	link  *link
 	tasks *tasks
 	beats atomic.Uint64 // numbers the holds, to spread their heartbeats
+	ttl   timeToLive
+	pulse pulse
 
-	mu    sync.Mutex
-	lines map[string]*line
-	holds map[holdID]*hold
-}
+	errands  *errands
+	releases chan struct{} // has what is under way
 
-// holdID identifies a hold of this client. Only a lock without a token may have
-// to share it with its own predecessor, which is over.
-type holdID struct {
-	key   string
-	token holdfast.Token
+	mu     sync.Mutex
+	lines  map[string]*line
+	grants map[string]*hold // those that somebody has; nil for one that somebody waits for
 }
 
 func newBackend(host *holdfast.Host, api API, o Options) *backend {
 	b := &backend{
-		host:  host,
-		api:   api,
-		opts:  o,
-		id:    newClientID(),
-		tasks: newTasks(),
-		lines: make(map[string]*line),
-		holds: make(map[holdID]*hold),
+		host:     host,
+		api:      api,
+		opts:     o,
+		id:       newClientID(),
+		tasks:    newTasks(),
+		releases: make(chan struct{}, mostReleases),
+		lines:    make(map[string]*line),
+		grants:   make(map[string]*hold),
 	}
+	b.errands = newErrands(b)
 	b.beats.Store(rand.Uint64())
 	b.link = &link{host: host, first: o.Poll, most: max(o.Poll, o.Heartbeat), probe: b.probe}
 	return b
@@ -108,8 +109,12 @@ func (b *backend) open(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, b.opts.OpenTimeout)
 		defer cancel()
 	}
-	t := &table{ddb: b.api, name: b.opts.Table, keys: b.opts.Keys, timeout: b.opts.Timeout}
-	return t.wait(ctx)
+	t := &table{ddb: b.api, name: b.opts.Table, keys: b.opts.Keys, timeout: b.opts.Timeout, heard: b.pulse.heard}
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	b.learnTTL(ctx)
+	return nil
 }
 
 // probe asks whether the table can be used; the call itself tells the link.
@@ -128,14 +133,18 @@ func (b *backend) CheckKey(key string) error {
 
 // Close implements holdfast.Backend. Locks have been released, or are being so
 // no longer; what may still be under way is the undoing of acquisitions that
-// were given up.
+// were given up. That takes two leases at the most.
 func (b *backend) Close(ctx context.Context) error {
 	b.link.close()
-	if b.tasks.close(ctx) {
-		return fmt.Errorf("what given up calls of Acquire may hold goes with its lease: %w: %w",
-			holdfast.ErrReleasePending, context.Cause(ctx))
+	limit, cancel := context.WithTimeout(ctx, 2*b.opts.Lease)
+	defer cancel()
+	b.errands.settle(limit)
+	b.tasks.close(limit)
+	err := b.errands.remaining()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
-	return nil
+	return err
 }
 
 // firstBeat says how long after its grant a lock's first heartbeat is due. The

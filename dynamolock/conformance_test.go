@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// TestConformance runs the whole contract in virtual time. Reads that are not
+// TestConformance runs the whole contract in virtual time, in each mode. Reads that are not
 // consistent lag behind, as they may.
 func TestConformance(t *testing.T) {
-	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen} {
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosedFenced, dynamolock.FailClosed} {
 		t.Run(mode.String(), func(t *testing.T) {
 			locktest.Run(t, locktest.Engine{
 				Start:  func(t testing.TB) locktest.Harness { return newHarness(t, &dynamolock.Options{Mode: mode}) },
@@ -27,7 +27,11 @@ func TestConformance(t *testing.T) {
 				Soon:       2*dynamolock.DefaultPoll + time.Second,
 				Late:       2*dynamolock.DefaultPoll + time.Second,
 				Notice:     dynamolock.DefaultLease/4 + time.Second,
-				Heartbeats: locktest.PerLock,
+				Heartbeats: map[dynamolock.Mode]locktest.Heartbeats{dynamolock.FailOpen: locktest.PerLock}[mode],
+				AnyKey:     true,
+
+				Tokenless:    mode == dynamolock.FailClosed,
+				NeverExpires: mode != dynamolock.FailOpen,
 			})
 		})
 	}
@@ -87,12 +91,15 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	}
 }
 
-// Residue is an item that somebody holds and whose lease is not over. All
+// Residue is an item that somebody holds and whose lease is not over, if it has one. All
 // clients have the same clock here, but for those that had theirs set.
 func (h *harness) Residue(t testing.TB, key string) []string {
 	i := h.db.Item(tableName, map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key}})
 	if i == nil || number(i["leaseDurationMs"]) == 1 {
 		return nil
+	}
+	if i["leaseDurationMs"] == nil {
+		return []string{fmt.Sprintf("an item held for ever: %v", i["owner"])}
 	}
 	lease := time.Duration(number(i["leaseDurationMs"])) * time.Millisecond
 	if touched := time.UnixMilli(number(i["lockAcquiredTimeUnixMs"])); time.Since(touched) > lease {

@@ -7,7 +7,7 @@
 //	defer lock.Release(ctx)
 //
 // A [Client] embeds [*holdfast.Locker], and so has Acquire, TryAcquire,
-// AcquireAny, Do, Inspect, List, Break, Events, Owner and Close; this package
+// AcquireAny, Do, TryDo, Inspect, List, Break, Events, Owner and Close; this package
 // adds ConditionCheck, BreakNow and Options. [CreateTable] makes the table.
 //
 // How it works, with pictures, is in [docs/dynamodb.md]; how to choose lease and
@@ -19,12 +19,13 @@
 //
 //	(keys)                  S, N, B  Options.Keys; "id" by default
 //	fencingToken            N        +1 at each grant; a new item starts with the time in ms
-//	leaseDurationMs         N        1: released; 2147483647: never expires
+//	leaseDurationMs         N        1 (or 0): released; 2147483647: never expires
 //	owner                   S
 //	guid                    B        new at each grant and each heartbeat
 //	lockAcquiredTimeUnixMs  N        the last touch, by the holder's wall clock
 //	holdfastData            B        from WithData
 //	holdfastSinceUnixMs     N        the grant, by the holder's wall clock
+//	holdfastBrokenToken     N        of the grant that was broken last, so that its holder knows
 //	(Options.TTLAttribute)  N        epoch seconds, for Time to Live; if set
 //
 // Each step is one request, on the condition that the item is as it should be:
@@ -39,6 +40,14 @@
 // reply that was lost makes the repeated request meet its own guid, which is a
 // success; a heartbeat that arrives after the release, or an acquisition that
 // arrives after it was given up, does nothing, or is undone.
+//
+// # Keys
+//
+// A key is what the table takes: in an attribute of type S any UTF-8, in one of type
+// B any bytes, in one of type N a number, from 1 to 2048 bytes, and 1024 in a sort
+// key. So the keys of other programs can be locked as they are: "https://x/y",
+// "a//b", "/a". Not all of them are portable: other engines take what
+// [holdfast.CheckKey] takes, so a program that may move to another one can ask it.
 //
 // # Whose clock
 //
@@ -67,8 +76,8 @@
 // lease that it observes. There is no order among clients: whoever looks first
 // has the key. Within one client it is first come, first served.
 //
-// A client that only tries, by TryAcquire, remembers what it saw, and takes the
-// lock of a dead holder at a later try. A program that starts, tries once and
+// A client that only tries, by TryAcquire, remembers what it saw, of up to 32768 keys
+// at a time, and takes the lock of a dead holder at a later try. A program that starts, tries once and
 // exits has nothing to remember: have it wait for longer than the lease, by
 // Acquire with WithWait.
 //
@@ -93,7 +102,28 @@
 // until somebody ends it by Break, or claims it by WithReclaim. Deadline is far
 // away; each heartbeat period the holder reads whether it was broken. FailClosed
 // is the npm client's form and has no token: Token is 0, the one exception
-// to G3.
+// to G3. An item of holdfast's has holdfastData too, if there is data; Inspect does
+// not know since when it is held.
+//
+// # Time to Live
+//
+// DynamoDB's Time to Live deletes an item when the time in one of its attributes is
+// over, whether or not a lock is held. A client that has [Options.TTLAttribute]
+// sets the attribute TTL ahead with every write. So that nobody holds a lock whose
+// item has the time to live of another client, each looks which attribute the
+// table's Time to Live goes by, in New and then every 15 minutes while it acquires
+// or holds locks, and every write removes that attribute if it is not the client's
+// own: items that such a client wrote last stay. A lock that never expires, and is
+// held when its client learns of the attribute, is written once to remove it.
+//
+// New does not fail if it may not look (dynamodb:DescribeTimeToLive); it logs a
+// warning. What remains then: the item of a held lock can be deleted if Time to Live
+// is on, other clients have TTLAttribute, and this one has not, and may not look.
+// And if Time to Live is switched on while items carry a time that is over, which
+// clients with TTLAttribute have written more than TTL ago, they are exposed until
+// their holders' next look and the heartbeat after it: give the setting to all
+// clients, wait for a lease, and switch Time to Live on after that. The npm client
+// replaces whole items, so nothing is left on those that it holds.
 //
 // # When things fail
 //
@@ -105,13 +135,19 @@
 //	answer, for less than the lease                                     and WithRetry allow
 //	the same, for longer             ErrLeaseExpired at Deadline        take over when the lease
 //	                                                                    has passed unchanged
+//	a transaction writes the item    repeated after 10 to 50 ms, and    the same
+//	                                 is told to nobody
+//	ten idle connections have died   a heartbeat's first time limits    wait on
+//	                                 are short, so it finds a live one
+//	this machine's clock is wrong    repeated once by the server's      the same
 //	access denied                    tries again at the next            fail with ErrDenied
-//	                                 heartbeat; a release gives up, and
-//	                                 leaves the item to its lease
+//	                                 heartbeat; a release says so, and
+//	                                 goes on in the background
 //	the process is stopped           ErrLeaseExpired at its first call  take over
 //	wall clock set forward           ErrClockJump, if beyond Deadline   notice nothing
 //	wall clock set back              notices nothing                    notice nothing
-//	Break                            ErrBroken at the next heartbeat    get the key after that
+//	Break, BreakNow                  ErrBroken at the next heartbeat    get the key after that;
+//	                                                                    BreakNow: at once
 //	WithReclaim by another client    ErrReclaimed at the next           get the key in time
 //	                                 heartbeat
 //	the item is deleted              ErrBroken at the next heartbeat    get the key at once
@@ -129,7 +165,12 @@
 //   - Deleting an item under its holder frees the key before the holder knows.
 //   - Restoring a backup of the table turns tokens back.
 //   - Who gives up an acquisition that is later delivered nonetheless, more than
-//     a lease later, leaves an item that is held by nobody, for one lease.
+//     a lease later, leaves an item that is held by nobody, for one lease. In the
+//     modes that fail closed, where that would be for ever, a client follows such
+//     requests up for the 15 minutes for which DynamoDB takes their signature (more
+//     by as much as the clock that signed them is ahead). One that closes or dies
+//     before that may leave a key held: Close waits for a lease, and then fails with
+//     ErrReleasePending and names the keys, which are also logged.
 //
 // # Sharing a table with the npm client
 //
@@ -139,14 +180,16 @@
 // always does. Never use a key with FailOpen and FailClosed. The npm client's holders
 // have no deadline: one that is stopped for longer than its lease does not know.
 // Its writes replace the whole item, so Data and Since of a hold are gone with it,
-// and an attribute for Time to Live as well.
+// and an attribute for Time to Live as well; and the trace of a BreakNow: a holder
+// from whom an npm client has had the key then hears ErrTakenOver.
 //
 // # Permissions and costs
 //
-// A client needs dynamodb:UpdateItem, GetItem and DescribeTable on the table; for
+// A client needs dynamodb:UpdateItem, GetItem and DescribeTable on the table, and
+// DescribeTimeToLive unless Time to Live is off or all clients have TTLAttribute; for
 // FailClosed, and to break such locks, DeleteItem; for List, Scan (and Query, with
 // a sort key); for ConditionCheck, ConditionCheckItem. CreateTable needs
-// dynamodb:CreateTable, and for TTLAttribute DescribeTimeToLive and UpdateTimeToLive.
+// dynamodb:CreateTable, and for TTLAttribute UpdateTimeToLive.
 //
 // One acquisition, heartbeat, release, and try of a held key are 1 write unit each,
 // as long as the item (keys, owner, data) is under 1 KB, and one more for each

@@ -56,6 +56,7 @@ const opGet = "GetItem"
 type callError struct {
 	op, table string
 	kind      errorKind
+	unsent    bool // for want of a connection
 	err       error
 }
 
@@ -111,7 +112,7 @@ func unheard(err error) bool {
 // later. If it is the read after a write that failed, the write was refused.
 func maybeDone(err error) bool {
 	var e *callError
-	return errors.As(err, &e) && e.kind == unknown && e.op != opGet
+	return errors.As(err, &e) && e.kind == unknown && !e.unsent && e.op != opGet
 }
 
 // deniedCodes are the answers to credentials that are wrong, missing or too
@@ -134,20 +135,29 @@ var deniedCodes = map[string]bool{
 	"OptInRequired":                       true,
 }
 
+// identityCodes are answers of the service that gives out credentials for a token
+// of another identity provider: that it could not check the token, which passes,
+// or that the token is being replaced. Nothing was sent to DynamoDB.
+var identityCodes = map[string]bool{
+	"InvalidIdentityToken":          true,
+	"InvalidIdentityTokenException": true,
+	"IDPCommunicationError":         true,
+}
+
 var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 
 // classify says what an error of the SDK means. What is not an answer of the
 // server, but a failure on the way, may have been carried out.
 func classify(err error) errorKind {
 	var (
-		api      smithy.APIError
-		conflict *types.TransactionConflictException
-		replica  *types.ReplicatedWriteConflictException // of a global table
-		garbled  *smithy.DeserializationError
+		api     smithy.APIError
+		garbled *smithy.DeserializationError
 	)
 	isAnswer := errors.As(err, &api)
 	switch {
-	case throttles.IsErrorThrottle(err) == aws.TrueTernary, errors.As(err, &conflict), errors.As(err, &replica):
+	case throttles.IsErrorThrottle(err) == aws.TrueTernary, conflicting(err):
+		return refused
+	case isAnswer && identityCodes[api.ErrorCode()]:
 		return refused
 	case isAnswer && deniedCodes[api.ErrorCode()]:
 		return denied
@@ -155,7 +165,7 @@ func classify(err error) errorKind {
 		return unknown
 	case retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary:
 		return unknown
-	case isAnswer:
+	case isAnswer && !unsigned(err):
 		if api.ErrorFault() == smithy.FaultServer {
 			return unknown
 		}
@@ -166,6 +176,33 @@ func classify(err error) errorKind {
 		return denied
 	}
 	return permanent
+}
+
+// conflicting reports whether a request was refused because a transaction, or
+// another region, was just writing the item.
+func conflicting(err error) bool {
+	var (
+		conflict *types.TransactionConflictException
+		replica  *types.ReplicatedWriteConflictException // of a global table
+	)
+	return errors.As(err, &conflict) || errors.As(err, &replica)
+}
+
+// skewed reports whether a signature was refused, by an answer from which the SDK
+// has learned that its clock is wrong.
+func skewed(err error) bool {
+	var (
+		api       smithy.APIError
+		retryable interface{ RetryableError() bool }
+	)
+	return errors.As(err, &api) && deniedCodes[api.ErrorCode()] &&
+		errors.As(err, &retryable) && retryable.RetryableError()
+}
+
+// answered reports whether a request had an answer, whichever.
+func answered(err error) bool {
+	var api smithy.APIError
+	return err == nil || errors.As(err, &api)
 }
 
 // brokenConnection reports whether a connection ended before the answer came.

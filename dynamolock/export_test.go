@@ -6,3 +6,19 @@ func Lines(c *Client) int {
 	defer c.backend.mu.Unlock()
 	return len(c.backend.lines)
 }
+
+// Errands is how many keys a client has yet to see to when those who called have
+// gone.
+func Errands(c *Client) int {
+	x := c.backend.errands
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.byName)
+}
+
+// SetMaxLines sets how many keys clients remember, and returns how many it was.
+func SetMaxLines(n int) int {
+	was := maxLines
+	maxLines = n
+	return was
+}

@@ -25,6 +25,8 @@ type expression struct {
 const (
 	aliasKey = "#partition"
 	aliasTTL = "#ttl"
+
+	aliasForeignTTL = "#foreignTTL"
 )
 
 // alias returns an alias, and notes what it stands for.

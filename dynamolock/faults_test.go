@@ -89,6 +89,7 @@ func TestFailedHeartbeats(t *testing.T) {
 					t.Errorf("token %v after %v", next.Token(), lock.Token())
 				}
 				a.conn.SetFault(nil)
+				time.Sleep(lease)
 			})
 		})
 	}
@@ -242,6 +243,7 @@ func TestVerifyEndsWithTheLock(t *testing.T) {
 			t.Errorf("it returned after %v", d)
 		}
 		a.conn.Heal()
+		time.Sleep(lease)
 		a.close(t)
 	})
 }

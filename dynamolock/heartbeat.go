@@ -80,19 +80,21 @@ func (h *hold) beat() {
 	idle := h.idle
 	h.heartbeat.mu.Unlock()
 
+	began := h.host.Now()
 	err := h.renew(ctx)
 
 	h.heartbeat.mu.Lock()
 	h.cancel, h.idle = nil, nil
 	if h.lost == nil && h.lease.Live() {
-		h.armLocked(h.nextLocked(err))
+		h.armLocked(h.nextLocked(began, err))
 	}
 	h.heartbeat.mu.Unlock()
 	close(idle)
 }
 
-// nextLocked returns the delay of the next beat.
-func (h *hold) nextLocked(err error) time.Duration {
+// nextLocked returns the delay of the next beat, after one that began at some time.
+// Having waited for an answer in vain counts as delay.
+func (h *hold) nextLocked(began holdfast.Instant, err error) time.Duration {
 	now := h.host.Now()
 	for h.due.Sub(now) <= 0 { // the same phase, so that the beats of many locks stay apart
 		h.due = h.after(h.due, h.opts.Heartbeat)
@@ -102,10 +104,16 @@ func (h *hold) nextLocked(err error) time.Duration {
 		h.series = nil
 		return regular
 	}
+	if conflicting(err) {
+		return conflictDelay()
+	}
 	if h.series == nil {
 		h.series = backoff.Policy{Initial: h.opts.RetryDelay, Max: max(h.opts.RetryDelay, h.opts.Heartbeat/4)}.Start()
 	}
 	delay, _ := h.series.Next()
+	if unheard(err) {
+		delay = max(delay-now.Sub(began), 0)
+	}
 	return min(delay, regular)
 }
 
@@ -114,8 +122,9 @@ func (h *hold) renew(ctx context.Context) error {
 	if !h.lease.Live() {
 		return nil // too late: the lock ends by itself
 	}
+	h.lookAtTTL()
 	sent := h.host.Now()
-	i, err := h.ask(ctx, sent)
+	i, err := h.askInTime(ctx, sent)
 	switch {
 	case err == nil && i == nil:
 		h.lease.Renew(sent)
@@ -141,11 +150,29 @@ func (h *hold) tell(sent holdfast.Instant, err error) {
 	}
 }
 
+// askInTime is ask, with the time limit of a heartbeat.
+func (h *hold) askInTime(ctx context.Context, now holdfast.Instant) (*item, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.pulse.limit(h.opts.Timeout))
+	defer cancel()
+	i, err := h.ask(ctx, now)
+	if errors.Is(err, context.DeadlineExceeded) && h.pulse.missed(now, h.host.Now()) >= h.opts.Timeout {
+		h.link.down(h.key, err)
+	}
+	return i, err
+}
+
 // ask sends the request of a beat, and returns the item if it is not that of
 // this hold any more.
 func (h *hold) ask(ctx context.Context, now holdfast.Instant) (*item, error) {
 	if h.opts.Mode == FailOpen {
 		_, old, err := h.update(ctx, h.key, h.renewal(now))
+		return old, err
+	}
+	if foreign := h.foreignTTL(); foreign != h.cleared {
+		_, old, err := h.update(ctx, h.key, h.immortal(now))
+		if err == nil && old == nil {
+			h.cleared = foreign
+		}
 		return old, err
 	}
 	i, err := h.get(ctx, h.key, true)
@@ -167,7 +194,7 @@ func (h *hold) found(sent holdfast.Instant, i *item, why error) {
 	h.tell(sent, why)
 	h.heartbeat.mu.Lock()
 	h.lost = why
-	if i.held() && errors.Is(why, holdfast.ErrBroken) {
+	if h.remains(i) {
 		h.broken = i
 	}
 	h.heartbeat.mu.Unlock()

@@ -21,6 +21,7 @@ type hold struct {
 	begun holdfast.Instant // before the write was sent that took it
 	doubt doubt            // about requests before that one
 
+	cleared string // the attribute of the table's Time to Live, as its last write knew it
 	touches uint64 // how many guids the grant has had; only one heartbeat is under way at a time
 	heartbeat
 }
@@ -28,26 +29,39 @@ type hold struct {
 // start enters the hold into the register, and has it kept alive.
 func (h *hold) start() {
 	h.backend.mu.Lock()
-	h.holds[holdID{h.name, h.token}] = h
+	h.grants[h.grant] = h
 	h.backend.mu.Unlock()
 	h.schedule()
 }
 
-// forget takes it out again.
-func (h *hold) forget() {
-	h.backend.mu.Lock()
-	defer h.backend.mu.Unlock()
-	if id := (holdID{h.name, h.token}); h.holds[id] == h {
-		delete(h.holds, id)
-	}
+// enter notes a grant that somebody waits for.
+func (b *backend) enter(grant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.grants[grant] = nil
+}
+
+// forget notes that nobody has a grant any more, nor will.
+func (b *backend) forget(grant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.grants, grant)
+}
+
+// alive reports whether somebody has a grant, or waits for it.
+func (b *backend) alive(grant string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.grants[grant]
+	return ok
 }
 
 // holding reports whether this client has the key under an owner name.
 func (b *backend) holding(name, owner string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for id, h := range b.holds {
-		if id.key == name && h.owner == owner {
+	for _, h := range b.grants {
+		if h != nil && h.name == name && h.owner == owner {
 			return true
 		}
 	}
@@ -82,22 +96,31 @@ func (h *hold) judge(i *item) error {
 		return holdfast.ErrBroken // with somebody else's guid
 	case i.belongs(h.grant):
 		return holdfast.ErrBroken // and then taken by a late request of its own acquisition
+	case h.token != 0 && i.broken == h.token:
+		return holdfast.ErrBroken // and then had by others
 	case i.owner == h.owner && !i.belongs(h.id):
 		return holdfast.ErrReclaimed
+	case h.opts.Mode != FailOpen:
+		return holdfast.ErrBroken // it cannot have expired
 	}
 	return holdfast.ErrTakenOver
 }
 
+// remains reports whether an item is what is left of this hold, and nobody else's,
+// after somebody broke it.
+func (h *hold) remains(i *item) bool {
+	return i.held() && (i.sameGrant(h.token) || i.belongs(h.grant))
+}
+
 // Release implements holdfast.Hold. The heartbeats have come to an end before it
 // sends anything. A request that got no answer is repeated; what the repetition
-// meets shows whether the first was carried out.
+// meets shows whether the first was carried out. What is refused for another reason
+// is left to the errands.
 func (h *hold) Release(ctx context.Context) error {
-	defer h.forget()
 	h.stop()
 	err := h.release(ctx)
-	if err == nil || errors.Is(err, holdfast.ErrLost) {
-		h.undo(h.key, h.grant, h.doubt)
-	}
+	h.forget(h.grant)
+	h.errands.left(h.name, h.key, h.doubt, err != nil && !errors.Is(err, holdfast.ErrLost))
 	return err
 }
 
@@ -110,7 +133,13 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	unanswered := false
 	return h.persist(ctx, func() error {
+		select {
+		case h.releases <- struct{}{}:
+		case <-ctx.Done():
+			return errNoAnswer
+		}
 		old, err := h.giveBack(ctx, h.key, h.unchanged)
+		<-h.releases
 		switch {
 		case maybeDone(err):
 			unanswered = true
@@ -126,7 +155,7 @@ func (h *hold) release(ctx context.Context) error {
 		if unanswered && !old.sameGrant(h.token) {
 			return nil // it was carried out, and what is there now came after it
 		}
-		if old.held() && errors.Is(why, holdfast.ErrBroken) {
+		if h.remains(old) {
 			h.clear(ctx, old)
 		}
 		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)

@@ -88,7 +88,7 @@ func (b *backend) pages(prefix string) (func(context.Context) ([]attributes, boo
 			return nil, holdfast.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
 		}
 		if partition = keys.beforeSeparator(prefix); partition != "" {
-			begin, err := keys.Partition.encode("prefix", partition)
+			begin, err := keys.Partition.encode("prefix", partition, maxPartition)
 			if err != nil {
 				return nil, err
 			}
@@ -115,7 +115,7 @@ func (b *backend) pages(prefix string) (func(context.Context) ([]attributes, boo
 func (b *backend) queryPages(partition, sort string) (func(context.Context) ([]attributes, bool, error), error) {
 	keys := b.opts.Keys
 	e := &expression{}
-	p, err := keys.Partition.encode("prefix", partition)
+	p, err := keys.Partition.encode("prefix", partition, maxPartition)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (b *backend) queryPages(partition, sort string) (func(context.Context) ([]a
 		if keys.Sort.Type == types.ScalarAttributeTypeN {
 			return nil, holdfast.Invalid("prefix", "keys of type N have no beginnings; only %q can be listed", partition+keys.Separator)
 		}
-		s, err := keys.Sort.encode("prefix", sort)
+		s, err := keys.Sort.encode("prefix", sort, maxSort)
 		if err != nil {
 			return nil, err
 		}

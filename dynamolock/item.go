@@ -20,6 +20,7 @@ const (
 	attrTouched = "lockAcquiredTimeUnixMs" // N; the last touch, by the holder's wall clock
 	attrData    = "holdfastData"           // B; from WithData
 	attrSince   = "holdfastSinceUnixMs"    // N; the grant, by the holder's wall clock
+	attrBroken  = "holdfastBrokenToken"    // N; of the grant that was broken last
 )
 
 const (
@@ -35,7 +36,7 @@ const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
 	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince:
+	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken:
 		return true
 	}
 	return false
@@ -63,6 +64,7 @@ type item struct {
 	touched time.Time // zero if unknown
 	since   time.Time // zero if unknown
 	data    []byte
+	broken  holdfast.Token // of the grant that somebody broke; 0 if none is known
 }
 
 func (i *item) held() bool { return i.form >= leased }
@@ -120,8 +122,12 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 		return i, r.err
 	}
 	i.token = holdfast.Token(r.whole(attrToken))
+	if n, ok := attrs[attrBroken].(*types.AttributeValueMemberN); ok { // a hint, no more
+		token, _ := strconv.ParseUint(n.Value, 10, 64)
+		i.broken = holdfast.Token(token)
+	}
 	switch ms := r.whole(attrLease); {
-	case ms == releasedLease:
+	case ms <= releasedLease: // nobody can hold a lock for 0 ms
 		i.form = released
 	case ms >= closedLease:
 		i.form = closed

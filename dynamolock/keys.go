@@ -2,6 +2,7 @@ package dynamolock
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -29,12 +30,18 @@ type KeyAttr struct {
 
 	// Type is types.ScalarAttributeTypeS (default), ...N or ...B. In a key of
 	// type N only canonical decimal numbers of at most 38 digits can be locked
-	// (7, -0.5, but not 07, 7.0 or 1e3); one of type B has the bytes of the key
-	// string.
+	// (7, -0.5, but not 07, 7.0 or 1e3); in one of type S, valid UTF-8; one of
+	// type B has the bytes of the key string, whatever they are.
 	Type types.ScalarAttributeType
 }
 
 const maxAttrName = 255 // bytes; DynamoDB's limit for the names of keys
+
+// The most bytes that DynamoDB takes in a key.
+const (
+	maxPartition = 2048
+	maxSort      = 1024
+)
 
 func (k *Keys) fill() error {
 	if k.Partition.Name == "" {
@@ -97,7 +104,7 @@ func (k *Keys) checkFree(field, name string) error {
 // encode returns the key attributes of a key string.
 func (k *Keys) encode(key string) (map[string]types.AttributeValue, error) {
 	if k.Sort.Name == "" {
-		v, err := k.Partition.encode("key", key)
+		v, err := k.Partition.encode("key", key, maxPartition)
 		if err != nil {
 			return nil, err
 		}
@@ -108,11 +115,11 @@ func (k *Keys) encode(key string) (map[string]types.AttributeValue, error) {
 		return nil, holdfast.Invalid("key", "it needs a part for %q and one for %q, with %q between them",
 			k.Partition.Name, k.Sort.Name, k.Separator)
 	}
-	p, err := k.Partition.encode("key", partition)
+	p, err := k.Partition.encode("key", partition, maxPartition)
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.Sort.encode("key", sort)
+	s, err := k.Sort.encode("key", sort, maxSort)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +137,13 @@ func (k *Keys) beforeSeparator(prefix string) string {
 	return prefix
 }
 
-func (a *KeyAttr) encode(field, text string) (types.AttributeValue, error) {
+func (a *KeyAttr) encode(field, text string, most int) (types.AttributeValue, error) {
+	switch {
+	case text == "":
+		return nil, holdfast.Invalid(field, "it is empty")
+	case len(text) > most:
+		return nil, holdfast.Invalid(field, "%d bytes for %q, at most %d are allowed", len(text), a.Name, most)
+	}
 	switch a.Type {
 	case types.ScalarAttributeTypeN:
 		if !canonical(text) {
@@ -140,6 +153,9 @@ func (a *KeyAttr) encode(field, text string) (types.AttributeValue, error) {
 		return &types.AttributeValueMemberN{Value: text}, nil
 	case types.ScalarAttributeTypeB:
 		return &types.AttributeValueMemberB{Value: []byte(text)}, nil
+	}
+	if !utf8.ValidString(text) {
+		return nil, holdfast.Invalid(field, "it is not valid UTF-8, and %q is of type S", a.Name)
 	}
 	return &types.AttributeValueMemberS{Value: text}, nil
 }
@@ -160,7 +176,8 @@ func (k *Keys) decode(item map[string]types.AttributeValue) (string, bool) {
 		}
 		key = whole
 	}
-	return key, holdfast.CheckKey("key", key) == nil
+	_, err := k.encode(key)
+	return key, err == nil
 }
 
 // name returns the key string of key attributes, for logs; "" if they have none.

@@ -46,6 +46,30 @@ func TestKeys(t *testing.T) {
 			good:     []string{"a", "a/b", "é"},
 			prefixes: map[string]int{"": 3, "a": 2},
 		},
+		{ // what the npm client, cirello's and Amazon's take
+			name: "S, any",
+			good: []string{
+				"https://x/y", "a//b", "/a", "a/", "/", ".", "a/../b", "a\x00b", "line\n", strings.Repeat("k", 2048), strings.Repeat("\u00e4", 1024),
+			},
+			bad:      []string{"", "\xff", strings.Repeat("k", 2049)},
+			prefixes: map[string]int{"": 11, "a": 4, "a/": 3, "a//": 1, "/": 2, "https://": 1, "\xff": -1, strings.Repeat("k", 2049): -1},
+		},
+		{
+			name:     "B, any",
+			keys:     dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "value", Type: typeB}},
+			good:     []string{"\xff\x00\xfe", "\xff", "a//b", strings.Repeat("\xff", 2048)},
+			bad:      []string{"", strings.Repeat("k", 2049)},
+			prefixes: map[string]int{"": 4, "\xff": 3, "\xff\x00": 1},
+		},
+		{
+			name: "S and B, any",
+			keys: dynamolock.Keys{
+				Partition: dynamolock.KeyAttr{Name: "hash"}, Sort: dynamolock.KeyAttr{Name: "bytes", Type: typeB},
+			},
+			good:     []string{"a//", "a//b", "https://x/y", "a/\xff", "b/" + strings.Repeat("\xff", 1024)},
+			bad:      []string{"/a", "a/", "", "a", "\xff/a", "b/" + strings.Repeat("s", 1025)},
+			prefixes: map[string]int{"": 5, "a/": 3, "a//": 2, "a/\xff": 1},
+		},
 		{
 			name: "S and S",
 			keys: dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "hash"}, Sort: dynamolock.KeyAttr{Name: "range"}},
@@ -130,7 +154,7 @@ func TestListSkipsWhatHasNoName(t *testing.T) {
 		a := h.client(t)
 		defer a.close(t)
 		a.hold(t, "a/b/c")
-		for _, key := range [][2]string{{"a/b", "c"}, {"a", "\x01"}, {"x", "."}} {
+		for _, key := range [][2]string{{"a/b", "c"}, {"a/", "\x01"}, {"/x", "."}} {
 			i := npm("7", "20000", "g")
 			i["p"], i["s"] = s(key[0]), s(key[1])
 			h.db.SetItem(tableName, i)

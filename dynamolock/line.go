@@ -12,50 +12,97 @@ import (
 
 // A line is what a client knows of a key that others hold: those of its own who
 // wait for it, in the order of their coming, and what was seen of the item. Only
-// the first in line polls, for all; when it leaves, the next goes on where it
-// was. backend.mu guards all of it.
+// the first in line polls, for all; when it leaves, or rests after a failure, the
+// next goes on where it was. backend.mu guards all of it.
 type line struct {
 	waiters []*turn
 	seen    observation
 	next    holdfast.Instant // no read before this; zero if there was no poll yet
+	looked  holdfast.Instant // when it was last asked for
 	err     error            // what the last request failed with; nil if it did not
 }
 
 // A turn is a place in a line.
 type turn struct {
-	up chan struct{} // closed when it is the first
+	up    chan struct{} // capacity 1; full when it may have become the one that leads
+	rests bool          // it waits before another try, as its caller's Retry says
 }
 
-func (t *turn) first() bool {
-	select {
-	case <-t.up:
-		return true
-	default:
-		return false
+// lead returns the one that polls: the first that does not rest.
+func (l *line) lead() *turn {
+	for _, t := range l.waiters {
+		if !t.rests {
+			return t
+		}
+	}
+	return nil
+}
+
+// call wakes the one that leads.
+func (l *line) call() {
+	if t := l.lead(); t != nil {
+		select {
+		case t.up <- struct{}{}:
+		default:
+		}
 	}
 }
 
-// maxLines is how many keys a client remembers that nobody of its own waits for.
-// It does so for those who only ever try: they see at a later try that a holder
-// has not moved for its lease.
-const maxLines = 1024
+// leads reports whether it is for a turn to poll.
+func (b *backend) leads(key string, t *turn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines[key].lead() == t
+}
 
-// lineLocked returns the line of a key.
-func (b *backend) lineLocked(key string) *line {
+// rest has the line go on without a turn, or with it again in its old place.
+func (b *backend) rest(key string, t *turn, rests bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.rests = rests
+	b.lines[key].call()
+}
+
+// maxLines is how many keys a client remembers that nobody of its own waits for,
+// some 20 MB at most. It does so for those who only ever try: they see at a later
+// try that a holder has not moved for its lease.
+var maxLines = 32 * 1024
+
+// forgetAfter is for how long a key stays that nobody has looked at, if there is no
+// room for others.
+const forgetAfter = time.Hour
+
+// lineLocked returns the line of a key; nil if there is none, and no room for one
+// that nobody waits in. What is remembered is not given up for what is new: keys
+// that are tried in turn would drive each other out, and none would be seen for its
+// lease. A key makes room when it is taken, or found free.
+func (b *backend) lineLocked(key string, now holdfast.Instant, waits bool) *line {
 	l := b.lines[key]
 	if l == nil {
-		if len(b.lines) >= maxLines {
-			for k, old := range b.lines { // whichever comes first, that is at random
-				if len(old.waiters) == 0 {
-					delete(b.lines, k)
-					break
-				}
-			}
+		if len(b.lines) >= maxLines && !b.makeRoomLocked(now) && !waits {
+			return nil
 		}
 		l = &line{}
 		b.lines[key] = l
 	}
+	l.looked = now
 	return l
+}
+
+// makeRoomLocked forgets a key that nobody has looked at for long, if it finds one
+// among a few.
+func (b *backend) makeRoomLocked(now holdfast.Instant) bool {
+	few := 16
+	for key, l := range b.lines { // from a random one on
+		if len(l.waiters) == 0 && now.Sub(l.looked) > forgetAfter {
+			delete(b.lines, key)
+			return true
+		}
+		if few--; few == 0 {
+			break
+		}
+	}
+	return false
 }
 
 // observed returns what was seen of a key.
@@ -73,10 +120,20 @@ func (b *backend) see(key string, i *item) observation {
 	now := b.host.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := b.lineLocked(key)
+	l := b.lineLocked(key, now, false)
+	if l == nil {
+		return observation{item: i, since: now}
+	}
 	l.seen.see(i, now)
 	l.err = nil
-	return l.seen
+	seen := l.seen
+	if len(l.waiters) == 0 && l.seen.item.data != nil { // which whoever only tries is told, and need not be kept
+		kept := *l.seen.item
+		kept.data = nil
+		l.seen.item = &kept
+		seen.item = i
+	}
+	return seen
 }
 
 // took notes the client's own item, for those who are next in line.
@@ -104,12 +161,11 @@ func (b *backend) failed(key string, err error) {
 func (b *backend) join(key string) *turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := b.lineLocked(key)
-	t := &turn{up: make(chan struct{})}
+	l := b.lineLocked(key, b.host.Now(), true)
+	t := &turn{up: make(chan struct{}, 1)}
 	l.waiters = append(l.waiters, t)
 	if len(l.waiters) == 1 {
 		l.next = holdfast.Instant{}
-		close(t.up)
 	}
 	return t
 }
@@ -119,14 +175,11 @@ func (b *backend) leave(key string, t *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.lines[key]
-	first := l.waiters[0] == t
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *turn) bool { return w == t })
-	switch {
-	case len(l.waiters) == 0:
+	if len(l.waiters) == 0 {
 		b.tidyLocked(key, l)
-	case first:
-		close(l.waiters[0].up)
 	}
+	l.call()
 }
 
 // tidyLocked forgets a key for which nobody waits and that nobody else holds.

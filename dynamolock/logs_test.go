@@ -51,7 +51,7 @@ func TestLogs(t *testing.T) {
 		logtest.Want{Text: "request failed", Level: slog.LevelDebug, Attrs: "call table key error"},
 		logtest.Want{Text: "heartbeat failed", Level: slog.LevelDebug, Attrs: "key owner token error"},
 		logtest.Want{
-			Text: "what an acquisition may have left cannot be removed", Level: slog.LevelWarn, Attrs: "table key error",
+			Text: "what a call may have left cannot be removed", Level: slog.LevelWarn, Attrs: "table key error",
 		},
 	)
 }

@@ -60,7 +60,8 @@ type Options struct {
 	Table string
 
 	// Keys are the table's key attributes. Default: a partition key "id" of
-	// type S.
+	// type S. What the table takes as a key can be locked: see "Keys" in the package
+	// documentation.
 	Keys Keys
 
 	// Mode says whether locks expire with their lease. Default: FailOpen.
@@ -84,7 +85,9 @@ type Options struct {
 
 	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
 	// Positive; Heartbeat + 2 x Timeout must be less than Lease less its Margin, so
-	// that a request that is lost does not cost the lock.
+	// that a request that is lost does not cost the lock. A heartbeat has less time
+	// as long as few in a row were not answered: an eighth of Timeout at first, but
+	// 250 ms, and eight times what answers took of late.
 	Timeout time.Duration
 
 	// RetryDelay is the delay before a failed heartbeat, release or question is
@@ -113,6 +116,9 @@ type Options struct {
 	// The token of a key that comes back later still rises: see G3 in the package
 	// documentation. Default "": items stay. In the modes that fail closed no
 	// item that is held has it.
+	//
+	// The clients of a table may have different settings here: see "Time to Live"
+	// in the package documentation.
 	TTLAttribute string
 
 	// TTL is for how long an unused item stays, if TTLAttribute is set. Default

@@ -295,3 +295,34 @@ func TestTTLAttribute(t *testing.T) {
 		})
 	}
 }
+
+// A table is set up by several programs at once, each of which may be the first to
+// see it; not all of the service knows a new one at once.
+func TestCreateTableTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := dynamofake.New()
+		db.Latency, db.CreateDelay, db.TellDelay = time.Second, 4*time.Second, 2*time.Second
+		errs := make(chan error)
+		const programs = 5
+		for range programs {
+			go func() {
+				errs <- dynamolock.CreateTable(t.Context(), db.Client(), &dynamolock.Options{Table: tableName, TTLAttribute: "ttl"})
+			}()
+		}
+		for range programs {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := dynamolock.New(t.Context(), db.Client(), &dynamolock.Options{Table: "none"})
+		if !errors.Is(err, dynamolock.ErrTable) {
+			t.Errorf("%v, want ErrTable", err)
+		}
+		began := time.Now()
+		db.Latency, db.TellDelay = 0, time.Hour
+		err = dynamolock.CreateTable(t.Context(), db.Client(), &dynamolock.Options{Table: "other", OpenTimeout: time.Minute})
+		if d := time.Since(began); !errors.Is(err, dynamolock.ErrTable) || !errors.Is(err, context.DeadlineExceeded) || d > time.Minute+time.Second {
+			t.Errorf("a table that never comes to be: %v after %v", err, d)
+		}
+	})
+}

@@ -95,8 +95,8 @@ func TestRefusedReleaseIsNotUnanswered(t *testing.T) {
 			}
 			return dynamofake.Fault{}
 		})
-		if err := lock.Release(t.Context()); !errors.Is(err, holdfast.ErrTakenOver) {
-			t.Errorf("%v, want ErrTakenOver", err)
+		if err := lock.Release(t.Context()); !errors.Is(err, holdfast.ErrBroken) {
+			t.Errorf("%v, want ErrBroken", err)
 		}
 	})
 }

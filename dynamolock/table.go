@@ -60,6 +60,8 @@ type table struct {
 	name    string
 	keys    Keys
 	timeout time.Duration
+	heard   func(time.Duration) // is told what each answer took; may be nil
+	created bool                // the service has said that it is there
 }
 
 // try sends one request, again and again while its failures are transient, and
@@ -68,8 +70,12 @@ func (t *table) try(ctx context.Context, op string, send func(context.Context) e
 	loop := backoff.Policy{Max: time.Second}.Start()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, t.timeout)
-		err := send(attempt)
+		began := time.Now()
+		err := settle(attempt, func() error { return send(attempt) })
 		cancel()
+		if t.heard != nil && answered(err) {
+			t.heard(time.Since(began))
+		}
 		if err == nil {
 			return nil
 		}
@@ -104,8 +110,9 @@ func (t *table) create(ctx context.Context, ddb TableAPI) error {
 	})
 	var exists *types.ResourceInUseException
 	if errors.As(err, &exists) {
-		return nil // perhaps by an earlier try; wait looks at what it is
+		err = nil // perhaps by an earlier try; wait looks at what it is
 	}
+	t.created = err == nil
 	return err
 }
 
@@ -132,8 +139,11 @@ func (t *table) wait(ctx context.Context) error {
 			out, err = t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name}, once)
 			return err
 		})
+		if t.unborn(err) && loop.Wait(ctx, nil) {
+			continue
+		}
 		if err != nil {
-			return err
+			return t.ended(ctx, err)
 		}
 		if err := t.check(out.Table); err != nil {
 			return err
@@ -185,32 +195,67 @@ func (t *table) unfit(reason string, args ...any) error {
 	return fmt.Errorf("table %q: %w: "+reason, append([]any{t.name, ErrTable}, args...)...)
 }
 
-// setTTL switches Time to Live on, if an attribute is given.
+// ttlLooks is how often setTTL looks whether somebody else has switched Time to
+// Live on, when it was refused itself: what it sees may be a moment old.
+const ttlLooks = 6
+
+// setTTL switches Time to Live on, if an attribute is given. Others may be doing
+// the same: the service then refuses it to all but one.
 func (t *table) setTTL(ctx context.Context, ddb TableAPI, attr string) error {
 	if attr == "" {
 		return nil
 	}
+	loop := backoff.Policy{Initial: 50 * time.Millisecond, Max: time.Second}.Start()
+	var refusal error
+	for range ttlLooks {
+		on, err := t.hasTTL(ctx, ddb, attr)
+		if on || err != nil && !t.unborn(err) {
+			return err
+		}
+		if err == nil {
+			err = t.try(ctx, "UpdateTimeToLive", func(ctx context.Context) error {
+				_, err := ddb.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+					TableName:               &t.name,
+					TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attr, Enabled: aws.Bool(true)},
+				}, once)
+				return err
+			})
+			if err == nil || ctx.Err() != nil || errors.Is(err, holdfast.ErrDenied) {
+				return err
+			}
+		}
+		refusal = err
+		if !loop.Wait(ctx, nil) {
+			break
+		}
+	}
+	return t.ended(ctx, refusal)
+}
+
+// hasTTL reports whether Time to Live goes by an attribute. It fails if it goes by
+// another.
+func (t *table) hasTTL(ctx context.Context, ddb TableAPI, attr string) (bool, error) {
 	var out *dynamodb.DescribeTimeToLiveOutput
 	err := t.try(ctx, "DescribeTimeToLive", func(ctx context.Context) (err error) {
 		out, err = ddb.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name}, once)
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if d := out.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) != "" {
-		if *d.AttributeName != attr {
-			return t.unfit("its Time to Live attribute is %q, not %q", *d.AttributeName, attr)
-		}
-		if d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling {
-			return nil
-		}
+	d := out.TimeToLiveDescription
+	if d == nil || aws.ToString(d.AttributeName) == "" {
+		return false, nil
 	}
-	return t.try(ctx, "UpdateTimeToLive", func(ctx context.Context) error {
-		_, err := ddb.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-			TableName:               &t.name,
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attr, Enabled: aws.Bool(true)},
-		}, once)
-		return err
-	})
+	if *d.AttributeName != attr {
+		return false, t.unfit("its Time to Live attribute is %q, not %q", *d.AttributeName, attr)
+	}
+	return d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling, nil
+}
+
+// unborn reports whether an error is that of a table that was created just now,
+// and that not all of the service knows of yet.
+func (t *table) unborn(err error) bool {
+	var missing *types.ResourceNotFoundException
+	return t.created && errors.As(err, &missing)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -156,6 +157,7 @@ func TestTriesObserve(t *testing.T) {
 
 // What is remembered of keys that are only tried is bounded.
 func TestManyKeysTried(t *testing.T) {
+	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(1000))
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		h.db.Latency = 0
 		a := h.client(t)
@@ -169,6 +171,41 @@ func TestManyKeysTried(t *testing.T) {
 		}
 		if n := dynamolock.Lines(a.Client); n > 1024 {
 			t.Errorf("%d keys are remembered", n)
+		}
+	})
+}
+
+// Whoever only tries takes from the dead also when there are more of them than a
+// client remembers at a time: what it has seen is not driven out by what comes after.
+func TestManyDeadHolders(t *testing.T) {
+	const dead = 500
+	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(200))
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		h.db.Latency = 0
+		a := h.client(t)
+		defer a.close(t)
+		for k := range dead {
+			h.set(fmt.Sprint(k), npm("7", "20000", "g"))
+		}
+		left := make([]int, dead)
+		for k := range left {
+			left[k] = k
+		}
+		for round := 0; len(left) > 0; round++ {
+			if round > 3 {
+				t.Fatalf("%d of %d dead holders are left after %d rounds", len(left), dead, round)
+			}
+			left = slices.DeleteFunc(left, func(k int) bool {
+				lock, err := a.TryAcquire(t.Context(), fmt.Sprint(k))
+				if err != nil {
+					return false
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return true
+			})
+			time.Sleep(lease)
 		}
 	})
 }

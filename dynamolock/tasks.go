@@ -51,9 +51,9 @@ func (t *tasks) settleLocked() {
 	}
 }
 
-// close lets tasks come to an end until ctx is done, and then cuts them off,
-// which it reports. It returns when there are none.
-func (t *tasks) close(ctx context.Context) (cut bool) {
+// close lets tasks come to an end until ctx is done, and then cuts them off. It
+// returns when there are none.
+func (t *tasks) close(ctx context.Context) {
 	t.mu.Lock()
 	t.shut()
 	t.settleLocked()
@@ -61,11 +61,9 @@ func (t *tasks) close(ctx context.Context) (cut bool) {
 	select {
 	case <-t.idle:
 	case <-ctx.Done():
-		cut = true
 	}
 	t.stop()
 	<-t.idle
-	return cut
 }
 
 // detach returns a context with the values of ctx that ends with the tasks, not

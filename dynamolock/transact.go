@@ -34,10 +34,8 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
 	b := c.backend
-	b.mu.Lock()
-	h := b.holds[holdID{lock.Key(), lock.Token()}]
-	b.mu.Unlock()
-	if h == nil || h.owner != lock.Owner() {
+	h, ok := b.host.HoldOf(lock).(*hold)
+	if !ok {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
 			lock.Key(), holdfast.Invalid("lock", "it is not a lock of this client"))
 	}

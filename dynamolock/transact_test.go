@@ -46,15 +46,7 @@ func TestConditionCheck(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					write := func() error {
-						_, err := a.conn.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
-							TransactItems: []types.TransactWriteItem{
-								{ConditionCheck: check},
-								{Put: &types.Put{TableName: aws.String(tableName), Item: item{"id": s("data"), "v": s("x")}}},
-							},
-						})
-						return err
-					}
+					write := func() error { return h.commit(t, a, check) }
 					if err := write(); err != nil {
 						t.Errorf("held: %v", err)
 					}
@@ -88,4 +80,58 @@ func TestConditionCheckOfNoLock(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A check for a transaction is about one grant. In FailClosed all have the token 0,
+// and the same client may have acquired the key anew while an earlier lock of its
+// does not know yet that it was broken.
+func TestConditionCheckOfABrokenLock(t *testing.T) {
+	for _, mode := range closedModes {
+		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+			a, b := h.client(t), h.client(t)
+			defer a.close(t)
+			defer b.close(t)
+			broken := a.hold(t, "k", holdfast.WithOwner("o"))
+			info, err := b.Inspect(t.Context(), "k")
+			if err == nil {
+				err = b.Break(t.Context(), info)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := a.hold(t, "k", holdfast.WithOwner("o"))
+			if err := broken.Err(); err != nil {
+				t.Fatalf("%v: it knows already: %v", mode, err)
+			}
+			check, err := a.ConditionCheck(broken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.commit(t, a, check); err == nil {
+				t.Errorf("%v: a transaction of a broken lock is committed", mode)
+			}
+			if check, err = a.ConditionCheck(next); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.commit(t, a, check); err != nil {
+				t.Errorf("%v: a transaction of the lock that is held: %v", mode, err)
+			}
+			if _, err := b.ConditionCheck(next); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("%v: of another client's lock: %v", mode, err)
+			}
+			<-broken.Done() // it learns of that before Close would
+		})
+	}
+}
+
+// commit makes a transaction of one's own with a check.
+func (h *harness) commit(t *testing.T, c *client, check *types.ConditionCheck) error {
+	t.Helper()
+	_, err := c.conn.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{
+			{ConditionCheck: check},
+			{Put: &types.Put{TableName: aws.String(tableName), Item: item{"id": s("data"), "v": s("x")}}},
+		},
+	})
+	return err
 }

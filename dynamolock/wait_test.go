@@ -210,6 +210,10 @@ func TestConnectionEvents(t *testing.T) {
 				if most := a.Options().Heartbeat + a.Options().Timeout + poll; d > most {
 					t.Errorf("Ready after %v, want at most %v", d, most)
 				}
+				for leaseOf(h.item("k")) > 1 { // lost, and not given back yet: Close would not wait for as long
+					time.Sleep(poll)
+				}
+				time.Sleep(a.Options().Timeout)
 				a.close(t)
 			})
 		})
@@ -268,6 +272,60 @@ func TestReclaimWhileWaiting(t *testing.T) {
 		}
 		if err := first.lock.Verify(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Whoever was refused, and has a long time to wait before it tries again, keeps
+// nobody else of its client from the key, nor from each other; and has its old place
+// again after that.
+func TestOthersGoOnWhileTheFirstRests(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.client(t), h.client(t)
+		defer a.close(t)
+		defer b.close(t)
+		lock := a.hold(t, "k")
+		type grant struct {
+			who  string
+			lock *holdfast.Lock
+		}
+		grants := make(chan grant)
+		wait := func(who string, initial time.Duration) {
+			go func() {
+				lock, err := b.Acquire(t.Context(), "k", holdfast.WithRetry(holdfast.Retry{Initial: initial, Max: initial}))
+				if err != nil {
+					t.Error(err)
+				}
+				grants <- grant{who, lock}
+			}()
+			synctest.Wait()
+		}
+		wait("patient", time.Hour)
+		wait("quick", time.Second)
+		throttled := 2
+		b.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+			if throttled--; throttled >= 0 {
+				return dynamofake.Fail(dynamofake.Throttled())
+			}
+			return dynamofake.Fault{}
+		})
+		time.Sleep(5 * poll)
+		wait("last", time.Second)
+		if throttled >= 0 {
+			t.Fatal("nobody was throttled")
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"quick", "last", "patient"} {
+			var got grant
+			d := took(func() { got = <-grants })
+			if most := 3 * poll; got.who != want || want != "patient" && d > most {
+				t.Errorf("%s after %v, want %s", got.who, d, want)
+			}
+			if err := got.lock.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -18,6 +18,8 @@ func (a *acquisition) expression(now holdfast.Instant, left *item) *expression {
 		e.cond = a.freeTokenless(e)
 		e.set(attrOwner, text(a.req.Owner))
 		e.set(attrGUID, binary(guid))
+		a.describe(e)
+		a.expire(e, now, false)
 		return e
 	}
 	e.cond = a.free(e, left)
@@ -31,13 +33,18 @@ func (a *acquisition) expression(now holdfast.Instant, left *item) *expression {
 	e.set(attrLease, a.leaseValue())
 	e.set(attrTouched, millis(now.Wall))
 	e.set(attrSince, millis(now.Wall))
+	a.describe(e)
+	a.expire(e, now, a.opts.Mode == FailOpen)
+	return e
+}
+
+// describe stores the data of the hold, and no other's.
+func (a *acquisition) describe(e *expression) {
 	if len(a.req.Data) > 0 {
 		e.set(attrData, binary(string(a.req.Data)))
 	} else {
 		e.remove(attrData)
 	}
-	a.expire(e, now, a.opts.Mode == FailOpen)
-	return e
 }
 
 // leaseValue is what an item of this client says its lease is.
@@ -46,17 +53,6 @@ func (b *backend) leaseValue() types.AttributeValue {
 		return number(closedLease)
 	}
 	return number(b.opts.Lease.Milliseconds())
-}
-
-// expire tells Time to Live when the item is of no use any more.
-func (b *backend) expire(e *expression, now holdfast.Instant, ever bool) {
-	switch {
-	case b.opts.TTLAttribute == "":
-	case ever:
-		e.sets = append(e.sets, e.alias(aliasTTL, b.opts.TTLAttribute)+" = "+e.value(seconds(now.Wall.Add(b.opts.TTL))))
-	default:
-		e.removes = append(e.removes, e.alias(aliasTTL, b.opts.TTLAttribute))
-	}
 }
 
 // free is the condition that the key may be had, in an item with a token.
@@ -68,7 +64,7 @@ func (b *backend) expire(e *expression, now holdfast.Instant, ever bool) {
 // need within OR: the parser of dynalite starts again wherever it finds that an
 // operand was the last one, at every level, and would take milliseconds.
 func (a *acquisition) free(e *expression, left *item) string {
-	states := e.name(attrLease) + " = " + e.number(releasedLease)
+	states := e.name(attrLease) + " <= " + e.number(releasedLease)
 	if a.req.Reclaim {
 		states += " OR " + a.formerly(e)
 	}
@@ -124,6 +120,18 @@ func (h *hold) renewal(now holdfast.Instant) *expression {
 	e.set(attrGUID, guid)
 	e.set(attrTouched, millis(now.Wall))
 	h.expire(e, now, true)
+	return e
+}
+
+// immortal is the write that removes a time to live from the item of a lock that
+// never expires.
+func (h *hold) immortal(now holdfast.Instant) *expression {
+	e := &expression{}
+	e.cond = h.unchanged(e)
+	if h.opts.Mode != FailClosed {
+		e.cond = all(e.live(), e.cond)
+	}
+	h.expire(e, now, false)
 	return e
 }
 

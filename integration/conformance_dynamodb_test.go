@@ -17,24 +17,40 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// conformanceLease is that of all clients of the suite on DynamoDB.
-const conformanceLease = 3 * time.Second
+// conformancePace is the lease of all clients of the suite on DynamoDB, and how often
+// those who wait look. moto takes milliseconds of a processor for each request, and
+// one at a time.
+func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration) {
+	if target.Source() == dynamoserver.Moto {
+		return 8 * time.Second, 250 * time.Millisecond
+	}
+	return 3 * time.Second, 50 * time.Millisecond
+}
 
 // dynamodbEngine is one that was given by its address, or in a container, or a
 // local process. A holder whose lease somebody ended learns of it from its next
 // heartbeat.
-func dynamodbEngine(t *testing.T) (locktest.Engine, string) {
+func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, string) {
 	const soon = 20 * time.Second
-	target := dynamoserver.Find(t)
-	h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t)}
-	return locktest.Engine{
-		Start:      func(testing.TB) locktest.Harness { return h },
-		Lanes:      conformanceLanes,
-		Lease:      conformanceLease,
-		Soon:       soon,
-		Notice:     conformanceLease/4 + soon,
-		Heartbeats: locktest.PerLock,
-	}, string(target.Source())
+	return func(t *testing.T) (locktest.Engine, string) {
+		target := dynamoserver.Find(t)
+		h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t), mode: mode}
+		h.lease, h.poll = conformancePace(target)
+		e := locktest.Engine{
+			Start:        func(testing.TB) locktest.Harness { return h },
+			Lanes:        conformanceLanes,
+			Lease:        h.lease,
+			Soon:         soon,
+			Notice:       h.lease/4 + soon,
+			AnyKey:       true,
+			Tokenless:    mode == dynamolock.FailClosed,
+			NeverExpires: mode != dynamolock.FailOpen,
+		}
+		if mode == dynamolock.FailOpen {
+			e.Heartbeats = locktest.PerLock
+		}
+		return e, string(target.Source())
+	}
 }
 
 // dynamoHarness is a table, which all cases share, as programs do. Each client
@@ -43,6 +59,9 @@ type dynamoHarness struct {
 	target *dynamoserver.Target
 	server *dynamodb.Client
 	table  string
+	mode   dynamolock.Mode
+	lease  time.Duration
+	poll   time.Duration
 }
 
 func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
@@ -53,8 +72,9 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	ddb := h.target.Client(func(o *dynamodb.Options) { o.HTTPClient = tr.Client() })
 	c, err := dynamolock.New(clock.With(t.Context(), fake), ddb, &dynamolock.Options{
 		Table: h.table,
-		Lease: conformanceLease,
-		Poll:  50 * time.Millisecond,
+		Mode:  h.mode,
+		Lease: h.lease,
+		Poll:  h.poll,
 		Owner: o.Owner,
 		Hooks: o.Hooks,
 	})
@@ -88,6 +108,9 @@ func (h *dynamoHarness) Residue(t testing.TB, key string) []string {
 	ms := wholeNumber(out.Item["leaseDurationMs"])
 	if out.Item == nil || ms == released {
 		return nil
+	}
+	if out.Item["leaseDurationMs"] == nil {
+		return []string{fmt.Sprintf("an item that is held for ever: %v", wire(out.Item))}
 	}
 	lease := time.Duration(ms) * time.Millisecond
 	if time.Since(time.UnixMilli(wholeNumber(out.Item["lockAcquiredTimeUnixMs"]))) > lease {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -21,7 +22,9 @@ var engines = []struct {
 	{"memory", memoryEngine},
 	{"zookeeper/curator", zookeeperEngine(zklock.CuratorNames)},
 	{"zookeeper/kazoo", zookeeperEngine(zklock.KazooNames)},
-	{"dynamodb", dynamodbEngine},
+	{"dynamodb", dynamodbEngine(dynamolock.FailOpen)},
+	{"dynamodb/FailClosed", dynamodbEngine(dynamolock.FailClosed)},
+	{"dynamodb/FailClosedFenced", dynamodbEngine(dynamolock.FailClosedFenced)},
 }
 
 // conformanceLanes is how many cases of each engine run at a time.
@@ -139,6 +142,6 @@ func (r *result) print(w io.Writer) {
 	if r.failed > 0 {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(w, "%s conformance  %-18s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs  %s\n", verdict, r.engine,
+	fmt.Fprintf(w, "%s conformance  %-25s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs  %s\n", verdict, r.engine,
 		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, r.ended.Sub(r.began).Seconds(), r.source)
 }

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"crypto/rand"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,27 +32,53 @@ func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, stri
 		first := dial(t, addr, &zklock.Options{SessionTimeout: conformanceSession})
 		return locktest.Engine{
 			Start: func(t testing.TB) locktest.Harness {
-				return &zkHarness{target: target, addr: addr, names: names, root: "/conformance-" + rand.Text()[:10]}
+				return &zkHarness{
+					addr: addr, inspected: addr, names: names, root: "/conformance-" + rand.Text()[:10],
+					expires: target.Source() != zkserver.Given, // whose operator may have switched off what that takes
+				}
 			},
 			Lanes:      conformanceLanes,
 			Lease:      first.SessionTimeout(),
 			Soon:       20 * time.Second,
 			Ordered:    true,
 			Heartbeats: locktest.PerSession,
-		}, string(target.Source())
+		}, string(target.Source()) + versionOf(t, addr)
 	}
+}
+
+// versionOf is what a server says of itself, for the results; nothing if it does
+// not, as a server of somebody else's need not.
+func versionOf(t *testing.T, addr string) string {
+	version, err := zkserver.Version(limited(t), addr)
+	if err != nil {
+		return ""
+	}
+	return ", ZooKeeper " + version
 }
 
 // zkHarness is a namespace on a ZooKeeper server. Each client has a proxy of
 // its own, and a clock that can be stopped and set.
 type zkHarness struct {
-	target *zkserver.Target
-	addr   string
-	root   string
-	names  zklock.Names
+	addr  string // of the clients
+	root  string
+	names zklock.Names
+	dress func(*zklock.Options) // what else they ask for, or nil
+	// inspected is where residue is looked for, without TLS.
+	inspected string
+	// expires says that the server tells of its sessions, which it need not.
+	expires bool
 
 	once  sync.Once
 	plain *zk.Conn
+}
+
+// options are those of a client.
+func (h *zkHarness) options() *zklock.Options {
+	opts := &zklock.Options{Root: h.root, SessionTimeout: conformanceSession, Names: h.names}
+	if h.dress != nil {
+		h.dress(opts)
+	}
+	return opts
 }
 
 func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
@@ -61,19 +88,16 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	secret := &credentials{}
+	secret, unwatched := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}
 	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
 		secret.see(f)
+		unwatched.see(f)
 		return faultproxy.Pass
 	})
 	fake := &clock.Fake{}
-	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, &zklock.Options{
-		Root:           h.root,
-		SessionTimeout: conformanceSession,
-		Names:          h.names,
-		Owner:          o.Owner,
-		Hooks:          o.Hooks,
-	})
+	opts := h.options()
+	opts.Owner, opts.Hooks = o.Owner, o.Hooks
+	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +115,15 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
 		Resume: func() { heal(); fake.Resume() },
 		Jump:   fake.Jump,
+		Watches: func() {
+			t.Helper()
+			if opts.TLS != nil { // which lets nobody read along
+				eventually(t, "own nodes are watched", func() bool { return h.watched(t, c.Conn().SessionID()) })
+			}
+			eventually(t, "own nodes are watched", unwatched.none)
+		},
 	}
-	if h.target.Source() != zkserver.Given { // whose operator may have switched off what that takes
+	if h.expires && opts.TLS == nil {
 		// The client must not get its session back in between: it would see its
 		// node deleted in a session that lives, which is not what expiry is.
 		client.Expire = func() {
@@ -106,11 +137,66 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	return client
 }
 
+// watched reports whether a session watches all its nodes.
+func (h *zkHarness) watched(t testing.TB, session int64) bool {
+	t.Helper()
+	dump, err := zkserver.Dump(limited(t), h.inspected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watches, err := zkserver.Watches(limited(t), h.inspected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range dump.Ephemerals[session] {
+		if !slices.Contains(watches[node], session) {
+			return false
+		}
+	}
+	return true
+}
+
+// unreadNodes are the nodes that a client has created, and has not read or deleted
+// since. It reads its own with a watch.
+type unreadNodes struct {
+	mu    sync.Mutex
+	paths map[string]struct{}
+}
+
+// see is a filter's part: it is to be called for every frame.
+func (u *unreadNodes) see(f faultproxy.Frame) {
+	if f.Dir != faultproxy.ToClient || f.Kind != faultproxy.KindReply {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case f.Op == faultproxy.OpCreate && f.Err == 0:
+		u.paths[createdPath(f)] = struct{}{}
+	case f.Op == faultproxy.OpGetData, f.Op == faultproxy.OpDelete:
+		delete(u.paths, f.Path)
+	}
+}
+
+func (u *unreadNodes) none() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.paths) == 0
+}
+
 // Residue lists the lock nodes of a key, through a session of its own.
 func (h *zkHarness) Residue(t testing.TB, key string) []string {
 	t.Helper()
-	h.once.Do(func() { h.plain = plain(t, h.addr) })
-	locks, _, err := h.plain.Children(h.root)
+	opts := h.options()
+	h.once.Do(func() {
+		h.plain = plain(t, h.inspected)
+		for _, auth := range opts.Auth {
+			if err := h.plain.AddAuth(auth.Scheme, []byte(auth.Credentials)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	locks, _, err := h.plain.Children(opts.Root)
 	if err != nil && err != zk.ErrNoNode {
 		t.Fatal(err)
 	}
@@ -119,7 +205,7 @@ func (h *zkHarness) Residue(t testing.TB, key string) []string {
 		if name, err := url.PathUnescape(lock); err != nil || name != key {
 			continue
 		}
-		nodes, _, err := h.plain.Children(h.root + "/" + lock)
+		nodes, _, err := h.plain.Children(opts.Root + "/" + lock)
 		if err != nil && err != zk.ErrNoNode {
 			t.Fatal(err)
 		}

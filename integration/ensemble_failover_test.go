@@ -300,7 +300,7 @@ func leaderCutOff(t *testing.T, e *zkserver.Ensemble) {
 			t.Fatal(err)
 		}
 	}
-	vanished := watchVanish(t, e.Servers()[followers[0]].Addr(), []string{path})
+	vanished := watchVanish(t, plain(t, e.Servers()[followers[0]].Addr()), []string{path})
 	seen := receive(t, "the node vanishes in the majority", vanished)[path]
 	next := receive(t, "the grant in the majority", waiter)
 	eventually(t, "Done closes", func() bool { return !ended.get().IsZero() })

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -70,10 +72,9 @@ func (m *moment) get() time.Time {
 // when one was answered at firstMissed.
 type sighting struct{ lastSeen, firstMissed time.Time }
 
-// watchVanish polls a server until all paths are gone. The channel gets what it
+// watchVanish asks a server again and again until all paths are gone. The channel gets what it
 // saw, once.
-func watchVanish(t *testing.T, server string, paths []string) <-chan map[string]sighting {
-	conn := plain(t, server)
+func watchVanish(t *testing.T, conn *zk.Conn, paths []string) <-chan map[string]sighting {
 	out := make(chan map[string]sighting, 1)
 	go func() {
 		seen := make(map[string]sighting)
@@ -146,22 +147,36 @@ func TestCutOffWithFollower(t *testing.T) {
 	start(t)
 	const tick = 200 * time.Millisecond
 	e := zkserver.NewEnsemble(t, zkserver.Config{TickTime: tick, SyncLimit: 10})
+	version, err := zkserver.Version(t.Context(), e.Servers()[0].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for round := range 3 {
-		t.Run(fmt.Sprint(round), func(t *testing.T) { cutOffRound(t, e, tick, round) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			// Up to 3.5 a server carries out nothing behind a write that waits for the leader, whoever sent it: there the
+			// heartbeats of the others would end the acknowledgements that mislead the clients that have none.
+			if zkserver.Before(version, 3, 6) {
+				t.Run("with heartbeats", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, false)) })
+				t.Run("without", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, true)) })
+				return
+			}
+			cutOffRound(t, e, tick, round, append(cutOffSorts(tick, false), cutOffSorts(tick, true)...))
+		})
 	}
 }
 
-func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round int) {
-	leader, followers := leaderAndFollowers(t, e)
-	cutOff, other := followers[round%2], followers[1-round%2]
-	majority := dialServers(t, zklock.Options{SessionTimeout: 20 * tick}, e.Servers()[leader].Addr(), e.Servers()[other].Addr())
+// A captiveSort says how a captive uses its session.
+type captiveSort struct {
+	timeout time.Duration
+	naive   bool // without heartbeats
+	chatty  bool // the application reads on the session all the time
+}
 
-	var captives []*captive
-	for i, sort := range []struct {
-		timeout time.Duration
-		naive   bool
-		chatty  bool // the application reads on the session all the time
-	}{
+func cutOffSorts(tick time.Duration, naive bool) []captiveSort {
+	if naive {
+		return []captiveSort{{10 * tick, true, false}, {10 * tick, true, true}}
+	}
+	return []captiveSort{
 		{2 * tick, false, false},
 		{3 * tick, false, true},
 		{5 * tick, false, false},
@@ -170,17 +185,66 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 		{10 * tick, false, false},
 		{10 * tick, false, true},
 		{20 * tick, false, false},
-		{10 * tick, true, false},
-		{10 * tick, true, true},
-	} {
+	}
+}
+
+func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round int, sorts []captiveSort) {
+	_, followers := leaderAndFollowers(t, e)
+	cutOffFrom(t, e, followers[round%2], nil, tick, round, sorts)
+}
+
+// authenticated is a plain connection that may do what clients with the options
+// that dress makes may do.
+func authenticated(t *testing.T, server string, dress func(*zklock.Options)) *zk.Conn {
+	t.Helper()
+	conn := plain(t, server)
+	var opts zklock.Options
+	if dress != nil {
+		dress(&opts)
+	}
+	for _, auth := range opts.Auth {
+		if err := conn.AddAuth(auth.Scheme, []byte(auth.Credentials)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// cutOffFrom is a round in which one server is cut off from the other two. dress
+// changes the options of all clients, and may be nil: what it asks for decides
+// whether they use the port with TLS.
+func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklock.Options), tick time.Duration, round int, sorts []captiveSort) {
+	leader, err := e.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialled := func(opts zklock.Options, servers ...int) *zklock.Client {
+		t.Helper()
+		if dress != nil {
+			dress(&opts)
+		}
+		var addrs []string
+		for _, i := range servers {
+			if opts.TLS != nil {
+				addrs = append(addrs, e.Servers()[i].SecureAddr())
+			} else {
+				addrs = append(addrs, e.Servers()[i].Addr())
+			}
+		}
+		return dialServers(t, opts, addrs...)
+	}
+	majority := dialled(zklock.Options{SessionTimeout: 20 * tick}, leader, zkserver.EnsembleSize-cutOff-leader)
+
+	var captives []*captive
+	for i, sort := range sorts {
 		opts := zklock.Options{SessionTimeout: sort.timeout}
 		if sort.naive {
 			opts.HeartbeatPeriod = -1
 		}
 		c := &captive{name: fmt.Sprintf("%d-%v-naive=%v-chatty=%v", i, sort.timeout, sort.naive, sort.chatty), naive: sort.naive}
-		c.client = dialServers(t, opts, e.Servers()[cutOff].Addr())
+		c.client = dialled(opts, cutOff)
 		c.events = c.client.Events()
-		c.lock = take(t, c.client, fmt.Sprintf("cutoff-%d-%d", round, i))
+		c.lock = take(t, c.client, fmt.Sprintf("cutoff-%d-%d-%v", round, i, sort.naive))
 		c.path = nodeOf(t, c.client, c.lock)
 		captives = append(captives, c)
 		if sort.chatty {
@@ -217,7 +281,7 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 			}
 		})
 	}
-	vanished := watchVanish(t, e.Servers()[leader].Addr(), paths)
+	vanished := watchVanish(t, authenticated(t, e.Servers()[leader].Addr(), dress), paths)
 	for _, c := range captives {
 		if err := c.lock.Err(); err != nil {
 			t.Logf("%s: lost before the cut: %v", c.name, err) // a busy machine; the rules below still hold
@@ -262,7 +326,7 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 	if compared < len(captives)/2 {
 		t.Errorf("only %d of %d clients held their locks until the cut", compared, len(captives))
 	}
-	if violations == 0 {
+	if violations == 0 && slices.ContainsFunc(sorts, func(s captiveSort) bool { return s.naive }) {
 		t.Errorf("no client without heartbeats outstayed its lock: this partition proves nothing")
 	}
 

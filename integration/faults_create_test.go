@@ -70,8 +70,13 @@ func createdName(t *testing.T, f faultproxy.Frame) string {
 	if f.Err != 0 || len(f.Payload) < 20 {
 		t.Fatalf("not the reply to a creation that succeeded: %v", f)
 	}
+	return path.Base(createdPath(f))
+}
+
+// createdPath is the path in the reply to a creation.
+func createdPath(f faultproxy.Frame) string {
 	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
-	return path.Base(string(f.Payload[20 : 20+n]))
+	return string(f.Payload[20 : 20+n])
 }
 
 // checkToken fails the test unless the token is the czxid of the only node.

@@ -72,6 +72,7 @@ func TestParentGone(t *testing.T) {
 		start(t)
 		conn := plain(t, server(t).Addr())
 		client, p := proxied(t, nil)
+		prepare(t, conn, newKey(t)) // so that the root is there, or the first try fails, and is held
 		key := newKey(t)
 		held, pass := p.HoldReply(faultproxy.OpCreateContainer, under(key))
 		defer pass()

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/internal/signaltest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -53,6 +54,7 @@ func TestMain(m *testing.M) {
 	if child, ok := children[os.Getenv(childVariable)]; ok {
 		os.Exit(child())
 	}
+	signaltest.Default()
 	code := dynamoserver.Main(m)
 	if shared.server != nil {
 		shared.server.Close()

@@ -47,6 +47,7 @@ const peerFailed = "failed"
 type peer struct {
 	*fleetProcess
 	t       *testing.T
+	version string // of the other program, where it has one
 	answers chan peerReport
 	lost    chan peerReport // latest only
 }
@@ -74,6 +75,7 @@ func startPeer(t *testing.T, addr string, who fleetLanguage, name string, sessio
 		if r.What != fleetReady || r.At < began || r.At > history.Now() {
 			t.Fatalf("%s, started at %d, begins with %q at %d", who, began, r.What, r.At)
 		}
+		p.version = r.Note
 	case <-time.After(peerStart):
 		t.Fatalf("%s is not ready; its log is\n%s", who, p.logged())
 	}

@@ -47,9 +47,9 @@ var pauseProbes = map[string]func(*holdfast.Lock) error{
 		}
 	},
 	"Context": func(lock *holdfast.Lock) error {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := lock.Context(context.Background())
 		defer cancel()
-		return context.Cause(lock.Context(ctx))
+		return context.Cause(ctx)
 	},
 	"Deadline": func(lock *holdfast.Lock) error {
 		if time.Now().Before(lock.Deadline()) {

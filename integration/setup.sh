@@ -2,12 +2,16 @@
 # Sees to it that there is what the tests start: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
 # compiler.
 #
-# Usage: integration/setup.sh [any|local] [COMMAND...]
+# Usage: integration/setup.sh [any|local|versions] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
 #           compiler, which "go test -race" wants as well; tmux and bash-completion, with which the command line tool is tested: what "make
 #           test" needs
+#   versions
+#           all of that, Maven, and a Python that makes virtual environments, with which integration/versions.sh fetches other
+#           versions of servers and of the programs that locks are shared with: what
+#           "make test-versions" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
 #           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
 #
@@ -47,6 +51,10 @@ zookeeper_is_here() {
 	fi
 }
 
+maven_is_here() { have mvn; }
+
+venv_is_here() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
+
 npm_is_here() { have npm && have node; }
 
 curator_is_here() {
@@ -78,14 +86,14 @@ c_compiler_is_here() {
 docker_answers() { have docker && timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 case $need in
-any | local) ;;
+any | local | versions) ;;
 *)
-	say "unknown argument $need; want any or local" >&2
+	say "unknown argument $need; want any, local or versions" >&2
 	exit 2
 	;;
 esac
 
-npm_is_wanted() { [ "$need" = local ] || { [ -z "${DYNAMODB_ENDPOINT:-}" ] && ! docker_answers; }; }
+npm_is_wanted() { [ "$need" != any ] || { [ -z "${DYNAMODB_ENDPOINT:-}" ] && ! docker_answers; }; }
 
 # The names of the missing packages, as in Debian. The JDK, not only a run time: one test server is compiled when its test starts.
 missing() {
@@ -97,7 +105,11 @@ missing() {
 	if npm_is_wanted && ! npm_is_here; then
 		echo nodejs npm
 	fi
-	if [ "$need" = local ]; then
+	if [ "$need" = versions ]; then
+		maven_is_here || echo maven
+		venv_is_here || echo python3-venv
+	fi
+	if [ "$need" != any ]; then
 		c_compiler_is_here || echo gcc libc6-dev
 		curator_is_here || echo libcurator-recipes-java
 		kazoo_is_here || echo python3-kazoo
@@ -140,9 +152,9 @@ in_container() {
 				mkdir /holdfast
 				cd /holdfast
 				tar -x --no-same-owner
-				integration/setup.sh local "$@" </dev/null &
+				integration/setup.sh "$@" </dev/null &
 				wait $!
-			' bash "$@"
+			' bash "$need" "$@"
 }
 
 # finish puts npm's packages into the cache, and goes on to the command.
@@ -152,6 +164,9 @@ finish() {
 			say "cannot get what the tests use of npm; see above" >&2
 			exit 1
 		}
+	fi
+	if [ "$need" = versions ]; then
+		"$(dirname "$0")/versions.sh" fetch
 	fi
 	say "$1"
 	shift
@@ -169,7 +184,7 @@ if [ "$(id -u)" != 0 ] || ! have apt-get; then
 	fi
 	say "missing; the names of Debian's packages: $packages" >&2
 	say "Install them, or set JAVA_HOME to a JDK, ZOOKEEPER_HOME to an unpacked ZooKeeper distribution, HOLDFAST_CURATOR to a classpath and" >&2
-	say "HOLDFAST_PYTHON to a Python with kazoo, and put Node.js, npm, spin and tmux into PATH; bash-completion belongs into /usr/share." >&2
+	say "HOLDFAST_PYTHON to a Python with kazoo, and put Node.js, npm, spin, tmux and, if it is missing, mvn into PATH; bash-completion belongs into /usr/share." >&2
 	if docker_answers; then
 		say "Or leave it: \"make test\" then runs in a container, as Docker answers." >&2
 	else

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,9 +15,24 @@ var closeCases = []testCase{
 	{"G11_CloseEndsEverything", closeEndsEverything},
 	{"G11_UseAfterClose", useAfterClose},
 	{"G11_CloseWhileCut", closeWhileCut},
+	{closeWithoutEnd, closeWhileCutWithoutEnd},
+	{"G11_CloseAfterTheLoss", closeAfterTheLoss},
+	{"G11_CloseWithCtxDone", closeWithCtxDone},
+	{"G11_CloseIsNoOutage", closeIsNoOutage},
 	{"G11_CloseEndsCallsThatWait", closeEndsCallsThatWait},
 	{"G11_CloseTwiceAtOnce", closeTwiceAtOnce},
 }
+
+const closeWithoutEnd = "G11_CloseWhileCutWithoutEnd"
+
+// closeGrace is how much longer than its ctx allows, or than the last lease lasts,
+// Close may take.
+const closeGrace = time.Second
+
+// settling is what an engine may take beyond that, to make sure of what was given up.
+func (e *env) settling() time.Duration { return 2*e.engine.Lease + e.engine.Soon }
+
+const ruleUnconfirmed = "Close tells what it could not confirm, by ErrReleasePending"
 
 const ruleClosed = "Close ends locks with ErrReleased and calls with ErrClosed"
 
@@ -75,6 +92,9 @@ func useAfterClose(e *env) {
 		"AcquireAny": func() error { _, err := a.AcquireAny(e.soon(), []string{e.key}); return err },
 		"Inspect":    func() error { _, err := a.Inspect(e.soon(), e.key); return err },
 		"Break":      func() error { return a.Break(e.soon(), info) },
+		"TryDo": func() error {
+			return a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
+		},
 		"Do": func() error {
 			return a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
 		},
@@ -107,11 +127,12 @@ func closeWhileCut(e *env) {
 	limit := e.engine.Lease / 10
 	began := time.Now()
 	err := a.Close(e.within(limit))
-	if took := time.Since(began); took > limit+e.engine.Soon {
-		e.broken("ctx bounds Close", "it took %v, ctx had %v", took, limit)
+	if took := time.Since(began); took > limit+closeGrace+e.engine.Soon {
+		e.broken("ctx bounds Close, but for a grace", "it took %v, ctx had %v", took, limit)
 	}
-	if err == nil {
-		e.broken("Close tells what it could not confirm", "it returned nil, with no way to the engine")
+	// An engine may know that nothing is left of a lease that is over.
+	if !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2) {
+		e.broken(ruleUnconfirmed, "it returned %v, with no way to the engine", err)
 	}
 	for _, lock := range locks {
 		e.ends(lock, 0, ruleClosed, holdfast.ErrReleased)
@@ -119,8 +140,111 @@ func closeWhileCut(e *env) {
 	if err := w.fails(e.engine.Soon, "Close ends every call that waits"); !errors.Is(err, holdfast.ErrClosed) {
 		e.broken(ruleClosed, "Acquire: %v", err)
 	}
-	e.holdWithin(e.handOver(), b, e.key)
-	e.holdWithin(e.handOver(), b, e.prefix+"another")
+	e.inherits(b, e.key)
+	e.inherits(b, e.prefix+"another")
+}
+
+// closeWhileCutWithoutEnd calls Close as in README: nobody answers, and its ctx never
+// ends.
+func closeWhileCutWithoutEnd(e *env) {
+	a := e.client()
+	lock := e.hold(a)
+	a.Cut()
+	over := time.Until(lock.Deadline())
+	if e.engine.NeverExpires {
+		over = time.Minute // as Locker.Close says
+	}
+	began := time.Now()
+	err := e.closesBy(a, over+closeGrace+e.settling())
+	switch {
+	case !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2):
+		// An engine may know that nothing is left of a lease that is over.
+		e.broken(ruleUnconfirmed, "it returned %v, with no way to the engine", err)
+	case err != nil && !strings.Contains(err.Error(), e.key):
+		e.broken("Close names what it could not confirm", "%v", err)
+	}
+	e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
+}
+
+// closesBy calls Close with a ctx that never ends.
+func (e *env) closesBy(c *Client, limit time.Duration) error {
+	e.Helper()
+	result := make(chan error, 1)
+	go func() { result <- c.Close(context.WithoutCancel(e.ctx)) }()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(limit):
+		e.broken("Close returns when the last lease is over, though nobody answers", "it has not, %v later", limit)
+	}
+	panic("not reached")
+}
+
+func closeAfterTheLoss(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	a.Cut()
+	if e.engine.NeverExpires {
+		e.outlasts(b, lock)
+		if err := a.Close(e.within(e.engine.Lease / 10)); !errors.Is(err, holdfast.ErrReleasePending) {
+			e.broken(ruleUnconfirmed, "it returned %v, and the key is held for ever", err)
+		}
+		e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
+		e.release(e.inherits(b, e.key))
+		return
+	}
+	e.ends(lock, e.engine.Lease+e.engine.Soon, "a lock of a client that is cut off ends", expired...)
+	_ = e.closesBy(a, closeGrace+e.settling())
+	e.endedBy(lock, "Close changes the end of no lock", expired...)
+	e.release(e.holdWithin(e.handOver(), b, e.key))
+}
+
+// closeWithCtxDone closes as deferred calls do. The engine is well, so that it must
+// have everything back, and that at once.
+func closeWithCtxDone(e *env) {
+	b := e.client()
+	for i := range 5 {
+		a := e.client()
+		keys := []string{fmt.Sprint(e.prefix, i, "a"), fmt.Sprint(e.prefix, i, "b")}
+		for _, key := range keys {
+			e.holdKey(a, key)
+		}
+		ctx, cancel := context.WithCancel(e.ctx)
+		cancel()
+		if err := a.Close(ctx); err != nil {
+			e.broken("Close of a client whose engine is well returns nil, though its ctx is done", "%v", err)
+		}
+		for _, key := range keys {
+			lock, err := b.TryAcquire(e.soon(), key)
+			if err != nil {
+				e.broken("Close gives every key back, though its ctx is done", "TryAcquire: %v", err)
+			}
+			e.release(lock)
+		}
+	}
+}
+
+func closeIsNoOutage(e *env) {
+	const rule = "Close in good order is no outage: no event tells of one"
+	var mu sync.Mutex
+	var seen []holdfast.Connection
+	a := e.clientWith(ClientOptions{Hooks: holdfast.Hooks{Connection: func(c holdfast.Connection) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, c)
+	}}})
+	e.hold(a)
+	if err := a.Close(e.soon()); err != nil {
+		e.Fatalf("%s: Close: %v", e.rule, err)
+	}
+	e.settle()
+	mu.Lock()
+	defer mu.Unlock()
+	for _, c := range seen {
+		if !c.Ready {
+			e.broken(rule, "%+v", seen)
+		}
+	}
 }
 
 func closeEndsCallsThatWait(e *env) {

@@ -29,7 +29,10 @@
 // Jump) is left nil; those cases are skipped, and say so.
 //
 // What an engine does not promise is asserted in the weaker form, never
-// skipped: without [Engine.Ordered], that every waiter is served in the end.
+// skipped: without [Engine.Ordered], that every waiter is served in the end. What it
+// declares not to do is asserted as such: with [Engine.Tokenless], that every token is
+// 0; with [Engine.NeverExpires], that the key of a silent holder goes to nobody until
+// somebody breaks the lock.
 //
 // # Time
 //

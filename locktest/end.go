@@ -109,12 +109,17 @@ func causeIsNamed(e *env) {
 	check(broken, holdfast.ErrBroken)
 
 	reclaimed := e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
+	e.watches(a)
 	e.holdWithin(e.patience(), b, e.prefix+"reclaimed", holdfast.WithOwner("me"), holdfast.WithReclaim())
 	e.ends(reclaimed, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrReclaimed)
 	check(reclaimed, holdfast.ErrReclaimed)
 
 	silent := e.holdKey(a, e.prefix+"silent")
 	a.Cut()
+	if e.engine.NeverExpires {
+		e.outlasts(b, silent)
+		return
+	}
 	e.ends(silent, e.handOver(), ruleAlone, holdfast.ErrLost)
 	check(silent, expired...)
 }
@@ -161,15 +166,21 @@ func neverBack(e *env) {
 	a := e.client()
 	lock := e.hold(a)
 	a.Cut()
-	e.ends(lock, e.handOver(), ruleAlone, expired...)
+	end := expired
+	if e.engine.NeverExpires {
+		b := e.client()
+		e.outlasts(b, lock)
+		e.breaks(b, e.key)
+		end = []error{holdfast.ErrBroken}
+		a.Heal()
+	}
+	e.ends(lock, e.handOver(), "a loss ends the lock", end...)
 	a.Heal()
 	again := e.holdWithin(e.patience(), a, e.key)
-	if again.Token() <= lock.Token() {
-		e.broken("the next grant has a greater token", "%v after %v", again.Token(), lock.Token())
-	}
+	e.newer(again.Token(), lock.Token(), "the next grant has a greater token")
 	time.Sleep(e.engine.Lease)
 	e.isLive(again, ruleRenewed)
-	e.endedBy(lock, rule, expired...)
+	e.endedBy(lock, rule, end...)
 	for name, err := range map[string]error{
 		"Extend": lock.Extend(time.Hour), "Verify": lock.Verify(e.soon()), "Release": lock.Release(e.soon()),
 	} {
@@ -186,7 +197,11 @@ func contextFollowsTheLock(e *env) {
 	lock := e.hold(a)
 	type keyType struct{}
 	parent, cancel := context.WithCancelCause(context.WithValue(e.ctx, keyType{}, "value"))
-	follows, child := lock.Context(e.ctx), lock.Context(parent)
+	follows, cancelFollows := lock.Context(e.ctx)
+	defer cancelFollows()
+	child, cancelChild := lock.Context(parent)
+	defer cancelChild()
+	given, cancelGiven := lock.Context(e.ctx)
 	if child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil {
 		e.broken("the ctx of a live lock is a child of the given one", "value %v, errors %v, %v",
 			child.Value(keyType{}), child.Err(), follows.Err())
@@ -196,12 +211,18 @@ func contextFollowsTheLock(e *env) {
 	if !e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone {
 		e.broken("the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))
 	}
+	cancelGiven()
+	if given.Err() == nil || context.Cause(given) != context.Canceled || follows.Err() != nil {
+		e.broken("the CancelFunc of a lock's ctx ends that ctx", "cause %v; of another: %v", context.Cause(given), follows.Err())
+	}
 	e.isLive(lock, "a ctx that ends does not end the lock")
 	e.release(lock)
 	if !isClosed(follows.Done()) || context.Cause(follows) != lock.Err() {
 		e.broken(rule, "cause %v, Err %v", context.Cause(follows), lock.Err())
 	}
-	if late := lock.Context(e.ctx); !isClosed(late.Done()) || context.Cause(late) != lock.Err() {
+	late, cancelLate := lock.Context(e.ctx)
+	defer cancelLate()
+	if !isClosed(late.Done()) || context.Cause(late) != lock.Err() {
 		e.broken(rule, "made after the end: cause %v, Err %v", context.Cause(late), lock.Err())
 	}
 }

@@ -48,6 +48,21 @@ type Engine struct {
 	// are told of no places.
 	Ordered bool
 
+	// Tokenless says that there are no tokens: each is 0, which the suite asserts
+	// wherever it otherwise asserts that they rise.
+	Tokenless bool
+
+	// NeverExpires says that no lock ends because nothing is heard of its holder. The
+	// suite asserts the contrary of what it asserts otherwise: the key of a client that
+	// is cut off or stopped goes to nobody in one and a half of Lease, its Deadline is far
+	// away, a break frees the key, and the holder learns of that when it can be
+	// reached again. Lease is then the pace of the engine's own checks.
+	NeverExpires bool
+
+	// AnyKey says that the engine takes other keys than the portable ones of
+	// [holdfast.CheckKey]: whatever is valid UTF-8, of less than 10 kB.
+	AnyKey bool
+
 	// Heartbeats says which heartbeats the engine tells of ([holdfast.Host.Heartbeat]);
 	// it sends several per lease.
 	Heartbeats Heartbeats
@@ -102,6 +117,12 @@ type Client struct {
 	// and the log says so.
 	Pause, Resume func()
 
+	// Watches returns when the client would hear of whatever becomes of the holds that
+	// it has by now. Nil: at the grant. A hold that is reclaimed before that may end
+	// with ErrBroken instead of ErrReclaimed, if all that its client finds is that it
+	// is gone.
+	Watches func()
+
 	// Jump moves the client's wall clock, forward if d is positive, and leaves
 	// its monotonic clock alone. Nil: as for Pause.
 	Jump func(d time.Duration)
@@ -114,6 +135,7 @@ type Locker interface {
 	TryAcquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	AcquireAny(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	Do(ctx context.Context, key string, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error
+	TryDo(ctx context.Context, key string, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error
 	Events() *holdfast.Events
 	Inspect(ctx context.Context, key string) (holdfast.Info, error)
 	List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error]

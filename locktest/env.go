@@ -128,6 +128,13 @@ func (e *env) holdWithin(d time.Duration, c *Client, key string, opts ...holdfas
 	return lock
 }
 
+// watches waits until a client would hear of a reclaim.
+func (e *env) watches(c *Client) {
+	if c.Watches != nil {
+		c.Watches()
+	}
+}
+
 // release gives a lock back and insists on the confirmation.
 func (e *env) release(lock *holdfast.Lock) {
 	e.Helper()

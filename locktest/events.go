@@ -15,7 +15,7 @@ var eventCases = []testCase{
 	{"G9_EventsTellWhich", eventsTellWhich},
 	{"G9_OnlyOwnAndFromNow", onlyOwnAndFromNow},
 	{"G9_SlowReaderBlocksNothing", slowReaderBlocksNothing},
-	{"G9_CloseClosesTheChannels", closeClosesTheChannels},
+	{"G9_CloseEndsTheSubscription", closeEndsTheSubscription},
 }
 
 // next receives an event within d.
@@ -110,9 +110,11 @@ func stateIsReplaced(e *env) {
 	e.hold(a)
 	a.Cut()
 	e.next(fast.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
+	a.Events().Close() // which waits for the news to have come to all
 	e.silent("a newer state replaces one that is unread", slow.Ready())
 	a.Heal()
 	last := e.next(fast.Ready(), e.patience(), ruleState)
+	a.Events().Close() // which waits for the news to have come to all
 	e.silent("a newer state replaces one that is unread", slow.Disconnected())
 	if got := e.next(slow.Ready(), e.engine.Soon, ruleState); got.Seq != last.Seq {
 		e.broken("the newest state is the one that is unread", "number %d, want %d", got.Seq, last.Seq)
@@ -122,7 +124,7 @@ func stateIsReplaced(e *env) {
 // factsAreNotLost has many locks end before anybody reads.
 func factsAreNotLost(e *env) {
 	const n = 20
-	a := e.client()
+	a, b := e.client(), e.client()
 	first, second := a.Events(), a.Events()
 	want := make(map[string]*holdfast.Lock)
 	for i := range n {
@@ -133,9 +135,17 @@ func factsAreNotLost(e *env) {
 			e.Fatalf("%s: Extend: %v", e.rule, err)
 		}
 	}
-	a.Cut()
+	losses := expired
+	if e.engine.NeverExpires {
+		losses = []error{holdfast.ErrBroken}
+		for i := range n {
+			e.breaks(b, fmt.Sprintf("%sloss%02d", e.prefix, i))
+		}
+	} else {
+		a.Cut()
+	}
 	for _, lock := range want {
-		e.ends(lock, e.handOver(), ruleAlone, append(expired, holdfast.ErrTTLExpired)...)
+		e.ends(lock, e.handOver(), "each lock comes to its end", append(losses, holdfast.ErrTTLExpired)...)
 	}
 	for _, events := range []*holdfast.Events{first, second} {
 		seen := make(map[string]bool)
@@ -208,35 +218,33 @@ func slowReaderBlocksNothing(e *env) {
 	}
 }
 
-func closeClosesTheChannels(e *env) {
-	const rule = "Close of a subscription, or of its client, closes its channels"
+func closeEndsTheSubscription(e *env) {
+	const rule = "Close of a subscription, or of its client, closes Done, and leaves nothing to be read"
 	a := e.client()
-	closed := func(events *holdfast.Events) {
+	ended := func(events *holdfast.Events) {
 		e.Helper()
-		for name, ch := range map[string]<-chan holdfast.Event{
-			"Ready": events.Ready(), "Disconnected": events.Disconnected(), "TTLExpired": events.TTLExpired(), "Lost": events.Lost(),
-		} {
-			open := true
-			for range 3 { // what is in the channel may still be read
-				select {
-				case _, open = <-ch:
-				case <-time.After(e.engine.Soon):
-				}
-			}
-			if open {
-				e.broken(rule, "%s is open", name)
-			}
+		if !isClosed(events.Done()) {
+			e.broken(rule, "Done is open")
 		}
+		// A channel that is closed makes a select over it spin.
+		e.silent(rule, events.Ready(), events.Disconnected(), events.TTLExpired(), events.Lost())
 	}
 	first, second := a.Events(), a.Events()
+	for i := range 3 {
+		lock := e.holdKey(a, fmt.Sprint(e.prefix, i), holdfast.WithTTL(time.Millisecond))
+		e.ends(lock, e.engine.Soon, "a TTL ends a lock", holdfast.ErrTTLExpired)
+	}
+	if isClosed(first.Done()) {
+		e.broken("a subscription lasts until it is closed", "Done is closed")
+	}
 	first.Close()
 	first.Close()
-	closed(first)
+	ended(first)
 	e.next(second.Ready(), e.engine.Soon, ruleAtOnceState)
 	if err := a.Close(e.soon()); err != nil {
 		e.Fatalf("%s: Close: %v", e.rule, err)
 	}
-	closed(second)
-	closed(a.Events()) // after Close: closed already
+	ended(second)
+	ended(a.Events()) // after Close: it has ended already
 	second.Close()
 }

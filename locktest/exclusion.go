@@ -15,6 +15,7 @@ var exclusionCases = []testCase{
 	{"G1_NoWaitOutlastsTheHolder", noWaitOutlastsTheHolder},
 	{"G1_KeysAreIndependent", keysAreIndependent},
 	{"G1_InspectTellsTheHolder", inspectTellsTheHolder},
+	{"G1_InspectTellsSinceWhen", inspectTellsSinceWhen},
 	{"G1_ListTellsAllHolders", listTellsAllHolders},
 }
 
@@ -141,6 +142,47 @@ func inspectTellsTheHolder(e *env) {
 	if info, err := b.Inspect(e.soon(), e.key); err != nil || info.Held {
 		e.broken(rule, "after the release: %+v, %v", info, err)
 	}
+}
+
+// inspectTellsSinceWhen has a holder wait for its lock. Only times that the engine
+// itself tells are compared, whatever its clock shows.
+func inspectTellsSinceWhen(e *env) {
+	const rule = "Since is when the grant began, or zero; when its holder joined the queue is QueuedAt"
+	a, b := e.client(), e.client()
+	inspect := func() holdfast.Info {
+		info, err := a.Inspect(e.soon(), e.key)
+		if err != nil || !info.Held {
+			e.broken("Inspect tells who holds a key", "%+v, %v", info, err)
+		}
+		return info
+	}
+	first := e.hold(a)
+	waiting := e.wait(b).waits(a, e.key, 1)
+	before := inspect()
+	began := time.Now()
+	time.Sleep(e.engine.Lease / 5)
+	waited := time.Since(began)
+	e.release(first)
+	second := waiting.granted(e.handOver(), "a release lets the next in")
+	after := inspect()
+	earlier := before.Since
+	if len(before.Queue) > 0 {
+		earlier = before.Queue[0].Since
+		if !after.QueuedAt.Equal(earlier) {
+			e.broken(rule, "it waited from %v on, and then was queued at %v", earlier, after.QueuedAt)
+		}
+	}
+	const rounding = 2 * time.Millisecond
+	switch {
+	case after.Token != second.Token():
+		e.broken("Inspect tells who holds a key", "token %v, want %v", after.Token, second.Token())
+	case after.Since.IsZero():
+	case after.Since.Before(after.QueuedAt):
+		e.broken(rule, "granted at %v, queued only at %v", after.Since, after.QueuedAt)
+	case !earlier.IsZero() && after.Since.Sub(earlier) < waited-rounding:
+		e.broken(rule, "%v, which is %v after %v, but it waited for %v more", after.Since, after.Since.Sub(earlier), earlier, waited)
+	}
+	e.release(second)
 }
 
 func listTellsAllHolders(e *env) {

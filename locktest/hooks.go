@@ -222,11 +222,18 @@ func hooksTellOfHeartbeats(e *env) {
 	}
 	a.Cut()
 	cut := time.Now()
+	if e.engine.NeverExpires {
+		e.outlasts(e.client(), one)
+	}
 	for _, lock := range []*holdfast.Lock{one, two} {
+		if e.engine.NeverExpires {
+			break
+		}
 		e.ends(lock, e.handOver(), "a holder that is cut off loses its lock", expired...)
 	}
 	healed := time.Now()
 	a.Heal()
+	time.Sleep(e.engine.Lease) // for what was lost to be given back, which Close would not wait for
 	e.closed(a, l)
 	for _, h := range told[holdfast.Heartbeat](l) {
 		sent := h.Time.Add(-h.Took)

@@ -37,11 +37,11 @@ func renewedWhileHeld(e *env) {
 	for range 4 {
 		time.Sleep(e.engine.Lease / 2)
 		e.isLive(lock, ruleRenewed)
-		if left := time.Until(lock.Deadline()); left <= 0 || left > e.engine.Lease {
-			e.broken("Deadline is within a lease from now", "it is %v from now", left)
+		if left := time.Until(lock.Deadline()); left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires {
+			e.broken("Deadline is within a lease from now, or far away if there is none", "it is %v from now", left)
 		}
 	}
-	if !lock.Deadline().After(first) {
+	if !e.engine.NeverExpires && !lock.Deadline().After(first) {
 		e.broken(ruleRenewed, "Deadline has not moved from %v", first)
 	}
 	e.isHeld(b, e.key, ruleOne)
@@ -65,6 +65,10 @@ func shortCutKeepsTheLock(e *env) {
 // holderKnowsFirst has a client wait for the key of one that is cut off.
 func holderKnowsFirst(e *env) {
 	a, b := e.client(), e.client()
+	if e.engine.NeverExpires {
+		e.keepsForever(a, a.Cut, a.Heal)
+		return
+	}
 	lock := e.hold(a)
 	done := lock.Done()
 	known := make(chan bool, 1)
@@ -77,9 +81,7 @@ func holderKnowsFirst(e *env) {
 			time.Until(lock.Deadline()))
 	}
 	e.endedBy(lock, ruleAlone, expired...)
-	if next.Token() <= lock.Token() {
-		e.broken("the next grant has a greater token", "%v after %v", next.Token(), lock.Token())
-	}
+	e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
 	e.isLive(next, ruleOne)
 }
 
@@ -88,6 +90,12 @@ func deadlineIsKept(e *env) {
 	lock := e.hold(a)
 	time.Sleep(e.engine.Lease / 2)
 	a.Cut()
+	if e.engine.NeverExpires {
+		e.outlasts(e.client(), lock)
+		a.Heal()
+		e.isLive(lock, ruleForever)
+		return
+	}
 	time.Sleep(e.engine.Lease / 8) // what was on its way has arrived
 	deadline := lock.Deadline()
 	if lock.Err() != nil {
@@ -104,6 +112,14 @@ func deadlineIsKept(e *env) {
 
 func sessionThatExpired(e *env) {
 	a, b := e.client(), e.client()
+	if e.engine.NeverExpires {
+		silence := a.Cut
+		if a.Expire != nil {
+			silence = a.Expire
+		}
+		e.keepsForever(a, silence, a.Heal)
+		return
+	}
 	locks := []*holdfast.Lock{e.hold(a), e.holdKey(a, e.prefix+"another")}
 	if a.Expire == nil {
 		a.Cut()
@@ -124,6 +140,11 @@ func everyMethodLooksAtTheClock(e *env) {
 	if e.client().Pause == nil {
 		e.Skipf("%s: this harness has no pause", e.rule)
 	}
+	if e.engine.NeverExpires {
+		a := e.client()
+		e.keepsForever(a, a.Pause, a.Resume)
+		return
+	}
 	methods := map[string]func(*holdfast.Lock) error{
 		"Err": func(k *holdfast.Lock) error { return k.Err() },
 		"Done": func(k *holdfast.Lock) error {
@@ -135,7 +156,11 @@ func everyMethodLooksAtTheClock(e *env) {
 		"Verify":  func(k *holdfast.Lock) error { return k.Verify(e.soon()) },
 		"Extend":  func(k *holdfast.Lock) error { return k.Extend(time.Hour) },
 		"Release": func(k *holdfast.Lock) error { return k.Release(e.soon()) },
-		"Context": func(k *holdfast.Lock) error { return context.Cause(k.Context(e.ctx)) },
+		"Context": func(k *holdfast.Lock) error {
+			ctx, cancel := k.Context(e.ctx)
+			defer cancel()
+			return context.Cause(ctx)
+		},
 		"Deadline": func(k *holdfast.Lock) error {
 			if time.Until(k.Deadline()) > 0 {
 				return nil
@@ -191,6 +216,10 @@ func pausePastTheDeadline(e *env) {
 	if a.Pause == nil {
 		e.Skipf("%s: this harness has no pause", e.rule)
 	}
+	if e.engine.NeverExpires {
+		e.keepsForever(a, a.Pause, a.Resume)
+		return
+	}
 	lock := e.hold(a)
 	a.Pause()
 	time.Sleep(e.engine.Lease / 8)
@@ -212,6 +241,11 @@ func clockJumpForward(e *env) {
 	e.isLive(lock, "a jump of the wall clock by less than is left of the lease costs nothing")
 	e.holdKey(a, e.prefix+"renewed")
 	a.Jump(e.engine.Lease)
+	if e.engine.NeverExpires {
+		e.isLive(lock, "a jump of the wall clock ends no lock without a lease")
+		e.outlasts(b, lock)
+		return
+	}
 	e.endedBy(lock, "a jump of the wall clock beyond the lease ends the lock: it may have been a suspend", holdfast.ErrClockJump)
 	e.ends(lock, 0, "an end by the clock is a loss", holdfast.ErrLost)
 	e.holdWithin(e.patience(), b, e.key)
@@ -228,6 +262,11 @@ func clockJumpBackward(e *env) {
 	for range 3 {
 		time.Sleep(e.engine.Lease / 2)
 		e.isLive(lock, "a wall clock that is set back changes nothing")
+	}
+	if e.engine.NeverExpires {
+		a.Cut()
+		e.outlasts(b, lock)
+		return
 	}
 	done := lock.Done()
 	known := make(chan bool, 1)
@@ -296,6 +335,14 @@ func doEndsWithTheLock(e *env) {
 	}
 	e.isHeld(b, e.key, ruleOne)
 	a.Cut()
+	if e.engine.NeverExpires {
+		e.outlasts(b, lock)
+		if isClosed(ended) {
+			e.broken(ruleForever, "the ctx of fn has ended")
+		}
+		e.breaks(b, e.key)
+		a.Heal()
+	}
 	if !e.closes(ended, e.handOver()) {
 		e.broken(rule, "the ctx of fn goes on")
 	}

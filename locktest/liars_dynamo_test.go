@@ -28,6 +28,7 @@ type dynamoLiar struct {
 	update func(updater) updater
 	get    func(getter) getter
 	change func(*dynamolock.Options)
+	set    func(*Engine) // what it promises, if not the usual
 }
 
 type (
@@ -75,14 +76,19 @@ func TestHonestDynamoEngine(t *testing.T) {
 
 // newDynamoEngine returns an honest engine, except for what the liar changes.
 func newDynamoEngine(l dynamoLiar) Engine {
-	return Engine{
+	e := Engine{
 		Start:      func(t testing.TB) Harness { return newDynamoHarness(t, l) },
 		Lease:      dynamolock.DefaultLease,
 		Soon:       2*dynamolock.DefaultPoll + time.Second,
 		Late:       2*dynamolock.DefaultPoll + time.Second,
 		Notice:     dynamolock.DefaultLease/4 + time.Second,
 		Heartbeats: PerLock,
+		AnyKey:     true,
 	}
+	if l.set != nil {
+		l.set(&e)
+	}
+	return e
 }
 
 type dynamoHarness struct {
@@ -323,6 +329,15 @@ var dynamoLiars = []dynamoLiar{
 			return next(ctx, in)
 		}
 	}},
+
+	{
+		name: "an item of a lock that never expires tells a lease", breaks: "G2",
+		change: func(o *dynamolock.Options) { o.Mode = dynamolock.FailClosedFenced },
+		set:    func(e *Engine) { e.NeverExpires, e.Heartbeats = true, NoHeartbeats },
+		update: changed(taking, func(in *dynamodb.UpdateItemInput) {
+			in.ExpressionAttributeValues[assigned(in, "leaseDurationMs")] = &types.AttributeValueMemberN{Value: "20000"}
+		}),
+	},
 
 	{name: "tokens begin anew", breaks: "G3", update: changed(taking, func(in *dynamodb.UpdateItemInput) { newToken(in, "0") })},
 	{name: "tokens are what the clock says", breaks: "G3", update: changed(taking, func(in *dynamodb.UpdateItemInput) {

@@ -63,6 +63,7 @@ type backend struct {
 	holdfast.Backend
 	acquire  func(context.Context, *holdfast.Request) (holdfast.Grant, error)
 	brk      func(context.Context, holdfast.Info) error
+	inspect  func(context.Context, string) (holdfast.Info, error)
 	checkKey func(string) error
 	closing  func()
 }
@@ -79,6 +80,13 @@ func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
 		return b.brk(ctx, info)
 	}
 	return b.Backend.Break(ctx, info)
+}
+
+func (b *backend) Inspect(ctx context.Context, key string) (holdfast.Info, error) {
+	if b.inspect != nil {
+		return b.inspect(ctx, key)
+	}
+	return b.Backend.Inspect(ctx, key)
 }
 
 func (b *backend) CheckKey(key string) error {
@@ -222,6 +230,13 @@ func polling(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
 
 // liars is what the suite has to catch.
 var liars = []liar{
+	{name: "a holder that waited has held since it began to", breaks: "G1", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		return &backend{Backend: inner, inspect: func(ctx context.Context, key string) (holdfast.Info, error) {
+			info, err := inner.Inspect(ctx, key)
+			info.Since = info.QueuedAt
+			return info, err
+		}}
+	}},
 	{name: "a try is granted although the key is held", breaks: "G1", engine: failing(
 		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
 			if !errors.Is(err, holdfast.ErrHeld) || req.Wait {
@@ -261,6 +276,9 @@ var liars = []liar{
 		}}
 	}},
 
+	{name: "what is to last for ever goes to another after a cut", breaks: "G2", set: func(e *Engine) { e.NeverExpires = true }},
+
+	{name: "there are tokens where none are promised", breaks: "G3", set: func(e *Engine) { e.Tokenless = true }},
 	{name: "a token is used again", breaks: "G3", engine: granted(
 		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) { g.Token = 1 + g.Token/2 },
 	)},

@@ -25,12 +25,11 @@ func reclaim() []holdfast.Option {
 func reclaimsAtOnce(e *env) {
 	a, b := e.client(), e.client()
 	old := e.hold(a, holdfast.WithOwner("worker"))
+	e.watches(a)
 	lock := e.hold(b, reclaim()...)
 	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
 	e.isLive(lock, ruleReclaim)
-	if lock.Token() <= old.Token() {
-		e.broken("the next grant has a greater token", "%v after %v", lock.Token(), old.Token())
-	}
+	e.newer(lock.Token(), old.Token(), "the next grant has a greater token")
 	e.release(lock)
 	lock, err := a.TryAcquire(e.soon(), e.key, reclaim()...)
 	if err != nil {
@@ -49,6 +48,12 @@ func reclaimsFromTheDead(e *env) {
 	if err != nil {
 		e.broken(ruleReclaim+", without waiting for a dead lease", "%v", err)
 	}
+	if e.engine.NeverExpires {
+		if err := old.Err(); err != nil {
+			e.broken(ruleForever, "no word has reached it, and Err is %v", err)
+		}
+		a.Heal()
+	}
 	e.ends(old, e.handOver(), "a holder that was reclaimed ends by its own clock, if no word reaches it",
 		append(expired, holdfast.ErrReclaimed)...)
 	a.Heal()
@@ -59,6 +64,7 @@ func reclaimsPlaces(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	lock := e.hold(c)
 	old := e.wait(a, holdfast.WithOwner("worker")).waits(c, e.key, 1)
+	e.watches(a)
 	young := e.wait(b, reclaim()...)
 	if e.engine.Ordered {
 		err := old.fails(e.engine.Soon, "WithReclaim ends places in the queue under the same owner name")
@@ -80,6 +86,7 @@ func reclaimsPlaces(e *env) {
 func takesItsTurn(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	old := e.hold(a, holdfast.WithOwner("worker"))
+	e.watches(a)
 	waits := e.wait(c).waits(c, e.key, 1)
 	young := e.wait(b, reclaim()...)
 	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)

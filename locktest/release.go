@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -132,9 +133,12 @@ func lateReleaseSparesTheSuccessor(e *env) {
 	if err := pending.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrReleasePending) {
 		e.broken("Release that the engine does not confirm in time is pending", "%v", err)
 	}
-	nextLost := e.holdWithin(e.handOver(), b, lost.Key())
-	nextPending := e.holdWithin(e.handOver(), b, pending.Key())
-	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrLost) {
+	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
+	unknown := holdfast.ErrLost
+	if e.engine.NeverExpires {
+		unknown = holdfast.ErrReleasePending // no clock has told its holder
+	}
+	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, unknown) {
 		e.broken("Release after a loss tells of the loss", "%v", err)
 	}
 	a.Heal()
@@ -190,6 +194,19 @@ func doReleases(e *env) {
 	})
 	if !errors.Is(err, failed) {
 		e.broken(rule, "it returned %v", err)
+	}
+	e.leavesNothing(e.key, e.engine.Soon, rule)
+
+	err = a.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
+		var held *holdfast.HeldError
+		err := a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
+		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
+			return fmt.Errorf("TryDo of a key that is held: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		e.broken("TryDo takes a key that is free", "%v", err)
 	}
 	e.leavesNothing(e.key, e.engine.Soon, rule)
 

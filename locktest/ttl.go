@@ -105,6 +105,15 @@ func leaseEndsFirst(e *env) {
 	late := e.hold(a, holdfast.WithTTL(2*e.engine.Lease))
 	soon := e.holdKey(a, e.prefix+"soon", holdfast.WithTTL(e.short()))
 	a.Cut()
+	if e.engine.NeverExpires {
+		e.ends(soon, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+		time.Sleep(e.engine.Lease * 5 / 4)
+		if err := late.Err(); err != nil {
+			e.broken("a TTL longer than the lease counts where no lease ends", "%v", err)
+		}
+		e.ends(late, e.engine.Lease+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
+		return
+	}
 	e.ends(late, e.handOver(), "a lease that ends before the TTL ends the lock", expired...)
 	e.endedBy(soon, "of TTL and lease, the one that is over first ends the lock", holdfast.ErrTTLExpired)
 	if d := late.Deadline(); time.Until(d) > 0 {

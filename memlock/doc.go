@@ -14,7 +14,7 @@
 // A [Store] is in the place of the server; clients that are to compete share
 // one. A [Client] embeds [holdfast.Locker], whose methods are its API:
 //
-//   - Acquire, TryAcquire, AcquireAny, Do: take locks.
+//   - Acquire, TryAcquire, AcquireAny, Do, TryDo: take locks.
 //   - Inspect, List, Break: see who has them, end a grant by force.
 //   - Events: follow connection, expiry and loss.
 //   - Owner: the default owner name.

@@ -34,7 +34,8 @@ type place struct {
 	news    chan struct{} // closed when the client is told that the wait is over
 	session *session
 
-	since   time.Time // of the grant, or of the beginning of the wait
+	queued  time.Time
+	granted time.Time // zero while it waits
 	token   holdfast.Token
 	told    bool   // news is closed, or about to be
 	taken   bool   // the grant was returned to the Locker
@@ -47,7 +48,7 @@ func (p *place) grant() string { return strconv.FormatUint(uint64(p.token), 10) 
 
 // enterLocked puts a place at the end of its queue.
 func (s *Store) enterLocked(p *place) {
-	p.since = time.Now()
+	p.queued = time.Now()
 	s.queues[p.key] = append(s.queues[p.key], p)
 	p.session.enterLocked(p)
 	if len(s.queues[p.key]) == 1 {
@@ -60,7 +61,7 @@ func (s *Store) enterLocked(p *place) {
 func (s *Store) grantLocked(p *place) {
 	s.token++
 	p.token = s.token
-	p.since = time.Now()
+	p.granted = time.Now()
 }
 
 // removeLocked takes a place out of its queue, if it is still there, and gives
@@ -112,17 +113,18 @@ func (s *Store) infoLocked(key string) holdfast.Info {
 	}
 	holder := queue[0]
 	info := holdfast.Info{
-		Key:   key,
-		Held:  true,
-		Owner: holder.owner,
-		Token: holder.token,
-		Since: holder.since,
-		Data:  slices.Clone(holder.data),
-		Lease: holder.session.engine.lease,
-		Grant: holder.grant(),
+		Key:      key,
+		Held:     true,
+		Owner:    holder.owner,
+		Token:    holder.token,
+		Since:    holder.granted,
+		QueuedAt: holder.queued,
+		Data:     slices.Clone(holder.data),
+		Lease:    holder.session.engine.lease,
+		Grant:    holder.grant(),
 	}
 	for _, p := range queue[1:] {
-		info.Queue = append(info.Queue, holdfast.Waiter{Owner: p.owner, Since: p.since, Data: slices.Clone(p.data)})
+		info.Queue = append(info.Queue, holdfast.Waiter{Owner: p.owner, Since: p.queued, Data: slices.Clone(p.data)})
 	}
 	return info
 }

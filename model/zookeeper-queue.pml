@@ -56,6 +56,7 @@
  *   FORGET_UNCERTAIN  a place whose node is gone is not looked for, even if its creation was repeated
  *   NO_RELIST         the going of the node just before is a grant, whoever else is before
  *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
+ *   OWN_WORD_LATE     a waiter that is told that its own node is gone, and then that the one before it is, may act on the second first
  *   WAIT_WITHOUT_NODE who does not find the own node goes on waiting
  *
  * The verifier is run with -E: whether it is right that nothing can happen any more, Audit judges.
@@ -66,6 +67,7 @@
 /* The properties, each asserted where it could cease to hold. */
 bit not_behind_itself = 1;	/* nobody waits for a node of its own */
 bit exclusion = 1;		/* two do not believe that they hold the lock; who holds what an operator deleted is excused until told */
+bit told_is_told = 1;		/* nobody takes the going of the node before for a grant after being told that its own is gone */
 bit tokens_rise = 1;		/* each grant has a greater token than all before it */
 bit release_is_right = 1;	/* a release that says that the lock had been lost did not delete it itself */
 bit no_orphan = 1;		/* when nothing can happen any more, each node is that of a holder or a waiter */
@@ -315,9 +317,15 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 	/* place.wait: the watch on the node just before, and the one on the own node. */
 	atomic {
 		if
+		/* Events come in the order of the transactions: the word of the own node, if that went first, was here before. */
+#ifdef OWN_WORD_LATE
 		:: up[c] && died[before] != 0 -> d_step {
+#else
+		:: up[c] && died[before] != 0 && (died[mynode[c]] == 0 || (died[mynode[c]] > died[before] && died[mynode[c]] > seen[c])) -> d_step {
+#endif
 			if :: seen[c] < died[before] -> seen[c] = died[before] :: else fi;
-			printf("client %d hears that node %d is gone\n", c, before) }
+			printf("client %d hears that node %d is gone\n", c, before);
+			told_is_told = (ahead > 1 || died[mynode[c]] == 0 || died[mynode[c]] > seen[c]); assert(told_is_told) }
 #ifndef NO_RELIST
 			if :: ahead > 1 -> goto again :: else fi
 #endif

@@ -7,16 +7,16 @@
  * is; when both have noticed, they go on as a second ensemble, which server 1 leads. Server
  * 0 does not know of that, and may go on answering for ever.
  *
- * One client, with one session, sends pings and writes as it likes, through one server at a
- * time. Any message may take any time. Time is counted in whole units, which is no
- * restriction: see README.md. All constants are in these units:
+ * One client, with one session, sends pings, syncs and writes as it likes, through one server at
+ * a time. Any message may take any time, between servers too, where order is kept. Time is
+ * counted in whole units, which is no restriction: see README.md. All constants are in these units:
  */
 #define T      4	/* session timeout: what the leader counts, and the client's lease without margin */
 #ifndef WINDOW
 #define WINDOW 1	/* T/4: trust.window */
 #endif
 #ifndef GAP
-#define GAP    1	/* less than that apart do the leader's pings reach a follower: half a tick, T being two ticks */
+#define GAP    1	/* less than that apart does the leader queue pings for a follower: half a tick, T being two ticks */
 #endif
 #ifndef K
 #define K      2	/* requests without an answer */
@@ -26,14 +26,17 @@
  * Switches that take a cure out, or an assumption; each has a counterexample:
  *
  *   PINGS_COUNT       an answer to any request renews the lease (as other clients have it)
- *   WINDOW=0          a request counts that was acknowledged just before the write
- *   GAP=2             the leader's pings are more than T/4 apart: an assumption
+ *   ONE_STAGE         a write renews from what was answered a window before it (as this library had it)
+ *   SYNC_RENEWS       a sync is as good as a write: a leader may answer it that has lost its followers
+ *   OVERLAP           the write may be sent before the sync is answered
+ *   WINDOW=0          a request counts that was answered just before the sync
+ *   GAP=2             the leader queues pings more than T/4 apart: an assumption
  *   COUNT_RESUMPTION  that a server has resumed the session renews the lease
  *   NO_CLOCK_CHECK    a lock is over when the timer has fired, however late that is
  *   RENEWAL_REVIVES   a renewal does not ask the clock first
  *
  * For counterexamples that are easier to read: ONE_LOCK looks only at the lock that is held from the beginning; with PROMPT, what
- * goes between servers that are not cut off takes no time.
+ * goes between servers that are not cut off takes no time; with STAYS, the client is at server 1 and loses no connection.
  *
  * REACH=n shows that the proof is not about nothing: see unreached, below.
  */
@@ -64,7 +67,7 @@ bit gone;		/* it has ended it: others are granted its locks */
 #define knows(s)    (gone && genuine(s))	/* that the session has ended: it hangs up; followers may hear of it late */
 #endif
 #ifdef PROMPT
-#define all_read empty(up)
+#define all_read (empty(up) && empty(down))
 #else
 #define all_read true
 #endif
@@ -72,9 +75,12 @@ bit gone;		/* it has ended it: others are granted its locks */
 
 /* The server through which the client talks. */
 bit noted;		/* the follower's table has the session */
-byte pinged;		/* since the leader's last ping came */
-mtype = { TABLE, WRITE, RESUME }
+byte pinged;		/* since the leader queued its last ping */
+mtype = { TABLE, SYNC, WRITE, RESUME }
 chan up = [2*K+2] of { mtype }	/* from the follower to its leader */
+mtype = { PING, DONE, RESUMED }		/* DONE completes the oldest request that waits */
+chan down = [2*K+3] of { mtype }	/* from the leader to the follower; pings in a row are one: the later moment counts, or the earlier */
+byte last;			/* the last in down is a ping */
 
 /* The client. */
 mtype = { CLOSED, OPENING, OPEN }
@@ -87,16 +93,30 @@ bit over;		/* its lease has been over, which it has not been told */
 bit asked;		/* the follower has asked its leader to resume the session */
 bit resumed;		/* it is resumed */
 
+#if K == 1
+#define some(x) (stage[0] == x)
+#else
+#define some(x) (stage[0] == x || stage[1] == x || stage[K-1] == x)
+#endif
+
+#ifdef SYNC_RENEWS
+#define PROVES(k) ((k) != PING)
+#else
+#define PROVES(k) ((k) == WRITE)
+#endif
+
 /* Its requests, the oldest first. */
-mtype = { NONE, PING }		/* or WRITE: the heartbeat, for example */
-mtype = { SENT, WAITS, ANSWERED }		/* WAITS: for the leader, a write only */
+mtype = { NONE }		/* or PING, SYNC, WRITE */
+mtype = { SENT, WAITS, ANSWERED }		/* WAITS: for the leader */
 mtype kind[K] = NONE;
 mtype stage[K] = NONE;
 byte age[K];
-byte since[K];		/* of a write: the age of what it will prove */
+byte since[K];		/* of a sync or a write: the age of what is in the table that will be on its way when it is answered */
+byte proof[K];		/* of a write: the age of what it will prove */
 
 /* The newest acknowledged request, by when its reply was read: in this unit of time, before. Ages of the sending. */
 byte acked0 = OLD, acked1 = OLD;
+byte table = OLD;	/* what is in the newest table that is known to be on its way */
 
 #ifdef NO_CLOCK_CHECK
 #define believes holds
@@ -133,24 +153,40 @@ inline renew(a) {
 	fi
 }
 
+/* What a request that is sent now will show, when it is answered: see trust.note. */
+inline may_collect(n) {
+	since[n] = acked1;
+#if WINDOW == 0
+	least(since[n], acked0)
+#endif
+}
+inline may_prove(n) {
+	proof[n] = opened;
+	least(proof[n], table);
+#ifdef ONE_STAGE
+	least(proof[n], since[n])
+#endif
+}
+
 /* remove takes a request out. i is used up. */
 inline remove(i) {
 	do
-	:: i < K-1 -> kind[i] = kind[i+1]; stage[i] = stage[i+1]; age[i] = age[i+1]; since[i] = since[i+1]; i++
+	:: i < K-1 -> kind[i] = kind[i+1]; stage[i] = stage[i+1]; age[i] = age[i+1]; since[i] = since[i+1]; proof[i] = proof[i+1]; i++
 	:: else -> break
 	od;
-	kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0
+	kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0; proof[i] = 0
 }
 
 /* hangup ends the connection, and all that was on it: a new trust begins with the next one. What is lost with it could only have
  * made the leader's timer run longer. */
 inline hangup() {
 	conn = CLOSED; server = 0; opened = 0; noted = 0; pinged = 0; asked = 0; resumed = 0;
-	acked0 = OLD; acked1 = OLD;
+	acked0 = OLD; acked1 = OLD; table = OLD; last = 0;
 	do :: up?[_] -> up?_ :: else -> break od;
+	do :: down?[_] -> down?_ :: else -> break od;
 	i = 0;
 	do
-	:: i < K -> kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0; i++
+	:: i < K -> kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0; proof[i] = 0; i++
 	:: else -> break
 	od;
 	i = 0
@@ -163,41 +199,63 @@ inline touch(s) { if :: genuine(s) && !gone -> timer = T :: else fi }
 inline leader_reads() {
 	if
 	:: up?TABLE -> touch(second); printf("the leader learns from the table that the session was heard of\n")
-	:: up?WRITE -> if
+	:: up?SYNC -> if
 		:: gone	/* refused */
-		:: !gone -> i = 0;
-			do :: stage[i] != WAITS -> i++ :: else -> break od;
-			stage[i] = ANSWERED; printf("the leader commits the write\n")
+		:: !gone -> down!DONE; last = 0; printf("the leader queues the answer to the sync\n")
+		fi
+	:: up?WRITE -> if
+		:: gone
+		:: !gone -> down!DONE; last = 0; printf("the leader commits the write, and queues that\n")
 		fi
 	:: up?RESUME -> if
 		:: gone
-		:: !gone -> timer = T; resumed = 1; printf("the leader resumes the session\n")
+		:: !gone -> timer = T; down!RESUMED; last = 0; printf("the leader resumes the session\n")
 		fi
-	fi;
-	i = 0
+	fi
 }
 
-/* The leader's ping comes to the follower, and the table goes back. */
 inline leader_pings() {
 	pinged = 0;
 	if
-	:: noted -> noted = 0; printf("the leader's ping comes to server %d: the table goes back, with the session in it\n", server);
-		/* Two in a row are one: the later moment counts. */
-		s = len(up); i = 0;
-		do :: i < s -> up?kind_; up!kind_; i++ :: else -> break od;
-		if :: s > 0 && kind_ == TABLE :: else -> up!TABLE fi
+	:: !last -> down!PING; last = 1; printf("the leader queues a ping for server %d\n", server)
 	:: else
+	fi
+}
+
+/* What the follower reads from its leader: it answers a ping with its table. */
+inline follower_reads() {
+	down?kind_;
+	if
+	:: kind_ == PING ->
+		kind_ = NONE;
+		if
+		:: noted && linked(server) -> noted = 0; printf("server %d reads the leader's ping: the table goes back, with the session in it\n", server);
+			/* Two in a row are one: the later moment counts. */
+			s = len(up); i = 0;
+			do :: i < s -> up?kind_; up!kind_; i++ :: else -> break od;
+			if :: s > 0 && kind_ == TABLE :: else -> up!TABLE fi
+		:: noted && !linked(server) -> noted = 0; printf("server %d reads the leader's ping: the table is lost\n", server)
+		:: else
+		fi
+	:: kind_ == DONE -> i = 0;
+		do :: stage[i] != WAITS -> i++ :: else -> break od;
+		stage[i] = ANSWERED; printf("server %d reads that, and answers\n", server)
+	:: kind_ == RESUMED -> resumed = 1
 	fi;
+	last = (len(down) == 0 -> 0 : last);
 	kind_ = NONE; i = 0; s = 0
 }
 
 inline tick() {
 	older(opened);
 	acked1 = (acked0 < acked1 -> acked0 : acked1); older(acked1);
-	acked0 = OLD;
+	acked0 = OLD; older(table);
 	i = 0;
 	do
-	:: i < K && kind[i] != NONE -> older(age[i]); if :: kind[i] == WRITE -> older(since[i]) :: else fi; i++
+	:: i < K && kind[i] != NONE -> older(age[i]);
+		if :: kind[i] != PING -> older(since[i]) :: else fi;
+		if :: PROVES(kind[i]) -> older(proof[i]) :: else fi;
+		i++
 	:: else -> break
 	od;
 	i = 0;
@@ -210,7 +268,7 @@ inline tick() {
 	if
 	:: conn != CLOSED && !leads(server) && linked(server) ->
 		pinged++;
-		/* It comes before whatever else happens at that moment: the next one is less than GAP after it. */
+		/* It does so before whatever else happens at that moment: the next one is less than GAP after it. */
 		if :: pinged == GAP -> leader_pings() :: else fi
 	:: else
 	fi
@@ -221,11 +279,15 @@ active proctype World() {
 	mtype kind_ = NONE;
 
 	/* The session has just been made, through any server. */
+#ifdef STAYS
+	server = 1;
+#else
 	if :: server = 0 :: server = 1 fi;
+#endif
 	printf("a session begins at server %d; its client is granted a lock\n", server);
 
 end:	do
-	/* Time. While a follower has its leader, the leader's pings come in time. */
+	/* Time. While a follower has its leader, the leader queues pings in time. */
 	:: d_step { all_read -> tick(); verify() }
 
 	/* The network between servers. */
@@ -247,8 +309,10 @@ end:	do
 
 	/* The leader. */
 	:: d_step { timer == 0 && !gone && quorum && all_read -> gone = 1; printf("the leader ends the session, and grants the lock to another\n"); verify() }
-	:: d_step { conn != CLOSED && !leads(server) && linked(server) && (noted || pinged > 0) -> leader_pings() }
-	:: d_step { conn != CLOSED && !leads(server) && linked(server) && nempty(up) -> leader_reads() }
+	:: d_step { conn != CLOSED && !leads(server) && linked(server) && (!last || pinged > 0) -> leader_pings() }
+	:: d_step { conn != CLOSED && !leads(server) && linked(server) && nempty(up) && len(down) < 2*K+2 -> leader_reads() }
+	/* What was sent before a link was cut may come at any time, or never. */
+	:: d_step { conn != CLOSED && !leads(server) && nempty(down) -> follower_reads() }
 
 	/* The client sends. A session that is resumed has to wait for that. */
 	:: d_step { conn == OPEN && kind[K-1] == NONE ->
@@ -256,16 +320,18 @@ end:	do
 		kind[i] = PING; stage[i] = SENT; i = 0; printf("the client sends a ping\n") }
 	:: d_step { conn == OPEN && kind[K-1] == NONE ->
 		do :: kind[i] != NONE -> i++ :: else -> break od;
-		kind[i] = WRITE; stage[i] = SENT;
-		since[i] = opened;
-		least(since[i], acked1);
-#if WINDOW == 0
-		least(since[i], acked0);
+		kind[i] = SYNC; stage[i] = SENT; may_collect(i);
+#ifdef SYNC_RENEWS
+		may_prove(i);
 #endif
+		i = 0; printf("the client sends a sync\n") }
+	:: d_step { conn == OPEN && kind[K-1] == NONE ->
+		do :: kind[i] != NONE -> i++ :: else -> break od;
+		kind[i] = WRITE; stage[i] = SENT; may_collect(i); may_prove(i);
 		i = 0; printf("the client sends a write\n") }
 
 	/* Its server reads, in order. */
-	:: d_step { conn == OPEN && !knows(server) && (stage[0] == SENT || stage[1] == SENT || stage[K-1] == SENT) ->
+	:: d_step { conn == OPEN && !knows(server) && some(SENT) ->
 		do :: stage[i] != SENT -> i++ :: else -> break od;
 		if
 		:: leads(server) -> touch(server)
@@ -275,40 +341,42 @@ end:	do
 		:: kind[i] == PING -> stage[i] = ANSWERED; printf("server %d answers the ping\n", server)
 		:: else -> stage[i] = WAITS;
 			if
-			:: leads(server) -> printf("server %d, a leader, has the write\n", server)
-			:: linked(server) -> up!WRITE; printf("server %d forwards the write\n", server)
-			:: else -> printf("server %d forwards the write, to nobody\n", server)
+			:: leads(server) && kind[i] == SYNC -> stage[i] = ANSWERED; printf("server %d, a leader, answers the sync\n", server)
+			:: leads(server) && kind[i] == WRITE -> printf("server %d, a leader, has the write\n", server)
+			:: linked(server) -> up!kind[i]; printf("server %d forwards the %e\n", server, kind[i])
+			:: else -> printf("server %d forwards the %e, to nobody\n", server, kind[i])
 			fi
 		fi;
 		i = 0 }
 	/* A leader has a write of its own client committed, if there is a quorum. */
-	:: d_step { conn == OPEN && leads(server) && genuine(server) && quorum && !gone && (stage[0] == WAITS || stage[1] == WAITS || stage[K-1] == WAITS) ->
+	:: d_step { conn == OPEN && leads(server) && genuine(server) && quorum && !gone && some(WAITS) ->
 		do :: stage[i] != WAITS -> i++ :: else -> break od;
 		stage[i] = ANSWERED; i = 0; printf("the leader commits the write\n") }
 
 	/* The client reads an answer: wire.noteReply. */
-	:: atomic { conn == OPEN && (stage[0] == ANSWERED || stage[1] == ANSWERED || stage[K-1] == ANSWERED) ->
-		/* In any order. */
-		if
-		:: stage[0] == ANSWERED -> i = 0
-		:: stage[1] == ANSWERED -> i = 1
-#if K > 2
-		:: stage[2] == ANSWERED -> i = 2
-#endif
-		fi;
+	:: atomic { conn == OPEN && stage[0] == ANSWERED ->
 		d_step {
-			printf("the client reads the answer to its %e\n", kind[i]);
-			least(acked0, age[i]);
+			printf("the client reads the answer to its %e\n", kind[0]);
+			least(acked0, age[0]);
+			if :: kind[0] != PING -> least(table, since[0]) :: else fi;
+#ifdef OVERLAP
+			i = 1;
+			do :: i < K -> if :: kind[i] == WRITE -> least(proof[i], table) :: else fi; i++ :: else -> break od;
+			i = 0;
+#endif
 #ifdef PINGS_COUNT
-			renew(age[i]);
+			renew(age[0]);
+#endif
+#ifdef SYNC_RENEWS
+			if :: kind[0] == SYNC -> renew(proof[0]) :: else fi;
 #endif
 			if
-			:: kind[i] == WRITE -> s = lease; renew(since[i]);
+			:: kind[0] == WRITE -> s = lease; renew(proof[0]);
 #if REACH == 1
 				unreached = !(resumed && s == 0 && lease > 0 && second)	/* a session was saved across the change of leaders */
 #endif
 #if REACH == 2
-				unreached = !(lease > s && since[i] < opened && server == 2 && !second && cut[1])	/* the window was of use, at a follower that is not alone */
+				unreached = !(lease > s && proof[0] < opened && server == 2 && !second && cut[1])	/* the window was of use, at a follower that is not alone */
 #endif
 			:: else
 			fi;
@@ -319,6 +387,7 @@ end:	do
 			verify()
 		} }
 
+#ifndef STAYS
 	/* The connection to the server is lost, at whose end ever; the client goes to another, or to the same. */
 	:: d_step { conn != CLOSED -> hangup(); printf("the client loses its connection\n") }
 	:: atomic { conn == CLOSED && !noticed[1] -> d_step { conn = OPENING; server = 1; printf("the client asks server 1 to resume the session\n") } }
@@ -335,6 +404,7 @@ end:	do
 		renew(opened);
 #endif
 		verify() }
+#endif
 
 	/* The client's timer. */
 	:: d_step { holds && lease == 0 -> holds = 0; over = 0; printf("the client's timer ends the lock\n") }

@@ -21,3 +21,9 @@ func newBuffered(conn net.Conn) *buffered {
 }
 
 func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }
+
+// ahead returns what has come and was not read yet, n bytes at most.
+func (b *buffered) ahead(n int) []byte {
+	p, _ := b.reader.Peek(min(n, b.reader.Buffered()))
+	return p
+}

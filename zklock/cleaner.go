@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // spawn runs f in the background, until it returns or the client closes.
@@ -23,22 +24,34 @@ func (b *backend) spawn(f func(ctx context.Context)) {
 
 // remove deletes a node of session sess, trying until it is known to be gone:
 // deleted, not there, or ended with its session. It reports whether it was not
-// there at the first try.
+// there at the first try. If the server will not have it deleted, it says so, and
+// the background goes on trying.
 func (b *backend) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+	missing, err = b.delete(ctx, sess, path)
+	if err != nil && ctx.Err() == nil {
+		b.insist(sess, path, err)
+	}
+	return missing, err
+}
+
+// delete is remove that gives up when the server refuses.
+func (b *backend) delete(ctx context.Context, sess *session, path string) (missing bool, err error) {
 	for certain := true; ; {
 		now, err := b.link.ready(ctx, nil)
 		if err != nil {
 			return false, err
 		}
-		if now.id != sess.id {
+		if now != sess {
 			return false, nil
 		}
-		_, err = call(ctx, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) }, nil)
+		_, err = call(ctx, b.link, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) })
 		switch {
 		case err == nil:
 			return false, nil
 		case errors.Is(err, zk.ErrNoNode):
-			return certain, nil
+			// go-zookeeper runs what it is handed too late in the next session,
+			// where the node is missing because it has gone with its own.
+			return certain && b.link.same(sess), nil
 		case ctx.Err() != nil:
 			return false, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
 		case unknownOutcome(err):
@@ -50,11 +63,33 @@ func (b *backend) remove(ctx context.Context, sess *session, path string) (missi
 	}
 }
 
-// discard deletes a node in the background.
-func (b *backend) discard(sess *session, path string) {
+// insist goes on trying to delete a node, in the background, after the server has
+// refused that: those who keep others waiting by such a node may be given the
+// permission. The pauses are those between looks for strays.
+func (b *backend) insist(sess *session, path string, why error) {
+	b.mu.Lock()
+	_, already := b.refused[path]
+	b.refused[path] = struct{}{}
+	b.mu.Unlock()
+	if already {
+		return
+	}
+	b.host.Logger().Error("cannot delete own node", "path", path, "error", why)
 	b.spawn(func(ctx context.Context) {
-		if _, err := b.remove(ctx, sess, path); err != nil && ctx.Err() == nil {
-			b.host.Logger().Error("cannot delete own node", "path", path, "error", err)
+		defer func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.refused, path)
+		}()
+		for pause := sess.timeout() / 4; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, longestPause*sess.timeout()) {
+			if _, err := b.delete(ctx, sess, path); err == nil {
+				return
+			}
 		}
 	})
+}
+
+// discard deletes a node in the background.
+func (b *backend) discard(sess *session, path string) {
+	b.spawn(func(ctx context.Context) { _, _ = b.remove(ctx, sess, path) })
 }

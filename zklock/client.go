@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +23,11 @@ type Client struct {
 
 // Dial connects to an ensemble and waits for a session. servers are host:port
 // addresses; opts may be nil. ctx bounds the wait only; without a deadline,
-// Options.DialTimeout does. Errors: holdfast.ErrInvalid, and holdfast.ErrDisconnected
-// with ctx's own if no server gave a session in time, holdfast.ErrDenied if one
-// refused the credentials.
+// Options.DialTimeout does. Errors: holdfast.ErrInvalid; holdfast.ErrDisconnected
+// with ctx's own if no server gave a session in time, and without it, at once, if
+// each of them has answered by what waiting does not mend: it is no ZooKeeper server,
+// only one of the two sides speaks TLS, or a certificate is refused;
+// holdfast.ErrDenied if one refused the credentials.
 func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	resolved, err := opts.resolve()
 	if err != nil {
@@ -54,7 +55,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 	}, func(host *holdfast.Host) (holdfast.Backend, error) {
 		c.backend = newBackend(host, resolved)
 		if err := c.backend.link.connect(ctx, slices.Clone(servers)); err != nil {
-			_ = c.backend.abort()
+			c.backend.abort()
 			return nil, err
 		}
 		return c.backend, nil
@@ -71,7 +72,8 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 func (c *Client) Conn() *zk.Conn { return c.backend.link.conn }
 
 // SessionTimeout returns the session timeout that was negotiated with the
-// servers, last.
+// servers, last: it is negotiated anew whenever the session is resumed. If it has
+// been shorter in this session, locks go by that.
 func (c *Client) SessionTimeout() time.Duration { return c.backend.sessionTimeout() }
 
 // Guard returns a check for a transaction (zk.Conn.Multi) that makes it succeed
@@ -107,9 +109,10 @@ type backend struct {
 	closeLink  context.CancelCauseFunc
 	tasks      sync.WaitGroup
 
-	mu     sync.Mutex
-	holds  map[holdID]*hold
-	warned map[string]bool // locks whose counter nears its end
+	mu      sync.Mutex
+	holds   map[holdID]*hold
+	warned  map[string]bool     // locks whose counter nears its end
+	refused map[string]struct{} // nodes that the server will not delete; see insist
 }
 
 // holdID identifies a hold: no two grants of a key have the same token.
@@ -120,11 +123,12 @@ type holdID struct {
 
 func newBackend(host *holdfast.Host, opts Options) *backend {
 	b := &backend{
-		host:   host,
-		opts:   opts,
-		paths:  paths{root: opts.Root},
-		holds:  make(map[holdID]*hold),
-		warned: make(map[string]bool),
+		host:    host,
+		opts:    opts,
+		paths:   paths{root: opts.Root},
+		holds:   make(map[holdID]*hold),
+		warned:  make(map[string]bool),
+		refused: make(map[string]struct{}),
 	}
 	b.background, b.stop = context.WithCancelCause(context.Background())
 	closing, closeLink := context.WithCancelCause(context.Background())
@@ -172,25 +176,4 @@ func (b *backend) sessionTimeout() time.Duration {
 	b.link.mu.Lock()
 	defer b.link.mu.Unlock()
 	return b.link.timeout
-}
-
-// Close implements [holdfast.Backend].
-func (b *backend) Close(ctx context.Context) error {
-	b.heartbeat.stop()
-	b.strays.stop()
-	b.mu.Lock() // no task begins after this
-	b.stop(holdfast.ErrClosed)
-	b.mu.Unlock()
-	b.tasks.Wait()
-	return b.link.close(ctx, b.closeLink)
-}
-
-// abort undoes a Dial that failed.
-func (b *backend) abort() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if b.link.conn == nil {
-		return nil
-	}
-	return errors.Join(b.Close(ctx))
 }

@@ -66,6 +66,29 @@ func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
 	}
 }
 
+// TestOrderOfADowngrade guards the cure of hazard Z19: a reader with the number of a
+// writer stands right behind it, though it came after others, and no read is needed to
+// tell.
+func TestOrderOfADowngrade(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	const guid = "_c_f4b5e2a6-1c0b-4d3e-8f6a-0123456789ab-"
+	want := []string{"a-lock-0000000004", guid + "__WRIT__0000000005", guid + "__READ__0000000005", "b-lock-0000000006"}
+	for _, own := range []string{"", "b-lock-0000000006"} {
+		line, err := b.order(t.Context(), "/lock", []string{want[3], want[2], want[0], want[1]}, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range line {
+			got = append(got, c.name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("order with own %q = %q, want %q", own, got, want)
+		}
+	}
+}
+
 // TestFindTwin guards against a node that is being deleted being taken for the
 // place's own: a creation that was repeated can leave two nodes, and the one that
 // was chosen can go, by an operator's hand, before the other.

@@ -23,6 +23,7 @@ const (
 
 // connect starts go-zookeeper and waits for the first session.
 func (l *link) connect(ctx context.Context, servers []string) error {
+	l.hopes = newHopes(zk.FormatServers(servers))
 	conn, events, err := zk.Connect(
 		servers, l.opts.SessionTimeout,
 		zk.WithDialer(l.dial),
@@ -35,6 +36,7 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 		return fmt.Errorf("zookeeper: %w", err)
 	}
 	l.conn = conn
+	close(l.begun)
 	go func() { // the callback has seen them already
 		defer close(l.ended)
 		for range events {
@@ -44,20 +46,20 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 }
 
 func (l *link) authenticate(ctx context.Context, servers []string) error {
-	if _, err := l.ready(ctx, nil); err != nil {
+	if _, err := l.ready(ctx, l.hopes.wait); err != nil {
 		l.mu.Lock()
 		last := l.lastErr
 		l.mu.Unlock()
-		if last != nil {
+		if last != nil && ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", err, last)
 		}
 		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), err)
 	}
 	for _, auth := range l.opts.Auth {
 		_, err := retry(ctx, l, func(ctx context.Context) (struct{}, error) {
-			return call(ctx, func() (struct{}, error) {
+			return call(ctx, l, func() (struct{}, error) {
 				return struct{}{}, l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
-			}, nil)
+			})
 		})
 		if errors.Is(err, zk.ErrAuthFailed) {
 			err = fmt.Errorf("%w: %w", holdfast.ErrDenied, err)
@@ -77,7 +79,7 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	l.failures++
 	failures, timeout := l.failures, l.opts.SessionTimeout
 	if l.session != nil {
-		timeout = l.session.timeout
+		timeout = l.session.timeout()
 	}
 	l.mu.Unlock()
 	first := min(max(timeout/4, leastFirstReply), mostFirstReply)
@@ -90,6 +92,11 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err == nil && l.opts.TLS != nil {
 		conn, err = handshake(ctx, conn, l.opts.TLS, address)
+		if err != nil {
+			err = l.unanswered(ctx, address, err)
+		}
+	} else if err != nil {
+		l.hopes.note(address, err)
 	}
 	if err != nil {
 		l.mu.Lock()
@@ -98,9 +105,14 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	w := newWire(newBuffered(conn), l, first)
+	w.address = address
 	l.mu.Lock()
 	l.wire = w
 	l.mu.Unlock()
+	if l.closing.Err() != nil { // since before hangUp could see it
+		l.drop(w)
+		return nil, holdfast.ErrClosed
+	}
 	return w, nil
 }
 
@@ -126,45 +138,6 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address s
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	return secure, nil
-}
-
-// close ends the session, if a server can be reached before ctx ends, and
-// go-zookeeper's goroutines in any case. stop ends l.closing.
-func (l *link) close(ctx context.Context, stop context.CancelCauseFunc) error {
-	l.mu.Lock()
-	up := l.up
-	l.mu.Unlock()
-	if !up {
-		stop(holdfast.ErrClosed) // it need not finish what it is trying
-		l.hangUp()
-	}
-	closed := make(chan struct{})
-	go func() {
-		l.conn.Close()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-		stop(holdfast.ErrClosed)
-		l.hangUp()
-		<-closed // go-zookeeper sees to it within a second or two
-	}
-	stop(holdfast.ErrClosed)
-	l.hangUp()
-	<-l.ended
-	if !up {
-		return fmt.Errorf("zookeeper: close session: %w", holdfast.ErrDisconnected)
-	}
-	return nil
-}
-
-// hangUp closes the present connection.
-func (l *link) hangUp() {
-	l.mu.Lock()
-	w := l.wire
-	l.mu.Unlock()
-	l.drop(w)
 }
 
 // ring is a zk.HostProvider that goes round its servers and resolves their

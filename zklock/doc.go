@@ -7,7 +7,7 @@
 //	defer lock.Release(ctx)
 //
 // A [Client] embeds [*holdfast.Locker], and so has Acquire, TryAcquire,
-// AcquireAny, Do, Inspect, List, Break, Events, Owner and Close; this package
+// AcquireAny, Do, TryDo, Inspect, List, Break, Events, Owner and Close; this package
 // adds Conn, SessionTimeout and Guard.
 //
 // The same with pictures is in [docs/zookeeper.md]; how to choose the session
@@ -41,22 +41,30 @@
 //
 // A lock is valid as long as its session is. ZooKeeper's leader decides when a
 // session ends, and a follower's answer to a ping does not show that the leader
-// has heard of the client. So while a session holds a lock, it writes to the
-// quorum, once per HeartbeatPeriod for all of its locks, and counts from what
-// such a write proves:
+// has heard of the client. So while a session holds a lock, it sends a sync and
+// then a write to the quorum, once per HeartbeatPeriod for all of its locks, and
+// counts from what these prove together:
 //
-//	deadline = sending of the newest request that had been acknowledged
-//	           a quarter of the timeout before an acknowledged write was sent
-//	           + session timeout - margin
+//	r         a request that was answered at a
+//	s         a sync, or a write, sent at a + window or later, and answered at b
+//	w         a write, sent at b or later, and acknowledged
+//	deadline  = sending of r + session timeout - margin
+//	window    = a quarter of the session timeout, and an eighth of that
+//
+// How long messages take between servers does not matter. A session that holds
+// nothing sends a sync per third of the timeout, so that the creation of a node can
+// be such a w.
 //
 // A session that is resumed on a new connection counts from the resumption as
 // soon as a write on that connection has been acknowledged, and not before: a
-// leader that has lost its followers says yes to that as well, for a while.
+// leader that has lost its followers says yes to that as well, for a while. Its
+// timeout is negotiated anew then. If it is shorter, the deadline comes nearer at
+// once; if it is longer, leases go by the shorter one until the next session.
 //
 // At the deadline the lock is lost for its holder, on its own clocks, whether or
 // not anything is heard. The leader ends the session later. While all is well,
-// the deadline is between a half and two thirds of the timeout ahead: an outage
-// that lasts longer costs the locks.
+// the deadline is between a half and two thirds of the timeout ahead, less the
+// margin: an outage that lasts longer costs the locks.
 //
 // # What others see
 //
@@ -76,7 +84,10 @@
 //   - G7: first come, first served. A release wakes one waiter. Inspect shows the
 //     queue. A waiter whose session ends queues again, at the end.
 //   - G13: with a queue, WithReclaim ends what is before its own place, and takes its
-//     turn after those of other names who were there.
+//     turn after those of other names who were there. The former client hears of
+//     ErrReclaimed if it is connected, and has watched its node by then: a lock that
+//     was free is watched from 5 ms after the grant. Otherwise it finds the node gone,
+//     nobody is asked why, and the lock ends with ErrBroken; a waiter queues again.
 //
 // # When things fail
 //
@@ -94,9 +105,13 @@
 //	wall clock set forward         ErrClockJump, if past Deadline  notice nothing
 //	its node is deleted, by Break  ErrBroken, one event later      the next one is granted at
 //	or by hand                                                     once; the deleted queues again
-//	WithReclaim by another client  ErrReclaimed, one event later   of the name: ErrReclaimed
+//	WithReclaim by another client  ErrReclaimed, one event later;  of the name: ErrReclaimed;
+//	                               ErrBroken if it was cut off     queue again if cut off
 //	the parent is removed          -                               is made again
-//	ACLs that refuse               keeps the lock                  fail with ErrDenied
+//	ACLs that refuse               keeps the lock; Release says    fail with ErrDenied
+//	                               ErrReleasePending with
+//	                               ErrDenied, and is tried again
+//	                               until the session ends
 //
 // # What is not promised
 //
@@ -104,13 +119,24 @@
 //     resource can write after somebody else has the lock, unless the resource
 //     compares tokens, or the write is a transaction with [Client.Guard].
 //   - The deadline assumes that the rates of the clocks of client and leader
-//     differ by less than the margin per session timeout, and that the servers'
-//     ping loops do not stall: the leader's pings to a follower, one every half
-//     tick, come less than a quarter of the session timeout apart.
+//     differ by less than the margin per session timeout, and that the leader's
+//     ping loop does not stall: by its own clock it queues pings for its followers,
+//     one every half tick, less than the window apart.
+//   - It assumes that no server's tick is longer than that by which the session
+//     timeout was granted; else Options.TickTime is to be the longest.
+//   - It assumes that a server whose maxSessionTimeout, or tick, has been lowered is
+//     not asked to resume a longer session by a request whose answer is lost, and
+//     after which the client reaches nobody: before servers are changed like that,
+//     clients are to ask for less. See [docs/operating.md].
+//   - Observers behind an observer master (observerMasterPort, ZooKeeper 3.6) are not
+//     for clients that hold locks: the table of such a server goes to the leader by
+//     way of a follower's, and the window covers one table, not two. Nor is the race
+//     in which a server sends its table while a request is being noted in it.
 //   - Deleting a holder's node takes its lock at once: it is told by a watch
-//     event, or by its session's end if it is cut off. If it is a waiter's node
-//     that somebody deletes, and the lock comes free before the waiter hears of
-//     that, the waiter is granted it, for as long as it does not hear, together
+//     event, or by its session's end if it is cut off. A waiter whose node somebody
+//     deletes hears of that before it hears of any later release, and is not granted
+//     the lock. Only if the lock had come free first, the waiter's grant and the word
+//     that its node is gone may cross: it then holds the lock until it hears, together
 //     with whoever is granted it by right; its token is the lower one.
 //   - A server that has parted from its ensemble and still shows a node that all
 //     others have deleted (ZOOKEEPER-5010) is left by a client that has been held

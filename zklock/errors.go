@@ -65,30 +65,23 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// call runs f, which may block in go-zookeeper for as long as it likes, and
-// returns what it returns, or ctx's error as soon as ctx ends. f then goes on,
-// and its result is handed to late, if that is set.
-func call[T any](ctx context.Context, f func() (T, error), late func(T, error)) (T, error) {
+// call runs f, which may block in go-zookeeper for as long as the client is open, and
+// returns what it returns, or ctx's error as soon as ctx ends. f then goes on.
+func call[T any](ctx context.Context, l *link, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
 	done := make(chan result, 1)
-	go func() {
+	l.routines.run(func() {
 		value, err := f()
 		done <- result{value, err}
-	}()
+	})
 	select {
 	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
+		var zero T
+		return zero, ended(ctx)
 	}
-	if late != nil {
-		go func() {
-			r := <-done
-			late(r.value, r.err)
-		}()
-	}
-	var zero T
-	return zero, ended(ctx)
 }

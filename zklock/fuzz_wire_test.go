@@ -40,6 +40,8 @@ func (s *scripted) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+func (s *scripted) Close() error { return nil }
+
 // wirePaths are what the creations of a script create. The first three are lock
 // nodes, of which the third is the application's own.
 var wirePaths = []string{"/q/_c_a-lock-", "/q/b__lock__", "/q/_c_app-lock-", "/q/x", ""}
@@ -106,6 +108,7 @@ type wireModel struct {
 	requests map[int32]modelRequest
 	pings    []time.Duration
 	acked    []modelExchange
+	tables   []modelExchange
 	created  map[string]int64
 	renewed  time.Duration // the most that is proven
 }
@@ -139,21 +142,25 @@ func (m *wireModel) wrote(b []byte, now time.Duration) {
 }
 
 // read takes in bytes of the stream of replies. A frame counts when its header
-// has come; one that is too short to have a header does not count.
-func (m *wireModel) read(b []byte, now time.Duration) {
+// has come. It returns whether the lengths are those that frames have.
+func (m *wireModel) read(b []byte, now time.Duration) bool {
 	m.stream = append(m.stream, b...)
 	for {
 		if int64(len(m.stream)) < m.at+4 {
-			return
+			return true
 		}
 		frame := m.stream[m.at:]
 		size := int64(binary.BigEndian.Uint32(frame))
-		if size >= 16 {
-			if len(frame) < 20 {
-				return
-			}
-			m.reply(frame[4:20], now)
+		if least, most := int64(20), int64(256); !m.greeted && (size < least || size > most) {
+			return false
 		}
+		if least, most := int64(16), int64(16<<20); size < least || size > most {
+			return false
+		}
+		if len(frame) < 20 {
+			return true
+		}
+		m.reply(frame[4:20], now)
 		m.at += 4 + size
 	}
 }
@@ -197,16 +204,26 @@ func (m *wireModel) reply(header []byte, now time.Duration) {
 		m.created[r.path] = h.Zxid
 	}
 	writes := []int32{opCreate, opDelete, opSetData, opMulti, opCreateContainer}
+	if m.every && r.op == opSetAuth {
+		return
+	}
 	if m.every {
 		m.renewed = max(m.renewed, r.sent)
-	} else if h.Err == 0 && slices.Contains(writes, r.op) {
-		for _, e := range m.acked {
-			if r.sent-e.read >= m.timeout/4 {
+	} else if h.Err == 0 && (r.op == opSync || slices.Contains(writes, r.op)) {
+		for _, e := range m.tables {
+			if r.op != opSync && r.sent >= e.read {
 				m.renewed = max(m.renewed, e.sent)
 			}
 		}
+		for _, e := range m.acked {
+			if r.sent-e.read >= m.timeout/4+m.timeout/32 {
+				m.tables = append(m.tables, modelExchange{e.sent, now})
+			}
+		}
 	}
-	m.acked = append(m.acked, modelExchange{r.sent, now})
+	if r.op != opSetAuth {
+		m.acked = append(m.acked, modelExchange{r.sent, now})
+	}
 }
 
 // playWire runs a script with the replies cut up in a way, checks the wire
@@ -238,19 +255,22 @@ func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Du
 		} else {
 			conn.in = step.bytes
 			var got []byte
+			var refused error
 			b := make([]byte, 1<<16)
-			for len(conn.in) > 0 {
-				n, err := w.Read(b)
-				if err != nil {
-					t.Fatalf("step %d: %v", i, err)
-				}
+			for len(conn.in) > 0 && refused == nil {
+				var n int
+				n, refused = w.Read(b)
 				got = append(got, b[:n]...)
 			}
 			in = append(in, got...)
+			if sane := m.read(step.bytes, now); sane != (refused == nil) {
+				t.Fatalf("step %d: %x: %v", i, step.bytes, refused)
+			} else if !sane { // which is the end of the connection
+				return counts
+			}
 			if !bytes.Equal(got, step.bytes) {
 				t.Fatalf("step %d: read %x of %x", i, got, step.bytes)
 			}
-			m.read(step.bytes, now)
 		}
 		counts = checkWire(t, i, w, m, begin.Mono)
 	}
@@ -282,8 +302,8 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	if s == nil {
 		return 0
 	}
-	if s.id != m.id || s.timeout != m.timeout {
-		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.timeout, m.id, m.timeout)
+	if s.id != m.id || s.timeout() != m.timeout {
+		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.timeout(), m.id, m.timeout)
 	}
 	counts := s.lease.Deadline().Sub(begin) - m.timeout + l.host.Margin(m.timeout)
 	if counts > m.renewed || counts < m.opened || m.every && counts != m.renewed {

@@ -9,18 +9,26 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// heartbeat writes to the quorum while the session holds locks: one write for
-// all of them, which changes nothing and fires no watch. What it proves, and
-// what that does to the lease, is for the wire to find out: see trust.
+// heartbeat keeps the proof going that the session lives: what a request proves,
+// and what that does to the lease, is for the wire to find out (see trust). While
+// the session holds locks, a heartbeat is a sync and, when that is answered, one
+// write for all locks, which changes nothing and fires no watch. While it holds none,
+// it is a sync alone, and rarer: the creation that comes next, or the write of a waiter
+// before its grant, then has something to prove.
 type heartbeat struct {
 	b *backend
 
 	mu      sync.Mutex
 	holds   map[*hold]struct{}
-	timer   interface{ Stop() bool } // nil while none is due
-	beating bool                     // one is on its way
+	timer   interface{ Stop() bool } // nil before the first session
+	due     time.Time                // when it fires
+	beats   int                      // on their way
 	stopped bool
 }
+
+// mostBeats may be on their way at a time: where an answer takes longer than the time
+// between two heartbeats, waiting for it would make them too rare.
+const mostBeats = 3
 
 func newHeartbeat(b *backend) *heartbeat {
 	return &heartbeat{b: b, holds: make(map[*hold]struct{})}
@@ -30,7 +38,9 @@ func (h *heartbeat) add(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holds[k] = struct{}{}
-	h.armLocked(k.sess)
+	if len(h.holds) == 1 {
+		h.armLocked(k.sess) // for sooner
+	}
 }
 
 func (h *heartbeat) remove(k *hold) {
@@ -50,19 +60,32 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// period is how often a session beats.
-func (b *backend) period(timeout time.Duration) time.Duration {
-	if p := b.opts.HeartbeatPeriod; p > 0 {
+// period is how often a session beats that holds locks, and that holds none.
+func (b *backend) period(timeout time.Duration, idle bool) time.Duration {
+	switch p := b.opts.HeartbeatPeriod; {
+	case idle:
+		return timeout / 3 // just more than the window: see trust
+	case p > 0:
 		return min(p, timeout/4)
 	}
 	return timeout / 6
 }
 
+// armLocked sees to it that the next heartbeat comes in time.
 func (h *heartbeat) armLocked(sess *session) {
-	if h.timer != nil || h.stopped || len(h.holds) == 0 || h.b.opts.HeartbeatPeriod < 0 {
+	if h.stopped || h.b.opts.HeartbeatPeriod < 0 {
 		return
 	}
-	h.timer = h.b.host.AfterFunc(h.b.period(sess.timeout), func() { h.beat(sess) })
+	wait := h.b.period(sess.timeout(), len(h.holds) == 0)
+	due := h.b.host.Now().Mono.Add(wait)
+	if h.timer != nil {
+		if !due.Before(h.due) {
+			return
+		}
+		h.timer.Stop()
+	}
+	h.due = due
+	h.timer = h.b.host.AfterFunc(wait, func() { h.beat(sess) })
 }
 
 // beat runs when a heartbeat is due.
@@ -73,70 +96,88 @@ func (h *heartbeat) beat(sess *session) {
 	h.mu.Lock()
 	h.timer = nil
 	h.armLocked(sess)
-	if h.beating || h.stopped || len(h.holds) == 0 {
+	if h.beats == mostBeats || h.stopped {
 		h.mu.Unlock()
 		return
 	}
-	h.beating = true
+	h.beats++
 	h.mu.Unlock()
 	h.b.spawn(func(ctx context.Context) {
-		h.send(ctx, sess)
+		h.send(ctx, sess, true)
 		h.mu.Lock()
-		h.beating = false
+		h.beats--
 		h.mu.Unlock()
 	})
 }
 
-// now sends a heartbeat out of turn: the session may have been resumed, and
-// without a write that counts for nothing.
+// now sends a heartbeat out of turn, on a new connection. If the session has been
+// resumed, that counts for nothing without a write; a sync has nothing to show yet.
 func (h *heartbeat) now() {
 	sess := h.b.link.current()
-	h.mu.Lock()
-	idle := h.stopped || len(h.holds) == 0
-	h.mu.Unlock()
-	if sess == nil || idle || h.b.opts.HeartbeatPeriod < 0 {
+	if sess == nil || h.b.opts.HeartbeatPeriod < 0 {
 		return
 	}
-	h.b.spawn(func(ctx context.Context) { h.send(ctx, sess) })
+	h.mu.Lock()
+	h.armLocked(sess)
+	stopped, holding := h.stopped, len(h.holds) > 0
+	h.mu.Unlock()
+	if !stopped {
+		h.b.spawn(func(ctx context.Context) { h.send(ctx, sess, !holding) })
+	}
 }
 
-// send makes one write. A server that does not answer it in time is left: there
-// may be one with a quorum, and enough of the session left to get there.
-func (h *heartbeat) send(ctx context.Context, sess *session) {
+// send makes one heartbeat. While there are locks, a server that does not answer it in
+// time is left: there may be one with a quorum, and enough of the session left to get
+// there.
+func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	h.b.link.mu.Lock()
 	up, w := h.b.link.up, h.b.link.wire
 	h.b.link.mu.Unlock()
 	if !up {
 		return
 	}
-	limit := time.AfterFunc(sess.timeout/4, func() { h.b.link.drop(w) })
-	defer limit.Stop()
-	for range 3 { // the node that is named may be on its way out
-		path := h.anyPath()
-		if path == "" {
+	limited := func(f func() error) error {
+		if h.any() != nil {
+			limit := time.AfterFunc(sess.timeout()/4, func() { h.b.link.drop(w) })
+			defer limit.Stop()
+		}
+		return f()
+	}
+	sent := h.b.host.Now()
+	step, path := "sync", "/"
+	var err error
+	if sync {
+		err = limited(func() error { return h.b.link.sync(ctx, path) })
+	}
+	for try := 0; err == nil || errors.Is(err, zk.ErrNoNode); try++ {
+		k := h.any()
+		if k == nil || try == 3 {
 			return
 		}
-		sent := h.b.host.Now()
-		err := h.b.link.check(ctx, path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			continue
-		case ctx.Err() != nil:
-			return // the client closes
-		case err != nil:
-			err = stepError("check", path, err)
-			h.b.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
+		step, path = "check", k.path
+		if err = limited(func() error { return h.b.link.check(ctx, path) }); err == nil {
+			break
 		}
-		h.b.host.Heartbeat("", sent, err)
-		return
+		if errors.Is(err, zk.ErrNoNode) { // it may be on its way out; or nobody has told, if it is not watched
+			h.remove(k)
+			k.own.finish(k.own.missing())
+		}
 	}
+	switch {
+	case ctx.Err() != nil || h.any() == nil:
+		return // the client closes, or there is nothing to be kept alive
+	case err != nil:
+		err = stepError(step, path, err)
+		h.b.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
+	}
+	h.b.host.Heartbeat("", sent, err)
 }
 
-func (h *heartbeat) anyPath() string {
+func (h *heartbeat) any() *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for k := range h.holds {
-		return k.path
+		return k
 	}
-	return ""
+	return nil
 }

@@ -38,7 +38,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		case err == nil, sessionOver(err):
 			return holdfast.ErrSessionExpired
 		case errors.Is(err, zk.ErrNoNode):
-			return holdfast.ErrBroken
+			return h.own.missing()
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
 		case !transient(err):
@@ -54,7 +54,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.b.drop(h)
 	missing, err := h.b.remove(ctx, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w", h.path, holdfast.ErrLost)
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, holdfast.ErrLost, h.own.missing())
 	}
 	return err
 }

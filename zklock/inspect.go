@@ -71,9 +71,10 @@ func infoOf(key, name string, node read) holdfast.Info {
 		Held:  true,
 		Owner: owner,
 		Token: holdfast.Token(node.stat.Czxid),
-		Since: time.UnixMilli(node.stat.Ctime),
-		Data:  data,
-		Grant: name,
+		// Nothing is written at a grant, so when that was nobody knows.
+		QueuedAt: time.UnixMilli(node.stat.Ctime),
+		Data:     data,
+		Grant:    name,
 	}
 }
 
@@ -130,7 +131,7 @@ func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
 		}
 		again := sent
 		sent = true
-		_, err = call(ctx, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) }, nil)
+		_, err = call(ctx, b.link, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) })
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && again:
 			return struct{}{}, nil // the same, and the list was of a server that is behind

@@ -11,14 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// session is one ZooKeeper session. A link has several in its life, one after
-// the other.
-type session struct {
-	id      int64
-	timeout time.Duration // negotiated
-	lease   *holdfast.Lease
-}
-
 // link is the way to the servers: the one zk.Conn of a client, the session that
 // it has at present, and the gate at which calls wait while there is none.
 // go-zookeeper runs what it is handed while it is down on the next connection,
@@ -28,16 +20,28 @@ type link struct {
 	opts Options
 	conn *zk.Conn
 
+	routines routines
 	watches  *watches
 	reopened func() // called when calls may be made again
 	closing  context.Context
+	hopes    *hopes        // set by connect
+	begun    chan struct{} // closed when conn is set
 	ended    chan struct{} // closed when go-zookeeper has stopped
+	quitOnce sync.Once
+	quitted  chan struct{} // closed when it was told to
 
-	mu       sync.Mutex
-	wire     *wire            // the newest connection
-	timeout  time.Duration    // negotiated last
-	session  *session         // nil before the first, and from its expiry to the next
+	mu      sync.Mutex
+	wire    *wire         // the newest connection
+	timeout time.Duration // negotiated last
+	session *session      // nil before the first, and from its expiry to the next
+
+	// renounced is a session that is not to be resumed again: its timeout is so much
+	// longer now than it once was that the window of the trust rule, which goes by
+	// the present one, leaves too little of a lease that goes by the shortest.
+	renounced int64
+
 	up       bool             // calls may be made
+	ending   bool             // the client closes
 	gate     chan struct{}    // closed when up becomes true
 	failures int              // connections in a row that came to nothing
 	lastErr  error            // why there is no connection
@@ -50,7 +54,9 @@ func newLink(closing context.Context, host *holdfast.Host, opts Options) *link {
 		opts:     opts,
 		reopened: func() {},
 		closing:  closing,
+		begun:    make(chan struct{}),
 		ended:    make(chan struct{}),
+		quitted:  make(chan struct{}),
 		gate:     make(chan struct{}),
 		created:  make(map[string]int64),
 	}
@@ -122,60 +128,6 @@ func (l *link) same(s *session) bool {
 	return same && l.conn.SessionID() == s.id
 }
 
-// joined is told, by the reader of a connection, that a server has answered: by
-// a session, new or resumed, or by 0 for one that has ended.
-func (l *link) joined(w *wire, id int64, timeout time.Duration, sent holdfast.Instant) {
-	l.mu.Lock()
-	old := l.session
-	if old != nil && old.id != id {
-		l.session = nil
-	} else {
-		old = nil
-	}
-	begun := id != 0 && l.session == nil
-	if begun {
-		l.session = &session{id: id, timeout: timeout, lease: l.host.NewLease(timeout, holdfast.ErrSessionExpired)}
-	}
-	if id != 0 {
-		l.timeout = timeout
-	}
-	l.wire = w
-	s := l.session
-	l.mu.Unlock()
-	if old != nil {
-		old.lease.End(holdfast.ErrSessionExpired)
-	}
-	// That it was resumed proves nothing yet: see trust.
-	if begun || (s != nil && l.opts.HeartbeatPeriod < 0) {
-		s.lease.Renew(sent)
-	}
-}
-
-// renew is told that the leader is known to have heard of the session after a
-// moment.
-func (l *link) renew(w *wire, at holdfast.Instant) {
-	l.mu.Lock()
-	s := l.session
-	if l.wire != w {
-		s = nil
-	}
-	l.mu.Unlock()
-	if s != nil {
-		s.lease.Renew(at)
-	}
-}
-
-// expired is told that the server has declared the session to be over.
-func (l *link) expired() {
-	l.mu.Lock()
-	s := l.session
-	l.session = nil
-	l.mu.Unlock()
-	if s != nil {
-		s.lease.End(holdfast.ErrSessionExpired)
-	}
-}
-
 // reconnectGrace is how long calls wait, after a session was resumed, for
 // go-zookeeper to renew its watches: it does so without synchronisation with
 // replies (a data race on its last zxid), and at once if it does it at all.
@@ -199,15 +151,22 @@ func (l *link) opened() {
 	if !l.watches.any() {
 		grace = reconnectGrace
 	}
-	go func() {
+	l.routines.run(func() {
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-w.watchesSet:
 		case <-timer.C:
+		case <-l.closing.Done():
+			return
+		}
+		select {
+		case <-l.begun: // the first session may be there before go-zookeeper has returned its Conn
+		case <-l.closing.Done():
+			return
 		}
 		l.open(w)
-	}()
+	})
 }
 
 func (l *link) open(w *wire) {
@@ -283,19 +242,25 @@ func (l *link) takeCreated(path string) int64 {
 // check is a write to the quorum that changes nothing and succeeds only while a
 // znode is there.
 func (l *link) check(ctx context.Context, path string) error {
-	_, err := call(ctx, func() (struct{}, error) {
+	_, err := call(ctx, l, func() (struct{}, error) {
 		_, err := l.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
 		return struct{}{}, err
-	}, nil)
+	})
+	return err
+}
+
+// sync makes the server catch up with the leader, without a transaction.
+func (l *link) sync(ctx context.Context, path string) error {
+	_, err := call(ctx, l, func() (string, error) { return l.conn.Sync(path) })
 	return err
 }
 
 // children lists a znode.
 func (l *link) children(ctx context.Context, path string) ([]string, error) {
-	return call(ctx, func() ([]string, error) {
+	return call(ctx, l, func() ([]string, error) {
 		names, _, err := l.conn.Children(path)
 		return names, err
-	}, nil)
+	})
 }
 
 // read is what a znode says of itself.
@@ -305,10 +270,10 @@ type read struct {
 }
 
 func (l *link) get(ctx context.Context, path string) (read, error) {
-	return call(ctx, func() (read, error) {
+	return call(ctx, l, func() (read, error) {
 		data, stat, err := l.conn.Get(path)
 		return read{data, stat}, err
-	}, nil)
+	})
 }
 
 // retry runs f, which makes one call on the connection, until it has an answer

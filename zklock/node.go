@@ -20,6 +20,8 @@ const (
 	// InterProcessMutex, go-zookeeper's Lock, and kazoo's Lock with
 	// extra_lock_patterns=["lock-"] share locks in this form; but not Curator
 	// and kazoo with each other, as Curator passes over kazoo's own nodes.
+	// Curator's LeaderSelector does too; its read-write locks and LeaderLatch do
+	// not wait for these names, nor for the others.
 	CuratorNames Names = iota
 	// KazooNames is the form <guid>__lock__<sequence>. An unmodified kazoo Lock
 	// and go-zookeeper's Lock share locks in this form, but not with each other,

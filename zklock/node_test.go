@@ -73,31 +73,34 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// TestAmbiguous guards the cure of hazard Z6: where sequence numbers do not
-// tell who came first, nobody goes by them.
-func TestAmbiguous(t *testing.T) {
+// TestTies guards the cure of hazard Z6: where sequence numbers do not tell who came
+// first, nobody goes by them.
+func TestTies(t *testing.T) {
 	for _, test := range []struct {
-		seqs []int64
-		want bool
+		seqs []int64 // sorted by rank
+		want []int   // those that tie
 	}{
-		{nil, false},
-		{[]int64{0}, false},
-		{[]int64{1, 2, 7}, false},
-		{[]int64{math.MaxInt32 - 2, math.MaxInt32 - 1}, false},
-		{[]int64{3, 3}, true},
-		{[]int64{1, 3, 3, 4}, true},
-		{[]int64{math.MaxInt32}, true}, // the next one will tie, or be negative
-		{[]int64{math.MaxInt32 - 1, math.MaxInt32}, true},
-		{[]int64{math.MaxInt32, math.MaxInt32}, true},
-		{[]int64{-1}, true},
-		{[]int64{math.MinInt32, 5}, true},
+		{nil, nil},
+		{[]int64{0}, nil},
+		{[]int64{1, 2, 7}, nil},
+		{[]int64{3, 3}, []int{0, 1}},
+		{[]int64{1, 3, 3, 4}, []int{1, 2}},
+		{[]int64{math.MaxInt32}, nil},
+		{[]int64{math.MaxInt32 - 2, math.MaxInt32 - 1, math.MaxInt32}, nil},
+		{[]int64{5, math.MaxInt32, math.MaxInt32}, []int{1, 2}},
+		{[]int64{5, -1}, nil},
+		{[]int64{5, math.MinInt32, math.MaxInt32, -1}, []int{1, 2, 3}},
 	} {
 		var line []contender
 		for i, seq := range test.seqs {
 			line = append(line, contender{fmt.Sprint(i), seq})
 		}
-		if got := ambiguous(line); got != test.want {
-			t.Errorf("ambiguous(%v) = %v", test.seqs, got)
+		var got []int
+		for _, c := range ties(line) {
+			got = append(got, slices.Index(line, c))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("ties(%v) = %v, want %v", test.seqs, got, test.want)
 		}
 	}
 }

@@ -39,20 +39,24 @@ type Options struct {
 	// DefaultDialTimeout.
 	DialTimeout time.Duration
 
-	// HeartbeatPeriod is how often a session that holds locks writes to the
-	// quorum (one write for all of them) to prove that it lives. Default: a
-	// sixth of the negotiated timeout, and at most a quarter of it.
+	// HeartbeatPeriod is how often a session that holds locks sends a sync, and then
+	// a write to the quorum (one for all of them), to prove that it lives. Default: a
+	// sixth of the negotiated timeout, and at most a quarter of it: the deadline is
+	// then a quarter to a half of the timeout ahead, less the margin, instead of a
+	// half to two thirds. A session without locks sends a sync per third of the
+	// timeout.
 	//
-	// A negative value turns these writes off. The end of the session is then
+	// A negative value turns all of these off. The end of the session is then
 	// counted from the last request of any kind that a server acknowledged, and
 	// "the holder knows first" no longer holds when a follower is cut off from
 	// its leader together with its client: for up to syncLimit ticks more, the
 	// follower acknowledges what the leader never hears of.
 	HeartbeatPeriod time.Duration
 
-	// TickTime is the servers' tick. It matters only where the ensemble has
-	// lowered minSessionTimeout below two ticks. Default: half the negotiated
-	// session timeout, which is at least a tick everywhere else.
+	// TickTime is the servers' tick, or the longest of several. It matters only where
+	// the ensemble has lowered minSessionTimeout below two ticks, or ticks differ.
+	// Default: half the negotiated session timeout, which is at least a tick
+	// everywhere else.
 	TickTime time.Duration
 
 	// Names is the form of the node names, which decides who can share a lock.

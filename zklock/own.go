@@ -14,11 +14,14 @@ import (
 // own is the watch on a node of this client's: a place in the queue, or a hold.
 // It learns when somebody deletes the node, and that the node is the one it is
 // meant to be.
+//
+// What it is told, it acts on at once and in the order in which it was told: it
+// asks nobody before it says that the node is gone, or why. So no place is granted
+// after the word that its node is gone, and the end of a hold waits for nothing.
 type own struct {
 	b    *backend
 	sess *session
 	path string
-	name string        // of the owner
 	seen chan struct{} // closed when the node has been read and czxid is known
 	gone chan struct{} // closed when the node is known to be gone; cause says why
 
@@ -31,7 +34,9 @@ type own struct {
 	wire  *wire                    // the connection on which it was set
 	off   bool                     // the client is deleting the node itself
 
-	written bool // somebody wrote to the node, and it has not been seen since
+	writes int // to the node by somebody, as far as has been told
+	after  int // how many of them the watch was set after
+	found  int // how many of them the node has survived
 }
 
 // watchDelay is how long the read of the own node is put off when it was the
@@ -42,11 +47,10 @@ type own struct {
 // holder learns that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// watchOwn makes a watch; set and setLater begin with it. name is that of the
-// owner. czxid is 0 if it is not known: then somebody waits for the node to be
-// seen.
-func (b *backend) watchOwn(sess *session, path, name string, czxid int64) *own {
-	return &own{b: b, sess: sess, path: path, name: name, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
+// watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
+// known: then somebody waits for the node to be seen.
+func (b *backend) watchOwn(sess *session, path string, czxid int64) *own {
+	return &own{b: b, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // setLater is set after the delay.
@@ -62,6 +66,7 @@ func (o *own) set() {
 	defer o.mu.Unlock()
 	if !o.off {
 		o.wire = o.b.link.present()
+		o.after = o.writes
 		o.watch = o.b.link.watches.onOwn(o.b.background, o)
 	}
 }
@@ -69,8 +74,8 @@ func (o *own) set() {
 // errUnwatched is all that is known when go-zookeeper has dropped a watch.
 var errUnwatched = errors.New("the watch is gone")
 
-// fired is called, on a goroutine of its own, when the watch has fired or could
-// not be set.
+// fired is called when the watch has fired or could not be set: by the reader of
+// the connection, where it was an event.
 func (o *own) fired(why zk.EventType) {
 	switch why {
 	case zk.EventNodeDeleted:
@@ -79,9 +84,9 @@ func (o *own) fired(why zk.EventType) {
 		// Whoever reclaims a node writes to it in the same transaction that
 		// deletes it, so that its client can tell: when it looks again, the
 		// node is gone. If it is there, somebody wrote to it for reasons of
-		// their own, and verify takes the mark back.
+		// their own. Until that is known, nothing is granted: see prove.
 		o.mu.Lock()
-		o.written = true
+		o.writes++
 		o.mu.Unlock()
 		o.set()
 	default:
@@ -102,44 +107,70 @@ func (o *own) fired(why zk.EventType) {
 	}
 }
 
-// deleted returns why the node was deleted. Whether it was written to before
-// cannot be told if the client was not watching, because it had not begun to or
-// had lost its connection; then it is looked up whether somebody of the same
-// name stands there now. The lease bounds what may come of asking.
-func (o *own) deleted() error {
+// missing returns why a node that was not found is gone, as far as has been told.
+// That it was reclaimed shows in the write that came before; whoever was not
+// watching just then, as it had not begun to or was cut off, has not seen that,
+// and knows only that somebody has deleted the node. A node that is missing in
+// another session says nothing: it has gone with its own.
+func (o *own) missing() error {
 	o.mu.Lock()
-	written, wire := o.written, o.wire
+	written := o.writes > o.found
 	o.mu.Unlock()
-	if written {
+	switch {
+	case !o.b.link.same(o.sess):
+		return holdfast.ErrSessionExpired
+	case written:
 		return holdfast.ErrReclaimed
 	}
+	return holdfast.ErrBroken
+}
+
+// deleted is missing for a node whose watch has told of its deletion. If that was an
+// event, and not that the read which was to set the watch found no node, the node was
+// there after all writes before.
+func (o *own) deleted() error {
+	o.mu.Lock()
+	if !errors.Is(o.watch.failure(), zk.ErrNoNode) {
+		o.found = max(o.found, o.after)
+	}
+	o.mu.Unlock()
+	return o.missing()
+}
+
+// doubtful reports whether the node may be gone for all that this client has been
+// told: it was written to, or its watch is that of a former connection and may not
+// have been set again. writes is for survived.
+func (o *own) doubtful() (writes int, yes bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.writes, o.writes > o.found || (o.wire != nil && o.wire != o.b.link.present())
+}
+
+// survived takes in that the node was there after that many writes.
+func (o *own) survived(writes int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.found = max(o.found, writes)
+}
+
+// settle waits until it is known whether the node is watched: by then whoever has
+// deleted it has been heard of, or will be before anything that happens later.
+func (o *own) settle(ctx context.Context) {
+	o.mu.Lock()
+	later := o.watch == nil
+	o.mu.Unlock()
+	if later {
+		o.set() // it was first in line a moment ago, and is not any more
+	}
+	o.mu.Lock()
+	w := o.watch
+	o.mu.Unlock()
 	select {
 	case <-o.seen:
-		if wire == o.b.link.present() {
-			return holdfast.ErrBroken
-		}
-	default:
+	case <-o.gone:
+	case <-w.gone: // it cannot be read, or has just been written to
+	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(o.b.background, o.sess.timeout/4)
-	defer cancel()
-	parent := dir(o.path)
-	names, err := o.b.link.children(ctx, parent)
-	if err != nil {
-		return holdfast.ErrBroken
-	}
-	var line []contender
-	for _, name := range names {
-		if c, ok := parseContender(name); ok {
-			line = append(line, c)
-		}
-	}
-	nodes, _ := o.b.readAll(ctx, parent, line)
-	for _, node := range nodes {
-		if owner, _ := decodeData(node.data); owner == o.name && node.stat.EphemeralOwner != o.sess.id {
-			return holdfast.ErrReclaimed
-		}
-	}
-	return holdfast.ErrBroken
 }
 
 // verify compares the node with what it is meant to be, once it has been read:
@@ -151,7 +182,9 @@ func (o *own) verify(w *watch) {
 	o.mu.Lock()
 	mismatch := w.node.stat.EphemeralOwner != o.sess.id || (o.czxid != 0 && w.node.stat.Czxid != o.czxid)
 	o.czxid = w.node.stat.Czxid
-	o.written = false
+	if w == o.watch {
+		o.found = max(o.found, o.after)
+	}
 	o.mu.Unlock()
 	if mismatch {
 		o.finish(holdfast.ErrSessionExpired)

@@ -27,11 +27,11 @@ func (b *backend) makeParents(ctx context.Context, path string) error {
 }
 
 func (b *backend) makeParent(ctx context.Context, path string) error {
-	_, err := call(ctx, func() (string, error) {
+	_, err := call(ctx, b.link, func() (string, error) {
 		if b.opts.PersistentParents {
 			return b.link.conn.Create(path, nil, zk.FlagPersistent, b.opts.ParentACL)
 		}
 		return b.link.conn.CreateContainer(path, nil, zk.FlagContainer, b.opts.ParentACL)
-	}, nil)
+	})
 	return err
 }

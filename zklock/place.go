@@ -58,10 +58,14 @@ func (p *place) forget() {
 	p.guid, p.node, p.czxid, p.uncertain, p.own = newGUID(), "", 0, false, nil
 }
 
-// lose makes it that when its node is gone, though nobody gave it up.
+// lose makes it that when its node is gone, though nobody gave it up: as far as the
+// server shows, which may lack what others have.
 func (p *place) lose() {
-	if p.uncertain {
+	switch {
+	case p.uncertain:
 		p.purge(p.sess) // the node was that of one creation; there may be another
+	case p.node != "":
+		p.b.discard(p.sess, p.path())
 	}
 	p.forget()
 }
@@ -129,7 +133,7 @@ type listing struct {
 // one.
 func (b *backend) launch(sess *session, parent, path string, data []byte) (<-chan created, <-chan listing) {
 	made, listed := make(chan created, 1), make(chan listing, 1)
-	go func() {
+	b.link.routines.run(func() {
 		if !b.link.same(sess) {
 			made <- created{err: zk.ErrNoServer}
 			return
@@ -137,14 +141,14 @@ func (b *backend) launch(sess *session, parent, path string, data []byte) (<-cha
 		// The new goroutine runs when this one has sent the creation and waits
 		// for the reply. Should it be first all the same, the list lacks the
 		// node, and is made again.
-		go func() {
+		b.link.routines.run(func() {
 			names, _, err := b.link.conn.Children(parent)
 			listed <- listing{names, err}
-		}()
+		})
 		b.link.expectCreated(path)
 		full, err := b.link.conn.Create(path, data, zk.FlagEphemeral|zk.FlagSequence, b.opts.ACL)
 		made <- created{path: full, czxid: b.link.takeCreated(path), same: b.link.same(sess), err: err}
-	}()
+	})
 	return made, listed
 }
 
@@ -198,7 +202,7 @@ func (p *place) create(ctx context.Context) (listing, error) {
 // its buffer, again and again and at once, from a network that fails.
 func (p *place) hungUp(path string, after time.Duration, err error) error {
 	const enough, small = 4, 1024
-	if after > p.sess.timeout/4 || len(p.data) < small {
+	if after > p.sess.timeout()/4 || len(p.data) < small {
 		p.slams = 0
 		return stepError("create", path, err)
 	}
@@ -214,7 +218,7 @@ func (p *place) hungUp(path string, after time.Duration, err error) error {
 func (p *place) abandon(made <-chan created) {
 	orphan := *p
 	p.node, p.uncertain, p.own = "", false, nil
-	go func() { orphan.adopt(<-made) }()
+	p.b.link.routines.run(func() { orphan.adopt(<-made) })
 }
 
 // adopt sees to it that nothing stays behind of a creation that nobody wants
@@ -256,7 +260,7 @@ func (p *place) find(line []contender) (ahead []contender, found bool) {
 		p.b.strays.expect(p.sess, p.parent, guid, p.node) // one of the creations may not have arrived yet
 	}
 	if p.own == nil {
-		p.own = p.b.watchOwn(p.sess, p.path(), p.req.Owner, p.czxid)
+		p.own = p.b.watchOwn(p.sess, p.path(), p.czxid)
 		if p.czxid == 0 || len(ahead) > 0 {
 			p.own.set() // it is waited for, or waits itself
 		} else {
@@ -297,7 +301,7 @@ func (p *place) reclaim(ctx context.Context, ahead []contender) (removed bool, e
 // evict deletes a node in such a way that its client can tell that it was
 // reclaimed: it writes to it in the same transaction. See own.fired.
 func (l *link) evict(ctx context.Context, path string, data []byte) error {
-	_, err := call(ctx, func() (struct{}, error) {
+	_, err := call(ctx, l, func() (struct{}, error) {
 		_, err := l.conn.Multi(
 			&zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1},
 			&zk.DeleteRequest{Path: path, Version: -1},
@@ -306,7 +310,7 @@ func (l *link) evict(ctx context.Context, path string, data []byte) error {
 			err = l.conn.Delete(path, -1)
 		}
 		return struct{}{}, err
-	}, nil)
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

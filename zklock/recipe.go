@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // The recipe is that of ZooKeeper's documentation ("ZooKeeper Recipes and
@@ -64,7 +65,7 @@ func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Reques
 		info, err := b.describe(ctx, parent, req.Key, false)
 		switch {
 		case err == nil && info.Held:
-			b.doubts.ifOld(parent+"/"+info.Grant, info.Since)
+			b.doubts.ifOld(parent+"/"+info.Grant, info.QueuedAt)
 			return &holdfast.HeldError{Key: req.Key, Holder: info}
 		case err == nil:
 			return nil
@@ -128,12 +129,12 @@ func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
 }
 
 // wait waits for the node just before ours, by name, to go. It returns nil if
-// that was alone before ours, and is gone; errNotGranted when the queue has to
-// be looked at again.
+// that was alone before ours, and is gone, and cannot have left anybody in its place;
+// errNotGranted when the queue has to be looked at again.
 func (p *place) wait(ctx context.Context, name string, alone bool) error {
 	before := p.parent + "/" + name
 	w := p.b.link.watches.on(p.b.background, before)
-	patience := firstDoubt * p.sess.timeout
+	patience := firstDoubt * p.sess.timeout()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	read := w.read
@@ -148,7 +149,7 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 			}
 		case <-timer.C:
 			p.b.doubts.about(before)
-			patience = min(2*patience, mostDoubt*p.sess.timeout)
+			patience = min(2*patience, mostDoubt*p.sess.timeout())
 			timer.Reset(patience)
 		case <-p.own.gone:
 			return p.evicted()
@@ -156,12 +157,13 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 			return p.outwaited(w, name, alone)
 		}
 	}
-	if !alone || w.why != zk.EventNodeDeleted {
+	if !alone || w.why != zk.EventNodeDeleted || sequence.Downgrades(name) {
 		if err := w.failure(); err != nil && !errors.Is(err, zk.ErrNoNode) && !transient(err) && p.b.background.Err() == nil {
 			return stepError("watch", before, err)
 		}
 		return errNotGranted
 	}
+	p.own.settle(ctx)
 	return nil
 }
 
@@ -184,7 +186,7 @@ func (p *place) outwaited(w *watch, name string, alone bool) error {
 // a moment later.
 func (p *place) vanished(ctx context.Context) error {
 	if p.own != nil {
-		timer := time.NewTimer(p.sess.timeout / 4)
+		timer := time.NewTimer(p.sess.timeout() / 4)
 		defer timer.Stop()
 		select {
 		case <-p.own.gone:
@@ -207,19 +209,45 @@ func (p *place) evicted() error {
 	return errNotGranted
 }
 
-// prove makes sure, before a grant, that the session has some time left: one
-// that only waits sends no heartbeats. It costs nothing right after the creation
-// of the node, which was a write.
+// prove makes sure, before a grant, that the session has some time left, since one
+// that only waits makes no writes, and that the node is there, where there is
+// doubt. It costs nothing right after the creation of the node, which was a write.
+// Where a write has nothing to prove, because the process was stopped or answers are
+// slow, it takes another sync, or several: what is answered now counts a window later.
 func (p *place) prove(ctx context.Context) error {
-	left := time.Until(p.sess.lease.Deadline())
-	if left > p.sess.timeout/6 && p.sess.lease.Live() {
-		return nil
+	path := p.path()
+	writes, doubtful := p.own.doubtful()
+	for slow := false; ; slow = true {
+		timeout := p.sess.timeout()
+		if left := time.Until(p.sess.lease.Deadline()); left > timeout/6 && p.sess.lease.Live() && !doubtful {
+			return nil
+		}
+		if slow {
+			if err := p.b.link.sync(ctx, path); err != nil {
+				return stepError("sync", path, err)
+			}
+		}
+		switch err := p.b.link.check(ctx, path); {
+		case err == nil && p.b.link.same(p.sess):
+			p.own.survived(writes)
+			doubtful = false
+		case err == nil, errors.Is(err, zk.ErrNoNode):
+			return errNotGranted
+		default:
+			return stepError("check", path, err)
+		}
+		switch {
+		case p.b.opts.HeartbeatPeriod < 0, slow && p.sess.lease.Live():
+			return nil
+		case slow:
+			timer := time.NewTimer(timeout / 16)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
 	}
-	err := p.b.link.check(ctx, p.path())
-	if errors.Is(err, zk.ErrNoNode) {
-		return errNotGranted
-	}
-	return stepError("check", p.path(), err)
 }
 
 // grant makes a hold of a place that is the first in line.

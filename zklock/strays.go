@@ -55,11 +55,11 @@ type strays struct {
 
 // expect has nodes with a guid, other than keep, deleted when they come.
 func (s *strays) expect(sess *session, parent, guid, keep string) stray {
-	one := stray{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(strayTime * sess.timeout)}
+	one := stray{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(strayTime * sess.timeout())}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
-	s.armLocked(sess.timeout / 4)
+	s.armLocked(sess.timeout() / 4)
 	return one
 }
 
@@ -77,7 +77,7 @@ func (s *strays) reopened() {
 	if sess := s.look(); sess != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.armLocked(sess.timeout / 4)
+		s.armLocked(sess.timeout() / 4)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *strays) again() {
 	if sess := s.look(); sess != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.armLocked(min(2*s.pause, longestPause*sess.timeout))
+		s.armLocked(min(2*s.pause, longestPause*sess.timeout()))
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *strays) remove(ctx context.Context, sess *session, parent string, some 
 		if !link.same(sess) {
 			return nil, nil
 		}
-		if _, err := call(ctx, func() (string, error) { return link.conn.Sync(parent) }, nil); err != nil {
+		if err := link.sync(ctx, parent); err != nil {
 			return nil, err
 		}
 		return link.children(ctx, parent)

@@ -8,7 +8,9 @@ import (
 // TestStraysExpected guards what is looked for, and that it is not for ever: a
 // client may live for months and lose a reply an hour.
 func TestStraysExpected(t *testing.T) {
-	before, now := &session{timeout: time.Second}, &session{timeout: time.Second}
+	before, now := &session{}, &session{}
+	before.shortest.Store(int64(time.Second))
+	now.shortest.Store(int64(time.Second))
 	s := &strays{stopped: true} // sets no timer
 	s.expect(before, "/a", "old", "")
 	s.expect(now, "/a", "1", "kept")

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,59 +15,90 @@ func at(ms int) holdfast.Instant {
 	return holdfast.Instant{Instant: clock.Instant{Mono: begin, Wall: begin}.Add(time.Duration(ms) * time.Millisecond)}
 }
 
-// exchange is a request and its reply, in milliseconds from the beginning.
-type exchange struct {
-	sent, read int
-	write      bool
-	renewed    int // what it proves; 0: nothing
+// play has requests answered, each "sent-read kind", in milliseconds from the
+// beginning, and compares what each proves; 0 is nothing.
+func play(t *testing.T, rule *trust, steps []step) {
+	t.Helper()
+	for i, x := range steps {
+		got, ok := rule.note(exchange{at(x.sent), at(x.read)}, x.shows)
+		if ok != (x.renewed > 0) || (ok && got != at(x.renewed)) {
+			t.Errorf("answer %d, %+v: renewed at %v (%v)", i, x, got.Sub(at(0)), ok)
+		}
+	}
 }
 
-// TestTrust guards the rule behind hazard Z5: which requests are known to have
-// kept a session alive. See trust. Each line breaks some simpler rule.
+type step struct {
+	sent, read int
+	shows      proof
+	renewed    int
+}
+
+// TestTrust guards the rule behind hazards Z5 and Z16: which requests are known to
+// have kept a session alive. See trust. Each line breaks some simpler rule.
 func TestTrust(t *testing.T) {
-	const timeout = 4000 * time.Millisecond // a quarter of it: 1000 ms
+	const timeout = 4000 * time.Millisecond // the window is 1125 ms
 	for name, test := range map[string]struct {
 		timeout, tick time.Duration
-		exchanges     []exchange
+		steps         []step
 	}{
-		"an acknowledged ping proves nothing": {exchanges: []exchange{
-			{sent: 10, read: 11}, {sent: 2000, read: 2001}, {sent: 5000, read: 5001},
+		"an answered ping proves nothing": {steps: []step{
+			{10, 11, heard, 0}, {2000, 2001, heard, 0}, {5000, 5001, heard, 0},
 		}},
-		"a write does not prove itself, nor what came just before": {exchanges: []exchange{
-			{sent: 100, read: 101, write: true}, {sent: 1099, read: 1100, write: true},
+		"a write alone proves nothing, however late: the leader's pings may all be on their way": {steps: []step{
+			{100, 101, heard, 0}, {3000, 3001, written, 0},
 		}},
-		"a write proves what was acknowledged a window before it was sent": {exchanges: []exchange{
-			{sent: 100, read: 200}, {sent: 1199, read: 1199, write: true}, {sent: 1200, read: 1201, write: true, renewed: 100},
+		"a sync alone proves nothing": {steps: []step{
+			{100, 101, heard, 0}, {1300, 1301, synced, 0}, {3000, 3001, synced, 0},
 		}},
-		"the newest counts": {exchanges: []exchange{
-			{sent: 100, read: 101},
-			{sent: 300, read: 301},
-			{sent: 1200, read: 1201},
-			{sent: 2000, read: 2001, write: true, renewed: 300},
+		"a sync a window after, then a write": {steps: []step{
+			{100, 200, heard, 0}, {1325, 1326, synced, 0}, {1326, 1327, written, 100},
 		}},
-		"it counts when the write was sent, not when it was acknowledged": {exchanges: []exchange{
-			{sent: 100, read: 101}, {sent: 500, read: 5000, write: true},
+		"a sync less than a window after shows nothing": {steps: []step{
+			{100, 200, heard, 0}, {1324, 1326, synced, 0}, {4000, 4001, written, 0},
 		}},
-		"it counts when the other was acknowledged, not when it was sent": {exchanges: []exchange{
-			{sent: 100, read: 900}, {sent: 1500, read: 1501, write: true},
+		"a write is as good as a sync": {steps: []step{
+			{100, 200, heard, 0}, {1325, 1330, written, 0}, {1330, 1331, written, 100},
 		}},
-		"it goes on": {exchanges: []exchange{
-			{sent: 100, read: 101},
-			{sent: 1200, read: 1201, write: true, renewed: 100},
-			{sent: 2400, read: 2401, write: true, renewed: 1200},
-			{sent: 3600, read: 3601, write: true, renewed: 2400},
+		"the second write must be sent after the answer to the sync": {steps: []step{
+			{100, 200, heard, 0}, {1325, 1400, synced, 0}, {1399, 1500, written, 0}, {1400, 1501, written, 100},
 		}},
-		"late replies to early writes prove less, not more": {exchanges: []exchange{
-			{sent: 100, read: 101},
-			{sent: 1200, read: 1201},
-			{sent: 2400, read: 2401, write: true, renewed: 1200},
-			{sent: 1300, read: 2500, write: true},
+		"an answer to nothing but credentials is no beginning": {steps: []step{
+			{100, 101, nothing, 0}, {1300, 1301, synced, 0}, {1302, 1303, written, 0},
 		}},
-		"half a tick, where the session is short": {timeout: 200 * time.Millisecond, tick: 400 * time.Millisecond, exchanges: []exchange{
-			{sent: 10, read: 11}, {sent: 210, read: 211, write: true}, {sent: 211, read: 212, write: true, renewed: 10},
+		"the newest counts": {steps: []step{
+			{100, 101, heard, 0},
+			{300, 301, heard, 0},
+			{1400, 1401, heard, 0},
+			{2000, 2001, synced, 0},
+			{2002, 2003, written, 300},
 		}},
-		"a quarter of the session, where the tick is short": {tick: time.Millisecond, exchanges: []exchange{
-			{sent: 10, read: 11}, {sent: 1010, read: 1011, write: true}, {sent: 1011, read: 1012, write: true, renewed: 10},
+		"it counts when the sync was sent, not when it was answered": {steps: []step{
+			{100, 101, heard, 0}, {500, 5000, synced, 0}, {5001, 5002, written, 0},
+		}},
+		"it counts when the first was answered, not when it was sent": {steps: []step{
+			{100, 900, heard, 0}, {1500, 1501, synced, 0}, {1502, 1503, written, 0},
+		}},
+		"it goes on": {steps: []step{
+			{100, 101, heard, 0},
+			{1300, 1301, synced, 0},
+			{1301, 1302, written, 100},
+			{2500, 2501, synced, 0},
+			{2501, 2502, written, 1300},
+			{3700, 3701, synced, 0},
+			{3701, 3702, written, 2500},
+		}},
+		"late replies to early writes prove less, not more": {steps: []step{
+			{100, 101, heard, 0},
+			{1300, 1301, synced, 0},
+			{2500, 2501, synced, 0},
+			{2501, 2502, written, 1300},
+			{1400, 2600, written, 0},
+		}},
+		"half a tick, where the session is short": {timeout: 200 * time.Millisecond, tick: 400 * time.Millisecond, steps: []step{
+			{10, 11, heard, 0}, {235, 236, synced, 0}, {236, 237, written, 0}, {246, 247, synced, 0}, {247, 248, written, 10},
+		}},
+		"a quarter of the session, where the tick is short": {tick: time.Millisecond, steps: []step{
+			{10, 11, heard, 0}, {1135, 1135, synced, 0}, {1136, 1137, synced, 0}, {1137, 1138, written, 10},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,67 +106,83 @@ func TestTrust(t *testing.T) {
 			if test.timeout > 0 {
 				length = test.timeout
 			}
-			rule := newTrust(length, test.tick, holdfast.Instant{})
-			for i, x := range test.exchanges {
-				got, ok := rule.note(ack{at(x.sent), at(x.read)}, x.write)
-				if ok != (x.renewed > 0) || (ok && got != at(x.renewed)) {
-					t.Errorf("exchange %d, %+v: renewed at %v (%v)", i, x, got.Sub(at(0)), ok)
-				}
-			}
+			play(t, newTrust(length, test.tick, holdfast.Instant{}), test.steps)
 		})
 	}
 }
 
-// TestTrustOfABusySession: leaving out what is acknowledged in quick succession
+// exact is the rule without bounds: every answer is remembered.
+type exact struct {
+	window          time.Duration
+	answers, tables []exchange
+}
+
+func (e *exact) note(x exchange, p proof) (renewed holdfast.Instant) {
+	newest := func(all []exchange, after time.Duration) (found holdfast.Instant) {
+		for _, old := range all {
+			if x.sent.Sub(old.read) >= after && (found.IsZero() || old.sent.Sub(found) > 0) {
+				found = old.sent
+			}
+		}
+		return found
+	}
+	if p == written {
+		renewed = newest(e.tables, 0)
+	}
+	if table := newest(e.answers, e.window); p >= synced && !table.IsZero() {
+		e.tables = append(e.tables, exchange{table, x.read})
+	}
+	e.answers = append(e.answers, x)
+	// What is older than this can be the newest for nobody.
+	if len(e.answers) > 4000 {
+		e.answers = e.answers[1000:]
+	}
+	return renewed
+}
+
+// TestTrustOfABusySession: leaving out what is answered in quick succession
 // must never make the proof newer than it is, nor much older.
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
-	busy := newTrust(timeout, 0, holdfast.Instant{})
-	var all []ack
-	for ms := 1; ms < 15_000; ms++ {
-		a := ack{at(ms), at(ms + 1)}
-		write := ms%7 == 0
-		got, ok := busy.note(a, write)
-		if ok && !write {
-			t.Fatalf("at %d ms something that was no write proved %v", ms, got.Sub(at(0)))
-		}
-		if write {
-			var exact holdfast.Instant
-			for i := len(all) - 1; i >= 0; i-- {
-				if a.sent.Sub(all[i].read) >= timeout/4 {
-					exact = all[i].sent
-					break
-				}
+	for _, slow := range []int{1, 40, 300} { // for how long an answer is on its way
+		busy := newTrust(timeout, 0, holdfast.Instant{})
+		rule := &exact{window: busy.window}
+		for ms := 1; ms < 5_000; ms++ {
+			x, shows := exchange{at(ms), at(ms + slow)}, heard
+			switch {
+			case ms%7 == 0:
+				shows = written
+			case ms%5 == 0:
+				shows = synced
 			}
-			if ok == exact.IsZero() {
-				t.Fatalf("at %d ms: proved %v, the rule without gaps %v", ms, ok, !exact.IsZero())
+			got, ok := busy.note(x, shows)
+			want := rule.note(x, shows)
+			if ok == want.IsZero() {
+				t.Fatalf("at %d ms: proved %v, the rule without gaps %v", ms, ok, !want.IsZero())
 			}
-			if behind := exact.Sub(got); ok && (behind < 0 || behind > 2*timeout/64) {
+			if behind := want.Sub(got); ok && (behind < 0 || behind > 2*timeout/64) {
 				t.Fatalf("at %d ms: %v behind the rule without gaps", ms, behind)
 			}
 		}
-		all = append(all, a)
-		if len(all) > 3000 {
-			all = all[1000:]
+		if n, m := len(busy.answers), len(busy.tables); n > 300 || m > 300 {
+			t.Errorf("%d and %d remembered", n, m)
 		}
-	}
-	if n := len(busy.acked); n > 300 {
-		t.Errorf("%d remembered", n)
 	}
 }
 
-// TestTrustOfASessionThatOnlyReads: the memory is bounded, and the first write
+// TestTrustOfASessionThatWritesNothing: the memory is bounded, and the first write
 // after a long time has something to prove.
-func TestTrustOfASessionThatOnlyReads(t *testing.T) {
+func TestTrustOfASessionThatWritesNothing(t *testing.T) {
 	rule := newTrust(4*time.Second, 0, holdfast.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
-		rule.note(ack{at(ms), at(ms + 1)}, false)
-		if n := len(rule.acked); n > 300 {
-			t.Fatalf("%d remembered", n)
+		rule.note(exchange{at(ms), at(ms + 1)}, heard)
+		rule.note(exchange{at(ms), at(ms + 1)}, synced)
+		if n, m := len(rule.answers), len(rule.tables); n > 300 || m > 300 {
+			t.Fatalf("%d and %d remembered", n, m)
 		}
 	}
-	got, ok := rule.note(ack{at(100_000), at(100_001)}, true)
-	if want := at(99_000); !ok || got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
+	got, ok := rule.note(exchange{at(100_000), at(100_001)}, written)
+	if want := at(100_000 - 1125); !ok || got.Sub(want) > 0 || want.Sub(got) > 200*time.Millisecond {
 		t.Errorf("renewed at %v (%v), want just before %v", got.Sub(at(0)), ok, want.Sub(at(0)))
 	}
 }
@@ -142,16 +190,79 @@ func TestTrustOfASessionThatOnlyReads(t *testing.T) {
 // TestTrustOfAResumedSession: the first write that is acknowledged shows that
 // the leader who said yes was one, and had heard of the session then.
 func TestTrustOfAResumedSession(t *testing.T) {
-	rule := newTrust(4*time.Second, 0, at(100))
-	for i, x := range []exchange{
-		{sent: 160, read: 170},
-		{sent: 180, read: 190, write: true, renewed: 100},
-		{sent: 1100, read: 1110, write: true, renewed: 100},
-		{sent: 1170, read: 1180, write: true, renewed: 160},
-		{sent: 2200, read: 2210, write: true, renewed: 1170},
+	play(t, newTrust(4*time.Second, 0, at(100)), []step{
+		{160, 170, heard, 0},
+		{180, 190, synced, 0},
+		{200, 210, written, 100},
+		{1200, 1210, written, 100},
+		{1300, 1310, synced, 0},
+		{1310, 1320, written, 160},
+		{2500, 2510, synced, 0},
+		{2510, 2520, written, 1300},
+	})
+}
+
+// TestHeartbeatsSuffice: how far ahead the deadline is, as heartbeats alone keep
+// it, while answers take their time: for the worst moment, just before the
+// next proof. It is what the package's documentation says.
+func TestHeartbeatsSuffice(t *testing.T) {
+	const timeout = 12_000 // in ms
+	for name, c := range map[string]struct {
+		opts        Options
+		trip        int // from a request to its answer
+		idle        bool
+		least, most float64 // of the timeout, without the margin; most is what is left right after a proof
+	}{
+		"by default":                            {trip: 1, least: 0.49, most: 0.67},
+		"by default, slow answers":              {trip: timeout / 24, least: 0.41, most: 0.67},
+		"by default, answers in an eighth":      {trip: timeout / 8, least: 0.08, most: 0.51},
+		"every quarter":                         {opts: Options{HeartbeatPeriod: time.Hour}, trip: 1, least: 0.24, most: 0.51},
+		"every tenth":                           {opts: Options{HeartbeatPeriod: timeout / 10 * time.Millisecond}, trip: 1, least: 0.59, most: 0.71},
+		"no locks: a write that comes any time": {trip: 1, idle: true, least: 0.33, most: 0.67},
 	} {
-		if got, ok := rule.note(ack{at(x.sent), at(x.read)}, x.write); ok != (x.renewed > 0) || (ok && got != at(x.renewed)) {
-			t.Errorf("exchange %d, %+v: renewed at %v (%v)", i, x, got.Sub(at(0)), ok)
-		}
+		t.Run(name, func(t *testing.T) {
+			b := &backend{opts: c.opts}
+			period := int(b.period(timeout*time.Millisecond, c.idle).Milliseconds())
+			rule := newTrust(timeout*time.Millisecond, 0, holdfast.Instant{})
+			type event struct {
+				at   int
+				x    exchange
+				show proof
+			}
+			var events []event
+			for begin := 1; begin < 10*timeout; begin += period {
+				synced1 := begin + c.trip
+				events = append(events, event{synced1, exchange{at(begin), at(synced1)}, synced})
+				if !c.idle {
+					events = append(events, event{synced1 + c.trip, exchange{at(synced1), at(synced1 + c.trip)}, written})
+				}
+			}
+			slices.SortStableFunc(events, func(a, b event) int { return a.at - b.at })
+			deadline, least, most := 0, timeout, 0
+			for _, e := range events {
+				if settled := e.at > 3*timeout; settled && !c.idle {
+					least = min(least, deadline-e.at)
+				}
+				renewed, ok := rule.note(e.x, e.show)
+				if c.idle && e.at > 3*timeout { // what a creation proves that is answered just before the next sync
+					early, late := *rule, *rule
+					first, _ := early.note(exchange{at(e.at), at(e.at)}, written)
+					second, _ := late.note(exchange{at(e.at + period - 1), at(e.at + period - 1)}, written)
+					most = max(most, timeout+int(first.Sub(at(e.at)).Milliseconds()))
+					least = min(least, timeout+int(second.Sub(at(e.at+period-1)).Milliseconds()))
+				}
+				if ok {
+					deadline = max(deadline, int(renewed.Sub(at(0)).Milliseconds())+timeout)
+					if e.at > 3*timeout {
+						most = max(most, deadline-e.at)
+					}
+				}
+			}
+			got, peak := float64(least)/timeout, float64(most)/timeout
+			t.Logf("period %d ms: from %.3f to %.3f of the timeout ahead", period, got, peak)
+			if got < c.least || peak < c.least || peak > c.most {
+				t.Errorf("the deadline is %.3f to %.3f of the timeout ahead, want within %.3f to %.3f", got, peak, c.least, c.most)
+			}
+		})
 	}
 }

@@ -36,6 +36,7 @@ type watch struct {
 	// Guarded by the mutex of the watches.
 	own    *own // the node is this client's, who is to be told
 	shared bool // others wait on it
+	fired  bool // gone is closed, or about to be
 }
 
 func newWatches(l *link) *watches {
@@ -59,7 +60,7 @@ func (ws *watches) onOwn(background context.Context, o *own) *watch {
 	w.own = o
 	select {
 	case <-w.read: // by a waiter, before
-		go o.verify(w)
+		ws.link.routines.run(func() { o.verify(w) })
 	default:
 	}
 	return w
@@ -70,7 +71,7 @@ func (ws *watches) joinLocked(background context.Context, path string) *watch {
 	if w == nil {
 		w = &watch{path: path, read: make(chan struct{}), gone: make(chan struct{})}
 		ws.byPath[path] = w
-		go ws.set(background, w)
+		ws.link.routines.run(func() { ws.set(background, w) })
 	}
 	return w
 }
@@ -122,21 +123,28 @@ func (ws *watches) fire(path string, why zk.EventType) {
 
 func (ws *watches) finish(w *watch, why zk.EventType) {
 	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	select {
-	case <-w.gone:
+	if w.fired {
+		ws.mu.Unlock()
 		return
-	default:
 	}
+	w.fired = true
 	if ws.byPath[w.path] == w {
 		delete(ws.byPath, w.path)
 	}
 	w.why = why
-	close(w.gone)
-	if w.own != nil {
-		go w.own.fired(why)
-		w.own = nil
+	o := w.own
+	w.own = nil
+	ws.mu.Unlock()
+	switch {
+	case o == nil:
+	case why == zk.EventNodeDeleted, why == zk.EventNodeDataChanged:
+		// Here and now, or what is told of another node next might be acted on
+		// before. And who has a node knows first.
+		o.fired(why)
+	default:
+		ws.link.routines.run(func() { o.fired(why) }) // go-zookeeper may hold locks of its own
 	}
+	close(w.gone)
 }
 
 // forget makes a watch not tell the owner of the node any more. The watch stays
@@ -176,20 +184,20 @@ func (ws *watches) recheck() {
 		return
 	}
 	next := make(chan *watch)
+	var workers sync.WaitGroup
 	for range min(recheckers, len(shared)) {
-		go func() {
+		workers.Go(func() {
 			for w := range next {
 				_, err := ws.link.get(ws.link.closing, w.path)
 				if errors.Is(err, zk.ErrNoNode) {
 					ws.finish(w, zk.EventNodeDeleted)
 				}
 			}
-		}()
+		})
 	}
-	go func() {
-		defer close(next)
-		for _, w := range shared {
-			next <- w
-		}
-	}()
+	for _, w := range shared {
+		next <- w
+	}
+	close(next)
+	workers.Wait()
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 )
 
@@ -15,9 +17,14 @@ const (
 	opCreate          = 1
 	opDelete          = 2
 	opSetData         = 5
+	opSync            = 9
 	opMulti           = 14
 	opCreateContainer = 19
+	opSetAuth         = 100
 	opSetWatches      = 101
+	opCloseSession    = -11
+
+	codeSessionExpired = -112
 
 	xidEvent = -1
 	xidPing  = -2
@@ -34,7 +41,8 @@ const (
 // int64, error int32. go-zookeeper sends each request by one Write.
 type wire struct {
 	net.Conn
-	link *link
+	link    *link
+	address string
 
 	mu      sync.Mutex
 	opening holdfast.Instant // when the ConnectRequest was sent
@@ -50,6 +58,12 @@ type wire struct {
 
 	watchesSet chan struct{} // closed when go-zookeeper renews its watches
 	setOnce    sync.Once
+
+	asked  chan struct{} // closed when the end of the session has been sent
+	closed chan struct{} // closed when the server has confirmed it
+	dead   chan struct{} // closed when the connection is
+	died   sync.Once
+	over   bool // the server says that the session has ended before
 }
 
 // request is what is remembered of a request until its reply.
@@ -66,34 +80,56 @@ func newWire(conn net.Conn, l *link, first time.Duration) *wire {
 		sent:       make(map[int32]request),
 		silence:    first,
 		watchesSet: make(chan struct{}),
+		asked:      make(chan struct{}),
+		closed:     make(chan struct{}),
+		dead:       make(chan struct{}),
 	}
 }
 
 func (w *wire) Write(b []byte) (int, error) {
-	w.noteRequest(b)
+	select {
+	case <-w.asked:
+		// After the end of its session a server closes the connection, and if there is
+		// something left that it has not read, its confirmation may be lost by that.
+		return len(b), nil
+	default:
+	}
+	if w.noteRequest(b) {
+		b = w.link.ask(b)
+	}
 	n, err := w.Conn.Write(b)
 	if err != nil {
 		return n, &wireError{err}
 	}
+	if ends(b) {
+		close(w.asked) // go-zookeeper does so once at most
+	}
 	return n, nil
 }
 
-func (w *wire) noteRequest(b []byte) {
+// ends reports whether a request is the end of the session.
+func ends(b []byte) bool {
+	return len(b) >= 12 && int32(binary.BigEndian.Uint32(b[8:])) == opCloseSession
+}
+
+// noteRequest is told what is about to be sent, and reports whether it is the
+// ConnectRequest.
+func (w *wire) noteRequest(b []byte) (first bool) {
 	now := w.link.host.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.opening.IsZero() {
 		w.opening = now
-		return
+		return true
 	}
 	if len(b) < 12 {
-		return
+		return false
 	}
 	xid, op := int32(binary.BigEndian.Uint32(b[4:])), int32(binary.BigEndian.Uint32(b[8:]))
 	switch {
 	case xid == xidPing:
 		w.pings = append(w.pings, now)
-		return
+		return false
 	case op == opSetWatches:
 		w.setOnce.Do(func() { close(w.watchesSet) })
 	}
@@ -106,19 +142,29 @@ func (w *wire) noteRequest(b []byte) {
 		}
 	}
 	w.sent[xid] = r
+	return false
 }
 
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
-	w.scan(b[:n])
+	if e := w.scan(b[:n]); e != nil {
+		n, err = 0, e // go-zookeeper must not see the length
+	}
+	if w.over && w.rest == 0 {
+		w.link.lost(w, zk.ErrSessionExpired)
+		_ = w.Close() // go-zookeeper has read all that there is, and would leave it open
+	}
 	if err != nil {
-		w.link.lost(w, err)
+		_ = w.Conn.Close() // or a write that is stuck would keep go-zookeeper from leaving
+		w.link.lost(w, w.explain(err))
+		w.die()
 	}
 	return n, err
 }
 
-// scan takes in bytes of the stream of replies, however they are cut.
-func (w *wire) scan(b []byte) {
+// scan takes in bytes of the stream of replies, however they are cut. It fails for
+// what cannot be one.
+func (w *wire) scan(b []byte) error {
 	for len(b) > 0 {
 		if w.rest > 0 {
 			n := min(w.rest, len(b))
@@ -133,17 +179,17 @@ func (w *wire) scan(b []byte) {
 		n := copy(w.header[w.have:want], b)
 		w.have += n
 		b = b[n:]
-		if w.have < 4 {
-			continue
-		}
-		switch size := int(binary.BigEndian.Uint32(w.header[:])); {
-		case size < len(w.header)-4: // no reply is as short; what follows is another frame
-			w.rest, w.have = size, 0
-		case w.have == len(w.header):
-			w.rest, w.have = size-(len(w.header)-4), 0
+		switch w.have {
+		case 4:
+			if err := w.checkLength(); err != nil {
+				return err
+			}
+		case len(w.header):
+			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(len(w.header)-4), 0
 			w.noteReply()
 		}
 	}
+	return nil
 }
 
 // noteReply takes in a frame of which the header has been read.
@@ -155,14 +201,18 @@ func (w *wire) noteReply() {
 		timeout := time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond
 		id := int64(binary.BigEndian.Uint64(h[8:]))
 		w.trust = newTrust(timeout, w.link.opts.TickTime, w.opening)
-		w.silence = timeout / 2
 		opening := w.opening
 		w.mu.Unlock()
-		w.link.joined(w, id, timeout, opening)
+		w.over = id == 0
+		timeout = w.link.joined(w, id, timeout, opening)
+		w.mu.Lock()
+		w.silence = timeout / 2
+		w.mu.Unlock()
 		return
 	}
 	xid, zxid := int32(binary.BigEndian.Uint32(h)), int64(binary.BigEndian.Uint64(h[4:]))
-	failed := binary.BigEndian.Uint32(h[12:]) != 0
+	code := int32(binary.BigEndian.Uint32(h[12:]))
+	failed := code != 0
 	var r request
 	known := true
 	switch {
@@ -181,26 +231,39 @@ func (w *wire) noteReply() {
 		w.mu.Unlock()
 		return
 	}
-	renewed, ok := w.trust.note(ack{r.sent, now}, r.writes() && !failed)
+	shows := r.shows(failed)
+	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
 	if w.link.opts.HeartbeatPeriod < 0 {
-		renewed, ok = r.sent, true
+		renewed, ok = r.sent, shows != nothing
 	}
 	w.mu.Unlock()
 	if ok {
 		w.link.renew(w, renewed)
+	}
+	if r.op == opCloseSession && (!failed || code == codeSessionExpired) {
+		close(w.closed)
 	}
 	if r.create != "" && !failed {
 		w.link.noteCreated(r.create, zxid)
 	}
 }
 
-// writes reports whether a request, carried out, went through the quorum.
-func (r request) writes() bool {
+// shows returns what a request that was answered proves. A server answers credentials
+// without noting the session.
+func (r request) shows(failed bool) proof {
+	switch {
+	case r.op == opSetAuth:
+		return nothing
+	case failed:
+		return heard
+	}
 	switch r.op {
 	case opCreate, opDelete, opSetData, opMulti, opCreateContainer:
-		return true
+		return written
+	case opSync:
+		return synced
 	}
-	return false
+	return heard
 }
 
 // SetReadDeadline is called by go-zookeeper before it reads a frame, with ten
@@ -223,8 +286,11 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 func (w *wire) Close() error {
 	err := w.Conn.Close()
 	w.link.lost(w, net.ErrClosed)
+	w.die()
 	return err
 }
+
+func (w *wire) die() { w.died.Do(func() { close(w.dead) }) }
 
 // isLockPath tells the creation of a lock node, whose czxid is wanted, from
 // what the application creates on the same session.

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -31,6 +32,7 @@ func (stillTimer) Stop() bool { return true }
 func testLink(t *testing.T, opts Options) (*link, *stillClock) {
 	t.Helper()
 	fake := &stillClock{now: at(0).Instant}
+	opts.SessionTimeout = cmp.Or(opts.SessionTimeout, DefaultSessionTimeout)
 	var l *link
 	_, err := holdfast.New(holdfast.Config{Clock: fake}, func(host *holdfast.Host) (holdfast.Backend, error) {
 		l = newLink(context.Background(), host, opts)
@@ -110,7 +112,7 @@ func TestScanAnyCut(t *testing.T) {
 		for _, chunk := range chunks {
 			w.scan(chunk)
 		}
-		if s := l.current(); s == nil || s.id != session || s.timeout != 4*time.Second || l.timeout != 4*time.Second {
+		if s := l.current(); s == nil || s.id != session || s.timeout() != 4*time.Second || l.timeout != 4*time.Second {
 			t.Fatalf("session %+v, want %#x for 4s", s, int64(session))
 		}
 		got := []int64{l.takeCreated("/q/_c_a-lock-"), l.takeCreated("/q/_c_failed-lock-"), l.takeCreated("/q/_c_read-lock-"), l.takeCreated("/q/_c_b-lock-")}
@@ -182,27 +184,43 @@ func TestWhatRenews(t *testing.T) {
 		})
 	}
 	for _, op := range []int32{opCreate, opDelete, opSetData, opMulti, opCreateContainer} {
-		t.Run(fmt.Sprintf("operation %d renews what came before", op), func(t *testing.T) {
-			w, fake, from := begin(t, Options{})
-			fake.Advance(390 * time.Millisecond)
-			ping(w, fake) // sent at 500 ms, answered at 510
-			fake.Advance(980 * time.Millisecond)
-			exchange(w, fake, 1, op, 0) // sent at 1500 ms: less than a quarter of the timeout after
-			if from() != 0 {
-				t.Errorf("it counts from %v, want 0: the ping's touch need not have been collected", from())
-			}
-			exchange(w, fake, 2, op, 0) // sent at 1520 ms
-			if from() != 500*time.Millisecond {
-				t.Errorf("it counts from %v, want 500ms, the ping's sending", from())
-			}
-		})
+		for _, before := range []int32{opSync, opMulti} {
+			t.Run(fmt.Sprintf("operation %d, after %d, renews what came before", op, before), func(t *testing.T) {
+				w, fake, from := begin(t, Options{})
+				fake.Advance(390 * time.Millisecond)
+				ping(w, fake) // sent at 500 ms, answered at 510
+				fake.Advance(1105 * time.Millisecond)
+				exchange(w, fake, 1, before, 0) // sent at 1625 ms: less than a window after
+				exchange(w, fake, 2, op, 0)     // sent at 1645 ms: the table is on its way when it is answered
+				if from() != 0 {
+					t.Errorf("it counts from %v, want 0: the ping's touch need not have been collected", from())
+				}
+				exchange(w, fake, 3, op, 0)
+				if from() != 500*time.Millisecond {
+					t.Errorf("it counts from %v, want 500ms, the ping's sending", from())
+				}
+			})
+		}
 	}
+	t.Run("credentials are no beginning", func(t *testing.T) {
+		w, fake, from := begin(t, Options{})
+		exchange(w, fake, 1, opSetAuth, 0)
+		fake.Advance(2 * time.Second)
+		exchange(w, fake, 2, opSync, 0)
+		exchange(w, fake, 3, opMulti, 0)
+		if from() != 0 {
+			t.Errorf("it counts from %v, want 0: a server answers credentials without noting the session", from())
+		}
+	})
 	t.Run("a write that failed does not", func(t *testing.T) {
 		w, fake, from := begin(t, Options{})
 		fake.Advance(390 * time.Millisecond)
 		ping(w, fake)
 		fake.Advance(2 * time.Second)
-		exchange(w, fake, 1, opMulti, -101)
+		exchange(w, fake, 1, opSync, -101)
+		exchange(w, fake, 2, opMulti, -101)
+		exchange(w, fake, 3, opMulti, 0)
+		fake.Advance(10 * time.Millisecond)
 		if from() != 0 {
 			t.Errorf("it counts from %v, want 0", from())
 		}
@@ -264,6 +282,109 @@ func TestWhatRenews(t *testing.T) {
 		again.scan(connectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
 			t.Errorf("it counts from %v, want 1.1s", from())
+		}
+	})
+}
+
+// TestResumedWithAnotherTimeout guards the cure of hazard Z15: the timeout of a
+// session is negotiated again whenever it is resumed.
+func TestResumedWithAnotherTimeout(t *testing.T) {
+	const session = 7
+	resume := func(l *link, fake *stillClock, timeout time.Duration) *wire {
+		w := newWire(&scripted{}, l, time.Second)
+		l.wire = w
+		w.noteRequest(connectRequest())
+		fake.Advance(100 * time.Millisecond)
+		w.scan(connectResponse(int32(timeout.Milliseconds()), session))
+		return w
+	}
+	begin := func(t *testing.T) (*link, *stillClock, func() time.Duration) {
+		l, fake := testLink(t, Options{})
+		resume(l, fake, 20*time.Second)
+		return l, fake, func() time.Duration { return l.current().lease.Deadline().Sub(fake.now.Mono) }
+	}
+	t.Run("shorter: the end comes nearer at once", func(t *testing.T) {
+		l, fake, left := begin(t)
+		fake.Advance(5 * time.Second)
+		w := resume(l, fake, 4*time.Second)
+		if want := 3700 * time.Millisecond; left() != want { // since the request, less a twentieth
+			t.Errorf("%v left, want %v", left(), want)
+		}
+		if l.timeout != 4*time.Second || l.current().timeout() != 4*time.Second || w.silence != 2*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.timeout, l.current().timeout(), w.silence)
+		}
+		if w.trust.window != 1125*time.Millisecond {
+			t.Errorf("window %v", w.trust.window)
+		}
+		fake.Advance(time.Second)
+		w.noteRequest(clientRequest(1, opMulti, "/x"))
+		w.scan(reply(1, 1, 0))
+		if want := 2700 * time.Millisecond; left() != want { // it counts from the resumption
+			t.Errorf("%v left after a write, want %v", left(), want)
+		}
+	})
+	t.Run("shorter: an end that is near is not moved away", func(t *testing.T) {
+		l, fake, left := begin(t)
+		fake.Advance(17 * time.Second)
+		before := left()
+		resume(l, fake, 4*time.Second)
+		if want := before - 100*time.Millisecond; left() != want {
+			t.Errorf("%v left, want %v", left(), want)
+		}
+	})
+	t.Run("longer again: the lease goes by the shortest", func(t *testing.T) {
+		l, fake, left := begin(t)
+		resume(l, fake, 10*time.Second)
+		fake.Advance(time.Second)
+		w := resume(l, fake, 12*time.Second)
+		w.noteRequest(clientRequest(1, opMulti, "/x"))
+		w.scan(reply(1, 1, 0))
+		if want := 9400 * time.Millisecond; left() != want {
+			t.Errorf("%v left, want %v", left(), want)
+		}
+		if l.timeout != 12*time.Second || l.current().timeout() != 10*time.Second || w.silence != 5*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.timeout, l.current().timeout(), w.silence)
+		}
+		if want := 3375 * time.Millisecond; w.trust.window != want { // of twelve: the leader's tick may be six
+			t.Errorf("window %v, want %v", w.trust.window, want)
+		}
+	})
+	t.Run("much longer: a new session is asked for", func(t *testing.T) {
+		l, fake, _ := begin(t)
+		l.opts.SessionTimeout = 20 * time.Second
+		asks := func() (timeout time.Duration, sessionID int64, password byte) {
+			conn := &scripted{}
+			w := newWire(conn, l, time.Second)
+			request := frame(int32(0), int64(0), int32(4000), int64(session), string(make([]byte, 16)))
+			if _, err := w.Write(request); err != nil {
+				t.Fatal(err)
+			}
+			return time.Duration(binary.BigEndian.Uint32(conn.out[16:])) * time.Millisecond, int64(binary.BigEndian.Uint64(conn.out[20:])), conn.out[32]
+		}
+		w := resume(l, fake, 30*time.Second)
+		if timeout, id, password := asks(); timeout != 4*time.Second || id != session || password != 0 {
+			t.Errorf("asks for session %d, %v, password %d: a bit longer is no reason", id, timeout, password)
+		}
+		if l.present() != w {
+			t.Error("the connection is dropped")
+		}
+		resume(l, fake, 31*time.Second)
+		if _, id, password := asks(); id != session || password == 0 {
+			t.Errorf("asks for session %d, password %d: the server would resume it", id, password)
+		}
+		if l.present() != nil {
+			t.Error("the connection is kept")
+		}
+	})
+	t.Run("a new session is asked to last as long as the options say", func(t *testing.T) {
+		l, _ := testLink(t, Options{SessionTimeout: 20 * time.Second})
+		conn := &scripted{}
+		request := frame(int32(0), int64(0), int32(4000), int64(0), string(make([]byte, 16)))
+		if _, err := newWire(conn, l, time.Second).Write(request); err != nil {
+			t.Fatal(err)
+		}
+		if got := binary.BigEndian.Uint32(conn.out[16:]); got != 20_000 || binary.BigEndian.Uint32(request[16:]) != 4000 {
+			t.Errorf("%d ms are asked for", got)
 		}
 	})
 }

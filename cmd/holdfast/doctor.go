@@ -26,7 +26,7 @@ the table twice, each time as "ls" does once.
 
 On ZooKeeper:
   server       each of --servers can be connected to, and gives a session
-  role         leader, follower or standalone, and the version
+  role         leader, follower, observer or standalone, and the version
   session      the session timeout that the servers make of --lease
   permissions  READ, CREATE and DELETE where the locks are
   write        how long writes to the quorum take

@@ -104,7 +104,9 @@ func (a *app) openDynamoDB(ctx context.Context, o connectOptions) (*client, erro
 	if err != nil {
 		return nil, err
 	}
-	c, err := dynamolock.New(ctx, ddb, options)
+	c, err := unlessRefused(ctx, endpointAddress(ddb.Options().BaseEndpoint), func(ctx context.Context) (*dynamolock.Client, error) {
+		return dynamolock.New(ctx, ddb, options)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ type hold struct {
 
 	job      *job.Job
 	guard    *job.Guard    // nil: there is none
+	guards   []time.Time   // when others had to take its place
 	terminal *job.Terminal // nil: there is none
 	signals  chan os.Signal
 
@@ -65,10 +67,10 @@ func (h *hold) run(ctx context.Context, command job.Command) error {
 		return context.Cause(ctx)
 	}
 	var err error
-	if h.guard, err = job.StartGuard(); err != nil {
+	if h.guard, err = job.StartGuard(h.lock.Key()); err != nil {
 		h.app.warn("%v: if holdfast is killed or stopped, nobody ends the command in time", err)
 	}
-	defer h.guard.Dismiss()
+	defer func() { h.guard.Dismiss() }()
 	h.known, h.done = h.lock.Deadline(), h.lock.Done()
 	if err := h.lock.Err(); err != nil {
 		return &exitError{exitLost, err}
@@ -99,7 +101,8 @@ func interactive() bool {
 func (h *hold) watch() {
 	look := time.NewTicker(min(max(h.lease/50, 10*time.Millisecond), time.Second))
 	defer look.Stop()
-	changes, unguarded := h.job.Changes(), h.guard.Ended()
+	changes := h.job.Changes()
+	unguarded := h.guard.Ended()
 	var ttl <-chan time.Time
 	if h.ttl > 0 {
 		ttl = time.After(h.ttl)
@@ -131,13 +134,40 @@ func (h *hold) watch() {
 		case <-h.woken:
 			h.resume()
 		case <-unguarded:
-			unguarded = nil
-			h.app.log.Warn("the guard of the command is gone")
+			unguarded = h.reguard()
 		case <-leftovers:
 		case <-look.C:
 			h.look()
 		}
 	}
+}
+
+// mostGuards is how many guards may be lost in guardsWithin before the command is
+// ended: somebody does not want them, or the machine cannot have them.
+const (
+	mostGuards   = 5
+	guardsWithin = time.Minute
+)
+
+// reguard puts another guard in the place of one that is gone, and returns the
+// channel that tells of its end. Where that cannot be done the command is ended.
+func (h *hold) reguard() <-chan struct{} {
+	why := h.guard.Failed()
+	if why == nil {
+		h.app.log.Info("the guard has killed the command")
+		return nil
+	}
+	now := time.Now()
+	h.guards = append(slices.DeleteFunc(h.guards, func(t time.Time) bool { return now.Sub(t) > guardsWithin }), now)
+	err := fmt.Errorf("%d guards in %v", len(h.guards), guardsWithin)
+	if len(h.guards) < mostGuards {
+		if h.guard, err = h.guard.Again(h.job); err == nil {
+			h.app.warn("the guard of the command is gone (%v): another takes its place", why)
+			return h.guard.Ended()
+		}
+	}
+	h.end(exitFailed, fmt.Errorf("the guard of the command is gone (%w), and no other can take its place: %w", why, err), now.Add(h.grace))
+	return nil
 }
 
 // look notes until when the lock lasts, and whether a machine that was asleep

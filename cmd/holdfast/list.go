@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func newListCommand(a *app) *cobra.Command {
@@ -12,7 +15,8 @@ func newListCommand(a *app) *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List the keys that are held or waited for",
 		Long: `List the keys that are held or waited for, those that begin with PREFIX if one
-is given. It is not a snapshot of one moment. In JSON, each key is a line.`,
+is given. It is not a snapshot of one moment. In JSON, each key is a line. What
+cannot be read is told at the end, with exit status 69.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -28,10 +32,12 @@ is given. It is not a snapshot of one moment. In JSON, each key is a line.`,
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
 			t := a.table()
-			header := "KEY\tOWNER\tTOKEN\tSINCE\tWAITING\n"
+			header := "KEY\tOWNER\tTOKEN\tSINCE\tQUEUED\tWAITING\n"
+			var failed error
 			for info, err := range c.List(ctx, prefix) {
-				if err != nil {
-					return err
+				if err != nil { // of the list, or of items that cannot be read; it comes last
+					failed = err
+					break
 				}
 				if a.json() {
 					if err := a.printJSON(newLockJSON(info)); err != nil {
@@ -41,12 +47,13 @@ is given. It is not a snapshot of one moment. In JSON, each key is a line.`,
 				}
 				owner := "-"
 				if info.Held {
-					owner = plain(info.Owner)
+					owner = cut(plain(info.Owner), 2*holdfast.MaxOwner)
 				}
-				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%d\n", header, plain(info.Key), owner, info.Token, moment(info.Since), len(info.Queue))
+				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%s\t%d\n",
+					header, plain(info.Key), owner, info.Token, moment(info.Since), moment(info.QueuedAt), len(info.Queue))
 				header = ""
 			}
-			return t.Flush()
+			return errors.Join(t.Flush(), failed) // what was found is told in any case
 		},
 	}
 }

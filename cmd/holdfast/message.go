@@ -48,10 +48,13 @@ func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.err, "holdfast: %s\n", line(fmt.Sprintf(format, args...)))
 }
 
+// mostLine bounds a message in bytes. What others have written may be in it.
+const mostLine = 4096
+
 // line makes one line of a message, whatever is in it: what libraries and
 // servers put into their errors may have several, and control characters.
 func line(s string) string {
-	s = strings.TrimPrefix(s, "holdfast: ") // the library says it, too
+	s = cut(strings.TrimPrefix(s, "holdfast: "), mostLine) // the library says it, too
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' })
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -71,4 +74,12 @@ func plain(s string) string {
 		return s
 	}
 	return quoted
+}
+
+// cut returns the beginning of a text that is longer than some bytes, and says so.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + fmt.Sprintf("… (%d bytes)", len(s))
 }

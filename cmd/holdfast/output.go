@@ -50,12 +50,13 @@ func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0
 
 // lockJSON is how a key and its holder are told in JSON.
 type lockJSON struct {
-	Key     string         `json:"key"`
-	Held    bool           `json:"held"`
-	Owner   string         `json:"owner,omitempty"`
-	Token   holdfast.Token `json:"token,omitempty"`
-	Since   *time.Time     `json:"since,omitempty"`
-	LeaseMS int64          `json:"lease_ms,omitempty"`
+	Key      string         `json:"key"`
+	Held     bool           `json:"held"`
+	Owner    string         `json:"owner,omitempty"`
+	Token    holdfast.Token `json:"token,omitempty"`
+	Since    *time.Time     `json:"since,omitempty"`
+	QueuedAt *time.Time     `json:"queued_at,omitempty"`
+	LeaseMS  int64          `json:"lease_ms,omitempty"`
 	dataJSON
 	Queue []waiterJSON `json:"queue,omitempty"`
 }
@@ -80,6 +81,7 @@ func newLockJSON(info holdfast.Info) lockJSON {
 		Owner:    info.Owner,
 		Token:    info.Token,
 		Since:    timeJSON(info.Since),
+		QueuedAt: timeJSON(info.QueuedAt),
 		LeaseMS:  info.Lease.Milliseconds(),
 		dataJSON: newDataJSON(info.Data),
 	}

@@ -39,6 +39,9 @@ func newRootCommand(a *app) *cobra.Command {
 			if err := a.readEnv(cmd); err != nil {
 				return err
 			}
+			if err := checkGiven(cmd); err != nil {
+				return err
+			}
 			return a.begin()
 		},
 	}

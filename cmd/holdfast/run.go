@@ -43,10 +43,14 @@ outlives; it must be less than half the lease (less a bit for clocks that run at
 different rates).
 
 On Linux this does not depend on holdfast getting to run: a second process of it,
-"holdfast guard" in ps, kills the group as soon as holdfast is gone, by SIGKILL for
-example, and in time before the lease is over if it was stopped meanwhile (Ctrl-Z,
-SIGSTOP), when nobody renews the lock. None of this makes up for the fencing token
-where COMMAND writes to something that outlives it.
+"holdfast guard of KEY" in ps -f, kills the group as soon as holdfast is gone, by
+SIGKILL for example, and in time before the lease is over if it was stopped meanwhile
+(Ctrl-Z, SIGSTOP), when nobody renews the lock. When that process is killed or stopped
+itself, another takes its place, and where none can, COMMAND is ended (status 69).
+Nobody is left when both are killed or stopped at once: docs/cli.md.
+
+None of this makes up for the fencing token where COMMAND writes to something that
+outlives it.
 
 Ctrl-C while waiting for the lock gives up the place in the queue; a second one
 ends holdfast at once, and the engine notices when the lease is over. While

@@ -68,6 +68,22 @@ func (a *app) readEnv(cmd *cobra.Command) (err error) {
 		if e := flag.Value.Set(value); e != nil {
 			err = usagef("%s: invalid value %q: %w", names[0], value, e)
 		}
+		flag.Changed = true
+	})
+	return err
+}
+
+// checkGiven refuses what was given and would mean the same as nothing: no duration
+// is 0, but for a grace, and what a script has left empty by mistake is no default.
+func checkGiven(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		switch {
+		case err != nil || !flag.Changed:
+		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace":
+			err = usagef("--%s: 0s is not positive; leave it out for the default", flag.Name)
+		case (flag.Name == "owner" || flag.Name == "root") && flag.Value.String() == "":
+			err = usagef("--%s: it is empty; leave it out for the default", flag.Name)
+		}
 	})
 	return err
 }

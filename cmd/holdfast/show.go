@@ -14,8 +14,11 @@ func newShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show KEY",
 		Short: "Show who holds a key and who waits for it",
-		Long: `Show who holds KEY, since when, with which fencing token and data, and who waits
-for it. ZooKeeper keeps a queue of those who wait; DynamoDB does not.
+		Long: `Show who holds KEY, with which fencing token and data, and who waits for it.
+"since" is when the present holder was granted the lock, which DynamoDB records;
+"queued" is when it joined the queue, which ZooKeeper records: it may have waited
+for long, and hold the lock for a moment only. ZooKeeper keeps a queue of those who
+wait; DynamoDB does not.
 
 A key that nobody holds is no error; in JSON, "held" tells.`,
 		Args:              exactlyOneKey,
@@ -49,7 +52,12 @@ func describe(w io.Writer, info holdfast.Info) error {
 		if info.Token != 0 {
 			fmt.Fprintf(t, "token\t%d\n", info.Token)
 		}
-		fmt.Fprintf(t, "since\t%s\n", momentAndAge(info.Since))
+		if !info.Since.IsZero() {
+			fmt.Fprintf(t, "since\t%s\n", momentAndAge(info.Since))
+		}
+		if showQueuedAt(info) {
+			fmt.Fprintf(t, "queued\t%s\n", momentAndAge(info.QueuedAt))
+		}
 		if info.Lease != 0 {
 			fmt.Fprintf(t, "lease\t%v\n", info.Lease)
 		}
@@ -67,6 +75,12 @@ func describe(w io.Writer, info holdfast.Info) error {
 		fmt.Fprintf(t, "waiting %d\t%s, since %s%s\n", i+1, plain(waiter.Owner), momentAndAge(waiter.Since), data)
 	}
 	return t.Flush()
+}
+
+// showQueuedAt reports whether it is worth telling when the holder entered the queue:
+// it was granted then at once, or nobody knows when.
+func showQueuedAt(info holdfast.Info) bool {
+	return !info.QueuedAt.IsZero() && !info.QueuedAt.Equal(info.Since)
 }
 
 // momentAndAge tells as well how long ago a moment is, by this machine's clock.

@@ -18,7 +18,8 @@ On a terminal it takes the whole screen: q or Ctrl-C ends it, Ctrl-Z suspends it
 Ctrl-L draws it anew. Elsewhere, and with -o json, it prints a line at first and
 for each change from then on, with the time at which that was seen:
 
-  TIME held key=KEY owner=NAME token=N since=TIME lease=D data=TEXT waiting=N next=NAME
+  TIME held key=KEY owner=NAME token=N since=TIME queued=TIME lease=D data=TEXT
+       waiting=N next=NAME
   TIME free key=KEY
   TIME disconnected key=KEY
   TIME unknown key=KEY error=TEXT

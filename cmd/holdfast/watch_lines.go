@@ -53,7 +53,7 @@ func message(err error) string {
 
 func differ(a, b holdfast.Info) bool {
 	return a.Held != b.Held || a.Owner != b.Owner || a.Token != b.Token || a.Grant != b.Grant ||
-		!a.Since.Equal(b.Since) || a.Lease != b.Lease || string(a.Data) != string(b.Data) ||
+		!a.Since.Equal(b.Since) || !a.QueuedAt.Equal(b.QueuedAt) || a.Lease != b.Lease || string(a.Data) != string(b.Data) ||
 		!slices.EqualFunc(a.Queue, b.Queue, func(v, w holdfast.Waiter) bool {
 			return v.Owner == w.Owner && v.Since.Equal(w.Since) && string(v.Data) == string(w.Data)
 		})
@@ -93,6 +93,9 @@ func (s sight) line() string {
 		}
 		if !info.Since.IsZero() {
 			field("since", moment(info.Since))
+		}
+		if showQueuedAt(info) {
+			field("queued", moment(info.QueuedAt))
 		}
 		if info.Lease != 0 {
 			field("lease", info.Lease.String())

@@ -59,6 +59,9 @@ func summary(s sight, now time.Time) string {
 		return "free: " + plain(s.info.Key)
 	}
 	text := "held" + age(", ", s.info.Since, now)
+	if s.info.Since.IsZero() && !s.info.QueuedAt.IsZero() {
+		text += age(", queued ", s.info.QueuedAt, now) + " ago"
+	}
 	if n := len(s.info.Queue); n > 0 {
 		text += fmt.Sprintf(", %d waiting", n)
 	}
@@ -92,6 +95,9 @@ func holderRows(info holdfast.Info, width int, now time.Time) []screen.Row {
 	}
 	if !info.Since.IsZero() {
 		add("since", moment(info.Since)+age(", ", info.Since, now))
+	}
+	if showQueuedAt(info) {
+		add("queued", moment(info.QueuedAt)+age(", ", info.QueuedAt, now))
 	}
 	if info.Token != 0 {
 		add("token", info.Token.String())

@@ -57,6 +57,10 @@ func TestPage(t *testing.T) {
 		"2  1h00m    b  d",
 		"3           c",
 	}
+	queued := pageSight() // as ZooKeeper tells: nobody knows when the grant was
+	queued.info.Since, queued.info.QueuedAt = time.Time{}, queued.info.Since
+	waited := pageSight()
+	waited.info.QueuedAt = pageTime.Add(-time.Hour)
 	free := sight{info: holdfast.Info{Key: "k"}, looked: pageTime}
 	down, trouble := pageSight(), pageSight()
 	down.down = pageTime.Add(-3 * time.Second)
@@ -79,6 +83,10 @@ func TestPage(t *testing.T) {
 		{"one", pageSight(), 60, 1, []string{"held, 1m12s, 3 waiting: worker-1"}},
 		{"narrow", pageSight(), 12, 5, []string{"orders/42", "held by  wo…", "since    20…", "waiting  3", "connected, …"}},
 		{"one column", pageSight(), 1, 4, []string{"…", "…", "…", "…"}},
+		{"queued, one row", queued, 60, 1, []string{"held, queued 1m12s ago, 3 waiting: worker-1"}},
+		{"queued", queued, 60, 5, []string{"orders/42", "held by  worker-1", "queued   " + since + ", 1m12s", "waiting  3", foot}},
+		{"waited", waited, 60, 14, slices.Concat(whole[:4],
+			[]string{"queued   " + moment(pageTime.Add(-time.Hour)) + ", 1h00m"}, whole[4:], []string{foot})},
 		{"free", free, 60, 6, []string{"k", "", "free", "", "", foot}},
 		{"free, one row", free, 60, 1, []string{"free: k"}},
 		{"disconnected", down, 70, 4, []string{"orders/42", "held by  worker-1", "waiting  3", "disconnected since 04:05:03, 3s; what is shown is of 04:05:06"}},

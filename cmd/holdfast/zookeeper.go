@@ -173,7 +173,9 @@ func (a *app) dialZooKeeper(ctx context.Context, o connectOptions) (*client, err
 		// back in part: the session is shown to be alive at shorter intervals.
 		options.HeartbeatPeriod = max(w.lease/12, time.Millisecond)
 	}
-	c, err := zklock.Dial(ctx, a.set.servers, options)
+	c, err := unlessRefused(ctx, a.set.addresses(), func(ctx context.Context) (*zklock.Client, error) {
+		return zklock.Dial(ctx, a.set.servers, options)
+	})
 	if err != nil {
 		return nil, err
 	}

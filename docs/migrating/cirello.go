@@ -63,7 +63,9 @@ func cirelloAfter(ctx context.Context, ddb *dynamodb.Client) error {
 		return err
 	}
 	defer lock.Release(ctx)
-	return work(lock.Context(ctx))
+	ctx, cancel := lock.Context(ctx)
+	defer cancel()
+	return work(ctx)
 }
 
 // bothLocks is the first of two steps from one library to another: whoever has

@@ -46,7 +46,9 @@ func consulAfter(ctx context.Context, client *holdfast.Locker) error {
 		return err
 	}
 	defer lock.Release(ctx)
-	return work(lock.Context(ctx))
+	ctx, cancel := lock.Context(ctx)
+	defer cancel()
+	return work(ctx)
 }
 
 var _ = []any{consulBefore, consulAfter}

@@ -26,7 +26,9 @@ func sharedLockAfter(ctx context.Context) error {
 		return err
 	}
 	log.Print("resource locked")
-	if err := work(lock.Context(ctx)); err != nil {
+	ctx, cancel := lock.Context(ctx)
+	defer cancel()
+	if err := work(ctx); err != nil {
 		log.Print(err) // it ends when the TTL passes
 	}
 	return lock.Release(ctx)
@@ -75,7 +77,9 @@ func cleverAfter(ctx context.Context, client *dynamolock.Client) error {
 		return err
 	}
 	defer lock.Release(ctx)
-	return work(lock.Context(ctx))
+	ctx, cancel := lock.Context(ctx)
+	defer cancel()
+	return work(ctx)
 }
 
 func loccoAfter(ctx context.Context, client *holdfast.Locker) error {
@@ -105,7 +109,9 @@ func curatorAfter(ctx context.Context, client *zklock.Client) error {
 		return err
 	}
 	defer lock.Release(ctx)
-	return work(lock.Context(ctx)) // ends when the lock is lost
+	ctx, cancel := lock.Context(ctx) // it ends when the lock is lost
+	defer cancel()
+	return work(ctx)
 }
 
 func curatorElection(ctx context.Context, client *zklock.Client) error {
@@ -168,7 +174,9 @@ func javaAfter(ctx context.Context, ddb *dynamodb.Client) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(work(lock.Context(ctx)), lock.Release(ctx))
+	ctx, cancel := lock.Context(ctx)
+	defer cancel()
+	return errors.Join(work(ctx), lock.Release(ctx))
 }
 
 var _ = []any{

@@ -47,6 +47,63 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
+// TestRefused guards that a user need not wait for --timeout to hear that the engine
+// is not where it was said to be: nobody is there, or somebody else.
+func TestRefused(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		mail := foreign(t)
+		for name, test := range map[string]struct {
+			servers, endpoint string
+			says              string
+		}{
+			"nobody":         {"127.0.0.1:1,127.0.0.1:2", "http://127.0.0.1:1", "connection refused"},
+			"no such host":   {"no-such-host.invalid:2181", "http://no-such-host.invalid", "no such host"},
+			"somebody else":  {mail, "", `its answer begins with "220 mail.example ESMTP"`},
+			"another's port": {mail + "," + mail, "", "does not speak ZooKeeper's protocol"},
+		} {
+			env := append(e.direct, "HOLDFAST_SERVERS="+test.servers)
+			if e.name == "dynamodb" {
+				if test.endpoint == "" {
+					continue
+				}
+				env = append(e.direct, "AWS_ENDPOINT_URL_DYNAMODB="+test.endpoint)
+			}
+			for _, args := range [][]string{{"ls"}, {"run", "-k", "k", "--", "true"}} {
+				p := launch(t, env, nil, append(args[:1:1], append([]string{"--timeout", "1h"}, args[1:]...)...)...)
+				p.exits(69)
+				p.says("not connected")
+				if !strings.Contains(read(p.stderr), test.says) {
+					t.Errorf("%s: %q, want %q", name, read(p.stderr), test.says)
+				}
+			}
+		}
+	})
+}
+
+// foreign is a server of another kind.
+func foreign(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n")
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
 // TestRunWaitsOutAnOutage guards that a wait for a lock outlasts an engine that
 // is away for a while, and that --wait bounds it even so.
 func TestRunWaitsOutAnOutage(t *testing.T) {

@@ -84,7 +84,7 @@ func TestDoctorDenied(t *testing.T) {
 		{"DeleteItem", "permissions", "problem", "dynamodb:DeleteItem is denied", "fail-closed"},
 		{"Scan", "permissions", "warning", "dynamodb:Scan is denied", ""},
 		{"TransactWriteItems", "permissions", "warning", "dynamodb:ConditionCheckItem is denied", ""},
-		{"DescribeTimeToLive", "ttl", "ok", "not told", ""},
+		{"DescribeTimeToLive", "ttl", "warning", "not told", ""},
 	} {
 		proxy.Transport.SetRule(faulthttp.All(test.call, faulthttp.Denied()))
 		status, args := 0, []string{}
@@ -143,7 +143,7 @@ func TestDoctorTimeToLive(t *testing.T) {
 	}
 	launch(t, env, nil, "table", "create", "--ttl-attribute", "expires").exits(0)
 	well(t, examined(t, env, 0, "--ttl-attribute", "expires"))
-	finds(t, examined(t, env, 0), "ttl", "warning", "goes by expires, which this client does not write", "--ttl-attribute expires")
+	finds(t, examined(t, env, 0), "ttl", "warning", "goes by expires, which clients with these settings remove", "--ttl-attribute expires")
 	finds(t, examined(t, env, 0, "--ttl-attribute", "other"), "ttl", "warning", "clients write other", "--ttl-attribute expires")
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
@@ -285,6 +286,26 @@ func TestDoctorEnsemble(t *testing.T) {
 	}
 }
 
+// TestDoctorObserver guards that an observer behind an observer master is told from
+// one that follows the leader.
+func TestDoctorObserver(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		config      zkserver.Config
+		status      string
+		found, cure string
+		exit        int
+	}{
+		{zkserver.Config{Observer: true, MaxSessionTimeout: time.Minute}, "ok", ": observer of the leader, version ", "", 0},
+		{zkserver.Config{Observer: true, ObserverMaster: true, MaxSessionTimeout: time.Minute}, "problem", ", a follower, has observers", "list the other servers", 1},
+	} {
+		e := zkserver.NewEnsemble(t, test.config)
+		all := examined(t, []string{"HOLDFAST_SERVERS=" + strings.Join(e.Addrs(), ",")}, test.exit)
+		finds(t, all, "role", test.status, test.found, test.cure)
+		finds(t, all, "role", "ok", ": leader, version ", "")
+	}
+}
+
 // TestDoctorSilentServer guards that one server that takes connections and says
 // nothing keeps nobody from looking at the others.
 func TestDoctorSilentServer(t *testing.T) {
@@ -336,4 +357,22 @@ func TestDoctorTLS(t *testing.T) {
 	well(t, all, "acl")
 	finds(t, all, "role", "ok", addr+": standalone", "")
 	finds(t, examined(t, env, 1, "--tls-server-name", "other.example"), "server", "problem", addr+" cannot be reached: ", "certificate")
+}
+
+// TestDoctorRoundTrip guards that the round trip is measured, and judged by the
+// session timeout.
+func TestDoctorRoundTrip(t *testing.T) {
+	t.Parallel()
+	env := rootOfItsOwn(t)
+	finds(t, examined(t, env, 0), "write", "ok", "writes to the quorum took", "")
+	p, err := faultproxy.Start(strings.TrimPrefix(env[0], "HOLDFAST_SERVERS="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	p.SetLatency(200 * time.Millisecond)
+	env[0] = "HOLDFAST_SERVERS=" + p.Addr()
+	// 400 ms and a bit are a seventh of the shortest, and less than a tenth of the longest.
+	finds(t, examined(t, env, 1, "--lease", "3s"), "write", "problem", "although nothing fails", "give a --lease of ")
+	finds(t, examined(t, env, 0, "--lease", "7s"), "write", "warning", "one heartbeat that fails", "give a --lease of ")
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-go/holdfast"
 )
 
@@ -130,10 +132,12 @@ func (p *tool) signalIfAlive(s syscall.Signal) {
 	}
 }
 
-// guardOf returns the process that guards the tool's command.
-func (p *tool) guardOf() int {
+// guardOf returns the process that guards the tool's command, and is another than
+// those before.
+func (p *tool) guardOf(before ...int) int {
 	p.t.Helper()
 	found := 0
+	name := "holdfast guard\x00of\x00" + p.key() + "\x00"
 	if !becomes(func() bool {
 		entries, _ := os.ReadDir("/proc")
 		for _, entry := range entries {
@@ -142,16 +146,20 @@ func (p *tool) guardOf() int {
 				continue
 			}
 			// state ppid
-			if s := stat(pid); len(s) > 1 && s[1] == fmt.Sprint(p.cmd.Process.Pid) && read(fmt.Sprintf("/proc/%d/cmdline", pid)) == "holdfast guard\x00" {
+			if s := stat(pid); len(s) > 1 && s[1] == fmt.Sprint(p.cmd.Process.Pid) && alive(pid) && !slices.Contains(before, pid) &&
+				read(fmt.Sprintf("/proc/%d/cmdline", pid)) == name {
 				found = pid
 			}
 		}
-		return found != 0
-	}) {
+		return found != 0 || p.hasEnded()
+	}) || found == 0 {
 		p.t.Fatal("the command has no guard")
 	}
 	return found
 }
+
+// key is the one that the tool was told to lock.
+func (p *tool) key() string { return p.cmd.Args[slices.Index(p.cmd.Args, "-k")+1] }
 
 // TestRunGuard guards the process that kills the command when the tool cannot: it
 // has nothing of the tool's settings, does not keep the tool's output open, is not
@@ -166,6 +174,9 @@ func TestRunGuard(t *testing.T) {
 			return state(guard) == "S" && read(fmt.Sprintf("/proc/%d/environ", guard)) == "GOMAXPROCS=1\x00"
 		}) {
 			t.Error("the guard has other settings than its own")
+		}
+		if !becomes(func() bool { return read(fmt.Sprintf("/proc/%d/comm", guard)) == "hf-guard\n" }) {
+			t.Errorf("ps shows the guard as %q", read(fmt.Sprintf("/proc/%d/comm", guard)))
 		}
 		for _, fd := range []string{"1", "2"} {
 			if to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", guard, fd)); to != os.DevNull {
@@ -196,31 +207,95 @@ func ignores(pid int, s syscall.Signal) bool {
 	return false
 }
 
-// TestRunWithoutGuard guards that the loss of the guard is none of the command, and
-// that without it the kernel still kills the command with the tool.
-func TestRunWithoutGuard(t *testing.T) {
+// TestRunGuardReplaced guards hazard C4: the guard's death is noticed, told, and made
+// up for, also where it was only stopped. When the tool is killed after that, or
+// stopped, nothing of the command outlives the lease.
+func TestRunGuardReplaced(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		for name, end := range map[string]func(p *tool, pid int){
-			"the command ends": func(p *tool, _ int) {
-				p.goes()
-				p.exits(5)
+		for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+			for name, trouble := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+				t.Run(fmt.Sprintf("%v, and the tool %s", by, name), func(t *testing.T) {
+					t.Parallel()
+					key := newKey(t)
+					setting, command := testChild(t, "pair of stamps")
+					p := launch(t, slices.Concat(e.env, []string{setting}), nil, "run", "-k", key, "--lease", "6s", "--grace", "2s", "--", command)
+					if !becomes(func() bool { return len(p.stamped().processes) == 2 || p.hasEnded() }) {
+						t.Fatal("the command does not run")
+					}
+					var guards []int
+					for range 2 {
+						guard := p.guardOf(guards...)
+						guards = append(guards, guard)
+						if err := syscall.Kill(guard, by); err != nil {
+							t.Fatal(err)
+						}
+						dies(t, "the guard", guard)
+					}
+					p.guardOf(guards...)
+					p.writes("stderr", "another takes its place")
+					p.signal(trouble)
+					lock, err := e.dial(t, "").Acquire(limited(t), key)
+					granted := time.Now()
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, pid := range p.stamped().processes {
+						dies(t, "the command", pid)
+					}
+					if over := p.stamped().last.Sub(granted); over > 0 {
+						t.Errorf("the command ran on for %v when the lock was another's", over)
+					}
+					_ = lock.Release(limited(t))
+				})
+			}
+		}
+	})
+}
+
+// TestRunGuardless guards hazard C4 where the guard cannot be replaced: the command
+// is ended in good order, while the lock is held, rather than run on unguarded.
+func TestRunGuardless(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		for name, prevent := range map[string]func(p *tool){
+			"none can be started": func(p *tool) {
+				none := unix.Rlimit{Cur: 3, Max: 3} // descriptors
+				if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &none, nil); err != nil {
+					t.Fatal(err)
+				}
+				_ = syscall.Kill(p.guardOf(), syscall.SIGKILL)
 			},
-			"the tool is killed": func(p *tool, pid int) {
-				p.signal(syscall.SIGKILL)
-				p.wait()
-				dies(t, "the command", pid)
+			"each is killed": func(p *tool) {
+				for killed := []int(nil); len(killed) < 5; {
+					guard := p.guardOf(killed...)
+					killed = append(killed, guard)
+					_ = syscall.Kill(guard, syscall.SIGKILL)
+				}
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := e.start(t, "run", "-v", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
-				pid, guard := p.pid("pid"), p.guardOf()
-				if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
+				p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", heedTerm)
+				p.pid("pid")
+				prevent(p)
+				p.exits(69)
+				if read(p.file("signals")) != "TERM\n" || !strings.Contains(read(p.stderr), "no other can take its place") {
+					t.Errorf("the command got %q, and the user %q", read(p.file("signals")), read(p.stderr))
 				}
-				p.writes("stderr", "the guard of the command is gone")
-				end(p, pid)
 			})
 		}
+	})
+}
+
+// TestRunGuardAndToolKilled guards what is left when both are killed: the kernel ends
+// the command itself.
+func TestRunGuardAndToolKilled(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
+		pid, guard := p.pid("pid"), p.guardOf()
+		p.signal(syscall.SIGSTOP) // so that it starts no other
+		_ = syscall.Kill(guard, syscall.SIGKILL)
+		p.signal(syscall.SIGKILL)
+		p.wait()
+		dies(t, "the command", pid)
 	})
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/internal/signaltest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -66,6 +67,7 @@ func TestMain(m *testing.M) {
 		child()
 		os.Exit(0)
 	}
+	signaltest.Default()
 	// They wait for others, mostly, and would take their time one after the other.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {

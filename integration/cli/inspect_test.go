@@ -8,7 +8,10 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
 // field returns what a line of "show" says.
@@ -59,12 +62,14 @@ func TestShow(t *testing.T) {
 			Held             bool
 			Token            holdfast.Token
 			Since            string
+			QueuedAt         string `json:"queued_at"`
 			Queue            []struct{ Owner, Data string }
 		}
 		if err := json.Unmarshal([]byte(read(p.stdout)), &got); err != nil {
 			t.Fatalf("%v: %s", err, read(p.stdout))
 		}
-		if got.Key != key || !got.Held || got.Owner != "the holder" || got.Token != lock.Token() || got.Data != "some data" || got.Since == "" {
+		if got.Key != key || !got.Held || got.Owner != "the holder" || got.Token != lock.Token() || got.Data != "some data" ||
+			(got.Since != "") != (e.name == "dynamodb") || (got.QueuedAt != "") != (e.name == "zookeeper") {
 			t.Errorf("show -o json says %+v", got)
 		}
 		if e.name == "zookeeper" && (len(got.Queue) != 1 || got.Queue[0].Owner != "the waiter" || got.Queue[0].Data != "patience") {
@@ -113,6 +118,43 @@ func TestList(t *testing.T) {
 		none.exits(0)
 		none.prints("")
 	})
+}
+
+// TestListWithSpoiltItems guards hazard C1: items that cannot be read hide no lock,
+// in neither form, and a long owner name of somebody else's makes no long lines.
+func TestListWithSpoiltItems(t *testing.T) {
+	t.Parallel()
+	e := newDynamoDB(t)
+	base := newKey(t)
+	if _, err := e.dial(t, "the holder").Acquire(limited(t), base+"/held"); err != nil {
+		t.Fatal(err)
+	}
+	item := func(key, owner string, token types.AttributeValue) map[string]types.AttributeValue {
+		return map[string]types.AttributeValue{
+			dynamoserver.DefaultKey: attrS(base + "/" + key), "guid": &types.AttributeValueMemberB{Value: make([]byte, 64)},
+			"fencingToken": token, "leaseDurationMs": attrN(10_000), "lockAcquiredTimeUnixMs": attrN(1), "owner": attrS(owner),
+		}
+	}
+	putItem(t, e.direct, item("spoilt", "x", attrS("seven")))
+	putItem(t, e.direct, item("long", strings.Repeat("long ", 60_000), attrN(7)))
+	for _, output := range []string{"text", "json"} {
+		p := e.run(t, "ls", "-o", output)
+		p.exits(69)
+		p.says(base + "/spoilt")
+		for _, want := range []string{base + "/held", "the holder", base + "/long"} {
+			if !strings.Contains(read(p.stdout), want) {
+				t.Errorf("ls -o %s does not tell of %q", output, want)
+			}
+		}
+		if n := len(read(p.stdout)); output == "text" && n > 10_000 {
+			t.Errorf("ls has printed %d bytes", n)
+		}
+	}
+	p := e.run(t, "run", "-k", base+"/long", "--try", "--", "true")
+	p.exits(75)
+	if n := len(read(p.stderr)); n > 5000 {
+		t.Errorf("an error of %d bytes", n)
+	}
 }
 
 // TestForeignText guards the terminal: whatever others have written into their

@@ -127,7 +127,7 @@ func (db *DB) describeTable(in *dynamodb.DescribeTableInput, _ *usage) (*dynamod
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	t, err := db.existing(*in.TableName)
+	t, err := db.described(*in.TableName)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (db *DB) updateTimeToLive(in *dynamodb.UpdateTimeToLiveInput, _ *usage) (*d
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	t, err := db.existing(*in.TableName)
+	t, err := db.described(*in.TableName)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (db *DB) describeTimeToLive(in *dynamodb.DescribeTimeToLiveInput, _ *usage)
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	t, err := db.existing(*in.TableName)
+	t, err := db.described(*in.TableName)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package dynamofake_test
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,4 +136,39 @@ func TestTimeToLive(t *testing.T) {
 	sameCode(t, "another attribute", update(plainTable, "other", false), validation)
 	sameCode(t, "disable", update(plainTable, "expires", false), "")
 	expect(types.TimeToLiveStatusDisabled, "")
+}
+
+// Items go when their time to live is over, those of years ago excepted; what is no
+// number of seconds is none.
+func TestTimeToLiveDeletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, c := newDB(t)
+		db.ExpireDelay = time.Minute
+		at := func(d time.Duration) types.AttributeValue { return n(strconv.FormatInt(time.Now().Add(d).Unix(), 10)) }
+		put(t, c, plainTable, item{"id": s("goes"), "ttl": at(time.Hour)})
+		put(t, c, plainTable, item{"id": s("moved"), "ttl": at(time.Hour)})
+		put(t, c, plainTable, item{"id": s("of years ago"), "ttl": at(-6 * 365 * 24 * time.Hour)})
+		put(t, c, plainTable, item{"id": s("a string"), "ttl": s("1")})
+		put(t, c, plainTable, item{"id": s("none")})
+		left := func(when string, want int) {
+			t.Helper()
+			if items := db.Items(plainTable); len(items) != want {
+				t.Errorf("%s: %v", when, items)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		left("Time to Live is off", 5)
+		put(t, c, plainTable, item{"id": s("moved"), "ttl": at(time.Hour)})
+		if _, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+			TableName:               aws.String(plainTable),
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		left("on", 4)
+		time.Sleep(time.Hour + time.Minute)
+		left("as long as deleting takes", 4)
+		time.Sleep(time.Second)
+		left("after that", 3)
+	})
 }

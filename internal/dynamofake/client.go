@@ -3,6 +3,7 @@ package dynamofake
 import (
 	"context"
 	"maps"
+	"net/http/httptrace"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type Client struct {
 	fault func(Op) Fault
 	calls map[string]int
 	used  usage
+
+	underWay, peak int // requests that were sent and have not come back
 }
 
 // Client returns a new client of the service.
@@ -52,7 +55,15 @@ func (c *Client) SetFault(f func(Op) Fault) {
 	c.fault = f
 }
 
-// Calls returns how many requests were sent, by operation, arrived or not.
+// Peak returns how many requests were under way at once, at most.
+func (c *Client) Peak() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.peak
+}
+
+// Calls returns how many requests were sent, by operation, arrived or not. One
+// that has got no connection was not.
 func (c *Client) Calls() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,18 +77,18 @@ func (c *Client) Consumed() (read, write float64) {
 	return c.used.read, c.used.write
 }
 
-// ResetCounts starts Calls and Consumed from zero.
+// ResetCounts starts Calls, Consumed and Peak from zero.
 func (c *Client) ResetCounts() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.calls)
 	c.used = usage{}
+	c.peak = c.underWay
 }
 
-// begin counts a request and asks what is to happen to it.
+// begin asks what is to happen to a request.
 func (c *Client) begin(op Op) Fault {
 	c.mu.Lock()
-	c.calls[op.Name]++
 	fault, cut := c.fault, c.cut
 	c.mu.Unlock()
 	if cut {
@@ -87,6 +98,39 @@ func (c *Client) begin(op Op) Fault {
 		return Fault{}
 	}
 	return fault(op)
+}
+
+// connect waits for the connection that a request is to be sent on, and tells an
+// [httptrace.ClientTrace] as net/http does. An error is why there is none.
+func (c *Client) connect(ctx context.Context, fault Fault) error {
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace != nil && trace.GetConn != nil {
+		trace.GetConn("dynamofake:443")
+	}
+	if fault.connect < 0 {
+		return fault.err
+	}
+	if err := pause(ctx, fault.connect); err != nil {
+		return err
+	}
+	if trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{})
+	}
+	return nil
+}
+
+// sent counts a request, and returns what counts that it has come back.
+func (c *Client) sent(name string) (back func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[name]++
+	c.underWay++
+	c.peak = max(c.peak, c.underWay)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.underWay--
+	}
 }
 
 func (c *Client) consume(u usage) {
@@ -136,6 +180,10 @@ func send[Out any](ctx context.Context, c *Client, op Op, serve func() (*Out, er
 		return nil, canceled(err)
 	}
 	fault := c.begin(op)
+	if err := c.connect(ctx, fault); err != nil {
+		return nil, err
+	}
+	defer c.sent(op.Name)()
 	if fault.lost {
 		if fault.late {
 			time.AfterFunc(fault.delay, func() { serve() })

@@ -13,6 +13,8 @@ import (
 type DB struct {
 	// CreateDelay is how long a new table stays in state CREATING.
 	CreateDelay time.Duration
+	// TellDelay is how long a new table is not found by calls that describe it.
+	TellDelay time.Duration
 	// DeleteDelay is how long a deleted table stays in state DELETING.
 	DeleteDelay time.Duration
 	// Latency is what each call takes: half of it to the service, half back.
@@ -20,15 +22,23 @@ type DB struct {
 	// Lag is how far reads that are not consistent lag behind: they see each
 	// item as it was so long ago.
 	Lag time.Duration
+	// ExpireDelay is how long an item stays when its time to live is over. It is
+	// negative for a service that never comes to deleting any.
+	ExpireDelay time.Duration
+
+	// TransactTime is for how long a transaction keeps its items busy: other writes
+	// of them conflict with it.
+	TransactTime time.Duration
 
 	mu     sync.Mutex // never held while waiting
 	tables map[string]*table
-	tokens map[string]finished // of transactions, by ClientRequestToken
+	tokens map[string]finished  // of transactions, by ClientRequestToken
+	busy   map[string]time.Time // until when, by table and key
 }
 
 // New returns a service without tables.
 func New() *DB {
-	return &DB{tables: make(map[string]*table), tokens: make(map[string]finished)}
+	return &DB{tables: make(map[string]*table), tokens: make(map[string]finished), busy: make(map[string]time.Time)}
 }
 
 // table returns a table that data can be read from and written to.
@@ -37,6 +47,7 @@ func (db *DB) table(name string) (*table, error) {
 	if t == nil || t.status(db) != active {
 		return nil, notFound(name)
 	}
+	t.expire(db)
 	return t, nil
 }
 
@@ -47,6 +58,15 @@ func (db *DB) existing(name string) (*table, error) {
 		return nil, notFound(name)
 	}
 	return t, nil
+}
+
+// described returns a table in any state, unless it is too new.
+func (db *DB) described(name string) (*table, error) {
+	t, err := db.existing(name)
+	if err == nil && time.Since(t.created) < db.TellDelay {
+		return nil, notFound(name)
+	}
+	return t, err
 }
 
 // Item returns the present version of an item, nil if there is none. It panics
@@ -87,8 +107,8 @@ func (db *DB) SetItem(table string, it map[string]types.AttributeValue) {
 	t.set(k, c, db.Lag)
 }
 
-// RemoveItem removes an item as the service does when its time to live is over,
-// which it never does by itself here. It panics as Item does.
+// RemoveItem removes an item past all clients and their faults. It panics as Item
+// does.
 func (db *DB) RemoveItem(table string, key map[string]types.AttributeValue) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -21,9 +21,11 @@
 //
 // Document paths (a.b, a[0]), indexes, streams, the legacy parameters (Expected,
 // AttributeUpdates and their like) and batches. A call that uses them fails with
-// [ErrUnsupported], which is no error of the API. Nothing expires by itself: see
-// [DB.RemoveItem]. Each call is one attempt; options are evaluated for their
-// effects on a scratch value and change nothing.
+// [ErrUnsupported], which is no error of the API. Each call is one attempt;
+// options are evaluated for their effects on a scratch value and change nothing.
+//
+// Time to Live does delete, live items like any others, as soon as their time is
+// over ([DB.ExpireDelay]); the service takes up to some days.
 //
 // # Time
 //
@@ -39,6 +41,9 @@
 //	fault                 the service           the call
 //	--------------------  --------------------  ----------------------------------
 //	Fail(err)             sees nothing          fails with err
+//	Refuse()              sees nothing          fails with "connection refused"
+//	Connect(d)            does it after d       gets its answer, unless its ctx ends
+//	                                            sooner: then nothing is sent
 //	Drop()                sees nothing          blocks until its ctx ends
 //	LoseReply(nil)        does it               blocks until its ctx ends
 //	LoseReply(err)        does it               fails with err

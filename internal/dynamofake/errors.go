@@ -48,6 +48,12 @@ func Throttling() error {
 	return &types.ThrottlingException{Message: aws.String("Rate exceeded")}
 }
 
+// TransactionConflict is what a write is answered while a transaction is writing
+// the same item.
+func TransactionConflict() error {
+	return &types.TransactionConflictException{Message: aws.String("Transaction is ongoing for the item")}
+}
+
 // ServerError is an answer with HTTP status 500, after which nobody knows
 // whether a write was done. The retryables of the SDK take it for retryable.
 func ServerError() error {
@@ -88,4 +94,10 @@ func operationError(operation string, err error) error {
 		}
 	}
 	return &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: operation, Err: err}
+}
+
+// refused is a connection that was never made, as the SDK wraps it.
+func refused() error {
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	return &smithyhttp.RequestSendError{Err: dial}
 }

@@ -22,11 +22,19 @@ type Fault struct {
 	mute      bool // the answer does not arrive
 	delay     time.Duration
 	backDelay time.Duration
+	connect   time.Duration // it takes so long to have a connection; below 0: there is none
 	err       error
 }
 
 // Fail makes the call fail at once; the service never sees the request.
 func Fail(err error) Fault { return Fault{lost: true, err: err} }
+
+// Refuse makes the call fail at once for want of a connection: nothing is sent.
+func Refuse() Fault { return Fault{connect: -1, err: refused()} }
+
+// Connect has the call wait for a connection. If its ctx ends before there is
+// one, nothing is sent.
+func Connect(d time.Duration) Fault { return Fault{connect: d} }
 
 // Drop loses the request.
 func Drop() Fault { return Fault{lost: true} }

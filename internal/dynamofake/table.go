@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -45,6 +46,32 @@ func (t *table) status(db *DB) types.TableStatus {
 		return types.TableStatusCreating
 	}
 	return active
+}
+
+// tooOld is the age from which on a time to live is taken for a mistake.
+const tooOld = 5 * 365 * 24 * time.Hour
+
+// expire deletes what is past its time to live: an item whose attribute is a
+// number of seconds that is over, unless it has been for years. It does so just
+// before anybody looks, so that no goroutine need wait for it.
+func (t *table) expire(db *DB) {
+	if t.ttl == "" || db.ExpireDelay < 0 {
+		return
+	}
+	now := time.Now()
+	for key := range t.records {
+		n, is := t.current(key)[t.ttl].(*types.AttributeValueMemberN)
+		if !is {
+			continue
+		}
+		seconds, err := strconv.ParseInt(n.Value, 10, 64)
+		if err != nil {
+			continue
+		}
+		if over := now.Sub(time.Unix(seconds, 0)); over > db.ExpireDelay && over < tooOld {
+			t.set(key, nil, db.Lag)
+		}
+	}
 }
 
 // current returns the present version; it is not to be changed.

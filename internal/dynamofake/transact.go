@@ -138,6 +138,9 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 			return nil, invalid("Transaction request cannot include multiple operations on one item")
 		}
 		seen[id] = true
+		if db.isBusy(c.tableName, t.encode(c.key)) {
+			reasons[i] = reason(TransactionConflict())
+		}
 	}
 	after := make([]item, len(changes))
 	units := make(map[string]float64)
@@ -157,6 +160,11 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 	if err := cancellation(reasons); err != nil {
 		return nil, err
 	}
+	if db.TransactTime > 0 {
+		for id := range seen {
+			db.busy[id] = time.Now().Add(db.TransactTime)
+		}
+	}
 	for i, c := range changes {
 		if key := tables[i].encode(c.key); c.kind != check && (after[i] != nil || tables[i].current(key) != nil) {
 			tables[i].set(key, after[i], db.Lag)
@@ -165,13 +173,21 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 	return units, nil
 }
 
+// isBusy reports whether a transaction is just writing an item.
+func (db *DB) isBusy(table, key string) bool {
+	return time.Now().Before(db.busy[table+"/"+key])
+}
+
 // reason turns the failure of one change into its part of the answer.
 func reason(err error) types.CancellationReason {
 	var failed *types.ConditionalCheckFailedException
+	var conflict *types.TransactionConflictException
 	var api smithy.APIError
 	switch {
 	case err == nil:
 		return types.CancellationReason{Code: aws.String("None")}
+	case errors.As(err, &conflict):
+		return types.CancellationReason{Code: aws.String("TransactionConflict"), Message: conflict.Message}
 	case errors.As(err, &failed):
 		return types.CancellationReason{Code: aws.String("ConditionalCheckFailed"), Message: failed.Message, Item: failed.Item}
 	case errors.As(err, &api):

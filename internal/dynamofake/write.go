@@ -20,6 +20,9 @@ func (db *DB) write(c *change, used *usage) (before, after item, err error) {
 		return nil, nil, err
 	}
 	key := t.encode(c.key)
+	if db.isBusy(c.tableName, key) {
+		return nil, nil, TransactionConflict()
+	}
 	before = t.current(key)
 	after, err = c.run(before)
 	if err != nil {

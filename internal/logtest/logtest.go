@@ -26,6 +26,8 @@ var Attributes = map[string]string{
 	"limit":    "int",
 	"table":    "string",
 	"call":     "string",
+
+	"attribute": "string", // of an item
 }
 
 // A Recorder is a [slog.Handler] that keeps everything. The zero value is ready to

@@ -16,14 +16,14 @@ import (
 )
 
 // engines are all that a run can be on.
-var engines = []string{"zookeeper", "dynamodb"}
+var engines = []string{"zookeeper", "reconfig", "dynamodb", "ttl"}
 
 // runFor is how long the runs of TestChaos last, on each engine.
 func runFor(t *testing.T) time.Duration {
 	t.Helper()
 	text, ok := os.LookupEnv("HOLDFAST_CHAOS")
 	if !ok {
-		return time.Minute
+		return 30 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -93,6 +93,7 @@ func performed(t *testing.T, s settings) *verdict {
 func TestChaos(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel() // each waits for most of its time
 			s := newSettings(t, engine, runFor(t))
 			v := performed(t, s)
 			if err := v.err(); err != nil {
@@ -167,6 +168,8 @@ func TestSabotage(t *testing.T) {
 		// A partition of the servers with their clients, in which heartbeats make the difference. Many clients would not even need
 		// them: the first request that is not answered tells those who send some.
 		{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.FollowerCutOff}, 1, 20 * time.Second, true, history.RuleExclusion},
+		// One client of six writes a time to live, and the others are to remove it.
+		{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 20 * time.Second, false, history.RuleExclusion},
 		{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 3 * time.Second, false, history.RuleTokens},
 	} {
 		if _, long := os.LookupEnv("HOLDFAST_CHAOS"); c.long && !long {

@@ -105,10 +105,10 @@ func (c *client) run() error {
 }
 
 // goodbye is what is wrong with the end of a client, given what Close has said. Not to be connected at that moment is no fault of
-// the client, and is what some fault of the run has brought about: the engine ends what it has left in its own time. A lock that
-// it has not given back by then is another matter, as all workers have done so before.
+// the client, and is what some fault of the run has brought about: the engine ends what it has left in its own time. What is
+// left after that is looked for by the stage.
 func goodbye(err error) error {
-	if err == nil || errors.Is(err, holdfast.ErrDisconnected) && !errors.Is(err, holdfast.ErrReleasePending) {
+	if err == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return nil
 	}
 	return fmt.Errorf("close: %w", err)

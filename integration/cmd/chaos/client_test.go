@@ -94,8 +94,7 @@ func TestGoodbye(t *testing.T) {
 
 	for _, err := range []error{
 		context.DeadlineExceeded,
-		fmt.Errorf("holdfast: release: %w: %w", holdfast.ErrReleasePending, holdfast.ErrDisconnected),
-		errors.Join(fmt.Errorf("holdfast: release: %w", holdfast.ErrReleasePending), holdfast.ErrDisconnected),
+		fmt.Errorf("holdfast: release: %w", holdfast.ErrReleasePending),
 		errors.New("other"),
 	} {
 		if got := goodbye(err); !errors.Is(got, err) {
@@ -251,7 +250,7 @@ func TestFlags(t *testing.T) {
 		if args == "-engine zookeeper -seed 7" && (f.Seed != 7 || len(f.engines) != 1) {
 			t.Errorf("%q: %+v", args, f)
 		}
-		if args == "-minutes 0.5 -clients 3 -workers 1" && (f.Length != 30*time.Second || len(f.engines) != 2) {
+		if args == "-minutes 0.5 -clients 3 -workers 1" && (f.Length != 30*time.Second || len(f.engines) != len(engines)) {
 			t.Errorf("%q: %+v", args, f)
 		}
 	}

@@ -29,11 +29,16 @@ const (
 //
 // TrustLocalTime stays off: by its documentation it is safe only while the clocks of all machines agree, and here they are set.
 func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
-	client, err := dynamolock.New(ctx, dynamoserver.At(config.Login.Endpoint).Client(), &dynamolock.Options{
-		Table: config.Login.Table,
-		Lease: config.Login.Lease,
-		Poll:  dynamoPoll,
-		Owner: config.Owner,
+	var api dynamolock.API = dynamoserver.At(config.Login.Endpoint).Client()
+	if config.Sabotage == blindToTTL {
+		api = blind{api}
+	}
+	client, err := dynamolock.New(ctx, api, &dynamolock.Options{
+		Table:        config.Login.Table,
+		Lease:        config.Login.Lease,
+		Poll:         dynamoPoll,
+		TTLAttribute: config.Login.Expiry,
+		Owner:        config.Owner,
 	})
 	if err != nil {
 		return locker{}, err
@@ -49,6 +54,7 @@ type dynamoStage struct {
 	table  string
 	drop   func(context.Context) error
 	wires  []*wire
+	reaper *reaper // nil: nothing expires
 }
 
 func startDynamo(ctx context.Context, c casting) (stage, error) {
@@ -80,7 +86,12 @@ func (s *dynamoStage) deck() []nemesis.Kind {
 		nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest,
 		nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
 		nemesis.Throttled, nemesis.Broken,
-		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.BreakHolder,
+	}
+	if s.reaper == nil {
+		// The successor of an item that has expired has a token from a clock. That is some days ahead of the tokens before it,
+		// but not where items expire within seconds.
+		deck = append(deck, nemesis.ClockJump)
 	}
 	if s.target.Process() {
 		deck = append(deck, nemesis.ServerPaused)
@@ -90,7 +101,13 @@ func (s *dynamoStage) deck() []nemesis.Kind {
 
 func (s *dynamoStage) servers() int { return 1 }
 
-func (s *dynamoStage) login(slot int) login { return s.loginBy(s.wires[slot].proxy.URL()) }
+func (s *dynamoStage) login(slot int) login {
+	l := s.loginBy(s.wires[slot].proxy.URL())
+	if s.reaper != nil && slot == 0 {
+		l.Expiry = ttlAttribute // the others were not told
+	}
+	return l
+}
 
 func (s *dynamoStage) direct() login { return s.loginBy(s.target.Endpoint()) }
 
@@ -169,6 +186,9 @@ func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, parted 
 		}
 	}
 	for _, key := range missing {
+		if s.reaper != nil {
+			continue // expired
+		}
 		left = append(left, key+": no item, and so no token that the next one could be greater than")
 	}
 	return left, nil, nil
@@ -187,6 +207,9 @@ func attribute(item map[string]types.AttributeValue, name string) string {
 
 // close writes down what the server has said, where that is to be read when a run has failed.
 func (s *dynamoStage) close() {
+	if s.reaper != nil {
+		s.reaper.stop()
+	}
 	for _, w := range s.wires {
 		w.close()
 	}

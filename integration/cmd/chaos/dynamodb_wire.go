@@ -15,8 +15,9 @@ import (
 
 // wire is the network between one slot and DynamoDB: a proxy, and the troubles that are in force on it.
 type wire struct {
-	name  string
-	proxy *faulthttp.Proxy
+	name   string
+	proxy  *faulthttp.Proxy
+	always faulthttp.Rule // of requests that meet no trouble; nil: they pass
 
 	mu       sync.Mutex
 	troubles []*trouble // the newest first
@@ -95,6 +96,9 @@ func (w *wire) applyLocked() error {
 			rules = append(rules, t.rule)
 		}
 		cut, refuse = cut || t.cut, refuse || t.refuse
+	}
+	if w.always != nil {
+		rules = append(rules, w.always)
 	}
 	w.proxy.Transport.SetRule(faulthttp.First(rules...))
 	if cut {

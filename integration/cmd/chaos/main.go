@@ -32,6 +32,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -72,13 +73,19 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	f := &flags{}
 	set := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	set.SetOutput(w)
-	engine := set.String("engine", "both", "what to run on: `zookeeper, dynamodb` or both, one after the other")
+	engine := set.String("engine", "all", "what to run on: `zookeeper, reconfig` (a ZooKeeper whose members come and go), dynamodb, ttl (a DynamoDB that deletes what expires), or all of them, one after the other")
 	set.DurationVar(&f.Length, "duration", time.Minute, "how long clients are at work, on each engine")
 	minutes := set.Float64("minutes", 0, "the same in minutes")
 	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
 	set.IntVar(&f.Clients, "clients", 6, "client processes")
 	set.IntVar(&f.Workers, "workers", 2, "workers of each client process, on average")
 	set.IntVar(&f.Keys, "keys", 4, "locks to compete for")
+	set.Func("kinds", "faults that may happen, such as 'link turned, break' (default: all)", func(text string) error {
+		for name := range strings.SplitSeq(text, ",") {
+			f.Kinds = append(f.Kinds, nemesis.Kind(strings.TrimSpace(name)))
+		}
+		return nil
+	})
 	set.BoolVar(&f.plan, "plan", false, "print the plan, and do nothing")
 	set.BoolVar(&f.keep, "keep", false, "keep the history of a run in which nothing was wrong, too")
 	set.StringVar(&f.out, "out", "", "the `directory` for what is kept (default: a new temporary one)")
@@ -94,15 +101,15 @@ func parse(args []string, w io.Writer) (*flags, error) {
 		f.Seed = rand.Uint64N(1e9) // short enough to be typed
 	}
 	f.engines = []string{*engine}
-	if *engine == "both" {
-		f.engines = []string{"zookeeper", "dynamodb"}
+	if *engine == "all" {
+		f.engines = []string{"zookeeper", "reconfig", "dynamodb", "ttl"}
 	}
 	var err error
 	switch {
 	case set.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case stages[f.engines[0]] == nil:
-		err = fmt.Errorf("-engine %q: want zookeeper, dynamodb or both", *engine)
+		err = fmt.Errorf("-engine %q: want zookeeper, reconfig, dynamodb, ttl or all", *engine)
 	case f.Length <= 0:
 		err = fmt.Errorf("-duration %v: want more than nothing", f.Length)
 	case f.Clients < 1 || f.Workers < 1 || f.Keys < 1:

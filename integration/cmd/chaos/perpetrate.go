@@ -84,7 +84,8 @@ func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	slots := r.slots[f.Client : f.Client+1]
 	switch f.Kind {
-	case nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.ServerPaused:
+	case nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.ServerPaused, nemesis.LinkTurned,
+		nemesis.LimitsChanged:
 		slots = r.slots
 	case nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.ClientPaused:
 	default:

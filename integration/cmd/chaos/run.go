@@ -27,10 +27,12 @@ type settings struct {
 	Progress io.Writer
 }
 
-// stages are the engines.
+// stages are the engines; "reconfig" is a ZooKeeper whose members come and go, "ttl" a DynamoDB that deletes what expires.
 var stages = map[string]func(context.Context, casting) (stage, error){
 	"zookeeper": startZooKeeper,
+	"reconfig":  startReconfig,
 	"dynamodb":  startDynamo,
+	"ttl":       startTTL,
 }
 
 // startPatience bounds the start of servers.

@@ -5,7 +5,8 @@ type sabotage string
 
 const (
 	honest         sabotage = ""
-	ignoresLoss    sabotage = "ignores loss"    // it says that it holds a lock until it releases it, whatever Err says
-	constantTokens sabotage = "constant tokens" // all grants of a process have the same token
-	noHeartbeats   sabotage = "no heartbeats"   // on ZooKeeper: it takes any answer of a server for a proof that its session lives
+	ignoresLoss    sabotage = "ignores loss"          // it says that it holds a lock until it releases it, whatever Err says
+	constantTokens sabotage = "constant tokens"       // all grants of a process have the same token
+	blindToTTL     sabotage = "blind to Time to Live" // on DynamoDB: it does not look by which attribute items expire
+	noHeartbeats   sabotage = "no heartbeats"         // on ZooKeeper: it takes any answer of a server for a proof that its session lives
 )

@@ -47,6 +47,7 @@ type login struct {
 	Servers  []string `json:"servers,omitempty"`  // of ZooKeeper: host:port
 	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB: a URL
 	Table    string   `json:"table,omitempty"`
+	Expiry   string   `json:"expiry,omitempty"` // of DynamoDB: the attribute for Time to Live, if this client was told of it
 	// Lease is what clients are to ask for, and what others wait for when a holder is silent: the session timeout, or the lease
 	// of an item.
 	Lease time.Duration `json:"lease"`

@@ -20,25 +20,35 @@ const (
 	zooKeeperLease = 10 * zooKeeperTick
 )
 
-// ensembleStage is an ensemble of three, with proxies between the servers, and one from each slot to each server.
+// ensembleStage is an ensemble of three, with proxies from each slot to each server, and proxies between the servers unless its
+// members come and go.
 type ensembleStage struct {
 	dir      string
 	ensemble *zkserver.Ensemble
 	slots    []*zooKeeperSlot
+	members  bool // come and go
 }
 
 func startZooKeeper(ctx context.Context, c casting) (stage, error) {
+	return startEnsemble(ctx, c, false)
+}
+
+func startReconfig(ctx context.Context, c casting) (stage, error) { return startEnsemble(ctx, c, true) }
+
+func startEnsemble(ctx context.Context, c casting, members bool) (stage, error) {
 	// The more a follower may fall behind, the longer it goes on serving alone; the less, the sooner it hangs up.
 	limits := []int{5, 10}
 	ensemble, err := zkserver.StartEnsemble(ctx, zkserver.Config{
 		TickTime:  zooKeeperTick,
 		SyncLimit: limits[c.Seed%2],
 		InitLimit: 6, // for as long an election may lead nowhere
+
+		Reconfigurable: members,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &ensembleStage{dir: c.Dir, ensemble: ensemble}
+	s := &ensembleStage{dir: c.Dir, ensemble: ensemble, members: members}
 	for n := range c.Slots {
 		slot, err := newZooKeeperSlot(n, ensemble.Addrs())
 		if err != nil {
@@ -51,14 +61,18 @@ func startZooKeeper(ctx context.Context, c casting) (stage, error) {
 }
 
 func (s *ensembleStage) deck() []nemesis.Kind {
-	return []nemesis.Kind{
+	deck := []nemesis.Kind{
 		nemesis.LostReply, nemesis.LostRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut,
 		nemesis.HalfOpen, nemesis.Stall,
-		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // what a lock on an ensemble is most likely to get wrong
-		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LeaderKilled, nemesis.LeaderPaused,
-		nemesis.FollowerPaused, nemesis.RollingRestart,
+		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
 	}
+	if s.members {
+		return append(deck, nemesis.MemberReplaced, nemesis.MemberReplaced)
+	}
+	return append(deck,
+		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // what a lock on an ensemble is most likely to get wrong
+		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned)
 }
 
 func (s *ensembleStage) servers() int { return zkserver.EnsembleSize }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -26,6 +28,10 @@ func (s *ensembleStage) strikeServers(ctx context.Context, f nemesis.Fault) (str
 }
 
 func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
+	// On a busy machine a leader steps down by itself.
+	if err := s.ensemble.WaitReady(ctx); err != nil {
+		return "", nil, err
+	}
 	leader, err := s.ensemble.Leader(ctx)
 	if err != nil {
 		return "", nil, err
@@ -53,18 +59,20 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 			return "", nil, err
 		}
 		return name(i), func(context.Context) error { return servers[i].Resume() }, nil
+	case nemesis.MemberReplaced:
+		i := f.Server % len(servers) // be it the leader
+		if err := s.ensemble.Remove(ctx, i); err != nil {
+			return "", nil, err
+		}
+		return name(i), func(ctx context.Context) error { return s.ensemble.Add(ctx, i) }, nil
+	case nemesis.LinkTurned:
+		return s.turn(leader, follower, f)
 	case nemesis.RollingRestart:
-		ctx := context.WithoutCancel(ctx)
-		done := make(chan error, 1)
-		go func() { done <- s.restartAll(ctx, leader) }()
-		return "all servers, the leader last", func(ctx context.Context) error {
-			select {
-			case err := <-done:
-				return err
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}, nil
+		return "all servers, the leader last", wait(ctx, func(ctx context.Context) error { return s.restartAll(ctx, leader, nil) }), nil
+	case nemesis.LimitsChanged:
+		limits := drawLimits(f)
+		return fmt.Sprintf("all servers, the leader last: tick %s ms, sessions of up to %s ms", limits["tickTime"], limits["maxSessionTimeout"]),
+			wait(ctx, func(ctx context.Context) error { return s.restartAll(ctx, leader, limits) }), nil
 	}
 	return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 }
@@ -87,9 +95,14 @@ func (s *ensembleStage) follower(leader int, f nemesis.Fault) int {
 // cutOff separates one server from the others. Its clients are cut off with it, or else all clients may go where they like: then
 // those that notice soon change sides.
 func (s *ensembleStage) cutOff(server int, f nemesis.Fault) (string, func(context.Context) error, error) {
+	return s.apart(server, f, func() { s.ensemble.Isolate(server) })
+}
+
+// apart does something to a server that its clients, or else all, are kept from seeing.
+func (s *ensembleStage) apart(server int, f nemesis.Fault, strike func()) (string, func(context.Context) error, error) {
 	target := fmt.Sprintf("server %d", server)
 	if f.Pick%4 == 0 {
-		s.ensemble.Isolate(server)
+		strike()
 		return target, s.rejoin, nil
 	}
 	var ends []func(context.Context) error
@@ -104,7 +117,7 @@ func (s *ensembleStage) cutOff(server int, f nemesis.Fault) (string, func(contex
 		}
 		ends = append(ends, afflict(far, (*faultproxy.Proxy).Cut))
 	}
-	s.ensemble.Isolate(server)
+	strike()
 	return target, func(ctx context.Context) error {
 		errs := []error{s.rejoin(ctx)}
 		for _, end := range ends {
@@ -114,17 +127,57 @@ func (s *ensembleStage) cutOff(server int, f nemesis.Fault) (string, func(contex
 	}, nil
 }
 
+// turn holds back what the leader sends to a follower, for longer than a leader's ping is under way in any network that its clients
+// may rely on; then that arrives, and what the follower answers does not.
+func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, func(context.Context) error, error) {
+	// From a quarter of a session, which is some pings, to a bit less than what makes the follower hang up.
+	held := zooKeeperLease/4 + time.Duration(f.Pick%8)*zooKeeperTick/4
+	target, end, err := s.apart(follower, f, func() { s.ensemble.HoldBack(leader, follower) })
+	turned := time.AfterFunc(held, func() { s.ensemble.Turn(leader, follower) })
+	return fmt.Sprintf("server %d to %s, held back for %v", leader, target, held), func(ctx context.Context) error {
+		turned.Stop()
+		return end(ctx)
+	}, err
+}
+
+// drawLimits draws settings that the servers may be restarted with: sessions get shorter, or longer again.
+func drawLimits(f nemesis.Fault) map[string]string {
+	ticks := []time.Duration{zooKeeperTick, zooKeeperTick * 3 / 4, zooKeeperTick / 2}
+	return map[string]string{
+		"tickTime":          strconv.FormatInt(ticks[f.Pick%3].Milliseconds(), 10),
+		"maxSessionTimeout": strconv.FormatInt((zooKeeperLease * time.Duration(6+f.Pick/3%5) / 10).Milliseconds(), 10),
+	}
+}
+
+// wait begins what takes its time, and returns the wait for it.
+func wait(ctx context.Context, f func(context.Context) error) func(context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	return func(ctx context.Context) error {
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // rejoin ends all partitions between servers.
 func (s *ensembleStage) rejoin(context.Context) error { return s.ensemble.HealAll() }
 
-// restartAll restarts one server after the other, each when the others serve.
-func (s *ensembleStage) restartAll(ctx context.Context, leader int) error {
+// restartAll restarts one server after the other, each when the others serve, with other settings if there are any.
+func (s *ensembleStage) restartAll(ctx context.Context, leader int, settings map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, strikePatience)
 	defer cancel()
 	servers := s.ensemble.Servers()
 	for i := range servers {
 		server := servers[(leader+1+i)%len(servers)]
 		server.Stop(ctx)
+		if err := server.Configure(settings); err != nil {
+			return err
+		}
 		if err := server.Start(ctx); err != nil {
 			return err
 		}

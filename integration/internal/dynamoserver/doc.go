@@ -8,7 +8,8 @@
 //     npmcache), and from then on works without a network. It wants Node.js 20 or newer.
 //
 // Amazon's DynamoDB Local as a local process is never started unasked, because its licence is only for those who have an AWS
-// account. Who has one unpacks it and sets DYNAMODB=local and DYNAMODB_LOCAL_HOME.
+// account. Who has one unpacks it and sets DYNAMODB=local and DYNAMODB_LOCAL_HOME. Nor is moto, a server from PyPI, which has what
+// dynalite lacks (transactions, Time to Live, ALL_OLD), and is the slower one.
 //
 // For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of its
 // own. A missing server is always a failure whose text says how to cure it; no test is skipped for it. What servers differ in,
@@ -22,7 +23,8 @@
 //	DYNAMODB_ENDPOINT        URL of a running server, which takes any credentials; for AWS a URL below amazonaws.com, or "aws"
 //	AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
 //	                         for AWS only; tables named holdfast-test-... are made there and deleted again
-//	HOLDFAST_DYNAMODB        "docker" or "dynalite": the only place where Open may look
+//	HOLDFAST_DYNAMODB        "docker", "dynalite" or "moto": the only place where Open may look
+//	HOLDFAST_PYTHON          a Python that has moto[dynamodb,server], for moto
 //	HOLDFAST_DYNAMODB_IMAGE  the container image (default docker.io/amazon/dynamodb-local:latest)
 //	HOLDFAST_DYNAMODB_PORT   its port (default: the one that the image exposes, or 8000)
 //	DYNAMODB                 "local": run Amazon's DynamoDB Local with the system's Java, from DYNAMODB_LOCAL_HOME

@@ -19,6 +19,7 @@ const (
 	AWS      Source = "aws"      // DYNAMODB_ENDPOINT
 	Docker   Source = "docker"   // a container of our own
 	Dynalite Source = "dynalite" // a process of our own, from npm
+	Moto     Source = "moto"     // a process of our own, from HOLDFAST_PYTHON
 	Local    Source = "local"    // a process of our own, from DYNAMODB_LOCAL_HOME
 )
 
@@ -52,7 +53,7 @@ func At(endpoint string) *Target {
 }
 
 // Open finds or starts a server, and returns when it serves and is known for what it can do. HOLDFAST_DYNAMODB restricts it to
-// one of "docker" and "dynalite", and DYNAMODB to "local".
+// one of "docker", "dynalite" and "moto", and DYNAMODB to "local".
 func Open(ctx context.Context) (*Target, error) {
 	t, err := open(ctx)
 	if err != nil {
@@ -74,14 +75,16 @@ func open(ctx context.Context) (*Target, error) {
 	amazons := os.Getenv("DYNAMODB")
 	endpoint := os.Getenv("DYNAMODB_ENDPOINT")
 	switch {
-	case only != "" && only != Docker && only != Dynalite:
-		return nil, fmt.Errorf("HOLDFAST_DYNAMODB=%q: want docker, dynalite or nothing", only)
+	case only != "" && only != Docker && only != Dynalite && only != Moto:
+		return nil, fmt.Errorf("HOLDFAST_DYNAMODB=%q: want docker, dynalite, moto or nothing", only)
 	case amazons != "" && amazons != string(Local):
 		return nil, fmt.Errorf("DYNAMODB=%q: want local or nothing", amazons)
 	case only == Docker:
 		return startContainer(ctx)
 	case only == Dynalite:
 		return startDynalite(ctx)
+	case only == Moto:
+		return startMoto(ctx)
 	case amazons != "":
 		return startLocal(ctx)
 	case endpoint != "":

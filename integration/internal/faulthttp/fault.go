@@ -87,6 +87,11 @@ func Answer(status int, code, text string) Fault {
 	return Fault{kind: answered, answer: &answer{status: status, code: code, text: text}}
 }
 
+// Reply keeps the request from the server, and answers in its place with a JSON document.
+func Reply(document string) Fault {
+	return Fault{kind: answered, answer: &answer{status: 200, document: document}}
+}
+
 // Throttled is the answer to a request beyond the throughput that was provisioned for the table.
 func Throttled() Fault {
 	return Answer(400, "ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded.")

@@ -29,6 +29,7 @@
 //	Drop       live connections are reset once, new ones pass
 //	BlackHole  connections stay open, bytes are lost, Heal resets the connections
 //	Stall      connections stay open, bytes are late, Heal delivers them
+//	Turn       what one direction held back is delivered, and the other is a black hole from then on
 //	HalfOpen   live connections continue, new ones are accepted and never answered
 //
 // [Proxy.Heal] ends all of them. It leaves latency, filter, rules and counts as

@@ -90,6 +90,18 @@ func (p *Proxy) Stall(dir Direction) {
 	p.setGateLocked(dir, stalled)
 }
 
+// Turn ends a Stall of one direction and begins a BlackHole of the other, at one moment: what was held back is delivered, and
+// what is sent in reply is lost.
+func (p *Proxy) Turn(delivered Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.doomed = true
+	}
+	p.setGateLocked(Both&^delivered, blackHole)
+	p.setGateLocked(delivered, open)
+}
+
 // HalfOpen accepts new connections, reads from them and never answers, until
 // Heal resets them. They do not reach the upstream, and their frames are neither
 // counted nor filtered. Live connections continue.

@@ -235,6 +235,24 @@ func TestStallDelivers(t *testing.T) {
 	}
 }
 
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	p := start(t, echoServer(t))
+	c := dial(t, p)
+	p.Stall(ToClient)
+	send(t, c, "a")
+	expectSilence(t, c)
+	p.Turn(ToClient)
+	expect(t, c, "a")
+	send(t, c, "b")
+	expectSilence(t, c)
+	heal(t, p)
+	expectReset(t, c)
+	again := dial(t, p)
+	send(t, again, "c")
+	expect(t, again, "c")
+}
+
 func TestDropDuringStall(t *testing.T) {
 	t.Parallel()
 	p := start(t, echoServer(t))

@@ -24,7 +24,7 @@ func (s Shape) Tail() time.Duration { return min(3*s.Lease, s.Length/4) }
 //
 // Kinds are dealt from shuffled decks, so that each has its turn once in a round: one deck for the servers, whose faults follow
 // each other with time to recover in between, and one for all else, whose faults overlap as they come. With a lease of two
-// seconds and the nineteen kinds of an ensemble, a minute is one round of the first deck and two or three of the second.
+// seconds and the kinds of an ensemble, 75 seconds are one round of the first deck and three or four of the second.
 func Draw(seed uint64, s Shape) []Fault {
 	if s.Clients < 1 || s.Servers < 1 || s.Keys < 1 || s.Lease <= 0 {
 		return nil
@@ -101,9 +101,9 @@ func (s Shape) duration(r *rand.Rand, kind Kind) time.Duration {
 	switch kind {
 	case ClientPaused:
 		return between(r, 11*s.Lease/10, 2*s.Lease)
-	case FollowerCutOff, LeaderCutOff, LeaderPaused:
+	case FollowerCutOff, LeaderCutOff, LeaderPaused, LinkTurned, MemberReplaced:
 		return between(r, 13*s.Lease/10, 2*s.Lease)
-	case RollingRestart:
+	case RollingRestart, LimitsChanged:
 		return 3 * s.Lease // it takes what it takes
 	}
 	if r.IntN(8) == 0 {

@@ -14,7 +14,8 @@ import (
 var (
 	ensemble = []Kind{
 		LostReply, LostRequest, Cut, BlackHole, OneWayIn, OneWayOut, HalfOpen, Stall, FollowerCutOff, LeaderCutOff, LinkCut,
-		LeaderKilled, LeaderPaused, FollowerPaused, RollingRestart, ClientPaused, ClientKilled, ClockJump, BreakHolder,
+		LeaderKilled, LeaderPaused, FollowerPaused, RollingRestart, LinkTurned, LimitsChanged, ClientPaused, ClientKilled, ClockJump,
+		BreakHolder,
 	}
 	table = []Kind{
 		LostReply, LostRequest, LateRequest, Cut, BlackHole, OneWayIn, OneWayOut, HalfOpen, Stall, Throttled, Broken,
@@ -54,20 +55,20 @@ func TestSameSeedSamePlan(t *testing.T) {
 // TestGolden guards the seeds in reports of failures: whoever changes the generator changes what they mean, and should know.
 func TestGolden(t *testing.T) {
 	sum := sha256.Sum256([]byte(text(Draw(1, shape(ensemble, time.Minute)))))
-	if got, want := hex.EncodeToString(sum[:8]), "3ba093f7facc815a"; got != want {
+	if got, want := hex.EncodeToString(sum[:8]), "48649a2591f46e9f"; got != want {
 		t.Errorf("the plan of seed 1 has the digest %s, want %s: seeds do not mean any more what they did. If that is meant, "+
 			"accept the new digest. The plan is now:\n%s", got, want, text(Draw(1, shape(ensemble, time.Minute))))
 	}
 }
 
-// TestBounds guards what runs rely on: every kind of the deck within a minute, faults in order and within the bounds of the
+// TestBounds guards what runs rely on: every kind of the deck within 75 seconds, faults in order and within the bounds of the
 // shape, a calm tail, and never two faults of the servers at a time, nor without a lease's time to recover in between.
 func TestBounds(t *testing.T) {
 	for name, deck := range map[string][]Kind{"ensemble": ensemble, "table": table} {
 		t.Run(name, func(t *testing.T) {
 			incomplete := 0
 			for seed := range uint64(500) {
-				s := shape(deck, time.Minute)
+				s := shape(deck, 75*time.Second)
 				plan := Draw(seed, s)
 				count := make(map[Kind]int)
 				var last, recovered time.Duration
@@ -121,7 +122,7 @@ func TestRounds(t *testing.T) {
 			t.Fatalf("at fault %d: %v", f.N, count)
 		}
 	}
-	if count[FollowerCutOff] < 40 || count[LostReply] < 100 {
+	if count[FollowerCutOff] < 30 || count[LostReply] < 100 {
 		t.Errorf("too few in half an hour: %v", count)
 	}
 }

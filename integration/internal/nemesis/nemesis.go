@@ -27,11 +27,14 @@ const (
 	FollowerCutOff Kind = "follower cut off" // from the other servers, together with its clients
 	LeaderCutOff   Kind = "leader cut off"   // from its followers, together with its clients
 	LinkCut        Kind = "link cut"         // between two servers
+	LinkTurned     Kind = "link turned"      // what the leader sends to a follower comes late, and then the replies are lost
 	LeaderKilled   Kind = "leader killed"
 	LeaderPaused   Kind = "leader paused"
 	FollowerPaused Kind = "follower paused"
 	ServerPaused   Kind = "server paused" // the only one
 	RollingRestart Kind = "rolling restart"
+	LimitsChanged  Kind = "limits changed"  // a rolling restart, with other ticks and bounds of session timeouts
+	MemberReplaced Kind = "member replaced" // taken out of the ensemble, and put in again
 )
 
 // Of the client processes, and of the operator.
@@ -45,7 +48,8 @@ const (
 // OfServers reports whether a fault befalls the servers, and with them all clients. A plan never has two of these at a time.
 func (k Kind) OfServers() bool {
 	switch k {
-	case FollowerCutOff, LeaderCutOff, LinkCut, LeaderKilled, LeaderPaused, FollowerPaused, ServerPaused, RollingRestart:
+	case FollowerCutOff, LeaderCutOff, LinkCut, LeaderKilled, LeaderPaused, FollowerPaused, ServerPaused, RollingRestart,
+		LinkTurned, LimitsChanged, MemberReplaced:
 		return true
 	}
 	return false

@@ -23,17 +23,14 @@ public final class Embedded {
         ServerConfig config = new ServerConfig();
         config.parse(args[0]);
         FileTxnSnapLog log = new FileTxnSnapLog(config.getDataLogDir(), config.getDataDir());
-        ZooKeeperServer server = new ZooKeeperServer(
-                log,
-                config.getTickTime(),
-                config.getMinSessionTimeout(),
-                config.getMaxSessionTimeout(),
-                config.getClientPortListenBacklog(),
-                null,
-                "");
+        // Not by the constructors that take all this: each version of ZooKeeper has others.
+        ZooKeeperServer server = new ZooKeeperServer();
+        server.setTxnLogFactory(log);
+        server.setTickTime(config.getTickTime());
+        server.setMinSessionTimeout(config.getMinSessionTimeout());
+        server.setMaxSessionTimeout(config.getMaxSessionTimeout());
         ServerCnxnFactory connections = ServerCnxnFactory.createFactory();
-        connections.configure(
-                config.getClientPortAddress(), config.getMaxClientCnxns(), config.getClientPortListenBacklog(), false);
+        connections.configure(config.getClientPortAddress(), config.getMaxClientCnxns());
         connections.startup(server);
         Runtime.getRuntime().addShutdownHook(new Thread(connections::shutdown));
 

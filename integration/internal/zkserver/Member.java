@@ -81,8 +81,9 @@ public final class Member {
             return "error no parent of " + path;
         }
         synchronized (parent) {
-            // The parent's own version leaves its counter, and with that the zxid of its last change, where they are. The node
-            // is as old as its parent, and so older than whatever clients make there next.
+            // The parent's own version leaves its counter where it is, and with that, but in 3.5, the zxid of its last change. The
+            // node is as old as its parent, and so older than whatever clients make there next.
+            long changed = parent.stat.getPzxid();
             tree.createNode(
                     path,
                     data,
@@ -91,6 +92,7 @@ public final class Member {
                     parent.stat.getCversion(),
                     parent.stat.getCzxid(),
                     System.currentTimeMillis());
+            parent.stat.setPzxid(changed);
         }
         return "ok";
     }

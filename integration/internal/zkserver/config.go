@@ -33,6 +33,15 @@ type Config struct {
 	// Plantable makes [Ensemble.Plant] work. Only an ensemble uses it. It needs a JDK, and a start takes longer, because each
 	// server's main program is compiled as it starts.
 	Plantable bool
+	// Reconfigurable makes [Ensemble.Remove] and [Ensemble.Add] work. There are no proxies between the servers of such an
+	// ensemble, since each learns the others' addresses from the leader.
+	Reconfigurable bool
+	// Observer makes the last server of an ensemble an observer, which has no vote; ObserverMaster has it follow a follower, and
+	// not the leader. Only an ensemble uses them, the latter from 3.6 on.
+	Observer, ObserverMaster bool
+	// TLS makes the servers of an ensemble serve clients with TLS, too, on a port of its own ([Server.SecureAddr]), by Netty, and
+	// only clients that have a certificate. Only an ensemble uses it.
+	TLS *TLS
 	// Props are further Java system properties, name to value.
 	Props map[string]string
 	// Settings are further lines of zoo.cfg, name to value; they win over what the package would write.

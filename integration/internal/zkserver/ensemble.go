@@ -26,15 +26,23 @@ const EnsembleSize = 3
 type Ensemble struct {
 	servers []*Server
 	links   [EnsembleSize][EnsembleSize]*link // [from][to]
+	members []string                          // of a reconfigurable ensemble: what Add says of each
 }
 
 // link is the way of all traffic on connections that one server makes to another.
 type link struct {
 	quorum, election *faultproxy.Proxy
+	master           *faultproxy.Proxy // of an observer to whichever server is its master, if that is no leader
 	relay            *relay
 }
 
-func (l *link) proxies() []*faultproxy.Proxy { return []*faultproxy.Proxy{l.quorum, l.election} }
+func (l *link) proxies() []*faultproxy.Proxy {
+	proxies := []*faultproxy.Proxy{l.quorum, l.election}
+	if l.master != nil {
+		proxies = append(proxies, l.master)
+	}
+	return proxies
+}
 
 // StartEnsemble starts an ensemble and returns when all of its servers serve. A ctx that ends first stops it again. Close it
 // after use.
@@ -49,6 +57,9 @@ func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
 		// The defaults, five seconds and a minute, would make a healed partition last.
 		"zookeeper.cnxTimeout":                         "1000",
 		"zookeeper.fastleader.maxNotificationInterval": "500",
+	}
+	if cfg.Reconfigurable {
+		props["zookeeper.skipACL"] = "yes" // of /zookeeper/config
 	}
 	maps.Copy(props, cfg.Props)
 	cfg.Props = props
@@ -73,15 +84,61 @@ func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
 
 // layOut makes links and servers, none of them running.
 func (e *Ensemble) layOut(cfg Config) error {
-	var ports [EnsembleSize][]*child.PortLease // client, quorum, election
+	var ports [EnsembleSize][]*child.PortLease // client, quorum, election, and one that is spare or for TLS
 	for i := range ports {
 		var err error
-		if ports[i], err = child.LeasePorts(3); err != nil {
+		if ports[i], err = child.LeasePorts(4); err != nil {
 			return err
 		}
 		// From here on the server owns the ports, whatever happens.
 		e.servers = append(e.servers, &Server{ports: ports[i]})
 	}
+	if !cfg.Reconfigurable {
+		if err := e.link(ports); err != nil {
+			return err
+		}
+	}
+	for i := range e.servers {
+		settings := map[string]string{
+			"initLimit": strconv.Itoa(cfg.InitLimit),
+			"syncLimit": strconv.Itoa(cfg.SyncLimit),
+			// Followers would otherwise learn the leader's view of the addresses, and bypass their own proxies.
+			"reconfigEnabled":   strconv.FormatBool(cfg.Reconfigurable),
+			"standaloneEnabled": "false",
+		}
+		for j := range e.servers {
+			quorum, election := ports[j][1].Port, ports[j][2].Port
+			if l := e.links[i][j]; l != nil {
+				quorum, election = portOf(l.quorum), portOf(l.election)
+			}
+			address := fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
+			if cfg.Reconfigurable {
+				address += fmt.Sprintf(":participant;127.0.0.1:%d", ports[j][0].Port)
+				e.members = append(e.members, fmt.Sprintf("server.%d=%s", j+1, address))
+			}
+			if cfg.Observer && j == EnsembleSize-1 {
+				address += ":observer"
+			}
+			settings[fmt.Sprintf("server.%d", j+1)] = address
+		}
+		if err := e.observe(cfg, i, ports[EnsembleSize-1][3].Port, settings); err != nil {
+			return err
+		}
+		files := map[string]string{"data/myid": strconv.Itoa(i+1) + "\n"}
+		s, err := newMember(cfg.secured(ports[i], settings, files), ports[i], settings, files)
+		if err != nil {
+			return err
+		}
+		e.servers[i] = s
+		if cfg.TLS != nil {
+			s.secure = loopback(ports[i][3].Port)
+		}
+	}
+	return nil
+}
+
+// link makes the proxies between the servers.
+func (e *Ensemble) link(ports [EnsembleSize][]*child.PortLease) error {
 	for i, j := range pairs() {
 		l, err := newLink(loopback(ports[j][1].Port), loopback(ports[j][2].Port))
 		if err != nil {
@@ -91,26 +148,6 @@ func (e *Ensemble) layOut(cfg Config) error {
 	}
 	for i, j := range pairs() {
 		e.links[i][j].relay.serve(e.links[j][i].election.Addr())
-	}
-	for i := range e.servers {
-		settings := map[string]string{
-			"initLimit": strconv.Itoa(cfg.InitLimit),
-			"syncLimit": strconv.Itoa(cfg.SyncLimit),
-			// Followers would otherwise learn the leader's view of the addresses, and bypass their own proxies.
-			"reconfigEnabled": "false",
-		}
-		for j := range e.servers {
-			quorum, election := ports[j][1].Port, ports[j][2].Port
-			if l := e.links[i][j]; l != nil {
-				quorum, election = portOf(l.quorum), portOf(l.election)
-			}
-			settings[fmt.Sprintf("server.%d", j+1)] = fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
-		}
-		s, err := newMember(cfg, ports[i], settings, map[string]string{"data/myid": strconv.Itoa(i+1) + "\n"})
-		if err != nil {
-			return err
-		}
-		e.servers[i] = s
 	}
 	return nil
 }
@@ -222,12 +259,13 @@ func (e *Ensemble) Followers(ctx context.Context) []int {
 	return out
 }
 
-// WaitReady returns when one server leads and all others follow. It gives up when a process has ended or ctx is done, after a
+// WaitReady returns when one server leads and all others follow or observe. It gives up when a process has ended or ctx is done, after a
 // minute at most.
 func (e *Ensemble) WaitReady(ctx context.Context) error {
 	return e.WaitModes(ctx, func(modes []string) bool {
 		slices.Sort(modes)
-		return slices.Equal(modes, []string{"follower", "follower", "leader"})
+		return slices.Equal(modes, []string{"follower", "follower", "leader"}) ||
+			slices.Equal(modes, []string{"follower", "leader", "observer"})
 	})
 }
 
@@ -272,12 +310,20 @@ func (e *Ensemble) IsolatePair(i, j int) {
 	}
 }
 
+// HoldBack holds back what server from, the leader, sends to server to, which follows it; HealAll delivers it.
+func (e *Ensemble) HoldBack(from, to int) { e.links[to][from].quorum.Stall(faultproxy.ToClient) }
+
+// Turn delivers what HoldBack has held back, and loses from that moment on all that comes in reply.
+func (e *Ensemble) Turn(from, to int) { e.links[to][from].quorum.Turn(faultproxy.ToClient) }
+
 // HealAll ends all partitions. Connections that lost bytes are reset, so that the servers make new ones.
 func (e *Ensemble) HealAll() error {
 	var errs []error
 	for i, j := range pairs() {
-		for _, p := range e.links[i][j].proxies() {
-			errs = append(errs, p.Heal())
+		if l := e.links[i][j]; l != nil {
+			for _, p := range l.proxies() {
+				errs = append(errs, p.Heal())
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +130,44 @@ func TestIsolatePairLeavesTheThirdAlone(t *testing.T) {
 		t.Errorf("%d followers after they were parted from each other; want 2", n)
 	}
 	heal(t, e)
+}
+
+func TestMembersComeAndGo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	e, err := StartEnsemble(ctx, Config{Reconfigurable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	members := func() int {
+		t.Helper()
+		data, _, err := connect(t, 10*time.Second, e.Addrs()...).Get("/zookeeper/config")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(data), "participant")
+	}
+	leader, err := e.Leader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{leader, (leader + 1) % EnsembleSize} {
+		if err := e.Remove(ctx, i); err != nil {
+			t.Fatal(err)
+		}
+		if got := members(); got != EnsembleSize-1 {
+			t.Errorf("%d members after one was removed, want %d", got, EnsembleSize-1)
+		}
+		if err := e.Add(ctx, i); err != nil {
+			t.Fatal(err)
+		}
+		if got := members(); got != EnsembleSize {
+			t.Errorf("%d members after it was added, want %d", got, EnsembleSize)
+		}
+		if err := e.WaitReady(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -6,13 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // ErrNotInstalled: Java or ZooKeeper's jars are missing on this machine. The text says what to do about it.
 var ErrNotInstalled = errors.New("no local ZooKeeper: run \"make setup\" (it installs Debian's libzookeeper-java and a " +
 	"headless JDK when run as root), or set JAVA_HOME and ZOOKEEPER_HOME")
 
-// debianJars holds what Debian's libzookeeper-java installs. The manifest of zookeeper.jar names all its dependencies there.
+// debianJars holds what Debian's libzookeeper-java installs. The manifest of zookeeper.jar names all its dependencies there,
+// but for what Netty, and so TLS, and the AdminServer need.
 const debianJars = "/usr/share/java"
 
 // javaTool finds java, or another program of a JDK.
@@ -44,7 +46,12 @@ func classpath() (string, error) {
 			return "", fmt.Errorf("%w (%s does not exist)", ErrNotInstalled, path)
 		}
 	}
-	return jar + ":" + log, nil
+	var cp strings.Builder
+	cp.WriteString(jar + ":" + log)
+	for _, name := range []string{"netty-codec.jar", "servlet-api.jar"} {
+		cp.WriteString(":" + filepath.Join(debianJars, name))
+	}
+	return cp.String(), nil
 }
 
 // Installed returns nil when servers can be started as local processes, else an error that matches ErrNotInstalled.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,11 +27,15 @@ const (
 
 // Server is a ZooKeeper server that runs as a child process. Its methods may be called from any goroutine.
 type Server struct {
-	addr  string
-	dir   string
-	lock  *os.File
-	ports []*child.PortLease
-	args  []string
+	addr   string
+	secure string // the port with TLS, if there is one
+	dir    string
+	lock   *os.File
+	ports  []*child.PortLease
+	args   []string
+	cfg    Config
+	// settings is the zoo.cfg, before cfg.Settings.
+	settings map[string]string
 	// control is the server's line protocol on its standard input and output, if it has one.
 	control *control
 
@@ -55,6 +60,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	return s, nil
 }
+
+// ownDir stands for a server's directory in the settings that newServer gets.
+const ownDir = "{dir}"
 
 // newServer lays out the directory of a server that is not yet running. It takes over the ports, of which the first is the
 // clients'. main replaces the class to run and its arguments other than the configuration file.
@@ -81,8 +89,11 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 		return nil, err
 	}
 	all := cfg.settings(data, "127.0.0.1", ports[0].Port)
-	maps.Copy(all, settings)
-	if err := writeFiles(s.dir, map[string]string{"zoo.cfg": cfg.render(all)}); err != nil {
+	for name, value := range settings {
+		all[name] = strings.ReplaceAll(value, ownDir, s.dir)
+	}
+	s.cfg, s.settings = cfg, all
+	if err := s.Configure(nil); err != nil {
 		return nil, err
 	}
 	if err := writeFiles(s.dir, files); err != nil {
@@ -96,8 +107,26 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 	return s, nil
 }
 
+// Configure changes lines of zoo.cfg, name to value; the server reads them when it starts the next time. They win over what
+// was there before.
+func (s *Server) Configure(lines map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		return errors.New("zookeeper: server is closed")
+	}
+	all := maps.Clone(s.settings)
+	maps.Copy(all, s.cfg.Settings)
+	maps.Copy(all, lines)
+	s.settings, s.cfg.Settings = all, nil
+	return writeFiles(s.dir, map[string]string{"zoo.cfg": s.cfg.render(all)})
+}
+
 // Addr is the host:port for clients. It stays the same over restarts.
 func (s *Server) Addr() string { return s.addr }
+
+// SecureAddr is the host:port for clients with TLS, or nothing.
+func (s *Server) SecureAddr() string { return s.secure }
 
 // LogPath is the file with everything that the server has printed, over all its restarts.
 func (s *Server) LogPath() string { return filepath.Join(s.dir, "log") }

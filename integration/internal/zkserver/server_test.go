@@ -93,6 +93,39 @@ func TestRestartKeepsAddressAndData(t *testing.T) {
 	}
 }
 
+func TestConfigureTakesEffectAtTheNextStart(t *testing.T) {
+	t.Parallel()
+	s := New(t, Config{Settings: map[string]string{"maxSessionTimeout": "9000"}})
+	negotiated := func() string {
+		t.Helper()
+		connect(t, time.Minute, s.Addr())
+		conns, err := Connections(t.Context(), s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range conns {
+			if c.Session != 0 {
+				return c.Fields["to"]
+			}
+		}
+		t.Fatalf("no session among %v", conns)
+		return ""
+	}
+	if got := negotiated(); got != "9000" {
+		t.Errorf("a session of %s ms, want 9000", got)
+	}
+	if err := s.Configure(map[string]string{"maxSessionTimeout": "4000"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := negotiated(); got != "4000" {
+		t.Errorf("a session of %s ms after the restart, want 4000", got)
+	}
+}
+
 func TestPauseHoldsAnswersBack(t *testing.T) {
 	t.Parallel()
 	s := New(t, Config{})

@@ -1,41 +1,209 @@
 import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * One process with Curator's InterProcessMutex that does what it is told, a line of standard input at a time, and reports in lines
- * of JSON: of a lock that it has, again and again that it believes so. It ends with its input.
+ * One process with Curator's InterProcessMutex, or another recipe of Curator's, that does what it is told, a line of standard input
+ * at a time, and reports in lines of JSON: of a lock that it has, again and again that it believes so. It ends with its input.
  *
  * <p>Arguments: the server, the session timeout in milliseconds.
  */
 public final class CuratorPeer {
     private static final long STAMP_MS = 25;
 
+    /** Something of Curator's that one holder has at a time. */
+    private interface Recipe {
+        void acquire() throws Exception;
+
+        void release() throws Exception;
+
+        /** The node that stands for the hold, or null where it has no token. */
+        default String node() {
+            return null;
+        }
+    }
+
     /** Tells which node is the present thread's. */
-    private static final class Mutex extends InterProcessMutex {
+    private static final class Mutex extends InterProcessMutex implements Recipe {
         Mutex(CuratorFramework client, String path) {
             super(client, path);
         }
 
-        String node() {
+        @Override
+        public String node() {
             return getLockPath();
         }
     }
 
+    private static final class Write implements Recipe {
+        private final InterProcessReadWriteLock lock;
+        private InterProcessMutex held;
+
+        Write(CuratorFramework client, String path) {
+            lock = new InterProcessReadWriteLock(client, path);
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            lock.writeLock().acquire();
+            held = lock.writeLock();
+        }
+
+        /** Goes on with the read lock alone, without a moment at which it has neither. */
+        void downgrade() throws Exception {
+            lock.readLock().acquire();
+            held.release();
+            held = lock.readLock();
+        }
+
+        @Override
+        public void release() throws Exception {
+            held.release();
+        }
+    }
+
+    private static final class Read implements Recipe {
+        private final InterProcessMutex lock;
+
+        Read(CuratorFramework client, String path) {
+            lock = new InterProcessReadWriteLock(client, path).readLock();
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            lock.acquire();
+        }
+
+        @Override
+        public void release() throws Exception {
+            lock.release();
+        }
+    }
+
+    private static final class Latch implements Recipe {
+        private final LeaderLatch latch;
+
+        Latch(CuratorFramework client, String path) {
+            latch = new LeaderLatch(client, path);
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            latch.start();
+            latch.await();
+        }
+
+        @Override
+        public void release() throws Exception {
+            latch.close();
+        }
+    }
+
+    private static final class Selector extends LeaderSelectorListenerAdapter implements Recipe {
+        private final LeaderSelector selector;
+        private final CountDownLatch elected = new CountDownLatch(1);
+        private final CountDownLatch over = new CountDownLatch(1);
+
+        Selector(CuratorFramework client, String path) {
+            selector = new LeaderSelector(client, path, this);
+        }
+
+        @Override
+        public void takeLeadership(CuratorFramework client) throws Exception {
+            elected.countDown();
+            over.await();
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            selector.start();
+            elected.await();
+        }
+
+        @Override
+        public void release() throws Exception {
+            over.countDown();
+            while (selector.hasLeadership()) {
+                Thread.sleep(1);
+            }
+            selector.close();
+        }
+    }
+
+    private static final class SemaphoreMutex implements Recipe {
+        private final InterProcessSemaphoreMutex mutex;
+
+        SemaphoreMutex(CuratorFramework client, String path) {
+            mutex = new InterProcessSemaphoreMutex(client, path);
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            mutex.acquire();
+        }
+
+        @Override
+        public void release() throws Exception {
+            mutex.release();
+        }
+    }
+
+    /** A semaphore of one lease. */
+    private static final class Semaphore implements Recipe {
+        private final InterProcessSemaphoreV2 semaphore;
+        private Lease lease;
+
+        Semaphore(CuratorFramework client, String path) {
+            semaphore = new InterProcessSemaphoreV2(client, path, 1);
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            lease = semaphore.acquire();
+        }
+
+        @Override
+        public void release() throws Exception {
+            semaphore.returnLease(lease);
+        }
+    }
+
+    private Recipe recipe(String name, String path) {
+        return switch (name) {
+            case "InterProcessMutex" -> new Mutex(client, path);
+            case "InterProcessReadWriteLock.writeLock" -> new Write(client, path);
+            case "InterProcessReadWriteLock.readLock" -> new Read(client, path);
+            case "LeaderLatch" -> new Latch(client, path);
+            case "LeaderSelector" -> new Selector(client, path);
+            case "InterProcessSemaphoreMutex" -> new SemaphoreMutex(client, path);
+            case "InterProcessSemaphoreV2" -> new Semaphore(client, path);
+            default -> throw new IllegalArgumentException(name);
+        };
+    }
+
     private final CuratorFramework client;
-    private Mutex mutex; // of the thread that obeys: Curator's locks belong to threads
+    private Recipe mutex; // of the thread that obeys: Curator's locks belong to threads
 
     private boolean held; // guarded by this, as are the next two
     private long token; // the czxid of the lock's node
@@ -68,7 +236,7 @@ public final class CuratorPeer {
                 peer.stamp("holding");
             }
         });
-        report("ready", System.nanoTime(), 0, "");
+        report("ready", System.nanoTime(), 0, version());
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             orders.add(line);
@@ -76,6 +244,14 @@ public final class CuratorPeer {
         peer.close();
         client.close(); // ends the session, and so removes a node that still waits
         System.exit(0);
+    }
+
+    private static String version() throws IOException {
+        Properties of = new Properties();
+        try (InputStream in = CuratorFramework.class.getResourceAsStream("/META-INF/maven/org.apache.curator/curator-framework/pom.properties")) {
+            of.load(in);
+        }
+        return of.getProperty("version");
     }
 
     private interface Task {
@@ -99,7 +275,11 @@ public final class CuratorPeer {
         String[] words = order.split(" ");
         try {
             switch (words[0]) {
-                case "acquire" -> acquire(words[1]);
+                case "acquire" -> acquire(words[1], words.length > 2 ? words[2] : "InterProcessMutex");
+                case "downgrade" -> {
+                    ((Write) mutex).downgrade();
+                    report("downgraded", System.nanoTime(), 0, "");
+                }
                 case "release" -> release();
                 case "participants" -> report("participants", participants(words[1]));
                 case "leaders" -> report("leaders", leaders(words[1]));
@@ -110,20 +290,24 @@ public final class CuratorPeer {
         }
     }
 
-    private void acquire(String path) throws Exception {
+    private void acquire(String path, String name) throws Exception {
         leave(); // what was lost
-        mutex = new Mutex(client, path);
+        mutex = recipe(name, path);
         mutex.acquire();
         long at = System.nanoTime();
-        Stat node = client.checkExists().forPath(mutex.node());
-        if (node == null) {
-            leave();
-            throw new IllegalStateException("the node is gone");
+        long czxid = 0;
+        if (mutex.node() != null) {
+            Stat node = client.checkExists().forPath(mutex.node());
+            if (node == null) {
+                leave();
+                throw new IllegalStateException("the node is gone");
+            }
+            czxid = node.getCzxid();
         }
         synchronized (this) {
             if (!closed) {
                 held = true;
-                token = node.getCzxid();
+                token = czxid;
                 report("acquired", at, token, "");
             }
         }
@@ -182,14 +366,13 @@ public final class CuratorPeer {
     /** The ids of those that Curator's election takes for participants; the leader's has a star. */
     private List<String> leaders(String path) throws Exception {
         List<String> names = new ArrayList<>();
-        try (LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+        // Not started, as it would queue: it is there to be asked.
+        LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
             @Override
             public void takeLeadership(CuratorFramework c) {}
-        })) {
-            selector.start(); // which queues for nothing
-            for (Participant p : selector.getParticipants()) {
-                names.add(p.getId() + (p.isLeader() ? "*" : ""));
-            }
+        });
+        for (Participant p : selector.getParticipants()) {
+            names.add(p.getId() + (p.isLeader() ? "*" : ""));
         }
         return names;
     }

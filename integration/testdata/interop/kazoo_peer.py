@@ -1,6 +1,6 @@
-"""One process with kazoo's Lock that does what it is told, a line of standard
-input at a time, and reports in lines of JSON: of a lock that it has, again and
-again that it believes so. It ends with its input.
+"""One process with kazoo's Lock, or another recipe of kazoo's, that does what it
+is told, a line of standard input at a time, and reports in lines of JSON: of a
+lock that it has, again and again that it believes so. It ends with its input.
 
 Arguments: the server, the session timeout in milliseconds, the identifier, and
 the form: "plain", "extra" with extra_lock_patterns for Curator's names, or
@@ -15,7 +15,9 @@ import time
 
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
-from kazoo.recipe.lock import Lock
+from kazoo.recipe.election import Election
+from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
+from kazoo.version import __version__
 
 STAMP_SECONDS = 0.025
 
@@ -25,6 +27,41 @@ class RenamedLock(Lock):
 
     _NODE_NAME = "-lock-"
     _EXCLUDE_NAMES = ["-lock-"]
+
+
+class Elected:
+    """An election in the form of a lock: whoever leads holds it."""
+
+    node = None
+
+    def __init__(self, client, path, identifier):
+        self.election = Election(client, path, identifier)
+        self.decided = threading.Event()
+        self.over = threading.Event()
+        self.error = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        try:
+            self.election.run(self.lead)
+        except Exception as e:
+            self.error = e
+            self.decided.set()
+
+    def lead(self):
+        self.decided.set()
+        self.over.wait()
+
+    def acquire(self):
+        self.thread.start()
+        self.decided.wait()
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def release(self):
+        self.over.set()
+        self.thread.join()
 
 
 def now():
@@ -75,25 +112,33 @@ class Peer:
         except Exception as e:
             self.report("failed", note=repr(e))
 
-    def make(self, path):
+    def make(self, path, recipe="Lock"):
+        if recipe == "Election":
+            return Elected(self.client, path, self.identifier)
+        if recipe == "Semaphore":
+            return Semaphore(self.client, path, self.identifier)
         if self.form == "renamed":
             return RenamedLock(self.client, path, self.identifier)
         patterns = ["lock-"] if self.form == "extra" else []
-        return Lock(self.client, path, self.identifier, extra_lock_patterns=patterns)
+        kind = {"Lock": Lock, "ReadLock": ReadLock, "WriteLock": WriteLock}[recipe]
+        return kind(self.client, path, self.identifier, extra_lock_patterns=patterns)
 
-    def acquire(self, path):
+    def acquire(self, path, recipe="Lock"):
         self.leave()  # what was lost
-        self.lock = self.make(path)
+        self.lock = self.make(path, recipe)
         if not self.lock.acquire():
             raise RuntimeError("acquire returns False")
         at = now()
-        node = self.client.exists(path + "/" + self.lock.node)
-        if node is None:
-            self.leave()
-            raise RuntimeError("the node is gone")
+        token = 0
+        if getattr(self.lock, "node", None):
+            node = self.client.exists(path + "/" + self.lock.node)
+            if node is None:
+                self.leave()
+                raise RuntimeError("the node is gone")
+            token = node.czxid
         with self.mutex:
             if not self.closed:
-                self.held, self.token = True, node.czxid
+                self.held, self.token = True, token
                 self.report("acquired", at)
 
     def close(self):
@@ -136,7 +181,7 @@ def main():
 
     for target in (obey, peer.keep_stamping):
         threading.Thread(target=target, daemon=True).start()
-    peer.report("ready")
+    peer.report("ready", note=__version__)
     for line in sys.stdin:
         orders.put(line)
     peer.close()

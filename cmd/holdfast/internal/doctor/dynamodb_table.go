@@ -159,8 +159,12 @@ func judgeReplicas(d *types.TableDescription, region string) Finding {
 // timeToLive compares the table's Time to Live with the setting.
 func (t *table) timeToLive(ctx context.Context) ([]Finding, error) {
 	out, err := t.ddb.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.Options.Table})
-	if _, answered := answer(err); answered {
-		return only(ok("not told; allow dynamodb:DescribeTimeToLive, which locks do not need"))
+	if api, answered := answer(err); answered {
+		if api.ErrorCode() == "UnknownOperationException" {
+			return only(ok("the server has no Time to Live"))
+		}
+		return only(warning("allow dynamodb:DescribeTimeToLive, or give --ttl-attribute to all clients if Time to Live is on",
+			"not told: should Time to Live be on, clients that do not know its attribute leave it as it is, and DynamoDB may delete the items of locks that are held"))
 	}
 	if err != nil {
 		return nil, err
@@ -183,7 +187,9 @@ func judgeTTL(set, have, create string) Finding {
 	case have == "":
 		return warning(create+" --ttl-attribute "+shell(set), "clients write %s, and Time to Live of the table is off: items stay for ever", set)
 	case set == "":
-		return warning("give --ttl-attribute "+shell(have)+", to all clients, or none", "Time to Live goes by %s, which this client does not write: its items stay for ever", have)
+		return warning("give --ttl-attribute "+shell(have)+", to all clients",
+			"Time to Live goes by %s, which clients with these settings remove: items that they wrote last stay for ever", have)
 	}
-	return warning("give --ttl-attribute "+shell(have)+", to all clients", "clients write %s, and Time to Live goes by %s: items stay for ever", set, have)
+	return warning("give --ttl-attribute "+shell(have)+", to all clients",
+		"clients write %s, and Time to Live goes by %s, which they remove: items that they wrote last stay for ever", set, have)
 }

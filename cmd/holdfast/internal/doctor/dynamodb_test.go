@@ -56,7 +56,7 @@ func TestJudgeTTL(t *testing.T) {
 		{"", "", OK, "is off", ""},
 		{"expires", "expires", OK, "goes by expires", ""},
 		{"expires", "", Warning, "is off", create + " --ttl-attribute expires"},
-		{"", "expires", Warning, "does not write", "--ttl-attribute expires"},
+		{"", "expires", Warning, "which clients with these settings remove", "--ttl-attribute expires"},
 		{"expires", "other", Warning, "clients write expires, and Time to Live goes by other", "--ttl-attribute other"},
 	} {
 		is(t, judgeTTL(test.set, test.have, create), test.status, test.found, test.cure)

@@ -58,7 +58,10 @@ func (t *table) trial(ctx context.Context) ([]Finding, error) {
 	t.used = true
 	f, err := tryLock(ctx, t.client.Locker, t.key.key, t.Timeout)
 	t.present = err == nil && t.Options.Mode != dynamolock.FailClosed // which keeps no item
-	return []Finding{f}, err
+	if err != nil {
+		return nil, err
+	}
+	return only(f)
 }
 
 // allOld makes a write whose condition does not hold, on the item that the trial

@@ -61,17 +61,26 @@ func (e *ensemble) sample(ctx context.Context) error {
 	return nil
 }
 
-// judgeWrites compares writes with the time that there is for them: one per
-// sixth of the session timeout, and locks are lost without one for about a half.
+// judgeWrites compares writes, each of which is a round trip, with the time that
+// there is for them. A session that holds locks makes a sync and a write per sixth
+// of its timeout, and what its deadline counts from was sent some of these before:
+// with round trips of a seventh of the timeout and more it passes between two of
+// them; with more than a twentieth, one that fails costs the locks. A client leaves a
+// server that takes a quarter.
 func judgeWrites(writes latencies, timeout time.Duration) Finding {
-	heartbeat, margin := timeout/6, time.Duration(allowed(timeout)*float64(timeout))
-	told := fmt.Sprintf("writes to the quorum took %v; a session that holds locks makes one per %v", writes, figure(heartbeat))
-	const cure = "see to the servers' disks (fsync), load and garbage collection, and to the network; or give a longer --lease"
+	told := fmt.Sprintf("writes to the quorum took %v; the session timeout is %v", writes, timeout)
+	cure := fmt.Sprintf("give a --lease of %v or more, twenty times a write; or see to the network, and to the servers' disks (fsync), load and garbage collection",
+		figure(20*writes.median()))
+	const disturbed = "see to the servers' disks (fsync), load and garbage collection, and to the network; or give a longer --lease"
 	switch {
-	case writes.worst() >= timeout/2-margin:
-		return problem(cure, "%s, and loses them without one for %v", told, figure(timeout/2-margin))
-	case writes.worst() >= heartbeat:
-		return warning(cure, "%s", told)
+	case writes.median() >= timeout/10:
+		return problem(cure, "%s: too short for such round trips, locks are lost although nothing fails", told)
+	case writes.worst() >= timeout/4:
+		return problem(disturbed, "%s: holders leave a server that takes a quarter of it", told)
+	case writes.median() >= timeout/20:
+		return warning(cure, "%s: one heartbeat that fails costs the locks", told)
+	case writes.worst() >= timeout/6:
+		return warning(disturbed, "%s, and there is to be a write per sixth of it", told)
 	}
 	return ok("%s", told)
 }

@@ -28,10 +28,22 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 		findings[i] = servers[i].describe(answer)
 		return nil
 	})
-	alone := 0
+	alone, leader, above := 0, "", ""
 	for _, s := range servers {
-		if s.status.mode == "standalone" {
+		switch s.status.mode {
+		case "standalone":
 			alone++
+		case "leader":
+			leader = parseNumber(e.word(ctx, s.addr, "conf"), "serverId=")
+		case "follower":
+			if n := parseNumber(e.word(ctx, s.addr, "mntr"), "zk_synced_observers\t"); n != "" && n != "0" {
+				above = s.addr
+			}
+		}
+	}
+	for i, s := range servers {
+		if s.status.mode == "observer" && findings[i].Status == OK {
+			findings[i] = s.observes(leader, above, parseNumber(e.word(ctx, s.addr, "mntr"), "zk_observer_master_id\t"))
 		}
 	}
 	if alone > 0 && len(e.servers) > 1 {
@@ -54,6 +66,38 @@ func (s *server) describe(answer string) Finding {
 		return problem("upgrade to 3.5 or newer", "%s: %s, version %s, which has no container znodes", s.addr, s.status.mode, s.status.version)
 	}
 	return ok("%s: %s, version %s", s.addr, s.status.mode, s.status.version)
+}
+
+// observes says whom an observer follows. leader and master, its own, are the numbers
+// of servers; above is the address of a follower that has observers; each is "" if nobody
+// tells. From 3.6 on it may follow a follower.
+func (s *server) observes(leader, above, master string) Finding {
+	const cure = "clients that hold locks must not use an observer behind an observer master (observerMasterPort): list the other servers"
+	switch {
+	case above != "":
+		return problem(cure, "%s: observer, version %s, and %s, a follower, has observers: behind it, a holder may learn too late that its lock is lost",
+			s.addr, s.status.version, above)
+	case before(s.status.version, 3, 6), leader != "" && master == leader:
+		return ok("%s: observer of the leader, version %s", s.addr, s.status.version)
+	case leader == "" || master == "":
+		return warning(cure+"; to have it told, allow conf and mntr with 4lw.commands.whitelist, and name the leader too",
+			"%s: observer, version %s, which does not tell whether it follows the leader: behind another server, a holder may learn too late that its lock is lost",
+			s.addr, s.status.version)
+	}
+	return problem(cure, "%s: observer, version %s, behind server %s, which is not the leader: a holder may learn too late that its lock is lost",
+		s.addr, s.status.version, master)
+}
+
+// parseNumber finds the number in the line of an answer that begins with a name.
+func parseNumber(answer, name string) string {
+	for line := range strings.Lines(answer) {
+		if rest, found := strings.CutPrefix(strings.TrimSpace(line), name); found {
+			if n, err := strconv.Atoi(rest); err == nil && n >= 0 {
+				return rest
+			}
+		}
+	}
+	return ""
 }
 
 // word asks a server by one of ZooKeeper's four-letter words. It returns what

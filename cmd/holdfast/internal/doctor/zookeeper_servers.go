@@ -43,7 +43,7 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 		s.down = true
 		cure := "start the server, let this machine through to it, or take it out of --servers"
 		if network := (*net.OpError)(nil); e.Options.TLS != nil && !errors.As(err, &network) {
-			cure = "see to the server's certificate and the --tls flags"
+			cure = "see to the server's certificate, whether it speaks TLS at this port, and the --tls flags"
 		}
 		return problem(cure, "%s cannot be reached: %v", s.addr, err), nil
 	}
@@ -57,6 +57,8 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 		return Finding{}, err
 	case errors.Is(err, holdfast.ErrDenied):
 		return problem("see to the credentials in HOLDFAST_AUTH or --auth-file", "%s refuses the credentials: %v", s.addr, err), nil
+	case err != nil && ctx.Err() == nil: // by what has answered
+		return problem("see whether --servers has the port for clients, and to the --tls flags", "%s gives no session: %v", s.addr, err), nil
 	case err != nil:
 		return problem(
 			"see whether it has a quorum, whether it speaks TLS as the --tls flags say, and whether maxClientCnxns is reached; its log tells",

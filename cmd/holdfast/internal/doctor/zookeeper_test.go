@@ -54,6 +54,34 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// TestObserves guards what is said of an observer: behind an observer master, two tables
+// in a row stand between a client and the leader.
+func TestObserves(t *testing.T) {
+	for _, test := range []struct {
+		version, conf, mntr string
+		status              Status
+		found, cure         string
+	}{
+		{"3.8.0", "serverId=2\n", "zk_observer_master_id\t2\n", OK, "observer of the leader", ""},
+		{"3.5.9", "", "", OK, "observer of the leader", ""}, // there are no masters yet
+		{"3.8.0", "serverId=2\n", "zk_observer_master_id\t1\n", Problem, "behind server 1", "list the other servers"},
+		{"3.8.0", "serverId=2\n", "zk_observer_master_id\t-1\n", Warning, "does not tell", "allow conf and mntr"},
+		{"3.8.0", "serverId=2\n", "mntr is not executed because it is not in the whitelist.\n", Warning, "does not tell", "allow conf and mntr"},
+		{"3.8.0", "", "zk_observer_master_id\t2\n", Warning, "does not tell", "name the leader"},
+		{"odd", "serverId=2\n", "", Warning, "does not tell", "list the other servers"},
+	} {
+		s := &server{addr: "a:1", status: status{mode: "observer", version: test.version}}
+		is(t, s.observes(parseNumber(test.conf, "serverId="), "", parseNumber(test.mntr, "zk_observer_master_id\t")), test.status, test.found, test.cure)
+	}
+}
+
+// TestObservesAFollower guards that a follower's word counts for more: an observer tells the
+// number of the address that it has connected to.
+func TestObservesAFollower(t *testing.T) {
+	s := &server{addr: "a:1", status: status{mode: "observer", version: "3.8.0"}}
+	is(t, s.observes("2", "b:1", "2"), Problem, "b:1, a follower, has observers", "list the other servers")
+}
+
 // TestParseTick guards the tick that a server tells of.
 func TestParseTick(t *testing.T) {
 	for answer, want := range map[string]time.Duration{
@@ -65,18 +93,25 @@ func TestParseTick(t *testing.T) {
 	}
 }
 
-// TestJudgeWrites guards from when on writes take too long for a session.
+// TestJudgeWrites guards from when on writes take too long for a session, all of
+// them or one.
 func TestJudgeWrites(t *testing.T) {
 	const timeout = 6 * time.Second
-	for worst, status := range map[time.Duration]Status{
-		time.Millisecond: OK, 999 * time.Millisecond: OK, time.Second: Warning, 2600 * time.Millisecond: Warning, 2700 * time.Millisecond: Problem,
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		median, worst time.Duration
+		status        Status
+		found, cure   string
+	}{
+		{ms, ms, OK, "1ms in the median and 1ms at worst of 3; the session timeout is 6s", ""},
+		{299 * ms, 999 * ms, OK, "999ms at worst", ""},
+		{ms, 1000 * ms, Warning, "a write per sixth", "fsync"},
+		{ms, 1500 * ms, Problem, "a quarter", "fsync"},
+		{300 * ms, 300 * ms, Warning, "one heartbeat that fails", "--lease of 6s"},
+		{300 * ms, 1500 * ms, Problem, "a quarter", "--lease"},
+		{600 * ms, 600 * ms, Problem, "although nothing fails", "--lease of 12s"},
 	} {
-		f := judgeWrites(latencies{time.Millisecond, worst, time.Millisecond}, timeout)
-		cure := ""
-		if status != OK {
-			cure = "fsync"
-		}
-		is(t, f, status, "1ms in the median and "+figure(worst).String()+" at worst of 3; a session that holds locks makes one per 1s", cure)
+		is(t, judgeWrites(latencies{ms, c.median, c.worst}, timeout), c.status, c.found, c.cure)
 	}
 }
 

@@ -55,5 +55,8 @@ func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
 	if refusedByZooKeeper(err) {
 		return only(ok(seePermissions))
 	}
-	return []Finding{f}, err
+	if err != nil {
+		return nil, err
+	}
+	return only(f)
 }

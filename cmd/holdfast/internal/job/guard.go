@@ -3,17 +3,23 @@ package job
 import "time"
 
 // guardName is the name by which this program calls itself to be a guard, and what
-// ps(1) shows.
-const guardName = "holdfast guard"
+// ps(1) shows, with what it guards. By guardComm, short as the kernel wants it, other
+// tools know it: not by the program's own name, by which many are killed at once.
+const (
+	guardName = "holdfast guard"
+	guardComm = "hf-guard"
+)
 
 // A Guard is a process that kills a job where this program cannot: because it has
 // been killed itself, or stopped for longer than the job may run. A nil *Guard is
 // valid, and does nothing.
 type Guard struct {
-	send  func(orders) // kills the guard if it does not listen
-	close func()
-	until time.Time // as it knows
-	ended <-chan struct{}
+	of     string
+	send   func(orders) // kills the guard if it does not listen
+	close  func()
+	until  time.Time // as it knows
+	ended  <-chan struct{}
+	failed func() error // once it has ended
 }
 
 // orders are all that a guard knows.
@@ -35,12 +41,27 @@ func (g *Guard) Watch(j *Job, until time.Time) {
 }
 
 // Ended returns a channel that is closed when the guard has ended, whatever it has
-// ended of; nil if there never was one.
+// ended of; nil if there never was one. One that somebody has stopped is killed.
 func (g *Guard) Ended() <-chan struct{} {
 	if g == nil {
 		return nil
 	}
 	return g.ended
+}
+
+// Failed says what a guard has ended of; nil if it has done its work, and the job was
+// killed.
+func (g *Guard) Failed() error { return g.failed() }
+
+// Again starts another guard in the place of one that has ended.
+func (g *Guard) Again(j *Job) (*Guard, error) {
+	another, err := StartGuard(g.of)
+	if err != nil {
+		return g, err
+	}
+	g.close()
+	another.Watch(j, g.until)
+	return another, nil
 }
 
 // Dismiss ends the guard. It is for when nobody of the job is left.

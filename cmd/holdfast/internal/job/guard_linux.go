@@ -15,11 +15,11 @@ import (
 // orderSize is that of orders in the pipe: a write of it is never torn.
 const orderSize = 16
 
-// StartGuard starts a guard, which has nothing to do yet. It is this program
-// itself once more, in a session of its own, so that what a terminal or a shell
+// StartGuard starts a guard, which has nothing to do yet, under the name of what it
+// is for. It is this program itself once more, in a session of its own, so that what a terminal or a shell
 // sends to this program does not reach it. It keeps nothing open that this program
 // has open. Its main function calls [BeGuard].
-func StartGuard() (*Guard, error) {
+func StartGuard(of string) (*Guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func StartGuard() (*Guard, error) {
 		return nil, err
 	}
 	defer null.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
+	p, err := os.StartProcess("/proc/self/exe", []string{guardName, "of", of}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"GOMAXPROCS=1"}, // and no secrets
 		Files: []*os.File{r, null, null},
@@ -42,11 +42,25 @@ func StartGuard() (*Guard, error) {
 		return nil, err
 	}
 	ended := make(chan struct{})
+	failed := errors.New("it was stopped")
 	go func() {
 		defer close(ended)
-		_, _ = p.Wait()
+		asleep := stopped(p.Pid)
+		if asleep { // it would miss what it is for
+			_ = p.Kill()
+		}
+		switch state, err := p.Wait(); {
+		case asleep:
+		case err != nil:
+			failed = err
+		case state.Success():
+			failed = nil
+		default:
+			failed = errors.New(state.String())
+		}
 	}()
 	return &Guard{
+		of: of,
 		send: func(o orders) {
 			// Where somebody has stopped the guard, the pipe gets full one day. If it
 			// went on then, it would go by what it was told long ago.
@@ -55,21 +69,40 @@ func StartGuard() (*Guard, error) {
 				_ = p.Kill()
 			}
 		},
-		close: func() { _ = w.Close() },
-		ended: ended,
+		close:  func() { _ = w.Close() },
+		ended:  ended,
+		failed: func() error { return failed },
 	}, nil
 }
+
+// stopped waits until a child has ended, or was stopped. Either can still be waited
+// for afterwards.
+func stopped(pid int) bool {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && info.Code == cldStopped
+		}
+	}
+}
+
+// cldStopped is CLD_STOPPED of waitid(2).
+const cldStopped = 5
 
 // BeGuard does the work of a guard and ends the process, if the process is one.
 // It comes first in main.
 func BeGuard() {
-	if len(os.Args) != 1 || os.Args[0] != guardName {
+	if len(os.Args) != 3 || os.Args[0] != guardName {
 		return
 	}
+	_ = os.WriteFile("/proc/self/comm", []byte(guardComm), 0)
 	// It ends when it is dismissed or has done its work, and of nothing else that
 	// can be helped. SIGCONT and SIGCHLD have no effect anyway.
 	signal.Ignore()
-	_ = guard(int(os.Stdin.Fd()))
+	if err := guard(int(os.Stdin.Fd())); err != nil {
+		os.Exit(1)
+	}
 	os.Exit(0)
 }
 

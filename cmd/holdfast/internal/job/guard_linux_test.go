@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/signaltest"
 )
 
 // parentVariable makes this test binary a program that runs a job under a guard,
@@ -27,6 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	signaltest.Default()
 	os.Exit(m.Run())
 }
 
@@ -37,7 +40,7 @@ func parent(text string) error {
 	if err != nil {
 		return err
 	}
-	g, err := StartGuard()
+	g, err := StartGuard("a test")
 	if err != nil {
 		return err
 	}

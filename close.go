@@ -1,0 +1,206 @@
+package holdfast
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// grace is for how long the engine's confirmation is waited for when ctx is done,
+	// or the last lease is over.
+	grace = time.Second
+	// endless and more is the time left of a lease that is to mean for ever; Close then
+	// waits for mostEndless.
+	endless     = 10 * 365 * 24 * time.Hour
+	mostEndless = time.Minute
+	// closeWorkers is how many locks Close gives back at a time.
+	closeWorkers = 128
+	// mostNamed is how many locks an error names.
+	mostNamed = 3
+)
+
+// Why Close has given up, or why nothing is left to be given back.
+var (
+	errLeasesOver   = errors.New("all leases are over")
+	errSessionEnded = errors.New("the session has ended")
+)
+
+// Close ends the client. Locks that are held end with [ErrReleased], and calls that
+// wait fail with [ErrClosed], all at once; then what the client has is given back to
+// the engine, and the session, or the heartbeats, end.
+//
+// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more,
+// so that it may be deferred with a ctx that is done by then. But it waits no longer
+// than until 1 s after the last lease is over by the client's own clock (for locks that
+// never expire, a minute), so it returns although nobody answers and ctx never ends.
+// (On DynamoDB it may take two leases to make sure of what acquisitions that were given
+// up have left.)
+//
+// It returns nil only if the engine has confirmed that nothing is left. Otherwise the
+// error matches [ErrReleasePending], and says what was not confirmed and why; it is
+// logged too, since the errors of deferred calls get lost. What was not confirmed goes
+// with its lease. When Close returns, no goroutine of the client is left. Every further
+// call returns the result of the first.
+func (l *Locker) Close(ctx context.Context) error {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if first {
+		l.closeErr = l.shutdown(ctx)
+		close(l.closeDone)
+	}
+	<-l.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
+	return l.closeErr
+}
+
+func (l *Locker) shutdown(ctx context.Context) error {
+	l.feed.closing()
+	l.close(ErrClosed)
+	l.calls.Wait() // they end at once: closing is part of their contexts
+	l.endLocks()
+
+	ctx, cancel := linger(ctx)
+	defer cancel()
+	err := l.giveBack(ctx)
+	if failed := l.backend.Close(ctx); failed != nil {
+		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
+	}
+	if err != nil {
+		l.log.Warn("closed, and not all is confirmed by the engine", "error", err)
+	}
+	l.feed.close()
+	return err
+}
+
+// endLocks ends all locks for their holders, before the engine is told of any.
+func (l *Locker) endLocks() {
+	l.mu.Lock()
+	locks := make([]*Lock, 0, len(l.held))
+	for k := range l.held {
+		locks = append(locks, k)
+	}
+	l.mu.Unlock()
+	for _, k := range locks {
+		k.check()
+		k.end(ErrReleased, 0)
+	}
+	l.ends.Wait() // some may be under way elsewhere
+}
+
+// leaseLeft is how much is left of the last lease of what the engine has not back.
+func (l *Locker) leaseLeft() time.Duration {
+	now := l.clock.Now().Mono
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := time.Duration(0)
+	for k := range l.ours {
+		if k.term != nil { // it was valid once
+			left = max(left, k.lease.deadline(k.term).Sub(now))
+		}
+	}
+	if left > endless {
+		return mostEndless
+	}
+	return left
+}
+
+// giveBack gives back what the client has, and returns what was not confirmed.
+func (l *Locker) giveBack(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.leaseLeft()+grace, errLeasesOver)
+	defer cancel()
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.ours)) // those that are left, and those under way
+	l.mu.Unlock()
+	var ending error
+	if session, ok := l.backend.(Ender); ok {
+		err := session.EndSession(ctx)
+		if ending = err; err != nil {
+			ending = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
+		}
+		l.giveUp(cmp.Or(err, errSessionEnded))
+		for _, k := range l.left {
+			l.delivered(k, err)
+		}
+	} else {
+		stop := context.AfterFunc(ctx, func() { l.giveUp(context.Cause(ctx)) })
+		defer stop()
+		l.releaseLeft()
+	}
+	l.deliveries.Wait()
+	l.giveUp(ErrClosed)
+
+	var errs []error
+	for _, k := range l.left {
+		if errors.Is(k.err, ErrReleased) && errors.Is(k.releErr, ErrLost) {
+			errs = append(errs, fmt.Errorf("holdfast: release %q: %w", k.key, k.releErr))
+		}
+	}
+	return errors.Join(append(errs, cmp.Or(unconfirmed(ctx, all), ending))...)
+}
+
+// releaseLeft releases what Close has ended, lock by lock.
+func (l *Locker) releaseLeft() {
+	next := make(chan *Lock)
+	var workers sync.WaitGroup
+	for range min(closeWorkers, len(l.left)) {
+		workers.Go(func() {
+			for k := range next {
+				l.deliver(k)
+			}
+		})
+	}
+	for _, k := range l.left {
+		next <- k
+	}
+	close(next)
+	workers.Wait()
+}
+
+// unconfirmed is the error for those of some locks that the engine has not confirmed to
+// have back.
+func unconfirmed(ctx context.Context, locks []*Lock) error {
+	var pending []string
+	var why error
+	for _, k := range locks {
+		if errors.Is(k.releErr, ErrReleasePending) {
+			pending, why = append(pending, k.key), k.releErr
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		why = fmt.Errorf("%w: %w", why, context.Cause(ctx))
+	}
+	slices.Sort(pending)
+	names := strings.Trim(fmt.Sprintf("%q", pending[:min(len(pending), mostNamed)]), "[]")
+	if more := len(pending) - mostNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("holdfast: close: %s: %w", names, why)
+}
+
+// linger returns a context that ends when the grace has passed after the end of ctx,
+// for the same cause: what is told the engine is told also if a caller's ctx is done, as
+// it often is in a deferred call.
+func linger(ctx context.Context) (context.Context, context.CancelFunc) {
+	lingering, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(contextError(ctx))
+		case <-lingering.Done():
+		}
+	})
+	return lingering, func() { stop(); cancel(nil) }
+}

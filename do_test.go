@@ -1,0 +1,96 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func nothing(context.Context, *holdfast.Lock) error { return nil }
+
+// Do waits for the confirmation of the release for a while, and hardly once its ctx is
+// done; what came late is delivered all the same.
+func TestDoWaitsForTheRelease(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		ends           time.Duration // of ctx, from the end of fn on
+		confirms, took time.Duration // after the end of fn
+		confirmed      bool
+	}{
+		{"healthy", time.Hour, time.Millisecond, time.Millisecond, true},
+		{"healthy, ctx is done", 0, time.Millisecond, time.Millisecond, true},
+		{"slow", time.Hour, 9 * time.Second, 9 * time.Second, true},
+		{"silent", time.Hour, time.Minute, 10 * time.Second, false},
+		{"silent, ctx is done", 0, time.Minute, time.Second, false},
+		{"silent, ctx ends", 3 * time.Second, time.Minute, 4 * time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := &backend{release: func(context.Context) error { time.Sleep(c.confirms); return nil }}
+				l := b.open(t, holdfast.Config{})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second+c.ends)
+				defer cancel()
+				var over time.Time
+				var lock *holdfast.Lock
+				err := l.Do(ctx, "k", func(_ context.Context, k *holdfast.Lock) error {
+					time.Sleep(time.Second)
+					over, lock = time.Now(), k
+					return nil
+				})
+				if took := time.Since(over); took != c.took {
+					t.Errorf("Do returned %v after fn, want %v", took, c.took)
+				}
+				switch {
+				case c.confirmed && err != nil:
+					t.Error(err)
+				case !c.confirmed && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded)):
+					t.Errorf("without a confirmation: %v", err)
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("the delivery, in the end: %v", err)
+				}
+				if err := l.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TryDo does not wait for a holder, and says who it is.
+func TestTryDo(t *testing.T) {
+	taken := false
+	b := &backend{}
+	b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		if req.Wait {
+			t.Error("TryDo waits")
+		}
+		if taken {
+			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Owner: "somebody"}}
+		}
+		return b.grant(), nil
+	}
+	l := b.open(t, holdfast.Config{})
+	called := 0
+	fn := func(_ context.Context, lock *holdfast.Lock) error {
+		called++
+		return lock.Err()
+	}
+	if err := l.TryDo(t.Context(), "k", fn); err != nil || called != 1 || b.ended.Load() != 1 {
+		t.Errorf("of a free key: %v, called %d times, released %d times", err, called, b.ended.Load())
+	}
+	taken = true
+	var held *holdfast.HeldError
+	if err := l.TryDo(t.Context(), "k", fn); !errors.As(err, &held) || held.Holder.Owner != "somebody" || called != 1 {
+		t.Errorf("of a key that is held: %v, called %d times", err, called)
+	}
+	if err := l.TryDo(t.Context(), "k", nil); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("without fn: %v", err)
+	}
+	if err := l.TryDo(t.Context(), "k", nothing, holdfast.WithWait(time.Second)); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("with WithWait: %v", err)
+	}
+}

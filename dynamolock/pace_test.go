@@ -1,0 +1,177 @@
+package dynamolock_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// calm is hooks that fail if a client tells that it was disconnected.
+func calm(t *testing.T) holdfast.Hooks {
+	return holdfast.Hooks{Connection: func(c holdfast.Connection) {
+		if !c.Ready {
+			t.Errorf("%+v", c)
+		}
+	}}
+}
+
+// Conflicts with transactions cost no lock, however many there are, and are no
+// failure of the connection; the tries are close together, and no storm.
+func TestTransactionConflicts(t *testing.T) {
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
+		bubble(t, dynamolock.Options{Mode: mode, Hooks: calm(t)}, func(t *testing.T, h *harness) {
+			a := h.client(t)
+			defer a.close(t)
+			var mu sync.Mutex
+			var last time.Time
+			var kind purpose
+			conflicts := 0
+			a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if purposeOf(op) == "" {
+					return dynamofake.Fault{}
+				}
+				if was := kind; conflicts%20 != 0 && was == purposeOf(op) { // a release does not wait for a heartbeat
+					if d := time.Since(last); d < 10*time.Millisecond || d > 100*time.Millisecond {
+						t.Errorf("tried again after %v", d)
+					}
+				}
+				last, kind = time.Now(), purposeOf(op)
+				if conflicts++; conflicts%20 != 0 {
+					return dynamofake.Fail(dynamofake.TransactionConflict())
+				}
+				return dynamofake.Fault{}
+			})
+			lock := a.hold(t, "k", holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
+			time.Sleep(10 * lease)
+			if err := lock.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if conflicts < 30 {
+				t.Errorf("%d conflicts", conflicts)
+			}
+		})
+	}
+}
+
+// ... and a time in which there is nothing but conflicts is no outage.
+func TestNothingButConflicts(t *testing.T) {
+	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		lock := a.hold(t, "k")
+		time.Sleep(lease)
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == "" {
+				return dynamofake.Fault{}
+			}
+			return dynamofake.Fail(dynamofake.TransactionConflict())
+		})
+		if _, err := a.TryAcquire(t.Context(), "other", holdfast.WithRetry(holdfast.Retry{Attempts: 1})); !errors.Is(err, holdfast.ErrDisconnected) {
+			t.Errorf("%v, want ErrDisconnected", err)
+		}
+		time.Sleep(lease / 4)
+		a.conn.SetFault(nil)
+		time.Sleep(lease)
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A holder whose own transactions keep its item busy for most of the time keeps
+// its lock.
+func TestBusyItem(t *testing.T) {
+	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
+		h.db.TransactTime = 7 * time.Millisecond
+		a := h.client(t)
+		defer a.close(t)
+		lock := a.hold(t, "k")
+		check, err := a.ConditionCheck(lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done, refused int
+		for began := time.Now(); time.Since(began) < 5*lease; time.Sleep(10 * time.Millisecond) {
+			_, err := h.db.Client().TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+				TransactItems: []types.TransactWriteItem{{ConditionCheck: check}},
+			})
+			if done++; err != nil {
+				refused++
+			}
+		}
+		if err := lock.Err(); err != nil || refused > 0 {
+			t.Errorf("%v; %d of %d transactions failed", err, refused, done)
+		}
+	})
+}
+
+// Ten connections that have died without a word, one after the other, cost no lock.
+func TestDeadConnections(t *testing.T) {
+	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
+		for _, locks := range []int{1, 3} {
+			bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+				a := h.client(t)
+				defer a.close(t)
+				var held []*holdfast.Lock
+				for _, key := range []string{"a", "b", "c"}[:locks] {
+					held = append(held, a.hold(t, key))
+				}
+				time.Sleep(lease)
+				var dead atomic.Int32
+				dead.Store(10)
+				a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+					if dead.Add(-1) >= 0 {
+						return dynamofake.Drop()
+					}
+					return dynamofake.Fault{}
+				})
+				time.Sleep(2 * lease)
+				for _, lock := range held {
+					if err := lock.Err(); err != nil {
+						t.Errorf("%v, %d locks: %v", mode, locks, err)
+					}
+				}
+				if n := dead.Load(); n >= 0 {
+					t.Errorf("%d dead connections are left", n)
+				}
+			})
+		}
+	}
+}
+
+// A table that answers slowly, all of a sudden or since ever, costs no lock either:
+// the short limits are for those that answered fast just before.
+func TestSlowAnswers(t *testing.T) {
+	for _, latency := range []time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, &dynamolock.Options{})
+			a := h.client(t)
+			defer a.close(t)
+			lock := a.hold(t, "k")
+			time.Sleep(lease)
+			a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.DelayReply(latency) })
+			time.Sleep(20 * lease)
+			if err := lock.Err(); err != nil {
+				t.Errorf("%v: %v", latency, err)
+			}
+			a.conn.ResetCounts()
+			time.Sleep(10 * lease)
+			if n, most := a.conn.Calls()["UpdateItem"], 60; n > most {
+				t.Errorf("%v: %d heartbeats in ten leases", latency, n)
+			}
+			a.conn.SetFault(nil)
+		})
+	}
+}

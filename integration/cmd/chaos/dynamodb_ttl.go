@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
+)
+
+const (
+	// ttlAttribute is what items of a run expire by, if they do.
+	ttlAttribute = "expires"
+	// ttlPatience is for how long an item may stay as it is before it expires: for longer than a holder lives that does not move
+	// its time to live. It stands for the day, at least, that items have in a table of DynamoDB.
+	ttlPatience = 3 * dynamoLease / 2
+)
+
+// startTTL is startDynamo with Time to Live: what the server at hand does not do is done by a reaper, and told by the wires.
+func startTTL(ctx context.Context, c casting) (stage, error) {
+	started, err := startDynamo(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s := started.(*dynamoStage)
+	told := faulthttp.All("DescribeTimeToLive", faulthttp.Reply(fmt.Sprintf(
+		`{"TimeToLiveDescription":{"AttributeName":%q,"TimeToLiveStatus":"ENABLED"}}`, ttlAttribute,
+	)))
+	for _, w := range s.wires {
+		w.always = told
+		if err := w.heal(); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	s.reaper = startReaper(s.client, s.table)
+	return s, nil
+}
+
+// blind is a client's way to DynamoDB that does not tell of Time to Live.
+type blind struct{ dynamolock.API }
+
+func (blind) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	return &dynamodb.DescribeTimeToLiveOutput{}, nil
+}
+
+// reaper deletes items whose time to live has not been moved for long, by its own clock, whether they are held or not.
+type reaper struct {
+	client *dynamodb.Client
+	table  string
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	seen   map[string]expiry // by key
+}
+
+// expiry is a time to live, and when it was first seen.
+type expiry struct {
+	value string
+	since time.Time
+}
+
+func startReaper(client *dynamodb.Client, table string) *reaper {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &reaper{client: client, table: table, cancel: cancel, seen: make(map[string]expiry)}
+	r.done.Go(func() {
+		for sleep(ctx, dynamoLease/8) {
+			if err := r.pass(ctx); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "reaper: %v\n", err) // the server is paused, most likely
+			}
+		}
+	})
+	return r
+}
+
+func (r *reaper) stop() {
+	r.cancel()
+	r.done.Wait()
+}
+
+func (r *reaper) pass(ctx context.Context) error {
+	began := time.Now()
+	out, err := r.client.Scan(ctx, &dynamodb.ScanInput{TableName: &r.table})
+	if err != nil {
+		return err
+	}
+	for _, item := range out.Items {
+		key, value := attribute(item, dynamoserver.DefaultKey), attribute(item, ttlAttribute)
+		if seen := r.seen[key]; seen.value != value {
+			r.seen[key] = expiry{value, time.Now()}
+			continue
+		} else if value == "" || began.Sub(seen.since) < ttlPatience {
+			continue
+		}
+		if err := r.remove(ctx, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes an item unless its time to live has been moved since.
+func (r *reaper) remove(ctx context.Context, item map[string]types.AttributeValue) error {
+	condition := ttlAttribute + " = :seen"
+	_, err := r.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                 &r.table,
+		Key:                       map[string]types.AttributeValue{dynamoserver.DefaultKey: item[dynamoserver.DefaultKey]},
+		ConditionExpression:       &condition,
+		ExpressionAttributeValues: map[string]types.AttributeValue{":seen": item[ttlAttribute]},
+	})
+	if refused := new(types.ConditionalCheckFailedException); errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}

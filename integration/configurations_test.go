@@ -1,0 +1,181 @@
+package integration_test
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/pem"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/locktest"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// configurationsVariable names the configurations that TestConfigurations goes
+// through, with commas between, or "all". Without it, it is the partition alone
+// with TLS: "make test-versions" does the rest.
+const configurationsVariable = "HOLDFAST_CONFIGURATIONS"
+
+// A configuration is one of an ensemble, and what its clients ask for.
+type configuration struct {
+	name string
+	// open changes the configuration of the servers, and returns what changes
+	// that of the clients, or nil.
+	open func(*testing.T, *zkserver.Config) func(*zklock.Options)
+	// prepare is called with a connection to the ensemble before anything else, or
+	// nil.
+	prepare func(*testing.T, *zk.Conn, *zklock.Options)
+	// silent says that sessions can be on their server alone, so that the suite
+	// cannot look for them elsewhere.
+	silent bool
+}
+
+var configurations = []configuration{
+	{name: "observer", open: func(_ *testing.T, c *zkserver.Config) func(*zklock.Options) {
+		c.Observer = true
+		return nil
+	}},
+	{name: "observer-master", // from 3.6 on
+		open: func(_ *testing.T, c *zkserver.Config) func(*zklock.Options) {
+			c.Observer, c.ObserverMaster = true, true
+			return nil
+		}},
+	{name: "local-sessions", silent: true, open: func(_ *testing.T, c *zkserver.Config) func(*zklock.Options) {
+		c.Settings = map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true"}
+		return nil
+	}},
+	{name: "tls", open: func(t *testing.T, c *zkserver.Config) func(*zklock.Options) {
+		ca := newAuthority(t)
+		c.TLS = &zkserver.TLS{
+			Key:   pemOf(t, ca.issue(t, "127.0.0.1")),
+			Trust: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}),
+		}
+		config := &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.issue(t, "client")}}
+		return func(o *zklock.Options) { o.TLS = config }
+	}},
+	{name: "closed-acls", open: func(t *testing.T, _ *zkserver.Config) func(*zklock.Options) {
+		auth, acl := digest(t)
+		return func(o *zklock.Options) { o.Auth, o.ACL, o.ParentACL = []zklock.Auth{auth}, acl, acl }
+	}},
+	// What a tenant has that may do as it likes beneath one znode, and nothing elsewhere. (go-zookeeper takes no chroot in its
+	// list of servers, so this is how a client is kept beneath one.)
+	{name: "chroot", open: func(t *testing.T, _ *zkserver.Config) func(*zklock.Options) {
+		auth, _ := digest(t)
+		return func(o *zklock.Options) {
+			o.Auth = []zklock.Auth{auth}
+			o.Root = "/tenants/one" + cmp.Or(o.Root, zklock.DefaultRoot)
+		}
+	}, prepare: func(t *testing.T, c *zk.Conn, o *zklock.Options) {
+		user, _, _ := strings.Cut(o.Auth[0].Credentials, ":")
+		if _, err := c.Create("/tenants", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Create("/tenants/one", nil, 0, zk.DigestACL(zk.PermAll, user, "secret")); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/tenants", "/"} {
+			if _, err := c.SetACL(path, zk.WorldACL(zk.PermRead), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}},
+}
+
+// TestConfigurations has the whole contract, and the partition of
+// TestCutOffWithFollower, on ensembles that are configured in other ways than
+// those of the other tests.
+func TestConfigurations(t *testing.T) {
+	names := os.Getenv(configurationsVariable)
+	wanted := strings.Split(cmp.Or(names, "tls"), ",")
+	found := 0
+	// Two beside each other: it is waiting that takes the time.
+	var running sync.WaitGroup
+	places := make(chan struct{}, 2)
+	for _, c := range configurations {
+		if !slices.Contains(wanted, c.name) && wanted[0] != "all" {
+			continue
+		}
+		found++
+		result := results.of("zookeeper/" + c.name)
+		running.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			t.Run(c.name, func(t *testing.T) { goThrough(t, c, result, names != "") })
+		})
+	}
+	running.Wait()
+	if found < len(wanted) {
+		t.Errorf("%d of %q are known", found, wanted)
+	}
+}
+
+func goThrough(t *testing.T, c configuration, result *result, whole bool) {
+	const tick = 200 * time.Millisecond
+	config := zkserver.Config{TickTime: tick, SyncLimit: 10, MaxSessionTimeout: longest}
+	dress := c.open(t, &config)
+	if dress == nil {
+		dress = func(*zklock.Options) {}
+	}
+	e := zkserver.NewEnsemble(t, config)
+	leader, err := e.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last of the other two, which is the observer if there is one.
+	place := zkserver.EnsembleSize - 1
+	if leader == place {
+		place--
+	}
+	server := e.Servers()[place]
+	if config.Observer {
+		if mode, err := zkserver.Mode(t.Context(), server.Addr()); err != nil || mode != "observer" {
+			t.Fatalf("the server is a %q, %v; want an observer", mode, err)
+		}
+	}
+	if c.prepare != nil {
+		var opts zklock.Options
+		dress(&opts)
+		c.prepare(t, plain(t, e.Servers()[leader].Addr()), &opts)
+	}
+
+	if whole {
+		t.Run("conformance", func(t *testing.T) { conforms(t, c, result, config, dress, server) })
+	}
+	t.Run("cut off", func(t *testing.T) {
+		// Without the one of two ticks: with two ensembles on one machine the leader's pings are not on time.
+		cutOffFrom(t, e, place, dress, tick, 0, cutOffSorts(tick, false)[1:])
+	})
+}
+
+// conforms has the whole contract through one server.
+func conforms(t *testing.T, c configuration, result *result, config zkserver.Config, dress func(*zklock.Options), server *zkserver.Server) {
+	addr := server.Addr()
+	if config.TLS != nil {
+		addr = server.SecureAddr()
+	}
+	first := zklock.Options{SessionTimeout: conformanceSession}
+	dress(&first)
+	result.is("ensemble" + versionOf(t, server.Addr()))
+	locktest.Run(t, locktest.Engine{
+		Start: func(t testing.TB) locktest.Harness {
+			result.count(t)
+			return &zkHarness{
+				addr: addr, inspected: server.Addr(), names: zklock.CuratorNames, root: "/conformance-" + rand.Text()[:10],
+				dress: dress, expires: !c.silent,
+			}
+		},
+		Lanes:      conformanceLanes,
+		Lease:      dialServers(t, first, addr).SessionTimeout(),
+		Soon:       20 * time.Second,
+		Ordered:    true,
+		Heartbeats: locktest.PerSession,
+	})
+}

@@ -1,0 +1,94 @@
+package integration_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+)
+
+// TestMotoDeviates tells what moto is known to answer otherwise than DynamoDB's
+// documentation says, which the fake follows, so that nobody takes the one for the
+// other: what the tests on moto leave out, they leave out for these reasons. A case
+// that fails is good news, and to be deleted here and asked for elsewhere. What
+// dynamolock itself would fail at is corrected in moto_server.py.
+func TestMotoDeviates(t *testing.T) {
+	start(t)
+	d := newDifferential(t)
+	if d.target.Source() != dynamoserver.Moto {
+		return // these are not its deviations
+	}
+	table := &d.tables[0].name
+	key := attributeMap{"id": text("1")}
+	update := func(expression string, values attributeMap) *dynamodb.UpdateItemInput {
+		return &dynamodb.UpdateItemInput{TableName: table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values}
+	}
+	when := func(in *dynamodb.UpdateItemInput, condition string) *dynamodb.UpdateItemInput {
+		in.ConditionExpression = &condition
+		return in
+	}
+	returning := func(in *dynamodb.UpdateItemInput, what types.ReturnValue) *dynamodb.UpdateItemInput {
+		in.ReturnValues = what
+		return in
+	}
+	ttl := func(attribute string, on bool) *dynamodb.UpdateTimeToLiveInput {
+		return &dynamodb.UpdateTimeToLiveInput{
+			TableName:               table,
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: &on},
+		}
+	}
+	x := attributeMap{":x": text("x")}
+	item := &dynamodb.PutItemInput{TableName: table, Item: attributeMap{"id": text("1"), "a": text("x"), "n": keyValue("N", "7")}}
+	expires := ttl("expires", true)
+	for _, c := range []struct {
+		name           string
+		before         []any // is done on both
+		input          any
+		server, by     string // the answers' codes; "" with differs: both succeed, and with different answers
+		reasonForTests string
+	}{
+		{"costs nobody asked for", []any{item}, update("SET a = :x", x), "", "", "costs are not compared"},
+		{"UPDATED_OLD of a value that stays", []any{item}, returning(update("SET a = :x", x), types.ReturnValueUpdatedOld), "", "", "not asked for"},
+		{"a number's zeros", nil, returning(update("SET n = :n", attributeMap{":n": keyValue("N", "007")}), types.ReturnValueAllNew), "", "", "numbers are in their shortest form"},
+		{"NOT NOT", []any{item}, when(update("SET a = :x", x), "NOT NOT attribute_exists(a)"), "500", "", "NOT is followed by a parenthesis"},
+		{
+			"a value that is not used, in a transaction", nil, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+				{ConditionCheck: &types.ConditionCheck{TableName: table, Key: key, ConditionExpression: aws.String("attribute_not_exists(ghost)"), ExpressionAttributeValues: x}},
+			}}, "", "ValidationException", "all values are used",
+		},
+		{"a bad name of a table", nil, &dynamodb.DescribeTableInput{TableName: aws.String("a b c")}, "ResourceNotFoundException", "ValidationException", "TestDynamoDifferentialTables is not run"},
+		{"Time to Live twice", []any{expires}, expires, "", "ValidationException", "it is turned on once"},
+		{"Time to Live of another attribute", []any{expires}, ttl("other", true), "", "ValidationException", "it is turned on once"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, in := range c.before {
+				d.run(t, d.server, in)
+				d.run(t, d.fake, in)
+			}
+			server, fake := d.code(t, d.server, c.input), d.code(t, d.fake, c.input)
+			if server.Code != c.server || fake.Code != c.by {
+				t.Errorf("moto answers %q, the fake %q; known is %q and %q, so that %s", server.Code, fake.Code, c.server, c.by, c.reasonForTests)
+			}
+			if s, f := toJSON(t, server), toJSON(t, fake); s == f {
+				t.Errorf("both answer %s: no need that %s", s, c.reasonForTests)
+			}
+		})
+	}
+}
+
+// code is run for a server that may fail with a page of HTML, as moto does at what it
+// has not thought of: its code is "500" then.
+func (d *differential) code(t *testing.T, api dynamoAPI, input any) dynamoOutcome {
+	t.Helper()
+	if in, ok := input.(*dynamodb.UpdateItemInput); ok {
+		if _, err := api.UpdateItem(limited(t), in); err != nil && strings.Contains(err.Error(), "StatusCode: 500") {
+			return dynamoOutcome{Code: "500"}
+		}
+	}
+	_, o := d.run(t, api, input)
+	return o
+}

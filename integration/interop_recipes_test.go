@@ -1,0 +1,255 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// An interopRecipe is what other programs have besides their plain locks, on the
+// same kinds of paths, and how it gets on with ours.
+type interopRecipe struct {
+	peer fleetLanguage
+	name string
+	// For each of ours: what it does at a lock that we hold, and what we do at one
+	// that it holds.
+	waits, awaited map[fleetLanguage]manners
+}
+
+// Manners are what somebody does who wants what another one holds.
+type manners string
+
+const (
+	waiting manners = "yes"
+	passing manners = "**no**"
+	failing manners = "fails"
+)
+
+func ofBoth(m manners) map[fleetLanguage]manners {
+	return map[fleetLanguage]manners{peerZklock: m, peerZklockKazoo: m}
+}
+
+// interopRecipes is what was measured, and what docs/engines.md tells.
+var interopRecipes = []interopRecipe{
+	{peerCurator, "InterProcessReadWriteLock.writeLock", ofBoth(passing), ofBoth(waiting)},
+	{peerCurator, "InterProcessReadWriteLock.readLock", ofBoth(passing), ofBoth(waiting)},
+	{peerCurator, "LeaderLatch", ofBoth(passing), ofBoth(waiting)},
+	{peerCurator, "LeaderSelector", map[fleetLanguage]manners{peerZklock: waiting, peerZklockKazoo: passing}, ofBoth(waiting)},
+	{peerCurator, "InterProcessSemaphoreMutex", ofBoth(passing), ofBoth(passing)},
+	{peerCurator, "InterProcessSemaphoreV2", ofBoth(passing), ofBoth(passing)},
+	{peerKazoo, "ReadLock", map[fleetLanguage]manners{peerZklock: passing, peerZklockKazoo: waiting}, ofBoth(waiting)},
+	{peerKazoo, "WriteLock", map[fleetLanguage]manners{peerZklock: passing, peerZklockKazoo: waiting}, ofBoth(waiting)},
+	{peerKazoo, "Election", map[fleetLanguage]manners{peerZklock: passing, peerZklockKazoo: waiting}, ofBoth(waiting)},
+	{peerKazoo, "Semaphore", ofBoth(failing), ofBoth(passing)},
+	{peerKazooExtra, "ReadLock", ofBoth(waiting), ofBoth(waiting)},
+	{peerKazooExtra, "WriteLock", ofBoth(waiting), ofBoth(waiting)},
+}
+
+// TestInteropRecipes has each of us hold a lock that each other recipe wants, and
+// the reverse, real programs on a real server. Guards the table of docs/engines.md:
+// who waits for whom, and who does not, so that nobody relies on the exclusion of
+// two that pass over each other. It prints the table as it was measured.
+func TestInteropRecipes(t *testing.T) {
+	start(t)
+	c := newInteropCell(t, server(t).Addr(), peerZklock, peerZklockKazoo, peerCurator, peerKazoo, peerKazooExtra)
+	measured := []string{"| recipe | waits for us, `CuratorNames` | waits for us, `KazooNames` | we wait for it, `CuratorNames` | we wait for it, `KazooNames` |"}
+	for _, recipe := range interopRecipes {
+		t.Run(fmt.Sprintf("%s %s", recipe.peer, recipe.name), func(t *testing.T) {
+			waits, awaited := make(map[fleetLanguage]manners), make(map[fleetLanguage]manners)
+			for _, us := range []fleetLanguage{peerZklock, peerZklockKazoo} {
+				waits[us] = c.manners(t, us, "", recipe.peer, recipe.name)
+				awaited[us] = c.manners(t, recipe.peer, recipe.name, us, "")
+				if waits[us] != recipe.waits[us] {
+					t.Errorf("wants what %s holds, and waits: %s, want %s", us, waits[us], recipe.waits[us])
+				}
+				if awaited[us] != recipe.awaited[us] {
+					t.Errorf("holds what %s wants, which waits: %s, want %s", us, awaited[us], recipe.awaited[us])
+				}
+			}
+			measured = append(measured, recipe.row(waits, awaited))
+		})
+		if c.meeting {
+			t.Fatal("they did not part")
+		}
+	}
+	t.Logf("with Curator %s and kazoo %s:\n%s", c.peers[peerCurator].version, c.peers[peerKazoo].version, strings.Join(measured, "\n"))
+}
+
+// TestInteropRecipesTold keeps docs/engines.md to what TestInteropRecipes wants.
+func TestInteropRecipesTold(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "engines.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, recipe := range interopRecipes {
+		if row := recipe.row(recipe.waits, recipe.awaited); !strings.Contains(string(doc), row) {
+			t.Errorf("docs/engines.md lacks\n%s", row)
+		}
+	}
+}
+
+// row is a recipe's line of a table in Markdown.
+func (r interopRecipe) row(waits, awaited map[fleetLanguage]manners) string {
+	name := fmt.Sprintf("%s `%s`", r.peer, r.name)
+	if r.peer == peerKazooExtra {
+		name = fmt.Sprintf("%s `%s` with `extra_lock_patterns=[\"lock-\"]`", peerKazoo, r.name)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", name,
+		waits[peerZklock], waits[peerZklockKazoo], awaited[peerZklock], awaited[peerZklockKazoo])
+}
+
+// manners has one hold what a path stands for to it, and tells what another one
+// does that wants the same path. A recipe of "" is the peer's own lock.
+func (c *interopCell) manners(t *testing.T, holder fleetLanguage, holds string, contender fleetLanguage, wants string) manners {
+	t.Helper()
+	c.meeting = true
+	// Who comes first makes it: some refuse parents that others have made.
+	key := "/" + newKey(t)
+	h, o := c.peers[holder].in(t), c.peers[contender].in(t)
+	h.do("acquire", words(key, holds)...)
+	h.says(fleetAcquired)
+	held := ephemerals(t, c.conn, key)
+	if len(held) == 0 {
+		t.Fatalf("%s %s holds %s, and nothing shows it", holder, holds, key)
+	}
+	o.do("acquire", words(key, wants)...)
+	did := c.does(t, key, held, o)
+	if now := ephemerals(t, c.conn, key); !slices.ContainsFunc(now, func(e ephemeral) bool { return e == held[0] }) {
+		t.Errorf("%s %s is done before it releases: %v is not among %v", holder, holds, held[0], now)
+	}
+	h.release()
+	if did == waiting {
+		o.says(fleetAcquired)
+	}
+	if did != failing {
+		o.release()
+	}
+	eventually(t, "nobody is left at "+key, func() bool { return len(ephemerals(t, c.conn, key)) == 0 })
+	c.meeting = false
+	return did
+}
+
+// words are those of an order, without the recipe that is a peer's own lock.
+func words(key, recipe string) []string {
+	if recipe == "" {
+		return []string{key}
+	}
+	return []string{key, recipe}
+}
+
+// does returns what a peer does that was told to acquire what others hold by some
+// nodes below a path.
+func (c *interopCell) does(t *testing.T, key string, held []ephemeral, o *peer) (did manners) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s is granted %s, or waits, or fails", o.language, key), func() bool {
+		select {
+		case r := <-o.answers:
+			switch {
+			case r.What == fleetAcquired:
+				did = passing
+			case r.What == peerFailed && strings.Contains(r.Note, "AttributeError"):
+				did = failing
+			default:
+				t.Fatalf("%s answers %s %q", o.language, r.What, r.Note)
+			}
+			return true
+		default:
+		}
+		watches, err := zkserver.Watches(limited(t), c.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(held, func(e ephemeral) bool {
+			return slices.ContainsFunc(watches[e.path], func(session int64) bool { return session != e.session })
+		}) {
+			did = waiting
+		}
+		return did != ""
+	})
+	return did
+}
+
+// An ephemeral is a node that goes with a session.
+type ephemeral struct {
+	path    string
+	session int64
+}
+
+// ephemerals returns all that are below a znode, which need not be there.
+func ephemerals(t *testing.T, conn *zk.Conn, parent string) (found []ephemeral) {
+	t.Helper()
+	for _, name := range list(t, conn, parent) {
+		node := path.Join(parent, name)
+		_, stat, err := conn.Get(node)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil:
+			t.Fatal(err)
+		case stat.EphemeralOwner != 0:
+			found = append(found, ephemeral{node, stat.EphemeralOwner})
+		default:
+			found = append(found, ephemerals(t, conn, node)...)
+		}
+	}
+	return found
+}
+
+// TestInteropDowngrade has Curator take a read lock while it has the write lock,
+// and give the write lock back, with one of ours waiting behind the writer. Guards:
+// nobody is granted the lock beside Curator's reader. From 5.5 on that reader
+// stands in the queue where its writer stood, before those who came in between.
+// Older versions put it at the end, behind those, who cannot tell it from a reader
+// that came later, and are granted the lock beside it.
+func TestInteropDowngrade(t *testing.T) {
+	start(t)
+	c := newInteropCell(t, server(t).Addr(), peerZklock, peerZklockKazoo, peerCurator)
+	for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {
+		t.Run(names.String()+" names", func(t *testing.T) {
+			us := c.peers[map[zklock.Names]fleetLanguage{zklock.CuratorNames: peerZklock, zklock.KazooNames: peerZklockKazoo}[names]].in(t)
+			curator, key := c.peers[peerCurator].in(t), "/"+newKey(t)
+			curator.do("acquire", key, "InterProcessReadWriteLock.writeLock")
+			curator.says(fleetAcquired)
+			writer := ephemerals(t, c.conn, key)
+			us.do("acquire", key)
+			if did := c.does(t, key, writer, us); did != waiting {
+				t.Fatalf("behind a writer: %s", did)
+			}
+			curator.do("downgrade")
+			curator.says("downgraded")
+			reader := list(t, c.conn, key)
+			reader = slices.DeleteFunc(reader, func(name string) bool { return !strings.Contains(name, "__READ__") })
+			if len(reader) != 1 {
+				t.Fatalf("readers in the queue: %q", reader)
+			}
+			inPlace := strings.HasSuffix(reader[0], writer[0].path[len(writer[0].path)-10:])
+			t.Logf("Curator %s: the reader is in its writer's place: %v", curator.version, inPlace)
+			if inPlace {
+				held := slices.DeleteFunc(ephemerals(t, c.conn, key), func(e ephemeral) bool { return path.Base(e.path) != reader[0] })
+				if did := c.does(t, key, held, us); did != waiting {
+					t.Errorf("behind a reader that was the writer: %s", did)
+					curator.release()
+					us.release()
+					return
+				}
+				curator.release()
+				us.says(fleetAcquired)
+				us.release()
+			} else {
+				us.says(fleetAcquired)
+				us.release()
+				curator.release()
+			}
+			eventually(t, "nobody is left at "+key, func() bool { return len(ephemerals(t, c.conn, key)) == 0 })
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package integration_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// renegotiated has a client hold a lock for a session that lasts for asked, while
+// its server is restarted with other limits, and returns when the session goes on
+// with the timeout that these lead to.
+func renegotiated(t *testing.T, s *zkserver.Server, key string, asked time.Duration, limits map[string]string, want time.Duration) (*zklock.Client, *holdfast.Lock, *faultproxy.Proxy) {
+	t.Helper()
+	p := proxy(t, s.Addr())
+	client := dial(t, p.Addr(), &zklock.Options{SessionTimeout: asked})
+	if got := client.SessionTimeout(); got != asked {
+		t.Fatalf("the session lasts for %v, want %v", got, asked)
+	}
+	lock := take(t, client, key)
+	s.Stop(t.Context())
+	if err := s.Configure(limits); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the session goes on with another timeout", func() bool { return client.SessionTimeout() == want })
+	return client, lock, p
+}
+
+// TestSessionShortened guards the cure of hazard Z15: a session that is resumed is
+// counted by what was negotiated then. A server that grants less than before ends
+// the session sooner, and the holder must know that first.
+func TestSessionShortened(t *testing.T) {
+	start(t)
+	s := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: longest})
+	client, lock, p := renegotiated(t, s, "shortened", 20*time.Second, map[string]string{"maxSessionTimeout": "4000"}, 4*time.Second)
+	if err := lock.Verify(limited(t)); err != nil {
+		t.Fatalf("the lock did not outlive the restart: %v", err)
+	}
+	var a audit
+	a.granted(t, lock)
+	waiter := a.inLine(t, dial(t, s.Addr(), options()), "shortened")
+	if left := time.Until(lock.Deadline()); left > client.SessionTimeout() {
+		t.Errorf("the holder believes in its lock for another %v, in a session of %v", left, client.SessionTimeout())
+	}
+	p.BlackHole(faultproxy.Both)
+	next := receive(t, "the next grant", waiter) // audit compares at that moment
+	if err := lock.Err(); !errors.Is(err, holdfast.ErrSessionExpired) {
+		t.Errorf("Err = %v, want ErrSessionExpired", err)
+	}
+	if next.Token() <= lock.Token() {
+		t.Errorf("token %d after %d", next.Token(), lock.Token())
+	}
+}

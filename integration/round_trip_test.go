@@ -1,0 +1,47 @@
+package integration_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// TestRoundTrip guards the rule in docs/operating.md for how the session timeout
+// must relate to the round trip: with a twentieth of it nothing is lost, and with a
+// third every lock is, although nothing fails.
+func TestRoundTrip(t *testing.T) {
+	for name, c := range map[string]struct {
+		part time.Duration // of the timeout that a round trip is
+		lost bool
+	}{
+		"a twentieth": {20, false},
+		"a third":     {3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start(t)
+			const timeout = 6 * time.Second
+			p := proxy(t, server(t).Addr())
+			client := dial(t, p.Addr(), &zklock.Options{SessionTimeout: timeout})
+			var locks []*holdfast.Lock
+			for range 4 {
+				locks = append(locks, take(t, client, newKey(t)))
+			}
+			p.SetLatency(timeout / c.part / 2)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
+			defer cancel()
+			for _, lock := range locks {
+				select {
+				case <-lock.Done():
+				case <-ctx.Done():
+				}
+				if err := lock.Err(); (err != nil) != c.lost {
+					t.Errorf("with a round trip of %v for %v: %v; lost is to be %v", timeout/c.part, 2*timeout, err, c.lost)
+				}
+			}
+			p.SetLatency(0)
+		})
+	}
+}

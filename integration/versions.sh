@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# Fetches what "make test-versions" runs and Debian does not have, each in one exact version, into the user's cache, once: the newest
+# of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, an imitation of DynamoDB, with pip. Says nothing if
+# everything is there.
+#
+# Usage: integration/versions.sh fetch      fetch all
+#        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
+#        integration/versions.sh test       run the tests that talk to ZooKeeper on each version: all of them on the oldest and
+#                                           the newest, the conformance tests on those between
+#        integration/versions.sh peers      run the tests that share locks with Curator and kazoo with these versions of them, and
+#                                           those that talk to DynamoDB on moto
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The newest of each line that could be had when they were last looked at.
+zookeeper=(3.5.10 3.6.4 3.7.2 3.8.6 3.9.5)
+curator=5.9.0
+kazoo=2.11.0
+moto=5.2.5
+# What a server needs besides what its pom says that its clients need: its metrics, the compression of its snapshots, its AdminServer,
+# and a log that goes to standard error. slf4j's back end must be of the same line as its interface.
+jetty=9.4.58.v20250814
+server=(
+	io.dropwizard.metrics:metrics-core:4.1.12.1
+	org.xerial.snappy:snappy-java:1.1.10.5
+	org.eclipse.jetty:jetty-server:$jetty
+	org.eclipse.jetty:jetty-servlet:$jetty
+	com.fasterxml.jackson.core:jackson-databind:2.15.2
+)
+log_of() {
+	case $1 in
+	3.[567].*) echo org.slf4j:slf4j-simple:1.7.36 ;;
+	*) echo org.slf4j:slf4j-simple:2.0.13 ;;
+	esac
+}
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/maven
+
+# jars NAME COORDINATES... puts jars, each group:artifact:version, with all that they depend on into the folder NAME/lib of the
+# cache, completely or not at all.
+jars() {
+	local home=$cache/$1 work g a v
+	[ ! -d "$home" ] || return 0
+	printf 'versions: fetching %s\n' "$1"
+	mkdir -p "$cache"
+	work=$(mktemp -d "$cache/new.XXXXXX")
+	{
+		printf '<project><modelVersion>4.0.0</modelVersion>'
+		printf '<groupId>local</groupId><artifactId>fetch</artifactId><version>1</version><dependencies>'
+		for coordinates in "${@:2}"; do
+			IFS=: read -r g a v <<<"$coordinates"
+			printf '<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version>' "$g" "$a" "$v"
+			# Two back ends would be one too many.
+			printf '<exclusions><exclusion><groupId>ch.qos.logback</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>'
+		done
+		printf '</dependencies></project>\n'
+	} >"$work/pom.xml"
+	if ! (cd "$work" && mvn --batch-mode --quiet org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+		-DoutputDirectory=lib >log 2>&1 </dev/null); then
+		cat "$work/log" >&2
+		rm -rf "$work"
+		printf 'versions: cannot fetch %s\n' "$1" >&2
+		return 1
+	fi
+	# Somebody else may have been faster.
+	mv -T "$work" "$home" 2>/dev/null || rm -rf "$work"
+	[ -d "$home/lib" ]
+}
+
+# python NAME PACKAGES... installs packages of PyPI into the environment NAME of the cache, completely or not at all. It is made where
+# it stays, as such an environment knows its own path.
+python() {
+	local home=${cache%/*}/$1
+	[ ! -f "$home/complete" ] || return 0
+	printf 'versions: fetching %s\n' "$1"
+	mkdir -p "${cache%/*}"
+	(
+		flock 9
+		[ ! -f "$home/complete" ] || exit 0
+		rm -rf "$home"
+		python3 -m venv "$home"
+		"$home/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "${@:2}" </dev/null
+		touch "$home/complete"
+	) 9>"$home.lock"
+}
+
+# with_peers COMMAND... runs a command with these versions of the programs that locks are shared with, and of moto.
+with_peers() {
+	HOLDFAST_CURATOR="$cache/curator-$curator/lib/*" HOLDFAST_PYTHON=${cache%/*}/python-$kazoo-$moto/bin/python "$@"
+}
+
+# on VERSION COMMAND... runs a command with that version as the one to start.
+on() { HOLDFAST_ZOOKEEPER=local ZOOKEEPER_HOME=$cache/zookeeper-$1 "${@:2}"; }
+
+# part WHAT COMMAND... prints what comes of a command, and how long it took.
+part() {
+	local started=$SECONDS verdict=ok
+	"${@:2}" || verdict=FAILED status=1
+	printf '==> %s: %s after %d s\n' "$1" "$verdict" "$((SECONDS - started))"
+}
+
+# gotest ARGUMENTS... runs tests of this repository. A server that is missing is a failure: no test is skipped for it.
+gotest() { go test -race -shuffle=on -count=1 "$@"; }
+
+all_of_it() {
+	on "$1" gotest -timeout 5m ./integration/internal/zkserver
+	# What talks to no ZooKeeper, and what "make test" does with other programs or measures.
+	on "$1" gotest -timeout 8m ./integration \
+		-skip 'Dynamo|Mixed|Fleet|Model|Interop|WithPeers|ForeignRace|Examples|Metrics|Memory|Recipes|TestConfigurations|TestConformance/(memory|dynamo)'
+}
+
+# It is waiting that the conformance tests spend their time on, so several may run at a time.
+conformance_of_each() {
+	local version pids=() code=0
+	for version in "$@"; do
+		on "$version" gotest -timeout 5m -run 'TestConformance/zookeeper' ./integration &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || code=1
+	done
+	return "$code"
+}
+
+test_all() {
+	local oldest=${zookeeper[0]} newest=${zookeeper[-1]} between=("${zookeeper[@]:1:${#zookeeper[@]}-2}") status=0 results
+	results=$(mktemp)
+	export HOLDFAST_RESULTS=$results
+	part "ZooKeeper $oldest" all_of_it "$oldest"
+	part "ZooKeeper ${between[*]}" conformance_of_each "${between[@]}"
+	part "ZooKeeper $newest" all_of_it "$newest"
+	part "ZooKeeper $newest, configured in other ways" \
+		on "$newest" env HOLDFAST_CONFIGURATIONS=all go test -race -count=1 -timeout 8m -run TestConfigurations ./integration
+	cat "$results"
+	rm -f "$results"
+	return "$status"
+}
+
+# The modes in which nothing expires differ in what the client does, and dynalite has had them.
+on_moto() {
+	HOLDFAST_DYNAMODB=moto HOLDFAST_OPERATIONS=800 with_peers gotest -timeout 6m ./integration \
+		-run 'TestConformance/dynamodb|TestDynamoConditionCheck|TestDynamoDifferentialLocks|TestDynamoTimeToLive|TestMotoDeviates' \
+		-skip 'TestConformance/dynamodb/Fail'
+}
+
+test_peers() {
+	local status=0 results
+	results=$(mktemp)
+	export HOLDFAST_RESULTS=$results
+	part "Curator $curator and kazoo $kazoo" with_peers gotest -timeout 6m -run 'TestInterop' ./integration
+	part "moto $moto" on_moto
+	cat "$results"
+	rm -f "$results"
+	return "$status"
+}
+
+case ${1:-} in
+home) printf '%s\n' "$cache/$2" ;;
+fetch)
+	for version in "${zookeeper[@]}"; do
+		jars "zookeeper-$version" "org.apache.zookeeper:zookeeper:$version" "${server[@]}" "$(log_of "$version")"
+	done
+	jars "curator-$curator" "org.apache.curator:curator-recipes:$curator" org.slf4j:slf4j-simple:1.7.36
+	python "python-$kazoo-$moto" "kazoo==$kazoo" "moto[dynamodb,server]==$moto"
+	;;
+test) test_all ;;
+peers) test_peers ;;
+*)
+	printf 'versions: unknown argument %s\n' "${1:-}" >&2
+	exit 2
+	;;
+esac

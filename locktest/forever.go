@@ -1,0 +1,112 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+const (
+	ruleForever = "without a lease a holder keeps the key, however long nothing is heard of it"
+	ruleFreed   = "a break frees the key of a holder that is silent"
+)
+
+// newer insists that the token of a grant is greater than that of an earlier one, or
+// that there are none where the engine has none.
+func (e *env) newer(next, earlier holdfast.Token, rule string) {
+	e.Helper()
+	switch {
+	case e.engine.Tokenless:
+		if next != 0 || earlier != 0 {
+			e.broken("an engine without tokens tells 0", "%v after %v", next, earlier)
+		}
+	case next <= earlier:
+		e.broken(rule, "%v after %v", next, earlier)
+	}
+}
+
+// aLeaseAndMore is time enough for a lease to pass, and for a waiter to see it.
+func (e *env) aLeaseAndMore() time.Duration { return e.engine.Lease * 3 / 2 }
+
+// outlasts insists that a holder of whom nothing is heard keeps its key from c for
+// longer than a lease, and believes so itself.
+func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
+	e.Helper()
+	e.keptFrom(c, lock.Key())
+	if err := lock.Err(); err != nil || isClosed(lock.Done()) {
+		e.broken(ruleForever, "its lock has ended: %v", err)
+	}
+	if left := time.Until(lock.Deadline()); left < e.engine.Lease {
+		e.broken("without a lease the Deadline is far away", "it is %v from now", left)
+	}
+}
+
+// keptFrom insists that c does not get a key in more than a lease.
+func (e *env) keptFrom(c *Client, key string) {
+	e.Helper()
+	ctx := e.within(e.aLeaseAndMore())
+	lock, err := c.Acquire(ctx, key)
+	switch {
+	case err == nil:
+		e.broken(ruleForever, "Acquire(%q) was granted, token %v", key, lock.Token())
+	case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil:
+		e.broken(ruleForever, "Acquire(%q): %v, want it to wait for as long as ctx allows", key, err)
+	}
+	e.isHeld(c, key, ruleForever) // what the wait ended with may be the last look's silence
+}
+
+// breaks ends whatever grant of a key there is, as an operator does.
+func (e *env) breaks(c *Client, key string) {
+	e.Helper()
+	info, err := c.Inspect(e.soon(), key)
+	if err == nil {
+		err = c.Break(e.soon(), info)
+	}
+	if err != nil {
+		e.broken("Break removes the grant that its Info describes", "%v", err)
+	}
+}
+
+// inherits has c get the key of a holder that is silent: when its lease has passed
+// or, if it has none, by a break, and not without one.
+func (e *env) inherits(c *Client, key string) *holdfast.Lock {
+	e.Helper()
+	if !e.engine.NeverExpires {
+		return e.holdWithin(e.handOver(), c, key)
+	}
+	e.keptFrom(c, key)
+	e.breaks(c, key)
+	lock, err := c.Acquire(e.within(e.handOver()), key)
+	if err != nil {
+		e.broken(ruleFreed, "Acquire(%q): %v", key, err)
+	}
+	return lock
+}
+
+// keepsForever is what an engine without leases does in the place of ending one:
+// the client a falls silent, which the lock outlasts; it learns of the break when
+// it can be reached again, and lives on if there was none.
+func (e *env) keepsForever(a *Client, silence, speak func()) {
+	e.Helper()
+	b := e.client()
+	kept, broken := e.holdKey(a, e.prefix+"kept"), e.holdKey(a, e.prefix+"broken")
+	silence()
+	e.outlasts(b, broken)
+	e.outlasts(b, kept)
+	e.breaks(b, broken.Key())
+	next, err := b.Acquire(e.within(e.handOver()), broken.Key())
+	if err != nil {
+		e.broken(ruleFreed, "Acquire: %v", err)
+	}
+	speak()
+	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken is told when it can be reached again", holdfast.ErrBroken)
+	if err := kept.Verify(e.within(e.patience())); err != nil {
+		e.broken(ruleForever, "Verify: %v", err)
+	}
+	e.isLive(next, ruleOne)
+	e.newer(next.Token(), broken.Token(), "the next grant has a greater token")
+	e.release(next)
+	e.release(kept)
+}

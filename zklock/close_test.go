@@ -1,0 +1,89 @@
+package zklock
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// TestEndOfAnotherSession guards that the end of a session is not taken for that of one
+// that was renounced: the servers keep that for as long as it lasts.
+func TestEndOfAnotherSession(t *testing.T) {
+	for _, renounced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l, _ := testLink(t, Options{})
+			l.quitOnce.Do(func() {}) // there is no go-zookeeper
+			before, after := &session{id: 1}, &session{id: 2}
+			l.session = before
+			result := make(chan error, 1)
+			go func() { result <- l.end(t.Context()) }()
+			synctest.Wait() // it waits for a server
+			l.mu.Lock()
+			if renounced {
+				l.renounced = before.id
+			}
+			l.session, l.wire, l.up = after, newWire(nil, l, time.Second), true
+			close(l.wire.closed)
+			close(l.gate)
+			l.mu.Unlock()
+			if err := <-result; (err != nil) != renounced {
+				t.Errorf("renounced %v: %v", renounced, err)
+			}
+		})
+	}
+}
+
+// TestReadErrorEndsWrites guards that a connection that is read no more keeps nobody
+// who writes to it, as it otherwise would for two thirds of a session timeout.
+func TestReadErrorEndsWrites(t *testing.T) {
+	l, _ := testLink(t, Options{})
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	w := newWire(ours, l, time.Millisecond)
+	l.wire = w
+	written := make(chan error, 1)
+	go func() {
+		_, err := w.Write(connectRequest())
+		written <- err
+	}()
+	_ = w.SetReadDeadline(time.Now().Add(time.Millisecond))
+	if _, err := w.Read(make([]byte, 4)); err == nil {
+		t.Fatal("a read without an answer succeeded")
+	}
+	select {
+	case err := <-written:
+		if err == nil {
+			t.Error("a write that nobody has read succeeded")
+		}
+	case <-time.After(patience):
+		t.Error("a write goes on, on a connection that is not read any more")
+	}
+}
+
+var _ holdfast.Ender = (*backend)(nil)
+
+// TestSessionBeforeConn guards that nothing is asked of go-zookeeper before there is
+// its Conn: the first session may be there when zk.Connect has not returned yet.
+func TestSessionBeforeConn(t *testing.T) {
+	l, _ := testLink(t, Options{})
+	reopened := make(chan struct{})
+	l.reopened = func() { close(reopened) }
+	w := newWire(nil, l, time.Second)
+	l.wire, l.timeout = w, time.Second
+	l.session = &session{id: 1}
+	l.opened()
+	select {
+	case <-reopened:
+		t.Fatal("requests may be made, and there is no Conn")
+	case <-time.After(10 * reconnectGrace):
+	}
+	close(l.begun)
+	select {
+	case <-reopened:
+	case <-time.After(time.Minute):
+		t.Fatal("requests may still not be made")
+	}
+}

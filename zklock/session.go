@@ -1,0 +1,132 @@
+package zklock
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// session is one ZooKeeper session. A link has several in its life, one after
+// the other.
+//
+// Its timeout is negotiated anew whenever it is resumed, with the limits of the
+// server that resumes it, and from then on the leader counts by the new one. But
+// it may still come to count by an earlier one: a table of the server before, with
+// the session and the timeout that it had there, can be late on its way to the
+// leader, which then moves the end of the session, to an earlier moment if that
+// timeout is shorter; and a new leader begins with the timeout that the session was
+// made with. So the lease goes by the shortest that the session has had, and all
+// that has to be done before it ends does too.
+type session struct {
+	id    int64
+	lease *holdfast.Lease
+
+	shortest atomic.Int64 // time.Duration
+}
+
+// timeout is the shortest session timeout that was negotiated for this session.
+func (s *session) timeout() time.Duration { return time.Duration(s.shortest.Load()) }
+
+// joined is told, by the reader of a connection, that a server has answered: by
+// a session, new or resumed, or by 0 for one that has ended. sent is when it was
+// asked. Nothing else on the connection counts before that. It returns how long
+// the session may last without a word.
+func (l *link) joined(w *wire, id int64, timeout time.Duration, sent holdfast.Instant) time.Duration {
+	l.mu.Lock()
+	old := l.session
+	if old != nil && old.id != id {
+		l.session = nil
+	} else {
+		old = nil
+	}
+	begun := id != 0 && l.session == nil
+	if begun {
+		l.session = &session{id: id, lease: l.host.NewLease(timeout, holdfast.ErrSessionExpired)}
+		l.session.shortest.Store(int64(timeout))
+	}
+	if id != 0 {
+		l.timeout = timeout
+	}
+	l.wire = w
+	s := l.session
+	renounced := false
+	if s != nil && !begun {
+		s.shortest.Store(int64(min(timeout, s.timeout())))
+		if renounced = timeout > s.timeout()*3/2 && l.opts.HeartbeatPeriod >= 0; renounced {
+			l.renounced = id
+		}
+	}
+	l.mu.Unlock()
+	if s != nil && !begun {
+		s.lease.Limit(sent, timeout)
+	}
+	if old != nil {
+		old.lease.End(holdfast.ErrSessionExpired)
+	}
+	// That it was resumed proves nothing yet: see trust.
+	if begun || (s != nil && l.opts.HeartbeatPeriod < 0) {
+		s.lease.Renew(sent)
+	}
+	if renounced {
+		// A handler may ask the client, and this is its reader.
+		l.routines.run(func() { l.host.Logger().Info("the session timeout has grown: a new session begins") })
+		l.drop(w)
+	}
+	if s == nil {
+		return timeout
+	}
+	return s.timeout()
+}
+
+// ask returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
+// to last for as long as the user wants; go-zookeeper goes on asking for what it
+// got last. And a session that has been renounced is asked for with another
+// password, which makes the server say that it is over.
+//
+// The request is: length int32, protocol int32, zxid int64, timeout int32, session
+// int64, password.
+func (l *link) ask(b []byte) []byte {
+	const timeout, session, password = 16, 20, 32
+	if len(b) <= password {
+		return b
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch id := int64(binary.BigEndian.Uint64(b[session:])); id {
+	case 0:
+		b = bytes.Clone(b)
+		binary.BigEndian.PutUint32(b[timeout:], uint32(l.opts.SessionTimeout.Milliseconds()))
+	case l.renounced:
+		b = bytes.Clone(b)
+		b[password] ^= 0xff
+	}
+	return b
+}
+
+// renew is told that the leader is known to have heard of the session after a
+// moment.
+func (l *link) renew(w *wire, at holdfast.Instant) {
+	l.mu.Lock()
+	s := l.session
+	if l.wire != w {
+		s = nil
+	}
+	l.mu.Unlock()
+	if s != nil {
+		s.lease.Renew(at)
+	}
+}
+
+// expired is told that the server has declared the session to be over.
+func (l *link) expired() {
+	l.mu.Lock()
+	s := l.session
+	l.session = nil
+	l.mu.Unlock()
+	if s != nil {
+		s.lease.End(holdfast.ErrSessionExpired)
+	}
+}

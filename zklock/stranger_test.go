@@ -1,0 +1,223 @@
+package zklock
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// patience bounds what must not take nearly as long.
+const patience = time.Minute
+
+// answering is a server that answers whatever it gets first by a text, and hangs up
+// at the end of the test, or at once if there is none.
+func answering(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := conn.Read(make([]byte, 1)); err != nil || text == "" {
+					return
+				}
+				_, _ = io.WriteString(conn, text)
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestStrangers guards hazard Z25: whatever answers at a wrong port, Dial says soon
+// what it is, shows little of it, and does not take its word for a length.
+func TestStrangers(t *testing.T) {
+	const secret = "a long secret that is not for everybody's eyes"
+	for name, c := range map[string]struct{ answer, says string }{
+		"HTTP":         {"HTTP/1.1 400 Bad Request\r\nServer: Jetty\r\n\r\n" + secret, "it is an HTTP server"},
+		"SSH":          {"SSH-2.0-OpenSSH_9.2\r\n", `it does not speak ZooKeeper's protocol: its answer begins with "SSH-2.0-OpenSSH_9.2"`},
+		"SMTP":         {"220 mail.example ESMTP " + secret + "\r\n", `it does not speak ZooKeeper's protocol: its answer begins with "220 mail.example ESMTP a"`},
+		"Redis":        {"-ERR unknown command\r\n", `it does not speak ZooKeeper's protocol: its answer begins with "-ERR unknown command"`},
+		"TLS alert":    {"\x15\x03\x03\x00\x02\x02\x46", "it speaks TLS"},
+		"TLS hello":    {"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", "it speaks TLS"},
+		"HTTP/2":       {"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x80", "it does not speak ZooKeeper's protocol"},
+		"HTTP/2 terse": {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", "it does not speak ZooKeeper's protocol"},
+		"MySQL":        {"\x4a\x00\x00\x00\x0a8.0.36\x00" + secret, "it does not speak ZooKeeper's protocol"},
+		"escapes":      {"\x1b[2J\x1b[31mred\r\n", "it does not speak ZooKeeper's protocol"},
+		"all ones":     {"\xff\xff\xff\xff", "it does not speak ZooKeeper's protocol"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := answering(t, c.answer)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			client, err := Dial(ctx, []string{addr}, nil)
+			runtime.ReadMemStats(&after)
+			if err == nil {
+				_ = client.Close(ctx)
+				t.Fatal("Dial succeeded")
+			}
+			t.Log(err)
+			if !errors.Is(err, holdfast.ErrDisconnected) || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want ErrDisconnected, long before the ctx ends", err)
+			}
+			if !strings.Contains(err.Error(), addr+": "+c.says) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%q, want the address and %q, and no more of the answer", err, c.says)
+			}
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 64<<20 {
+				t.Errorf("%d bytes were allocated", taken)
+			}
+		})
+	}
+}
+
+// TestStrangersAmongServers guards that Dial waits for as long as one of the servers
+// may come to serve, and names all when none may.
+func TestStrangersAmongServers(t *testing.T) {
+	web, mail := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), answering(t, "220 mail.example ESMTP\r\n")
+	_, err := Dial(context.Background(), []string{web, mail}, nil)
+	if err == nil || !strings.Contains(err.Error(), web+": it is an HTTP server") || !strings.Contains(err.Error(), mail+": it does not speak") {
+		t.Errorf("%v, want both servers", err)
+	}
+	for name, other := range map[string]string{"hangs up": answering(t, ""), "refuses": "127.0.0.1:1"} {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err = Dial(ctx, []string{web, other}, nil)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("one server %s: %v, want to be waited for", name, err)
+		}
+	}
+}
+
+// TestHopes guards that it is the last word of each server that counts.
+func TestHopes(t *testing.T) {
+	h := newHopes([]string{"a", "b", "a"})
+	foreign := stranger([]byte("HTTP"))
+	gone := func() bool {
+		select {
+		case <-h.gone:
+			return true
+		default:
+			return false
+		}
+	}
+	for _, step := range []struct {
+		server string
+		err    error
+		gone   bool
+	}{
+		{"a", foreign, false},
+		{"other", foreign, false},
+		{"a", io.EOF, false},
+		{"b", foreign, false},
+		{"a", foreign, true},
+		{"a", io.EOF, true},
+	} {
+		if h.note(step.server, step.err); gone() != step.gone {
+			t.Errorf("after %+v: gone is %v", step, gone())
+		}
+	}
+}
+
+// TestReplyTooLong guards that a length is no more believed once a server has been
+// greeted, and that replies which are long, but true, are read.
+func TestReplyTooLong(t *testing.T) {
+	for _, c := range []struct {
+		size uint32
+		ok   bool
+	}{{leastReply - 1, false}, {leastReply, true}, {mostReply, true}, {mostReply + 1, false}, {1<<32 - 1, false}} {
+		l, _ := testLink(t, Options{})
+		w := newWire(nil, l, time.Second)
+		l.wire = w
+		w.noteRequest(connectRequest())
+		if err := w.scan(connectResponse(4000, 7)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.scan([]byte{byte(c.size >> 24), byte(c.size >> 16), byte(c.size >> 8), byte(c.size)}); (err == nil) != c.ok {
+			t.Errorf("a length of %d: %v", c.size, err)
+		}
+	}
+}
+
+// TestTLSWithAStranger guards that a port is told from its answer to a handshake, too.
+func TestTLSWithAStranger(t *testing.T) {
+	addr := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	_, err := Dial(context.Background(), []string{addr}, &Options{TLS: &tls.Config{}})
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), addr+": it is an HTTP server") {
+		t.Errorf("%v, want to hear of an HTTP server", err)
+	}
+}
+
+// TestServerOfBothKinds guards that a server whose port takes clients with TLS and
+// without (client.portUnification) is waited for when it has no quorum yet.
+func TestServerOfBothKinds(t *testing.T) {
+	cert := selfSigned(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				b := newBuffered(conn)
+				switch first, _ := b.reader.Peek(4); {
+				case len(first) == 4 && first[0] == 0x16:
+					secure := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{cert}})
+					_, _ = secure.Read(make([]byte, 4)) // the handshake, and a request
+				case string(first) == "srvr":
+					_, _ = io.WriteString(conn, "This ZooKeeper instance is not currently serving requests\n")
+				}
+			}()
+		}
+	}()
+	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": {InsecureSkipVerify: true}} {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := Dial(ctx, []string{l.Addr().String()}, &Options{TLS: config})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want it to be waited for", name, err)
+		}
+	}
+}
+
+// selfSigned makes a certificate that nobody trusts.
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{}, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
