@@ -231,6 +231,12 @@ func proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Pr
 	return dial(t, p.Addr(), opts), p
 }
 
+// requests counts what a client has asked, but for the syncs that an idle session
+// sends of itself.
+func requests(p *faultproxy.Proxy) int {
+	return p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - p.Count(faultproxy.ToServer, faultproxy.OpSync)
+}
+
 // plain returns a connection that has nothing to do with the library, and is
 // closed when the test ends.
 func plain(t testing.TB, addr string) *zk.Conn {

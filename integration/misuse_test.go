@@ -18,7 +18,7 @@ func TestDoneContext(t *testing.T) {
 	client, p := proxied(t, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	before := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest)
+	before := requests(p)
 	key := newKey(t)
 	_, acquireErr := client.Acquire(ctx, key)
 	_, tryErr := client.TryAcquire(ctx, key)
@@ -28,7 +28,7 @@ func TestDoneContext(t *testing.T) {
 			t.Errorf("%s returns %v", call, err)
 		}
 	}
-	if n := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - before; n != 0 {
+	if n := requests(p) - before; n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
 }
