@@ -134,6 +134,7 @@ func FuzzItem(f *testing.F) {
 		{8, 1, 'g', 0, 0, 8, 1, 'o'},                                     // npm's FailClosed
 		{8, 1, 'g', 8, 10, 8, 6, 8, 1, 'o', 8, 8, 8, 2, 'd', 0, 8, 9, 7}, // never expires
 		{8, 1, 'g', 8, 12, 8, 11},
+		{1, 1, 'g'}, // the same, with a text for a guid
 		{8, 1, 'g', 8, 11, 8, 12},
 		{8, 1, 'g', 8, 15, 8, 16}, // out of range
 		{8, 1, 'g', 8, 18, 8, 1},

@@ -93,6 +93,7 @@ func FuzzKeys(f *testing.F) {
 		{1 | 4 | 1<<3, "..", "a...b", "a..b", "a.", "b"},
 		{2 | 4 | 2<<3, "0", "1001", "10", "1", "1"},
 		{4, "", "a/b", "", "\x01", "."},
+		{4, "/", "\xff/a", "", "", ""},
 	} {
 		f.Add(seed.shape, seed.separator, seed.key, seed.other, seed.hash, seed.sortPart)
 	}
@@ -140,7 +141,6 @@ func FuzzItemKeys(f *testing.F) {
 		{2, 1, "", "7", ""},
 		{2, 1, "", "7.0", ""},
 		{3, 2, "", "\xff", ""},
-		{1, 1, "", "7", ""},
 		{1, 0, "", "a//b", ""},
 		{5 | 1<<3, 0, "/", "a", "b/c"},
 		{5 | 1<<3, 0, "/", "a/b", "c"},
@@ -150,6 +150,14 @@ func FuzzItemKeys(f *testing.F) {
 		{5 | 3<<3, 2 << 2, "/", "a", "\x00"},
 		{5 | 1<<3, 0, "/", "a", ""},
 		{6 | 2<<3, 1 | 1<<2, "0", "1", "1"},
+		{4, 0, "", "a", "\xff"},
+		{1, 0, "", "", ""},
+		{1, 1, "", "7", ""}, // another type, or no key at all
+		{2, 3, "", "", ""},
+		{2, 1, "", ".", ""},
+		{2, 1, "", "-.1", ""}, // numbers in another form
+		{2, 1, "", "-0", ""},
+		{2, 1, "", "00", ""},
 	} {
 		f.Add(seed.shape, seed.types, seed.separator, seed.hash, seed.sortPart)
 	}

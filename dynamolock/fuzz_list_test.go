@@ -57,8 +57,8 @@ func FuzzList(f *testing.F) {
 		separator, key, prefix, foreign string
 	}{
 		{1, "", "orders/42", "orders/", "order"},
-		{5 | 1<<3, "::", "a::b", "a:", "a:"},
-		{5 | 1<<3, "..", "a...b", "a..", "a."},
+		{5 | 1<<3, "::", "a::b", "a:", "a:"},   // found by fuzzing: a prefix that ends within the separator
+		{5 | 1<<3, "..", "a...b", "a..", "a."}, // found by fuzzing: a partition key that ends as the separator begins
 		{5 | 1<<3, "::", ":a::b", ":", ":"},
 		{5 | 1<<3, "/", "a/b/c", "a/b/", "a/b"},
 		{5 | 2<<3, "#", "a/b#-2", "a/b#", "a/b"},
@@ -67,6 +67,12 @@ func FuzzList(f *testing.F) {
 		{2, "", "7", "", "8"},
 		{2, "", "7", "7", "8"},
 		{3, "", "\u00e9", "\u00e9", "\xff"},
+		{4, "#", "a#b", "a", "\xff"}, // another program's key is not UTF-8
+		{1, "", "a", "\xff", "\x00\x01"},
+		{6 | 1<<3, "/", "1/a", "a/", "1"}, // the prefix is no number
+		{2, "", "-", "", ""},              // no keys of such a table
+		{6 | 2<<3, ":", "1:a", "", ""},
+		{6 | 3<<3, "", "7", "", ""},
 	} {
 		f.Add(seed.shape, seed.separator, seed.key, seed.prefix, seed.foreign)
 	}

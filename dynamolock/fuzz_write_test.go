@@ -67,6 +67,7 @@ func FuzzWrite(f *testing.F) {
 	const (
 		reclaim = 4
 		seen    = 8
+		ttl     = 0x10
 	)
 	for _, how := range []byte{0, 1, 2, reclaim, reclaim | 1, seen, seen | 2} {
 		for _, script := range [][]byte{
@@ -77,8 +78,8 @@ func FuzzWrite(f *testing.F) {
 			{8, 1, 'g', 8, 3, 8, 6, 8, 1, 'o'},
 			{8, 1, 'g', 0, 0, 8, 1, 'o'}, // the two kinds of closed
 			{8, 1, 'g', 8, 18, 8, 1},
-			{8, 1, 'g', 8, 11, 8, 1},
-			{4, 8, 3, 8, 1}, // not whole, at the end, no guid
+			{8, 1, 'g', 8, 11, 8, 1}, // found by fuzzing: the greatest token, which could not rise
+			{4, 8, 3, 8, 1},          // not whole, at the end, no guid
 			{8, 1, 'g', 8, 3, 8, 1, 2, 1},
 			{8, 1, 'g', 8, 3, 8, 1, 0, 1, 1, 'x'},
 			{8, 1, 'g', 8, 3, 8, 1, 0, 8, 16},
@@ -89,12 +90,21 @@ func FuzzWrite(f *testing.F) {
 			f.Add(how, byte(2), script, "o", []byte(nil), uint64(1))
 		}
 	}
+	for _, how := range []byte{ttl, ttl | 1, ttl | 2, ttl | seen} {
+		f.Add(how, byte(0), []byte{8, 1, 'g', 8, 3, 8, 4}, "o", []byte(nil), uint64(1)) // leased, or to be taken over
+		f.Add(how, byte(0), []byte(nil), "o", []byte(nil), uint64(1))
+	}
+	f.Add(byte(0), byte(0), []byte{0, 2, 20}, "o", []byte(nil), uint64(1))                                           // a token of 38 digits, and no guid
+	f.Add(byte(0), byte(0), []byte{8, 1, 'g', 2, 1, 8, 4, 2, 1, 0, 0, 0, 6}, "o", []byte(nil), uint64(1))            // a number for an owner, a list
+	f.Add(byte(reclaim), byte(0), []byte{8, 1, 'g', 3, 1, 'b', 8, 4, 2, 1, 0, 0, 0, 7}, "o", []byte(nil), uint64(1)) // bytes for a token, a map
+	f.Add(byte(0), byte(0), []byte(nil), "", []byte(nil), uint64(1))
+	f.Add(byte(0), byte(0), []byte(nil), "\xff", []byte(nil), uint64(1))
 	f.Fuzz(func(t *testing.T, how, whose byte, script []byte, owner string, data []byte, wall uint64) {
 		if holdfast.CheckOwner("owner", owner) != nil || len(data) > holdfast.MaxData {
 			return
 		}
 		o := Options{Mode: Mode(how & 3 % 3)}
-		if how&0x10 != 0 {
+		if how&ttl != 0 {
 			o.TTLAttribute = "ttl"
 		}
 		b, db := fuzzBackend(t, o)

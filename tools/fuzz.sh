@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of the repository, one after the other, and says at the end which have found something: the inputs are
-# in the testdata/fuzz folders then, to be committed with what cures them.
+# in the testdata/fuzz folders then. Commit each as a readable seed of its target (f.Add), with the fix.
 #
 # Usage: tools/fuzz.sh [TIME] [PATTERN]
 #   TIME     how long each target runs, as go test's -fuzztime; default 30s

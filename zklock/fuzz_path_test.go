@@ -55,6 +55,9 @@ func FuzzKeyPath(f *testing.F) {
 		{"/\u0436", "a\u0085b", "/a\x7f", "%C2%85"},
 		{"/a", "/a\U0001F600", "/..", "%FF"},
 		{"/", "a", "/a", "a"},
+		{"//", "a", "", "a"},
+		{"/zookeeper", "a", "", "a"},
+		{"", "/", "", "a"},
 	} {
 		f.Add(seed.root, seed.key, seed.other, seed.child, byte(2))
 	}

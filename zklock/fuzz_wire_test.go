@@ -325,11 +325,13 @@ func FuzzWire(f *testing.F) {
 		slices.Concat(greet, ping, ping, ping, ping, []byte{0xf8, 5, 8, 3, 0x52, 5, 0, 0}),        // pings, then a transaction
 		slices.Concat([]byte{0x04, 0xff, 0xff, 0xff, 0xff, 1}, ping),                              // a negative timeout
 		slices.Concat([]byte{0x04, 0, 0, 0, 0, 0}, ping),                                          // a refusal
-		slices.Concat([]byte{0x05, 0, 0, 0, 3, 0}, greet, ping),                                   // a frame too short
+		slices.Concat([]byte{0x05, 0, 0, 0, 3, 0}, greet, ping),                                   // found by fuzzing: a frame too short for its header
 		slices.Concat(greet, []byte{0x05, 0xff, 0xff, 0xff, 0xff, 1}, ping),                       // a negative length
 		slices.Concat(greet, []byte{0x05, 0, 0, 0, 15, 1}, ping, []byte{0x05, 0, 0, 0, 17, 1, 0x07, 1, 9}, ping),
 		slices.Concat(greet, []byte{0x06, 20, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 'a', 'b', 'c', 'd'}, ping),
-		slices.Concat(greet, []byte{0x02, 1, 0x20, 255, 0x02, 7, 0, 0}, ping), // an event, a stray reply
+		slices.Concat(greet, []byte{0x02, 1, 0x20, 255, 0x02, 7, 0, 0}, ping),        // an event, a stray reply
+		slices.Concat(greet, []byte{0x30, 0, 11, 0, 0x06, 2, 'h', 'i'}),              // watches are set again, less than a header is written
+		slices.Concat(greet, slices.Repeat([]byte{0xf8, 0, 0, 3, 0xfa, 0, 0, 0}, 4)), // a creation and its reply, each 1.24 s later
 	} {
 		f.Add(parts, []byte{0}, false)
 		f.Add(parts, []byte{18, 0, 2, 19}, true)

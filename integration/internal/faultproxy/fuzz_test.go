@@ -172,6 +172,11 @@ func FuzzFrames(f *testing.F) {
 	f.Add(requests[:60], replies[:50], []byte{0}, []byte{3})                                                     // cut short
 	f.Add(slices.Concat(connect, framed(nil), framed(make([]byte, 7)), requests), replies, []byte{0}, []byte{0}) // short frames
 	f.Add(slices.Concat(connect, []byte{0xff, 0xff, 0xff, 0xff}, requests), replies, []byte{0}, []byte{0})       // a negative length
+	f.Add(requests, slices.Concat(framed(make([]byte, 36)), framed(make([]byte, 15))), []byte{0}, []byte{0})     // a short reply
+	f.Add(requests, replies, []byte{2}, []byte{0})                                                               // cut at once
+	auth, noPath, longPath := request(-4, OpSetAuth, ""), request(4, OpMulti, "")[:10], request(5, OpCreate, "/a")
+	longPath[11] = 100
+	f.Add(slices.Concat(connect, framed(auth), framed(noPath), framed(longPath)), replies, []byte{0}, []byte{0})
 	f.Fuzz(func(t *testing.T, toServer, toClient, verdicts, cuts []byte) {
 		p := &Proxy{ctx: t.Context()}
 		p.judge.released = make(chan struct{})
