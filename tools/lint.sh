@@ -52,6 +52,9 @@ while read -r mod; do
 	fi
 	cd "$root" || exit 1
 done < <(modules)
+for os in darwin windows; do
+	check "go vet for $os in cmd/holdfast" env GOOS="$os" CGO_ENABLED=0 go -C cmd/holdfast vet .
+done
 check "dependencies" tools/deps.sh check
 check "actionlint" tool actionlint
 check "workflows" workflows

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package job runs a command as a shell with job control would: in a process
 // group of its own, to which signals go as a whole, with the terminal handed
 // over and taken back. Unlike what a shell runs, it does not outlive this program:

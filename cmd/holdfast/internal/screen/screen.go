@@ -1,13 +1,5 @@
-// Package screen puts rows of text on a terminal, all of it, and gives the
-// terminal back as it was.
-//
-// It consists of a dozen control sequences that every terminal has understood
-// for decades, on golang.org/x/sys, because what is shown is a page of text that
-// changes once a second. A library such as Bubble Tea would bring a program's
-// whole architecture, some fifteen modules, and a reader of keys that wants
-// Ctrl-C for itself; here that stays a signal, so that it works even where this
-// program does not. (That is also why it is not the raw mode of
-// golang.org/x/term.) What a library is needed for is the width of text.
+//go:build unix
+
 package screen
 
 import (
@@ -23,21 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// A Row is one row of the screen. What does not fit is cut off. Characters that
-// are not printable are replaced: nothing but text reaches the terminal.
-type Row struct {
-	Text    string
-	Bold    bool
-	Reverse bool
-}
-
-// An Input is what the user or the terminal has to say. One field is set.
-type Input struct {
-	Key    byte      // a character that was typed; of keys that send several, each
-	Signal os.Signal // for Handle
-	Lost   error     // the terminal is gone, or cannot be read any more
-}
 
 // A Screen is a terminal in use. Its methods are for one goroutine.
 type Screen struct {
@@ -260,11 +237,6 @@ func (s *Screen) Handle(sig os.Signal) error {
 	}
 	return nil
 }
-
-// SuspendKey asks to suspend the program. The terminal makes no
-// signal of it while it is ours: Go, once it has caught SIGTSTP, cannot be made to
-// obey it any more.
-const SuspendKey = 'Z' - '@'
 
 // Suspend gives the terminal back and stops the program, with all that the shell
 // knows as the same job. It returns when that goes on. Draw afterwards.

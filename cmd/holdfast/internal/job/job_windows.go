@@ -1,0 +1,5 @@
+// Package job runs no commands on Windows.
+package job
+
+// BeGuard does nothing here.
+func BeGuard() {}
