@@ -56,7 +56,10 @@ func newRootCommand(a *app) *cobra.Command {
 		newDoctorCommand(a),
 		newTableCommand(a),
 		newVersionCommand(a),
+		newManCommand(),
 	)
+	root.Version = readVersion().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageFunc(printUsage)
 	return root
 }

@@ -2,18 +2,14 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
-
-// Flags are shown in groups: those of the command, those of all commands, and
-// those that only one engine has, which begin with its name.
-var engineGroups = []string{"ZooKeeper", "DynamoDB"}
 
 // printUsage takes the place of cobra's own template.
 func printUsage(cmd *cobra.Command) error {
@@ -37,42 +33,48 @@ func printUsage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
 	}
-	local := cmd.LocalNonPersistentFlags()
-	local.SortFlags = cmd.Flags().SortFlags
-	printFlags(w, "Flags", local)
-	common := newFlagGroup()
-	engines := make(map[string]*pflag.FlagSet)
-	for _, name := range engineGroups {
-		engines[name] = newFlagGroup()
-	}
-	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		name, rest, ok := strings.Cut(f.Usage, ": ")
-		if group := engines[name]; ok && group != nil {
-			shown := *f
-			shown.Usage = rest
-			group.AddFlag(&shown)
-			return
-		}
-		common.AddFlag(f)
-	})
-	printFlags(w, "Flags of all commands", common)
-	for _, name := range engineGroups {
-		printFlags(w, "Flags for "+name, engines[name])
+	for _, g := range flagGroups(cmd) {
+		fmt.Fprintf(w, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(width()))
 	}
 	return nil
 }
 
-// newFlagGroup keeps flags in the order in which they are added.
-func newFlagGroup() *pflag.FlagSet {
+// A flagGroup is some flags with what they have in common.
+type flagGroup struct {
+	title string
+	*pflag.FlagSet
+}
+
+// flagGroups returns the flags of a command: its own, those of all commands, and those
+// that only one engine has, of which the usage begins with its name.
+func flagGroups(cmd *cobra.Command) []flagGroup {
+	groups := []flagGroup{
+		{"Flags", newFlagSet()}, {"Flags of all commands", newFlagSet()},
+		{"Flags for ZooKeeper", newFlagSet()}, {"Flags for DynamoDB", newFlagSet()},
+	}
+	local := cmd.LocalNonPersistentFlags()
+	local.SortFlags = cmd.Flags().SortFlags
+	local.VisitAll(groups[0].AddFlag)
+	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		name, rest, _ := strings.Cut(f.Usage, ": ")
+		for _, g := range groups[2:] {
+			if g.title == "Flags for "+name {
+				shown := *f
+				shown.Usage = rest
+				g.AddFlag(&shown)
+				return
+			}
+		}
+		groups[1].AddFlag(f)
+	})
+	return slices.DeleteFunc(groups, func(g flagGroup) bool { return !g.HasAvailableFlags() })
+}
+
+// newFlagSet keeps flags in the order in which they are added.
+func newFlagSet() *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false
 	return f
-}
-
-func printFlags(w io.Writer, title string, flags *pflag.FlagSet) {
-	if flags.HasAvailableFlags() {
-		fmt.Fprintf(w, "\n%s:\n%s", title, flags.FlagUsagesWrapped(width()))
-	}
 }
 
 // width is that of the terminal, within what reads well.

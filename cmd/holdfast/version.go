@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". Without it the
+// build information tells.
+var version string
 
 // versionJSON tells of which sources the program was made.
 type versionJSON struct {
@@ -27,26 +32,30 @@ func newVersionCommand(a *app) *cobra.Command {
 			if a.json() {
 				return a.printJSON(v)
 			}
-			revision := ""
-			if v.Revision != "" {
-				revision = ", revision " + v.Revision[:min(len(v.Revision), 12)]
-				if v.Modified {
-					revision += " with changes"
-				}
-			}
-			_, err := fmt.Fprintf(a.out, "holdfast %s%s, %s, %s\n", v.Version, revision, v.Go, v.Platform)
+			_, err := fmt.Fprintln(a.out, v)
 			return err
 		},
 	}
 }
 
+func (v versionJSON) String() string {
+	revision := ""
+	if v.Revision != "" {
+		revision = ", revision " + v.Revision[:min(len(v.Revision), 12)]
+		if v.Modified {
+			revision += " with changes"
+		}
+	}
+	return fmt.Sprintf("holdfast %s%s, %s, %s", v.Version, revision, v.Go, v.Platform)
+}
+
 func readVersion() versionJSON {
-	v := versionJSON{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionJSON{Version: cmp.Or(version, "unknown"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
-	v.Version = info.Main.Version
+	v.Version = cmp.Or(version, info.Main.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
