@@ -75,7 +75,7 @@ test-long: ## Run what "make test" runs for seconds only, for longer: fleets of 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
-bench: ## Measure against other lock libraries on real servers, and draw what docs and the README show of it
+bench: ## Measure against other lock libraries on real servers, and draw what docs/bench.md shows of it
 	@integration/setup.sh any
 	go run ./integration/cmd/bench -publish
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock

@@ -7,7 +7,7 @@
 // This is the reference. For those who decide, run or change over, there are pages
 // with pictures: how locks work on ZooKeeper ([docs/zookeeper.md]) and on DynamoDB
 // ([docs/dynamodb.md]), [docs/fencing.md], [docs/operating.md], and coming from
-// another library, [docs/migrating.md].
+// another library, [docs/migrating].
 //
 // # What a lock is
 //
@@ -254,13 +254,13 @@
 //	backend.go  what an engine implements, and what it reports to
 //
 // The reasons behind the design, and the evidence for each guarantee, are in
-// [docs/design.md].
+// [docs/design].
 //
 // [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
 // [docs/dynamodb.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/dynamodb.md
 // [docs/fencing.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/fencing.md
 // [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
-// [docs/migrating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/migrating.md
-// [docs/design.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/design.md
+// [docs/migrating]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/migrating/README.md
+// [docs/design]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/design/README.md
 // [The same as a picture]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/pictures/lock-states.svg
 package holdfast

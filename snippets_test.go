@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,9 +12,9 @@ import (
 	"testing"
 )
 
-// The Go snippets of README.md and of the files in docs are from Go files of the
-// repository: the comment above each block says from where. So they compile, and
-// those of examples and tests run. The forms of the comment are
+// The Go snippets of the Markdown pages are from Go files of the repository: the
+// comment above each block says from where. So they compile, and those of examples
+// and tests run. The forms of the comment are
 //
 //	<!-- NAME -->               the body of a function in example_test.go
 //	<!-- FILE NAME -->          the body of a function in a file
@@ -69,14 +70,25 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// pages are the files for readers.
+// pages are the Markdown files of the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
-	docs, err := filepath.Glob("docs/*.md")
-	if err != nil || len(docs) == 0 {
-		t.Fatalf("docs: %v, %v", docs, err)
+	var found []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == "node_modules" || name == "testdata" || name == "bin"):
+			return filepath.SkipDir
+		case filepath.Ext(name) == ".md":
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil || len(found) < 20 {
+		t.Fatalf("%d pages, %v: %v", len(found), err, found)
 	}
-	return append(docs, "README.md")
+	return found
 }
 
 // A snippet is a declaration of a Go file.

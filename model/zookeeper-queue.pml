@@ -1,5 +1,5 @@
 /*
- * The queue of the ZooKeeper engine (docs/design.md, section 4; zklock/recipe.go, place.go,
+ * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, place.go,
  * own.go, cleaner.go, hold.go): N clients want one lock, which is a queue of znodes.
  *
  * Time is in the other model, zookeeper-trust.pml. What that one proves is taken for granted here:

@@ -1,4 +1,4 @@
-// Package migrating has the code of docs/migrating.md, so that it compiles: what
+// Package migrating has the code of docs/migrating, so that it compiles: what
 // programs look like that use other lock libraries, and what they look like here.
 package migrating
 

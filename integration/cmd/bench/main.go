@@ -47,7 +47,7 @@ func run() error {
 	quick := flag.Bool("quick", false, "few and short blocks: does it work, not how fast")
 	only := flag.String("run", "", "measure only the rows whose `name` this regular expression matches")
 	out := flag.String("o", "", "write everything that was measured to this `file`, as JSON")
-	publish := flag.Bool("publish", false, "write it to docs/bench.json, and draw from that the pictures and the tables in docs, and what the README shows")
+	publish := flag.Bool("publish", false, "write it to docs/bench.json, and draw from that the pictures and the tables in docs")
 	draw := flag.Bool("draw", false, "measure nothing, but draw again from docs/bench.json")
 	cpu := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	flag.Parse()

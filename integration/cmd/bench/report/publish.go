@@ -14,7 +14,6 @@ const (
 	peersFile   = "docs/bench-peers.svg"
 	waitersFile = "docs/bench-waiters.svg"
 	figuresFile = "docs/bench.md"
-	readmeFile  = "README.md"
 )
 
 // What is made from the data in a text is between these lines.
@@ -69,10 +68,6 @@ func drawn(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	readme, err := filled(root, readmeFile, r.summary())
-	if err != nil {
-		return nil, err
-	}
 	figures, err := filled(root, figuresFile, r.figures())
 	if err != nil {
 		return nil, err
@@ -89,7 +84,6 @@ func drawn(root string) (map[string][]byte, error) {
 		peersFile:   peers,
 		waitersFile: waiters,
 		figuresFile: figures,
-		readmeFile:  readme,
 	}, nil
 }
 

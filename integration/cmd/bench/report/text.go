@@ -6,19 +6,15 @@ import (
 	"strings"
 )
 
-// summary is the README's account of the run: where and when, and the pictures.
-func (r *Report) summary() string {
-	return r.circumstances() + fmt.Sprintf(`
-![Bar chart: what one operation takes with holdfast and with others, each with its 95%% interval; the figures are in %[3]s](%[1]s)
-
-![Plot: what one hand-off takes against the number of waiters, with holdfast and with go-zookeeper's Lock; the figures are in %[3]s](%[2]s)
-`, peersFile, waitersFile, path.Base(figuresFile))
-}
-
-// figures are the tables of all that was measured.
+// figures are where and when the run was, the pictures, and the tables of all that was measured.
 func (r *Report) figures() string {
 	var b strings.Builder
 	b.WriteString(r.circumstances())
+	fmt.Fprintf(&b, `
+![Bar chart: what one operation takes with holdfast and with others, each with its 95%% interval; the figures are below](%s)
+
+![Plot: what one hand-off takes against the number of waiters, with holdfast and with go-zookeeper's Lock; the figures are below](%s)
+`, path.Base(peersFile), path.Base(waitersFile))
 	b.WriteString("\n| where | what | holdfast | other | ratio [95%] (least to greatest pair) | over |\n|---|---|---|---|---|---|\n")
 	for _, row := range append(r.contests(false), r.contests(true)...) {
 		c := row.Contest

@@ -1,0 +1,108 @@
+package holdfast_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tests that the design pages name exist.
+func TestDesignNamesTests(t *testing.T) {
+	var all strings.Builder
+	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && (strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "locktest/") && strings.HasSuffix(path, ".go")) {
+			all.WriteString(read(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]bool)
+	for _, f := range regexp.MustCompile(`\b(?:Test|Fuzz|G\d+_)\w+`).FindAllString(all.String(), -1) {
+		names[f] = true
+	}
+	found := 0
+	for _, page := range pages(t) {
+		if !strings.HasPrefix(page, "docs/design/") {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz|G\d+_)[A-Z]\w+(?:\.\.\.)?`).FindAllString(read(t, page), -1) {
+			found++
+			if !strings.HasSuffix(name, "...") && !names[name] {
+				t.Errorf("%s: there is no %s", page, name)
+			}
+		}
+	}
+	if found < 200 {
+		t.Errorf("%d names of tests were found; there are more", found)
+	}
+}
+
+// What CONTRIBUTING says to open, and where the hazards are cured, is there.
+func TestDocsNameFiles(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "\n| to change | open |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := regexp.MustCompile(`(?m)^\| .+ \| (.+) \|$`).FindAllStringSubmatch(table, -1)
+	if len(rows) < 12 {
+		t.Errorf("CONTRIBUTING.md: %d rows were found; there are more", len(rows))
+	}
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			if _, err := os.Stat(name[1]); err != nil {
+				t.Errorf("CONTRIBUTING.md: %v", err)
+			}
+		}
+	}
+
+	hazards := regexp.MustCompile(`(?m)^\| [A-Z]?\d* ?\| [^|]+ \| [^|]+ \| ([^|]+) \| [^|]+ \|$`).FindAllStringSubmatch(read(t, "docs/design/hazards.md"), -1)
+	if len(hazards) < 70 {
+		t.Errorf("%d hazards were found; there are more", len(hazards))
+	}
+	for _, hazard := range hazards {
+		if hazard[1] == "where" {
+			continue
+		}
+		dir := ""
+		for name := range strings.SplitSeq(hazard[1], ", ") {
+			if !strings.Contains(name, "/") {
+				name = filepath.Join(dir, name)
+			}
+			dir = filepath.Dir(name)
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("docs/design/hazards.md: %v", err)
+			}
+		}
+	}
+}
+
+// The design pages say of each file of an engine what it is for.
+func TestDesignNamesFiles(t *testing.T) {
+	for _, engine := range []string{"zklock", "dynamolock"} {
+		page := map[string]string{"zklock": "docs/design/zookeeper.md", "dynamolock": "docs/design/dynamodb.md"}[engine]
+		_, table, _ := strings.Cut(read(t, page), "\n## What each file is for\n")
+		var told []string
+		for _, name := range regexp.MustCompile("`([a-z_/]+\\.go)`").FindAllStringSubmatch(table, -1) {
+			told = append(told, name[1])
+		}
+		slices.Sort(told)
+		var files []string
+		err := filepath.WalkDir(engine, func(path string, _ os.DirEntry, err error) error {
+			name, _ := filepath.Rel(engine, path)
+			if filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && name != "doc.go" {
+				files = append(files, name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(files)
+		if !slices.Equal(told, files) {
+			t.Errorf("%s tells of\n%v\nand %s has\n%v", page, told, engine, files)
+		}
+	}
+}
