@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/holdfast-go/holdfast"
@@ -45,7 +44,7 @@ type client struct {
 	*holdfast.Locker
 	zookeeper *zklock.Client
 	dynamo    *dynamolock.Client
-	ddb       *dynamodb.Client
+	places    <-chan holdfast.Place // of the acquisition, and its owner name; the last one
 }
 
 // lease is how long the engine waits for this client when it is silent: on
@@ -60,7 +59,9 @@ func (c *client) lease() time.Duration {
 // connectOptions are what some commands need.
 type connectOptions struct {
 	owner string  // "": host:pid:random
-	holds *window // set if locks are to be held, by which lease and with which margin
+	holds *window // set if a command is to run, by which lease and with which margin
+	waits bool    // the client's places are wanted
+	hooks holdfast.Hooks
 }
 
 // connect connects to the engine, as long as --timeout allows.
@@ -71,10 +72,27 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	if engine == engineZooKeeper {
-		return a.dialZooKeeper(ctx, o)
+	places := make(chan holdfast.Place, 1)
+	if o.waits {
+		tell := func(p holdfast.Place) {
+			select {
+			case <-places: // the last one counts
+			default:
+			}
+			places <- p
+		}
+		o.hooks.Started = func(q holdfast.Acquisition) { tell(holdfast.Place{Owner: q.Owner}) }
+		o.hooks.Queued = tell
 	}
-	return a.openDynamoDB(ctx, o)
+	open := a.openDynamoDB
+	if engine == engineZooKeeper {
+		open = a.dialZooKeeper
+	}
+	c, err := open(ctx, o)
+	if err == nil {
+		c.places = places
+	}
+	return c, err
 }
 
 // disconnectTimeout bounds how long an end in good order may take.

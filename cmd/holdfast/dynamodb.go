@@ -93,7 +93,7 @@ func (a *app) openDynamoDB(ctx context.Context, o connectOptions) (*client, erro
 		return nil, err
 	}
 	options.Lease = a.set.lease
-	options.Owner, options.Logger = o.owner, a.log
+	options.Owner, options.Logger, options.Hooks = o.owner, a.log, o.hooks
 	if w := o.holds; w != nil {
 		options.Lease, options.Margin = w.lease, w.margin
 		if w.margin > w.lease/3 { // then the usual pace leaves no time for a second try
@@ -110,5 +110,5 @@ func (a *app) openDynamoDB(ctx context.Context, o connectOptions) (*client, erro
 	if err != nil {
 		return nil, err
 	}
-	return &client{Locker: c.Locker, dynamo: c, ddb: ddb}, nil
+	return &client{Locker: c.Locker, dynamo: c}, nil
 }

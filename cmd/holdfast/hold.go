@@ -1,299 +1,130 @@
-//go:build unix
-
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
-// hold is a command that runs while a lock is held.
-type hold struct {
-	app  *app
-	lock *holdfast.Lock
-	window
-	ttl time.Duration
+const holdLong = `Take the lock of KEY, print its fencing token, and keep the lock until standard input
+ends or INT, TERM, HUP or QUIT comes; then release it. Standard input is not looked at
+if it is /dev/null, as for a background job of a script: then only a signal ends it.
+Without --wait or --try, wait for the lock for as long as it takes.
 
-	job      *job.Job
-	guard    *job.Guard    // nil: there is none
-	guards   []time.Time   // when others had to take its place
-	terminal *job.Terminal // nil: there is none
-	signals  chan os.Signal
+The exit status is 0 if the lock was held to the end, 79 if it was lost, and 124 if
+--ttl was reached. Whoever works under the lock has to see to it that the work ends
+when "hold" does: nothing here ends it. Where the work is a command, "holdfast run"
+does that.
 
-	done     <-chan struct{} // closes when the lock ends; nil once that has been dealt with
-	known    time.Time       // until when the lock was seen to last
-	over     int             // exit status of why the command is being ended; 0: it is not
-	kill     alarm
-	stopping bool             // SIGTSTP was passed on, and the command has not been stopped since
-	woken    <-chan time.Time // after an attempt to stop this program
+With --mode fail-closed there is no token, and "-" is printed.`
 
-	status  job.Status
-	ended   bool // the command has; others of its group may live
-	hurried bool // a signal has come before or after it
-}
+const holdExample = `  coproc holdfast hold deploy && read -r token <&"${COPROC[0]}"   # bash
+  holdfast hold deploy --try -o json </dev/null`
 
-// startError says that the command could not be started.
-type startError struct{ err error }
-
-func (e *startError) Error() string { return e.err.Error() }
-
-// forwarded are the signals that are passed on to the command.
-var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
-}
-
-// run runs the command, and returns when nobody of its group is left. Its error
-// has been printed already if it is one that the command has come to.
-func (h *hold) run(ctx context.Context, command job.Command) error {
-	h.signals = make(chan os.Signal, 64)
-	for _, s := range forwarded {
-		if !signal.Ignored(s) { // what is ignored stays so, for the command as well
-			signal.Notify(h.signals, s)
-		}
+func newHoldCommand(a *app) *cobra.Command {
+	var q acquireFlags
+	cmd := &cobra.Command{
+		Use:               "hold KEY",
+		Short:             "Hold a lock until standard input ends",
+		Long:              holdLong,
+		Example:           holdExample,
+		Args:              exactlyOneKey,
+		ValidArgsFunction: a.completeKey,
 	}
-	h.app.leaveSignals()
+	q.addFlags(cmd, "release the lock when it was held this long (default: never)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q.key = args[0]
+		if err := q.check(cmd); err != nil {
+			return err
+		}
+		return a.hold(cmd.Context(), &q)
+	}
+	return cmd
+}
+
+// hold takes the lock, and releases it when it is to end.
+func (a *app) hold(ctx context.Context, q *acquireFlags) error {
+	c, err := a.connect(ctx, connectOptions{owner: q.owner, waits: true})
+	if err != nil {
+		return err
+	}
+	defer a.disconnect(c)
+	lock, err := a.acquire(ctx, c, q, holdfast.WithTTL(q.ttl))
+	if err != nil {
+		return err
+	}
+	if err := a.printHold(lock); err != nil {
+		return errors.Join(err, a.releaseHold(ctx, lock))
+	}
+	select {
+	case <-lock.Done():
+	case <-ctx.Done():
+	case <-inputEnds(a.in):
+	}
+	return a.releaseHold(ctx, lock)
+}
+
+func (a *app) printHold(lock *holdfast.Lock) error {
+	if a.json() {
+		return a.printJSON(lockJSON{Key: lock.Key(), Held: true, Owner: lock.Owner(), Token: lock.Token()})
+	}
+	token := "-"
+	if lock.Token() != 0 {
+		token = lock.Token().String()
+	}
+	_, err := fmt.Fprintln(a.out, token)
+	return err
+}
+
+// releaseHold gives the lock back, if it is still held. The wait for the engine's
+// confirmation is bounded by --timeout, and by a signal.
+func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	if ctx.Err() != nil {
-		h.hurried = true
-		return context.Cause(ctx)
+		ctx = context.WithoutCancel(ctx) // a second signal ends the program anyway
 	}
-	var err error
-	if h.guard, err = job.StartGuard(h.lock.Key()); err != nil {
-		h.app.warn("%v: if holdfast is killed or stopped, nobody ends the command in time", err)
-	}
-	defer func() { h.guard.Dismiss() }()
-	h.known, h.done = h.lock.Deadline(), h.lock.Done()
-	if err := h.lock.Err(); err != nil {
-		return &exitError{exitLost, err}
-	}
-	if h.job, err = job.Start(command, h.guard, h.known.Add(h.grace)); err != nil {
-		return &startError{err}
-	}
-	h.app.log.Info("the command has been started", "pid", h.job.PID())
-	job.IgnoreStops()
-	if h.terminal = job.OpenTerminal(); h.terminal != nil {
-		defer h.terminal.Close()
-		if interactive() {
-			h.terminal.Give(h.job)
-		}
-	}
-	h.watch()
-	return h.result()
-}
-
-// interactive reports whether the command is to have the terminal from the
-// start. Where a pipe is involved, others in it may want it as well, such as a
-// pager: then the command gets it when it asks for it.
-func interactive() bool {
-	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
-}
-
-// watch sees the command through.
-func (h *hold) watch() {
-	look := time.NewTicker(min(max(h.lease/50, 10*time.Millisecond), time.Second))
-	defer look.Stop()
-	changes := h.job.Changes()
-	unguarded := h.guard.Ended()
-	var ttl <-chan time.Time
-	if h.ttl > 0 {
-		ttl = time.After(h.ttl)
-	}
-	if h.lock.Err() != nil { // this program was stopped between the last look at the lock and the start
-		h.lost()
-	}
-	for !h.ended || !h.job.Empty() {
-		var leftovers <-chan time.Time
-		if h.ended {
-			leftovers = time.After(20 * time.Millisecond)
-		}
-		select {
-		case change := <-changes:
-			if change.Stopped != 0 {
-				h.stopped(change.Stopped)
-				continue
-			}
-			changes, ttl = nil, nil
-			h.commandEnded(change.Status)
-		case s := <-h.signals:
-			h.forward(s.(syscall.Signal))
-		case <-h.done:
-			h.lost()
-		case <-ttl:
-			h.end(exitTTL, fmt.Errorf("the command has run for --ttl %v", h.ttl), time.Now().Add(h.grace))
-		case <-h.kill.c():
-			h.killNow()
-		case <-h.woken:
-			h.resume()
-		case <-unguarded:
-			unguarded = h.reguard()
-		case <-leftovers:
-		case <-look.C:
-			h.look()
-		}
-	}
-}
-
-// mostGuards is how many guards may be lost in guardsWithin before the command is
-// ended: somebody does not want them, or the machine cannot have them.
-const (
-	mostGuards   = 5
-	guardsWithin = time.Minute
-)
-
-// reguard puts another guard in the place of one that is gone, and returns the
-// channel that tells of its end. Where that cannot be done the command is ended.
-func (h *hold) reguard() <-chan struct{} {
-	why := h.guard.Failed()
-	if why == nil {
-		h.app.log.Info("the guard has killed the command")
-		return nil
-	}
-	now := time.Now()
-	h.guards = append(slices.DeleteFunc(h.guards, func(t time.Time) bool { return now.Sub(t) > guardsWithin }), now)
-	err := fmt.Errorf("%d guards in %v", len(h.guards), guardsWithin)
-	if len(h.guards) < mostGuards {
-		if h.guard, err = h.guard.Again(h.job); err == nil {
-			h.app.warn("the guard of the command is gone (%v): another takes its place", why)
-			return h.guard.Ended()
-		}
-	}
-	h.end(exitFailed, fmt.Errorf("the guard of the command is gone (%w), and no other can take its place: %w", why, err), now.Add(h.grace))
-	return nil
-}
-
-// look notes until when the lock lasts, and whether a machine that was asleep
-// has missed a moment.
-func (h *hold) look() {
-	if until := h.lock.Deadline(); h.lock.Err() == nil {
-		h.known = until
-		h.guard.Watch(h.job, until.Add(h.grace))
-	}
-	if h.kill.passed() {
-		h.killNow()
-	}
-}
-
-// commandEnded has what the command left behind end as well.
-func (h *hold) commandEnded(status job.Status) {
-	h.status, h.ended = status, true
-	if h.terminal != nil {
-		h.terminal.TakeBack(h.job)
-		if status.Signal != 0 {
-			h.terminal.Restore()
-		}
-	}
-	if h.over == 0 && !h.job.Empty() {
-		h.app.log.Info("the command has ended and left others of its group behind: they get SIGTERM")
-		h.terminate(time.Now().Add(h.grace))
-	}
-}
-
-// lost ends the command, because its lock has ended.
-func (h *hold) lost() {
-	h.done = nil
-	err, deadline := h.lock.Err(), h.lock.Deadline()
-	at := deadline.Add(h.grace)
-	switch {
-	case errors.Is(err, holdfast.ErrBroken), errors.Is(err, holdfast.ErrReclaimed), errors.Is(err, holdfast.ErrTakenOver),
-		errors.Is(err, holdfast.ErrClockJump):
-		at = time.Time{} // somebody else may have it
-	case deadline.Before(h.known):
-		at = time.Time{} // it did not run out: the engine has ended it, and may have given it away
-	default:
-		h.guard.Watch(h.job, at)
-	}
-	h.end(exitLost, err, at)
-}
-
-// end has the whole group end: by SIGTERM, and by SIGKILL at a moment that may
-// have passed. The first reason counts, and the earliest moment.
-func (h *hold) end(status int, why error, at time.Time) {
-	left := time.Until(at)
-	if h.over == 0 {
-		h.over = status
-		what := "SIGKILL"
-		if left > 0 {
-			what = fmt.Sprintf("SIGTERM, and SIGKILL in %v", left.Round(time.Millisecond))
-		}
-		h.app.warn("%v: %s to the command", why, what)
-	}
-	if left > 0 {
-		h.terminate(at)
-	} else {
-		h.killNow()
-	}
-}
-
-func (h *hold) terminate(at time.Time) {
-	h.signal(syscall.SIGTERM)
-	h.signal(syscall.SIGCONT) // a stopped process sees no signal but this
-	h.kill.set(at)
-}
-
-// killNow is for good. A process in an uninterruptible state dies later: until
-// then the lock is not given up by this program.
-func (h *hold) killNow() {
-	h.kill.clear()
-	h.signal(syscall.SIGKILL)
-}
-
-func (h *hold) signal(s syscall.Signal) {
-	if err := h.job.Signal(s); err != nil {
-		h.app.log.Warn("the command cannot be signalled", "signal", s, "error", err)
-	}
-}
-
-// result says how all this has come to its end.
-func (h *hold) result() error {
-	if err := h.lock.Err(); h.over == 0 && err != nil {
-		h.over = exitLost
-		what := "as the command ended"
-		if h.status.Signal == syscall.SIGKILL {
-			what = "the command was killed" // by the guard, if holdfast was stopped
-		}
-		h.app.warn("%v: %s", err, what)
-	}
-	if h.over != 0 {
-		return &exitError{code: h.over}
-	}
-	if code := h.status.ExitCode(); code != 0 {
-		return &exitError{code: code}
-	}
-	return nil
-}
-
-// release gives the lock back, and returns what the program ends of. The wait
-// for the engine's confirmation is bounded by --timeout, and by a signal; if one
-// has come before, the next finds its default action.
-func (h *hold) release(result error) error {
-	ctx := context.Background()
-	if !h.hurried {
-		var leave, cancel func()
-		ctx, leave, cancel = interruptible(ctx)
-		defer leave()
-		defer cancel()
-	}
-	signal.Stop(h.signals)
-	ctx, cancel := h.app.bounded(ctx)
+	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	err := h.lock.Release(ctx)
+	err := lock.Release(ctx)
 	switch {
-	case err == nil || h.over != 0:
-	case errors.Is(err, holdfast.ErrLost):
-		return &exitError{exitLost, fmt.Errorf("%w: noticed only when the command had ended", err)}
-	default:
-		h.app.warn("%v: others get the lock when its lease is over", err)
+	case errors.Is(lock.Err(), holdfast.ErrLost):
+		return &exitError{exitLost, lock.Err()}
+	case errors.Is(lock.Err(), holdfast.ErrTTLExpired):
+		return &exitError{exitTTL, fmt.Errorf("%q: --ttl was reached", lock.Key())}
+	case err != nil:
+		a.warn("%v: others get the lock when its lease is over", err)
 	}
-	return result
+	return nil
+}
+
+// inputEnds returns a channel that closes when nothing more comes from an input; nil
+// for one in which there never was anything.
+func inputEnds(in io.Reader) <-chan struct{} {
+	if f, ok := in.(*os.File); ok {
+		null, err := os.Stat(os.DevNull)
+		if info, e := f.Stat(); err == nil && e == nil && os.SameFile(info, null) {
+			return nil
+		}
+	}
+	readInBackground()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for buffer := make([]byte, 4096); ; {
+			_, err := in.Read(buffer)
+			if errors.Is(err, syscall.EIO) { // of a terminal, while another job has it
+				time.Sleep(time.Second)
+			} else if err != nil {
+				return
+			}
+		}
+	}()
+	return ended
 }

@@ -27,7 +27,7 @@ func main() {
 // interrupted is the cause of a ctx that a signal has ended.
 type interrupted struct{ signal syscall.Signal }
 
-func (i interrupted) Error() string { return "interrupted by " + i.signal.String() }
+func (i interrupted) Error() string { return "interrupted by " + signalName(i.signal) }
 
 // interruptible returns a ctx that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends,
 // for an orderly end. The second one finds the signal's default action restored,

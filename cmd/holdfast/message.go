@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/holdfast-go/holdfast"
 )
 
@@ -22,6 +24,10 @@ func (a *app) complain(ctx context.Context, err error) {
 		if flag, ok := flagOf[invalid.Field]; ok {
 			err = fmt.Errorf("%s: %s", flag, invalid.Reason)
 		}
+	}
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		err = fmt.Errorf("there is no table %q in this region: \"holdfast table create\" makes it", a.set.table)
 	}
 	a.warn("%v", err)
 }

@@ -16,9 +16,9 @@ Exit status:
   1    the answer is no: nothing to break, not confirmed, a check has failed
   64   bad usage
   69   the engine cannot be reached, refuses, or any other failure
-  75   not acquired: held by another (run -E chooses another number)
-  79   run: the lock was lost while the command ran
-  124  run: --ttl was reached
+  75   not acquired: held by another (-E chooses another number)
+  79   run, hold: the lock was lost
+  124  run, hold: --ttl was reached
   126  run: the command is not executable
   127  run: the command was not found
   128+n  ended by signal n
@@ -47,8 +47,10 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	root.PersistentFlags().SortFlags = false
 	a.set.addFlags(root.PersistentFlags())
+	run, _ := newRunCommand(a)
 	root.AddCommand(
-		newRunCommand(a),
+		run,
+		newHoldCommand(a),
 		newListCommand(a),
 		newShowCommand(a),
 		newWatchCommand(a),

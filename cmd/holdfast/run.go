@@ -1,16 +1,21 @@
 package main
 
 import (
+	"cmp"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 const runLong = `Take the lock of KEY, run COMMAND while it is held, release it, and end with the
 status of COMMAND. Without --wait or --try, wait for the lock for as long as it
-takes.
+takes, and say on standard error whom for and at which place in the queue (ZooKeeper
+has one); -q keeps it quiet.
+
+The first argument is KEY. Flags may stand before and after it; the first argument
+after KEY that is no flag begins COMMAND, and so does what follows "--". With -k KEY,
+all arguments are COMMAND. With -c STRING there is no COMMAND: a shell runs STRING.
 
 COMMAND has standard input, output and error of holdfast itself, and in its
 environment
@@ -53,100 +58,87 @@ signal kills what it has left running, or ends the wait for the engine's
 confirmation of the release, and another ends holdfast at once: if the lock is not
 released by then, it goes to others when its lease is over.`
 
-const runExample = `  holdfast run -k reports/nightly -- ./make-reports.sh
-  holdfast run -k deploy --try -E 0 -- ./deploy.sh       # somebody deploys: fine
-  holdfast run -k import --wait 30s --ttl 1h -- ./import.sh`
+const runExample = `  holdfast run reports/nightly -- ./make-reports.sh
+  holdfast run deploy --try -E 0 -- ./deploy.sh         # somebody deploys: fine
+  holdfast run import --wait 30s --ttl 1h -- ./import.sh
+  holdfast run cleanup -c 'rm -f /srv/tmp/*; date >/srv/cleaned'`
 
-// runFlags are what only run has.
+// runFlags are those of run.
 type runFlags struct {
-	key      string
-	owner    string
-	data     string
-	wait     time.Duration
-	try      bool
-	reclaim  bool
-	conflict int
-	ttl      time.Duration
+	acquireFlags
+	script   string
+	command  []string
 	grace    time.Duration
 	graceSet bool // given; otherwise it follows from the lease
 }
 
-func newRunCommand(a *app) *cobra.Command {
+func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 	var r runFlags
 	cmd := &cobra.Command{
-		Use:     "run -k KEY [flags] [--] COMMAND [ARG...]",
+		Use:     "run KEY [flags] [--] COMMAND [ARG...]",
 		Short:   "Run a command while a lock is held",
 		Long:    runLong,
 		Example: runExample,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.graceSet = cmd.Flags().Changed("grace")
-			if err := r.check(cmd, args); err != nil {
-				return err
+		Args:    r.parse,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 0 && r.key == "" {
+				return a.completeKey(cmd, args, prefix)
 			}
-			return a.run(cmd.Context(), &r, args)
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // commands and files are the shell's
 		},
 	}
+	r.addFlags(cmd, "end COMMAND, by SIGTERM and after --grace SIGKILL, when it has run this long (default: never)")
 	f := cmd.Flags()
-	f.SortFlags = false
 	f.SetInterspersed(false) // what follows COMMAND is its own, with or without "--"
-	f.StringVarP(&r.key, "key", "k", "", "the `KEY` to lock")
-	f.DurationVarP(&r.wait, "wait", "w", 0, "give up when the lock was not to be had for this long (default: never)")
-	f.BoolVarP(&r.try, "try", "n", false, "give up at once if somebody has the lock")
-	f.IntVarP(&r.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
-	f.DurationVar(&r.ttl, "ttl", 0, "end COMMAND, by SIGTERM and after --grace SIGKILL, when it has run this long (default: never)")
+	f.StringVarP(&r.script, "command", "c", "", "run this `STRING` by $SHELL -c, or /bin/sh -c, in place of COMMAND")
+	f.StringVarP(&r.key, "key", "k", "", "the `KEY`, if it is not the first argument")
 	f.DurationVar(&r.grace, "grace", 0, "time from SIGTERM to SIGKILL when the lock is lost, the TTL is reached, or COMMAND leaves others behind (default: a fifth of the lease)")
-	f.StringVar(&r.owner, "owner", "", "owner name of this hold (default: host:pid:random)")
-	f.BoolVar(&r.reclaim, "reclaim", false, "end what an earlier run under the same --owner still holds; no two that live may share the name")
-	f.StringVar(&r.data, "data", "", "text for others to see by \"holdfast show\"")
 	fromEnv(f, "grace", "HOLDFAST_GRACE")
 	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKey)
-	return cmd
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if help, _ := f.GetBool("help"); help { // after KEY, where cobra does not look for it
+			return cmd.Help()
+		}
+		r.graceSet = f.Changed("grace")
+		if err := r.check(cmd); err != nil {
+			return err
+		}
+		return a.run(cmd.Context(), &r)
+	}
+	return cmd, &r
 }
 
-// check refuses what makes no sense before anything is sent.
-func (r *runFlags) check(cmd *cobra.Command, args []string) error {
-	waits := cmd.Flags().Changed("wait")
-	switch {
-	case r.key == "":
-		return usagef("which key? Give -k KEY")
-	case len(args) == 0:
-		return usagef("which command? Give it after the flags: holdfast run -k KEY -- COMMAND")
-	case waits && r.try:
-		return usagef("--wait and --try exclude each other")
-	case waits && r.wait <= 0:
-		return usagef("--wait: %v is not positive; --try does not wait", r.wait)
-	case r.ttl < 0:
-		return usagef("--ttl: %v is negative", r.ttl)
-	case r.grace < 0:
-		return usagef("--grace: %v is negative", r.grace)
-	case r.conflict < 0 || r.conflict > 255:
-		return usagef("--conflict-exit-code: %d is not from 0 to 255", r.conflict)
-	case r.reclaim && r.owner == "":
-		return usagef("--reclaim needs --owner")
+// parse tells KEY, the flags behind it, and COMMAND apart.
+func (r *runFlags) parse(cmd *cobra.Command, args []string) error {
+	f := cmd.Flags()
+	r.command = args
+	if f.Changed("key") || len(args) == 0 || f.ArgsLenAtDash() == 0 {
+		return nil
 	}
-	if r.owner != "" {
-		return holdfast.CheckOwner("--owner", r.owner)
+	key := args[0]
+	if err := f.Parse(args[1:]); err != nil {
+		return err
 	}
+	if f.Changed("key") {
+		return usagef("which key? %q, or %q by -k", key, r.key)
+	}
+	r.key, r.command = key, f.Args()
 	return nil
 }
 
-// options are those of the acquisition.
-func (r *runFlags) options() []holdfast.Option {
-	var opts []holdfast.Option
-	if r.data != "" {
-		opts = append(opts, holdfast.WithData([]byte(r.data)))
+// check refuses what makes no sense before anything is sent.
+func (r *runFlags) check(cmd *cobra.Command) error {
+	switch {
+	case r.key == "":
+		return usagef("which key? It comes first: holdfast run KEY -- COMMAND")
+	case cmd.Flags().Changed("command") && len(r.command) > 0:
+		return usagef("-c and COMMAND exclude each other: %q", r.command)
+	case cmd.Flags().Changed("command"):
+		r.command = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", r.script}
+	case len(r.command) == 0:
+		return usagef("which command? It comes after the key: holdfast run KEY -- COMMAND")
+	case r.grace < 0:
+		return usagef("--grace: %v is negative", r.grace)
 	}
-	if r.owner != "" {
-		opts = append(opts, holdfast.WithOwner(r.owner))
-	}
-	if r.reclaim {
-		opts = append(opts, holdfast.WithReclaim())
-	}
-	if r.wait > 0 {
-		opts = append(opts, holdfast.WithWait(r.wait))
-	}
-	return opts
+	return r.acquireFlags.check(cmd)
 }

@@ -15,10 +15,11 @@ import (
 )
 
 // run takes the lock, runs the command, and releases the lock.
-func (a *app) run(ctx context.Context, r *runFlags, args []string) error {
-	path, err := job.Find(args[0])
+func (a *app) run(ctx context.Context, r *runFlags) error {
+	name := r.command[0]
+	path, err := job.Find(name)
 	if err != nil {
-		return cannotRun(args[0], err)
+		return cannotRun(name, err)
 	}
 	c, w, err := a.connectToHold(ctx, r)
 	if err != nil {
@@ -26,36 +27,23 @@ func (a *app) run(ctx context.Context, r *runFlags, args []string) error {
 	}
 	wait := disconnectTimeout
 	defer func() { a.disconnectWithin(c, wait) }()
-	lock, err := a.acquire(ctx, c, r)
+	lock, err := a.acquire(ctx, c, &r.acquireFlags)
 	if err != nil {
-		if errors.Is(err, holdfast.ErrHeld) && ctx.Err() == nil {
-			return &exitError{r.conflict, err}
-		}
 		return err
 	}
-	h := &hold{app: a, lock: lock, window: w, ttl: r.ttl}
+	h := &supervisor{app: a, lock: lock, window: w, ttl: r.ttl}
 	if c.lease() == w.lease {
-		err = h.run(ctx, job.Command{Path: path, Args: args, Env: environment(lock)})
+		err = h.run(ctx, job.Command{Path: path, Args: r.command, Env: environment(lock)})
 	} else { // by another session, which began while the lock was waited for
 		err = errUnsteady
 	}
 	if e := (*startError)(nil); errors.As(err, &e) {
-		err = cannotRun(args[0], job.Explain(e.err))
+		err = cannotRun(name, job.Explain(e.err))
 	}
 	if errors.Is(lock.Err(), holdfast.ErrLost) {
 		wait = time.Second // there is not much to be told, and perhaps nobody who listens
 	}
 	return h.release(err)
-}
-
-func (a *app) acquire(ctx context.Context, c *client, r *runFlags) (*holdfast.Lock, error) {
-	a.log.Info("connected; the lock is asked for", "key", r.key)
-	if r.try {
-		ctx, cancel := a.bounded(ctx)
-		defer cancel()
-		return c.TryAcquire(ctx, r.key, r.options()...)
-	}
-	return c.Acquire(ctx, r.key, r.options()...)
 }
 
 // cannotRun is the error of a command that cannot be run, with the status of

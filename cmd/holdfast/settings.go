@@ -81,7 +81,7 @@ func checkGiven(cmd *cobra.Command) (err error) {
 		case err != nil || !flag.Changed:
 		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace":
 			err = usagef("--%s: 0s is not positive; leave it out for the default", flag.Name)
-		case (flag.Name == "owner" || flag.Name == "root") && flag.Value.String() == "":
+		case slices.Contains([]string{"owner", "root", "command"}, flag.Name) && flag.Value.String() == "":
 			err = usagef("--%s: it is empty; leave it out for the default", flag.Name)
 		}
 	})

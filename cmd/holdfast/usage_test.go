@@ -48,8 +48,22 @@ func TestBadUsage(t *testing.T) {
 		{zk, []string{"break", "a"}, "--yes"},
 		{zk, []string{"table", "no-such-command"}, "no-such-command"},
 		{zk, []string{"version", "x"}, "x"},
-		{zk, []string{"run"}, "-k KEY"},
-		{zk, []string{"run", "true"}, "-k KEY"},
+		{zk, []string{"run"}, "which key"},
+		{zk, []string{"run", "--", "true"}, "which key"},
+		{zk, []string{"run", "", "true"}, "which key"},
+		{zk, []string{"run", "a"}, "which command"},
+		{zk, []string{"run", "a", "--"}, "which command"},
+		{zk, []string{"run", "a", "-k", "b", "true"}, "which key"},
+		{zk, []string{"run", "a", "--no-such-flag", "true"}, "--no-such-flag"},
+		{zk, []string{"run", "a", "--try", "--wait", "1s", "--", "true"}, "exclude each other"},
+		{zk, []string{"run", "a", "-c", ""}, "--command: it is empty"},
+		{zk, []string{"run", "a", "-c", "true", "false"}, "exclude each other"},
+		{zk, []string{"run", "a", "-c"}, "-c"},
+		{zk, []string{"hold"}, "one KEY"},
+		{zk, []string{"hold", "a", "true"}, "one KEY"},
+		{zk, []string{"hold", "a", "--ttl", "-1s"}, "--ttl"},
+		{zk, []string{"hold", "a", "--try", "-w", "1s"}, "exclude each other"},
+		{zk, []string{"hold", "a", "--lease", "0"}, "--lease"},
 		{zk, []string{"run", "-k"}, "-k"},
 		{zk, []string{"run", "-k", "a"}, "which command"},
 		{zk, []string{"run", "-k", "a", "--"}, "which command"},
@@ -111,6 +125,47 @@ func TestBadUsage(t *testing.T) {
 		}
 		if !strings.HasPrefix(stderr, "holdfast: ") || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, test.says) || len(stderr) > 400 {
 			t.Errorf("holdfast %q: stderr is %q; want one line with %q", test.args, stderr, test.says)
+		}
+	}
+}
+
+// TestRunArguments guards how KEY, flags and COMMAND are told apart.
+func TestRunArguments(t *testing.T) {
+	t.Setenv("SHELL", "/bin/zsh")
+	for _, test := range []struct {
+		args    []string
+		key     string
+		command []string
+		try     bool
+	}{
+		{[]string{"k", "cmd"}, "k", []string{"cmd"}, false},
+		{[]string{"k", "--", "cmd", "--", "-x"}, "k", []string{"cmd", "--", "-x"}, false},
+		{[]string{"k", "--", "--cmd"}, "k", []string{"--cmd"}, false},
+		{[]string{"-n", "k", "cmd", "-n"}, "k", []string{"cmd", "-n"}, true},
+		{[]string{"k", "-n", "cmd", "-k", "x"}, "k", []string{"cmd", "-k", "x"}, true},
+		{[]string{"k", "-n", "--", "-k"}, "k", []string{"-k"}, true},
+		{[]string{"-k", "k", "cmd", "x"}, "k", []string{"cmd", "x"}, false},
+		{[]string{"-k", "k", "--", "cmd", "-c"}, "k", []string{"cmd", "-c"}, false},
+		{[]string{"-k", "-n", "-n", "cmd"}, "-n", []string{"cmd"}, true},
+		{[]string{"k", "-c", "a | b"}, "k", []string{"/bin/zsh", "-c", "a | b"}, false},
+		{[]string{"-c", "a | b", "k"}, "k", []string{"/bin/zsh", "-c", "a | b"}, false},
+		{[]string{"-k", "k", "-nc", "a | b"}, "k", []string{"/bin/zsh", "-c", "a | b"}, true},
+	} {
+		cmd, r := newRunCommand(&app{})
+		err := cmd.ParseFlags(test.args)
+		if err == nil {
+			err = r.parse(cmd, cmd.Flags().Args())
+		}
+		if err == nil {
+			err = r.check(cmd)
+		}
+		if err != nil || r.key != test.key || !slices.Equal(r.command, test.command) || r.try != test.try {
+			t.Errorf("run %q: key %q, command %q, try %v, %v; want %+v", test.args, r.key, r.command, r.try, err, test)
+		}
+	}
+	for _, args := range [][]string{{"run", "--help"}, {"run", "k", "--help"}} {
+		if status, stdout, _ := call(t, map[string]string{"HOLDFAST_SERVERS": "127.0.0.1:1"}, args...); status != 0 || !strings.Contains(stdout, "holdfast run KEY") {
+			t.Errorf("%q: status %d, %q", args, status, stdout)
 		}
 	}
 }

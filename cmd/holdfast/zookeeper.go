@@ -166,7 +166,7 @@ func (a *app) dialZooKeeper(ctx context.Context, o connectOptions) (*client, err
 		return nil, err
 	}
 	options.SessionTimeout = a.set.lease
-	options.Owner, options.Logger = o.owner, a.log
+	options.Owner, options.Logger, options.Hooks = o.owner, a.log, o.hooks
 	if w := o.holds; w != nil {
 		options.SessionTimeout, options.Margin = w.lease, w.margin
 		// What the margin takes from the time that an outage may last, this gives

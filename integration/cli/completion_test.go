@@ -16,7 +16,7 @@ func TestCompletion(t *testing.T) {
 		}
 		prefix := key[:len(key)-1]
 		for _, args := range [][]string{
-			{"show", prefix}, {"break", prefix}, {"ls", prefix}, {"run", "-k", prefix}, {"run", "--try", "--key", prefix},
+			{"show", prefix}, {"break", prefix}, {"ls", prefix}, {"run", "-k", prefix}, {"run", "--try", "--key", prefix}, {"run", prefix}, {"hold", prefix},
 		} {
 			p := e.run(t, append([]string{"__complete"}, args...)...)
 			p.exits(0)

@@ -134,7 +134,7 @@ func TestWrongTable(t *testing.T) {
 	e := newDynamoDB(t)
 	p := e.run(t, "ls", "--table", "no-such-table")
 	p.exits(69)
-	p.says(`"no-such-table"`)
+	p.says(`there is no table "no-such-table" in this region: "holdfast table create" makes it`)
 	p = e.run(t, "ls", "--sort-key", "s")
 	p.exits(69)
 	p.says(`"s" is expected`)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestInterruptWhileWaiting guards that Ctrl-C and its like give up the place in the
@@ -21,7 +23,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 			waits(t, e, key)
 			p.signal(s)
 			p.exits(128 + int(s))
-			p.says("interrupted by " + s.String())
+			p.says("interrupted by " + unix.SignalName(s))
 			info, err := holder.Inspect(limited(t), key)
 			if err != nil {
 				t.Fatal(err)

@@ -127,12 +127,12 @@ func (p *tool) exits(status int) {
 }
 
 // says fails the test unless stderr is one line of the tool's with a text in
-// it, apart from its log; "" is for nothing at all.
+// it, apart from its log, and from whom it waits for; "" is for nothing at all.
 func (p *tool) says(text string) {
 	p.t.Helper()
 	p.wait()
 	lines := slices.DeleteFunc(slices.Collect(strings.Lines(read(p.stderr))), func(line string) bool {
-		return strings.HasPrefix(line, "time=")
+		return strings.HasPrefix(line, "time=") || strings.HasPrefix(line, "holdfast: waiting for ")
 	})
 	got := strings.Join(lines, "")
 	if text == "" {

@@ -82,6 +82,25 @@ func TestRunByFlags(t *testing.T) {
 	})
 }
 
+// TestRunForms guards the ways to say which key and which command.
+func TestRunForms(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		for _, args := range [][]string{
+			{key, "sh", "-c", "echo $HOLDFAST_KEY; exit 3"},
+			{key, "--lease", calm, "--", "sh", "-c", "echo $HOLDFAST_KEY; exit 3"},
+			{"-k", key, "sh", "-c", "echo $HOLDFAST_KEY; exit 3"},
+			{key, "-c", "echo $HOLDFAST_KEY | cat; exit 3"},
+			{"-k", key, "-c", "echo $HOLDFAST_KEY | cat; exit 3"},
+		} {
+			p := launch(t, append(e.direct, "HOLDFAST_LEASE="+calm, "SHELL="), nil, append([]string{"run"}, args...)...)
+			p.exits(3)
+			p.prints(key + "\n")
+			p.says("")
+		}
+	})
+}
+
 // TestRunStatus guards the exit status: the command's own, or that of shells for
 // a command that died of a signal.
 func TestRunStatus(t *testing.T) {
@@ -129,7 +148,7 @@ func TestRunCommandNotRunnable(t *testing.T) {
 		{dir + "/no-such-file", 127, "command not found"},
 		{dir + "/text/file", 127, "command not found"},
 		{"", 127, "command not found"},
-		{dir + "/text", 126, "not executable"},
+		{dir + "/text", 126, "/text: command not executable: permission denied"},
 		{dir + "/sub", 126, "not executable"},
 		{"text", 126, "not executable"},
 		{"evil\x1b[2Jname", 127, `"evil\x1b[2Jname": command not found`},

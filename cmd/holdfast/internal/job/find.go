@@ -4,6 +4,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -49,5 +50,5 @@ func Explain(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(reason, &e) {
 		reason = e.Err
 	}
-	return errors.Join(ErrNotExecutable, reason)
+	return fmt.Errorf("%w: %w", ErrNotExecutable, reason)
 }

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,3 +31,16 @@ func unread(w io.Writer) error {
 		}
 	}
 }
+
+// foreground reports whether a terminal is this program's to write to.
+func foreground(terminal *os.File) bool {
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
+}
+
+// readInBackground makes a read from a terminal that is another's fail with EIO: it
+// would stop the program.
+func readInBackground() { signal.Ignore(syscall.SIGTTIN) }
+
+// signalName is what users call a signal.
+func signalName(s syscall.Signal) string { return cmp.Or(unix.SignalName(s), s.String()) }

@@ -16,7 +16,7 @@ const wakePeriod = time.Second
 
 // forward passes a signal on to the command. Once that has ended, a signal ends
 // what is left, and another this program.
-func (h *hold) forward(s syscall.Signal) {
+func (h *supervisor) forward(s syscall.Signal) {
 	switch {
 	case s == syscall.SIGCONT:
 		h.resume()
@@ -36,7 +36,7 @@ func (h *hold) forward(s syscall.Signal) {
 
 // stopped deals with a command that has been stopped: as a part of the job that
 // this program is to the user's shell, or because it wants the terminal.
-func (h *hold) stopped(by syscall.Signal) {
+func (h *supervisor) stopped(by syscall.Signal) {
 	stopping := h.stopping
 	h.stopping = false
 	switch {
@@ -61,7 +61,7 @@ func (h *hold) stopped(by syscall.Signal) {
 // what it stops. SIGTSTP, which is like it, would be this program's own to
 // handle: Go has no way back to the default action of a signal that was once
 // asked for.
-func (h *hold) suspend(by syscall.Signal) {
+func (h *supervisor) suspend(by syscall.Signal) {
 	h.app.log.Info("stopped together with the command: the lock is not renewed meanwhile")
 	h.terminal.TakeBack(h.job)
 	_ = syscall.Kill(0, syscall.SIGTTIN)
@@ -71,7 +71,7 @@ func (h *hold) suspend(by syscall.Signal) {
 }
 
 // resume continues the command, if the lock has not been lost meanwhile.
-func (h *hold) resume() {
+func (h *supervisor) resume() {
 	h.woken = nil
 	if h.done != nil && h.lock.Err() != nil {
 		h.lost()

@@ -1,0 +1,200 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// held waits until hold says that it has the lock, and fails the test unless that is so
+// and what it prints is the token.
+func (p *tool) held(e *engine, key string) {
+	p.t.Helper()
+	p.writes("stdout", "\n")
+	info, err := e.dial(p.t, "observer").Inspect(limited(p.t), key)
+	if err != nil || !info.Held || read(p.stdout) != info.Token.String()+"\n" {
+		p.t.Errorf("hold prints %q; the key is %+v, %v", read(p.stdout), info, err)
+	}
+}
+
+// TestHold guards hold: it prints the token, has the lock until its input ends or a signal
+// comes, and ends with 0.
+func TestHold(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := newKey(t)
+		p := launch(t, e.env, r, "hold", key, "--lease", calm, "--data", "a note")
+		_ = r.Close()
+		p.held(e, key)
+		if _, err := w.WriteString("what is written is not looked at\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+		if _, err := e.dial(t, "").TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("TryAcquire while it is held: %v, want ErrHeld", err)
+		}
+		_ = w.Close()
+		p.exits(0)
+		p.says("")
+		free(t, e, key)
+
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+			key := newKey(t)
+			p := e.start(t, "hold", key, "--lease", calm) // with /dev/null for its input
+			p.held(e, key)
+			p.signal(s)
+			p.exits(0)
+			p.says("")
+			free(t, e, key)
+		}
+		p = e.start(t, "hold", newKey(t), "--lease", calm, "--owner", "me", "-o", "json")
+		p.writes("stdout", "\n")
+		var got struct {
+			Key, Owner string
+			Held       bool
+			Token      uint64
+		}
+		if err := json.Unmarshal([]byte(read(p.stdout)), &got); err != nil || !got.Held || got.Owner != "me" || got.Token == 0 || got.Key == "" {
+			t.Errorf("in JSON it prints %s", read(p.stdout))
+		}
+	})
+}
+
+// TestHoldEnds guards the exit status of hold where it does not end in good order.
+func TestHoldEnds(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		p := e.start(t, "hold", key, "--lease", calm)
+		p.held(e, key)
+		e.run(t, "hold", key, "--lease", calm, "--try", "-E", "3").exits(3)
+		waits := e.start(t, "hold", key, "--lease", calm)
+		waits.writes("stderr", "waiting for "+key)
+		waits.signal(syscall.SIGINT)
+		waits.exits(130)
+		waits.says("interrupted by SIGINT")
+		e.run(t, "break", key, "--yes").exits(0)
+		p.exits(79)
+		p.says("broken by somebody else")
+
+		p = e.start(t, "hold", key, "--lease", calm, "--ttl", "300ms")
+		p.exits(124)
+		p.says("--ttl was reached")
+		free(t, e, key)
+
+		p = e.start(t, "hold", key, "--lease", "3s")
+		p.held(e, key)
+		e.cut()
+		p.exits(79)
+		p.says(" lost: ")
+	})
+}
+
+// TestTerminalHold guards hold at a terminal: Ctrl-D ends it, and in the background it
+// goes on, although the terminal is another's to read.
+func TestTerminalHold(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		w, key := newTerminal(t, e), newKey(t)
+		w.enter(`holdfast hold %s; echo "status $?"`, key)
+		if !becomes(func() bool { return e.isHeld(t, key) }) {
+			t.Fatal("it never holds the lock")
+		}
+		w.press("C-d")
+		w.shows("status 0")
+		w.clear()
+		w.enter(`holdfast hold %s & echo $! >$DIR/pid`, key)
+		pid := w.pid("pid")
+		if !becomes(func() bool { return e.isHeld(t, key) }) {
+			t.Fatal("it never holds the lock")
+		}
+		time.Sleep(200 * time.Millisecond)
+		if s := state(pid); s != "S" && s != "R" {
+			t.Errorf("in the background it is in state %q", s)
+		}
+		w.enter(`kill %%1; wait %%1; echo "status $?"`)
+		w.shows("status 0")
+		free(t, e, key)
+	})
+}
+
+func (e *engine) isHeld(t *testing.T, key string) bool {
+	t.Helper()
+	info, err := e.dial(t, "observer").Inspect(limited(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Held
+}
+
+// TestWaiting guards what is said of a wait: for whom, and at which place, once for each
+// change; and with -q nothing.
+func TestWaiting(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		lock := e.acquire(t, key, "holder 1")
+		loud := e.start(t, "run", key, "--lease", calm, "--", "true")
+		place := ""
+		if e.name == "zookeeper" {
+			place = "; place 1 of 1 in the queue"
+		}
+		loud.writes("stderr", "holdfast: waiting for "+key+", held by holder 1 (token "+lock.Token().String()+")")
+		loud.writes("stderr", place+"\n")
+		quiet := e.start(t, "run", key, "-v", "-q", "--lease", calm, "--", "true")
+		quiet.asks()
+		time.Sleep(1500 * time.Millisecond)
+		release(t, lock)
+		loud.exits(0)
+		quiet.exits(0)
+		if n := strings.Count(read(loud.stderr), "\n"); n != 1 {
+			t.Errorf("it says\n%s", read(loud.stderr))
+		}
+		if strings.Contains(read(quiet.stderr), "waiting for") {
+			t.Errorf("with -q it says\n%s", read(quiet.stderr))
+		}
+	})
+}
+
+// TestTerminalWaiting guards the line that says whom run waits for: it changes in its
+// place, and nothing of it stays.
+func TestTerminalWaiting(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		w, key := newTerminal(t, e), newKey(t)
+		lock := e.acquire(t, key, "holder-1")
+		w.enter(`clear; holdfast run %s -- echo it has run; echo "status $?"`, key)
+		line := "holdfast: waiting for " + key + ", held by holder-1"
+		w.shows(line)
+		if e.name == "zookeeper" {
+			w.resize(200, 40)
+			w.shows("place 1 of 1 in the queue")
+			e.wait(t, key, "another")
+			w.shows("place 1 of 2 in the queue")
+		}
+		if text := w.screen(); strings.Count(text, "waiting for") != 1 {
+			t.Errorf("the terminal shows\n%s", text)
+		}
+		release(t, lock)
+		w.shows("it has run\nstatus 0")
+		if text := w.screen(); strings.Contains(text, "waiting for") {
+			t.Errorf("what is left is\n%s", text)
+		}
+
+		key = newKey(t)
+		e.acquire(t, key, "holder-2")
+		w.clear()
+		w.enter(`clear; holdfast run %s -- true; echo "status $?"`, key)
+		w.shows("waiting for " + key + ", held by holder-2")
+		w.press("C-c")
+		w.shows("holdfast: interrupted by SIGINT\nstatus 130")
+		if text := w.screen(); strings.Contains(text, "waiting for") {
+			t.Errorf("what is left is\n%s", text)
+		}
+	})
+}
