@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
+
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -30,10 +32,10 @@ const holderTimeout = 250 * time.Millisecond
 // grant that had ended before it could be handed out, what that ended of, such as
 // [ErrLeaseExpired].
 //
-// A Locker is not re-entrant: a second Acquire of a key that this client holds
+// A Client is not re-entrant: a second Acquire of a key that this client holds
 // waits like anybody's.
-func (l *Locker) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	return l.acquire(ctx, key, true, opts)
+func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	return c.acquire(ctx, key, true, opts)
 }
 
 // TryAcquire takes the lock of key if nobody has it, and fails with a
@@ -41,41 +43,39 @@ func (l *Locker) Acquire(ctx context.Context, key string, opts ...Option) (*Lock
 // the engine's answer, also while the connection is lost, as long as ctx and [WithRetry]
 // allow: without either, for ever. Errors are those of
 // Acquire.
-func (l *Locker) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
-	return l.acquire(ctx, key, false, opts)
+func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
+	return c.acquire(ctx, key, false, opts)
 }
 
-func (l *Locker) acquire(ctx context.Context, key string, wait bool, opts []Option) (*Lock, error) {
-	fail := func(err error) (*Lock, error) {
-		return nil, fmt.Errorf("holdfast: acquire %q: %w", clip(key), err)
-	}
-	r, err := l.newRequest(key, opts)
+func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Option) (*Lock, error) {
+	fail := func(err error) (*Lock, error) { return nil, failed("acquire", key, err) }
+	r, err := c.newRequest(key, opts)
 	if err != nil {
 		return fail(err)
 	}
 	if !wait && r.waitOK {
-		return fail(Invalid("wait", "TryAcquire does not wait"))
+		return fail(driver.Invalid("wait", "TryAcquire does not wait"))
 	}
-	callCtx, done, err := l.enter(ctx)
+	callCtx, done, err := c.enter(ctx)
 	if err != nil {
 		return fail(err)
 	}
 	defer done()
-	a := l.feed.started(key, r.owner, wait)
+	a := c.feed.started(key, r.owner, wait)
 	waitCtx := callCtx
 	if r.waitOK {
 		var cancel context.CancelFunc
 		waitCtx, cancel = context.WithTimeoutCause(callCtx, r.wait, errWaited)
 		defer cancel()
 	}
-	lock, err := l.try(waitCtx, r, a, wait, r.retry.policy().Start())
+	lock, err := c.try(waitCtx, r, a, wait, r.retry.policy().Start())
 	switch {
 	case err == nil:
 		return lock, nil
 	case callCtx.Err() != nil:
-		err = l.explain(callCtx, err)
+		err = c.explain(callCtx, err)
 	case waitCtx.Err() != nil:
-		err = l.waited(callCtx, r, err)
+		err = c.waited(callCtx, r, err)
 	}
 	_, err = fail(err)
 	a.failed(err)
@@ -83,7 +83,7 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool, opts []Opti
 }
 
 // waited says what a wait that elapsed was for.
-func (l *Locker) waited(ctx context.Context, r *request, err error) error {
+func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	var held *HeldError
 	known := errors.As(err, &held)
 	if !known && !errors.Is(err, ErrDisconnected) {
@@ -91,10 +91,10 @@ func (l *Locker) waited(ctx context.Context, r *request, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
 	defer cancel()
-	info, unasked := l.backend.Inspect(ctx, r.key)
+	info, unasked := c.engine.Inspect(ctx, r.key)
 	switch {
 	case unasked == nil && info.Held:
-		return &HeldError{Key: r.key, Holder: info}
+		return &HeldError{Key: r.key, Holder: infoOf(info)}
 	case known:
 		return held
 	case unasked == nil: // it can be asked, only not so fast
@@ -103,43 +103,43 @@ func (l *Locker) waited(ctx context.Context, r *request, err error) error {
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 }
 
-// try asks the backend for one key, until it has an answer that counts.
-func (l *Locker) try(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
-	if r.reclaim && l.holds(r.key, r.owner) {
+// try asks the engine for one key, until it has an answer that counts.
+func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
+	if r.reclaim && c.holds(r.key, r.owner) {
 		return nil, &HeldError{Key: r.key, Holder: Info{Key: r.key, Held: true, Owner: r.owner}}
 	}
 	again := func(ctx context.Context, err error, wake <-chan struct{}) error {
-		l.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
+		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
 		if loop.Wait(ctx, wake) {
 			return nil
 		}
 		return err
 	}
 	for {
-		k := &Lock{locker: l, key: r.key, owner: r.owner, done: make(chan struct{})}
-		grant, err := l.backend.Acquire(ctx, &Request{
+		k := &Lock{client: c, key: r.key, owner: r.owner, done: make(chan struct{})}
+		grant, err := c.engine.Acquire(ctx, &driver.Request{
 			Key:     r.key,
 			Owner:   r.owner,
 			Data:    r.data,
 			Wait:    wait,
 			Reclaim: r.reclaim,
-			Again:   again,
-			Queued:  l.queued(r, a),
-			Lose:    k.lose,
+			Retry:   again,
+			Queued:  c.queued(r, a),
+			Lost:    k.lose,
 		})
 		if err != nil {
-			return nil, err
+			return nil, heldError(err)
 		}
-		l.register(k)
+		c.register(k)
 		err = k.grant(grant, r.ttl, a)
 		if err == nil {
-			l.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+			c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
 		}
 		// The grant was over before it could be handed out: the process was
 		// stopped, or somebody broke it at once. It is nobody's, so begin anew.
 		k.void(err)
-		l.ended(k)
+		c.ended(k)
 		if errors.Is(err, ErrReclaimed) {
 			return nil, err
 		}
@@ -155,41 +155,41 @@ func (l *Locker) try(ctx context.Context, r *request, a *acquisition, wait bool,
 // it makes further passes, after the delays of the Retry, until the wait has
 // elapsed or the Retry ends. It never stands in a queue. Other errors are those
 // of Acquire.
-func (l *Locker) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
+func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
 	fail := func(err error) (*Lock, error) {
 		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)
 	}
 	if len(keys) == 0 {
-		return fail(Invalid("keys", "there are none"))
+		return fail(driver.Invalid("keys", "there are none"))
 	}
 	requests := make([]*request, len(keys))
 	for i, key := range keys {
-		r, err := l.newRequest(key, opts)
+		r, err := c.newRequest(key, opts)
 		if err != nil {
 			return fail(err)
 		}
 		requests[i] = r
 	}
-	callCtx, done, err := l.enter(ctx)
+	callCtx, done, err := c.enter(ctx)
 	if err != nil {
 		return fail(err)
 	}
 	defer done()
 	first := requests[0]
 	again := first.waitOK || first.retry != nil
-	a := l.feed.started("", first.owner, again)
+	a := c.feed.started("", first.owner, again)
 	waitCtx := callCtx
 	if first.waitOK {
 		var cancel context.CancelFunc
 		waitCtx, cancel = context.WithTimeoutCause(callCtx, first.wait, errWaited)
 		defer cancel()
 	}
-	lock, err := l.tryAny(waitCtx, requests, a, again)
+	lock, err := c.tryAny(waitCtx, requests, a, again)
 	if err == nil {
 		return lock, nil
 	}
 	if callCtx.Err() != nil {
-		err = l.explain(callCtx, err)
+		err = c.explain(callCtx, err)
 	}
 	_, err = fail(err)
 	a.failed(err)
@@ -197,7 +197,7 @@ func (l *Locker) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 }
 
 // tryAny makes one pass over the requests, or as many as their Retry allows.
-func (l *Locker) tryAny(ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
+func (c *Client) tryAny(ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	var before []error // what the last whole pass said
@@ -207,7 +207,7 @@ func (l *Locker) tryAny(ctx context.Context, requests []*request, a *acquisition
 		}
 		var held []error
 		for _, r := range requests {
-			lock, err := l.try(ctx, r, a, false, r.retry.policy().Start())
+			lock, err := c.try(ctx, r, a, false, r.retry.policy().Start())
 			if err == nil {
 				return lock, nil
 			}

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A backend may well wrap ctx's error itself; what it adds is not lost.
+// An engine may well wrap ctx's error itself; what it adds is not lost.
 func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
 	for name, wrap := range map[string]func(context.Context) error{
 		"alone":    func(context.Context) error { return holdfast.ErrDisconnected },
@@ -23,10 +24,10 @@ func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				l := (&backend{acquire: func(ctx context.Context, _ *holdfast.Request) (holdfast.Grant, error) {
+				l := (&engine{acquire: func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
 					<-ctx.Done()
-					return holdfast.Grant{}, wrap(ctx)
-				}}).open(t, holdfast.Config{})
+					return driver.Grant{}, wrap(ctx)
+				}}).open(t, driver.Config{})
 				for _, cause := range []error{nil, errors.New("the user went home")} {
 					ctx, cancel := context.WithCancelCause(t.Context())
 					time.AfterFunc(time.Second, func() { cancel(cause) })
@@ -45,12 +46,12 @@ func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
 
 // "None is free" and "the engine refused" are different answers.
 func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
-	l := (&backend{acquire: func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 		if req.Key == "held" {
-			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
 		}
-		return holdfast.Grant{}, holdfast.ErrDenied
-	}}).open(t, holdfast.Config{})
+		return driver.Grant{}, holdfast.ErrDenied
+	}}).open(t, driver.Config{})
 	_, err := l.AcquireAny(t.Context(), []string{"held", "denied"})
 	if !errors.Is(err, holdfast.ErrDenied) {
 		t.Errorf("got %v, want ErrDenied", err)
@@ -65,13 +66,13 @@ func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	calls := 0
-	l := (&backend{acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	l := (&engine{acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 		if calls++; calls <= 2 {
-			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
 		}
 		cancel()
-		return holdfast.Grant{}, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err())
-	}}).open(t, holdfast.Config{})
+		return driver.Grant{}, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err())
+	}}).open(t, driver.Config{})
 	_, err := l.AcquireAny(ctx, []string{"a", "b"}, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond}))
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("got %v, want context.Canceled and ErrHeld", err)
@@ -81,14 +82,14 @@ func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
 // A grant that is broken before it is handed out is not seen half made by a
 // call that asks what the client holds. The race detector is the judge.
 func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
-	b := &backend{}
-	b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	b := &engine{}
+	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 		if !req.Reclaim {
-			req.Lose(holdfast.ErrReclaimed)
+			req.Lost(holdfast.ErrReclaimed)
 		}
 		return b.grant(), nil
 	}
-	l := b.open(t, holdfast.Config{})
+	l := b.open(t, driver.Config{})
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
@@ -114,18 +115,18 @@ func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
 // The delays of a Retry are between tries, and good news cuts them short.
 func TestRetry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b, wake := &backend{}, make(chan struct{})
+		b, wake := &engine{}, make(chan struct{})
 		var tries []time.Duration
 		var began time.Time
-		b.acquire = func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			for {
 				tries = append(tries, time.Since(began))
-				if err := req.Again(ctx, holdfast.ErrDisconnected, wake); err != nil {
-					return holdfast.Grant{}, err
+				if err := req.Retry(ctx, holdfast.ErrDisconnected, wake); err != nil {
+					return driver.Grant{}, err
 				}
 			}
 		}
-		l := b.open(t, holdfast.Config{})
+		l := b.open(t, driver.Config{})
 		second := holdfast.Retry{Delay: func(n int) (time.Duration, bool) { return time.Second, n < 4 }}
 		for _, c := range []struct {
 			name  string
@@ -156,8 +157,8 @@ func TestRetry(t *testing.T) {
 // A grant whose lease is over when it arrives is given back, and asked for anew.
 func TestGrantThatComesTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
-		b.acquire = func(context.Context, *holdfast.Request) (holdfast.Grant, error) {
+		b := &engine{}
+		b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
 			g := b.grant()
 			if g.Token == 1 {
 				time.Sleep(validity) // the process was stopped
@@ -166,7 +167,7 @@ func TestGrantThatComesTooLate(t *testing.T) {
 			}
 			return g, nil
 		}
-		l := b.open(t, holdfast.Config{})
+		l := b.open(t, driver.Config{})
 		events := l.Events()
 		lock := acquire(t, l, "k")
 		if lock.Token() != 2 || lock.Err() != nil || b.ended.Load() != 1 {
@@ -184,15 +185,15 @@ func TestGrantThatComesTooLate(t *testing.T) {
 // A grant that somebody ends before it is handed out is not live for a moment.
 func TestGrantLostBeforeItIsHandedOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
-		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b := &engine{}
+		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 			g := b.grant()
 			if g.Token == 1 {
-				req.Lose(holdfast.ErrBroken)
+				req.Lost(holdfast.ErrBroken)
 			}
 			return g, nil
 		}
-		l := b.open(t, holdfast.Config{})
+		l := b.open(t, driver.Config{})
 		if lock := acquire(t, l, "k"); lock.Token() != 2 || lock.Err() != nil {
 			t.Errorf("token %v, %v", lock.Token(), lock.Err())
 		}
@@ -201,21 +202,21 @@ func TestGrantLostBeforeItIsHandedOut(t *testing.T) {
 
 // WithWait asks who holds the key, but not for long.
 func TestWaitAsksForTheHolder(t *testing.T) {
-	for name, inspect := range map[string]func(context.Context, string) (holdfast.Info, error){
-		"who": func(context.Context, string) (holdfast.Info, error) {
-			return holdfast.Info{Key: "k", Held: true, Owner: "somebody"}, nil
+	for name, inspect := range map[string]func(context.Context, string) (driver.Info, error){
+		"who": func(context.Context, string) (driver.Info, error) {
+			return driver.Info{Key: "k", Held: true, Owner: "somebody"}, nil
 		},
 		"gone": nil,
-		"silent": func(ctx context.Context, _ string) (holdfast.Info, error) {
-			return holdfast.Info{}, hang(ctx)
+		"silent": func(ctx context.Context, _ string) (driver.Info, error) {
+			return driver.Info{}, hang(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				l := (&backend{inspect: inspect, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+				l := (&engine{inspect: inspect, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 					<-ctx.Done()
-					return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Key: req.Key}}
-				}}).open(t, holdfast.Config{})
+					return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+				}}).open(t, driver.Config{})
 				began := time.Now()
 				_, err := l.Acquire(t.Context(), "k", holdfast.WithWait(time.Second))
 				var held *holdfast.HeldError
@@ -235,10 +236,10 @@ func TestWaitAsksForTheHolder(t *testing.T) {
 
 func TestAcquireAnyPasses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
+		b := &engine{}
 		var asked []string
 		free := ""
-		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 			asked = append(asked, req.Key)
 			if req.Wait {
 				t.Error("AcquireAny stands in a queue")
@@ -247,9 +248,9 @@ func TestAcquireAnyPasses(t *testing.T) {
 				b.lease.Renew(b.host.Now())
 				return b.grant(), nil
 			}
-			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Owner: "owner of " + req.Key}}
+			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "owner of " + req.Key}}
 		}
-		l := b.open(t, holdfast.Config{})
+		l := b.open(t, driver.Config{})
 		keys := []string{"a", "b", "c"}
 		second := holdfast.WithRetry(holdfast.Retry{Initial: time.Second, Max: time.Second, Attempts: 3})
 
@@ -295,20 +296,20 @@ func TestAcquireAnyPasses(t *testing.T) {
 
 // A wait that is shorter than the engine's answer says what it has come to: no outage.
 func TestWaitShorterThanTheAnswer(t *testing.T) {
-	for want, inspect := range map[error]func(context.Context, string) (holdfast.Info, error){
-		holdfast.ErrHeld: func(context.Context, string) (holdfast.Info, error) {
-			return holdfast.Info{Key: "k", Held: true, Owner: "somebody"}, nil
+	for want, inspect := range map[error]func(context.Context, string) (driver.Info, error){
+		holdfast.ErrHeld: func(context.Context, string) (driver.Info, error) {
+			return driver.Info{Key: "k", Held: true, Owner: "somebody"}, nil
 		},
 		context.DeadlineExceeded: nil,
-		holdfast.ErrDisconnected: func(ctx context.Context, _ string) (holdfast.Info, error) {
-			return holdfast.Info{}, hang(ctx)
+		holdfast.ErrDisconnected: func(ctx context.Context, _ string) (driver.Info, error) {
+			return driver.Info{}, hang(ctx)
 		},
 	} {
 		t.Run(want.Error(), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				l := (&backend{inspect: inspect, acquire: func(ctx context.Context, _ *holdfast.Request) (holdfast.Grant, error) {
-					return holdfast.Grant{}, hang(ctx)
-				}}).open(t, holdfast.Config{})
+				l := (&engine{inspect: inspect, acquire: func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
+					return driver.Grant{}, hang(ctx)
+				}}).open(t, driver.Config{})
 				_, err := l.Acquire(t.Context(), "k", holdfast.WithWait(time.Millisecond))
 				for _, kind := range []error{holdfast.ErrHeld, context.DeadlineExceeded, holdfast.ErrDisconnected} {
 					if errors.Is(err, kind) != (kind == want) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
@@ -48,60 +50,60 @@ var (
 // logged too, since the errors of deferred calls get lost. What was not confirmed goes
 // with its lease. When Close returns, no goroutine of the client is left. Every further
 // call returns the result of the first.
-func (l *Locker) Close(ctx context.Context) error {
-	l.mu.Lock()
-	first := !l.closed
-	l.closed = true
-	l.mu.Unlock()
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
 	if first {
-		l.closeErr = l.shutdown(ctx)
-		close(l.closeDone)
+		c.closeErr = c.shutdown(ctx)
+		close(c.closeDone)
 	}
-	<-l.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
-	return l.closeErr
+	<-c.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
+	return c.closeErr
 }
 
-func (l *Locker) shutdown(ctx context.Context) error {
-	l.feed.closing()
-	l.close(ErrClosed)
-	l.calls.Wait() // they end at once: closing is part of their contexts
-	l.endLocks()
+func (c *Client) shutdown(ctx context.Context) error {
+	c.feed.closing()
+	c.close(ErrClosed)
+	c.calls.Wait() // they end at once: closing is part of their contexts
+	c.endLocks()
 
 	ctx, cancel := linger(ctx)
 	defer cancel()
-	err := l.giveBack(ctx)
-	if failed := l.backend.Close(ctx); failed != nil {
+	err := c.giveBack(ctx)
+	if failed := c.engine.Close(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
 	}
 	if err != nil {
-		l.log.Warn("closed, and not all is confirmed by the engine", "error", err)
+		c.log.Warn("closed, and not all is confirmed by the engine", "error", err)
 	}
-	l.feed.close()
+	c.feed.close()
 	return err
 }
 
 // endLocks ends all locks for their holders, before the engine is told of any.
-func (l *Locker) endLocks() {
-	l.mu.Lock()
-	locks := make([]*Lock, 0, len(l.held))
-	for k := range l.held {
+func (c *Client) endLocks() {
+	c.mu.Lock()
+	locks := make([]*Lock, 0, len(c.held))
+	for k := range c.held {
 		locks = append(locks, k)
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	for _, k := range locks {
 		k.check()
 		k.end(ErrReleased, 0)
 	}
-	l.ends.Wait() // some may be under way elsewhere
+	c.ends.Wait() // some may be under way elsewhere
 }
 
 // leaseLeft is how much is left of the last lease of what the engine has not back.
-func (l *Locker) leaseLeft() time.Duration {
-	now := l.clock.Now().Mono
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (c *Client) leaseLeft() time.Duration {
+	now := c.clock.Now().Mono
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	left := time.Duration(0)
-	for k := range l.ours {
+	for k := range c.ours {
 		if k.term != nil { // it was valid once
 			left = max(left, k.lease.deadline(k.term).Sub(now))
 		}
@@ -113,51 +115,51 @@ func (l *Locker) leaseLeft() time.Duration {
 }
 
 // giveBack gives back what the client has, and returns what was not confirmed.
-func (l *Locker) giveBack(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.leaseLeft()+grace, errLeasesOver)
+func (c *Client) giveBack(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.leaseLeft()+grace, errLeasesOver)
 	defer cancel()
-	l.mu.Lock()
-	all := slices.Collect(maps.Keys(l.ours)) // those that are left, and those under way
-	l.mu.Unlock()
+	c.mu.Lock()
+	all := slices.Collect(maps.Keys(c.ours)) // those that are left, and those under way
+	c.mu.Unlock()
 	var ending error
-	if session, ok := l.backend.(Ender); ok {
+	if session, ok := c.engine.(driver.Ender); ok {
 		err := session.EndSession(ctx)
 		if ending = err; err != nil {
 			ending = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
 		}
-		l.giveUp(cmp.Or(err, errSessionEnded))
-		for _, k := range l.left {
-			l.delivered(k, err)
+		c.giveUp(cmp.Or(err, errSessionEnded))
+		for _, k := range c.left {
+			c.delivered(k, err)
 		}
 	} else {
-		stop := context.AfterFunc(ctx, func() { l.giveUp(context.Cause(ctx)) })
+		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })
 		defer stop()
-		l.releaseLeft()
+		c.releaseLeft()
 	}
-	l.deliveries.Wait()
-	l.giveUp(ErrClosed)
+	c.deliveries.Wait()
+	c.giveUp(ErrClosed)
 
 	var errs []error
-	for _, k := range l.left {
+	for _, k := range c.left {
 		if errors.Is(k.err, ErrReleased) && errors.Is(k.releErr, ErrLost) {
-			errs = append(errs, fmt.Errorf("holdfast: release %q: %w", k.key, k.releErr))
+			errs = append(errs, failed("release", k.key, k.releErr))
 		}
 	}
 	return errors.Join(append(errs, cmp.Or(unconfirmed(ctx, all), ending))...)
 }
 
 // releaseLeft releases what Close has ended, lock by lock.
-func (l *Locker) releaseLeft() {
+func (c *Client) releaseLeft() {
 	next := make(chan *Lock)
 	var workers sync.WaitGroup
-	for range min(closeWorkers, len(l.left)) {
+	for range min(closeWorkers, len(c.left)) {
 		workers.Go(func() {
 			for k := range next {
-				l.deliver(k)
+				c.deliver(k)
 			}
 		})
 	}
-	for _, k := range l.left {
+	for _, k := range c.left {
 		next <- k
 	}
 	close(next)
@@ -198,7 +200,7 @@ func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			cancel(contextError(ctx))
+			cancel(driver.ContextError(ctx))
 		case <-lingering.Done():
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -20,7 +21,7 @@ type slowClock struct {
 	slow atomic.Bool
 }
 
-func (c *slowClock) Now() clock.Instant {
+func (c *slowClock) Now() driver.Instant {
 	if c.slow.Load() {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -28,17 +29,17 @@ func (c *slowClock) Now() clock.Instant {
 }
 
 // Close waits for the delivery of a lock whose end is under way on another
-// goroutine: the backend is not used once it is closed.
+// goroutine: the engine is not used once it is closed.
 func TestCloseDuringAnEnd(t *testing.T) {
-	b := &backend{}
+	b := &engine{}
 	b.stop = func(context.Context) error {
 		if b.ended.Load() != 1 {
-			t.Error("the backend was closed before the key had been given back")
+			t.Error("the engine was closed before the key had been given back")
 		}
 		return nil
 	}
 	c := &slowClock{}
-	l := b.open(t, holdfast.Config{Clock: c})
+	l := b.open(t, driver.Config{Clock: c})
 	done := acquire(t, l, "k", holdfast.WithTTL(5*time.Millisecond)).Done()
 	c.slow.Store(true)
 	<-done
@@ -51,15 +52,15 @@ func TestCloseDuringAnEnd(t *testing.T) {
 func TestCloseWithMany(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n, atATime = 1000, 128
-		b := &backend{release: func(context.Context) error { time.Sleep(time.Second); return nil }}
-		l := b.open(t, holdfast.Config{})
+		b := &engine{release: func(context.Context) error { time.Sleep(time.Second); return nil }}
+		l := b.open(t, driver.Config{})
 		locks := make([]*holdfast.Lock, n)
 		for i := range locks {
 			locks[i] = acquire(t, l, fmt.Sprint(i))
 		}
-		b.acquire = func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			<-ctx.Done()
-			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
 		}
 		errs := make(chan error, n)
 		for range n {
@@ -92,13 +93,13 @@ func TestCloseWithMany(t *testing.T) {
 	})
 }
 
-// ctx bounds Close; what could not be confirmed is told, and the backend is
+// ctx bounds Close; what could not be confirmed is told, and the engine is
 // told to give up before it is closed.
 func TestCloseIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		failed := errors.New("the session would not end")
-		b := &backend{release: hang, stop: func(context.Context) error { return failed }}
-		l := b.open(t, holdfast.Config{})
+		b := &engine{release: hang, stop: func(context.Context) error { return failed }}
+		l := b.open(t, driver.Config{})
 		locks := []*holdfast.Lock{acquire(t, l, "a"), acquire(t, l, "b")}
 		lost := acquire(t, l, "c", holdfast.WithTTL(1))
 		time.Sleep(time.Nanosecond)
@@ -131,22 +132,22 @@ func TestCloseIsBounded(t *testing.T) {
 }
 
 // Acquire, Release, Close and the end of leases and TTLs, all at once: nothing
-// is given back twice, nor kept, nor after the backend is closed.
+// is given back twice, nor kept, nor after the engine is closed.
 func TestCloseUnderConcurrency(t *testing.T) {
 	for range 50 {
-		b := &backend{}
+		b := &engine{}
 		var granted atomic.Int64
-		b.acquire = func(context.Context, *holdfast.Request) (holdfast.Grant, error) {
+		b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
 			granted.Add(1)
 			return b.grant(), nil
 		}
 		b.release = func(context.Context) error {
 			if b.closed.Load() {
-				t.Error("the backend was used after its Close")
+				t.Error("the engine was used after its Close")
 			}
 			return nil
 		}
-		l := b.open(t, holdfast.Config{})
+		l := b.open(t, driver.Config{})
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
@@ -177,7 +178,7 @@ func TestCloseUnderConcurrency(t *testing.T) {
 
 // A loop over List may close the client that it lists.
 func TestCloseInAList(t *testing.T) {
-	l := (&backend{list: []holdfast.Info{{Key: "a"}, {Key: "b"}}}).open(t, holdfast.Config{})
+	l := (&engine{list: []driver.Info{{Key: "a"}, {Key: "b"}}}).open(t, driver.Config{})
 	for range l.List(t.Context(), "") {
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -186,9 +187,9 @@ func TestCloseInAList(t *testing.T) {
 	}
 }
 
-// ender is a backend with a session.
+// ender is an engine with a session.
 type ender struct {
-	*backend
+	*engine
 	end func(context.Context) error
 }
 
@@ -198,8 +199,8 @@ func (e ender) EndSession(ctx context.Context) error { return e.end(ctx) }
 // not confirmed although the client has no lock: places in queues go with it too.
 func TestCloseTellsOfTheSession(t *testing.T) {
 	for _, want := range []error{nil, errors.New("nobody answers")} {
-		l, err := holdfast.New(holdfast.Config{}, func(*holdfast.Host) (holdfast.Backend, error) {
-			return ender{&backend{}, func(context.Context) error { return want }}, nil
+		l, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(driver.Host) (driver.Driver, error) {
+			return ender{&engine{}, func(context.Context) error { return want }}, nil
 		})
 		if err != nil {
 			t.Fatal(err)

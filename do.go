@@ -3,15 +3,16 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // doReleaseTimeout is how long Do waits for the engine to confirm a release; delivery
 // goes on in the background after it.
 const doReleaseTimeout = 10 * time.Second
 
-// Do acquires the lock of key, as [Locker.Acquire] does, calls fn while it is held,
+// Do acquires the lock of key, as [Client.Acquire] does, calls fn while it is held,
 // waits for fn to return, and releases. The ctx of fn ends when the given one does or
 // when the lock does, with the lock's Err as its cause: fn must return soon then, since
 // somebody else may have the lock.
@@ -25,23 +26,23 @@ const doReleaseTimeout = 10 * time.Second
 // while fn ran, that is an error even if fn returned nil: [ErrLost] or
 // [ErrTTLExpired]. If fn released the lock itself, that is none. If fn
 // panics, or calls runtime.Goexit, the lock is released and the panic goes on.
-func (l *Locker) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
-	return l.do(ctx, key, l.Acquire, fn, opts)
+func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
+	return c.do(ctx, key, c.Acquire, fn, opts)
 }
 
-// TryDo is like [Locker.Do], but acquires the lock as [Locker.TryAcquire] does: if
+// TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does: if
 // another holds it, TryDo fails with a [*HeldError], and fn is not called.
-func (l *Locker) TryDo(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
-	return l.do(ctx, key, l.TryAcquire, fn, opts)
+func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
+	return c.do(ctx, key, c.TryAcquire, fn, opts)
 }
 
-func (l *Locker) do(
+func (c *Client) do(
 	ctx context.Context, key string,
 	acquire func(ctx context.Context, key string, opts ...Option) (*Lock, error),
 	fn func(ctx context.Context, lock *Lock) error, opts []Option,
 ) (err error) {
 	if fn == nil {
-		return fmt.Errorf("holdfast: do %q: %w", clip(key), Invalid("fn", "it is nil"))
+		return failed("do", key, driver.Invalid("fn", "it is nil"))
 	}
 	lock, err := acquire(ctx, key, opts...)
 	if err != nil {

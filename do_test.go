@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func nothing(context.Context, *holdfast.Lock) error { return nil }
@@ -29,8 +30,8 @@ func TestDoWaitsForTheRelease(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				b := &backend{release: func(context.Context) error { time.Sleep(c.confirms); return nil }}
-				l := b.open(t, holdfast.Config{})
+				b := &engine{release: func(context.Context) error { time.Sleep(c.confirms); return nil }}
+				l := b.open(t, driver.Config{})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second+c.ends)
 				defer cancel()
 				var over time.Time
@@ -63,17 +64,17 @@ func TestDoWaitsForTheRelease(t *testing.T) {
 // TryDo does not wait for a holder, and says who it is.
 func TestTryDo(t *testing.T) {
 	taken := false
-	b := &backend{}
-	b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	b := &engine{}
+	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 		if req.Wait {
 			t.Error("TryDo waits")
 		}
 		if taken {
-			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Owner: "somebody"}}
+			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "somebody"}}
 		}
 		return b.grant(), nil
 	}
-	l := b.open(t, holdfast.Config{})
+	l := b.open(t, driver.Config{})
 	called := 0
 	fn := func(_ context.Context, lock *holdfast.Lock) error {
 		called++

@@ -1,6 +1,6 @@
 // Package holdfast is a library of distributed locks for programs that already
 // run a coordination service. This package has the contract, which is the same
-// on every engine, and its one implementation, [Locker]. Clients come from the
+// on every engine, and its one implementation, [Client]. Clients come from the
 // engines' own packages: zklock for ZooKeeper, dynamolock for DynamoDB, and
 // memlock for one process, which is for trying things out and for unit tests.
 //
@@ -84,7 +84,7 @@
 //   - Writes that cannot come too late ([docs/fencing.md]): SQL, S3, ZooKeeper and
 //     DynamoDB, each with an example that shows the late write go through without
 //     the fence.
-//   - Unit tests of a program that uses locks: give it the [Locker] of package
+//   - Unit tests of a program that uses locks: give it the [Client] of package
 //     memlock, whose Store can cut a client off, and end its session.
 //
 // # Guarantees
@@ -197,8 +197,8 @@
 // # Three ways to follow a lock
 //
 // [Lock.Done] and [Lock.Context] follow one lock, like a context does.
-// [Locker.Do] and [Locker.TryDo] do so for a function: its ctx ends with the lock.
-// [Locker.Events] follows a client with all its locks, for programs built around
+// [Client.Do] and [Client.TryDo] do so for a function: its ctx ends with the lock.
+// [Client.Events] follows a client with all its locks, for programs built around
 // a select. They tell the same facts and can be combined.
 //
 // # Metrics and logs
@@ -240,7 +240,7 @@
 //
 // # Where to read what
 //
-//	locker.go   Locker: Inspect, List, Break, Close, the registry of what is held
+//	locker.go   Client: Inspect, List, Break, Close, the registry of what is held
 //	acquire.go  Acquire, TryAcquire, AcquireAny
 //	do.go       Do, TryDo
 //	lock.go     Lock: its one end, its TTL, Verify, Release

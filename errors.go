@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // How a hold ends. [Lock.Err] matches exactly one of the first three; a lost
@@ -41,10 +43,10 @@ var (
 // Why a call failed.
 var (
 	// ErrHeld: the key is held; a [*HeldError] says by whom.
-	ErrHeld = errors.New("held by another")
+	ErrHeld = driver.ErrHeld
 	// ErrInvalid: bad input, refused before anything was sent; an
 	// [*InvalidError] names the field and the limit.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = driver.ErrInvalid
 	// ErrClosed: the client has been closed.
 	ErrClosed = errors.New("client closed")
 	// ErrDisconnected: the engine could not be reached.
@@ -74,7 +76,7 @@ func (e *LostError) Error() string {
 // Unwrap makes errors.Is match ErrLost and the cause.
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
 
-// lossCause returns the cause of ErrLost that an error of the backend matches,
+// lossCause returns the cause of ErrLost that an error of the engine matches,
 // or nil.
 func lossCause(err error) error {
 	for _, cause := range []error{ErrSessionExpired, ErrLeaseExpired, ErrReclaimed, ErrTakenOver, ErrBroken} {
@@ -101,6 +103,14 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
 }
 
+// heldError makes a HeldError of the engine's.
+func heldError(err error) error {
+	if held, ok := err.(*driver.HeldError); ok {
+		return &HeldError{Key: held.Holder.Key, Holder: infoOf(held.Holder)}
+	}
+	return err
+}
+
 // quoteOwner quotes an owner name for a message. Other programs may have written
 // names that are longer than any of holdfast.
 func quoteOwner(name string) string {
@@ -113,21 +123,21 @@ func quoteOwner(name string) string {
 // Unwrap makes errors.Is match ErrHeld.
 func (e *HeldError) Unwrap() error { return ErrHeld }
 
-// An InvalidError says which input was refused. It matches [ErrInvalid].
-type InvalidError struct {
-	Field  string // as the caller knows it: "key", "TTL", "Options.SessionTimeout"
-	Reason string // the rule it broke, with its limit
+// An InvalidError says which input was refused: its Field is named as the caller knows
+// it ("key", "TTL", "Options.SessionTimeout"), its Reason is the rule that the input
+// broke, with its limit. It matches [ErrInvalid].
+type InvalidError = driver.InvalidError
+
+// failed dresses the error of an operation on a key, for the user.
+func failed(op, key string, err error) error {
+	return fmt.Errorf("holdfast: %s %q: %w", op, clip(key), err)
 }
 
-// Error implements error.
-func (e *InvalidError) Error() string {
-	return fmt.Sprintf("invalid %s: %s", e.Field, e.Reason)
-}
-
-// Unwrap makes errors.Is match ErrInvalid.
-func (e *InvalidError) Unwrap() error { return ErrInvalid }
-
-// Invalid returns an [*InvalidError]; the reason is formatted as by fmt.Sprintf.
-func Invalid(field, reason string, args ...any) error {
-	return &InvalidError{Field: field, Reason: fmt.Sprintf(reason, args...)}
+// clip keeps a key that may be of any size out of error texts.
+func clip(key string) string {
+	const most = 80
+	if len(key) <= most {
+		return key
+	}
+	return key[:most] + "..."
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // EventKind says what an [Event] reports.
@@ -50,7 +50,7 @@ type Event struct {
 }
 
 // Events is a subscription to what happens to one client and its locks, made
-// by [Locker.Events].
+// by [Client.Events].
 //
 // Ready and Disconnected are a state: at most one of the two is unread at any
 // time, and a newer one replaces it. The state of the moment is delivered at
@@ -124,11 +124,11 @@ func (e *Events) clearState() {
 
 // feed numbers a client's events and gives them to its subscribers and hooks.
 type feed struct {
-	clock clock.Clock
+	clock driver.Clock
 	log   *slog.Logger
 	hooks Hooks
-	calls runner // of hooks
-	logs  runner // of what cannot be logged where it is learned
+	calls *pump[func()] // of hooks
+	logs  *pump[func()] // of what cannot be logged where it is learned
 
 	mu           sync.Mutex
 	seq          uint64
@@ -139,8 +139,8 @@ type feed struct {
 	closed       bool
 }
 
-func newFeed(c clock.Clock, log *slog.Logger, hooks Hooks) *feed {
-	return &feed{clock: c, log: log, hooks: hooks, subs: make(map[*Events]struct{})}
+func newFeed(c driver.Clock, log *slog.Logger, hooks Hooks) *feed {
+	return &feed{clock: c, log: log, hooks: hooks, calls: newRunner(), logs: newRunner(), subs: make(map[*Events]struct{})}
 }
 
 func (f *feed) subscribe() *Events {
@@ -205,7 +205,7 @@ func (f *feed) logState(connected bool) {
 		level, text = slog.LevelInfo, "connected"
 	}
 	if ctx := context.Background(); f.log.Enabled(ctx, level) {
-		f.logs.run(func() { f.log.Log(ctx, level, text) })
+		f.logs.push(func() { f.log.Log(ctx, level, text) })
 	}
 }
 
@@ -261,7 +261,7 @@ func (f *feed) close() {
 
 // logEnd writes of the end what a hook is told.
 func (k *Lock) logEnd(err error) {
-	log := k.locker.log
+	log := k.client.log
 	switch {
 	case errors.Is(err, ErrReleased):
 		log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))

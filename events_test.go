@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // expire has n locks reach their TTL, and returns their keys in order.
-func expire(t testing.TB, l *holdfast.Locker, n int) []string {
+func expire(t testing.TB, l *holdfast.Client, n int) []string {
 	t.Helper()
 	keys := make([]string, n)
 	for i := range keys {
@@ -85,7 +86,7 @@ func TestQueueHasAGoroutineOnlyWhileItIsNotEmpty(t *testing.T) {
 // Readers that come and go never see an event twice, out of order or after a gap.
 func TestQueueUnderConcurrency(t *testing.T) {
 	const n, writers = 2000, 4
-	l := new(backend).open(t, holdfast.Config{})
+	l := new(engine).open(t, driver.Config{})
 	events := l.Events()
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -114,7 +115,7 @@ func TestQueueUnderConcurrency(t *testing.T) {
 // Close of the subscription, or of the client, while events pour in.
 func TestCloseOfEventsWhilePushing(t *testing.T) {
 	for range 20 {
-		l := new(backend).open(t, holdfast.Config{})
+		l := new(engine).open(t, driver.Config{})
 		var wg sync.WaitGroup
 		for range 4 {
 			events := l.Events()

@@ -19,7 +19,7 @@ type message struct {
 
 // consume takes messages while it has the lock of their stream. One goroutine
 // owns all state, and learns everything from channels.
-func consume(ctx context.Context, client *holdfast.Locker, messages <-chan message) {
+func consume(ctx context.Context, client *holdfast.Client, messages <-chan message) {
 	events := client.Events()
 	defer events.Close()
 	granted := make(chan *holdfast.Lock)
@@ -75,7 +75,7 @@ func Example_eventConsumer() {
 	}
 	messages := make(chan message)
 	var consumer sync.WaitGroup
-	consumer.Go(func() { consume(ctx, client.Locker, messages) })
+	consumer.Go(func() { consume(ctx, client.Client, messages) })
 	defer func() {
 		stop()
 		consumer.Wait()

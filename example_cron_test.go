@@ -36,7 +36,7 @@ func (r *record) write(day string, token holdfast.Token) error {
 
 // nightly does the job of a day, if nobody has. The lock alone would not do: a
 // machine whose clock is a minute late comes when the first has let go of it.
-func nightly(ctx context.Context, client *holdfast.Locker, r *record, day string) error {
+func nightly(ctx context.Context, client *holdfast.Client, r *record, day string) error {
 	return client.Do(ctx, "nightly", func(ctx context.Context, lock *holdfast.Lock) error {
 		if r.done(day) {
 			fmt.Println(lock.Owner(), "finds", day, "done")
@@ -59,7 +59,7 @@ func Example_cronJobOnce() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			if err := nightly(ctx, client.Locker, &r, day); err != nil {
+			if err := nightly(ctx, client.Client, &r, day); err != nil {
 				log.Fatal(err)
 			}
 			client.Close(ctx)

@@ -16,7 +16,7 @@ import (
 //
 // On DynamoDB, which keeps no queue, a leader that steps down should pause for
 // longer than Options.Poll before it stands again.
-func campaign(ctx context.Context, candidate *holdfast.Locker, lead func(context.Context, *holdfast.Lock) error) error {
+func campaign(ctx context.Context, candidate *holdfast.Client, lead func(context.Context, *holdfast.Lock) error) error {
 	for {
 		err := candidate.Do(ctx, "leader", lead)
 		switch {
@@ -46,7 +46,7 @@ func Example_leaderElection() {
 		}
 		defer client.Close(context.Background())
 		all.Go(func() {
-			_ = campaign(ctx, client.Locker, func(ctx context.Context, lock *holdfast.Lock) error {
+			_ = campaign(ctx, client.Client, func(ctx context.Context, lock *holdfast.Lock) error {
 				select {
 				case terms <- lock: // the work of a leader
 				case <-ctx.Done(): // not the leader any more

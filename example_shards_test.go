@@ -16,7 +16,7 @@ var shards = []string{"shards/0", "shards/1", "shards/2"}
 
 // takeShard waits for a shard that nobody has, and looks again after each second.
 // Workers that look in random order do not all begin with the same one.
-func takeShard(ctx context.Context, worker *holdfast.Locker) (*holdfast.Lock, error) {
+func takeShard(ctx context.Context, worker *holdfast.Client) (*holdfast.Lock, error) {
 	return worker.AcquireAny(ctx, shards,
 		holdfast.WithRandomOrder(),
 		holdfast.WithRetry(holdfast.Retry{Initial: time.Second, Max: time.Second}))
@@ -38,7 +38,7 @@ func Example_workerPerShard() {
 
 	taken := make(map[string]*holdfast.Lock)
 	for _, worker := range workers[:3] {
-		lock, err := takeShard(ctx, worker.Locker)
+		lock, err := takeShard(ctx, worker.Client)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func Example_workerPerShard() {
 	fmt.Println("the fourth finds all of them held:", errors.Is(err, holdfast.ErrHeld))
 
 	time.AfterFunc(10*time.Millisecond, func() { store.Expire(workers[0]) }) // that one has crashed
-	lock, err := takeShard(ctx, workers[3].Locker)
+	lock, err := takeShard(ctx, workers[3].Client)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func twoClients() (alice, bob *memlock.Client) {
 	return alice, bob
 }
 
-func ExampleLocker_TryAcquire() {
+func ExampleClient_TryAcquire() {
 	ctx := context.Background()
 	alice, bob := twoClients()
 	defer alice.Close(ctx)
@@ -94,7 +94,7 @@ func ExampleLocker_TryAcquire() {
 	// true
 }
 
-func ExampleLocker_AcquireAny() {
+func ExampleClient_AcquireAny() {
 	ctx := context.Background()
 	alice, bob := twoClients()
 	defer alice.Close(ctx)
@@ -113,7 +113,7 @@ func ExampleLocker_AcquireAny() {
 	// Output: shards/0 shards/1
 }
 
-func ExampleLocker_Do() {
+func ExampleClient_Do() {
 	ctx := context.Background()
 	client, err := memlock.New(nil)
 	if err != nil {
@@ -136,7 +136,7 @@ func ExampleLocker_Do() {
 }
 
 // follow reacts to all that can happen to a client, until ctx ends.
-func follow(ctx context.Context, client *holdfast.Locker) {
+func follow(ctx context.Context, client *holdfast.Client) {
 	events := client.Events()
 	defer events.Close()
 	for {
@@ -159,7 +159,7 @@ func follow(ctx context.Context, client *holdfast.Locker) {
 
 var _ = follow
 
-func ExampleLocker_Events() {
+func ExampleClient_Events() {
 	ctx := context.Background()
 	client, err := memlock.New(nil)
 	if err != nil {
@@ -187,7 +187,7 @@ func ExampleLocker_Events() {
 	// held for too long: orders/42
 }
 
-func ExampleLocker_Break() {
+func ExampleClient_Break() {
 	ctx := context.Background()
 	alice, operator := twoClients()
 	defer alice.Close(ctx)

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // Locks is how many locks a lease has to end.
-func Locks(l *Lease) int {
+func Locks(of driver.Lease) int {
+	l := of.(*lease)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.term.locks)
@@ -27,19 +29,19 @@ func HookAllocs(hooks Hooks) map[string]float64 {
 	const runs = 100
 	f := newFeed(clock.Real{}, slog.New(slog.DiscardHandler), hooks)
 	defer f.close()
-	h := &Host{clock: f.clock, feed: f}
-	l := &Locker{feed: f, log: f.log}
-	k, r := &Lock{locker: l, key: "k"}, &request{key: "k", owner: "me"}
+	h := &host{Clock: f.clock, feed: f}
+	c := &Client{feed: f, log: f.log}
+	k, r := &Lock{client: c, key: "k"}, &request{key: "k", owner: "me"}
 	connected := false
 	return map[string]float64{
 		"a lock": testing.AllocsPerRun(runs, func() {
 			a := f.started("k", "me", true)
-			l.queued(r, a)(1)
+			c.queued(r, a)(1)
 			a.granted(k)
 			f.ended(0, k, ErrReleased)
 			f.started("k", "me", true).failed(ErrHeld)
 		}),
-		"a heartbeat": testing.AllocsPerRun(runs, func() { h.Heartbeat("k", Instant{}, nil) }),
+		"a heartbeat": testing.AllocsPerRun(runs, func() { h.Heartbeat("k", driver.Instant{}, nil) }),
 		"the connection": testing.AllocsPerRun(runs, func() {
 			connected = !connected
 			h.SetConnected(connected)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -19,32 +20,32 @@ const (
 	validity    = leaseLength - margin
 )
 
-// backend is an engine that does as it is told: by default it grants whatever
+// engine is an engine that does as it is told: by default it grants whatever
 // is asked for, under one lease that nobody renews before it is over.
-type backend struct {
-	host  *holdfast.Host
-	lease *holdfast.Lease
+type engine struct {
+	host  driver.Host
+	lease driver.Lease
 	token atomic.Uint64
 
-	acquire  func(context.Context, *holdfast.Request) (holdfast.Grant, error)
+	acquire  func(context.Context, *driver.Request) (driver.Grant, error)
 	verify   func(context.Context) error
 	release  func(context.Context) error
-	inspect  func(context.Context, string) (holdfast.Info, error)
+	inspect  func(context.Context, string) (driver.Info, error)
 	checkKey func(string) error
-	list     []holdfast.Info
+	list     []driver.Info
 	stop     func(context.Context) error
 	ended    atomic.Int64 // calls of Hold.Release
 	closed   atomic.Bool
 }
 
-// open makes a client of the backend, whose lease begins now. The clock is
+// open makes a client of the engine, whose lease begins now. The clock is
 // nil for one that nobody touches.
-func (b *backend) open(t testing.TB, config holdfast.Config) *holdfast.Locker {
+func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hooks) *holdfast.Client {
 	t.Helper()
 	if config.Margin == 0 {
 		config.Margin = margin
 	}
-	locker, err := holdfast.New(config, func(host *holdfast.Host) (holdfast.Backend, error) {
+	client, err := holdfast.New(config, holdfast.JoinHooks(hooks...), func(host driver.Host) (driver.Driver, error) {
 		b.host = host
 		b.lease = host.NewLease(leaseLength, holdfast.ErrLeaseExpired)
 		b.lease.Renew(host.Now())
@@ -53,61 +54,61 @@ func (b *backend) open(t testing.TB, config holdfast.Config) *holdfast.Locker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return locker
+	return client
 }
 
-// openFake makes a client of a backend that grants everything, on a clock that
+// openFake makes a client of an engine that grants everything, on a clock that
 // can be paused and set.
-func openFake(t testing.TB) (*holdfast.Locker, *backend, *clock.Fake) {
+func openFake(t testing.TB) (*holdfast.Client, *engine, *clock.Fake) {
 	t.Helper()
-	b, c := &backend{}, &clock.Fake{}
-	return b.open(t, holdfast.Config{Clock: c}), b, c
+	b, c := &engine{}, &clock.Fake{}
+	return b.open(t, driver.Config{Clock: c}), b, c
 }
 
 // grant begins anew when the lease is over, as engines do: in real time a process may
 // be stopped for longer than it lasts, and no grant would ever count again.
-func (b *backend) grant() holdfast.Grant {
+func (b *engine) grant() driver.Grant {
 	if !b.lease.Live() {
 		b.lease.Renew(b.host.Now())
 	}
-	return holdfast.Grant{Token: holdfast.Token(b.token.Add(1)), Lease: b.lease, Hold: b}
+	return driver.Grant{Token: b.token.Add(1), Lease: b.lease, Hold: b}
 }
 
-func (b *backend) CheckKey(key string) error {
+func (b *engine) CheckKey(key string) error {
 	if b.checkKey != nil {
 		return b.checkKey(key)
 	}
 	return nil
 }
 
-func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+func (b *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if b.acquire != nil {
 		return b.acquire(ctx, req)
 	}
 	return b.grant(), nil
 }
 
-func (b *backend) Verify(ctx context.Context) error { return run(ctx, b.verify) }
+func (b *engine) Verify(ctx context.Context) error { return run(ctx, b.verify) }
 
-func (b *backend) Release(ctx context.Context) error {
+func (b *engine) Release(ctx context.Context) error {
 	b.ended.Add(1)
 	return run(ctx, b.release)
 }
 
-func (b *backend) Close(ctx context.Context) error {
+func (b *engine) Close(ctx context.Context) error {
 	b.closed.Store(true)
 	return run(ctx, b.stop)
 }
 
-func (b *backend) Inspect(ctx context.Context, key string) (holdfast.Info, error) {
+func (b *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	if b.inspect != nil {
 		return b.inspect(ctx, key)
 	}
-	return holdfast.Info{Key: key}, nil
+	return driver.Info{Key: key}, nil
 }
 
-func (b *backend) List(context.Context, string) iter.Seq2[holdfast.Info, error] {
-	return func(yield func(holdfast.Info, error) bool) {
+func (b *engine) List(context.Context, string) iter.Seq2[driver.Info, error] {
+	return func(yield func(driver.Info, error) bool) {
 		for _, info := range b.list {
 			if !yield(info, nil) {
 				return
@@ -116,7 +117,7 @@ func (b *backend) List(context.Context, string) iter.Seq2[holdfast.Info, error] 
 	}
 }
 
-func (b *backend) Break(context.Context, holdfast.Info) error { return nil }
+func (b *engine) Break(context.Context, driver.Info) error { return nil }
 
 func run(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
@@ -137,7 +138,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-func acquire(t testing.TB, l *holdfast.Locker, key string, opts ...holdfast.Option) *holdfast.Lock {
+func acquire(t testing.TB, l *holdfast.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The rules for keys and owners, as patterns: what they may not have in them.
@@ -35,14 +36,14 @@ func FuzzKey(f *testing.F) {
 		f.Add(key)
 	}
 	asked := ""
-	engine := func() *backend {
-		return &backend{
+	engine := func() *engine {
+		return &engine{
 			checkKey: func(key string) error { asked = key; return nil },
-			inspect:  func(_ context.Context, key string) (holdfast.Info, error) { return holdfast.Info{Key: key}, nil },
+			inspect:  func(_ context.Context, key string) (driver.Info, error) { return driver.Info{Key: key}, nil },
 		}
 	}
-	plain := engine().open(f, holdfast.Config{})
-	absolute := engine().open(f, holdfast.Config{AbsoluteKeys: true})
+	plain := engine().open(f, driver.Config{})
+	absolute := engine().open(f, driver.Config{AbsoluteKeys: true})
 	f.Fuzz(func(t *testing.T, key string) {
 		var invalid *holdfast.InvalidError
 		if err := holdfast.CheckKey("the field", key); (err == nil) != portable(key) {
@@ -54,7 +55,7 @@ func FuzzKey(f *testing.F) {
 		if err := holdfast.CheckOwner("owner", key); (err == nil) != owner {
 			t.Fatalf("owner %q: %v", key, err)
 		}
-		for l, taken := range map[*holdfast.Locker]func(string) bool{
+		for l, taken := range map[*holdfast.Client]func(string) bool{
 			plain:    portable,
 			absolute: func(key string) bool { return portable(key) || strings.HasPrefix(key, "/") && portable(key[1:]) },
 		} {
@@ -74,7 +75,7 @@ func FuzzKey(f *testing.F) {
 }
 
 // listed is what List ends with.
-func listed(ctx context.Context, l *holdfast.Locker, prefix string) (err error) {
+func listed(ctx context.Context, l *holdfast.Client, prefix string) (err error) {
 	for _, err = range l.List(ctx, prefix) {
 	}
 	return err

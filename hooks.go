@@ -207,16 +207,16 @@ func (a *acquisition) queued(key string, ahead int) {
 	}
 }
 
-// queued returns what a Backend calls: see Request.Queued.
-func (l *Locker) queued(r *request, a *acquisition) func(ahead int) {
-	verbose := l.log.Enabled(context.Background(), slog.LevelDebug)
+// queued returns what an engine calls: see Request.Queued.
+func (c *Client) queued(r *request, a *acquisition) func(ahead int) {
+	verbose := c.log.Enabled(context.Background(), slog.LevelDebug)
 	if !verbose && (a == nil || a.feed.hooks.Queued == nil) {
 		return ignorePlace
 	}
 	return func(ahead int) {
 		a.queued(r.key, ahead)
 		if verbose {
-			l.log.Debug("waiting in the queue", "key", r.key, "owner", r.owner, "ahead", ahead)
+			c.log.Debug("waiting in the queue", "key", r.key, "owner", r.owner, "ahead", ahead)
 		}
 	}
 }
@@ -237,6 +237,6 @@ func (f *feed) heartbeat(key string, sent time.Time, err error) {
 // tellLocked has a hook called, in the order in which this is, which f.mu decides.
 func tellLocked[T any](f *feed, hook func(T), about T) {
 	if hook != nil && !f.closed {
-		f.calls.run(func() { hook(about) })
+		f.calls.push(func() { hook(about) })
 	}
 }

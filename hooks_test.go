@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // told takes down what hooks are told, and insists that it is one at a time.
@@ -72,18 +73,18 @@ func only[T any](r *told) []T {
 }
 
 // openTold makes a client whose hooks are taken down.
-func openTold(t testing.TB, b *backend) (*holdfast.Locker, *told) {
+func openTold(t testing.TB, b *engine) (*holdfast.Client, *told) {
 	t.Helper()
 	r := &told{t: t}
-	return b.open(t, holdfast.Config{Hooks: r.hooks()}), r
+	return b.open(t, driver.Config{}, r.hooks()), r
 }
 
 // Hooks are called one at a time, in order, and hold up no lock.
 func TestHooksAreCalledInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
+		b := &engine{}
 		r := &told{t: t, slow: time.Second}
-		l := b.open(t, holdfast.Config{Hooks: r.hooks()})
+		l := b.open(t, driver.Config{}, r.hooks())
 		began := time.Now()
 		b.host.SetConnected(true)
 		ttl := acquire(t, l, "a", holdfast.WithTTL(1))
@@ -108,8 +109,8 @@ func TestHooksAreCalledInOrder(t *testing.T) {
 // What hooks are told of an acquisition that waits, in all its parts.
 func TestHooksTellOfAnAcquisition(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
-		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b := &engine{}
+		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 			time.Sleep(time.Second)
 			req.Queued(3)
 			time.Sleep(2 * time.Second)
@@ -145,16 +146,16 @@ func TestHooksTellOfAnAcquisition(t *testing.T) {
 // An acquisition that comes to nothing tells what the call returns.
 func TestHooksTellOfFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
+		b := &engine{}
 		late := false
-		b.acquire = func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			if req.Wait {
 				<-ctx.Done()
 			}
 			if late {
 				time.AfterFunc(time.Second, func() { req.Queued(1) }) // against the rules
 			}
-			return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
 		}
 		l, r := openTold(t, b)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -190,7 +191,7 @@ func TestHooksTellOfFailure(t *testing.T) {
 // Calls that are refused before they begin are none to hooks.
 func TestHooksAreNotToldOfRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l, r := openTold(t, &backend{})
+		l, r := openTold(t, &engine{})
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
 		for i, call := range []func() error{
@@ -218,14 +219,14 @@ func TestHooksAreNotToldOfRefusals(t *testing.T) {
 // grants come too late.
 func TestHooksTellOfAnyOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
+		b := &engine{}
 		tries := 0
-		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 			if tries++; req.Key != "c" {
-				return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key}
+				return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
 			}
 			if tries == 3 {
-				req.Lose(holdfast.ErrBroken) // before it could be handed out
+				req.Lost(holdfast.ErrBroken) // before it could be handed out
 			}
 			return b.grant(), nil
 		}
@@ -248,7 +249,7 @@ func TestHooksTellOfAnyOnce(t *testing.T) {
 // Each kind of end is told once, with what Err returns and how long it was held.
 func TestHooksTellOfEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l, r := openTold(t, &backend{})
+		l, r := openTold(t, &engine{})
 		locks := map[string]*holdfast.Lock{
 			"released": acquire(t, l, "released"),
 			"ttl":      acquire(t, l, "ttl", holdfast.WithTTL(2*time.Second)),
@@ -286,15 +287,15 @@ func TestHooksTellOfEnds(t *testing.T) {
 // returns.
 func TestHooksAreToldBeforeCloseReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
-		b.acquire = func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		b := &engine{}
+		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			if req.Key == "held" {
 				return b.grant(), nil
 			}
-			return holdfast.Grant{}, hang(ctx)
+			return driver.Grant{}, hang(ctx)
 		}
 		r := &told{t: t, slow: time.Minute}
-		l := b.open(t, holdfast.Config{Hooks: r.hooks()})
+		l := b.open(t, driver.Config{}, r.hooks())
 		acquire(t, l, "held")
 		go l.Acquire(t.Context(), "waited for")
 		synctest.Wait()
@@ -322,7 +323,7 @@ func TestHooksAreToldBeforeCloseReturns(t *testing.T) {
 // What an engine tells of heartbeats and of its connection.
 func TestHooksTellOfTheEngine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := &backend{}
+		b := &engine{}
 		_, r := openTold(t, b)
 		began, broken := time.Now(), errors.New("broken")
 		for _, up := range []bool{true, true, false, false, true} {
@@ -351,16 +352,16 @@ func TestHooksTellOfTheEngine(t *testing.T) {
 // the times that hooks are told never go back.
 func TestGrantIsToldBeforeEnd(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
-	b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	b := &engine{}
+	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 		go func() {
 			time.Sleep(time.Duration(rand.IntN(20)) * time.Microsecond)
-			req.Lose(holdfast.ErrBroken)
+			req.Lost(holdfast.ErrBroken)
 		}()
 		return b.grant(), nil
 	}
 	r := &told{t: t}
-	l := b.open(t, holdfast.Config{Hooks: r.hooks()})
+	l := b.open(t, driver.Config{}, r.hooks())
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -415,7 +416,7 @@ func TestJoinHooks(t *testing.T) {
 		if j.Started != nil || j.Queued != nil || j.Failed != nil || j.Heartbeat != nil || j.Connection != nil {
 			t.Error("a function that nobody gave is not nil")
 		}
-		l := new(backend).open(t, holdfast.Config{Hooks: j})
+		l := new(engine).open(t, driver.Config{}, j)
 		acquire(t, l, "k")
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -462,8 +463,8 @@ func TestHooksHaveAGoroutineOnlyWhileCalled(t *testing.T) {
 			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*runner).drain(")
 		}
 		hold := make(chan struct{})
-		b := &backend{}
-		l := b.open(t, holdfast.Config{Hooks: holdfast.Hooks{Ended: func(holdfast.Ending) { <-hold }}})
+		b := &engine{}
+		l := b.open(t, driver.Config{}, holdfast.Hooks{Ended: func(holdfast.Ending) { <-hold }})
 		lock := acquire(t, l, "k")
 		b.host.Heartbeat("k", b.host.Now(), nil)
 		b.host.SetConnected(true)
@@ -490,7 +491,7 @@ func BenchmarkHooks(b *testing.B) {
 		"all":  {Started: func(holdfast.Acquisition) {}, Granted: func(holdfast.Acquisition) {}, Ended: func(holdfast.Ending) {}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			l := new(backend).open(b, holdfast.Config{Hooks: hooks})
+			l := new(engine).open(b, driver.Config{}, hooks)
 			b.ReportAllocs()
 			for b.Loop() {
 				lock, err := l.TryAcquire(b.Context(), "k")

@@ -3,6 +3,8 @@ package holdfast
 import (
 	"strconv"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A Token is a fencing token: it is fixed when a lock is granted and strictly
@@ -34,14 +36,31 @@ type Info struct {
 	// Queue has those who wait, the next one first, where the engine keeps a
 	// queue (ZooKeeper and memlock).
 	Queue []Waiter
-	// Grant is the engine's own name for this very grant: [Locker.Break] uses
+	// Grant is the engine's own name for this very grant: [Client.Break] uses
 	// it to remove no other.
 	Grant string
 }
 
-// A Waiter is a place in the queue for a key.
+// A Waiter is one of those who wait for a key.
 type Waiter struct {
 	Owner string
 	Since time.Time // when it began to wait, on the engine's clock; zero if unknown
 	Data  []byte
+}
+
+// infoOf is a key as the engine describes it, for the user.
+func infoOf(i driver.Info) Info {
+	info := Info{
+		Key: i.Key, Held: i.Held, Owner: i.Owner, Token: Token(i.Token), Since: i.Since, QueuedAt: i.QueuedAt,
+		Data: i.Data, Lease: i.Lease, Grant: i.Grant,
+	}
+	for _, w := range i.Queue {
+		info.Queue = append(info.Queue, Waiter(w))
+	}
+	return info
+}
+
+// driver is what the engine has to know of a key to break its grant.
+func (i Info) driver() driver.Info {
+	return driver.Info{Key: i.Key, Held: i.Held, Owner: i.Owner, Token: uint64(i.Token), Grant: i.Grant}
 }

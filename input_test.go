@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func TestCheckKey(t *testing.T) {
@@ -45,9 +46,9 @@ func TestCheckOwner(t *testing.T) {
 // Keys with a slash in front are for engines that have asked for them.
 func TestAbsoluteKeys(t *testing.T) {
 	checked := ""
-	b := &backend{checkKey: func(key string) error { checked = key; return nil }}
-	l := b.open(t, holdfast.Config{AbsoluteKeys: true})
-	plain := new(backend).open(t, holdfast.Config{})
+	b := &engine{checkKey: func(key string) error { checked = key; return nil }}
+	l := b.open(t, driver.Config{AbsoluteKeys: true})
+	plain := new(engine).open(t, driver.Config{})
 	for _, key := range []string{"/a", "/a/b", "a"} {
 		if acquire(t, l, key); checked != key {
 			t.Errorf("the engine was asked about %q, not %q", checked, key)
@@ -79,16 +80,16 @@ func TestAbsoluteKeys(t *testing.T) {
 
 // The engine's own rule for keys comes after the portable ones, everywhere.
 func TestEngineRefusesAKey(t *testing.T) {
-	b := &backend{checkKey: func(key string) error {
+	b := &engine{checkKey: func(key string) error {
 		if key == "no" {
-			return holdfast.Invalid("key", "%q is taken", key)
+			return driver.Invalid("key", "%q is taken", key)
 		}
 		return nil
-	}, acquire: func(context.Context, *holdfast.Request) (holdfast.Grant, error) {
+	}, acquire: func(context.Context, *driver.Request) (driver.Grant, error) {
 		t.Error("the engine was asked")
-		return holdfast.Grant{}, nil
+		return driver.Grant{}, nil
 	}}
-	l := b.open(t, holdfast.Config{})
+	l := b.open(t, driver.Config{})
 	_, acquired := l.Acquire(t.Context(), "no")
 	_, inspected := l.Inspect(t.Context(), "no")
 	_, any := l.AcquireAny(t.Context(), []string{"yes", "no"})
@@ -102,18 +103,18 @@ func TestEngineRefusesAKey(t *testing.T) {
 func TestNew(t *testing.T) {
 	failed := errors.New("no server")
 	for name, c := range map[string]struct {
-		config holdfast.Config
-		open   func(*holdfast.Host) (holdfast.Backend, error)
+		config driver.Config
+		open   func(driver.Host) (driver.Driver, error)
 		want   error
 	}{
-		"owner":      {holdfast.Config{Owner: "a\x00"}, nil, holdfast.ErrInvalid},
-		"margin":     {holdfast.Config{Margin: -1}, nil, holdfast.ErrInvalid},
-		"open fails": {holdfast.Config{}, func(*holdfast.Host) (holdfast.Backend, error) { return nil, failed }, failed},
+		"owner":      {driver.Config{Owner: "a\x00"}, nil, holdfast.ErrInvalid},
+		"margin":     {driver.Config{Margin: -1}, nil, holdfast.ErrInvalid},
+		"open fails": {driver.Config{}, func(driver.Host) (driver.Driver, error) { return nil, failed }, failed},
 	} {
-		l, err := holdfast.New(c.config, func(h *holdfast.Host) (holdfast.Backend, error) {
+		l, err := holdfast.New(c.config, holdfast.Hooks{}, func(h driver.Host) (driver.Driver, error) {
 			if c.open == nil {
 				t.Errorf("%s: the engine is opened", name)
-				return &backend{}, nil
+				return &engine{}, nil
 			}
 			return c.open(h)
 		})
@@ -121,13 +122,13 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if _, err := holdfast.New(holdfast.Config{}, func(*holdfast.Host) (holdfast.Backend, error) { return nil, nil }); err == nil {
-		t.Error("a client without a backend")
+	if _, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(driver.Host) (driver.Driver, error) { return nil, nil }); err == nil {
+		t.Error("a client without an engine")
 	}
 	owners := make(map[string]bool)
 	for range 100 {
-		b := &backend{}
-		l := b.open(t, holdfast.Config{})
+		b := &engine{}
+		l := b.open(t, driver.Config{})
 		if l.Owner() != b.host.Owner() || b.host.Logger() == nil || holdfast.CheckOwner("owner", l.Owner()) != nil {
 			t.Errorf("owner %q, the engine is told %q", l.Owner(), b.host.Owner())
 		}
@@ -140,9 +141,9 @@ func TestNew(t *testing.T) {
 
 // Errors say what was tried on which key, once, and are of a readable size.
 func TestErrorTexts(t *testing.T) {
-	l := (&backend{acquire: func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
-		return holdfast.Grant{}, &holdfast.HeldError{Key: req.Key, Holder: holdfast.Info{Owner: "me", Token: 7}}
-	}}).open(t, holdfast.Config{})
+	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+		return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "me", Token: 7}}
+	}}).open(t, driver.Config{})
 	_, err := l.TryAcquire(t.Context(), "orders/42")
 	if want := `holdfast: acquire "orders/42": "orders/42" is held by "me" (token 7)`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The limits of what every engine can store.
@@ -14,18 +16,18 @@ const (
 )
 
 // checkKey applies the portable rules, then the engine's own.
-func (l *Locker) checkKey(key string) error {
-	if l.anyKey && key != "" {
-		return l.backend.CheckKey(key)
+func (c *Client) checkKey(key string) error {
+	if c.anyKey && key != "" {
+		return c.engine.CheckKey(key)
 	}
 	portable := key
-	if l.absolute {
+	if c.absolute {
 		portable = strings.TrimPrefix(key, "/")
 	}
 	if err := CheckKey("key", portable); err != nil {
 		return err
 	}
-	return l.backend.CheckKey(key)
+	return c.engine.CheckKey(key)
 }
 
 // CheckKey refuses a key that is not portable between engines, as zklock and memlock
@@ -36,20 +38,20 @@ func (l *Locker) checkKey(key string) error {
 func CheckKey(field, key string) error {
 	switch {
 	case key == "":
-		return Invalid(field, "it is empty")
+		return driver.Invalid(field, "it is empty")
 	case len(key) > MaxKey:
-		return Invalid(field, "%d bytes, at most %d are allowed", len(key), MaxKey)
+		return driver.Invalid(field, "%d bytes, at most %d are allowed", len(key), MaxKey)
 	case !utf8.ValidString(key):
-		return Invalid(field, "%q is not valid UTF-8", key)
+		return driver.Invalid(field, "%q is not valid UTF-8", key)
 	case strings.ContainsFunc(key, unicode.IsControl):
-		return Invalid(field, "%q has a control character", key)
+		return driver.Invalid(field, "%q has a control character", key)
 	}
 	for element := range strings.SplitSeq(key, "/") {
 		switch element {
 		case "":
-			return Invalid(field, "%q has an empty path element", key)
+			return driver.Invalid(field, "%q has an empty path element", key)
 		case ".", "..":
-			return Invalid(field, "%q has the path element %q", key, element)
+			return driver.Invalid(field, "%q has the path element %q", key, element)
 		}
 	}
 	return nil
@@ -60,13 +62,13 @@ func CheckKey(field, key string) error {
 func CheckOwner(field, name string) error {
 	switch {
 	case name == "":
-		return Invalid(field, "it is empty")
+		return driver.Invalid(field, "it is empty")
 	case len(name) > MaxOwner:
-		return Invalid(field, "%d bytes, at most %d are allowed", len(name), MaxOwner)
+		return driver.Invalid(field, "%d bytes, at most %d are allowed", len(name), MaxOwner)
 	case !utf8.ValidString(name):
-		return Invalid(field, "%q is not valid UTF-8", name)
+		return driver.Invalid(field, "%q is not valid UTF-8", name)
 	case strings.Contains(name, "\x00"):
-		return Invalid(field, "it has a NUL byte")
+		return driver.Invalid(field, "it has a NUL byte")
 	}
 	return nil
 }

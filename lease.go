@@ -4,56 +4,33 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Lease is a promise of the engine that is renewed from time to time: as
-// long as it runs, nobody else is given what was granted under it. A ZooKeeper
-// session is one lease for all the locks of a client; on DynamoDB, where each lock
-// is kept alive by itself, each has a lease of its own. It ends on the client's own
-// clocks, without a word from the engine:
-//
-//	valid until = moment of sending what renewed it + length - margin
-//
-// and it is checked on two clocks, since the monotonic one stands still while
-// a machine is suspended and the wall clock can be set.
-//
-// When it runs out, every lock under it is lost for good. A later renewal
-// serves only locks granted after it.
-type Lease struct {
-	host  *Host
-	cause error // what running out is called
+// A lease implements [driver.Lease]. It is checked on two clocks, since the monotonic
+// one stands still while a machine is suspended and the wall clock can be set.
+type lease struct {
+	clock  driver.Clock
+	margin func(length time.Duration) time.Duration
+	cause  error // what running out is called
 
 	mu     sync.Mutex
 	length time.Duration // margin taken off
 	term   *term
 	dead   error // set by End: no further term
-	timer  clock.Timer
+	timer  driver.Timer
 }
 
 // A term is a time during which a lease was never interrupted. All fields are
 // guarded by the mu of its lease.
 type term struct {
-	until clock.Instant
+	until driver.Instant
 	locks map[*Lock]struct{}
 	ended error // why no lock of this term is valid any more
 }
 
-// NewLease returns a lease of the given length that has not begun: nothing is
-// valid under it before the first [Lease.Renew]. expired is what its running
-// out is called: ErrSessionExpired or ErrLeaseExpired.
-func (h *Host) NewLease(length time.Duration, expired error) *Lease {
-	return &Lease{
-		host:   h,
-		length: length - h.Margin(length),
-		cause:  expired,
-		term:   &term{},
-	}
-}
-
-// Renew extends the lease: sent is a moment *before* the request was sent that
-// the engine is known to have taken as a renewal. It never shortens it.
-func (l *Lease) Renew(sent Instant) {
+// Renew implements [driver.Lease].
+func (l *lease) Renew(sent driver.Instant) {
 	l.mu.Lock()
 	if l.dead != nil {
 		l.mu.Unlock()
@@ -70,17 +47,9 @@ func (l *Lease) Renew(sent Instant) {
 	endAll(over)
 }
 
-// Limit makes the lease shorter: the engine counts by another length from some
-// moment after sent on, as a server does that resumes a session with a shorter
-// timeout. It ends at sent + length - margin at the latest, or when it would have
-// ended before, and each further renewal is for this length. It never makes it
-// longer: what was granted for a length that an engine has taken back may still be
-// counted by the shorter one.
-//
-// An engine must call it before anything that it renews the lease with afterwards,
-// and as soon as it knows; what it does not know of, it must exclude otherwise.
-func (l *Lease) Limit(sent Instant, length time.Duration) {
-	length -= l.host.Margin(length)
+// Limit implements [driver.Lease].
+func (l *lease) Limit(sent driver.Instant, length time.Duration) {
+	length -= l.margin(length)
 	l.mu.Lock()
 	if l.dead != nil || length >= l.length {
 		l.mu.Unlock()
@@ -104,8 +73,8 @@ func (l *Lease) Limit(sent Instant, length time.Duration) {
 	endAll(over)
 }
 
-// End ends the lease for good: every lock under it is lost, with this cause.
-func (l *Lease) End(cause error) {
+// End implements [driver.Lease].
+func (l *lease) End(cause error) {
 	l.mu.Lock()
 	if l.dead == nil {
 		l.dead = cause
@@ -119,29 +88,29 @@ func (l *Lease) End(cause error) {
 	endAll(over)
 }
 
-// Live reports whether a lock granted now would be valid.
-func (l *Lease) Live() bool {
+// Live implements [driver.Lease].
+func (l *lease) Live() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dead == nil && l.overLocked() == nil
 }
 
-// Deadline is when the lease ends unless it is renewed; it may be past.
-func (l *Lease) Deadline() time.Time {
+// Deadline implements [driver.Lease].
+func (l *lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.term.until.Mono
 }
 
 // deadline is when a term ends, or ended.
-func (l *Lease) deadline(t *term) time.Time {
+func (l *lease) deadline(t *term) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return t.until.Mono
 }
 
 // attach puts a new lock under the lease, or returns why it is not valid.
-func (l *Lease) attach(k *Lock) error {
+func (l *lease) attach(k *Lock) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead != nil {
@@ -159,7 +128,7 @@ func (l *Lease) attach(k *Lock) error {
 	return nil
 }
 
-func (l *Lease) detach(k *Lock) {
+func (l *lease) detach(k *Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(k.term.locks, k)
@@ -173,7 +142,7 @@ func (l *Lease) detach(k *Lock) {
 
 // check returns the moment at which the locks of a term ceased to be valid, and
 // why; nil while they are.
-func (l *Lease) check(t *term) (at clock.Instant, cause error) {
+func (l *lease) check(t *term) (at driver.Instant, cause error) {
 	l.mu.Lock()
 	var over []*Lock
 	if t == l.term {
@@ -186,11 +155,11 @@ func (l *Lease) check(t *term) (at clock.Instant, cause error) {
 }
 
 // overLocked returns why the present term is over by the clocks.
-func (l *Lease) overLocked() error { return passed(l.term.until, l.host.clock.Now(), l.cause) }
+func (l *lease) overLocked() error { return passed(l.term.until, l.clock.Now(), l.cause) }
 
 // passed reports whether now is at or after until on either clock: cause, or
 // ErrClockJump if only the wall clock says so.
-func passed(until, now clock.Instant, cause error) error {
+func passed(until, now driver.Instant, cause error) error {
 	switch {
 	case !now.Mono.Before(until.Mono):
 		return cause
@@ -201,7 +170,7 @@ func passed(until, now clock.Instant, cause error) error {
 }
 
 // expireLocked closes the present term if it is over by the clocks.
-func (l *Lease) expireLocked() []*Lock {
+func (l *lease) expireLocked() []*Lock {
 	if len(l.term.locks) == 0 {
 		return nil
 	}
@@ -214,7 +183,7 @@ func (l *Lease) expireLocked() []*Lock {
 
 // closeTermLocked ends the term and returns the locks that were in it, to be
 // ended by the caller once mu is free: a Lock's own mutex comes before it.
-func (l *Lease) closeTermLocked(cause error) []*Lock {
+func (l *lease) closeTermLocked(cause error) []*Lock {
 	t := l.term
 	t.ended = cause
 	over := make([]*Lock, 0, len(t.locks))
@@ -234,12 +203,12 @@ func endAll(locks []*Lock) {
 
 // armLocked sees to it that a timer runs while there are locks. It is not
 // moved at each renewal: when it fires early it is set again.
-func (l *Lease) armLocked() {
+func (l *lease) armLocked() {
 	if l.timer != nil || len(l.term.locks) == 0 {
 		return
 	}
-	left := l.term.until.Mono.Sub(l.host.clock.Now().Mono)
-	l.timer = l.host.clock.AfterFunc(left, func() {
+	left := l.term.until.Mono.Sub(l.clock.Now().Mono)
+	l.timer = l.clock.AfterFunc(left, func() {
 		l.mu.Lock()
 		l.timer = nil
 		over := l.expireLocked()

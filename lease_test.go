@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func TestMargin(t *testing.T) {
@@ -22,10 +23,10 @@ func TestMargin(t *testing.T) {
 		{time.Nanosecond, 10 * time.Second, time.Nanosecond},
 		{math.MaxInt64, 10 * time.Second, 5 * time.Second},
 	} {
-		var host *holdfast.Host
-		_, err := holdfast.New(holdfast.Config{Margin: c.configured}, func(h *holdfast.Host) (holdfast.Backend, error) {
+		var host driver.Host
+		_, err := holdfast.New(driver.Config{Margin: c.configured}, holdfast.Hooks{}, func(h driver.Host) (driver.Driver, error) {
 			host = h
-			return &backend{}, nil
+			return &engine{}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +82,7 @@ func TestRenew(t *testing.T) {
 		// An answer to an older request does not shorten it.
 		deadline := lock.Deadline()
 		late := b.host.Now()
-		late.Instant = late.Add(-time.Second)
+		late = late.Add(-time.Second)
 		b.lease.Renew(late)
 		if lock.Deadline() != deadline {
 			t.Errorf("an older renewal moved the deadline by %v", lock.Deadline().Sub(deadline))
@@ -160,10 +161,10 @@ func TestLimitInThePast(t *testing.T) {
 // The renewal of a lease that was over by the clock serves later locks only,
 // whoever looks first.
 func TestRenewalRevivesNothing(t *testing.T) {
-	for name, look := range map[string]func(*backend, *holdfast.Lock){
-		"Renew looks first": func(b *backend, _ *holdfast.Lock) { b.lease.Renew(b.host.Now()) },
-		"Err looks first":   func(b *backend, k *holdfast.Lock) { k.Err(); b.lease.Renew(b.host.Now()) },
-		"another's Err does": func(b *backend, k *holdfast.Lock) {
+	for name, look := range map[string]func(*engine, *holdfast.Lock){
+		"Renew looks first": func(b *engine, _ *holdfast.Lock) { b.lease.Renew(b.host.Now()) },
+		"Err looks first":   func(b *engine, k *holdfast.Lock) { k.Err(); b.lease.Renew(b.host.Now()) },
+		"another's Err does": func(b *engine, k *holdfast.Lock) {
 			b.lease.Live()
 			b.lease.Renew(b.host.Now())
 		},

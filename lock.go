@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A Lock is one grant of one key. It is live until its one end, which never
@@ -15,13 +15,13 @@ import (
 // all compare the clocks when called, so that a process that was stopped sees
 // at its first call that its lock is lost, whatever its timers say.
 type Lock struct {
-	locker *Locker
+	client *Client
 	key    string
 	owner  string
 	token  Token
-	lease  *Lease
+	lease  *lease
 	term   *term // guarded by lease.mu
-	hold   Hold
+	hold   driver.Hold
 	done   chan struct{}
 
 	// For hooks; zero if there are none.
@@ -29,12 +29,12 @@ type Lock struct {
 	grantedAt time.Time
 
 	mu       sync.Mutex
-	lostWhy  error         // by Lose, before or after the grant
-	granted  bool          // the fields above are set
-	err      error         // nil while live
-	endedAt  time.Time     // set with err
-	ttl      clock.Instant // zero: none
-	ttlTimer clock.Timer
+	lostWhy  error          // by Lose, before or after the grant
+	granted  bool           // the fields above are set
+	err      error          // nil while live
+	endedAt  time.Time      // set with err
+	ttl      driver.Instant // zero: none
+	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
 
 	delivered chan struct{} // closed when releErr is set; made with err
@@ -123,12 +123,12 @@ func (k *Lock) Context(parent context.Context) (context.Context, context.CancelF
 // with what Err returns if the lock has ended: nothing brings it back.
 func (k *Lock) Extend(d time.Duration) error {
 	if d < 0 {
-		return Invalid("TTL", "%v is negative", d)
+		return driver.Invalid("TTL", "%v is negative", d)
 	}
 	for {
 		err := k.Err()
 		if err != nil {
-			return fmt.Errorf("holdfast: extend %q: %w", k.key, err)
+			return failed("extend", k.key, err)
 		}
 		k.mu.Lock()
 		if k.err == nil && !k.over(k.ttl) {
@@ -146,25 +146,25 @@ func (k *Lock) Extend(d time.Duration) error {
 // finding out, which is no statement about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
-		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+		return failed("verify", k.key, err)
 	}
-	ctx, done, err := k.locker.enter(ctx)
+	ctx, done, err := k.client.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+		return failed("verify", k.key, err)
 	}
 	defer done()
 	if err := k.hold.Verify(ctx); err != nil {
-		err = k.locker.explain(ctx, err)
+		err = k.client.explain(ctx, err)
 		if cause := lossCause(err); cause != nil {
 			k.lose(cause)
 		}
 		if ended := k.Err(); ended != nil {
 			err = ended
 		}
-		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+		return failed("verify", k.key, err)
 	}
 	if err := k.Err(); err != nil { // it may have ended while the answer was on its way
-		return fmt.Errorf("holdfast: verify %q: %w", k.key, err)
+		return failed("verify", k.key, err)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (k *Lock) Release(ctx context.Context) error {
 	ended := k.err
 	k.mu.Unlock()
 	if !errors.Is(ended, ErrReleased) {
-		return fmt.Errorf("holdfast: release %q: %w", k.key, ended)
+		return failed("release", k.key, ended)
 	}
 	select {
 	case <-k.delivered:
@@ -195,26 +195,26 @@ func (k *Lock) Release(ctx context.Context) error {
 		select {
 		case <-k.delivered:
 		case <-ctx.Done():
-			return fmt.Errorf("holdfast: release %q: %w: %w", k.key, ErrReleasePending, contextError(ctx))
+			return failed("release", k.key, fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx)))
 		}
 	}
 	if k.releErr != nil {
-		return fmt.Errorf("holdfast: release %q: %w", k.key, k.releErr)
+		return failed("release", k.key, k.releErr)
 	}
 	return nil
 }
 
-// grant makes a live lock of what the backend returned, or says why it is over
+// grant makes a live lock of what the engine returned, or says why it is over
 // already.
-func (k *Lock) grant(g Grant, ttl time.Duration, a *acquisition) error {
-	k.token, k.lease, k.hold = g.Token, g.Lease, g.Hold
-	if err := g.Lease.attach(k); err != nil {
+func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
+	k.token, k.lease, k.hold = Token(g.Token), g.Lease.(*lease), g.Hold
+	if err := k.lease.attach(k); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	if err := k.lostWhy; err != nil {
 		k.mu.Unlock()
-		g.Lease.detach(k)
+		k.lease.detach(k)
 		return err
 	}
 	k.granted = true
@@ -227,7 +227,7 @@ func (k *Lock) grant(g Grant, ttl time.Duration, a *acquisition) error {
 	return nil
 }
 
-// lose is what the backend calls: see Request.Lose.
+// lose is what the engine calls: see driver.Request.Lost.
 func (k *Lock) lose(cause error) {
 	k.mu.Lock()
 	if k.lostWhy == nil {
@@ -279,11 +279,11 @@ func (k *Lock) end(cause error, kind EventKind) {
 		return
 	}
 	k.err = err
-	k.endedAt = k.locker.clock.Now().Mono
+	k.endedAt = k.client.clock.Now().Mono
 	// All of this happens before the engine is told: the holder knows first.
 	// The event comes before Done, or whoever subscribes after Done would be
 	// told of what was over; within mu, nobody sees Err set and Done open.
-	k.locker.feed.ended(kind, k, err)
+	k.client.feed.ended(kind, k, err)
 	close(k.done)
 	if k.ttlTimer != nil {
 		k.ttlTimer.Stop()
@@ -300,11 +300,11 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.lease.detach(k)
 	if kind == Lost {
 		// An engine must not wait for a user's handler, which may ask the engine.
-		k.locker.feed.logs.run(func() { k.logEnd(err) })
+		k.client.feed.logs.push(func() { k.logEnd(err) })
 	} else {
 		k.logEnd(err)
 	}
-	k.locker.ended(k)
+	k.client.ended(k)
 }
 
 // void marks a lock that was over before anybody had it.
@@ -334,8 +334,8 @@ func (k *Lock) deliver(err error) {
 }
 
 // over reports whether a TTL has passed on either clock.
-func (k *Lock) over(ttl clock.Instant) bool {
-	return !ttl.IsZero() && passed(ttl, k.locker.clock.Now(), ErrTTLExpired) != nil
+func (k *Lock) over(ttl driver.Instant) bool {
+	return !ttl.IsZero() && passed(ttl, k.client.clock.Now(), ErrTTLExpired) != nil
 }
 
 func (k *Lock) setTTLLocked(d time.Duration) {
@@ -344,21 +344,9 @@ func (k *Lock) setTTLLocked(d time.Duration) {
 		k.ttlTimer = nil
 	}
 	if d == 0 {
-		k.ttl = clock.Instant{}
+		k.ttl = driver.Instant{}
 		return
 	}
-	k.ttl = k.locker.clock.Now().Add(d)
-	k.ttlTimer = k.locker.clock.AfterFunc(d, k.check)
-}
-
-// contextError returns what ctx ended with, cause included.
-func contextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	switch {
-	case cause == nil:
-		return err
-	case errors.Is(cause, err):
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
+	k.ttl = k.client.clock.Now().Add(d)
+	k.ttlTimer = k.client.clock.AfterFunc(d, k.check)
 }

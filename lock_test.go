@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -19,7 +20,7 @@ import (
 // them must not be told otherwise by the other.
 func TestErrAndDoneAgree(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // the window is short
-	l := new(backend).open(t, holdfast.Config{})
+	l := new(engine).open(t, driver.Config{})
 	for range 8_000 {
 		lock := acquire(t, l, "k")
 		var wg sync.WaitGroup
@@ -65,9 +66,9 @@ func TestDeadlineOfAnEndedLock(t *testing.T) {
 
 // What the engine says of a grant that was gone before it was released is kept.
 func TestReleaseTellsWhyTheGrantWasGone(t *testing.T) {
-	l := (&backend{release: func(context.Context) error {
+	l := (&engine{release: func(context.Context) error {
 		return errors.Join(holdfast.ErrLost, holdfast.ErrSessionExpired)
-	}}).open(t, holdfast.Config{})
+	}}).open(t, driver.Config{})
 	err := acquire(t, l, "k").Release(t.Context())
 	if !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrSessionExpired) {
 		t.Errorf("Release: %v, want ErrLost for ErrSessionExpired", err)
@@ -77,16 +78,16 @@ func TestReleaseTellsWhyTheGrantWasGone(t *testing.T) {
 // Verify is a call like the others: it ends when the client is closed.
 func TestCloseEndsVerify(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var b *backend
-		b = &backend{verify: func(ctx context.Context) error {
+		var b *engine
+		b = &engine{verify: func(ctx context.Context) error {
 			defer func() {
 				if b.closed.Load() {
-					t.Error("the backend was closed while Verify was using it")
+					t.Error("the engine was closed while Verify was using it")
 				}
 			}()
 			return hang(ctx)
 		}}
-		l := b.open(t, holdfast.Config{})
+		l := b.open(t, driver.Config{})
 		lock := acquire(t, l, "k")
 		verified := make(chan error, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -142,7 +143,7 @@ func contextOf(ctx context.Context, k *holdfast.Lock) context.Context {
 
 // A Context holds on to nothing after its end, or when it is cancelled.
 func TestContextIsForgotten(t *testing.T) {
-	l := new(backend).open(t, holdfast.Config{})
+	l := new(engine).open(t, driver.Config{})
 	lock := acquire(t, l, "k")
 	for range 1000 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -170,8 +171,8 @@ func TestContextIsForgotten(t *testing.T) {
 
 // A lease forgets the locks that have ended before it.
 func TestLeaseForgetsLocks(t *testing.T) {
-	b := &backend{}
-	l := b.open(t, holdfast.Config{})
+	b := &engine{}
+	l := b.open(t, driver.Config{})
 	for range 100 {
 		if err := acquire(t, l, "k").Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -186,13 +187,13 @@ func TestLeaseForgetsLocks(t *testing.T) {
 // before a break was heard of is the one that counts.
 func TestEndThatWasDueBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b, c := &backend{}, &clock.Fake{}
+		b, c := &engine{}, &clock.Fake{}
 		var lose func(error)
-		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
-			lose = req.Lose
+		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+			lose = req.Lost
 			return b.grant(), nil
 		}
-		l := b.open(t, holdfast.Config{Clock: c})
+		l := b.open(t, driver.Config{Clock: c})
 		c.Pause()
 		for _, k := range []struct {
 			ttl, after time.Duration
@@ -218,7 +219,7 @@ type hookedClock struct {
 	hook func()
 }
 
-func (c *hookedClock) Now() clock.Instant {
+func (c *hookedClock) Now() driver.Instant {
 	if c.n--; c.n == 0 {
 		c.hook()
 	}
@@ -229,7 +230,7 @@ func (c *hookedClock) Now() clock.Instant {
 func TestExtendWhileTheTTLIsChecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := &hookedClock{}
-		l := new(backend).open(t, holdfast.Config{Clock: c})
+		l := new(engine).open(t, driver.Config{Clock: c})
 		c.Pause() // nothing but calls asks for the time
 		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
 		c.hook = func() {
@@ -248,7 +249,7 @@ func TestExtendWhileTheTTLIsChecked(t *testing.T) {
 // Extend and the end of the TTL at the same time: either wins, and what Extend
 // returned is true.
 func TestExtendAtTheTTL(t *testing.T) {
-	l := new(backend).open(t, holdfast.Config{})
+	l := new(engine).open(t, driver.Config{})
 	for range 400 {
 		lock := acquire(t, l, "k", holdfast.WithTTL(20*time.Microsecond))
 		time.Sleep(15 * time.Microsecond)
@@ -288,8 +289,8 @@ func TestTTLJump(t *testing.T) {
 
 // What Verify finds out ends the lock; what keeps it from finding out does not.
 func TestVerify(t *testing.T) {
-	b := &backend{}
-	l := b.open(t, holdfast.Config{})
+	b := &engine{}
+	l := b.open(t, driver.Config{})
 	for _, c := range []struct{ answer, lost error }{
 		{nil, nil},
 		{holdfast.ErrDisconnected, nil},
@@ -333,13 +334,13 @@ func (s stuck) Handle(_ context.Context, record slog.Record) error {
 func TestLoseDoesNotWaitForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
-		b := &backend{}
+		b := &engine{}
 		var lose func(error)
-		b.acquire = func(_ context.Context, req *holdfast.Request) (holdfast.Grant, error) {
-			lose = req.Lose
+		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+			lose = req.Lost
 			return b.grant(), nil
 		}
-		l := b.open(t, holdfast.Config{Logger: slog.New(s)})
+		l := b.open(t, driver.Config{Logger: slog.New(s)})
 		lock := acquire(t, l, "k")
 		told := make(chan struct{})
 		go func() {

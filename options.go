@@ -3,6 +3,8 @@ package holdfast
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
+
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -36,7 +38,7 @@ func WithOwner(name string) Option {
 }
 
 // WithData stores data, at most [MaxData] bytes, with the hold, for others to
-// read by [Locker.Inspect]. It is copied.
+// read by [Client.Inspect]. It is copied.
 func WithData(data []byte) Option { return func(r *request) { r.data = append([]byte(nil), data...) } }
 
 // WithReclaim ends earlier holds and places in the queue that other clients
@@ -48,18 +50,18 @@ func WithData(data []byte) Option { return func(r *request) { r.data = append([]
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 
 // WithRetry governs how transient failures of the engine are tried again, and,
-// in [Locker.AcquireAny], the delays between passes. The default goes on until
+// in [Client.AcquireAny], the delays between passes. The default goes on until
 // the ctx of the call ends.
 func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry } }
 
 // WithWait bounds the wait for a holder: when d > 0 has passed, the call fails
-// with a [*HeldError], or as [Locker.Acquire] says. The default is to wait until
+// with a [*HeldError], or as [Client.Acquire] says. The default is to wait until
 // ctx ends.
 func WithWait(d time.Duration) Option {
 	return func(r *request) { r.wait, r.waitOK = d, true }
 }
 
-// WithRandomOrder makes [Locker.AcquireAny] try the keys in random order, anew
+// WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew
 // on each pass. It has no meaning elsewhere.
 func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
 
@@ -91,36 +93,36 @@ func (r *Retry) validate() error {
 	case r == nil:
 		return nil
 	case r.Attempts < 0:
-		return Invalid("Retry.Attempts", "%d is negative", r.Attempts)
+		return driver.Invalid("Retry.Attempts", "%d is negative", r.Attempts)
 	case r.Initial < 0:
-		return Invalid("Retry.Initial", "%v is negative", r.Initial)
+		return driver.Invalid("Retry.Initial", "%v is negative", r.Initial)
 	case r.Max < 0:
-		return Invalid("Retry.Max", "%v is negative", r.Max)
+		return driver.Invalid("Retry.Max", "%v is negative", r.Max)
 	case r.Max > 0 && r.Initial > r.Max:
-		return Invalid("Retry.Initial", "%v is more than Retry.Max, %v", r.Initial, r.Max)
+		return driver.Invalid("Retry.Initial", "%v is more than Retry.Max, %v", r.Initial, r.Max)
 	case r.Total < 0:
-		return Invalid("Retry.Total", "%v is negative", r.Total)
+		return driver.Invalid("Retry.Total", "%v is negative", r.Total)
 	}
 	return nil
 }
 
 // newRequest applies opts and checks everything that can be checked without
 // the engine, by the same rules for all of them.
-func (l *Locker) newRequest(key string, opts []Option) (*request, error) {
+func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 	r := &request{key: key}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(r)
 		}
 	}
-	if err := l.checkKey(key); err != nil {
+	if err := c.checkKey(key); err != nil {
 		return nil, err
 	}
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
 	if r.owner == "" {
-		r.owner = l.owner
+		r.owner = c.owner
 	}
 	return r, nil
 }
@@ -133,13 +135,13 @@ func (r *request) validate() error {
 	}
 	switch {
 	case r.reclaim && !r.ownerOK:
-		return Invalid("owner", "WithReclaim needs an explicit WithOwner")
+		return driver.Invalid("owner", "WithReclaim needs an explicit WithOwner")
 	case len(r.data) > MaxData:
-		return Invalid("data", "%d bytes, at most %d are allowed", len(r.data), MaxData)
+		return driver.Invalid("data", "%d bytes, at most %d are allowed", len(r.data), MaxData)
 	case r.ttl < 0:
-		return Invalid("TTL", "%v is negative", r.ttl)
+		return driver.Invalid("TTL", "%v is negative", r.ttl)
 	case r.waitOK && r.wait <= 0:
-		return Invalid("wait", "%v is not positive; TryAcquire does not wait", r.wait)
+		return driver.Invalid("wait", "%v is not positive; TryAcquire does not wait", r.wait)
 	}
 	return r.retry.validate()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Each kind of outcome has its word, also where an error is of several kinds.
@@ -24,7 +25,7 @@ func TestResults(t *testing.T) {
 		"denied":       {both(holdfast.ErrDenied, other)},
 		"reclaimed":    {holdfast.ErrReclaimed},
 		"closed":       {both(holdfast.ErrClosed, holdfast.ErrDisconnected)},
-		"invalid":      {holdfast.Invalid("data", "too long")},
+		"invalid":      {driver.Invalid("data", "too long")},
 		"error":        {other, holdfast.ErrLeaseExpired},
 	} {
 		for _, err := range errs {

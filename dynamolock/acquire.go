@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Acquire implements holdfast.Backend.
-func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+// Acquire implements driver.Driver.
+func (b *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	key, err := b.opts.Keys.encode(req.Key)
 	if err != nil {
-		return holdfast.Grant{}, err
+		return driver.Grant{}, err
 	}
 	b.lookAtTTL()
-	a := &acquisition{backend: b, req: req, key: key, grant: newGrant(b.id), cleared: b.foreignTTL()}
+	a := &acquisition{engine: b, req: req, key: key, grant: newGrant(b.id), cleared: b.foreignTTL()}
 	b.enter(a.grant)
 	take := a.try
 	if req.Wait {
@@ -28,16 +29,16 @@ func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.
 		if !a.lookedAfter {
 			b.errands.left(req.Key, key, a.doubt, false)
 		}
-		return holdfast.Grant{}, err
+		return driver.Grant{}, err
 	}
 	h.start()
-	return holdfast.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
+	return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
 }
 
 // An acquisition is one call of Acquire.
 type acquisition struct {
-	*backend
-	req   *holdfast.Request
+	*engine
+	req   *driver.Request
 	key   attributes
 	grant string // the beginning of its guids
 
@@ -61,7 +62,7 @@ func (a *acquisition) try(ctx context.Context) (*hold, error) {
 		case h != nil:
 			return h, nil
 		case !a.takeable(&seen):
-			return nil, &holdfast.HeldError{Key: a.req.Key, Holder: seen.item.info(a.req.Key)}
+			return nil, &driver.HeldError{Holder: seen.item.info(a.req.Key)}
 		}
 		// Otherwise it has become free, or its lease is over, since the last look.
 	}
@@ -133,7 +134,7 @@ func (a *acquisition) again(ctx context.Context, err error) error {
 		return err
 	}
 	a.failed(a.req.Key, err)
-	return a.req.Again(ctx, err, a.wake(err))
+	return a.req.Retry(ctx, err, a.wake(err))
 }
 
 // answer is what came of a write.
@@ -195,7 +196,7 @@ func (a *acquisition) abandoned() *item {
 }
 
 // judge says what an answer means; left is the item that the write was to take.
-func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold, observation, error) {
+func (a *acquisition) judge(sent driver.Instant, left *item, r answer) (*hold, observation, error) {
 	switch {
 	case maybeDone(r.err):
 		a.doubt.add(sent, a.host.Now())
@@ -236,7 +237,7 @@ func (a *acquisition) judge(sent holdfast.Instant, left *item, r answer) (*hold,
 }
 
 // seeThrough looks after a write whose caller has gone.
-func (a *acquisition) seeThrough(sent holdfast.Instant, sending *sending, r answer) {
+func (a *acquisition) seeThrough(sent driver.Instant, sending *sending, r answer) {
 	owed := false
 	switch taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(a.grant)); {
 	case taken:
@@ -254,16 +255,16 @@ func (a *acquisition) seeThrough(sent holdfast.Instant, sending *sending, r answ
 const forever = time.Duration(math.MaxInt64 / 4)
 
 // granted makes a hold of the own item; sent is a moment before it was written.
-func (a *acquisition) granted(own *item, sent holdfast.Instant) *hold {
+func (a *acquisition) granted(own *item, sent driver.Instant) *hold {
 	a.took(a.req.Key, own)
 	h := &hold{
-		backend: a.backend,
+		engine:  a.engine,
 		name:    a.req.Key,
 		key:     a.key,
 		grant:   a.grant,
 		token:   own.token,
 		owner:   a.req.Owner,
-		lose:    a.req.Lose,
+		lose:    a.req.Lost,
 		doubt:   a.doubt,
 		begun:   sent,
 		touches: a.touches,

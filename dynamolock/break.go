@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Break implements holdfast.Backend. A lock that never expires is freed. One
+// Break implements driver.Driver. A lock that never expires is freed. One
 // with a lease gets another guid, so that its holder cannot renew it: the holder
 // learns of that at its next heartbeat, before the lease is over and somebody
 // else can have the key.
-func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
-	return b.end(ctx, info, false)
+func (b *engine) Break(ctx context.Context, info driver.Info) error {
+	return b.end(ctx, info.Key, info.Grant, false)
 }
 
 // BreakNow is Break without consideration for the holder: the key is free at
@@ -26,30 +27,30 @@ func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
 }
 
 func (c *Client) breakNow(ctx context.Context, info holdfast.Info) error {
-	if err := c.backend.CheckKey(info.Key); err != nil {
+	if err := c.engine.CheckKey(info.Key); err != nil {
 		return err
 	}
 	if !info.Held || info.Grant == "" {
-		return holdfast.Invalid("info", "it describes no grant")
+		return driver.Invalid("info", "it describes no grant")
 	}
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	b := c.backend
+	b := c.engine
 	if !b.tasks.begin() {
 		return holdfast.ErrClosed
 	}
 	defer b.tasks.end()
-	return b.end(ctx, info, true)
+	return b.end(ctx, info.Key, info.Grant, true)
 }
 
-// end breaks the grant that info describes, and no other.
-func (b *backend) end(ctx context.Context, info holdfast.Info, now bool) error {
-	id, err := parseGrant(info.Grant)
+// end breaks the grant of that name, and no other.
+func (b *engine) end(ctx context.Context, name, grant string, now bool) error {
+	id, err := parseGrant(grant)
 	if err != nil {
 		return err
 	}
-	key, err := b.opts.Keys.encode(info.Key)
+	key, err := b.opts.Keys.encode(name)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (b *backend) end(ctx context.Context, info holdfast.Info, now bool) error {
 }
 
 // breaking is the write that ends a grant with a token.
-func (b *backend) breaking(id grantID, mark string, now bool) *expression {
+func (b *engine) breaking(id grantID, mark string, now bool) *expression {
 	e := &expression{}
 	conds := []string{e.live(), e.is(attrToken, token(id.token))}
 	if id.grant != "" {

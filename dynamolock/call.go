@@ -21,7 +21,7 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 // call sends one request and waits for at most Options.Timeout. What it learns
 // of the connection it reports, unless it is the caller who gave up.
 func call[In, Out any](
-	ctx context.Context, b *backend, op string, key attributes, in In,
+	ctx context.Context, b *engine, op string, key attributes, in In,
 	send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {
 	attempt, cancel := context.WithTimeout(ctx, b.opts.Timeout)
@@ -98,7 +98,7 @@ type attributes = map[string]types.AttributeValue
 
 // update sends one UpdateItem. If its condition fails, it returns the item that
 // was in the way, read in the same moment or right after, and no error.
-func (b *backend) update(ctx context.Context, key attributes, e *expression) (updated attributes, old *item, err error) {
+func (b *engine) update(ctx context.Context, key attributes, e *expression) (updated attributes, old *item, err error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName:                           &b.opts.Table,
 		Key:                                 key,
@@ -118,7 +118,7 @@ func (b *backend) update(ctx context.Context, key attributes, e *expression) (up
 }
 
 // remove sends one DeleteItem, like update.
-func (b *backend) remove(ctx context.Context, key attributes, e *expression) (old *item, err error) {
+func (b *engine) remove(ctx context.Context, key attributes, e *expression) (old *item, err error) {
 	in := &dynamodb.DeleteItemInput{
 		TableName:                           &b.opts.Table,
 		Key:                                 key,
@@ -136,7 +136,7 @@ func (b *backend) remove(ctx context.Context, key attributes, e *expression) (ol
 
 // inTheWay returns the item that made a condition fail. Not every server sends
 // it along, and none does if there was no item.
-func (b *backend) inTheWay(ctx context.Context, key attributes, err error) (*item, error) {
+func (b *engine) inTheWay(ctx context.Context, key attributes, err error) (*item, error) {
 	var failed *types.ConditionalCheckFailedException
 	switch {
 	case !errors.As(err, &failed):
@@ -148,7 +148,7 @@ func (b *backend) inTheWay(ctx context.Context, key attributes, err error) (*ite
 }
 
 // get reads an item.
-func (b *backend) get(ctx context.Context, key attributes, consistent bool) (*item, error) {
+func (b *engine) get(ctx context.Context, key attributes, consistent bool) (*item, error) {
 	in := &dynamodb.GetItemInput{TableName: &b.opts.Table, Key: key, ConsistentRead: &consistent}
 	out, err := call(ctx, b, opGet, key, in, b.api.GetItem)
 	if err != nil {
@@ -160,7 +160,7 @@ func (b *backend) get(ctx context.Context, key attributes, consistent bool) (*it
 // persist tries something again for as long as its failures are transient, and
 // ctx allows. A call that ctx ended before there was an answer fails with what
 // it failed with before, or else with errNoAnswer.
-func (b *backend) persist(ctx context.Context, try func() error) error {
+func (b *engine) persist(ctx context.Context, try func() error) error {
 	loop := b.retries().Start()
 	var last error
 	for {
@@ -184,7 +184,7 @@ func (b *backend) persist(ctx context.Context, try func() error) error {
 
 // wake returns what is to cut the delay after a failure short: the news that
 // the table can be reached again, unless it is the server that asks for patience.
-func (b *backend) wake(err error) <-chan struct{} {
+func (b *engine) wake(err error) <-chan struct{} {
 	if !unheard(err) {
 		return nil
 	}
@@ -193,6 +193,6 @@ func (b *backend) wake(err error) <-chan struct{} {
 
 // retries are the delays between the tries of what a caller's Retry does not
 // govern.
-func (b *backend) retries() backoff.Policy {
+func (b *engine) retries() backoff.Policy {
 	return backoff.Policy{Initial: b.opts.RetryDelay, Max: b.opts.Heartbeat}
 }

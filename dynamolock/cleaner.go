@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // patience is the longest delay between two questions about the same key.
-func (b *backend) patience() time.Duration {
+func (b *engine) patience() time.Duration {
 	if b.opts.Mode == FailOpen {
 		return b.opts.Lease / 4
 	}
@@ -96,7 +97,7 @@ func (x *errands) sweep(key attributes) (freed bool, err error) {
 // may only mean that the request has not arrived yet. So the client goes on asking,
 // seldomer and seldomer, for as long as it has to reckon with that, or until it has
 // freed the key once for each request.
-func (x *errands) sweptLocked(e *errand, asked holdfast.Instant, freed bool, err error) {
+func (x *errands) sweptLocked(e *errand, asked driver.Instant, freed bool, err error) {
 	late := asked.Sub(e.doubt.last) > x.horizon()
 	switch {
 	case transient(err):

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // A Client takes locks in one table. Its methods are those of
-// [holdfast.Locker], which the package documentation lists, and those below.
+// [holdfast.Client], which the package documentation lists, and those below.
 type Client struct {
-	*holdfast.Locker
+	*holdfast.Client
 
-	backend *backend
+	engine *engine
 }
 
 // New makes a client for a table that exists: see [CreateTable]. It looks at the
@@ -35,21 +36,20 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 		o = *options
 	}
 	if ddb == nil {
-		return nil, fmt.Errorf("dynamolock: %w", holdfast.Invalid("ddb", "it is nil"))
+		return nil, fmt.Errorf("dynamolock: %w", driver.Invalid("ddb", "it is nil"))
 	}
 	if err := o.fill(); err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	var b *backend
-	locker, err := holdfast.New(holdfast.Config{
+	var b *engine
+	portable, err := holdfast.New(driver.Config{
 		Owner:  o.Owner,
 		Margin: o.Margin,
 		AnyKey: true,
 		Logger: o.Logger,
-		Hooks:  o.Hooks,
 		Clock:  clock.From(ctx),
-	}, func(host *holdfast.Host) (holdfast.Backend, error) {
-		b = newBackend(host, ddb, o)
+	}, o.Hooks, func(host driver.Host) (driver.Driver, error) {
+		b = newEngine(host, ddb, o)
 		if err := b.open(ctx); err != nil {
 			return nil, fmt.Errorf("dynamolock: %w", err)
 		}
@@ -59,15 +59,15 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Locker: locker, backend: b}, nil
+	return &Client{Client: portable, engine: b}, nil
 }
 
 // Options returns the options in force, defaults filled in.
-func (c *Client) Options() Options { return c.backend.opts }
+func (c *Client) Options() Options { return c.engine.opts }
 
-// backend implements [holdfast.Backend].
-type backend struct {
-	host  *holdfast.Host
+// engine implements [driver.Driver].
+type engine struct {
+	host  driver.Host
 	api   API
 	opts  Options
 	id    string // the beginning of all guids of this client
@@ -85,8 +85,8 @@ type backend struct {
 	grants map[string]*hold // those that somebody has; nil for one that somebody waits for
 }
 
-func newBackend(host *holdfast.Host, api API, o Options) *backend {
-	b := &backend{
+func newEngine(host driver.Host, api API, o Options) *engine {
+	b := &engine{
 		host:     host,
 		api:      api,
 		opts:     o,
@@ -103,7 +103,7 @@ func newBackend(host *holdfast.Host, api API, o Options) *backend {
 }
 
 // open waits until the table can be used.
-func (b *backend) open(ctx context.Context) error {
+func (b *engine) open(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, b.opts.OpenTimeout)
@@ -118,23 +118,23 @@ func (b *backend) open(ctx context.Context) error {
 }
 
 // probe asks whether the table can be used; the call itself tells the link.
-func (b *backend) probe(key attributes) {
+func (b *engine) probe(key attributes) {
 	if b.tasks.begin() {
 		defer b.tasks.end()
 		_, _ = b.get(b.tasks.open, key, false)
 	}
 }
 
-// CheckKey implements holdfast.Backend.
-func (b *backend) CheckKey(key string) error {
+// CheckKey implements driver.Driver.
+func (b *engine) CheckKey(key string) error {
 	_, err := b.opts.Keys.encode(key)
 	return err
 }
 
-// Close implements holdfast.Backend. Locks have been released, or are being so
+// Close implements driver.Driver. Locks have been released, or are being so
 // no longer; what may still be under way is the undoing of acquisitions that
 // were given up. That takes two leases at the most.
-func (b *backend) Close(ctx context.Context) error {
+func (b *engine) Close(ctx context.Context) error {
 	b.link.close()
 	limit, cancel := context.WithTimeout(ctx, 2*b.opts.Lease)
 	defer cancel()
@@ -150,7 +150,7 @@ func (b *backend) Close(ctx context.Context) error {
 // firstBeat says how long after its grant a lock's first heartbeat is due. The
 // multiples of the golden ratio, less their whole parts, fill the period
 // evenly, however many locks there are and however suddenly they came.
-func (b *backend) firstBeat() time.Duration {
+func (b *engine) firstBeat() time.Duration {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
 	part := float64(b.beats.Add(1)*golden) / (1 << 64)
 	return time.Duration((1 - part) * float64(b.opts.Heartbeat))

@@ -82,7 +82,7 @@ func (h *harness) client(t testing.TB, change ...func(*dynamolock.Options)) *cli
 func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	c := h.client(t, func(options *dynamolock.Options) { options.Owner, options.Hooks = o.Owner, o.Hooks })
 	return &locktest.Client{
-		Locker: c.Client,
+		API:    c.Client.Client,
 		Cut:    c.conn.Cut,
 		Heal:   c.conn.Heal,
 		Pause:  func() { c.clock.Pause(); c.conn.Cut() },

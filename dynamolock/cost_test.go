@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -133,11 +134,11 @@ type timers struct {
 }
 
 type timer struct {
-	clock.Timer
+	driver.Timer
 	all *timers
 }
 
-func (c *timers) AfterFunc(d time.Duration, f func()) clock.Timer {
+func (c *timers) AfterFunc(d time.Duration, f func()) driver.Timer {
 	c.pending.Add(1)
 	return timer{c.Real.AfterFunc(d, func() { c.pending.Add(-1); f() }), c}
 }

@@ -6,7 +6,7 @@
 //	lock, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(30*time.Second))
 //	defer lock.Release(ctx)
 //
-// A [Client] embeds [*holdfast.Locker], and so has Acquire, TryAcquire,
+// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire,
 // AcquireAny, Do, TryDo, Inspect, List, Break, Events, Owner and Close; this package
 // adds ConditionCheck, BreakNow and Options. [CreateTable] makes the table.
 //

@@ -3,20 +3,20 @@ package dynamolock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A doubt is about requests that may have been carried out without our knowing,
 // or may be yet.
 type doubt struct {
 	requests int
-	first    holdfast.Instant // before the first was sent
-	last     holdfast.Instant // after the last was given up
+	first    driver.Instant // before the first was sent
+	last     driver.Instant // after the last was given up
 }
 
 func (d *doubt) none() bool { return d.requests == 0 }
 
-func (d *doubt) add(sent, ended holdfast.Instant) {
+func (d *doubt) add(sent, ended driver.Instant) {
 	d.merge(doubt{requests: 1, first: sent, last: ended})
 }
 
@@ -44,7 +44,7 @@ const signed = 15 * time.Minute
 // horizon is for how long after a request was given up the client has to reckon
 // with it. What it takes after that goes with its lease, which nobody renews;
 // where there is none, it is not carried out any more.
-func (b *backend) horizon() time.Duration {
+func (b *engine) horizon() time.Duration {
 	if b.opts.Mode == FailOpen {
 		return b.opts.Lease
 	}

@@ -17,7 +17,7 @@ const (
 // errands are what a client has yet to see to when those who called have gone: one
 // at most for each key.
 type errands struct {
-	*backend
+	*engine
 
 	mu       sync.Mutex
 	byName   map[string]*errand
@@ -48,8 +48,8 @@ type errand struct {
 	delays *backoff.Loop
 }
 
-func newErrands(b *backend) *errands {
-	return &errands{backend: b, byName: make(map[string]*errand)}
+func newErrands(b *engine) *errands {
+	return &errands{engine: b, byName: make(map[string]*errand)}
 }
 
 // admit waits until a key may be written to: not while a write for it is under way

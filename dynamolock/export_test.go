@@ -2,15 +2,15 @@ package dynamolock
 
 // Lines is how many keys a client remembers that it waits for or has tried.
 func Lines(c *Client) int {
-	c.backend.mu.Lock()
-	defer c.backend.mu.Unlock()
-	return len(c.backend.lines)
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	return len(c.engine.lines)
 }
 
 // Errands is how many keys a client has yet to see to when those who called have
 // gone.
 func Errands(c *Client) int {
-	x := c.backend.errands
+	x := c.engine.errands
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.byName)

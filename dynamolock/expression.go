@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // An expression is the condition and the update of one request, with the names
@@ -114,8 +112,8 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-func token(t holdfast.Token) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: t.String()}
+func token(t uint64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatUint(t, 10)}
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

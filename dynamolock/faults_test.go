@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -166,7 +167,7 @@ type lateTimer struct{}
 
 func (lateTimer) Stop() bool { return false }
 
-func (l *late) AfterFunc(_ time.Duration, f func()) clock.Timer {
+func (l *late) AfterFunc(_ time.Duration, f func()) driver.Timer {
 	l.due = append(l.due, f)
 	return lateTimer{}
 }

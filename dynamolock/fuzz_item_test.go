@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -201,7 +202,7 @@ func checkItem(t *testing.T, attrs attributes, i *item) {
 	default:
 		want = leased
 	}
-	if i.form != want || i.token.String() != num(attrToken).String() {
+	if i.form != want || strconv.FormatUint(i.token, 10) != num(attrToken).String() {
 		t.Fatalf("%v is read as %+v, want form %v", attrs, i, want)
 	}
 	if want == leased && (i.lease < 0 || i.lease.Milliseconds() != lease.Int64()) {

@@ -12,13 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
 const fuzzTable = "fuzz"
 
-// fuzzBackend returns a backend with a table of its own.
-func fuzzBackend(t *testing.T, o Options) (*backend, *dynamofake.DB) {
+// fuzzBackend returns a engine with a table of its own.
+func fuzzBackend(t *testing.T, o Options) (*engine, *dynamofake.DB) {
 	o.Table = fuzzTable
 	if err := o.fill(); err != nil {
 		t.Fatal(err)
@@ -36,10 +37,10 @@ func fuzzBackend(t *testing.T, o Options) (*backend, *dynamofake.DB) {
 	if _, err := db.Client().CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	var b *backend
-	_, err := holdfast.New(holdfast.Config{}, func(host *holdfast.Host) (holdfast.Backend, error) {
-		b = newBackend(host, db.Client(), o)
-		return nil, errors.New("the backend is all that is wanted")
+	var b *engine
+	_, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
+		b = newEngine(host, db.Client(), o)
+		return nil, errors.New("the engine is all that is wanted")
 	})
 	if b == nil {
 		t.Fatal(err)

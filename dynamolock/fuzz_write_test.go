@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -110,9 +110,9 @@ func FuzzWrite(f *testing.F) {
 		b, db := fuzzBackend(t, o)
 		key, _ := b.opts.Keys.encode("k")
 		begin := time.UnixMilli(int64(wall % (1 << 52)))
-		now := holdfast.Instant{Instant: clock.Instant{Mono: begin, Wall: begin}}
-		req := &holdfast.Request{Key: "k", Owner: owner, Data: data, Reclaim: how&reclaim != 0}
-		a := &acquisition{backend: b, req: req, key: key, grant: newGrant(b.id)}
+		now := driver.Instant{Mono: begin, Wall: begin}
+		req := &driver.Request{Key: "k", Owner: owner, Data: data, Reclaim: how&reclaim != 0}
+		a := &acquisition{engine: b, req: req, key: key, grant: newGrant(b.id)}
 
 		attrs := takeAttributes(&script)
 		if isTyped[*types.AttributeValueMemberB](attrs[attrGUID]) {
@@ -156,7 +156,7 @@ func FuzzWrite(f *testing.F) {
 }
 
 // checkTaken: what an acquisition has written is what it meant.
-func checkTaken(t *testing.T, a *acquisition, now holdfast.Instant, before, updated, after attributes) {
+func checkTaken(t *testing.T, a *acquisition, now driver.Instant, before, updated, after attributes) {
 	answer, err := decode(fuzzTable, updated)
 	if err != nil {
 		t.Fatalf("%v: the answer %v: %v", before, updated, err)
@@ -166,7 +166,7 @@ func checkTaken(t *testing.T, a *acquisition, now holdfast.Instant, before, upda
 		t.Fatalf("%v became %v: %+v, %v; answer %+v", before, after, got, err, answer)
 	}
 	millis := now.Wall.UnixMilli()
-	want := item{form: leased, lease: a.opts.Lease, data: a.req.Data, touched: now.Wall, since: now.Wall, token: holdfast.Token(max(millis, 1))}
+	want := item{form: leased, lease: a.opts.Lease, data: a.req.Data, touched: now.Wall, since: now.Wall, token: uint64(max(millis, 1))}
 	if old, _ := decode(fuzzTable, conditionally(before)); old != nil && before[attrToken] != nil {
 		want.token = old.token + 1
 	}
@@ -190,13 +190,13 @@ func checkTaken(t *testing.T, a *acquisition, now holdfast.Instant, before, upda
 
 // checkOwn: heartbeats and releases change what the grant has, with their guids
 // and token, and nothing of others.
-func checkOwn(t *testing.T, a *acquisition, db *dynamofake.DB, now holdfast.Instant) {
+func checkOwn(t *testing.T, a *acquisition, db *dynamofake.DB, now driver.Instant) {
 	taken := db.Item(fuzzTable, a.key)
 	first, _ := decode(fuzzTable, taken)
-	own := &hold{backend: a.backend, key: a.key, grant: a.grant, token: first.token, touches: a.touches}
-	others := []*hold{{backend: a.backend, key: a.key, grant: newGrant(a.id), token: first.token, touches: a.touches}}
+	own := &hold{engine: a.engine, key: a.key, grant: a.grant, token: first.token, touches: a.touches}
+	others := []*hold{{engine: a.engine, key: a.key, grant: newGrant(a.id), token: first.token, touches: a.touches}}
 	if a.opts.Mode != FailClosed {
-		others = append(others, &hold{backend: a.backend, key: a.key, grant: a.grant, token: first.token + 1, touches: a.touches})
+		others = append(others, &hold{engine: a.engine, key: a.key, grant: a.grant, token: first.token + 1, touches: a.touches})
 	}
 	for _, h := range others {
 		if old, err := h.giveBack(t.Context(), h.key, h.unchanged); old == nil || err != nil || !reflect.DeepEqual(db.Item(fuzzTable, a.key), taken) {

@@ -8,14 +8,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // grantID identifies one grant of a key, however often its guid has changed
-// since: what [holdfast.Info.Grant] has.
+// since: what [driver.Info.Grant] has.
 type grantID struct {
 	form  form
-	token holdfast.Token
+	token uint64
 	grant string // the part of holdfast's guids that stays; "" for another program's
 	guid  types.AttributeValue
 }
@@ -53,7 +53,7 @@ func (g grantID) String() string {
 // parseGrant reads what String wrote.
 func parseGrant(text string) (grantID, error) {
 	parts := strings.Split(text, ":")
-	bad := holdfast.Invalid("info.Grant", "%q is not one of dynamolock", text)
+	bad := driver.Invalid("info.Grant", "%q is not one of dynamolock", text)
 	if len(parts) != 3 {
 		return grantID{}, bad
 	}
@@ -83,6 +83,6 @@ func parseGrant(text string) (grantID, error) {
 	if err != nil || (parts[2] != "" && len(parts[2]) != grantLen) {
 		return grantID{}, bad
 	}
-	id.token, id.grant = holdfast.Token(token), parts[2]
+	id.token, id.grant = uint64(token), parts[2]
 	return id, nil
 }

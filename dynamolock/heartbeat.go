@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -23,7 +24,7 @@ type heartbeat struct {
 	timer   interface{ Stop() bool }
 	cancel  context.CancelFunc // of the request that is under way
 	idle    chan struct{}      // closed when it has come back; nil if there is none
-	due     holdfast.Instant   // of the next regular beat
+	due     driver.Instant     // of the next regular beat
 	series  *backoff.Loop      // nil while all goes well
 
 	lost   error // what was found out about the item
@@ -34,7 +35,7 @@ type heartbeat struct {
 func (h *hold) schedule() {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
-	h.due = h.after(h.begun, h.firstBeat())
+	h.due = h.begun.Add(h.firstBeat())
 	h.armLocked(h.due.Sub(h.host.Now()))
 }
 
@@ -94,10 +95,10 @@ func (h *hold) beat() {
 
 // nextLocked returns the delay of the next beat, after one that began at some time.
 // Having waited for an answer in vain counts as delay.
-func (h *hold) nextLocked(began holdfast.Instant, err error) time.Duration {
+func (h *hold) nextLocked(began driver.Instant, err error) time.Duration {
 	now := h.host.Now()
 	for h.due.Sub(now) <= 0 { // the same phase, so that the beats of many locks stay apart
-		h.due = h.after(h.due, h.opts.Heartbeat)
+		h.due = h.due.Add(h.opts.Heartbeat)
 	}
 	regular := h.due.Sub(now)
 	if !transient(err) {
@@ -144,14 +145,14 @@ func (h *hold) renew(ctx context.Context) error {
 }
 
 // tell has hooks told of a beat. One that has no lease to renew is none to them.
-func (h *hold) tell(sent holdfast.Instant, err error) {
+func (h *hold) tell(sent driver.Instant, err error) {
 	if h.opts.Mode == FailOpen {
 		h.host.Heartbeat(h.name, sent, err)
 	}
 }
 
 // askInTime is ask, with the time limit of a heartbeat.
-func (h *hold) askInTime(ctx context.Context, now holdfast.Instant) (*item, error) {
+func (h *hold) askInTime(ctx context.Context, now driver.Instant) (*item, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.pulse.limit(h.opts.Timeout))
 	defer cancel()
 	i, err := h.ask(ctx, now)
@@ -163,7 +164,7 @@ func (h *hold) askInTime(ctx context.Context, now holdfast.Instant) (*item, erro
 
 // ask sends the request of a beat, and returns the item if it is not that of
 // this hold any more.
-func (h *hold) ask(ctx context.Context, now holdfast.Instant) (*item, error) {
+func (h *hold) ask(ctx context.Context, now driver.Instant) (*item, error) {
 	if h.opts.Mode == FailOpen {
 		_, old, err := h.update(ctx, h.key, h.renewal(now))
 		return old, err
@@ -186,7 +187,7 @@ func (h *hold) ask(ctx context.Context, now holdfast.Instant) (*item, error) {
 var errOvertaken = errors.New("overtaken by another request of the same hold")
 
 // found tells of what a beat, sent at sent, has found in the place of its own item.
-func (h *hold) found(sent holdfast.Instant, i *item, why error) {
+func (h *hold) found(sent driver.Instant, i *item, why error) {
 	if why == nil { // the item was read later than the condition failed, and is ours again
 		h.tell(sent, errOvertaken)
 		return

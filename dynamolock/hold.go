@@ -6,20 +6,21 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// hold implements holdfast.Hold.
+// hold implements driver.Hold.
 type hold struct {
-	*backend
+	*engine
 	name  string     // the key as the user knows it
 	key   attributes // the same, as the table does
 	grant string
-	token holdfast.Token
+	token uint64
 	owner string
-	lease *holdfast.Lease
+	lease driver.Lease
 	lose  func(error)
-	begun holdfast.Instant // before the write was sent that took it
-	doubt doubt            // about requests before that one
+	begun driver.Instant // before the write was sent that took it
+	doubt doubt          // about requests before that one
 
 	cleared string // the attribute of the table's Time to Live, as its last write knew it
 	touches uint64 // how many guids the grant has had; only one heartbeat is under way at a time
@@ -28,28 +29,28 @@ type hold struct {
 
 // start enters the hold into the register, and has it kept alive.
 func (h *hold) start() {
-	h.backend.mu.Lock()
+	h.engine.mu.Lock()
 	h.grants[h.grant] = h
-	h.backend.mu.Unlock()
+	h.engine.mu.Unlock()
 	h.schedule()
 }
 
 // enter notes a grant that somebody waits for.
-func (b *backend) enter(grant string) {
+func (b *engine) enter(grant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.grants[grant] = nil
 }
 
 // forget notes that nobody has a grant any more, nor will.
-func (b *backend) forget(grant string) {
+func (b *engine) forget(grant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.grants, grant)
 }
 
 // alive reports whether somebody has a grant, or waits for it.
-func (b *backend) alive(grant string) bool {
+func (b *engine) alive(grant string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, ok := b.grants[grant]
@@ -57,7 +58,7 @@ func (b *backend) alive(grant string) bool {
 }
 
 // holding reports whether this client has the key under an owner name.
-func (b *backend) holding(name, owner string) bool {
+func (b *engine) holding(name, owner string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range b.grants {
@@ -68,7 +69,7 @@ func (b *backend) holding(name, owner string) bool {
 	return false
 }
 
-// Verify implements holdfast.Hold, by a consistent read. It renews nothing, and
+// Verify implements driver.Hold, by a consistent read. It renews nothing, and
 // goes on trying for no longer than there is something to be verified.
 func (h *hold) Verify(ctx context.Context) error {
 	return h.persist(ctx, func() error {
@@ -112,7 +113,7 @@ func (h *hold) remains(i *item) bool {
 	return i.held() && (i.sameGrant(h.token) || i.belongs(h.grant))
 }
 
-// Release implements holdfast.Hold. The heartbeats have come to an end before it
+// Release implements driver.Hold. The heartbeats have come to an end before it
 // sends anything. A request that got no answer is repeated; what the repetition
 // meets shows whether the first was carried out. What is refused for another reason
 // is left to the errands.
@@ -173,7 +174,7 @@ func (h *hold) unchanged(e *expression) string {
 
 // giveBack sends the request that frees the key on a condition. It returns the
 // item that it met otherwise.
-func (b *backend) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
+func (b *engine) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
 	if b.opts.Mode == FailClosed {
 		e := &expression{}
 		e.cond = ours(e)

@@ -12,15 +12,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Inspect implements holdfast.Backend.
-func (b *backend) Inspect(ctx context.Context, key string) (holdfast.Info, error) {
+// Inspect implements driver.Driver.
+func (b *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	attrs, err := b.opts.Keys.encode(key)
 	if err != nil {
-		return holdfast.Info{}, err
+		return driver.Info{}, err
 	}
-	var info holdfast.Info
+	var info driver.Info
 	err = b.persist(ctx, func() error {
 		i, err := b.get(ctx, attrs, true)
 		if err != nil {
@@ -32,12 +33,12 @@ func (b *backend) Inspect(ctx context.Context, key string) (holdfast.Info, error
 	return info, err
 }
 
-// List implements holdfast.Backend. Keys that begin with a whole partition key
+// List implements driver.Driver. Keys that begin with a whole partition key
 // and the separator are queried; for all else the table is scanned. Items of
 // other programs, and of keys that cannot be named here, are left out; one that
 // is a lock's but cannot be understood becomes the error at the end.
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error] {
-	return func(yield func(holdfast.Info, error) bool) {
+func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	return func(yield func(driver.Info, error) bool) {
 		next, err := b.pages(prefix)
 		var bad error
 		for more := err == nil; more; {
@@ -68,14 +69,14 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[holdfast.In
 			}
 		}
 		if err = errors.Join(bad, err); err != nil {
-			yield(holdfast.Info{}, err)
+			yield(driver.Info{}, err)
 		}
 	}
 }
 
 // pages returns a function that reads the items of a List page by page, and
 // reports whether there are more.
-func (b *backend) pages(prefix string) (func(context.Context) ([]attributes, bool, error), error) {
+func (b *engine) pages(prefix string) (func(context.Context) ([]attributes, bool, error), error) {
 	keys := b.opts.Keys
 	partition, sort, split := strings.Cut(prefix, keys.Separator)
 	if keys.Sort.Name != "" && split && partition != "" {
@@ -85,7 +86,7 @@ func (b *backend) pages(prefix string) (func(context.Context) ([]attributes, boo
 	filter := "attribute_exists(" + e.name(attrGUID) + ")"
 	if prefix != "" {
 		if keys.Partition.Type == types.ScalarAttributeTypeN {
-			return nil, holdfast.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
+			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
 		}
 		if partition = keys.beforeSeparator(prefix); partition != "" {
 			begin, err := keys.Partition.encode("prefix", partition, maxPartition)
@@ -112,7 +113,7 @@ func (b *backend) pages(prefix string) (func(context.Context) ([]attributes, boo
 	}, nil
 }
 
-func (b *backend) queryPages(partition, sort string) (func(context.Context) ([]attributes, bool, error), error) {
+func (b *engine) queryPages(partition, sort string) (func(context.Context) ([]attributes, bool, error), error) {
 	keys := b.opts.Keys
 	e := &expression{}
 	p, err := keys.Partition.encode("prefix", partition, maxPartition)
@@ -122,7 +123,7 @@ func (b *backend) queryPages(partition, sort string) (func(context.Context) ([]a
 	cond := e.alias(aliasKey, keys.Partition.Name) + " = " + e.value(p)
 	if sort != "" {
 		if keys.Sort.Type == types.ScalarAttributeTypeN {
-			return nil, holdfast.Invalid("prefix", "keys of type N have no beginnings; only %q can be listed", partition+keys.Separator)
+			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only %q can be listed", partition+keys.Separator)
 		}
 		s, err := keys.Sort.encode("prefix", sort, maxSort)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The attributes of an item, besides its key. The first five are those of the
@@ -58,13 +58,13 @@ type item struct {
 	form    form
 	guid    string
 	guidVal types.AttributeValue // as it stands, for conditions
-	token   holdfast.Token
+	token   uint64
 	lease   time.Duration // of leased
 	owner   string
 	touched time.Time // zero if unknown
 	since   time.Time // zero if unknown
 	data    []byte
-	broken  holdfast.Token // of the grant that somebody broke; 0 if none is known
+	broken  uint64 // of the grant that somebody broke; 0 if none is known
 }
 
 func (i *item) held() bool { return i.form >= leased }
@@ -76,7 +76,7 @@ func (i *item) same(j *item) bool {
 
 // sameGrant reports whether an item is of the grant with a token, whoever has
 // changed it since. Without tokens nobody can tell.
-func (i *item) sameGrant(token holdfast.Token) bool {
+func (i *item) sameGrant(token uint64) bool {
 	return i.form != absent && i.form != tokenless && i.token == token
 }
 
@@ -87,8 +87,8 @@ func (i *item) belongs(prefix string) bool {
 }
 
 // info describes the item for a user.
-func (i *item) info(key string) holdfast.Info {
-	info := holdfast.Info{Key: key, Held: i.held()}
+func (i *item) info(key string) driver.Info {
+	info := driver.Info{Key: key, Held: i.held()}
 	if !info.Held {
 		return info
 	}
@@ -121,10 +121,10 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 		i.form = tokenless
 		return i, r.err
 	}
-	i.token = holdfast.Token(r.whole(attrToken))
+	i.token = uint64(r.whole(attrToken))
 	if n, ok := attrs[attrBroken].(*types.AttributeValueMemberN); ok { // a hint, no more
 		token, _ := strconv.ParseUint(n.Value, 10, 64)
-		i.broken = holdfast.Token(token)
+		i.broken = uint64(token)
 	}
 	switch ms := r.whole(attrLease); {
 	case ms <= releasedLease: // nobody can hold a lock for 0 ms

@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Keys are the key attributes of a table.
@@ -46,7 +46,7 @@ const (
 func (k *Keys) fill() error {
 	if k.Partition.Name == "" {
 		if k.Partition.Type != "" {
-			return holdfast.Invalid("Options.Keys.Partition.Name", "it is empty, and there is a type")
+			return driver.Invalid("Options.Keys.Partition.Name", "it is empty, and there is a type")
 		}
 		k.Partition.Name = "id"
 	}
@@ -55,7 +55,7 @@ func (k *Keys) fill() error {
 	}
 	if k.Sort.Name == "" {
 		if k.Sort.Type != "" || k.Separator != "" {
-			return holdfast.Invalid("Options.Keys.Sort.Name", "it is empty, and there is a type or a separator")
+			return driver.Invalid("Options.Keys.Sort.Name", "it is empty, and there is a type or a separator")
 		}
 		return nil
 	}
@@ -63,7 +63,7 @@ func (k *Keys) fill() error {
 		return err
 	}
 	if k.Sort.Name == k.Partition.Name {
-		return holdfast.Invalid("Options.Keys.Sort.Name", "%q is the partition key", k.Sort.Name)
+		return driver.Invalid("Options.Keys.Sort.Name", "%q is the partition key", k.Sort.Name)
 	}
 	if k.Separator == "" {
 		k.Separator = "/"
@@ -73,17 +73,17 @@ func (k *Keys) fill() error {
 
 func (a *KeyAttr) fill(field string) error {
 	if len(a.Name) > maxAttrName {
-		return holdfast.Invalid(field+".Name", "%d bytes, at most %d are allowed", len(a.Name), maxAttrName)
+		return driver.Invalid(field+".Name", "%d bytes, at most %d are allowed", len(a.Name), maxAttrName)
 	}
 	if ownAttribute(a.Name) {
-		return holdfast.Invalid(field+".Name", "%q is an attribute of the lock itself", a.Name)
+		return driver.Invalid(field+".Name", "%q is an attribute of the lock itself", a.Name)
 	}
 	switch a.Type {
 	case "":
 		a.Type = types.ScalarAttributeTypeS
 	case types.ScalarAttributeTypeS, types.ScalarAttributeTypeN, types.ScalarAttributeTypeB:
 	default:
-		return holdfast.Invalid(field+".Type", "%q is none of S, N, B", a.Type)
+		return driver.Invalid(field+".Type", "%q is none of S, N, B", a.Type)
 	}
 	return nil
 }
@@ -92,11 +92,11 @@ func (a *KeyAttr) fill(field string) error {
 func (k *Keys) checkFree(field, name string) error {
 	switch {
 	case len(name) > maxAttrName:
-		return holdfast.Invalid(field, "%d bytes, at most %d are allowed", len(name), maxAttrName)
+		return driver.Invalid(field, "%d bytes, at most %d are allowed", len(name), maxAttrName)
 	case name == k.Partition.Name || name == k.Sort.Name:
-		return holdfast.Invalid(field, "%q is a key of the table", name)
+		return driver.Invalid(field, "%q is a key of the table", name)
 	case ownAttribute(name):
-		return holdfast.Invalid(field, "%q is an attribute of the lock itself", name)
+		return driver.Invalid(field, "%q is an attribute of the lock itself", name)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (k *Keys) encode(key string) (map[string]types.AttributeValue, error) {
 	}
 	partition, sort, found := strings.Cut(key, k.Separator)
 	if !found || partition == "" || sort == "" {
-		return nil, holdfast.Invalid("key", "it needs a part for %q and one for %q, with %q between them",
+		return nil, driver.Invalid("key", "it needs a part for %q and one for %q, with %q between them",
 			k.Partition.Name, k.Sort.Name, k.Separator)
 	}
 	p, err := k.Partition.encode("key", partition, maxPartition)
@@ -140,14 +140,14 @@ func (k *Keys) beforeSeparator(prefix string) string {
 func (a *KeyAttr) encode(field, text string, most int) (types.AttributeValue, error) {
 	switch {
 	case text == "":
-		return nil, holdfast.Invalid(field, "it is empty")
+		return nil, driver.Invalid(field, "it is empty")
 	case len(text) > most:
-		return nil, holdfast.Invalid(field, "%d bytes for %q, at most %d are allowed", len(text), a.Name, most)
+		return nil, driver.Invalid(field, "%d bytes for %q, at most %d are allowed", len(text), a.Name, most)
 	}
 	switch a.Type {
 	case types.ScalarAttributeTypeN:
 		if !canonical(text) {
-			return nil, holdfast.Invalid(field, "%q is of type N, which takes canonical decimal numbers of at most %d digits",
+			return nil, driver.Invalid(field, "%q is of type N, which takes canonical decimal numbers of at most %d digits",
 				a.Name, maxDigits)
 		}
 		return &types.AttributeValueMemberN{Value: text}, nil
@@ -155,7 +155,7 @@ func (a *KeyAttr) encode(field, text string, most int) (types.AttributeValue, er
 		return &types.AttributeValueMemberB{Value: []byte(text)}, nil
 	}
 	if !utf8.ValidString(text) {
-		return nil, holdfast.Invalid(field, "it is not valid UTF-8, and %q is of type S", a.Name)
+		return nil, driver.Invalid(field, "it is not valid UTF-8, and %q is of type S", a.Name)
 	}
 	return &types.AttributeValueMemberS{Value: text}, nil
 }

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // A line is what a client knows of a key that others hold: those of its own who
 // wait for it, in the order of their coming, and what was seen of the item. Only
 // the first in line polls, for all; when it leaves, or rests after a failure, the
-// next goes on where it was. backend.mu guards all of it.
+// next goes on where it was. engine.mu guards all of it.
 type line struct {
 	waiters []*turn
 	seen    observation
-	next    holdfast.Instant // no read before this; zero if there was no poll yet
-	looked  holdfast.Instant // when it was last asked for
-	err     error            // what the last request failed with; nil if it did not
+	next    driver.Instant // no read before this; zero if there was no poll yet
+	looked  driver.Instant // when it was last asked for
+	err     error          // what the last request failed with; nil if it did not
 }
 
 // A turn is a place in a line.
@@ -49,14 +49,14 @@ func (l *line) call() {
 }
 
 // leads reports whether it is for a turn to poll.
-func (b *backend) leads(key string, t *turn) bool {
+func (b *engine) leads(key string, t *turn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lines[key].lead() == t
 }
 
 // rest has the line go on without a turn, or with it again in its old place.
-func (b *backend) rest(key string, t *turn, rests bool) {
+func (b *engine) rest(key string, t *turn, rests bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t.rests = rests
@@ -76,7 +76,7 @@ const forgetAfter = time.Hour
 // that nobody waits in. What is remembered is not given up for what is new: keys
 // that are tried in turn would drive each other out, and none would be seen for its
 // lease. A key makes room when it is taken, or found free.
-func (b *backend) lineLocked(key string, now holdfast.Instant, waits bool) *line {
+func (b *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
 	l := b.lines[key]
 	if l == nil {
 		if len(b.lines) >= maxLines && !b.makeRoomLocked(now) && !waits {
@@ -91,7 +91,7 @@ func (b *backend) lineLocked(key string, now holdfast.Instant, waits bool) *line
 
 // makeRoomLocked forgets a key that nobody has looked at for long, if it finds one
 // among a few.
-func (b *backend) makeRoomLocked(now holdfast.Instant) bool {
+func (b *engine) makeRoomLocked(now driver.Instant) bool {
 	few := 16
 	for key, l := range b.lines { // from a random one on
 		if len(l.waiters) == 0 && now.Sub(l.looked) > forgetAfter {
@@ -106,7 +106,7 @@ func (b *backend) makeRoomLocked(now holdfast.Instant) bool {
 }
 
 // observed returns what was seen of a key.
-func (b *backend) observed(key string) observation {
+func (b *engine) observed(key string) observation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.lines[key]; l != nil {
@@ -116,7 +116,7 @@ func (b *backend) observed(key string) observation {
 }
 
 // see notes an item that was read just now, and returns the observation.
-func (b *backend) see(key string, i *item) observation {
+func (b *engine) see(key string, i *item) observation {
 	now := b.host.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +137,7 @@ func (b *backend) see(key string, i *item) observation {
 }
 
 // took notes the client's own item, for those who are next in line.
-func (b *backend) took(key string, own *item) {
+func (b *engine) took(key string, own *item) {
 	now := b.host.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +149,7 @@ func (b *backend) took(key string, own *item) {
 }
 
 // failed notes that nothing could be seen.
-func (b *backend) failed(key string, err error) {
+func (b *engine) failed(key string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.lines[key]; l != nil {
@@ -158,20 +158,20 @@ func (b *backend) failed(key string, err error) {
 }
 
 // join takes the last place in the line for a key.
-func (b *backend) join(key string) *turn {
+func (b *engine) join(key string) *turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.lineLocked(key, b.host.Now(), true)
 	t := &turn{up: make(chan struct{}, 1)}
 	l.waiters = append(l.waiters, t)
 	if len(l.waiters) == 1 {
-		l.next = holdfast.Instant{}
+		l.next = driver.Instant{}
 	}
 	return t
 }
 
 // leave gives the place up, and its turn to the next.
-func (b *backend) leave(key string, t *turn) {
+func (b *engine) leave(key string, t *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.lines[key]
@@ -183,7 +183,7 @@ func (b *backend) leave(key string, t *turn) {
 }
 
 // tidyLocked forgets a key for which nobody waits and that nobody else holds.
-func (b *backend) tidyLocked(key string, l *line) {
+func (b *engine) tidyLocked(key string, l *line) {
 	i := l.seen.item
 	if len(l.waiters) == 0 && (i == nil || !i.held() || i.belongs(b.id)) {
 		delete(b.lines, key)
@@ -191,7 +191,7 @@ func (b *backend) tidyLocked(key string, l *line) {
 }
 
 // waitedFor is what a waiter was waiting for when it gave up.
-func (b *backend) waitedFor(key string) error {
+func (b *engine) waitedFor(key string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.lines[key]
@@ -201,7 +201,7 @@ func (b *backend) waitedFor(key string) error {
 	case l.err != nil:
 		return l.err
 	case l.seen.item != nil && l.seen.item.held():
-		return &holdfast.HeldError{Key: key, Holder: l.seen.item.info(key)}
+		return &driver.HeldError{Holder: l.seen.item.info(key)}
 	}
 	return errNoAnswer
 }
@@ -209,14 +209,14 @@ func (b *backend) waitedFor(key string) error {
 // poll waits until it is time for the next look at a key, or the item may be
 // taken as it is, whichever is first; in the first case it looks. The read may be
 // an old one: what follows from it is conditional on the item's being the same.
-func (b *backend) poll(ctx context.Context, key string, attrs attributes) error {
+func (b *engine) poll(ctx context.Context, key string, attrs attributes) error {
 	now := b.host.Now()
 	b.mu.Lock()
 	l := b.lines[key]
 	if l.next.IsZero() {
 		// Only the first period is cut short, by chance, so that clients that
 		// came upon the same holder at the same time do not stay in step.
-		l.next = b.after(now, time.Duration(rand.Int64N(int64(b.opts.Poll)))+1)
+		l.next = now.Add(time.Duration(rand.Int64N(int64(b.opts.Poll))) + 1)
 	}
 	delay, seen := l.next.Sub(now), l.seen
 	b.mu.Unlock()
@@ -231,7 +231,7 @@ func (b *backend) poll(ctx context.Context, key string, attrs attributes) error 
 	b.mu.Lock()
 	due := now.Sub(l.next) >= 0
 	if due {
-		l.next = b.after(now, b.opts.Poll)
+		l.next = now.Add(b.opts.Poll)
 	}
 	b.mu.Unlock()
 	if !due {
@@ -246,8 +246,4 @@ func (b *backend) poll(ctx context.Context, key string, attrs attributes) error 
 		return b.waitedFor(key)
 	}
 	return err
-}
-
-func (b *backend) after(t holdfast.Instant, d time.Duration) holdfast.Instant {
-	return holdfast.Instant{Instant: t.Add(d)}
 }

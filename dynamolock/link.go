@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A link follows whether the table can be used: every request tells it what
@@ -12,7 +12,7 @@ import (
 // time. A client that holds nothing and waits for nothing would not learn
 // otherwise that all is well again.
 type link struct {
-	host  *holdfast.Host
+	host  driver.Host
 	probe func(key attributes)
 	first time.Duration // delay of the first probe
 	most  time.Duration // delays double up to this

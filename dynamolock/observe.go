@@ -3,7 +3,7 @@ package dynamolock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // An observation is what a client has seen of a key's item, and since when it
@@ -15,11 +15,11 @@ import (
 // whatever the two clocks show, the holder's lease is over first.
 type observation struct {
 	item  *item // nil: nothing was seen yet
-	since holdfast.Instant
+	since driver.Instant
 }
 
 // see takes note of an item that was read before now.
-func (o *observation) see(i *item, now holdfast.Instant) {
+func (o *observation) see(i *item, now driver.Instant) {
 	if o.item != nil && o.item.same(i) {
 		return
 	}
@@ -27,7 +27,7 @@ func (o *observation) see(i *item, now holdfast.Instant) {
 }
 
 // takeable reports whether the key may be had, as far as was seen.
-func (b *backend) takeable(o *observation) bool {
+func (b *engine) takeable(o *observation) bool {
 	switch {
 	case o.item == nil:
 		return false
@@ -40,7 +40,7 @@ func (b *backend) takeable(o *observation) bool {
 
 // left returns how long the item has to stay as it is until it may be taken, or
 // false if it never may.
-func (b *backend) left(o *observation) (time.Duration, bool) {
+func (b *engine) left(o *observation) (time.Duration, bool) {
 	if o.item.form != leased {
 		return 0, false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The defaults and bounds of [Options].
@@ -153,7 +154,7 @@ func (o *Options) fill() error {
 		return err
 	}
 	if o.Mode < FailOpen || o.Mode > FailClosedFenced {
-		return holdfast.Invalid("Options.Mode", "%d is none of FailOpen, FailClosed, FailClosedFenced", int(o.Mode))
+		return driver.Invalid("Options.Mode", "%d is none of FailOpen, FailClosed, FailClosedFenced", int(o.Mode))
 	}
 	if err := o.fillTimes(); err != nil {
 		return err
@@ -167,11 +168,11 @@ func (o *Options) fillTimes() error {
 	}
 	switch {
 	case o.Lease < MinLease:
-		return holdfast.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
+		return driver.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
 	case o.Lease > MaxLease:
-		return holdfast.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
+		return driver.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
 	case o.Lease%time.Millisecond != 0:
-		return holdfast.Invalid("Options.Lease", "%v is not in whole milliseconds, which is all that an item can say", o.Lease)
+		return driver.Invalid("Options.Lease", "%v is not in whole milliseconds, which is all that an item can say", o.Lease)
 	}
 	for _, d := range []struct {
 		field string
@@ -184,7 +185,7 @@ func (o *Options) fillTimes() error {
 		{"Options.OpenTimeout", &o.OpenTimeout, DefaultOpenTimeout},
 	} {
 		if *d.value < 0 {
-			return holdfast.Invalid(d.field, "%v is negative", *d.value)
+			return driver.Invalid(d.field, "%v is negative", *d.value)
 		}
 		if *d.value == 0 {
 			*d.value = d.usual
@@ -196,25 +197,25 @@ func (o *Options) fillTimes() error {
 	margin := o.margin()
 	switch {
 	case o.Heartbeat >= (o.Lease+2)/3:
-		return holdfast.Invalid("Options.Heartbeat", "%v, less than a third of the lease, %v, is needed", o.Heartbeat, o.Lease)
+		return driver.Invalid("Options.Heartbeat", "%v, less than a third of the lease, %v, is needed", o.Heartbeat, o.Lease)
 	case o.Poll < MinPoll:
-		return holdfast.Invalid("Options.Poll", "%v, at least %v is needed", o.Poll, MinPoll)
+		return driver.Invalid("Options.Poll", "%v, at least %v is needed", o.Poll, MinPoll)
 	case o.Poll > o.Lease:
-		return holdfast.Invalid("Options.Poll", "%v is more than the lease, %v", o.Poll, o.Lease)
+		return driver.Invalid("Options.Poll", "%v is more than the lease, %v", o.Poll, o.Lease)
 	case o.RetryDelay < 0:
-		return holdfast.Invalid("Options.RetryDelay", "%v is negative", o.RetryDelay)
+		return driver.Invalid("Options.RetryDelay", "%v is negative", o.RetryDelay)
 	case o.RetryDelay > o.Heartbeat:
-		return holdfast.Invalid("Options.RetryDelay", "%v is more than the heartbeat, %v", o.RetryDelay, o.Heartbeat)
+		return driver.Invalid("Options.RetryDelay", "%v is more than the heartbeat, %v", o.RetryDelay, o.Heartbeat)
 	case o.Margin < 0:
-		return holdfast.Invalid("Options.Margin", "%v is negative", o.Margin)
+		return driver.Invalid("Options.Margin", "%v is negative", o.Margin)
 	case o.Timeout >= (o.Lease-margin-o.Heartbeat+1)/2:
-		return holdfast.Invalid("Options.Timeout",
+		return driver.Invalid("Options.Timeout",
 			"%v: heartbeat %v + 2 x timeout must be less than the lease %v - margin %v", o.Timeout, o.Heartbeat, o.Lease, margin)
 	}
 	return nil
 }
 
-// margin is what [holdfast.Host.Margin] makes of the options.
+// margin is what [driver.Host.Margin] makes of the options.
 func (o *Options) margin() time.Duration {
 	margin := o.Margin
 	if margin == 0 {
@@ -226,7 +227,7 @@ func (o *Options) margin() time.Duration {
 func (o *Options) fillTTL() error {
 	if o.TTLAttribute == "" {
 		if o.TTL != 0 {
-			return holdfast.Invalid("Options.TTL", "it needs a TTLAttribute")
+			return driver.Invalid("Options.TTL", "it needs a TTLAttribute")
 		}
 		return nil
 	}
@@ -237,7 +238,7 @@ func (o *Options) fillTTL() error {
 		o.TTL = max(DefaultTTL, 10*o.Lease)
 	}
 	if least := max(MinTTL, 10*o.Lease); o.TTL < least {
-		return holdfast.Invalid("Options.TTL", "%v, at least %v is needed", o.TTL, least)
+		return driver.Invalid("Options.TTL", "%v, at least %v is needed", o.TTL, least)
 	}
 	return nil
 }
@@ -248,16 +249,16 @@ func checkTable(name string) error {
 	const least, most, arn = 3, 255, 1024
 	switch {
 	case name == "":
-		return holdfast.Invalid("Options.Table", "it is empty")
+		return driver.Invalid("Options.Table", "it is empty")
 	case strings.HasPrefix(name, "arn:") && len(name) <= arn:
 	case len(name) < least || len(name) > most:
-		return holdfast.Invalid("Options.Table", "%d bytes; a name has from %d to %d, an ARN at most %d", len(name), least, most, arn)
+		return driver.Invalid("Options.Table", "%d bytes; a name has from %d to %d, an ARN at most %d", len(name), least, most, arn)
 	}
 	for _, c := range []byte(name) {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.', c == ':', c == '/':
 		default:
-			return holdfast.Invalid("Options.Table", "%q has other characters than letters, digits, '_', '-' and '.'", name)
+			return driver.Invalid("Options.Table", "%q has other characters than letters, digits, '_', '-' and '.'", name)
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A pulse is how the table has answered of late, from which the time limit of a
@@ -17,9 +17,9 @@ import (
 // perhaps a slow table.
 type pulse struct {
 	mu     sync.Mutex
-	silent int              // heartbeats in a row that got no answer in time
-	since  holdfast.Instant // the first of them was sent then
-	slow   time.Duration    // what slow answers took of late
+	silent int            // heartbeats in a row that got no answer in time
+	since  driver.Instant // the first of them was sent then
+	slow   time.Duration  // what slow answers took of late
 }
 
 // heard takes note of an answer, and how long it took.
@@ -32,7 +32,7 @@ func (p *pulse) heard(took time.Duration) {
 
 // missed takes note that no answer came in time to what was sent, and returns
 // for how long there has been none.
-func (p *pulse) missed(sent, now holdfast.Instant) time.Duration {
+func (p *pulse) missed(sent, now driver.Instant) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silent == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -26,7 +27,7 @@ func CreateTable(ctx context.Context, ddb TableAPI, options *Options) error {
 		o = *options
 	}
 	if ddb == nil {
-		return fmt.Errorf("dynamolock: create table: %w", holdfast.Invalid("ddb", "it is nil"))
+		return fmt.Errorf("dynamolock: create table: %w", driver.Invalid("ddb", "it is nil"))
 	}
 	if err := o.fill(); err != nil {
 		return fmt.Errorf("dynamolock: create table: %w", err)

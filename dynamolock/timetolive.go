@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A timeToLive is what a client knows of the table's Time to Live, which deletes
@@ -26,7 +26,7 @@ import (
 type timeToLive struct {
 	mu        sync.Mutex
 	attribute string // of the table, to be removed; "" if there is none that is known
-	again     holdfast.Instant
+	again     driver.Instant
 	looking   bool
 	told      bool // something was logged
 }
@@ -40,14 +40,14 @@ const (
 
 // foreignTTL returns the attribute that the table's Time to Live goes by, if it
 // is not the client's own and can be removed; "" if there is none.
-func (b *backend) foreignTTL() string {
+func (b *engine) foreignTTL() string {
 	b.ttl.mu.Lock()
 	defer b.ttl.mu.Unlock()
 	return b.ttl.attribute
 }
 
 // lookAtTTL looks at the table's Time to Live in the background, if it is time.
-func (b *backend) lookAtTTL() {
+func (b *engine) lookAtTTL() {
 	now := b.host.Now()
 	b.ttl.mu.Lock()
 	due := !b.ttl.looking && now.Sub(b.ttl.again) >= 0 && b.tasks.begin()
@@ -65,7 +65,7 @@ func (b *backend) lookAtTTL() {
 
 // learnTTL looks at the table's Time to Live, by one request. A look that fails
 // keeps nobody from locking.
-func (b *backend) learnTTL(ctx context.Context) {
+func (b *engine) learnTTL(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	out, err := b.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &b.opts.Table}, once)
 	cancel()
@@ -73,10 +73,10 @@ func (b *backend) learnTTL(ctx context.Context) {
 	b.ttl.mu.Lock()
 	defer b.ttl.mu.Unlock()
 	b.ttl.looking = false
-	b.ttl.again = b.after(now, ttlLook)
+	b.ttl.again = now.Add(ttlLook)
 	if err != nil {
 		if transient(&callError{kind: classify(err)}) {
-			b.ttl.again = b.after(now, ttlRetry)
+			b.ttl.again = now.Add(ttlRetry)
 		}
 		if ctx.Err() == nil {
 			b.tellTTLLocked(err)
@@ -105,7 +105,7 @@ func (b *backend) learnTTL(ctx context.Context) {
 
 // tellTTLLocked tells, once, that the table's Time to Live cannot be looked at. A
 // server that has no such thing cannot delete items by it.
-func (b *backend) tellTTLLocked(err error) {
+func (b *engine) tellTTLLocked(err error) {
 	level := slog.LevelWarn
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
@@ -119,7 +119,7 @@ func (b *backend) tellTTLLocked(err error) {
 
 // expire tells Time to Live when the item is of no use any more, or that it is
 // for good. No time to live that another client has written stays.
-func (b *backend) expire(e *expression, now holdfast.Instant, ever bool) {
+func (b *engine) expire(e *expression, now driver.Instant, ever bool) {
 	switch own := b.opts.TTLAttribute; {
 	case own == "":
 	case ever:

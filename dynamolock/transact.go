@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // ConditionCheck returns a check for a transaction (TransactWriteItems) of one's
@@ -28,16 +29,16 @@ import (
 // this client.
 func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, error) {
 	if lock == nil {
-		return nil, fmt.Errorf("dynamolock: condition check: %w", holdfast.Invalid("lock", "it is nil"))
+		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is nil"))
 	}
 	if err := lock.Err(); err != nil {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
-	b := c.backend
-	h, ok := b.host.HoldOf(lock).(*hold)
+	b := c.engine
+	h, ok := holdfast.HoldOf(b.host, lock).(*hold)
 	if !ok {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
-			lock.Key(), holdfast.Invalid("lock", "it is not a lock of this client"))
+			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}
 	e := &expression{}
 	e.cond = h.unchanged(e)

@@ -3,14 +3,14 @@ package dynamolock
 import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // expression is the write of an acquisition; left is the item that was seen, if it
 // may be taken as it is. Its condition names every state in which the key may be
 // had; whatever another program may have made of the item otherwise, it does not
 // hold.
-func (a *acquisition) expression(now holdfast.Instant, left *item) *expression {
+func (a *acquisition) expression(now driver.Instant, left *item) *expression {
 	e := &expression{returns: types.ReturnValueUpdatedNew}
 	a.touches++
 	guid := touch(a.grant, a.touches)
@@ -48,7 +48,7 @@ func (a *acquisition) describe(e *expression) {
 }
 
 // leaseValue is what an item of this client says its lease is.
-func (b *backend) leaseValue() types.AttributeValue {
+func (b *engine) leaseValue() types.AttributeValue {
 	if b.opts.Mode == FailClosedFenced {
 		return number(closedLease)
 	}
@@ -97,7 +97,7 @@ func (a *acquisition) freeTokenless(e *expression) string {
 }
 
 // missing is the condition that there is no item.
-func (b *backend) missing(e *expression) string {
+func (b *engine) missing(e *expression) string {
 	return "attribute_not_exists(" + e.alias(aliasKey, b.opts.Keys.Partition.Name) + ")"
 }
 
@@ -112,7 +112,7 @@ func (a *acquisition) formerly(e *expression) string {
 // Its condition is on the guid's order, too: a copy of an earlier heartbeat that
 // arrives late would bring back a guid that an observer may have watched for a
 // lease by then.
-func (h *hold) renewal(now holdfast.Instant) *expression {
+func (h *hold) renewal(now driver.Instant) *expression {
 	e := &expression{}
 	h.touches++
 	guid := binary(touch(h.grant, h.touches))
@@ -125,7 +125,7 @@ func (h *hold) renewal(now holdfast.Instant) *expression {
 
 // immortal is the write that removes a time to live from the item of a lock that
 // never expires.
-func (h *hold) immortal(now holdfast.Instant) *expression {
+func (h *hold) immortal(now driver.Instant) *expression {
 	e := &expression{}
 	e.cond = h.unchanged(e)
 	if h.opts.Mode != FailClosed {
@@ -138,7 +138,7 @@ func (h *hold) immortal(now holdfast.Instant) *expression {
 // releaseIf is the write that frees an item of which a condition holds. Token and
 // guid stay: the one has to rise for as long as the item lives, the other is
 // what those who wait have seen.
-func (b *backend) releaseIf(cond func(*expression) string, now holdfast.Instant) *expression {
+func (b *engine) releaseIf(cond func(*expression) string, now driver.Instant) *expression {
 	e := &expression{}
 	e.cond = all(e.live(), cond(e))
 	e.set(attrLease, number(releasedLease))

@@ -82,9 +82,9 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 		t.Fatal(err)
 	}
 	return &locktest.Client{
-		Locker: c.Locker,
-		Cut:    tr.Cut,
-		Heal:   tr.Heal,
+		API:  c.Client,
+		Cut:  tr.Cut,
+		Heal: tr.Heal,
 		// A stopped process neither runs timers nor reads and writes.
 		Pause:  func() { fake.Pause(); tr.Cut() },
 		Resume: func() { tr.Heal(); fake.Resume() },

@@ -33,7 +33,7 @@ func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 		t.Fatal(err)
 	}
 	return &locktest.Client{
-		Locker: c.Locker,
+		API:    c.Client,
 		Cut:    func() { h.store.Cut(c) },
 		Heal:   func() { h.store.Heal(c) },
 		Expire: func() { h.store.Expire(c) },

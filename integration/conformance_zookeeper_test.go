@@ -108,9 +108,9 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	}
 	var cut atomic.Bool
 	client := &locktest.Client{
-		Locker: c.Locker,
-		Cut:    func() { cut.Store(true); p.BlackHole(faultproxy.Both) },
-		Heal:   func() { cut.Store(false); heal() },
+		API:  c.Client,
+		Cut:  func() { cut.Store(true); p.BlackHole(faultproxy.Both) },
+		Heal: func() { cut.Store(false); heal() },
 		// A stopped process neither runs timers nor reads and writes.
 		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
 		Resume: func() { heal(); fake.Resume() },

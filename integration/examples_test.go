@@ -149,13 +149,13 @@ func workerExample(t *testing.T, all examples) {
 		"zookeeper": func(t *testing.T) {
 			addr := server(t).Addr()
 			twoWorkers(t, all, onZooKeeper(addr))
-			free(t, dial(t, addr, nil).Locker, workerKey)
+			free(t, dial(t, addr, nil).Client, workerKey)
 		},
 		"dynamodb": func(t *testing.T) {
 			db := dynamoserver.Find(t)
 			p := onTable(db, missingTable(t, db)) // both create it, if need be
 			twoWorkers(t, all, p)
-			free(t, dialTable(t, p.table).Locker, workerKey)
+			free(t, dialTable(t, p.table).Client, workerKey)
 		},
 	})
 }
@@ -234,7 +234,7 @@ func oneAtATime(t *testing.T, workers ...*example) {
 }
 
 // free fails the test if a key is held by a process that has ended.
-func free(t *testing.T, looker *holdfast.Locker, key string) {
+func free(t *testing.T, looker *holdfast.Client, key string) {
 	t.Helper()
 	if info, err := looker.Inspect(limited(t), key); err != nil || info.Held {
 		t.Errorf("%s after the end of its holders: held by %q, %v", key, info.Owner, err)
@@ -281,7 +281,7 @@ func consumerExample(t *testing.T, all examples) {
 			e.interrupt()
 			e.ends(0)
 			e.says(`msg=ended `)
-			free(t, dial(t, addr, nil).Locker, consumerKey)
+			free(t, dial(t, addr, nil).Client, consumerKey)
 		},
 		"dynamodb": func(t *testing.T) {
 			p := onDynamoDB(t)
@@ -303,7 +303,7 @@ func consumerExample(t *testing.T, all examples) {
 			e.interrupt()
 			e.ends(0)
 			e.says(`msg=ended `)
-			free(t, operator.Locker, consumerKey)
+			free(t, operator.Client, consumerKey)
 		},
 	})
 }

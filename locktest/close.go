@@ -152,7 +152,7 @@ func closeWhileCutWithoutEnd(e *env) {
 	a.Cut()
 	over := time.Until(lock.Deadline())
 	if e.engine.NeverExpires {
-		over = time.Minute // as Locker.Close says
+		over = time.Minute // as Client.Close says
 	}
 	began := time.Now()
 	err := e.closesBy(a, over+closeGrace+e.settling())

@@ -1,4 +1,4 @@
-// Package locktest tests implementations of [holdfast.Backend], in the manner
+// Package locktest tests implementations of [driver.Driver], in the manner
 // of testing/fstest and testing/slogtest. It is for authors of engines.
 //
 //	func TestConformance(t *testing.T) {

@@ -63,7 +63,7 @@ type Engine struct {
 	// [holdfast.CheckKey]: whatever is valid UTF-8, of less than 10 kB.
 	AnyKey bool
 
-	// Heartbeats says which heartbeats the engine tells of ([holdfast.Host.Heartbeat]);
+	// Heartbeats says which heartbeats the engine tells of ([driver.Host.Heartbeat]);
 	// it sends several per lease.
 	Heartbeats Heartbeats
 }
@@ -98,7 +98,7 @@ type ClientOptions struct {
 // A Client is one client, and what can be done to it from outside. Doing
 // any of it twice is the same as once, except for Jump.
 type Client struct {
-	Locker
+	API
 
 	// Cut cuts the client off from the engine, both ways, in the harshest way
 	// there is (no connection is refused, nothing is answered); Heal undoes it.
@@ -128,8 +128,8 @@ type Client struct {
 	Jump func(d time.Duration)
 }
 
-// Locker is the portable API, as [*holdfast.Locker] has it.
-type Locker interface {
+// API is the portable API, as [*holdfast.Client] has it.
+type API interface {
 	Owner() string
 	Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	TryAcquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
@@ -143,4 +143,4 @@ type Locker interface {
 	Close(ctx context.Context) error
 }
 
-var _ Locker = (*holdfast.Locker)(nil)
+var _ API = (*holdfast.Client)(nil)

@@ -119,7 +119,7 @@ func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 		t.Fatalf("dynamolock.New: %v", err)
 	}
 	return &Client{
-		Locker: c.Locker,
+		API:    c.Client,
 		Cut:    conn.Cut,
 		Heal:   conn.Heal,
 		Pause:  func() { fake.Pause(); conn.Cut() },
@@ -240,13 +240,13 @@ func prune(in *dynamodb.UpdateItemInput) *dynamodb.UpdateItemInput {
 	return &out
 }
 
-// unconditional makes a liar that sends one kind of request without its
+// unconditional makes a faulty engine that sends one kind of request without its
 // condition.
 func unconditional(kind write) func(updater) updater {
 	return changed(kind, func(in *dynamodb.UpdateItemInput) { in.ConditionExpression = nil })
 }
 
-// changed makes a liar that sends one kind of request otherwise. Maps in it are
+// changed makes a faulty engine that sends one kind of request otherwise. Maps in it are
 // its own.
 func changed(kind write, change func(*dynamodb.UpdateItemInput)) func(updater) updater {
 	return func(next updater) updater {
@@ -268,7 +268,7 @@ func newToken(in *dynamodb.UpdateItemInput, from string) {
 	in.ExpressionAttributeValues[":from"] = &types.AttributeValueMemberN{Value: from}
 }
 
-// firstSeen makes a liar whose looks at an item that is held show it as it was
+// firstSeen makes a faulty engine whose looks at an item that is held show it as it was
 // at the first, as a cache would; then it is changed.
 func firstSeen(change func(map[string]types.AttributeValue)) func(getter) getter {
 	return func(next getter) getter {

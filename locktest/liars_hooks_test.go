@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// onRequest makes a liar that changes what becomes of a waiter's place.
-func onRequest(queued func(tell func(int)) func(int)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
-	return request(func(req *holdfast.Request) { req.Queued = queued(req.Queued) })
+// onRequest makes a faulty engine that changes what becomes of a waiter's place.
+func onRequest(queued func(tell func(int)) func(int)) func(driver.Host, driver.Driver) driver.Driver {
+	return request(func(req *driver.Request) { req.Queued = queued(req.Queued) })
 }
 
-// heartbeats makes a liar that tells of a heartbeat each second while it holds locks.
-func heartbeats(tell func(host *holdfast.Host, key string, cut bool)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
-	return func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+// heartbeats makes a faulty engine that tells of a heartbeat each second while it holds locks.
+func heartbeats(tell func(host driver.Host, key string, cut bool)) func(driver.Host, driver.Driver) driver.Driver {
+	return func(host driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := inner.Acquire(ctx, req)
 			if err != nil {
 				return g, err
@@ -129,24 +130,24 @@ var hookLiars = []liar{
 	},
 	{
 		name: "heartbeats are told that nobody sends", breaks: "G9",
-		engine: heartbeats(func(host *holdfast.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
+		engine: heartbeats(func(host driver.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
 	},
 	{
 		name: "heartbeats are told without their key", breaks: "G9",
 		set: func(e *Engine) { e.Heartbeats = PerLock },
-		engine: heartbeats(func(host *holdfast.Host, _ string, cut bool) {
+		engine: heartbeats(func(host driver.Host, _ string, cut bool) {
 			host.Heartbeat("", host.Now(), map[bool]error{true: holdfast.ErrDisconnected}[cut])
 		}),
 	},
 	{
 		name: "all heartbeats are told to have gone well", breaks: "G9",
 		set:    func(e *Engine) { e.Heartbeats = PerLock },
-		engine: heartbeats(func(host *holdfast.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
+		engine: heartbeats(func(host driver.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
 	},
 	{
 		name: "failed heartbeats are not told", breaks: "G9",
 		set: func(e *Engine) { e.Heartbeats = PerLock },
-		engine: heartbeats(func(host *holdfast.Host, key string, cut bool) {
+		engine: heartbeats(func(host driver.Host, key string, cut bool) {
 			if !cut {
 				host.Heartbeat(key, host.Now(), nil)
 			}
@@ -157,7 +158,7 @@ var hookLiars = []liar{
 // honestBeats is what the liars about heartbeats would be if they did not lie.
 var honestBeats = liar{
 	set: func(e *Engine) { e.Heartbeats = PerLock },
-	engine: heartbeats(func(host *holdfast.Host, key string, cut bool) {
+	engine: heartbeats(func(host driver.Host, key string, cut bool) {
 		host.Heartbeat(key, host.Now(), map[bool]error{true: holdfast.ErrDisconnected}[cut])
 	}),
 }

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // A liar is an engine with one deliberate fault.
 type liar struct {
 	name   string
-	breaks string                                                  // the guarantee that the suite has to name
-	engine func(*holdfast.Host, holdfast.Backend) holdfast.Backend // the fault is in the engine
-	client func(*Client)                                           // or above it
-	hooks  func(holdfast.Hooks) holdfast.Hooks                     // or between it and the hooks
-	set    func(*Engine)                                           // or in what it promises
+	breaks string                                         // the guarantee that the suite has to name
+	engine func(driver.Host, driver.Driver) driver.Driver // the fault is in the engine
+	client func(*Client)                                  // or above it
+	hooks  func(holdfast.Hooks) holdfast.Hooks            // or between it and the hooks
+	set    func(*Engine)                                  // or in what it promises
 }
 
 // TestLiars has each liar caught, by the number of what it breaks.
@@ -58,55 +59,55 @@ func TestLiars(t *testing.T) {
 	}
 }
 
-// backend is an engine some of whose calls are replaced.
-type backend struct {
-	holdfast.Backend
-	acquire  func(context.Context, *holdfast.Request) (holdfast.Grant, error)
-	brk      func(context.Context, holdfast.Info) error
-	inspect  func(context.Context, string) (holdfast.Info, error)
+// faulty is an engine some of whose calls are replaced.
+type faulty struct {
+	driver.Driver
+	acquire  func(context.Context, *driver.Request) (driver.Grant, error)
+	brk      func(context.Context, driver.Info) error
+	inspect  func(context.Context, string) (driver.Info, error)
 	checkKey func(string) error
 	closing  func()
 }
 
-func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+func (b *faulty) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	if b.acquire != nil {
 		return b.acquire(ctx, req)
 	}
-	return b.Backend.Acquire(ctx, req)
+	return b.Driver.Acquire(ctx, req)
 }
 
-func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
+func (b *faulty) Break(ctx context.Context, info driver.Info) error {
 	if b.brk != nil {
 		return b.brk(ctx, info)
 	}
-	return b.Backend.Break(ctx, info)
+	return b.Driver.Break(ctx, info)
 }
 
-func (b *backend) Inspect(ctx context.Context, key string) (holdfast.Info, error) {
+func (b *faulty) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	if b.inspect != nil {
 		return b.inspect(ctx, key)
 	}
-	return b.Backend.Inspect(ctx, key)
+	return b.Driver.Inspect(ctx, key)
 }
 
-func (b *backend) CheckKey(key string) error {
+func (b *faulty) CheckKey(key string) error {
 	if b.checkKey != nil {
 		return b.checkKey(key)
 	}
-	return b.Backend.CheckKey(key)
+	return b.Driver.CheckKey(key)
 }
 
-func (b *backend) Close(ctx context.Context) error {
+func (b *faulty) Close(ctx context.Context) error {
 	if b.closing != nil {
 		b.closing()
 	}
-	return b.Backend.Close(ctx)
+	return b.Driver.Close(ctx)
 }
 
-// request makes a liar that changes what the engine is asked for.
-func request(change func(*holdfast.Request)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
-	return func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+// request makes a faulty engine that changes what the engine is asked for.
+func request(change func(*driver.Request)) func(driver.Host, driver.Driver) driver.Driver {
+	return func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			changed := *req
 			change(&changed)
 			return inner.Acquire(ctx, &changed)
@@ -114,10 +115,10 @@ func request(change func(*holdfast.Request)) func(*holdfast.Host, holdfast.Backe
 	}
 }
 
-// granted makes a liar that changes what is granted.
-func granted(change func(host *holdfast.Host, inner holdfast.Backend, key string, g *holdfast.Grant)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
-	return func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+// granted makes a faulty engine that changes what is granted.
+func granted(change func(host driver.Host, inner driver.Driver, key string, g *driver.Grant)) func(driver.Host, driver.Driver) driver.Driver {
+	return func(host driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := inner.Acquire(ctx, req)
 			if err == nil {
 				change(host, inner, req.Key, &g)
@@ -127,11 +128,11 @@ func granted(change func(host *holdfast.Host, inner holdfast.Backend, key string
 	}
 }
 
-// failing makes a liar that changes what a failed acquire does and returns.
-func failing(change func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error)) func(*holdfast.Host, holdfast.Backend) holdfast.Backend {
-	return func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+// failing makes a faulty engine that changes what a failed acquire does and returns.
+func failing(change func(ctx context.Context, inner driver.Driver, req *driver.Request, err error) (driver.Grant, error)) func(driver.Host, driver.Driver) driver.Driver {
+	return func(_ driver.Host, inner driver.Driver) driver.Driver {
 		life, end := context.WithCancel(context.Background())
-		return &backend{Backend: inner, closing: end, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		return &faulty{Driver: inner, closing: end, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := inner.Acquire(ctx, req)
 			if err == nil {
 				return g, nil
@@ -141,14 +142,14 @@ func failing(change func(ctx context.Context, inner holdfast.Backend, req *holdf
 	}
 }
 
-// lifeKey finds a ctx that ends with the client, for what a liar leaves behind.
+// lifeKey finds a ctx that ends with the client, for what a faulty engine leaves behind.
 type lifeKey struct{}
 
-func leave(ctx context.Context, inner holdfast.Backend, req *holdfast.Request) {
+func leave(ctx context.Context, inner driver.Driver, req *driver.Request) {
 	left := *req
 	left.Wait = true
-	left.Lose = func(error) {}
-	left.Again = func(ctx context.Context, err error, wake <-chan struct{}) error {
+	left.Lost = func(error) {}
+	left.Retry = func(ctx context.Context, err error, wake <-chan struct{}) error {
 		select {
 		case <-wake:
 			return nil
@@ -161,7 +162,7 @@ func leave(ctx context.Context, inner holdfast.Backend, req *holdfast.Request) {
 
 // hold is a hold some of whose calls are replaced.
 type hold struct {
-	holdfast.Hold
+	driver.Hold
 	verify, release func(context.Context) error
 }
 
@@ -181,38 +182,38 @@ func (h *hold) Release(ctx context.Context) error {
 
 func nothing(context.Context) error { return nil }
 
-// lyingLocker is the portable API, some of whose calls are replaced.
-type lyingLocker struct {
-	Locker
+// faultyClient is the portable API, some of whose calls are replaced.
+type faultyClient struct {
+	API
 	acquire func(context.Context, string, ...holdfast.Option) (*holdfast.Lock, error)
 	events  func() *holdfast.Events
 	close   func(context.Context) error
 }
 
-func (l *lyingLocker) Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+func (l *faultyClient) Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
 	if l.acquire != nil {
 		return l.acquire(ctx, key, opts...)
 	}
-	return l.Locker.Acquire(ctx, key, opts...)
+	return l.API.Acquire(ctx, key, opts...)
 }
 
-func (l *lyingLocker) Events() *holdfast.Events {
+func (l *faultyClient) Events() *holdfast.Events {
 	if l.events != nil {
 		return l.events()
 	}
-	return l.Locker.Events()
+	return l.API.Events()
 }
 
-func (l *lyingLocker) Close(ctx context.Context) error {
+func (l *faultyClient) Close(ctx context.Context) error {
 	if l.close != nil {
 		return l.close(ctx)
 	}
-	return l.Locker.Close(ctx)
+	return l.API.Close(ctx)
 }
 
 // polling makes an engine without a queue, and without its promise of order.
-func polling(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-	return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+func polling(_ driver.Host, inner driver.Driver) driver.Driver {
+	return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 		try := *req
 		try.Wait = false
 		for {
@@ -230,33 +231,33 @@ func polling(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
 
 // liars is what the suite has to catch.
 var liars = []liar{
-	{name: "a holder that waited has held since it began to", breaks: "G1", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, inspect: func(ctx context.Context, key string) (holdfast.Info, error) {
+	{name: "a holder that waited has held since it began to", breaks: "G1", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, inspect: func(ctx context.Context, key string) (driver.Info, error) {
 			info, err := inner.Inspect(ctx, key)
 			info.Since = info.QueuedAt
 			return info, err
 		}}
 	}},
 	{name: "a try is granted although the key is held", breaks: "G1", engine: failing(
-		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
+		func(ctx context.Context, inner driver.Driver, req *driver.Request, err error) (driver.Grant, error) {
 			if !errors.Is(err, holdfast.ErrHeld) || req.Wait {
-				return holdfast.Grant{}, err
+				return driver.Grant{}, err
 			}
 			other := *req
 			other.Key += " too"
 			return inner.Acquire(ctx, &other)
 		},
 	)},
-	{name: "case is folded", breaks: "G1", engine: request(func(req *holdfast.Request) { req.Key = strings.ToLower(req.Key) })},
+	{name: "case is folded", breaks: "G1", engine: request(func(req *driver.Request) { req.Key = strings.ToLower(req.Key) })},
 
 	{name: "a lease is told too long", breaks: "G2", engine: granted(
-		func(host *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+		func(host driver.Host, _ driver.Driver, _ string, g *driver.Grant) {
 			g.Lease = host.NewLease(2*lease, holdfast.ErrSessionExpired)
 			g.Lease.Renew(host.Now())
 		},
 	)},
 	{name: "a lease is not renewed", breaks: "G2", engine: granted(
-		func(host *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+		func(host driver.Host, _ driver.Driver, _ string, g *driver.Grant) {
 			g.Lease = host.NewLease(lease, holdfast.ErrSessionExpired)
 			g.Lease.Renew(host.Now())
 		},
@@ -265,11 +266,11 @@ var liars = []liar{
 		cut := c.Cut
 		c.Cut = func() { cut(); c.Expire() }
 	}},
-	{name: "a loss is not told", breaks: "G2", engine: request(func(req *holdfast.Request) { req.Lose = func(error) {} })},
-	{name: "Verify always agrees", breaks: "G2", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	{name: "a loss is not told", breaks: "G2", engine: request(func(req *driver.Request) { req.Lost = func(error) {} })},
+	{name: "Verify always agrees", breaks: "G2", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			slow := *req
-			slow.Lose = func(cause error) { time.AfterFunc(time.Millisecond, func() { req.Lose(cause) }) }
+			slow.Lost = func(cause error) { time.AfterFunc(time.Millisecond, func() { req.Lost(cause) }) }
 			g, err := inner.Acquire(ctx, &slow)
 			g.Hold = &hold{Hold: g.Hold, verify: nothing}
 			return g, err
@@ -280,12 +281,12 @@ var liars = []liar{
 
 	{name: "there are tokens where none are promised", breaks: "G3", set: func(e *Engine) { e.Tokenless = true }},
 	{name: "a token is used again", breaks: "G3", engine: granted(
-		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) { g.Token = 1 + g.Token/2 },
+		func(_ driver.Host, _ driver.Driver, _ string, g *driver.Grant) { g.Token = 1 + g.Token/2 },
 	)},
-	{name: "each client counts tokens by itself", breaks: "G3", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+	{name: "each client counts tokens by itself", breaks: "G3", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
 		var mu sync.Mutex
-		var token holdfast.Token
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		var token uint64
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := inner.Acquire(ctx, req)
 			mu.Lock()
 			defer mu.Unlock()
@@ -295,42 +296,42 @@ var liars = []liar{
 		}}
 	}},
 
-	{name: "a loss is told with another cause", breaks: "G4", engine: request(func(req *holdfast.Request) {
-		lose := req.Lose
-		req.Lose = func(error) { lose(holdfast.ErrTakenOver) }
+	{name: "a loss is told with another cause", breaks: "G4", engine: request(func(req *driver.Request) {
+		lose := req.Lost
+		req.Lost = func(error) { lose(holdfast.ErrTakenOver) }
 	})},
 
 	{name: "a waiter is left behind", breaks: "G5", engine: failing(
-		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
+		func(ctx context.Context, inner driver.Driver, req *driver.Request, err error) (driver.Grant, error) {
 			if req.Wait && ctx.Err() != nil {
 				leave(ctx, inner, req)
 			}
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		},
 	)},
 	{name: "giving up takes a second", breaks: "G5", engine: failing(
-		func(ctx context.Context, _ holdfast.Backend, _ *holdfast.Request, err error) (holdfast.Grant, error) {
+		func(ctx context.Context, _ driver.Driver, _ *driver.Request, err error) (driver.Grant, error) {
 			if ctx.Err() != nil {
 				time.Sleep(time.Second)
 			}
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		},
 	)},
 	{name: "giving up does not say for what", breaks: "G5", engine: failing(
-		func(ctx context.Context, _ holdfast.Backend, _ *holdfast.Request, err error) (holdfast.Grant, error) {
+		func(ctx context.Context, _ driver.Driver, _ *driver.Request, err error) (driver.Grant, error) {
 			if ctx.Err() != nil {
-				return holdfast.Grant{}, ctx.Err()
+				return driver.Grant{}, ctx.Err()
 			}
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		},
 	)},
 
-	{name: "an acquire that lost its link is made twice", breaks: "G6", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+	{name: "an acquire that lost its link is made twice", breaks: "G6", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
 		life, end := context.WithCancel(context.Background())
-		return &backend{Backend: inner, closing: end, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+		return &faulty{Driver: inner, closing: end, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			changed := *req
-			changed.Again = func(ctx context.Context, err error, wake <-chan struct{}) error {
-				if again := req.Again(ctx, err, wake); again != nil {
+			changed.Retry = func(ctx context.Context, err error, wake <-chan struct{}) error {
+				if again := req.Retry(ctx, err, wake); again != nil {
 					return again
 				}
 				leave(context.WithValue(ctx, lifeKey{}, life), inner, req)
@@ -340,39 +341,39 @@ var liars = []liar{
 		}}
 	}},
 	{name: "what was given up while cut off is done later", breaks: "G6", engine: failing(
-		func(ctx context.Context, inner holdfast.Backend, req *holdfast.Request, err error) (holdfast.Grant, error) {
+		func(ctx context.Context, inner driver.Driver, req *driver.Request, err error) (driver.Grant, error) {
 			if errors.Is(err, holdfast.ErrDisconnected) {
 				leave(ctx, inner, req)
 			}
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		},
 	)},
 
 	{name: "waiters poll in place of a queue", breaks: "G7", engine: polling},
-	{name: "every other waiter is sent to the back", breaks: "G7", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	{name: "every other waiter is sent to the back", breaks: "G7", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := inner.Acquire(ctx, req)
 			if err != nil || !req.Wait || g.Token%2 == 1 {
 				return g, err
 			}
 			if err := g.Hold.Release(ctx); err != nil {
-				return holdfast.Grant{}, err
+				return driver.Grant{}, err
 			}
 			return inner.Acquire(ctx, req)
 		}}
 	}},
-	{name: "a waiter whose session ended gives up", breaks: "G7", engine: request(func(req *holdfast.Request) {
-		req.Again = func(_ context.Context, err error, _ <-chan struct{}) error { return err }
+	{name: "a waiter whose session ended gives up", breaks: "G7", engine: request(func(req *driver.Request) {
+		req.Retry = func(_ context.Context, err error, _ <-chan struct{}) error { return err }
 	})},
 
 	{name: "the TTL is ignored", breaks: "G8", client: func(c *Client) {
-		locker := c.Locker
-		c.Locker = &lyingLocker{Locker: locker, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
-			return locker.Acquire(ctx, key, append(opts, holdfast.WithTTL(0))...)
+		api := c.API
+		c.API = &faultyClient{API: api, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return api.Acquire(ctx, key, append(opts, holdfast.WithTTL(0))...)
 		}}
 	}},
 	{name: "the TTL does not end the hold in the engine", breaks: "G8", engine: granted(
-		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+		func(_ driver.Host, _ driver.Driver, _ string, g *driver.Grant) {
 			g.Hold = &hold{Hold: g.Hold, release: nothing}
 		},
 	)},
@@ -380,23 +381,23 @@ var liars = []liar{
 	{name: "events are lost", breaks: "G9", client: func(c *Client) {
 		deaf, err := memlock.New(nil)
 		if err == nil {
-			c.Locker = &lyingLocker{Locker: c.Locker, events: deaf.Events}
+			c.API = &faultyClient{API: c.API, events: deaf.Events}
 		}
 	}},
-	{name: "the state flaps", breaks: "G9", engine: func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	{name: "the state flaps", breaks: "G9", engine: func(host driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			host.SetConnected(false)
 			return inner.Acquire(ctx, req)
 		}}
 	}},
 
 	{name: "a release is confirmed but not done", breaks: "G10", engine: granted(
-		func(_ *holdfast.Host, _ holdfast.Backend, _ string, g *holdfast.Grant) {
+		func(_ driver.Host, _ driver.Driver, _ string, g *driver.Grant) {
 			g.Hold = &hold{Hold: g.Hold, release: nothing}
 		},
 	)},
 	{name: "a release frees the successor", breaks: "G10", engine: granted(
-		func(_ *holdfast.Host, inner holdfast.Backend, key string, g *holdfast.Grant) {
+		func(_ driver.Host, inner driver.Driver, key string, g *driver.Grant) {
 			g.Hold = &hold{Hold: g.Hold, release: func(ctx context.Context) error {
 				info, err := inner.Inspect(ctx, key)
 				if err == nil && info.Held {
@@ -406,8 +407,8 @@ var liars = []liar{
 			}}
 		},
 	)},
-	{name: "a break hits another grant", breaks: "G10", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, brk: func(ctx context.Context, info holdfast.Info) error {
+	{name: "a break hits another grant", breaks: "G10", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, brk: func(ctx context.Context, info driver.Info) error {
 			now, err := inner.Inspect(ctx, info.Key)
 			if err != nil {
 				return err
@@ -417,42 +418,42 @@ var liars = []liar{
 	}},
 
 	{name: "Close leaves the locks", breaks: "G11", client: func(c *Client) {
-		c.Locker = &lyingLocker{Locker: c.Locker, close: nothing}
+		c.API = &faultyClient{API: c.API, close: nothing}
 	}},
 
 	{name: "a bad key is made good", breaks: "G12", client: func(c *Client) {
-		locker := c.Locker
-		c.Locker = &lyingLocker{Locker: locker, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
-			return locker.Acquire(ctx, strings.Trim(key, "/"), opts...)
+		api := c.API
+		c.API = &faultyClient{API: api, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return api.Acquire(ctx, strings.Trim(key, "/"), opts...)
 		}}
 	}},
-	{name: "a good key is refused", breaks: "G12", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, checkKey: func(key string) error {
+	{name: "a good key is refused", breaks: "G12", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, checkKey: func(key string) error {
 			if strings.ContainsAny(key, " ") {
-				return holdfast.Invalid("key", "%q has a space", key)
+				return driver.Invalid("key", "%q has a space", key)
 			}
 			return nil
 		}}
 	}},
 	{name: "the engine is asked before the input is checked", breaks: "G12", client: func(c *Client) {
-		locker := c.Locker
-		c.Locker = &lyingLocker{Locker: locker, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
-			if _, err := locker.Inspect(ctx, "any"); err != nil {
+		api := c.API
+		c.API = &faultyClient{API: api, acquire: func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			if _, err := api.Inspect(ctx, "any"); err != nil {
 				return nil, err
 			}
-			return locker.Acquire(ctx, key, opts...)
+			return api.Acquire(ctx, key, opts...)
 		}}
 	}},
 
-	{name: "a reclaim ends a stranger", breaks: "G13", engine: func(_ *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
-		return &backend{Backend: inner, acquire: func(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+	{name: "a reclaim ends a stranger", breaks: "G13", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
+		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			if info, err := inner.Inspect(ctx, req.Key); err == nil && info.Held && req.Reclaim {
 				if err := inner.Break(ctx, info); err != nil {
-					return holdfast.Grant{}, err
+					return driver.Grant{}, err
 				}
 			}
 			return inner.Acquire(ctx, req)
 		}}
 	}},
-	{name: "a reclaim ends nothing", breaks: "G13", engine: request(func(req *holdfast.Request) { req.Reclaim = false })},
+	{name: "a reclaim ends nothing", breaks: "G13", engine: request(func(req *driver.Request) { req.Reclaim = false })},
 }

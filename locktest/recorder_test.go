@@ -89,7 +89,7 @@ func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
 	}
 	t.Cleanup(func() { c.Close(t.Context()) })
 	client := &Client{
-		Locker: c.Locker,
+		API:    c.Client,
 		Cut:    func() { h.store.Cut(c) },
 		Heal:   func() { h.store.Heal(c) },
 		Expire: func() { h.store.Expire(c) },

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The bounds and the default of [Options.Lease].
@@ -46,9 +46,9 @@ type Options struct {
 	// Wrap, if set, is given the client's engine and what that reports to, and
 	// returns what the client is to use in its place: the way to put faults of
 	// one's own under a program that is tested. Default nil: the engine as it is.
-	Wrap func(*holdfast.Host, holdfast.Backend) holdfast.Backend
+	Wrap func(driver.Host, driver.Driver) driver.Driver
 
-	clock clock.Clock // set by tests
+	clock driver.Clock // set by tests
 }
 
 // validate refuses what is out of bounds and fills in the defaults that are
@@ -58,9 +58,9 @@ func (o *Options) validate() error {
 	case o.Lease == 0:
 		o.Lease = DefaultLease
 	case o.Lease < MinLease:
-		return holdfast.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
+		return driver.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
 	case o.Lease > MaxLease:
-		return holdfast.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
+		return driver.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
 	}
 	if o.Store == nil {
 		o.Store = NewStore()
@@ -69,9 +69,9 @@ func (o *Options) validate() error {
 }
 
 // A Client takes locks from a [Store]. Its methods are those of
-// [holdfast.Locker]; the package documentation lists them.
+// [holdfast.Client]; the package documentation lists them.
 type Client struct {
-	*holdfast.Locker
+	*holdfast.Client
 
 	engine *engine
 }
@@ -88,28 +88,27 @@ func New(options *Options) (*Client, error) {
 		return nil, err
 	}
 	client := &Client{}
-	locker, err := holdfast.New(holdfast.Config{
+	portable, err := holdfast.New(driver.Config{
 		Owner:  o.Owner,
 		Margin: o.Margin,
 		Logger: o.Logger,
-		Hooks:  o.Hooks,
 		Clock:  o.clock,
-	}, func(host *holdfast.Host) (holdfast.Backend, error) {
+	}, o.Hooks, func(host driver.Host) (driver.Driver, error) {
 		client.engine = newEngine(o.Store, host, o.Lease)
 		host.SetConnected(true)
 		if o.Wrap == nil {
 			return client.engine, nil
 		}
-		backend := o.Wrap(host, client.engine)
-		if backend == nil {
-			return nil, holdfast.Invalid("Options.Wrap", "it returned nil")
+		engine := o.Wrap(host, client.engine)
+		if engine == nil {
+			return nil, driver.Invalid("Options.Wrap", "it returned nil")
 		}
-		return backend, nil
+		return engine, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	client.Locker = locker
+	client.Client = portable
 	return client, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -25,7 +26,7 @@ func TestOptions(t *testing.T) {
 		{"Options.Margin", memlock.Options{Margin: -1}},
 		{"Options.Owner", memlock.Options{Owner: "a\x00b"}},
 		{"Options.Owner", memlock.Options{Owner: strings.Repeat("o", holdfast.MaxOwner+1)}},
-		{"Options.Wrap", memlock.Options{Wrap: func(*holdfast.Host, holdfast.Backend) holdfast.Backend { return nil }}},
+		{"Options.Wrap", memlock.Options{Wrap: func(driver.Host, driver.Driver) driver.Driver { return nil }}},
 	} {
 		_, err := memlock.New(&bad.o)
 		var invalid *holdfast.InvalidError

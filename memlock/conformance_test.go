@@ -40,7 +40,7 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 		t.Fatal(err)
 	}
 	return &locktest.Client{
-		Locker: c.Locker,
+		API:    c.Client,
 		Cut:    func() { h.store.Cut(c) },
 		Heal:   func() { h.store.Heal(c) },
 		Expire: func() { h.store.Expire(c) },

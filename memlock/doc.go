@@ -12,7 +12,7 @@
 // # Clients, and what they have
 //
 // A [Store] is in the place of the server; clients that are to compete share
-// one. A [Client] embeds [holdfast.Locker], whose methods are its API:
+// one. A [Client] embeds [holdfast.Client], whose methods are its API:
 //
 //   - Acquire, TryAcquire, AcquireAny, Do, TryDo: take locks.
 //   - Inspect, List, Break: see who has them, end a grant by force.

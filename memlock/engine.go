@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // beatsPerLease is how often the lease is renewed within its own length.
 const beatsPerLease = 6
 
-// engine implements holdfast.Backend for one client.
+// engine implements driver.Driver for one client.
 type engine struct {
 	store *Store
-	host  *holdfast.Host
+	host  driver.Host
 	lease time.Duration
 
 	// Guarded by store.mu.
@@ -26,15 +27,15 @@ type engine struct {
 	closed  bool
 }
 
-func newEngine(store *Store, host *holdfast.Host, lease time.Duration) *engine {
+func newEngine(store *Store, host driver.Host, lease time.Duration) *engine {
 	return &engine{store: store, host: host, lease: lease}
 }
 
-// CheckKey implements holdfast.Backend: the portable rules are enough.
+// CheckKey implements driver.Driver: the portable rules are enough.
 func (e *engine) CheckKey(string) error { return nil }
 
-// Acquire implements holdfast.Backend.
-func (e *engine) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+// Acquire implements driver.Driver.
+func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	for {
 		p, err := e.stand(req)
 		if err == nil {
@@ -42,21 +43,21 @@ func (e *engine) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.G
 		}
 		switch {
 		case err == nil:
-			return holdfast.Grant{Token: p.token, Lease: p.session.lease, Hold: &hold{p}}, nil
+			return driver.Grant{Token: p.token, Lease: p.session.lease, Hold: &hold{p}}, nil
 		case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrReclaimed):
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		case ctx.Err() != nil:
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		}
-		if err := req.Again(ctx, err, e.whenHealed()); err != nil {
-			return holdfast.Grant{}, err
+		if err := req.Retry(ctx, err, e.whenHealed()); err != nil {
+			return driver.Grant{}, err
 		}
 	}
 }
 
 // stand takes a place in the queue, unless the request is not to wait and the
 // key is held.
-func (e *engine) stand(req *holdfast.Request) (*place, error) {
+func (e *engine) stand(req *driver.Request) (*place, error) {
 	sent := e.host.Now()
 	s := e.store
 	s.mu.Lock()
@@ -73,13 +74,13 @@ func (e *engine) stand(req *holdfast.Request) (*place, error) {
 	if !req.Wait && len(s.queues[req.Key]) > 0 {
 		info := s.infoLocked(req.Key)
 		s.mu.Unlock()
-		return nil, &holdfast.HeldError{Key: req.Key, Holder: info}
+		return nil, &driver.HeldError{Holder: info}
 	}
 	p := &place{
 		key:     req.Key,
 		owner:   req.Owner,
 		data:    req.Data,
-		lose:    req.Lose,
+		lose:    req.Lost,
 		news:    make(chan struct{}),
 		session: e.session,
 	}
@@ -94,7 +95,7 @@ func (e *engine) stand(req *holdfast.Request) (*place, error) {
 }
 
 // reclaimLocked ends what other clients have under the same owner name.
-func (e *engine) reclaimLocked(req *holdfast.Request) {
+func (e *engine) reclaimLocked(req *driver.Request) {
 	var mine []*place
 	for _, p := range e.store.queues[req.Key] {
 		if p.owner == req.Owner && p.session.engine != e {
@@ -128,12 +129,12 @@ func (e *engine) await(ctx context.Context, p *place) error {
 	case p.gone != nil:
 		return p.gone
 	case ctx.Err() != nil:
-		holder := holdfast.Info{Key: p.key}
+		holder := driver.Info{Key: p.key}
 		if p.token == 0 { // else it was granted in the same moment
 			holder = e.store.infoLocked(p.key)
 		}
 		e.store.removeLocked(p, holdfast.ErrReleased)
-		return &holdfast.HeldError{Key: p.key, Holder: holder}
+		return &driver.HeldError{Holder: holder}
 	}
 	p.taken = true
 	return nil
@@ -177,8 +178,8 @@ func (e *engine) beat() {
 	}
 }
 
-// Inspect implements holdfast.Backend.
-func (e *engine) Inspect(ctx context.Context, key string) (info holdfast.Info, err error) {
+// Inspect implements driver.Driver.
+func (e *engine) Inspect(ctx context.Context, key string) (info driver.Info, err error) {
 	err = e.call(ctx, nil, func() error {
 		info = e.store.infoLocked(key)
 		return nil
@@ -186,10 +187,10 @@ func (e *engine) Inspect(ctx context.Context, key string) (info holdfast.Info, e
 	return info, err
 }
 
-// List implements holdfast.Backend.
-func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error] {
-	return func(yield func(holdfast.Info, error) bool) {
-		var infos []holdfast.Info
+// List implements driver.Driver.
+func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	return func(yield func(driver.Info, error) bool) {
+		var infos []driver.Info
 		err := e.call(ctx, nil, func() error {
 			if e.closed {
 				return holdfast.ErrClosed
@@ -198,7 +199,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Inf
 			return nil
 		})
 		if err != nil {
-			yield(holdfast.Info{}, err)
+			yield(driver.Info{}, err)
 			return
 		}
 		for _, info := range infos {
@@ -209,8 +210,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Inf
 	}
 }
 
-// Break implements holdfast.Backend.
-func (e *engine) Break(ctx context.Context, info holdfast.Info) error {
+// Break implements driver.Driver.
+func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	return e.call(ctx, nil, func() error {
 		queue := e.store.queues[info.Key]
 		if len(queue) == 0 || queue[0].grant() != info.Grant {
@@ -221,7 +222,7 @@ func (e *engine) Break(ctx context.Context, info holdfast.Info) error {
 	})
 }
 
-// Close implements holdfast.Backend. What the session still has could not be
+// Close implements driver.Driver. What the session still has could not be
 // given up before, for want of a link.
 func (e *engine) Close(ctx context.Context) error {
 	e.store.mu.Lock()

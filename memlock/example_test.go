@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A program that takes a [holdfast.Locker] can be tested without a server: here,
+// A program that takes a [holdfast.Client] can be tested without a server: here,
 // that its work ends when the client is cut off for longer than its lease. (In a
 // testing/synctest bubble this takes no time.)
 func ExampleStore_Cut() {
 	ctx := context.Background()
 	begun := make(chan struct{})
-	work := func(ctx context.Context, client *holdfast.Locker) error { // what is tested
+	work := func(ctx context.Context, client *holdfast.Client) error { // what is tested
 		return client.Do(ctx, "orders/42", func(ctx context.Context, lock *holdfast.Lock) error {
 			fmt.Println("works")
 			close(begun)
@@ -35,7 +35,7 @@ func ExampleStore_Cut() {
 		<-begun
 		store.Cut(worker)
 	}()
-	err = work(ctx, worker.Locker)
+	err = work(ctx, worker.Client)
 	fmt.Println("stops, as the lock is lost:", errors.Is(err, holdfast.ErrLost))
 
 	store.Heal(worker)

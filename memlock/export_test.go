@@ -1,9 +1,9 @@
 package memlock
 
-import "github.com/holdfast-go/holdfast/internal/clock"
+import "github.com/holdfast-go/holdfast/driver"
 
 // NewOn is New on another clock.
-func NewOn(c clock.Clock, options *Options) (*Client, error) {
+func NewOn(c driver.Clock, options *Options) (*Client, error) {
 	var o Options
 	if options != nil {
 		o = *options

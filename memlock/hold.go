@@ -6,15 +6,16 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// hold implements holdfast.Hold.
+// hold implements driver.Hold.
 type hold struct{ place *place }
 
-// Verify implements holdfast.Hold. An answer is as good as a heartbeat.
+// Verify implements driver.Hold. An answer is as good as a heartbeat.
 func (h *hold) Verify(ctx context.Context) error {
 	n := h.place.session
-	var sent holdfast.Instant
+	var sent driver.Instant
 	err := n.engine.call(ctx, nil, func() error {
 		if h.place.gone != nil {
 			return h.place.gone
@@ -29,7 +30,7 @@ func (h *hold) Verify(ctx context.Context) error {
 	return err
 }
 
-// Release implements holdfast.Hold. Once the lease has passed while the client
+// Release implements driver.Hold. Once the lease has passed while the client
 // was cut off, there is nothing left to give back.
 func (h *hold) Release(ctx context.Context) error {
 	n := h.place.session

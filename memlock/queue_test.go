@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -21,7 +22,7 @@ type countingClock struct {
 	n atomic.Int64
 }
 
-func (c *countingClock) AfterFunc(d time.Duration, f func()) clock.Timer {
+func (c *countingClock) AfterFunc(d time.Duration, f func()) driver.Timer {
 	c.n.Add(1)
 	return c.Real.AfterFunc(d, f)
 }

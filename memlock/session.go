@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A session is the store's view of one client between two expiries. What it
@@ -12,8 +13,8 @@ import (
 // are guarded by the store's mu.
 type session struct {
 	engine *engine
-	lease  *holdfast.Lease // the client's view of the same
-	lapsed chan struct{}   // closed when the lease has passed in silence
+	lease  driver.Lease  // the client's view of the same
+	lapsed chan struct{} // closed when the lease has passed in silence
 
 	places map[*place]struct{}
 	until  time.Time

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A Store has the keys that clients of one process compete for. It takes the
@@ -17,7 +17,7 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	queues  map[string][]*place // the first of each holds the key; none is empty
-	token   holdfast.Token      // of the newest grant; one counter serves all keys
+	token   uint64              // of the newest grant; one counter serves all keys
 	removed uint64              // places removed so far
 }
 
@@ -36,14 +36,14 @@ type place struct {
 
 	queued  time.Time
 	granted time.Time // zero while it waits
-	token   holdfast.Token
+	token   uint64
 	told    bool   // news is closed, or about to be
-	taken   bool   // the grant was returned to the Locker
+	taken   bool   // the grant was returned to the client
 	gone    error  // why it is not in the queue any more
 	goneSeq uint64 // when, by Store.removed
 }
 
-// grant is the name of the place as a grant: see holdfast.Info.
+// grant is the name of the place as a grant: see driver.Info.
 func (p *place) grant() string { return strconv.FormatUint(uint64(p.token), 10) }
 
 // enterLocked puts a place at the end of its queue.
@@ -106,13 +106,13 @@ func (p *place) tellLocked() {
 }
 
 // infoLocked describes a key.
-func (s *Store) infoLocked(key string) holdfast.Info {
+func (s *Store) infoLocked(key string) driver.Info {
 	queue := s.queues[key]
 	if len(queue) == 0 {
-		return holdfast.Info{Key: key}
+		return driver.Info{Key: key}
 	}
 	holder := queue[0]
-	info := holdfast.Info{
+	info := driver.Info{
 		Key:      key,
 		Held:     true,
 		Owner:    holder.owner,
@@ -124,19 +124,19 @@ func (s *Store) infoLocked(key string) holdfast.Info {
 		Grant:    holder.grant(),
 	}
 	for _, p := range queue[1:] {
-		info.Queue = append(info.Queue, holdfast.Waiter{Owner: p.owner, Since: p.queued, Data: slices.Clone(p.data)})
+		info.Queue = append(info.Queue, driver.Waiter{Owner: p.owner, Since: p.queued, Data: slices.Clone(p.data)})
 	}
 	return info
 }
 
 // listLocked describes all keys with a prefix, in order.
-func (s *Store) listLocked(prefix string) []holdfast.Info {
-	var infos []holdfast.Info
+func (s *Store) listLocked(prefix string) []driver.Info {
+	var infos []driver.Info
 	for key := range s.queues {
 		if strings.HasPrefix(key, prefix) {
 			infos = append(infos, s.infoLocked(key))
 		}
 	}
-	slices.SortFunc(infos, func(a, b holdfast.Info) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(infos, func(a, b driver.Info) int { return strings.Compare(a.Key, b.Key) })
 	return infos
 }

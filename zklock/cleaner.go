@@ -8,12 +8,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // spawn runs f in the background, until it returns or the client closes.
 // Closing ends the session, and with it whatever f had not got round to.
-func (b *backend) spawn(f func(ctx context.Context)) {
+func (b *engine) spawn(f func(ctx context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.background.Err() != nil {
@@ -26,7 +27,7 @@ func (b *backend) spawn(f func(ctx context.Context)) {
 // deleted, not there, or ended with its session. It reports whether it was not
 // there at the first try. If the server will not have it deleted, it says so, and
 // the background goes on trying.
-func (b *backend) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+func (b *engine) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
 	missing, err = b.delete(ctx, sess, path)
 	if err != nil && ctx.Err() == nil {
 		b.insist(sess, path, err)
@@ -35,7 +36,7 @@ func (b *backend) remove(ctx context.Context, sess *session, path string) (missi
 }
 
 // delete is remove that gives up when the server refuses.
-func (b *backend) delete(ctx context.Context, sess *session, path string) (missing bool, err error) {
+func (b *engine) delete(ctx context.Context, sess *session, path string) (missing bool, err error) {
 	for certain := true; ; {
 		now, err := b.link.ready(ctx, nil)
 		if err != nil {
@@ -53,7 +54,7 @@ func (b *backend) delete(ctx context.Context, sess *session, path string) (missi
 			// where the node is missing because it has gone with its own.
 			return certain && b.link.same(sess), nil
 		case ctx.Err() != nil:
-			return false, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
+			return false, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 		case unknownOutcome(err):
 			certain = false // that may have been this very request
 		case !transient(err):
@@ -66,7 +67,7 @@ func (b *backend) delete(ctx context.Context, sess *session, path string) (missi
 // insist goes on trying to delete a node, in the background, after the server has
 // refused that: those who keep others waiting by such a node may be given the
 // permission. The pauses are those between looks for strays.
-func (b *backend) insist(sess *session, path string, why error) {
+func (b *engine) insist(sess *session, path string, why error) {
 	b.mu.Lock()
 	_, already := b.refused[path]
 	b.refused[path] = struct{}{}
@@ -90,6 +91,6 @@ func (b *backend) insist(sess *session, path string, why error) {
 }
 
 // discard deletes a node in the background.
-func (b *backend) discard(sess *session, path string) {
+func (b *engine) discard(sess *session, path string) {
 	b.spawn(func(ctx context.Context) { _, _ = b.remove(ctx, sess, path) })
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// A Client is a [holdfast.Locker] on a ZooKeeper ensemble. It has one session
+// A Client is a [holdfast.Client] on a ZooKeeper ensemble. It has one session
 // at a time; when that expires, its locks are lost and a new one begins.
 type Client struct {
-	*holdfast.Locker
-	backend *backend
+	*holdfast.Client
+	engine *engine
 }
 
 // Dial connects to an ensemble and waits for a session. servers are host:port
@@ -37,7 +38,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		return nil, fmt.Errorf("zklock: dial: %w", err)
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("zklock: dial %s: %w: %w", strings.Join(servers, ","), holdfast.ErrDisconnected, ended(ctx))
+		return nil, fmt.Errorf("zklock: dial %s: %w: %w", strings.Join(servers, ","), holdfast.ErrDisconnected, driver.ContextError(ctx))
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -45,20 +46,19 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		defer cancel()
 	}
 	c := &Client{}
-	c.Locker, err = holdfast.New(holdfast.Config{
+	c.Client, err = holdfast.New(driver.Config{
 		Owner:        resolved.Owner,
 		Margin:       resolved.Margin,
 		Logger:       resolved.Logger,
-		Hooks:        resolved.Hooks,
 		AbsoluteKeys: true,
 		Clock:        clock.From(ctx),
-	}, func(host *holdfast.Host) (holdfast.Backend, error) {
-		c.backend = newBackend(host, resolved)
-		if err := c.backend.link.connect(ctx, slices.Clone(servers)); err != nil {
-			c.backend.abort()
+	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
+		c.engine = newEngine(host, resolved)
+		if err := c.engine.link.connect(ctx, slices.Clone(servers)); err != nil {
+			c.engine.abort()
 			return nil, err
 		}
-		return c.backend, nil
+		return c.engine, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("zklock: dial: %w", err)
@@ -69,12 +69,12 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 // Conn returns the client's connection, so that an application can use the same
 // session for work of its own, until Close. The session's events cannot be had
 // from it: they are holdfast's. Do not close it.
-func (c *Client) Conn() *zk.Conn { return c.backend.link.conn }
+func (c *Client) Conn() *zk.Conn { return c.engine.link.conn }
 
 // SessionTimeout returns the session timeout that was negotiated with the
 // servers, last: it is negotiated anew whenever the session is resumed. If it has
 // been shorter in this session, locks go by that.
-func (c *Client) SessionTimeout() time.Duration { return c.backend.sessionTimeout() }
+func (c *Client) SessionTimeout() time.Duration { return c.engine.sessionTimeout() }
 
 // Guard returns a check for a transaction (zk.Conn.Multi) that makes it succeed
 // only while lock is held: its node must be there. It fails with what lock.Err
@@ -82,21 +82,21 @@ func (c *Client) SessionTimeout() time.Duration { return c.backend.sessionTimeou
 // lock of this client.
 func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
 	if lock == nil {
-		return nil, fmt.Errorf("zklock: guard: %w", holdfast.Invalid("lock", "it is nil"))
+		return nil, fmt.Errorf("zklock: guard: %w", driver.Invalid("lock", "it is nil"))
 	}
 	if err := lock.Err(); err != nil {
 		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), err)
 	}
-	path, ok := c.backend.pathOf(lock)
+	h, ok := holdfast.HoldOf(c.engine.host, lock).(*hold)
 	if !ok {
-		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), holdfast.Invalid("lock", "it is not a lock of this client"))
+		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}
-	return &zk.CheckVersionRequest{Path: path, Version: -1}, nil
+	return &zk.CheckVersionRequest{Path: h.path, Version: -1}, nil
 }
 
-// backend implements [holdfast.Backend].
-type backend struct {
-	host      *holdfast.Host
+// engine implements [driver.Driver].
+type engine struct {
+	host      driver.Host
 	opts      Options
 	paths     paths
 	link      *link
@@ -110,23 +110,15 @@ type backend struct {
 	tasks      sync.WaitGroup
 
 	mu      sync.Mutex
-	holds   map[holdID]*hold
 	warned  map[string]bool     // locks whose counter nears its end
 	refused map[string]struct{} // nodes that the server will not delete; see insist
 }
 
-// holdID identifies a hold: no two grants of a key have the same token.
-type holdID struct {
-	key   string
-	token holdfast.Token
-}
-
-func newBackend(host *holdfast.Host, opts Options) *backend {
-	b := &backend{
+func newEngine(host driver.Host, opts Options) *engine {
+	b := &engine{
 		host:    host,
 		opts:    opts,
 		paths:   paths{root: opts.Root},
-		holds:   make(map[holdID]*hold),
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
 	}
@@ -144,35 +136,10 @@ func newBackend(host *holdfast.Host, opts Options) *backend {
 	return b
 }
 
-// CheckKey implements [holdfast.Backend].
-func (b *backend) CheckKey(key string) error { return b.paths.check(key) }
+// CheckKey implements [driver.Driver].
+func (b *engine) CheckKey(key string) error { return b.paths.check(key) }
 
-// keep notes a hold and keeps its session alive.
-func (b *backend) keep(h *hold) {
-	b.mu.Lock()
-	b.holds[holdID{h.key, h.token}] = h
-	b.mu.Unlock()
-	b.heartbeat.add(h)
-}
-
-func (b *backend) drop(h *hold) {
-	b.heartbeat.remove(h)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.holds, holdID{h.key, h.token})
-}
-
-func (b *backend) pathOf(lock *holdfast.Lock) (string, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h, ok := b.holds[holdID{lock.Key(), lock.Token()}]
-	if !ok {
-		return "", false
-	}
-	return h.path, true
-}
-
-func (b *backend) sessionTimeout() time.Duration {
+func (b *engine) sessionTimeout() time.Duration {
 	b.link.mu.Lock()
 	defer b.link.mu.Unlock()
 	return b.link.timeout

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// EndSession implements [holdfast.Ender]: ending a session deletes all its nodes in
+// EndSession implements [driver.Ender]: ending a session deletes all its nodes in
 // one transaction.
-func (b *backend) EndSession(ctx context.Context) error {
+func (b *engine) EndSession(ctx context.Context) error {
 	b.heartbeat.stop()
 	b.strays.stop()
 	b.mu.Lock() // no task begins after this
@@ -20,15 +20,15 @@ func (b *backend) EndSession(ctx context.Context) error {
 	return b.link.end(ctx)
 }
 
-// Close implements [holdfast.Backend].
-func (b *backend) Close(ctx context.Context) error {
+// Close implements [driver.Driver].
+func (b *engine) Close(ctx context.Context) error {
 	err := b.EndSession(ctx) // the second time, it is of no effect
 	b.link.stop(b.closeLink)
 	return err
 }
 
 // abort undoes a Dial that failed.
-func (b *backend) abort() {
+func (b *engine) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if b.link.conn != nil {

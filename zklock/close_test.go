@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // TestEndOfAnotherSession guards that the end of a session is not taken for that of one
@@ -63,7 +63,7 @@ func TestReadErrorEndsWrites(t *testing.T) {
 	}
 }
 
-var _ holdfast.Ender = (*backend)(nil)
+var _ driver.Ender = (*engine)(nil)
 
 // TestSessionBeforeConn guards that nothing is asked of go-zookeeper before there is
 // its Conn: the first session may be there when zk.Connect has not returned yet.

@@ -45,7 +45,7 @@ func TestParseContender(t *testing.T) {
 
 func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
+	b := &engine{}
 	children := []string{"b-lock-0000000003", "foreign", "d-lock-0000000005", "a-lock-0000000001", "c-lock-0000000004"}
 	for own, want := range map[string][]string{
 		"":                  {"a-lock-0000000001", "b-lock-0000000003", "c-lock-0000000004", "d-lock-0000000005"},
@@ -71,7 +71,7 @@ func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
 // tell.
 func TestOrderOfADowngrade(t *testing.T) {
 	t.Parallel()
-	b := &backend{}
+	b := &engine{}
 	const guid = "_c_f4b5e2a6-1c0b-4d3e-8f6a-0123456789ab-"
 	want := []string{"a-lock-0000000004", guid + "__WRIT__0000000005", guid + "__READ__0000000005", "b-lock-0000000006"}
 	for _, own := range []string{"", "b-lock-0000000006"} {
@@ -96,7 +96,7 @@ func TestFindTwin(t *testing.T) {
 	t.Parallel()
 	closed, closeNow := context.WithCancel(t.Context())
 	closeNow()
-	b := &backend{background: closed, strays: &strays{stopped: true}}
+	b := &engine{background: closed, strays: &strays{stopped: true}}
 	guid := newGUID()
 	first, second := b.opts.Names.name(guid)+"2147483647", b.opts.Names.name(guid)+"-2147483648"
 	contenders := func(names ...string) []contender {

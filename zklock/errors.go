@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // wireError marks what the network did to a connection, which go-zookeeper
@@ -45,24 +46,14 @@ func stepError(step, path string, err error) error {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.ErrDenied, err)
 	case errors.Is(err, zk.ErrInvalidACL):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.Invalid("Options.ACL", "the server does not take it"), err)
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.Invalid("Options.ACL", "the server does not take it"), err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path,
-			holdfast.Invalid("key", "a znode on its path is ephemeral and can have no children"), err)
+			driver.Invalid("key", "a znode on its path is ephemeral and can have no children"), err)
 	case transient(err):
 		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.ErrDisconnected, err)
 	}
 	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
-}
-
-// ended returns what a context that is done ended with: its error, and its cause
-// if that says more.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // call runs f, which may block in go-zookeeper for as long as the client is open, and
@@ -82,6 +73,6 @@ func call[T any](ctx context.Context, l *link, f func() (T, error)) (T, error) {
 		return r.value, r.err
 	case <-ctx.Done():
 		var zero T
-		return zero, ended(ctx)
+		return zero, driver.ContextError(ctx)
 	}
 }

@@ -158,7 +158,7 @@ func FuzzOrder(f *testing.F) {
 		all, names := history(script)
 		l, _ := testLink(t, Options{})
 		l.conn = conn
-		b := &backend{host: l.host, link: l, warned: make(map[string]bool)}
+		b := &engine{host: l.host, link: l, warned: make(map[string]bool)}
 
 		var want []string
 		alive, czxid := make(map[string]bool), make(map[string]int64)

@@ -134,7 +134,7 @@ func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 // checkChild checks what List makes of any child of the znode that it looks at.
 func checkChild(t *testing.T, p paths, prefix, child string) {
 	if holdfast.CheckKey("prefix", strings.TrimPrefix(prefix, "/")+"x") != nil {
-		return // see Locker.List
+		return // see Client.List
 	}
 	parent, keyOf := p.search(prefix)
 	key, ok := keyOf(child)

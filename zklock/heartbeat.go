@@ -16,7 +16,7 @@ import (
 // it is a sync alone, and rarer: the creation that comes next, or the write of a waiter
 // before its grant, then has something to prove.
 type heartbeat struct {
-	b *backend
+	b *engine
 
 	mu      sync.Mutex
 	holds   map[*hold]struct{}
@@ -30,7 +30,7 @@ type heartbeat struct {
 // between two heartbeats, waiting for it would make them too rare.
 const mostBeats = 3
 
-func newHeartbeat(b *backend) *heartbeat {
+func newHeartbeat(b *engine) *heartbeat {
 	return &heartbeat{b: b, holds: make(map[*hold]struct{})}
 }
 
@@ -61,7 +61,7 @@ func (h *heartbeat) stop() {
 }
 
 // period is how often a session beats that holds locks, and that holds none.
-func (b *backend) period(timeout time.Duration, idle bool) time.Duration {
+func (b *engine) period(timeout time.Duration, idle bool) time.Duration {
 	switch p := b.opts.HeartbeatPeriod; {
 	case idle:
 		return timeout / 3 // just more than the window: see trust

@@ -8,19 +8,20 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // hold is a granted lock: a node of ours that is the first in its queue.
 type hold struct {
-	b     *backend
+	b     *engine
 	sess  *session
 	path  string
 	key   string
-	token holdfast.Token
+	token uint64
 	own   *own
 }
 
-// Verify implements [holdfast.Hold]: a write to the quorum that succeeds only
+// Verify implements [driver.Hold]: a write to the quorum that succeeds only
 // while the node is there.
 func (h *hold) Verify(ctx context.Context) error {
 	for {
@@ -40,7 +41,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 			return h.own.missing()
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
+			return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 		case !transient(err):
 			return stepError("check", h.path, err)
 		}
@@ -48,10 +49,10 @@ func (h *hold) Verify(ctx context.Context) error {
 	}
 }
 
-// Release implements [holdfast.Hold].
+// Release implements [driver.Hold].
 func (h *hold) Release(ctx context.Context) error {
 	h.own.stop()
-	h.b.drop(h)
+	h.b.heartbeat.remove(h)
 	missing, err := h.b.remove(ctx, h.sess, h.path)
 	if missing {
 		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, holdfast.ErrLost, h.own.missing())

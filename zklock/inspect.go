@@ -12,19 +12,20 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Inspect implements [holdfast.Backend].
-func (b *backend) Inspect(ctx context.Context, key string) (holdfast.Info, error) {
-	return retry(ctx, b.link, func(ctx context.Context) (holdfast.Info, error) {
+// Inspect implements [driver.Driver].
+func (b *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
+	return retry(ctx, b.link, func(ctx context.Context) (driver.Info, error) {
 		return b.describe(ctx, b.paths.lock(key), key, true)
 	})
 }
 
 // describe reads the queue of a lock. What vanishes while it is read is left
 // out.
-func (b *backend) describe(ctx context.Context, parent, key string, queue bool) (holdfast.Info, error) {
-	none := holdfast.Info{Key: key}
+func (b *engine) describe(ctx context.Context, parent, key string, queue bool) (driver.Info, error) {
+	none := driver.Info{Key: key}
 	for {
 		names, err := b.link.children(ctx, parent)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -56,7 +57,7 @@ func (b *backend) describe(ctx context.Context, parent, key string, queue bool) 
 		for _, c := range read[1:] {
 			if node, ok := nodes[c.name]; ok {
 				owner, data := decodeData(node.data)
-				info.Queue = append(info.Queue, holdfast.Waiter{Owner: owner, Since: time.UnixMilli(node.stat.Ctime), Data: data})
+				info.Queue = append(info.Queue, driver.Waiter{Owner: owner, Since: time.UnixMilli(node.stat.Ctime), Data: data})
 			}
 		}
 		return info, nil
@@ -64,13 +65,13 @@ func (b *backend) describe(ctx context.Context, parent, key string, queue bool) 
 }
 
 // infoOf describes the holder of a key.
-func infoOf(key, name string, node read) holdfast.Info {
+func infoOf(key, name string, node read) driver.Info {
 	owner, data := decodeData(node.data)
-	return holdfast.Info{
+	return driver.Info{
 		Key:   key,
 		Held:  true,
 		Owner: owner,
-		Token: holdfast.Token(node.stat.Czxid),
+		Token: uint64(node.stat.Czxid),
 		// Nothing is written at a grant, so when that was nobody knows.
 		QueuedAt: time.UnixMilli(node.stat.Ctime),
 		Data:     data,
@@ -78,16 +79,16 @@ func infoOf(key, name string, node read) holdfast.Info {
 	}
 }
 
-// List implements [holdfast.Backend].
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error] {
-	return func(yield func(holdfast.Info, error) bool) {
+// List implements [driver.Driver].
+func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	return func(yield func(driver.Info, error) bool) {
 		parent, keyOf := b.paths.search(prefix)
 		names, err := retry(ctx, b.link, func(ctx context.Context) ([]string, error) {
 			return b.link.children(ctx, parent)
 		})
 		if err != nil {
 			if !errors.Is(err, zk.ErrNoNode) {
-				yield(holdfast.Info{}, stepError("list", parent, err))
+				yield(driver.Info{}, stepError("list", parent, err))
 			}
 			return
 		}
@@ -110,12 +111,12 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[holdfast.In
 	}
 }
 
-// Break implements [holdfast.Backend]. A node's name has a guid, so it is never
+// Break implements [driver.Driver]. A node's name has a guid, so it is never
 // that of another grant; its czxid is compared all the same, for foreign names.
-func (b *backend) Break(ctx context.Context, info holdfast.Info) error {
+func (b *engine) Break(ctx context.Context, info driver.Info) error {
 	path := b.paths.lock(info.Key) + "/" + info.Grant
 	if _, ok := parseContender(info.Grant); !ok || strings.Contains(info.Grant, "/") {
-		return holdfast.Invalid("info", "%q is not the name of a lock's node", info.Grant)
+		return driver.Invalid("info", "%q is not the name of a lock's node", info.Grant)
 	}
 	sent := false
 	_, err := retry(ctx, b.link, func(ctx context.Context) (struct{}, error) {

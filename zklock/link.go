@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // link is the way to the servers: the one zk.Conn of a client, the session that
@@ -16,7 +17,7 @@ import (
 // go-zookeeper runs what it is handed while it is down on the next connection,
 // in whatever session that has, so it is handed nothing then.
 type link struct {
-	host *holdfast.Host
+	host driver.Host
 	opts Options
 	conn *zk.Conn
 
@@ -48,7 +49,7 @@ type link struct {
 	created  map[string]int64 // czxids; see expectCreated
 }
 
-func newLink(closing context.Context, host *holdfast.Host, opts Options) *link {
+func newLink(closing context.Context, host driver.Host, opts Options) *link {
 	l := &link{
 		host:     host,
 		opts:     opts,
@@ -65,11 +66,11 @@ func newLink(closing context.Context, host *holdfast.Host, opts Options) *link {
 }
 
 // ready returns the present session, waiting for a connection if need be. While
-// there is none, again is asked, like Request.Again; nil waits until ctx ends.
+// there is none, again is asked, like driver.Request.Retry; nil waits until ctx ends.
 func (l *link) ready(ctx context.Context, again func(context.Context, error, <-chan struct{}) error) (*session, error) {
 	for {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
+			return nil, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 		}
 		l.mu.Lock()
 		up, s, gate, lastErr := l.up, l.session, l.gate, l.lastErr
@@ -289,7 +290,7 @@ func retry[T any](ctx context.Context, l *link, f func(ctx context.Context) (T, 
 			return value, err
 		}
 		if ctx.Err() != nil {
-			return zero, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ended(ctx))
+			return zero, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 		}
 		l.pause(ctx)
 	}

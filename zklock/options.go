@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The defaults of [Options].
@@ -120,18 +121,18 @@ func (o *Options) resolve() (Options, error) {
 	} {
 		switch {
 		case *d.value < 0:
-			return c, holdfast.Invalid(d.name, "%v is negative", *d.value)
+			return c, driver.Invalid(d.name, "%v is negative", *d.value)
 		case *d.value > d.most:
-			return c, holdfast.Invalid(d.name, "%v is more than %v", *d.value, d.most)
+			return c, driver.Invalid(d.name, "%v is more than %v", *d.value, d.most)
 		case *d.value == 0:
 			*d.value = d.standard
 		}
 	}
 	if c.SessionTimeout < time.Millisecond {
-		return c, holdfast.Invalid("Options.SessionTimeout", "%v is less than a millisecond", c.SessionTimeout)
+		return c, driver.Invalid("Options.SessionTimeout", "%v is less than a millisecond", c.SessionTimeout)
 	}
 	if c.HeartbeatPeriod > 0 && c.HeartbeatPeriod < time.Millisecond {
-		return c, holdfast.Invalid("Options.HeartbeatPeriod", "%v is less than a millisecond", c.HeartbeatPeriod)
+		return c, driver.Invalid("Options.HeartbeatPeriod", "%v is less than a millisecond", c.HeartbeatPeriod)
 	}
 	if c.Root == "" {
 		c.Root = DefaultRoot
@@ -140,14 +141,14 @@ func (o *Options) resolve() (Options, error) {
 		return c, err
 	}
 	if within(c.Root, "/zookeeper") {
-		return c, holdfast.Invalid("Options.Root", "%q is the server's own", c.Root)
+		return c, driver.Invalid("Options.Root", "%q is the server's own", c.Root)
 	}
 	if c.Names != CuratorNames && c.Names != KazooNames {
-		return c, holdfast.Invalid("Options.Names", "%d is not a known form", c.Names)
+		return c, driver.Invalid("Options.Names", "%d is not a known form", c.Names)
 	}
 	for _, auth := range c.Auth {
 		if auth.Scheme == "" {
-			return c, holdfast.Invalid("Options.Auth", "a scheme is empty")
+			return c, driver.Invalid("Options.Auth", "a scheme is empty")
 		}
 	}
 	c.Auth = slices.Clone(c.Auth)
@@ -167,11 +168,11 @@ func aclOrOpen(acl []zk.ACL) []zk.ACL {
 
 func checkServers(servers []string) error {
 	if len(servers) == 0 {
-		return holdfast.Invalid("servers", "there are none")
+		return driver.Invalid("servers", "there are none")
 	}
 	for _, server := range servers {
 		if server == "" || strings.ContainsAny(server, " \t\r\n,/") {
-			return holdfast.Invalid("servers", "%q is not a host:port", server)
+			return driver.Invalid("servers", "%q is not a host:port", server)
 		}
 	}
 	return nil

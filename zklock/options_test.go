@@ -125,7 +125,7 @@ func TestPeriod(t *testing.T) {
 		0: 2 * time.Second, time.Millisecond: time.Millisecond, time.Second: time.Second,
 		3 * time.Second: 3 * time.Second, 4 * time.Second: 3 * time.Second, time.Hour: 3 * time.Second,
 	} {
-		b := &backend{opts: Options{HeartbeatPeriod: given}}
+		b := &engine{opts: Options{HeartbeatPeriod: given}}
 		if got := b.period(timeout, false); got != want {
 			t.Errorf("HeartbeatPeriod %v at a timeout of %v: every %v, want %v", given, timeout, got, want)
 		}

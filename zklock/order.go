@@ -26,7 +26,7 @@ const readers = 32
 // nodes that are gone by then are left out. Before the end no number is given out
 // twice, but Curator's write lock, when it is downgraded, lets a reader into its
 // own place, by its own number: that comes right behind it.
-func (b *backend) order(ctx context.Context, parent string, children []string, own string) ([]contender, error) {
+func (b *engine) order(ctx context.Context, parent string, children []string, own string) ([]contender, error) {
 	var line []contender
 	me, known := parseContender(own)
 	last := int64(0)
@@ -104,7 +104,7 @@ func ties(line []contender) []contender {
 }
 
 // readAll reads nodes, several at a time. Those that are gone have no entry.
-func (b *backend) readAll(ctx context.Context, parent string, line []contender) (map[string]read, error) {
+func (b *engine) readAll(ctx context.Context, parent string, line []contender) (map[string]read, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -138,7 +138,7 @@ func (b *backend) readAll(ctx context.Context, parent string, line []contender) 
 
 // warnSequence tells the operator, once per lock, that its counter nears its
 // end.
-func (b *backend) warnSequence(parent string, seq int64) {
+func (b *engine) warnSequence(parent string, seq int64) {
 	b.mu.Lock()
 	warned := b.warned[parent]
 	b.warned[parent] = true

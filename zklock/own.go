@@ -19,7 +19,7 @@ import (
 // asks nobody before it says that the node is gone, or why. So no place is granted
 // after the word that its node is gone, and the end of a hold waits for nothing.
 type own struct {
-	b    *backend
+	b    *engine
 	sess *session
 	path string
 	seen chan struct{} // closed when the node has been read and czxid is known
@@ -49,7 +49,7 @@ const watchDelay = 5 * time.Millisecond
 
 // watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (b *backend) watchOwn(sess *session, path string, czxid int64) *own {
+func (b *engine) watchOwn(sess *session, path string, czxid int64) *own {
 	return &own{b: b, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
 }
 

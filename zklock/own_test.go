@@ -31,7 +31,7 @@ func TestMissing(t *testing.T) {
 		if c.over {
 			l.session = &session{}
 		}
-		o := &own{b: &backend{link: l}, sess: sess, writes: c.writes, found: c.found}
+		o := &own{b: &engine{link: l}, sess: sess, writes: c.writes, found: c.found}
 		if err := o.missing(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}

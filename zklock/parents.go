@@ -9,7 +9,7 @@ import (
 
 // makeParents makes the znode of a lock and those above it, as far as they are
 // missing. The lowest is tried first: usually the others are there.
-func (b *backend) makeParents(ctx context.Context, path string) error {
+func (b *engine) makeParents(ctx context.Context, path string) error {
 	err := b.makeParent(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
 		if err := b.makeParents(ctx, dir(path)); err != nil {
@@ -26,7 +26,7 @@ func (b *backend) makeParents(ctx context.Context, path string) error {
 	return stepError("create parent", path, err)
 }
 
-func (b *backend) makeParent(ctx context.Context, path string) error {
+func (b *engine) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, b.link, func() (string, error) {
 		if b.opts.PersistentParents {
 			return b.link.conn.Create(path, nil, zk.FlagPersistent, b.opts.ParentACL)

@@ -27,7 +27,7 @@ const (
 // doubts are znodes of others that have held up a client for so long that the
 // leader is to be asked whether they are there.
 type doubts struct {
-	b *backend
+	b *engine
 
 	mu    sync.Mutex
 	paths map[string]struct{}
@@ -35,7 +35,7 @@ type doubts struct {
 	aged  time.Time // when a node's age has raised one last
 }
 
-func newDoubts(b *backend) *doubts { return &doubts{b: b, paths: make(map[string]struct{})} }
+func newDoubts(b *engine) *doubts { return &doubts{b: b, paths: make(map[string]struct{})} }
 
 // about makes sure, in the background, that a znode is there for the leader too.
 func (d *doubts) about(path string) {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // paths translates between keys and the znodes of their locks. A key is one
@@ -20,9 +21,9 @@ func (p paths) check(key string) error {
 	}
 	switch {
 	case within(key, p.root):
-		return holdfast.Invalid("key", "%q is inside the client's root %q", key, p.root)
+		return driver.Invalid("key", "%q is inside the client's root %q", key, p.root)
 	case within(key, "/zookeeper"):
-		return holdfast.Invalid("key", "%q is inside /zookeeper, which is the server's own", key)
+		return driver.Invalid("key", "%q is inside /zookeeper, which is the server's own", key)
 	}
 	return checkPath("key", key)
 }
@@ -89,14 +90,14 @@ func allowed(r rune) bool {
 // checkPath refuses what is not a znode path below "/".
 func checkPath(field, path string) error {
 	if len(path) < 2 || path[0] != '/' {
-		return holdfast.Invalid(field, "%q is not an absolute znode path below /", path)
+		return driver.Invalid(field, "%q is not an absolute znode path below /", path)
 	}
 	if err := holdfast.CheckKey(field, path[1:]); err != nil {
 		return err
 	}
 	for _, r := range path {
 		if !allowed(r) {
-			return holdfast.Invalid(field, "%q has the character %U, which ZooKeeper does not allow in paths", path, r)
+			return driver.Invalid(field, "%q has the character %U, which ZooKeeper does not allow in paths", path, r)
 		}
 	}
 	return nil

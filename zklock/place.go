@@ -11,14 +11,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // place is one caller's node in the queue of a lock, or its efforts to have
 // one. Outside the recipe's goroutine nobody touches it.
 type place struct {
-	b      *backend
-	req    *holdfast.Request
+	b      *engine
+	req    *driver.Request
 	parent string
 	data   []byte
 
@@ -131,7 +131,7 @@ type listing struct {
 // was sent. That the session is the same before and after shows that the node
 // is of this session: go-zookeeper runs what it is handed too late in the next
 // one.
-func (b *backend) launch(sess *session, parent, path string, data []byte) (<-chan created, <-chan listing) {
+func (b *engine) launch(sess *session, parent, path string, data []byte) (<-chan created, <-chan listing) {
 	made, listed := make(chan created, 1), make(chan listing, 1)
 	b.link.routines.run(func() {
 		if !b.link.same(sess) {
@@ -162,7 +162,7 @@ func (p *place) create(ctx context.Context) (listing, error) {
 	case c = <-made:
 	case <-ctx.Done():
 		p.abandon(made)
-		return listing{}, p.waiting(ctx, ended(ctx))
+		return listing{}, p.waiting(ctx, driver.ContextError(ctx))
 	}
 	switch {
 	case c.err == nil && !c.same:
@@ -194,7 +194,7 @@ func (p *place) create(ctx context.Context) (listing, error) {
 	case l := <-listed:
 		return l, nil
 	case <-ctx.Done():
-		return listing{}, p.waiting(ctx, ended(ctx))
+		return listing{}, p.waiting(ctx, driver.ContextError(ctx))
 	}
 }
 
@@ -210,7 +210,7 @@ func (p *place) hungUp(path string, after time.Duration, err error) error {
 		return stepError("create", path, err)
 	}
 	return fmt.Errorf("zookeeper: create %s: %w", path,
-		holdfast.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(p.data)))
+		driver.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(p.data)))
 }
 
 // abandon leaves a creation under way to the background, and the place with

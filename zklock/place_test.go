@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // TestLostPlaceIsDeleted: a server that shows less than others have says that a place's
@@ -37,8 +37,8 @@ func TestLostPlaceIsDeleted(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	sess := &session{id: conn.SessionID()}
 	l.conn, l.session, l.up = conn, sess, true
-	b := &backend{host: l.host, link: l, background: ctx, refused: make(map[string]struct{})}
-	req := &holdfast.Request{Key: "key", Wait: true}
+	b := &engine{host: l.host, link: l, background: ctx, refused: make(map[string]struct{})}
+	req := &driver.Request{Key: "key", Wait: true}
 
 	p := &place{b: b, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "a-lock-0000000001"}
 	if _, err := p.join(ctx); !errors.Is(err, errNotGranted) || p.node != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
@@ -21,20 +22,20 @@ import (
 // errNotGranted is why an attempt at a grant has to begin again.
 var errNotGranted = errors.New("not granted after all")
 
-// Acquire implements [holdfast.Backend].
-func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.Grant, error) {
+// Acquire implements [driver.Driver].
+func (b *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	parent := b.paths.lock(req.Key)
 	if !req.Wait && !req.Reclaim {
 		if err := b.probe(ctx, parent, req); err != nil {
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		}
 	}
 	p := &place{b: b, req: req, parent: parent, data: encodeData(req.Owner, req.Data)}
 	for {
-		sess, err := b.link.ready(ctx, req.Again)
+		sess, err := b.link.ready(ctx, req.Retry)
 		if err != nil {
 			p.leave()
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		}
 		p.enter(sess)
 		grant, err := p.attempt(ctx)
@@ -45,11 +46,11 @@ func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.
 			// Something changed under way, for which nobody is to blame.
 		case ctx.Err() != nil, !transient(err):
 			p.leave()
-			return holdfast.Grant{}, err
+			return driver.Grant{}, err
 		default:
-			if err := req.Again(ctx, err, b.link.wake()); err != nil {
+			if err := req.Retry(ctx, err, b.link.wake()); err != nil {
 				p.leave()
-				return holdfast.Grant{}, err
+				return driver.Grant{}, err
 			}
 		}
 	}
@@ -57,16 +58,16 @@ func (b *backend) Acquire(ctx context.Context, req *holdfast.Request) (holdfast.
 
 // probe fails with a HeldError if anybody is in the queue, so that tries that
 // are bound to fail create no nodes, over which other tries would fail.
-func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Request) error {
+func (b *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
 	for {
-		if _, err := b.link.ready(ctx, req.Again); err != nil {
+		if _, err := b.link.ready(ctx, req.Retry); err != nil {
 			return err
 		}
 		info, err := b.describe(ctx, parent, req.Key, false)
 		switch {
 		case err == nil && info.Held:
 			b.doubts.ifOld(parent+"/"+info.Grant, info.QueuedAt)
-			return &holdfast.HeldError{Key: req.Key, Holder: info}
+			return &driver.HeldError{Holder: info}
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
@@ -74,7 +75,7 @@ func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Reques
 		case !transient(err):
 			return err
 		}
-		if err := req.Again(ctx, err, b.link.wake()); err != nil {
+		if err := req.Retry(ctx, err, b.link.wake()); err != nil {
 			return err
 		}
 	}
@@ -83,8 +84,8 @@ func (b *backend) probe(ctx context.Context, parent string, req *holdfast.Reques
 // attempt goes on from wherever the place is: not in the queue, perhaps in the
 // queue, or in it. It returns a grant, errNotGranted or a transient error if it
 // is to be called again, or what has failed for good.
-func (p *place) attempt(ctx context.Context) (holdfast.Grant, error) {
-	none := holdfast.Grant{}
+func (p *place) attempt(ctx context.Context) (driver.Grant, error) {
+	none := driver.Grant{}
 	children, err := p.join(ctx)
 	if err != nil {
 		return none, err
@@ -169,7 +170,7 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 
 // outwaited is the refusal of a wait that has lasted too long.
 func (p *place) outwaited(w *watch, name string, alone bool) error {
-	held := &holdfast.HeldError{Key: p.req.Key, Holder: holdfast.Info{Key: p.req.Key, Held: true}}
+	held := &driver.HeldError{Holder: driver.Info{Key: p.req.Key, Held: true}}
 	select {
 	case <-w.read:
 		if alone && w.err == nil {
@@ -251,7 +252,7 @@ func (p *place) prove(ctx context.Context) error {
 }
 
 // grant makes a hold of a place that is the first in line.
-func (p *place) grant(ctx context.Context) (holdfast.Grant, error) {
+func (p *place) grant(ctx context.Context) (driver.Grant, error) {
 	if p.czxid == 0 {
 		// The creation was repeated: only the node itself tells which of the
 		// two creations it stems from, and whether this session made it.
@@ -259,28 +260,28 @@ func (p *place) grant(ctx context.Context) (holdfast.Grant, error) {
 		case <-p.own.seen:
 		case <-p.own.gone:
 		case <-ctx.Done():
-			return holdfast.Grant{}, p.waiting(ctx, ended(ctx))
+			return driver.Grant{}, p.waiting(ctx, driver.ContextError(ctx))
 		}
 		p.own.mu.Lock()
 		p.czxid = p.own.czxid
 		p.own.mu.Unlock()
 	}
 	if p.czxid == 0 || !p.b.link.same(p.sess) {
-		return holdfast.Grant{}, errNotGranted
+		return driver.Grant{}, errNotGranted
 	}
-	if !p.own.hold(p.req.Lose) {
-		return holdfast.Grant{}, p.evicted()
+	if !p.own.hold(p.req.Lost) {
+		return driver.Grant{}, p.evicted()
 	}
 	h := &hold{
 		b:     p.b,
 		sess:  p.sess,
 		path:  p.path(),
 		key:   p.req.Key,
-		token: holdfast.Token(p.czxid),
+		token: uint64(p.czxid),
 		own:   p.own,
 	}
-	p.b.keep(h)
-	return holdfast.Grant{Token: h.token, Lease: p.sess.lease, Hold: h}, nil
+	p.b.heartbeat.add(h)
+	return driver.Grant{Token: h.token, Lease: p.sess.lease, Hold: h}, nil
 }
 
 // held gives up a try that came second, and says to whom.
@@ -291,7 +292,7 @@ func (p *place) held(ctx context.Context, first contender) error {
 	case err == nil:
 		p.leave()
 		p.b.doubts.ifOld(path, time.UnixMilli(node.stat.Ctime))
-		return &holdfast.HeldError{Key: p.req.Key, Holder: infoOf(p.req.Key, first.name, node)}
+		return &driver.HeldError{Holder: infoOf(p.req.Key, first.name, node)}
 	case errors.Is(err, zk.ErrNoNode):
 		return errNotGranted
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // session is one ZooKeeper session. A link has several in its life, one after
@@ -22,7 +23,7 @@ import (
 // that has to be done before it ends does too.
 type session struct {
 	id    int64
-	lease *holdfast.Lease
+	lease driver.Lease
 
 	shortest atomic.Int64 // time.Duration
 }
@@ -34,7 +35,7 @@ func (s *session) timeout() time.Duration { return time.Duration(s.shortest.Load
 // a session, new or resumed, or by 0 for one that has ended. sent is when it was
 // asked. Nothing else on the connection counts before that. It returns how long
 // the session may last without a word.
-func (l *link) joined(w *wire, id int64, timeout time.Duration, sent holdfast.Instant) time.Duration {
+func (l *link) joined(w *wire, id int64, timeout time.Duration, sent driver.Instant) time.Duration {
 	l.mu.Lock()
 	old := l.session
 	if old != nil && old.id != id {
@@ -108,7 +109,7 @@ func (l *link) ask(b []byte) []byte {
 
 // renew is told that the leader is known to have heard of the session after a
 // moment.
-func (l *link) renew(w *wire, at holdfast.Instant) {
+func (l *link) renew(w *wire, at driver.Instant) {
 	l.mu.Lock()
 	s := l.session
 	if l.wire != w {

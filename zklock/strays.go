@@ -44,7 +44,7 @@ type stray struct {
 
 // strays are those of a client.
 type strays struct {
-	b *backend
+	b *engine
 
 	mu      sync.Mutex
 	all     []stray

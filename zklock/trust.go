@@ -3,7 +3,7 @@ package zklock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // trust decides which requests of one connection are known to have kept the
@@ -39,15 +39,15 @@ import (
 // from the resumption on, without a window.
 type trust struct {
 	window  time.Duration
-	opened  holdfast.Instant // when the session was asked for on this connection
-	answers []exchange       // of any request; oldest first, at least grain apart
-	tables  []exchange       // the sending of r, and b; oldest first
+	opened  driver.Instant // when the session was asked for on this connection
+	answers []exchange     // of any request; oldest first, at least grain apart
+	tables  []exchange     // the sending of r, and b; oldest first
 	grain   time.Duration
 }
 
 // exchange is the sending of a request, and the moment at which a reply was read:
 // its own, or that of the one which shows what became of it.
-type exchange struct{ sent, read holdfast.Instant }
+type exchange struct{ sent, read driver.Instant }
 
 // proof is what the reply to a request can show.
 type proof int
@@ -59,15 +59,15 @@ const (
 	written              // and that the leader has read what the server had sent
 )
 
-func newTrust(timeout, tick time.Duration, opened holdfast.Instant) *trust {
+func newTrust(timeout, tick time.Duration, opened driver.Instant) *trust {
 	window := max(timeout/4, tick/2)
 	return &trust{window: window + window/8, opened: opened, grain: timeout / 64}
 }
 
 // note takes in an answered request. It returns the moment from which the session's
 // timeout may be counted, if the answer shows one.
-func (t *trust) note(x exchange, p proof) (holdfast.Instant, bool) {
-	var renewed holdfast.Instant
+func (t *trust) note(x exchange, p proof) (driver.Instant, bool) {
+	var renewed driver.Instant
 	if p == written {
 		renewed = t.opened
 		if i := last(t.tables, x.sent); i >= 0 {
@@ -76,9 +76,7 @@ func (t *trust) note(x exchange, p proof) (holdfast.Instant, bool) {
 		}
 	}
 	if p >= synced {
-		before := x.sent
-		before.Instant = before.Add(-t.window)
-		if i := last(t.answers, before); i >= 0 {
+		if i := last(t.answers, x.sent.Add(-t.window)); i >= 0 {
 			t.answers = t.answers[i:]
 			if n := len(t.tables); n == 0 || t.answers[0].sent.Sub(t.tables[n-1].sent) > 0 {
 				t.tables = bounded(append(t.tables, exchange{t.answers[0].sent, x.read}))
@@ -94,7 +92,7 @@ func (t *trust) note(x exchange, p proof) (holdfast.Instant, bool) {
 }
 
 // last returns the index of the last exchange that was over at a moment, or -1.
-func last(all []exchange, at holdfast.Instant) int {
+func last(all []exchange, at driver.Instant) int {
 	for i := len(all) - 1; i >= 0; i-- {
 		if at.Sub(all[i].read) >= 0 {
 			return i

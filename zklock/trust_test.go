@@ -5,14 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // at is a moment some milliseconds after the beginning of a test.
-func at(ms int) holdfast.Instant {
+func at(ms int) driver.Instant {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return holdfast.Instant{Instant: clock.Instant{Mono: begin, Wall: begin}.Add(time.Duration(ms) * time.Millisecond)}
+	return driver.Instant{Mono: begin, Wall: begin}.Add(time.Duration(ms) * time.Millisecond)
 }
 
 // play has requests answered, each "sent-read kind", in milliseconds from the
@@ -106,7 +105,7 @@ func TestTrust(t *testing.T) {
 			if test.timeout > 0 {
 				length = test.timeout
 			}
-			play(t, newTrust(length, test.tick, holdfast.Instant{}), test.steps)
+			play(t, newTrust(length, test.tick, driver.Instant{}), test.steps)
 		})
 	}
 }
@@ -117,8 +116,8 @@ type exact struct {
 	answers, tables []exchange
 }
 
-func (e *exact) note(x exchange, p proof) (renewed holdfast.Instant) {
-	newest := func(all []exchange, after time.Duration) (found holdfast.Instant) {
+func (e *exact) note(x exchange, p proof) (renewed driver.Instant) {
+	newest := func(all []exchange, after time.Duration) (found driver.Instant) {
 		for _, old := range all {
 			if x.sent.Sub(old.read) >= after && (found.IsZero() || old.sent.Sub(found) > 0) {
 				found = old.sent
@@ -145,7 +144,7 @@ func (e *exact) note(x exchange, p proof) (renewed holdfast.Instant) {
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
 	for _, slow := range []int{1, 40, 300} { // for how long an answer is on its way
-		busy := newTrust(timeout, 0, holdfast.Instant{})
+		busy := newTrust(timeout, 0, driver.Instant{})
 		rule := &exact{window: busy.window}
 		for ms := 1; ms < 5_000; ms++ {
 			x, shows := exchange{at(ms), at(ms + slow)}, heard
@@ -173,7 +172,7 @@ func TestTrustOfABusySession(t *testing.T) {
 // TestTrustOfASessionThatWritesNothing: the memory is bounded, and the first write
 // after a long time has something to prove.
 func TestTrustOfASessionThatWritesNothing(t *testing.T) {
-	rule := newTrust(4*time.Second, 0, holdfast.Instant{})
+	rule := newTrust(4*time.Second, 0, driver.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
 		rule.note(exchange{at(ms), at(ms + 1)}, heard)
 		rule.note(exchange{at(ms), at(ms + 1)}, synced)
@@ -221,9 +220,9 @@ func TestHeartbeatsSuffice(t *testing.T) {
 		"no locks: a write that comes any time": {trip: 1, idle: true, least: 0.33, most: 0.67},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &backend{opts: c.opts}
+			b := &engine{opts: c.opts}
 			period := int(b.period(timeout*time.Millisecond, c.idle).Milliseconds())
-			rule := newTrust(timeout*time.Millisecond, 0, holdfast.Instant{})
+			rule := newTrust(timeout*time.Millisecond, 0, driver.Instant{})
 			type event struct {
 				at   int
 				x    exchange

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The operations that matter here, as ZooKeeper numbers them (ZooDefs.OpCode).
@@ -45,11 +45,11 @@ type wire struct {
 	address string
 
 	mu      sync.Mutex
-	opening holdfast.Instant // when the ConnectRequest was sent
+	opening driver.Instant // when the ConnectRequest was sent
 	sent    map[int32]request
-	pings   []holdfast.Instant // not answered yet
-	trust   *trust             // nil before the ConnectResponse
-	silence time.Duration      // how long to wait for the next frame
+	pings   []driver.Instant // not answered yet
+	trust   *trust           // nil before the ConnectResponse
+	silence time.Duration    // how long to wait for the next frame
 
 	// Of the frame that is being read. Only go-zookeeper's reader touches them.
 	header [20]byte
@@ -68,7 +68,7 @@ type wire struct {
 
 // request is what is remembered of a request until its reply.
 type request struct {
-	sent   holdfast.Instant
+	sent   driver.Instant
 	op     int32
 	create string // of a lock node: its path without the sequence
 }

@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // stillClock goes on only when it is told to, and fires no timers.
-type stillClock struct{ now clock.Instant }
+type stillClock struct{ now driver.Instant }
 
-func (c *stillClock) Now() clock.Instant { return c.now }
+func (c *stillClock) Now() driver.Instant { return c.now }
 
 func (c *stillClock) Advance(d time.Duration) { c.now = c.now.Add(d) }
 
-func (c *stillClock) AfterFunc(time.Duration, func()) clock.Timer { return stillTimer{} }
+func (c *stillClock) AfterFunc(time.Duration, func()) driver.Timer { return stillTimer{} }
 
 type stillTimer struct{}
 
@@ -31,10 +31,10 @@ func (stillTimer) Stop() bool { return true }
 // testLink is a link without servers, on a clock that stands still.
 func testLink(t *testing.T, opts Options) (*link, *stillClock) {
 	t.Helper()
-	fake := &stillClock{now: at(0).Instant}
+	fake := &stillClock{now: at(0)}
 	opts.SessionTimeout = cmp.Or(opts.SessionTimeout, DefaultSessionTimeout)
 	var l *link
-	_, err := holdfast.New(holdfast.Config{Clock: fake}, func(host *holdfast.Host) (holdfast.Backend, error) {
+	_, err := holdfast.New(driver.Config{Clock: fake}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
 		l = newLink(context.Background(), host, opts)
 		return nil, errors.New("the host is all that is wanted")
 	})

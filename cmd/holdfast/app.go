@@ -41,7 +41,7 @@ func (a *app) begin() error {
 
 // client is a connection to either engine: of zookeeper and dynamo one is nil.
 type client struct {
-	*holdfast.Locker
+	*holdfast.Client
 	zookeeper *zklock.Client
 	dynamo    *dynamolock.Client
 	places    <-chan holdfast.Place // of the acquisition, and its owner name; the last one

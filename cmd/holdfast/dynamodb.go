@@ -110,5 +110,5 @@ func (a *app) openDynamoDB(ctx context.Context, o connectOptions) (*client, erro
 	if err != nil {
 		return nil, err
 	}
-	return &client{Locker: c.Locker, dynamo: c}, nil
+	return &client{Client: c.Client, dynamo: c}, nil
 }

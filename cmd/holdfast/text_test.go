@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // nasty is text that nobody wants on a terminal.
@@ -93,7 +94,7 @@ func TestExitCode(t *testing.T) {
 	}{
 		{usagef("bad"), 64},
 		{fmt.Errorf("wrapped: %w", no("not there")), 1},
-		{holdfast.Invalid("key", "it is empty"), 64},
+		{driver.Invalid("key", "it is empty"), 64},
 		{&holdfast.HeldError{Key: "a"}, 75},
 		{fmt.Errorf("x: %w", holdfast.ErrChanged), 1},
 		{holdfast.ErrDenied, 69},

@@ -54,7 +54,7 @@ func newWatchCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w := &watcher{key: args[0], timeout: a.set.timeout, client: c.Locker}
+		w := &watcher{key: args[0], timeout: a.set.timeout, client: c.Client}
 		w.paceBy(c, a.set.root, interval)
 		// First the connection ends, which ends a look that is under way.
 		defer w.wait()

@@ -32,7 +32,7 @@ type display interface {
 type watcher struct {
 	key     string
 	timeout time.Duration // of one look
-	client  *holdfast.Locker
+	client  *holdfast.Client
 
 	pause func(holdfast.Info) time.Duration // from the end of one look to the beginning of the next
 	idle  time.Duration                     // the same, if nothing tells of a change

@@ -16,22 +16,23 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// counted is a backend of which the looks are counted, and may fail.
+// counted is a driver of which the looks are counted, and may fail.
 type counted struct {
-	holdfast.Backend
+	driver.Driver
 	looks   *atomic.Int64
 	trouble *atomic.Pointer[error]
 }
 
-func (c *counted) Inspect(ctx context.Context, key string) (holdfast.Info, error) {
+func (c *counted) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	c.looks.Add(1)
 	if err := c.trouble.Load(); err != nil {
-		return holdfast.Info{}, *err
+		return driver.Info{}, *err
 	}
-	return c.Backend.Inspect(ctx, key)
+	return c.Driver.Inspect(ctx, key)
 }
 
 // A scene is a watch in virtual time, with another client that takes locks.
@@ -60,11 +61,11 @@ func newScene(t *testing.T) *scene {
 		return c
 	}
 	s.other = dial(&memlock.Options{Owner: "other"})
-	s.watched = dial(&memlock.Options{Wrap: func(_ *holdfast.Host, b holdfast.Backend) holdfast.Backend {
+	s.watched = dial(&memlock.Options{Wrap: func(_ driver.Host, b driver.Driver) driver.Driver {
 		return &counted{b, &s.looks, &s.trouble}
 	}})
 	s.w = &watcher{
-		key: "k", timeout: 15 * time.Second, client: s.watched.Locker,
+		key: "k", timeout: 15 * time.Second, client: s.watched.Client,
 		idle: testInterval, pause: func(holdfast.Info) time.Duration { return testInterval },
 	}
 	return s

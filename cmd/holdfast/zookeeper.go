@@ -179,5 +179,5 @@ func (a *app) dialZooKeeper(ctx context.Context, o connectOptions) (*client, err
 	if err != nil {
 		return nil, err
 	}
-	return &client{Locker: c.Locker, zookeeper: c}, nil
+	return &client{Client: c.Client, zookeeper: c}, nil
 }

@@ -40,7 +40,7 @@ func consulBefore(ctx context.Context, client *api.Client) error {
 	return work(working)
 }
 
-func consulAfter(ctx context.Context, client *holdfast.Locker) error {
+func consulAfter(ctx context.Context, client *holdfast.Client) error {
 	lock, err := client.Acquire(ctx, "orders", holdfast.WithOwner("worker-1"))
 	if err != nil {
 		return err

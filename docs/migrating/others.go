@@ -82,7 +82,7 @@ func cleverAfter(ctx context.Context, client *dynamolock.Client) error {
 	return work(ctx)
 }
 
-func loccoAfter(ctx context.Context, client *holdfast.Locker) error {
+func loccoAfter(ctx context.Context, client *holdfast.Client) error {
 	retry := holdfast.Retry{Attempts: 10, Initial: 200 * time.Millisecond, Max: 200 * time.Millisecond}
 	return client.Do(ctx, "user:123", func(ctx context.Context, lock *holdfast.Lock) error {
 		if err := lock.Extend(2 * time.Second); err != nil { // from now
@@ -92,12 +92,12 @@ func loccoAfter(ctx context.Context, client *holdfast.Locker) error {
 	}, holdfast.WithTTL(3*time.Second), holdfast.WithWait(2*time.Second), holdfast.WithRetry(retry))
 }
 
-func loccoInMemory() (*holdfast.Locker, error) {
+func loccoInMemory() (*holdfast.Client, error) {
 	client, err := memlock.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	return client.Locker, nil
+	return client.Client, nil
 }
 
 func curatorAfter(ctx context.Context, client *zklock.Client) error {

@@ -72,7 +72,7 @@ func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Durat
 			fail(errors.Join(errors.New("-trouble cannot cut off a client of ZooKeeper; stop and start the server instead"), client.Close(ctx)))
 			break
 		}
-		c := &consumer{log: log.With("consumer", name), client: client.Locker, ttl: ttl, yield: 2 * e.Poll}
+		c := &consumer{log: log.With("consumer", name), client: client.Client, ttl: ttl, yield: 2 * e.Poll}
 		all.Go(func() {
 			if err := c.run(consuming); err != nil {
 				fail(err)
@@ -93,7 +93,7 @@ func run(ctx context.Context, log *slog.Logger, e *engine.Engine, ttl time.Durat
 // so that it needs no mutex.
 type consumer struct {
 	log    *slog.Logger
-	client *holdfast.Locker
+	client *holdfast.Client
 	ttl    time.Duration
 	yield  time.Duration // how long to leave the lock to others after a turn
 

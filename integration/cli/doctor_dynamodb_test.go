@@ -165,7 +165,7 @@ func TestDoctorItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAtEnd(t, client.Locker)
+	closeAtEnd(t, client.Client)
 	lock, err := client.Acquire(limited(t), "left it's here")
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ type engine struct {
 	direct []string // past the proxy
 	cut    func()   // nothing gets through any more, and nothing is refused
 	heal   func()
-	dial   func(t *testing.T, owner string) *holdfast.Locker // a client of the library, past the proxy
+	dial   func(t *testing.T, owner string) *holdfast.Client // a client of the library, past the proxy
 	open   func(t *testing.T) *engine                        // another of the kind
 }
 
@@ -154,14 +154,14 @@ func zooKeeperAt(t *testing.T, addr string) *engine {
 		direct: []string{"HOLDFAST_SERVERS=" + addr},
 		cut:    func() { p.BlackHole(faultproxy.Both) },
 		heal:   func() { _ = p.Heal() },
-		dial: func(t *testing.T, owner string) *holdfast.Locker {
+		dial: func(t *testing.T, owner string) *holdfast.Client {
 			t.Helper()
 			c, err := zklock.Dial(limited(t), []string{addr}, &zklock.Options{SessionTimeout: clientLease, Owner: owner})
 			if err != nil {
 				t.Fatal(err)
 			}
-			closeAtEnd(t, c.Locker)
-			return c.Locker
+			closeAtEnd(t, c.Client)
+			return c.Client
 		},
 	}
 }
@@ -186,7 +186,7 @@ func newDynamoDB(t *testing.T) *engine {
 		direct: env(target.Endpoint()),
 		cut:    p.Transport.Cut,
 		heal:   p.Transport.Heal,
-		dial: func(t *testing.T, owner string) *holdfast.Locker {
+		dial: func(t *testing.T, owner string) *holdfast.Client {
 			t.Helper()
 			ddb := target.Client(func(*dynamodb.Options) {})
 			c, err := dynamolock.New(limited(t), ddb, &dynamolock.Options{
@@ -196,13 +196,13 @@ func newDynamoDB(t *testing.T) *engine {
 			if err != nil {
 				t.Fatal(err)
 			}
-			closeAtEnd(t, c.Locker)
-			return c.Locker
+			closeAtEnd(t, c.Client)
+			return c.Client
 		},
 	}
 }
 
-func closeAtEnd(t *testing.T, l *holdfast.Locker) {
+func closeAtEnd(t *testing.T, l *holdfast.Client) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -3,6 +3,8 @@ package clock
 import (
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A Fake runs on the time of the process, which in a testing/synctest bubble
@@ -14,13 +16,13 @@ type Fake struct {
 	held   []*fakeTimer // fired while paused, in the order of firing
 }
 
-// Now implements [Clock]. It goes on while the clock is paused: a stopped
+// Now implements [driver.Clock]. It goes on while the clock is paused: a stopped
 // process has no say in how time passes.
-func (c *Fake) Now() Instant {
+func (c *Fake) Now() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	return Instant{Mono: now, Wall: now.Round(0).Add(c.offset)}
+	return driver.Instant{Mono: now, Wall: now.Round(0).Add(c.offset)}
 }
 
 // Jump sets the wall clock forward by d, or backward.
@@ -49,8 +51,8 @@ func (c *Fake) Resume() {
 	}
 }
 
-// AfterFunc implements [Clock].
-func (c *Fake) AfterFunc(d time.Duration, f func()) Timer {
+// AfterFunc implements [driver.Clock].
+func (c *Fake) AfterFunc(d time.Duration, f func()) driver.Timer {
 	t := &fakeTimer{clock: c, f: f}
 	t.timer = time.AfterFunc(d, func() {
 		c.mu.Lock()

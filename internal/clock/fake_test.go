@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func TestFake(t *testing.T) {
@@ -60,7 +62,7 @@ func TestFake(t *testing.T) {
 }
 
 func TestInstant(t *testing.T) {
-	var zero Instant
+	var zero driver.Instant
 	if !zero.IsZero() || (Real{}).Now().IsZero() {
 		t.Error("only an instant that was never set is zero")
 	}

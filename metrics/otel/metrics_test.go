@@ -18,8 +18,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/metrics/otel"
+	holdfastotel "github.com/holdfast-go/holdfast/metrics/otel"
 )
 
 const lease = 10 * time.Second
@@ -28,7 +29,7 @@ const lease = 10 * time.Second
 type world struct {
 	store  *memlock.Store
 	client *memlock.Client
-	host   *holdfast.Host
+	host   driver.Host
 	reader *metric.ManualReader
 }
 
@@ -47,7 +48,7 @@ func (w *world) open(t testing.TB, hooks holdfast.Hooks) *memlock.Client {
 	t.Helper()
 	client, err := memlock.New(&memlock.Options{
 		Store: w.store, Lease: lease, Hooks: hooks,
-		Wrap: func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		Wrap: func(host driver.Host, inner driver.Driver) driver.Driver {
 			w.host = host
 			return inner
 		},

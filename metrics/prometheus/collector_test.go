@@ -15,8 +15,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/metrics/prometheus"
+	holdfastprom "github.com/holdfast-go/holdfast/metrics/prometheus"
 )
 
 const lease = 10 * time.Second
@@ -25,7 +26,7 @@ const lease = 10 * time.Second
 type world struct {
 	store   *memlock.Store
 	client  *memlock.Client
-	host    *holdfast.Host
+	host    driver.Host
 	metrics *holdfastprom.Collector
 }
 
@@ -44,7 +45,7 @@ func (w *world) open(t testing.TB, hooks holdfast.Hooks) *memlock.Client {
 	t.Helper()
 	client, err := memlock.New(&memlock.Options{
 		Store: w.store, Lease: lease, Hooks: hooks,
-		Wrap: func(host *holdfast.Host, inner holdfast.Backend) holdfast.Backend {
+		Wrap: func(host driver.Host, inner driver.Driver) driver.Driver {
 			w.host = host
 			return inner
 		},

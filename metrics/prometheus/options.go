@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Options change what a [Collector] has. The zero value, like nil, has the defaults.
@@ -56,7 +56,7 @@ func (o *Options) resolve() (Options, error) {
 	}
 	for name, value := range map[string]string{"Options.Engine": c.Engine, "Options.Client": c.Client} {
 		if !utf8.ValidString(value) {
-			return c, holdfast.Invalid(name, "%q is not valid UTF-8", value)
+			return c, driver.Invalid(name, "%q is not valid UTF-8", value)
 		}
 	}
 	for _, b := range []struct {
@@ -76,7 +76,7 @@ func (o *Options) resolve() (Options, error) {
 		last := math.Inf(-1)
 		for _, bound := range *b.bounds {
 			if !(bound > last) {
-				return c, holdfast.Invalid(b.name, "%v is not greater than the bound before, %v", bound, last)
+				return c, driver.Invalid(b.name, "%v is not greater than the bound before, %v", bound, last)
 			}
 			last = bound
 		}

@@ -94,7 +94,7 @@ func onDynamoDB(table string, connect func() *Client) *Engine {
 			if err != nil {
 				return nil, err
 			}
-			c.Locker = c.Dynamo.Locker
+			c.Client = c.Dynamo.Client
 			return c, nil
 		},
 	}

@@ -42,7 +42,7 @@ type Engine struct {
 // A Client is one client of an engine: the part that is the same on all of
 // them, which is all that most examples use.
 type Client struct {
-	*holdfast.Locker
+	*holdfast.Client
 
 	// Cut takes the client off the network, Heal undoes it. Both are nil on
 	// engines where that takes more than a call.
@@ -68,7 +68,7 @@ func Memory() *Engine {
 				return nil, err
 			}
 			return &Client{
-				Locker: client.Locker,
+				Client: client.Client,
 				Cut:    func() { store.Cut(client) },
 				Heal:   func() { store.Heal(client) },
 			}, nil
@@ -89,7 +89,7 @@ func ZooKeeper(where string, servers ...string) *Engine {
 			if err != nil {
 				return nil, err
 			}
-			return &Client{Locker: client.Locker, ZooKeeper: client}, nil
+			return &Client{Client: client.Client, ZooKeeper: client}, nil
 		},
 	}
 }

@@ -30,7 +30,7 @@ func manyLeases(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error 
 	defer w.close()
 	n := e.times(1000, 200)
 	before := measureFootprint()
-	locks, err := holdMany(ctx, w.Locker, e.name("held"), n)
+	locks, err := holdMany(ctx, w.Client.Client, e.name("held"), n)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func firstLeases(ctx context.Context, e *dynamoEnv) error {
 	if err != nil {
 		return err
 	}
-	_, err = holdMany(ctx, w.Locker, e.name("first"), 100)
+	_, err = holdMany(ctx, w.Client.Client, e.name("first"), 100)
 	w.close()
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64
 	defer cs.close()
 	prefix := e.name("held")
 	before := measureFootprint()
-	locks, err := holdMany(ctx, cs.ours.Locker, prefix, n)
+	locks, err := holdMany(ctx, cs.ours.Client, prefix, n)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -79,7 +79,7 @@ func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64
 }
 
 // holdMany takes n locks of one client.
-func holdMany(ctx context.Context, locker *holdfast.Locker, prefix string, n int) ([]*holdfast.Lock, error) {
+func holdMany(ctx context.Context, locker *holdfast.Client, prefix string, n int) ([]*holdfast.Lock, error) {
 	const workers = 64
 	locks := make([]*holdfast.Lock, n)
 	failed := make([]error, workers)

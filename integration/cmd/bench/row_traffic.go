@@ -130,7 +130,7 @@ func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(re
 	defer ours.Close(context.WithoutCancel(ctx))
 	period := ours.SessionTimeout() / 6
 	var locks []*holdfast.Lock
-	if locks, err = holdMany(ctx, ours.Locker, e.name("lively"), manyHeld); err != nil {
+	if locks, err = holdMany(ctx, ours.Client, e.name("lively"), manyHeld); err != nil {
 		return err
 	}
 	time.Sleep(time.Second)

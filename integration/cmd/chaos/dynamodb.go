@@ -43,7 +43,7 @@ func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
 	if err != nil {
 		return locker{}, err
 	}
-	return locker{Locker: client.Locker, breakNow: client.BreakNow}, nil
+	return locker{Client: client.Client, breakNow: client.BreakNow}, nil
 }
 
 // dynamoStage is DynamoDB's API, a table of its own, and a wire to it for each slot.

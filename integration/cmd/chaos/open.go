@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -22,7 +23,7 @@ type clientConfig struct {
 }
 
 // open connects to an engine, in a client process. The clock is for both of the machine's clocks.
-func open(ctx context.Context, config clientConfig, clk clock.Clock) (locker, error) {
+func open(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
 	ctx = clock.With(ctx, clk)
 	switch config.Login.Engine {
 	case "zookeeper":
@@ -46,5 +47,5 @@ func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
 	if err != nil {
 		return locker{}, err
 	}
-	return locker{Locker: client.Locker}, nil
+	return locker{Client: client.Client}, nil
 }

@@ -55,7 +55,7 @@ type login struct {
 
 // locker is a client of an engine, in a client process. Each engine has a function that opens one: openZooKeeper, openDynamo.
 type locker struct {
-	*holdfast.Locker
+	*holdfast.Client
 	// breakNow breaks a grant without consideration for its holder; nil where Break does just that.
 	breakNow func(context.Context, holdfast.Info) error
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // is fails the test unless a finding has a status, and texts in what was found
@@ -45,7 +45,7 @@ func TestExamine(t *testing.T) {
 		"refused":        {first: fails(fmt.Errorf("x: %w", errRefused)), want: "a problem, b ok, b ok"},
 		"silent":         {first: fails(errors.New("reset")), want: "a problem"},
 		"enough":         {first: fails(errEnough), want: ""},
-		"makes no sense": {first: fails(holdfast.Invalid("prefix", "it is odd")), want: "", err: "it is odd"},
+		"makes no sense": {first: fails(driver.Invalid("prefix", "it is odd")), want: "", err: "it is odd"},
 		"interrupted":    {ctx: interrupted, first: func(_ *int, ctx context.Context) ([]Finding, error) { return nil, ctx.Err() }, want: "", err: "Ctrl-C"},
 		"nobody listens": {first: good, report: full, want: "a ok", err: "disk full"},
 		"too slow": {first: func(_ *int, ctx context.Context) ([]Finding, error) {

@@ -56,7 +56,7 @@ func (t *table) trial(ctx context.Context) ([]Finding, error) {
 		return only(ok(seePermissions))
 	}
 	t.used = true
-	f, err := tryLock(ctx, t.client.Locker, t.key.key, t.Timeout)
+	f, err := tryLock(ctx, t.client.Client, t.key.key, t.Timeout)
 	t.present = err == nil && t.Options.Mode != dynamolock.FailClosed // which keeps no item
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 // tryLock goes through the life of a lock. However it ends, the lock is released.
-func tryLock(ctx context.Context, locker *holdfast.Locker, key string, limit time.Duration) (Finding, error) {
+func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit time.Duration) (Finding, error) {
 	ctx, cancel := late(ctx)
 	defer cancel()
 	began := time.Now()

@@ -51,7 +51,7 @@ func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
 	}()
 	key := probeName()
 	e.made = append(e.made, join(e.Options.Root, key))
-	f, err := tryLock(ctx, client.Locker, key, e.Timeout)
+	f, err := tryLock(ctx, client.Client, key, e.Timeout)
 	if refusedByZooKeeper(err) {
 		return only(ok(seePermissions))
 	}

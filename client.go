@@ -11,14 +11,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Locker is one client of one engine: what the Client of zklock,
+// A Client acquires locks from one engine. It is what the Client of zklock,
 // dynamolock and memlock embeds. All its methods may be used from any goroutine.
-type Locker struct {
-	backend  Backend
-	clock    clock.Clock
+type Client struct {
+	engine   driver.Driver
+	clock    driver.Clock
 	log      *slog.Logger
 	feed     *feed
 	owner    string
@@ -37,7 +37,7 @@ type Locker struct {
 	ours       map[*Lock]struct{} // live, or ended and not known to be given back
 	left       []*Lock            // ended since Close began, which gives them back
 	closed     bool
-	calls      sync.WaitGroup // calls that may end in a grant or use the backend
+	calls      sync.WaitGroup // calls that may end in a grant or use the engine
 	ends       sync.WaitGroup // registered locks that have not ended
 	deliveries sync.WaitGroup // goroutines that give back a lock
 
@@ -45,22 +45,22 @@ type Locker struct {
 	closeErr  error
 }
 
-func newLocker(config Config, host *Host, backend Backend) *Locker {
-	l := &Locker{
-		backend:   backend,
-		clock:     config.Clock,
-		log:       config.Logger,
+func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
+	c := &Client{
+		engine:    engine,
+		clock:     host.Clock,
+		log:       host.log,
 		feed:      host.feed,
-		owner:     config.Owner,
+		owner:     host.owner,
 		absolute:  config.AbsoluteKeys,
 		anyKey:    config.AnyKey,
 		held:      make(map[*Lock]struct{}),
 		ours:      make(map[*Lock]struct{}),
 		closeDone: make(chan struct{}),
 	}
-	l.closing, l.close = context.WithCancelCause(context.Background())
-	l.background, l.giveUp = context.WithCancelCause(context.Background())
-	return l
+	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.background, c.giveUp = context.WithCancelCause(context.Background())
+	return c
 }
 
 // defaultOwner is unique per client, and tells an operator where to look.
@@ -74,58 +74,58 @@ func defaultOwner() string {
 }
 
 // Owner returns the client's default owner name.
-func (l *Locker) Owner() string { return l.owner }
+func (c *Client) Owner() string { return c.owner }
 
 // Events subscribes to what happens to this client and its locks, from now on.
 // After Close it returns a subscription that has ended already.
-func (l *Locker) Events() *Events { return l.feed.subscribe() }
+func (c *Client) Events() *Events { return c.feed.subscribe() }
 
 // Inspect describes a key as the engine knows it. A key that nobody holds is
 // no error: Held is false.
-func (l *Locker) Inspect(ctx context.Context, key string) (Info, error) {
-	fail := func(err error) (Info, error) {
-		return Info{}, fmt.Errorf("holdfast: inspect %q: %w", clip(key), err)
-	}
-	if err := l.checkKey(key); err != nil {
-		return fail(err)
-	}
-	ctx, done, err := l.enter(ctx)
+func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
+	info, err := c.inspect(ctx, key)
 	if err != nil {
-		return fail(err)
+		return Info{}, failed("inspect", key, err)
+	}
+	return infoOf(info), nil
+}
+
+func (c *Client) inspect(ctx context.Context, key string) (driver.Info, error) {
+	if err := c.checkKey(key); err != nil {
+		return driver.Info{}, err
+	}
+	ctx, done, err := c.enter(ctx)
+	if err != nil {
+		return driver.Info{}, err
 	}
 	defer done()
-	info, err := l.backend.Inspect(ctx, key)
-	if err != nil {
-		return fail(l.explain(ctx, err))
-	}
-	return info, nil
+	info, err := c.engine.Inspect(ctx, key)
+	return info, c.explain(ctx, err)
 }
 
 // List yields the keys that begin with prefix and are held or waited for. The
 // empty prefix is for all. It is not a snapshot of one moment. The last pair
 // has the error, if there is one.
-func (l *Locker) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		fail := func(err error) {
-			yield(Info{}, fmt.Errorf("holdfast: list %q: %w", clip(prefix), err))
-		}
-		if err := l.checkPrefix(prefix); err != nil {
+		fail := func(err error) { yield(Info{}, failed("list", prefix, err)) }
+		if err := c.checkPrefix(prefix); err != nil {
 			fail(err)
 			return
 		}
 		// It is not counted in: the loop's body may close the client.
-		ctx, done, err := l.bind(ctx)
+		ctx, done, err := c.bind(ctx)
 		if err != nil {
 			fail(err)
 			return
 		}
 		defer done()
-		for info, err := range l.backend.List(ctx, prefix) {
+		for info, err := range c.engine.List(ctx, prefix) {
 			if err != nil {
-				fail(l.explain(ctx, err))
+				fail(c.explain(ctx, err))
 				return
 			}
-			if !yield(info, nil) {
+			if !yield(infoOf(info), nil) {
 				return
 			}
 		}
@@ -136,72 +136,73 @@ func (l *Locker) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 // or in a HeldError, and no other: [ErrChanged] if it is gone by now. It is for
 // operators: the holder is told, but may act on the lock until it is. Only
 // fencing covers that gap.
-func (l *Locker) Break(ctx context.Context, info Info) error {
-	fail := func(err error) error {
-		return fmt.Errorf("holdfast: break %q: %w", clip(info.Key), err)
+func (c *Client) Break(ctx context.Context, info Info) error {
+	if err := c.breakGrant(ctx, info); err != nil {
+		return failed("break", info.Key, err)
 	}
-	if err := l.checkKey(info.Key); err != nil {
-		return fail(err)
-	}
-	if !info.Held || info.Grant == "" {
-		return fail(Invalid("info", "it describes no grant"))
-	}
-	ctx, done, err := l.enter(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	defer done()
-	if err := l.backend.Break(ctx, info); err != nil {
-		return fail(l.explain(ctx, err))
-	}
-	l.log.Info("lock broken", "key", info.Key, "owner", info.Owner, "token", uint64(info.Token))
+	c.log.Info("lock broken", "key", info.Key, "owner", info.Owner, "token", uint64(info.Token))
 	return nil
 }
 
-// enter begins a call that Close is to wait for.
-func (l *Locker) enter(ctx context.Context) (context.Context, func(), error) {
-	l.mu.Lock()
-	closed := l.closed
-	if !closed {
-		l.calls.Add(1)
+func (c *Client) breakGrant(ctx context.Context, info Info) error {
+	if err := c.checkKey(info.Key); err != nil {
+		return err
 	}
-	l.mu.Unlock()
+	if !info.Held || info.Grant == "" {
+		return driver.Invalid("info", "it describes no grant")
+	}
+	ctx, done, err := c.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return c.explain(ctx, c.engine.Break(ctx, info.driver()))
+}
+
+// enter begins a call that Close is to wait for.
+func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.calls.Add(1)
+	}
+	c.mu.Unlock()
 	if closed {
 		return nil, nil, ErrClosed
 	}
-	ctx, done, err := l.bind(ctx)
+	ctx, done, err := c.bind(ctx)
 	if err != nil {
-		l.calls.Done()
+		c.calls.Done()
 		return nil, nil, err
 	}
-	return ctx, func() { done(); l.calls.Done() }, nil
+	return ctx, func() { done(); c.calls.Done() }, nil
 }
 
 // bind adds the closing of the client to a context that is not done yet.
-func (l *Locker) bind(ctx context.Context) (context.Context, func(), error) {
-	if l.closing.Err() != nil {
+func (c *Client) bind(ctx context.Context) (context.Context, func(), error) {
+	if c.closing.Err() != nil {
 		return nil, nil, ErrClosed
 	}
 	if ctx.Err() != nil {
-		return nil, nil, contextError(ctx)
+		return nil, nil, driver.ContextError(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.closing, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }, nil
 }
 
-// explain adds to an error of the backend that the call's ctx, or the client,
+// explain adds to an error of the engine that the call's ctx, or the client,
 // has ended, so that it matches both.
-func (l *Locker) explain(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
+func (c *Client) explain(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), ErrClosed) {
 		return ErrClosed
 	}
-	ended := contextError(ctx)
+	ended := driver.ContextError(ctx)
 	switch {
-	case err == nil || errors.Is(ended, err):
+	case errors.Is(ended, err):
 		return ended
 	case errors.Is(err, ended):
 		return err
@@ -209,12 +210,12 @@ func (l *Locker) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, err)
 }
 
-func (l *Locker) checkPrefix(prefix string) error {
-	if prefix == "" || l.anyKey || (l.absolute && prefix == "/") {
+func (c *Client) checkPrefix(prefix string) error {
+	if prefix == "" || c.anyKey || (c.absolute && prefix == "/") {
 		return nil
 	}
 	portable := prefix
-	if l.absolute && portable[0] == '/' {
+	if c.absolute && portable[0] == '/' {
 		portable = portable[1:]
 	}
 	last := portable[strings.LastIndexByte(portable, '/')+1:]
@@ -229,68 +230,59 @@ func (l *Locker) checkPrefix(prefix string) error {
 
 // register notes a lock that is about to be live, so that whatever ends it
 // finds it noted.
-func (l *Locker) register(k *Lock) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held[k] = struct{}{}
-	l.ours[k] = struct{}{}
-	l.ends.Add(1)
+func (c *Client) register(k *Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[k] = struct{}{}
+	c.ours[k] = struct{}{}
+	c.ends.Add(1)
 }
 
 // ended takes a lock out of those that are live and gives its key back, whatever its
 // end was: a lock that ended by the holder's clock may still stand in the engine.
-func (l *Locker) ended(k *Lock) {
-	defer l.ends.Done()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.held, k)
-	if l.closed {
-		l.left = append(l.left, k)
+func (c *Client) ended(k *Lock) {
+	defer c.ends.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, k)
+	if c.closed {
+		c.left = append(c.left, k)
 		return
 	}
-	l.deliveries.Go(func() { l.deliver(k) })
+	c.deliveries.Go(func() { c.deliver(k) })
 }
 
 // deliver gives back a lock that has ended.
-func (l *Locker) deliver(k *Lock) {
-	err := k.hold.Release(l.background)
-	if err != nil && !errors.Is(err, ErrLost) && context.Cause(l.background) == errSessionEnded {
+func (c *Client) deliver(k *Lock) {
+	err := k.hold.Release(c.background)
+	if err != nil && !errors.Is(err, ErrLost) && context.Cause(c.background) == errSessionEnded {
 		err = nil // it went with the session
 	}
-	l.delivered(k, err)
+	c.delivered(k, err)
 }
 
 // delivered notes what has come of giving back a lock.
-func (l *Locker) delivered(k *Lock, err error) {
+func (c *Client) delivered(k *Lock, err error) {
 	k.deliver(err)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.ours, k)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ours, k)
 }
 
 // holds reports whether this client has a live lock on key under owner.
-func (l *Locker) holds(key, owner string) bool {
-	l.mu.Lock()
+func (c *Client) holds(key, owner string) bool {
+	c.mu.Lock()
 	var found []*Lock
-	for k := range l.held {
+	for k := range c.held {
 		if k.key == key && k.owner == owner {
 			found = append(found, k)
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	for _, k := range found {
 		if k.Err() == nil {
 			return true
 		}
 	}
 	return false
-}
-
-// clip keeps a key that may be of any size out of error texts.
-func clip(key string) string {
-	const most = 80
-	if len(key) <= most {
-		return key
-	}
-	return key[:most] + "..."
 }

@@ -1,0 +1,220 @@
+// Package driver is what an engine of holdfast implements. Only authors of engines
+// need it: programs that use locks import the engine's package, such as zklock, and
+// package holdfast.
+//
+// A program calls a [holdfast.Client]. The client validates the call, makes it a
+// [Request], and hands it to the engine's [Driver]. The engine returns a [Grant], whose
+// [Lease] ends on the client's own clocks; what happens to it later it reports to the
+// [Host] and to the functions of the request. An engine starts with holdfast.New, and
+// package locktest says whether it keeps the contract. Package memlock is the shortest
+// engine to read.
+//
+// [holdfast.Client]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Client
+package driver
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"time"
+)
+
+// A Driver is one client's connection to an engine. It grants, verifies, releases,
+// inspects, lists and breaks; everything that must be the same on every engine is
+// done by holdfast.Client.
+//
+// All methods may be called at the same time. None is called before the open
+// function of holdfast.New has returned; after Close only List may be, and then fails
+// with holdfast.ErrClosed. Input has been validated. Errors match the sentinels of
+// package holdfast; the client adds the operation and the key.
+type Driver interface {
+	// CheckKey refuses keys that the engine cannot take, beyond the portable
+	// rules of holdfast.CheckKey or, with Config.AnyKey, instead of them, with an
+	// [*InvalidError]. It sends nothing.
+	CheckKey(key string) error
+
+	// Acquire takes the key, or fails.
+	//  1. When ctx ends it returns at once, also if the engine does not
+	//      answer, and sees to it in the background that nothing stays behind.
+	//  2. Its error then says what it was waiting for: a [*HeldError], or
+	//      something that matches holdfast.ErrDisconnected.
+	//  3. With req.Wait unset, it does not wait for another holder but returns
+	//      a [*HeldError] that describes it.
+	//  4. It passes each transient failure to req.Retry.
+	//  5. It never returns a grant of which the engine knows nothing, and
+	//      never leaves one in the engine that was not returned.
+	//  6. If the engine has a queue, it calls req.Queued with how many are ahead of
+	//      the request, the holder included, when a request that waits has
+	//      learned that there are any: at each entry, and whenever it looks again.
+	//  7. Of two grants of a key, the later has the greater token.
+	Acquire(ctx context.Context, req *Request) (Grant, error)
+
+	// Inspect describes a key. A key that nobody holds is no error.
+	Inspect(ctx context.Context, key string) (Info, error)
+
+	// List describes the keys that begin with prefix and are held or waited for.
+	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
+
+	// Break removes the grant that info describes, and no other;
+	// holdfast.ErrChanged if it is not there any more.
+	Break(ctx context.Context, info Info) error
+
+	// Close ends the session, or the heartbeats; Release has been called and has
+	// returned for all holds (but see Ender), and all calls have returned. It leaves
+	// no goroutine behind. ctx, which may never end, bounds the wait for the engine's
+	// confirmation; so does the end of all leases of what may be left.
+	Close(ctx context.Context) error
+}
+
+// An Ender is a Driver that can give back in one step all that its client has, as
+// by ending a session. Where it can, holdfast.Client.Close does not release each hold.
+type Ender interface {
+	// EndSession gives back all that the client has in the engine. All locks have
+	// ended for their holders; calls of Release may be under way, and are given up when
+	// it has returned. Then Close is called.
+	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
+	//  2. It goes on trying while the engine cannot be reached, and returns soon after
+	//      the end of ctx, having sent what it can by then.
+	//  3. Its error says what was not confirmed.
+	EndSession(ctx context.Context) error
+}
+
+// A Request is what a Driver is asked to acquire. Its functions may be called from
+// anywhere; only Retry blocks.
+type Request struct {
+	Key     string
+	Owner   string
+	Data    []byte
+	Wait    bool // wait for the present holder
+	Reclaim bool // end other clients' grants and contenders under the same Owner
+
+	// Retry is called with each transient failure. It returns nil after the delay that
+	// the user's holdfast.Retry asks for, or sooner when wake closes (nil never does),
+	// if there is to be another try; otherwise the error to return.
+	Retry func(ctx context.Context, err error, wake <-chan struct{}) error
+
+	// Queued is called as the sixth obligation of Acquire says, and not after Acquire
+	// has returned.
+	Queued func(ahead int)
+
+	// Lost is called when the grant is found to have ended in the engine: cause is
+	// holdfast.ErrBroken, ErrReclaimed, ErrTakenOver or the like. It may be called
+	// before Acquire has returned, and counts only once.
+	Lost func(cause error)
+}
+
+// A Grant is a key that the engine has given to this client.
+type Grant struct {
+	Token uint64 // 0 only where a foreign format has none
+	Lease Lease  // of Host.NewLease; may be shared by many grants
+	Hold  Hold
+}
+
+// A Hold is a Driver's side of one granted lock.
+type Hold interface {
+	// Verify asks the engine whether the grant stands. It returns nil, an error
+	// that matches one of the causes of holdfast.ErrLost, or whatever kept it from
+	// finding out.
+	Verify(ctx context.Context) error
+
+	// Release gives the key back, and is called exactly once, however the hold
+	// ended. It tries until the engine has confirmed, the grant is known to be
+	// gone, or ctx ends, which is when the client is done closing. It returns
+	// nil, holdfast.ErrLost if the grant turned out to have been gone already, or what
+	// kept it from finding out. It never touches another holder's grant.
+	Release(ctx context.Context) error
+}
+
+// Config is what a holdfast.Client needs to know of its engine. Engines fill it from
+// their own Options.
+type Config struct {
+	Owner  string        // default owner name; "": host:pid:random
+	Margin time.Duration // see [Margin]
+	Logger *slog.Logger  // nil: silent
+	// AbsoluteKeys allows keys that start with a slash; what they mean is up to
+	// the engine.
+	AbsoluteKeys bool
+	// AnyKey leaves it to the engine alone what a key is, and the beginning of one:
+	// the portable rules are not applied, but that a key is not empty.
+	AnyKey bool
+	Clock  Clock // nil: the machine's
+}
+
+// A Host is the client as its Driver sees it: what the engine reports to. No method
+// blocks.
+type Host interface {
+	// Clock is that of the whole client. An engine measures leases by no other, so
+	// that tests can stop it.
+	Clock
+
+	// Logger never returns nil.
+	Logger() *slog.Logger
+
+	// Owner is the client's default owner name.
+	Owner() string
+
+	// NewLease returns a lease of the given length that has not begun: nothing is
+	// valid under it before the first Renew. expired is what its running out is
+	// called: holdfast.ErrSessionExpired or ErrLeaseExpired.
+	NewLease(length time.Duration, expired error) Lease
+
+	// Margin returns the margin of the client's leases of the given length.
+	Margin(lease time.Duration) time.Duration
+
+	// SetConnected tells whether the engine can be reached. The first report, and
+	// each one that differs from the last, becomes an event.
+	SetConnected(connected bool)
+
+	// Heartbeat tells what came of a request that was to keep a lease alive and was
+	// sent at sent: err is why it failed, nil if it was acknowledged. key is that of
+	// the lock, or "" if the lease is for all locks of a session. It is to be called
+	// once per request, when the outcome is known, and not for what was called off
+	// since nothing is left to be kept alive.
+	Heartbeat(key string, sent Instant, err error)
+}
+
+// A Lease is a promise of the engine that is renewed from time to time: as
+// long as it runs, nobody else is given what was granted under it. A ZooKeeper
+// session is one lease for all the locks of a client; on DynamoDB, where each lock
+// is kept alive by itself, each has a lease of its own. It ends on the client's own
+// clocks, without a word from the engine:
+//
+//	valid until = moment of sending what renewed it + length - margin
+//
+// When it runs out, every lock under it is lost for good. A later renewal
+// serves only locks granted after it.
+type Lease interface {
+	// Renew extends the lease: sent is a moment *before* the request was sent that
+	// the engine is known to have taken as a renewal. It never shortens it.
+	Renew(sent Instant)
+
+	// Limit makes the lease shorter: the engine counts by another length from some
+	// moment after sent on, as a server does that resumes a session with a shorter
+	// timeout. It ends at sent + length - margin at the latest, or when it would have
+	// ended before, and each further renewal is for this length. It never makes it
+	// longer: what was granted for a length that an engine has taken back may still be
+	// counted by the shorter one.
+	//
+	// An engine must call it before anything that it renews the lease with afterwards,
+	// and as soon as it knows; what it does not know of, it must exclude otherwise.
+	Limit(sent Instant, length time.Duration)
+
+	// End ends the lease for good: every lock under it is lost, with this cause.
+	End(cause error)
+
+	// Live reports whether a lock granted now would be valid.
+	Live() bool
+
+	// Deadline is when the lease ends unless it is renewed; it may be past.
+	Deadline() time.Time
+}
+
+// Margin returns the part of a lease that is given up for the drift between the
+// clocks of holder and engine: the one configured, or, if that is 0,
+// max(50 ms, lease/20); at most half the lease either way.
+func Margin(configured, lease time.Duration) time.Duration {
+	if configured == 0 {
+		configured = max(50*time.Millisecond, lease/20)
+	}
+	return min(configured, lease/2)
+}
