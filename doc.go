@@ -240,18 +240,18 @@
 //
 // # Where to read what
 //
-//	locker.go   Client: Inspect, List, Break, Close, the registry of what is held
+//	client.go   Client: Inspect, List, Break, Close, the registry of what is held
 //	acquire.go  Acquire, TryAcquire, AcquireAny
 //	do.go       Do, TryDo
 //	lock.go     Lock: its one end, its TTL, Verify, Release
 //	lease.go    Lease: the trust window, and why a lock never comes back
-//	events.go   Events, Event; queue.go is the unbounded channel below them
+//	events.go   Events, Event; pump.go is the unbounded channel below them
 //	hooks.go    Hooks, and what they are told; result.go has words for metrics
 //	options.go  With... options and Retry
 //	errors.go   every sentinel and error type
 //	info.go     Token, Info, Waiter
 //	key.go      the portable rules for keys and owner names
-//	backend.go  what an engine implements, and what it reports to
+//	host.go     what an engine reports to; package driver has what it implements
 //
 // The reasons behind the design, and the evidence for each guarantee, are in
 // [docs/design].

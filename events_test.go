@@ -55,7 +55,7 @@ func TestQueueHasAGoroutineOnlyWhileItIsNotEmpty(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		goroutines := func() int {
 			synctest.Wait()
-			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*queue).pump(")
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*pump[")
 		}
 		events := l.Events()
 		if n := goroutines(); n != 0 {

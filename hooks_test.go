@@ -460,7 +460,7 @@ func TestHooksHaveAGoroutineOnlyWhileCalled(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		goroutines := func() int {
 			synctest.Wait()
-			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*runner).drain(")
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "holdfast.(*pump[")
 		}
 		hold := make(chan struct{})
 		b := &engine{}
