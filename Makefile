@@ -9,13 +9,16 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build setup demo test test-unit test-integration test-versions test-zookeeper-versions test-peer-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
+.PHONY: help build dist setup demo test test-unit test-integration test-versions test-zookeeper-versions test-peer-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the command line tool, bin/holdfast
 	cd cmd/holdfast && GOWORK=off go build -o ../../bin/ .
+
+dist: ## Make what a release consists of: archives, packages and checksums in dist/ (PLATFORMS=linux/amd64 for less)
+	@packaging/dist.sh
 
 setup: ## Install what the integration tests start (as root on Debian), or say what is missing
 	@integration/setup.sh local
