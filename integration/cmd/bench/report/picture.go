@@ -2,7 +2,11 @@ package report
 
 import (
 	"bytes"
+	"fmt"
+	"html"
 	"image/color"
+	"regexp"
+	"strconv"
 	"strings"
 
 	xfont "golang.org/x/image/font"
@@ -44,8 +48,8 @@ func colourOf(name string) color.NRGBA {
 	return otherColour
 }
 
-// Viewers do not have the font by which texts are measured. The first two have the
-// same widths.
+// Viewers may not have the font by which texts are measured. The first three have
+// the same widths; any other is made as wide (see fit).
 const measuredFont, shownFonts = "font-family:Liberation Sans", "font-family:Arial,Helvetica,Liberation Sans,sans-serif"
 
 // words is a style for text.
@@ -84,7 +88,24 @@ func (r *Report) picture(height vg.Length, title, subtitle string, put func(draw
 	if _, err := c.WriteTo(&out); err != nil {
 		return nil, err
 	}
-	return bytes.ReplaceAll(out.Bytes(), []byte(measuredFont), []byte(shownFonts)), nil
+	return bytes.ReplaceAll(fit(out.Bytes()), []byte(measuredFont), []byte(shownFonts)), nil
+}
+
+// written is a text of an SVG: its style, its size and what it says.
+var written = regexp.MustCompile(`(?s)<text ([^>]*?font-size:([0-9.]+)px[^>]*)>(.*?)</text>`)
+
+// fit gives each text the width that it was measured to have, so that it neither
+// meets its neighbour nor is cut off in a viewer's wider font.
+func fit(svg []byte) []byte {
+	return written.ReplaceAllFunc(svg, func(element []byte) []byte {
+		m := written.FindSubmatch(element)
+		size, err := strconv.ParseFloat(string(m[2]), 64)
+		if err != nil {
+			return element // the expression lets nothing else through
+		}
+		wide := words(size, ink, bytes.Contains(m[1], []byte("font-weight:bold"))).Width(html.UnescapeString(string(m[3])))
+		return fmt.Appendf(nil, `<text textLength="%.1f" lengthAdjust="spacingAndGlyphs" %s>%s</text>`, wide.Points(), m[1], m[3])
+	})
 }
 
 // wrap cuts a text into lines, at its plain spaces.

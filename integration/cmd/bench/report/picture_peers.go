@@ -32,7 +32,7 @@ func (r *Report) peersPicture() ([]byte, error) {
 		last.contests = append(last.contests, c)
 		height += pairHeight
 	}
-	return r.picture(height, "One lock, taken and given back",
+	return r.picture(height, "One lock, acquired and released",
 		"Median time of an operation, with its 95% interval. Shorter is better. Each pair was measured in blocks that took turns.",
 		func(c draw.Canvas) {
 			top := c.Max.Y
@@ -51,6 +51,17 @@ type panel struct {
 
 func (p panel) height() vg.Length {
 	return headHeight + axisHeight + vg.Length(len(p.contests))*pairHeight
+}
+
+// name is what was done, and against whom if that alone does not tell it from
+// another contest of the panel.
+func (p panel) name(c *Contest) string {
+	for _, another := range p.contests {
+		if another != c && another.What == c.What {
+			return c.What + ", against " + c.Other.Name
+		}
+	}
+	return c.What
 }
 
 // longest is the end of the longest whisker.
@@ -82,7 +93,7 @@ func (p panel) draw(c draw.Canvas, top vg.Length) {
 	for _, contest := range p.contests {
 		label := words(10, ink, false)
 		label.XAlign = draw.XRight
-		lines := wrap(label, labelWidth-8, contest.What)
+		lines := wrap(label, labelWidth-8, p.name(contest))
 		for i, line := range lines {
 			mid := top - pairHeight/2 - 3.5 + vg.Length(len(lines)-1)*6 - vg.Length(i)*12
 			c.FillText(label, vg.Point{X: left - 8, Y: mid}, line)

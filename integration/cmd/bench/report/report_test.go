@@ -133,14 +133,22 @@ func TestDraw(t *testing.T) {
 
 	setting := []string{"2001-02-03", "a machine", "4 CPUs", "R&D\u00a07"}
 	for name, want := range map[string][]string{
-		peersFile:   {"hand <-> off", "here", "there", "holdfast 300 µs", "other's 600 µs", "another 14 ms"},
+		peersFile:   {"hand <-> off, against", "hand <-> off\n", "here", "there", "holdfast 300 µs", "other's 600 µs", "another 14 ms"},
 		waitersFile: {"holdfast", "other's", "2", "20"},
 	} {
-		texts := texts(t, filepath.Join(root, name))
+		path := filepath.Join(root, name)
+		texts := texts(t, path)
 		for _, want := range append(want, setting...) {
 			if !strings.Contains(texts, want) {
 				t.Errorf("%s: no text %q", name, want)
 			}
+		}
+		svg, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, fitted := bytes.Count(svg, []byte("<text")), bytes.Count(svg, []byte(" textLength=")); all != fitted {
+			t.Errorf("%s: %d texts, %d with a width of their own", name, all, fitted)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(root, figuresFile))
