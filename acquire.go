@@ -25,24 +25,23 @@ const holderTimeout = 250 * time.Millisecond
 // When ctx ends, Acquire returns at once with an error that matches ctx.Err()
 // and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
 // begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
-// [ErrDenied], [ErrReclaimed] (somebody claimed this place by [WithReclaim]), and
-// the engine's own. When [WithWait] has elapsed it is a [*HeldError];
-// [ErrDisconnected] if the engine could not be asked; context.DeadlineExceeded if it can
-// be, and nobody has the key, but its answer would have taken longer; or, if there was a
-// grant that had ended before it could be handed out, what that ended of, such as
-// [ErrLeaseExpired].
+// [ErrDenied], [ErrReclaimed] (another client with the same owner name took over this
+// place by [WithReclaim]), and the engine's own. When [WithWait] has elapsed, the error
+// is a [*HeldError]; or it matches [ErrDisconnected] if the engine could not be reached,
+// context.DeadlineExceeded if nobody holds the key but the engine did not answer in
+// time, or the cause, such as [ErrLeaseExpired], of a grant that ended before it could
+// be handed out.
 //
-// A Client is not re-entrant: a second Acquire of a key that this client holds
-// waits like anybody's.
+// Locks are not re-entrant: a second Acquire of a key that this client holds waits like
+// anybody else's.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, true, opts)
 }
 
 // TryAcquire takes the lock of key if nobody has it, and fails with a
 // [*HeldError] otherwise. It does not wait for a holder, but it does wait for
-// the engine's answer, also while the connection is lost, as long as ctx and [WithRetry]
-// allow: without either, for ever. Errors are those of
-// Acquire.
+// the engine's answer, even while the connection is lost, for as long as ctx and
+// [WithRetry] allow: without either, for ever. Errors are those of Acquire.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, false, opts)
 }
@@ -62,12 +61,8 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	}
 	defer done()
 	a := c.feed.started(key, r.owner, wait)
-	waitCtx := callCtx
-	if r.waitOK {
-		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithTimeoutCause(callCtx, r.wait, errWaited)
-		defer cancel()
-	}
+	waitCtx, cancel := r.bound(callCtx)
+	defer cancel()
 	lock, err := c.try(waitCtx, r, a, wait, r.retry.policy().Start())
 	switch {
 	case err == nil:
@@ -82,7 +77,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	return nil, err
 }
 
-// waited says what a wait that elapsed was for.
+// waited is the error of a wait that has elapsed.
 func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	var held *HeldError
 	known := errors.As(err, &held)
@@ -103,7 +98,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 }
 
-// try asks the engine for one key, until it has an answer that counts.
+// try asks the engine for one key until there is a grant or an error that stands.
 func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && c.holds(r.key, r.owner) {
 		return nil, &HeldError{Key: r.key, Holder: Info{Key: r.key, Held: true, Owner: r.owner}}
@@ -137,7 +132,7 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 			return k, nil
 		}
 		// The grant was over before it could be handed out: the process was
-		// stopped, or somebody broke it at once. It is nobody's, so begin anew.
+		// stopped, or somebody broke it at once. Start over.
 		k.void(err)
 		c.ended(k)
 		if errors.Is(err, ErrReclaimed) {
@@ -178,22 +173,23 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	first := requests[0]
 	again := first.waitOK || first.retry != nil
 	a := c.feed.started("", first.owner, again)
-	waitCtx := callCtx
-	if first.waitOK {
-		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithTimeoutCause(callCtx, first.wait, errWaited)
-		defer cancel()
-	}
+	waitCtx, cancel := first.bound(callCtx)
+	defer cancel()
 	lock, err := c.tryAny(waitCtx, requests, a, again)
 	if err == nil {
 		return lock, nil
 	}
-	if callCtx.Err() != nil {
-		err = c.explain(callCtx, err)
-	}
-	_, err = fail(err)
+	_, err = fail(c.explain(callCtx, err))
 	a.failed(err)
 	return nil, err
+}
+
+// bound returns the context of the wait: WithWait ends it.
+func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !r.waitOK {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, r.wait, errWaited)
 }
 
 // tryAny makes one pass over the requests, or as many as their Retry allows.

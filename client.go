@@ -63,7 +63,7 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 	return c
 }
 
-// defaultOwner is unique per client, and tells an operator where to look.
+// defaultOwner is unique per client, and shows an operator where to look.
 func defaultOwner() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -134,8 +134,8 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
 // Break removes the grant that info describes, as returned by Inspect or List
 // or in a HeldError, and no other: [ErrChanged] if it is gone by now. It is for
-// operators: the holder is told, but may act on the lock until it is. Only
-// fencing covers that gap.
+// operators: until the holder hears of it, it may still act on the lock. Only fencing
+// covers that gap.
 func (c *Client) Break(ctx context.Context, info Info) error {
 	if err := c.breakGrant(ctx, info); err != nil {
 		return failed("break", info.Key, err)
@@ -159,7 +159,7 @@ func (c *Client) breakGrant(ctx context.Context, info Info) error {
 	return c.explain(ctx, c.engine.Break(ctx, info.driver()))
 }
 
-// enter begins a call that Close is to wait for.
+// enter begins a call that Close waits for.
 func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
 	c.mu.Lock()
 	closed := c.closed
@@ -228,8 +228,7 @@ func (c *Client) checkPrefix(prefix string) error {
 	return CheckKey("prefix", portable)
 }
 
-// register notes a lock that is about to be live, so that whatever ends it
-// finds it noted.
+// register adds a lock that is about to be live, so that whatever ends it finds it.
 func (c *Client) register(k *Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,8 +237,8 @@ func (c *Client) register(k *Lock) {
 	c.ends.Add(1)
 }
 
-// ended takes a lock out of those that are live and gives its key back, whatever its
-// end was: a lock that ended by the holder's clock may still stand in the engine.
+// ended removes a lock from those that are live and gives its key back, however it
+// ended: a lock that ended by the holder's clock may still be held in the engine.
 func (c *Client) ended(k *Lock) {
 	defer c.ends.Done()
 	c.mu.Lock()
@@ -261,7 +260,7 @@ func (c *Client) deliver(k *Lock) {
 	c.delivered(k, err)
 }
 
-// delivered notes what has come of giving back a lock.
+// delivered notes the outcome of giving back a lock.
 func (c *Client) delivered(k *Lock, err error) {
 	k.deliver(err)
 	c.mu.Lock()

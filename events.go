@@ -55,12 +55,10 @@ type Event struct {
 // Ready and Disconnected are a state: at most one of the two is unread at any
 // time, and a newer one replaces it. The state of the moment is delivered at
 // once. TTLExpired and Lost are facts: each arrives, in order, however slow the
-// reader; what is unread is kept in memory. Nothing that a reader does or fails
-// to do holds up the client.
+// reader; what is unread is kept in memory. A slow reader never holds up the client.
 //
 // The channels of events are never closed, so that a select over them cannot spin.
-// That no more will come, since the subscription or its client is closed, is told by
-// [Events.Done].
+// [Events.Done] closes when the subscription or its client is closed.
 type Events struct {
 	feed *feed
 
@@ -87,8 +85,8 @@ func (e *Events) Lost() <-chan Event { return e.lost.out }
 // Close or by that of the client. Nothing is delivered after that.
 func (e *Events) Done() <-chan struct{} { return e.done }
 
-// Close ends the subscription: Done is closed, and what was still queued is dropped.
-// Closing the client does the same. It is idempotent.
+// Close ends the subscription: Done closes, and unread events are dropped. Closing the
+// client does the same. Further calls do nothing.
 func (e *Events) Close() {
 	e.feed.remove(e)
 	e.stop()
@@ -135,7 +133,7 @@ type feed struct {
 	acquisitions uint64 // numbered for hooks
 	state        Event  // the last Ready or Disconnected; zero before the first
 	subs         map[*Events]struct{}
-	quiet        bool // connections come and go unheard: the client closes
+	quiet        bool // the client is closing: changes of the connection are no events
 	closed       bool
 }
 
@@ -193,12 +191,12 @@ func (f *feed) setConnected(connected bool) {
 	for e := range f.subs {
 		e.setState(f.state)
 	}
-	tellLocked(f, f.hooks.Connection, Connection{Time: f.state.Time, Ready: connected})
+	callLocked(f, f.hooks.Connection, Connection{Time: f.state.Time, Ready: connected})
 	f.logState(connected)
 }
 
-// logState leaves the logging to a goroutine: engines report from under their
-// locks, and what a user's handler does is unknown.
+// logState logs on a goroutine: engines report from under their locks, and a user's
+// handler may do anything.
 func (f *feed) logState(connected bool) {
 	level, text := slog.LevelWarn, "disconnected"
 	if connected {
@@ -234,12 +232,12 @@ func (f *feed) ended(kind EventKind, k *Lock, err error) {
 			e.lost.push(event)
 		}
 	}
-	tellLocked(f, f.hooks.Ended, Ending{
+	callLocked(f, f.hooks.Ended, Ending{
 		ID: k.id, Time: event.Time, Key: k.key, Owner: k.owner, Token: k.token, Held: event.Time.Sub(k.grantedAt), Err: err,
 	})
 }
 
-// closing makes the end of the connection no event.
+// closing keeps the end of the connection from being an event.
 func (f *feed) closing() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +257,7 @@ func (f *feed) close() {
 	f.logs.wait()
 }
 
-// logEnd writes of the end what a hook is told.
+// logEnd logs the end of a lock.
 func (k *Lock) logEnd(err error) {
 	log := k.client.log
 	switch {

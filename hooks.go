@@ -7,62 +7,60 @@ import (
 )
 
 // Hooks are functions that a client calls as things happen in it: for metrics,
-// traces and logs. They go into the Options of an engine. Any may be nil, as all
-// are by default; what nobody asked for costs neither memory nor a goroutine.
-// [JoinHooks] makes one value of several.
+// traces and logs. They go into the Options of an engine. Any of them may be nil; a nil
+// hook costs neither memory nor a goroutine. [JoinHooks] combines several values.
 //
 // They are called one at a time, on a goroutine of their own, in the order of
-// what happened, and the Time of what they are told never goes back. So
+// what happened, and their Times never go back. So
 //
-//   - Started comes before all else of an acquisition, and exactly one of Granted
+//   - Started comes before everything else of an acquisition, and exactly one of Granted
 //     and Failed ends it, before Close returns;
 //   - Queued comes between the two;
 //   - Ended comes after the Granted of the same hold, once, before Close returns;
-//   - Connection tells each change once, beginning with the first state.
+//   - Connection is called once for each change, beginning with the first state.
 //
-// By when a call is made is not promised: Acquire may return before Granted is
-// called, and Done may close before Ended is. Nothing waits for a hook but the
-// next one, and Close, which returns when all that were due have been called: so
-// a hook must not call Close. Anything else it may do. What waits for a slow hook
-// is kept in memory, without limit. A panic in a hook is not recovered.
+// A hook may run later than what it reports: Acquire may return before Granted is
+// called, and Done may close before Ended is. Only the next hook, and Close, wait for a
+// slow hook; what it has not seen yet is kept in memory, without limit. A hook must not
+// call Close. It may call anything else. A panic in a hook is not recovered.
 type Hooks struct {
-	// Started tells that Acquire, TryAcquire or AcquireAny has been called and has
-	// begun: its input is valid, its ctx not done, and the client not closed.
-	// Calls that fail before that are told of nowhere. Do calls Acquire.
+	// Started is called when Acquire, TryAcquire or AcquireAny begins: its input is
+	// valid, its ctx not done, and the client not closed. A call that fails before that
+	// reaches no hook. Do calls Acquire.
 	Started func(Acquisition)
 
-	// Queued tells that a waiter has learned its place in the queue for a key: as
-	// it enters, which it does again when its session has ended, and whenever it
-	// has to look again. It is not told of each step forward, nor when nobody is
-	// ahead. On DynamoDB there is no queue, and this is never called.
+	// Queued is called when a waiter learns its place in the queue for a key: when it
+	// joins, which it does again after its session has ended, and whenever it has to
+	// look again. It is not called for each step forward, nor when nobody is ahead.
+	// DynamoDB keeps no queue and never calls it.
 	Queued func(Place)
 
-	// Granted tells that an acquisition has come to its lock. A grant that was over
-	// before it could be handed out is none.
+	// Granted is called when an acquisition has its lock. A grant that was over
+	// before it could be handed out does not count.
 	Granted func(Acquisition)
 
-	// Failed tells that an acquisition has come to an error.
+	// Failed is called when an acquisition ends with an error.
 	Failed func(Acquisition)
 
-	// Ended tells that a lock has ended for its holder, in whatever way. That the
-	// engine has confirmed a release is not waited for.
+	// Ended is called when a lock has ended for its holder, for whatever reason. It does
+	// not wait for the engine to confirm a release.
 	Ended func(Ending)
 
-	// Heartbeat tells what came of a request that was to keep a lease alive. On
-	// ZooKeeper a session has heartbeats while it holds locks, unless they are
-	// turned off; on DynamoDB each lock has its own, unless it never expires
-	// (FailClosed); memlock sends none. What was still on its way when the lock was
-	// given back or the client closed is left out.
+	// Heartbeat is called with the outcome of each request that was to keep a lease
+	// alive. On ZooKeeper a session sends heartbeats while it holds locks, unless they
+	// are turned off; on DynamoDB each lock has its own, unless it never expires
+	// (FailClosed); memlock sends none. A heartbeat still under way when the lock is
+	// released or the client closed is left out.
 	Heartbeat func(Heartbeat)
 
-	// Connection tells that the engine has become reachable, or unreachable.
+	// Connection is called when the engine becomes reachable or unreachable.
 	Connection func(Connection)
 }
 
 // An Acquisition is one call of Acquire, TryAcquire or AcquireAny.
 type Acquisition struct {
-	// ID numbers the acquisitions of a client, from 1. A Place and an Ending have
-	// that of the acquisition which they belong to.
+	// ID numbers the acquisitions of a client, from 1. The Places and the Ending that
+	// come of an acquisition have its ID.
 	ID    uint64
 	Time  time.Time     // when it started, was granted, or failed
 	Key   string        // for AcquireAny only in Granted; else ""
@@ -79,12 +77,12 @@ type Place struct {
 	Time  time.Time
 	Key   string
 	Owner string
-	Ahead int // how many are before it, the holder included: 1 or more
+	Ahead int // how many are ahead, the holder included: 1 or more
 }
 
 // An Ending is the end of a hold.
 type Ending struct {
-	ID    uint64 // of the acquisition that it stems from
+	ID    uint64 // of the acquisition
 	Time  time.Time
 	Key   string
 	Owner string
@@ -95,16 +93,16 @@ type Ending struct {
 	Err error
 }
 
-// A Heartbeat is a request that was to keep a lease alive.
+// A Heartbeat is the outcome of a request that was to keep a lease alive.
 type Heartbeat struct {
-	Time time.Time     // when its outcome was known
+	Time time.Time     // when the outcome was known
 	Key  string        // of the lock; "" if it is for a session with all its locks
-	Took time.Duration // from its sending to Time
+	Took time.Duration // from sending the request to Time
 	Err  error         // why it failed; nil if the engine has acknowledged it
 }
 
-// A Connection is a change of whether the engine can be reached, like the events
-// [Ready] and [Disconnected].
+// A Connection says whether the engine can be reached, like the events [Ready] and
+// [Disconnected].
 type Connection struct {
 	Time  time.Time
 	Ready bool // false: disconnected; locks live on until their Deadline
@@ -136,15 +134,15 @@ func join[T any](first, second func(T)) func(T) {
 	return func(v T) { first(v); second(v) }
 }
 
-// acquisition is a call as hooks are told of it; nil if none wants to know.
+// acquisition is a call as hooks see it; nil if no hook needs it.
 type acquisition struct {
 	feed  *feed
 	began time.Time
-	told  Acquisition // what is always told
+	info  Acquisition // what every hook gets
 	over  bool        // granted or failed; guarded by feed.mu
 }
 
-// started tells of a call that has begun. If no hook is for acquisitions or what
+// started reports a call that has begun. If there is no hook for acquisitions or what
 // comes of them, it returns nil, on which the methods do nothing.
 func (f *feed) started(key, owner string, wait bool) *acquisition {
 	h := &f.hooks
@@ -155,45 +153,45 @@ func (f *feed) started(key, owner string, wait bool) *acquisition {
 	defer f.mu.Unlock()
 	f.acquisitions++
 	a := &acquisition{feed: f, began: f.clock.Now().Mono}
-	a.told = Acquisition{ID: f.acquisitions, Time: a.began, Key: key, Owner: owner, Wait: wait}
-	tellLocked(f, h.Started, a.told)
+	a.info = Acquisition{ID: f.acquisitions, Time: a.began, Key: key, Owner: owner, Wait: wait}
+	callLocked(f, h.Started, a.info)
 	return a
 }
 
-// granted tells of the grant. It is called before anything can end the lock.
+// granted reports the grant. It is called before anything can end the lock.
 func (a *acquisition) granted(k *Lock) {
 	if a == nil {
 		return
 	}
 	a.feed.mu.Lock()
 	defer a.feed.mu.Unlock()
-	k.id, k.grantedAt = a.told.ID, a.feed.clock.Now().Mono
-	told := a.overLocked(k.grantedAt)
-	told.Key, told.Token = k.key, k.token
-	tellLocked(a.feed, a.feed.hooks.Granted, told)
+	k.id, k.grantedAt = a.info.ID, a.feed.clock.Now().Mono
+	info := a.overLocked(k.grantedAt)
+	info.Key, info.Token = k.key, k.token
+	callLocked(a.feed, a.feed.hooks.Granted, info)
 }
 
-// failed tells of what the call returns in place of a lock.
+// failed reports the error that the call returns.
 func (a *acquisition) failed(err error) {
 	if a == nil {
 		return
 	}
 	a.feed.mu.Lock()
 	defer a.feed.mu.Unlock()
-	told := a.overLocked(a.feed.clock.Now().Mono)
-	told.Err = err
-	tellLocked(a.feed, a.feed.hooks.Failed, told)
+	info := a.overLocked(a.feed.clock.Now().Mono)
+	info.Err = err
+	callLocked(a.feed, a.feed.hooks.Failed, info)
 }
 
-// overLocked notes that the acquisition has come to something.
+// overLocked notes the end of the acquisition.
 func (a *acquisition) overLocked(t time.Time) Acquisition {
 	a.over = true
-	told := a.told
-	told.Time, told.Took = t, t.Sub(a.began)
-	return told
+	info := a.info
+	info.Time, info.Took = t, t.Sub(a.began)
+	return info
 }
 
-// queued tells of a place in the queue for a key.
+// queued reports a place in the queue for a key.
 func (a *acquisition) queued(key string, ahead int) {
 	if a == nil || a.feed.hooks.Queued == nil {
 		return
@@ -201,8 +199,8 @@ func (a *acquisition) queued(key string, ahead int) {
 	a.feed.mu.Lock()
 	defer a.feed.mu.Unlock()
 	if !a.over {
-		tellLocked(a.feed, a.feed.hooks.Queued, Place{
-			ID: a.told.ID, Time: a.feed.clock.Now().Mono, Key: key, Owner: a.told.Owner, Ahead: ahead,
+		callLocked(a.feed, a.feed.hooks.Queued, Place{
+			ID: a.info.ID, Time: a.feed.clock.Now().Mono, Key: key, Owner: a.info.Owner, Ahead: ahead,
 		})
 	}
 }
@@ -223,7 +221,7 @@ func (c *Client) queued(r *request, a *acquisition) func(ahead int) {
 
 func ignorePlace(int) {}
 
-// heartbeat tells what came of a heartbeat.
+// heartbeat reports the outcome of a heartbeat.
 func (f *feed) heartbeat(key string, sent time.Time, err error) {
 	if f.hooks.Heartbeat == nil {
 		return
@@ -231,11 +229,11 @@ func (f *feed) heartbeat(key string, sent time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now().Mono
-	tellLocked(f, f.hooks.Heartbeat, Heartbeat{Time: now, Key: key, Took: now.Sub(sent), Err: err})
+	callLocked(f, f.hooks.Heartbeat, Heartbeat{Time: now, Key: key, Took: now.Sub(sent), Err: err})
 }
 
-// tellLocked has a hook called, in the order in which this is, which f.mu decides.
-func tellLocked[T any](f *feed, hook func(T), about T) {
+// callLocked has a hook called later; f.mu decides the order.
+func callLocked[T any](f *feed, hook func(T), about T) {
 	if hook != nil && !f.closed {
 		f.calls.push(func() { hook(about) })
 	}

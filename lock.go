@@ -142,8 +142,8 @@ func (k *Lock) Extend(d time.Duration) error {
 
 // Verify asks the engine's quorum whether the grant stands, and so costs a
 // round trip. It returns nil if it does and the lock is live, what Err returns
-// if it has ended or is found to have ended, and otherwise what kept it from
-// finding out, which is no statement about the lock.
+// if it has ended or is found to have ended, and otherwise the error that kept it from
+// finding out, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
@@ -204,7 +204,7 @@ func (k *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-// grant makes a live lock of what the engine returned, or says why it is over
+// grant makes a live lock of what the engine returned, or returns why it is over
 // already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
 	k.token, k.lease, k.hold = Token(g.Token), g.Lease.(*lease), g.Hold
@@ -307,7 +307,7 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.client.ended(k)
 }
 
-// void marks a lock that was over before anybody had it.
+// void marks a lock whose grant was over before anybody had it.
 func (k *Lock) void(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -315,8 +315,7 @@ func (k *Lock) void(err error) {
 	k.delivered = make(chan struct{})
 }
 
-// deliver notes what has come of giving the key back to the engine, once, after the
-// end.
+// deliver notes the outcome of giving the key back to the engine, once, after the end.
 func (k *Lock) deliver(err error) {
 	switch {
 	case err == nil:
