@@ -32,7 +32,7 @@ const closeGrace = time.Second
 // settling is what an engine may take beyond that, to make sure of what was given up.
 func (e *env) settling() time.Duration { return 2*e.engine.Lease + e.engine.Soon }
 
-const ruleUnconfirmed = "Close tells what it could not confirm, by ErrReleasePending"
+const ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleasePending"
 
 const ruleClosed = "Close ends locks with ErrReleased and calls with ErrClosed"
 
@@ -225,7 +225,7 @@ func closeWithCtxDone(e *env) {
 }
 
 func closeIsNoOutage(e *env) {
-	const rule = "Close in good order is no outage: no event tells of one"
+	const rule = "Close in good order is no outage: no event reports one"
 	var mu sync.Mutex
 	var seen []holdfast.Connection
 	a := e.clientWith(ClientOptions{Hooks: holdfast.Hooks{Connection: func(c holdfast.Connection) {

@@ -41,7 +41,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 			if err != nil {
 				e.Fatalf("%s: Break: %v", e.rule, err)
 			}
-			e.ends(k, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrBroken)
+			e.ends(k, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrBroken)
 			return holdfast.ErrBroken
 		},
 	}
@@ -69,13 +69,13 @@ func firstEndWins(e *env) {
 	for name, lock := range ended {
 		err := lock.Release(e.soon())
 		if want := first[name]; errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
-			e.broken("Release after the end tells of that end", "after %s: %v", name, err)
+			e.broken("Release after the end reports that end", "after %s: %v", name, err)
 		}
 		if err := lock.Extend(time.Hour); !errors.Is(err, first[name]) {
 			e.broken("Extend never revives a lock", "after %s: %v", name, err)
 		}
 		if err := lock.Verify(e.soon()); !errors.Is(err, first[name]) {
-			e.broken("Verify of a lock that has ended tells of that end", "after %s: %v", name, err)
+			e.broken("Verify of a lock that has ended reports that end", "after %s: %v", name, err)
 		}
 	}
 	check("Release, Extend and Verify")
@@ -111,7 +111,7 @@ func causeIsNamed(e *env) {
 	reclaimed := e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
 	e.watches(a)
 	e.holdWithin(e.patience(), b, e.prefix+"reclaimed", holdfast.WithOwner("me"), holdfast.WithReclaim())
-	e.ends(reclaimed, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrReclaimed)
+	e.ends(reclaimed, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrReclaimed)
 	check(reclaimed, holdfast.ErrReclaimed)
 
 	silent := e.holdKey(a, e.prefix+"silent")

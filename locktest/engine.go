@@ -43,9 +43,9 @@ type Engine struct {
 	Notice time.Duration
 
 	// Ordered promises that waiters are served in the order of their coming and
-	// that Info.Queue lists them, and hooks are told their places. Without it, the
+	// that Info.Queue lists them, and hooks hear their places. Without it, the
 	// suite asserts instead that every waiter is served in the end, and that hooks
-	// are told of no places.
+	// hear of no places.
 	Ordered bool
 
 	// Tokenless says that there are no tokens: each is 0, which the suite asserts
@@ -63,7 +63,7 @@ type Engine struct {
 	// [holdfast.CheckKey]: whatever is valid UTF-8, of less than 10 kB.
 	AnyKey bool
 
-	// Heartbeats says which heartbeats the engine tells of ([driver.Host.Heartbeat]);
+	// Heartbeats says which heartbeats the engine reports ([driver.Host.Heartbeat]);
 	// it sends several per lease.
 	Heartbeats Heartbeats
 }
@@ -73,9 +73,9 @@ type Heartbeats int
 
 // The kinds of heartbeats.
 const (
-	NoHeartbeats Heartbeats = iota // none that are told of
-	PerSession                     // one for all locks of a client, told without a key
-	PerLock                        // each lock has its own, told with its key
+	NoHeartbeats Heartbeats = iota // none that are reported
+	PerSession                     // one for all locks of a client, reported without a key
+	PerLock                        // each lock has its own, reported with its key
 )
 
 // A Harness is the engine as one case uses it.

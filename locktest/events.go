@@ -57,8 +57,8 @@ func (e *env) isState(event holdfast.Event, kind holdfast.EventKind) {
 
 const (
 	ruleAtOnceState = "a subscription delivers the present state at once"
-	ruleState       = "the loss and the return of the connection are told"
-	ruleFacts       = "every end by TTL or loss is told, once and in order, however slow the reader"
+	ruleState       = "the loss and the return of the connection are reported"
+	ruleFacts       = "every end by TTL or loss is reported, once and in order, however slow the reader"
 )
 
 func stateAtOnce(e *env) {
@@ -178,7 +178,7 @@ func eventsTellWhich(e *env) {
 		event := e.next(ch, e.engine.Soon, ruleFacts)
 		if event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
 			event.Err != lock.Err() || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
-			e.broken("an event tells which lock ended, when and why", "%+v; the lock: %q, %q, %v, %v",
+			e.broken("an event says which lock ended, when and why", "%+v; the lock: %q, %q, %v, %v",
 				event, lock.Key(), lock.Owner(), lock.Token(), lock.Err())
 		}
 	}
@@ -197,10 +197,10 @@ func onlyOwnAndFromNow(e *env) {
 	lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
 	e.ends(lock, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
 	if event := e.next(mine.TTLExpired(), e.engine.Soon, ruleFacts); event.Key != e.key {
-		e.broken("a subscription tells what happens from then on", "%+v", event)
+		e.broken("a subscription reports what happens from then on", "%+v", event)
 	}
 	time.Sleep(e.engine.Lease / 20)
-	e.silent("a client is told of its own locks only", other.TTLExpired(), other.Lost())
+	e.silent("a client hears of its own locks only", other.TTLExpired(), other.Lost())
 }
 
 func slowReaderBlocksNothing(e *env) {

@@ -26,7 +26,7 @@ func oneHolder(e *env) {
 	lock := e.hold(a)
 	held := e.isHeld(b, e.key, ruleOne)
 	if h := held.Holder; h.Owner != a.Owner() || h.Token != lock.Token() {
-		e.broken("TryAcquire tells who has the key", "it says %q, token %v; it is %q, token %v",
+		e.broken("TryAcquire says who has the key", "it says %q, token %v; it is %q, token %v",
 			h.Owner, h.Token, a.Owner(), lock.Token())
 	}
 	e.release(lock)
@@ -123,7 +123,7 @@ func keysAreIndependent(e *env) {
 }
 
 func inspectTellsTheHolder(e *env) {
-	const rule = "Inspect tells who holds a key"
+	const rule = "Inspect says who holds a key"
 	a, b := e.client(), e.client()
 	info, err := b.Inspect(e.soon(), e.key)
 	if err != nil || info.Held || info.Key != e.key || info.Token != 0 || info.Grant != "" {
@@ -145,14 +145,14 @@ func inspectTellsTheHolder(e *env) {
 }
 
 // inspectTellsSinceWhen has a holder wait for its lock. Only times that the engine
-// itself tells are compared, whatever its clock shows.
+// itself reports are compared, whatever its clock shows.
 func inspectTellsSinceWhen(e *env) {
 	const rule = "Since is when the grant began, or zero; when its holder joined the queue is QueuedAt"
 	a, b := e.client(), e.client()
 	inspect := func() holdfast.Info {
 		info, err := a.Inspect(e.soon(), e.key)
 		if err != nil || !info.Held {
-			e.broken("Inspect tells who holds a key", "%+v, %v", info, err)
+			e.broken("Inspect says who holds a key", "%+v, %v", info, err)
 		}
 		return info
 	}
@@ -175,7 +175,7 @@ func inspectTellsSinceWhen(e *env) {
 	const rounding = 2 * time.Millisecond
 	switch {
 	case after.Token != second.Token():
-		e.broken("Inspect tells who holds a key", "token %v, want %v", after.Token, second.Token())
+		e.broken("Inspect says who holds a key", "token %v, want %v", after.Token, second.Token())
 	case after.Since.IsZero():
 	case after.Since.Before(after.QueuedAt):
 		e.broken(rule, "granted at %v, queued only at %v", after.Since, after.QueuedAt)

@@ -20,7 +20,7 @@ func (e *env) newer(next, earlier holdfast.Token, rule string) {
 	switch {
 	case e.engine.Tokenless:
 		if next != 0 || earlier != 0 {
-			e.broken("an engine without tokens tells 0", "%v after %v", next, earlier)
+			e.broken("an engine without tokens gives 0", "%v after %v", next, earlier)
 		}
 	case next <= earlier:
 		e.broken(rule, "%v after %v", next, earlier)
@@ -101,7 +101,7 @@ func (e *env) keepsForever(a *Client, silence, speak func()) {
 		e.broken(ruleFreed, "Acquire: %v", err)
 	}
 	speak()
-	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken is told when it can be reached again", holdfast.ErrBroken)
+	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken hears of it when it can be reached again", holdfast.ErrBroken)
 	if err := kept.Verify(e.within(e.patience())); err != nil {
 		e.broken(ruleForever, "Verify: %v", err)
 	}

@@ -166,7 +166,7 @@ func ctxBoundsOnlyTheWait(e *env) {
 }
 
 func waitElapses(e *env) {
-	const rule = "when WithWait elapses, Acquire fails with a HeldError that tells the holder"
+	const rule = "when WithWait elapses, Acquire fails with a HeldError that names the holder"
 	a, b := e.client(), e.client()
 	lock := e.hold(a)
 	wait := e.engine.Lease / 10
@@ -178,7 +178,7 @@ func waitElapses(e *env) {
 		e.broken(rule, "%v", err)
 	}
 	if held.Holder.Owner != a.Owner() || held.Holder.Token != lock.Token() {
-		e.broken(rule, "it tells %+v", held.Holder)
+		e.broken(rule, "it names %+v", held.Holder)
 	}
 	if took < wait || took > wait+e.engine.Soon {
 		e.broken("WithWait bounds the wait", "%v, after %v", wait, took)

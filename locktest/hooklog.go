@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// hookLog takes down what hooks are told.
+// hookLog records what hooks are called with.
 type hookLog struct {
 	takes   time.Duration // each call, so that one at the same time would be noticed
 	calling sync.Mutex
 
-	mu     sync.Mutex
-	told   []any
-	faults []string
+	mu       sync.Mutex
+	reported []any
+	faults   []string
 }
 
 func (l *hookLog) note(about any) {
@@ -29,7 +29,7 @@ func (l *hookLog) note(about any) {
 	time.Sleep(l.takes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, about)
+	l.reported = append(l.reported, about)
 }
 
 func (l *hookLog) hooks() holdfast.Hooks {
@@ -44,18 +44,18 @@ func (l *hookLog) hooks() holdfast.Hooks {
 	}
 }
 
-// start and outcome tell what hooks are told of an acquisition apart.
+// start and outcome tell an acquisition's Started and outcome apart.
 type (
 	start   holdfast.Acquisition
 	outcome holdfast.Acquisition
 )
 
-// told returns what was told of one kind so far.
-func told[T any](l *hookLog) []T {
+// reported returns the calls of one kind so far.
+func reported[T any](l *hookLog) []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []T
-	for _, about := range l.told {
+	for _, about := range l.reported {
 		if v, ok := about.(T); ok {
 			found = append(found, v)
 		}
@@ -63,14 +63,14 @@ func told[T any](l *hookLog) []T {
 	return found
 }
 
-// watched connects a client whose hooks are taken down.
+// watched connects a client whose hooks are recorded.
 func (e *env) watched() (*Client, *hookLog) {
 	e.Helper()
 	l := &hookLog{takes: e.engine.Lease / 100000}
 	return e.clientWith(ClientOptions{Hooks: l.hooks()}), l
 }
 
-// closed closes a client, after which its hooks have been told of everything, and
+// closed closes a client, after which its hooks have been called for everything, and
 // insists on the order of that.
 func (e *env) closed(c *Client, l *hookLog) {
 	e.Helper()
@@ -86,7 +86,7 @@ func (e *env) closed(c *Client, l *hookLog) {
 	states := make(map[uint64]int)
 	story := make(map[uint64][]any)
 	var last time.Time
-	for i, about := range l.told {
+	for i, about := range l.reported {
 		var at time.Time
 		id, from, to := uint64(0), 0, 0
 		switch v := about.(type) {
@@ -119,7 +119,7 @@ func (e *env) closed(c *Client, l *hookLog) {
 	}
 	for id, state := range states {
 		if state != over {
-			e.broken(ruleHookOrder, "Close has returned, and the end of acquisition %d was not told: %+v", id, story[id])
+			e.broken(ruleHookOrder, "Close has returned, and the end of acquisition %d was not reported: %+v", id, story[id])
 		}
 	}
 }

@@ -20,16 +20,16 @@ var hookCases = []testCase{
 }
 
 const (
-	ruleHookOrder   = "hooks are called one at a time, and told of things in the order in which they happened"
-	ruleAcquisition = "each acquisition is told to hooks: that it has started, and what has come of it"
-	rulePlace       = "a waiter's place in the queue is told to hooks, where there is one"
-	ruleEnding      = "each end of a hold is told to hooks, once, with what Err returns and how long it was held"
-	ruleHeartbeat   = "what comes of each heartbeat is told to hooks"
-	ruleConnection  = "hooks are told of the loss and the return of the connection"
+	ruleHookOrder   = "hooks are called one at a time, in the order in which things happened"
+	ruleAcquisition = "each acquisition reaches hooks: its start and its outcome"
+	rulePlace       = "a waiter's place in the queue reaches hooks, where there is one"
+	ruleEnding      = "each end of a hold reaches hooks, once, with what Err returns and how long it was held"
+	ruleHeartbeat   = "the outcome of each heartbeat reaches hooks"
+	ruleConnection  = "hooks hear of the loss and the return of the connection"
 	ruleHookBlocks  = "a slow hook holds nothing up but the next one, and Close"
 )
 
-// An attempt is a call that hooks are to be told of.
+// An attempt is a call that hooks are to hear of.
 type attempt struct {
 	call   string
 	want   start
@@ -62,7 +62,7 @@ func hooksTellOfAcquisitions(e *env) {
 		ctx, cancel := context.WithCancel(e.within(e.patience()))
 		go func() {
 			defer cancel()
-			if e.eventually(e.engine.Soon, func() bool { return len(told[start](l)) == 3 }) {
+			if e.eventually(e.engine.Soon, func() bool { return len(reported[start](l)) == 3 }) {
 				time.Sleep(giveUp)
 			}
 		}()
@@ -83,9 +83,9 @@ func hooksTellOfAcquisitions(e *env) {
 	}
 	e.closed(a, l)
 
-	starts, outcomes := told[start](l), told[outcome](l)
+	starts, outcomes := reported[start](l), reported[outcome](l)
 	if len(starts) != len(attempts) || len(outcomes) != len(attempts) {
-		e.broken(ruleAcquisition, "%d calls; told %+v and %+v", len(attempts), starts, outcomes)
+		e.broken(ruleAcquisition, "%d calls; reported %+v and %+v", len(attempts), starts, outcomes)
 	}
 	for i, a := range attempts {
 		began, ended := starts[i], outcomes[i]
@@ -111,7 +111,7 @@ func hooksTellOfAcquisitions(e *env) {
 }
 
 // hooksTellOfPlaces has several wait in line: each knows how many are ahead, where
-// there is a line, and is never told where there is none.
+// there is a line, and is never reported where there is none.
 func hooksTellOfPlaces(e *env) {
 	const n = 3
 	a, l := e.watched()
@@ -125,8 +125,8 @@ func hooksTellOfPlaces(e *env) {
 			}
 		})
 		waiters = append(waiters, w.waits(holder, e.key, i+1))
-		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(told[holdfast.Place](l)) > i }) {
-			e.broken(rulePlace, "%d wait; told: %+v", i+1, told[holdfast.Place](l))
+		if e.engine.Ordered && !e.eventually(e.engine.Soon, func() bool { return len(reported[holdfast.Place](l)) > i }) {
+			e.broken(rulePlace, "%d wait; reported: %+v", i+1, reported[holdfast.Place](l))
 		}
 	}
 	e.release(lock)
@@ -134,15 +134,15 @@ func hooksTellOfPlaces(e *env) {
 		w.granted(e.patience(), "every waiter is served in the end")
 	}
 	e.closed(a, l)
-	places := told[holdfast.Place](l)
+	places := reported[holdfast.Place](l)
 	if !e.engine.Ordered {
 		if len(places) > 0 {
-			e.broken(rulePlace, "there is no queue; told: %+v", places)
+			e.broken(rulePlace, "there is no queue; reported: %+v", places)
 		}
 		return
 	}
 	first := make(map[uint64]bool)
-	for i, s := range told[start](l) {
+	for i, s := range reported[start](l) {
 		for _, p := range places {
 			if p.ID != s.ID {
 				continue
@@ -157,7 +157,7 @@ func hooksTellOfPlaces(e *env) {
 		}
 	}
 	if len(first) != n {
-		e.broken(rulePlace, "%d waited; told: %+v", n, places)
+		e.broken(rulePlace, "%d waited; reported: %+v", n, places)
 	}
 }
 
@@ -181,7 +181,7 @@ func hooksTellOfEnds(e *env) {
 	left := e.holdKey(a, e.prefix+"left to Close")
 	holds[left.Key()] = hold{left, 0, e.patience()}
 	e.closed(a, l)
-	endings := told[holdfast.Ending](l)
+	endings := reported[holdfast.Ending](l)
 	for _, ending := range endings {
 		h, ok := holds[ending.Key]
 		if !ok {
@@ -194,14 +194,14 @@ func hooksTellOfEnds(e *env) {
 		}
 		var lost *holdfast.LostError
 		if errors.Is(err, holdfast.ErrLost) && (!errors.As(ending.Err, &lost) || !errors.Is(lost.Cause, holdfast.ErrBroken)) {
-			e.broken(ruleEnding, "a lock that was broken is told without its cause: %v", ending.Err)
+			e.broken(ruleEnding, "a lock that was broken is reported without its cause: %v", ending.Err)
 		}
 		if ending.Held < h.least || ending.Held > h.most {
-			e.broken(ruleEnding, "%q was held for %v to %v; told: %v", ending.Key, h.least, h.most, ending.Held)
+			e.broken(ruleEnding, "%q was held for %v to %v; reported: %v", ending.Key, h.least, h.most, ending.Held)
 		}
 	}
 	if len(holds) > 0 {
-		e.broken(ruleEnding, "not told: %+v; told: %+v", holds, endings)
+		e.broken(ruleEnding, "not reported: %+v; reported: %+v", holds, endings)
 	}
 }
 
@@ -217,7 +217,7 @@ func hooksTellOfHeartbeats(e *env) {
 	}
 	for _, key := range keys {
 		if !e.eventually(e.engine.Soon, func() bool { return heartbeatsOf(l, key).well > 1 }) {
-			e.broken(ruleHeartbeat, "a lease has passed, and for %q nothing of it was told: %+v", key, told[holdfast.Heartbeat](l))
+			e.broken(ruleHeartbeat, "a lease has passed, and for %q nothing of it was reported: %+v", key, reported[holdfast.Heartbeat](l))
 		}
 	}
 	a.Cut()
@@ -235,7 +235,7 @@ func hooksTellOfHeartbeats(e *env) {
 	a.Heal()
 	time.Sleep(e.engine.Lease) // for what was lost to be given back, which Close would not wait for
 	e.closed(a, l)
-	for _, h := range told[holdfast.Heartbeat](l) {
+	for _, h := range reported[holdfast.Heartbeat](l) {
 		sent := h.Time.Add(-h.Took)
 		if !slices.Contains(keys, h.Key) || h.Took < 0 {
 			e.broken(ruleHeartbeat, "%+v; they are for %q", h, keys)
@@ -246,7 +246,7 @@ func hooksTellOfHeartbeats(e *env) {
 	}
 	for _, key := range keys {
 		if heartbeatsOf(l, key).badly == 0 {
-			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q went well: %+v", key, told[holdfast.Heartbeat](l))
+			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q went well: %+v", key, reported[holdfast.Heartbeat](l))
 		}
 	}
 }
@@ -254,7 +254,7 @@ func hooksTellOfHeartbeats(e *env) {
 type heartbeatCount struct{ well, badly int }
 
 func heartbeatsOf(l *hookLog, key string) (n heartbeatCount) {
-	for _, h := range told[holdfast.Heartbeat](l) {
+	for _, h := range reported[holdfast.Heartbeat](l) {
 		switch {
 		case h.Key != key:
 		case h.Err == nil:
@@ -278,17 +278,17 @@ func hooksTellOfTheConnection(e *env) {
 		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
 		want = append(want, true, false)
 		a.Heal()
-		if !e.eventually(e.patience(), func() bool { return len(told[holdfast.Connection](l)) > len(want) }) {
-			e.broken(ruleConnection, "healed; told: %+v", told[holdfast.Connection](l))
+		if !e.eventually(e.patience(), func() bool { return len(reported[holdfast.Connection](l)) > len(want) }) {
+			e.broken(ruleConnection, "healed; reported: %+v", reported[holdfast.Connection](l))
 		}
 	}
 	e.closed(a, l)
 	var got []bool
-	for _, c := range told[holdfast.Connection](l) {
+	for _, c := range reported[holdfast.Connection](l) {
 		got = append(got, c.Ready)
 	}
 	if want = append(want, true); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
-		e.broken(ruleConnection, "told: %v, want %v", got, want)
+		e.broken(ruleConnection, "reported: %v, want %v", got, want)
 	}
 }
 
@@ -315,14 +315,14 @@ func hooksHoldNothingUp(e *env) {
 		}
 	}()
 	inTime := e.closes(finished, e.patience())
-	early := len(told[outcome](l))
+	early := len(reported[outcome](l))
 	close(goOn)
 	<-finished
 	if !inTime || early > 0 {
 		e.broken(ruleHookBlocks, "after %v: all done: %v; %d calls came before their turn", e.patience(), inTime, early)
 	}
 	e.closed(a, l)
-	if got := len(told[holdfast.Ending](l)); got != n {
-		e.broken(ruleEnding, "%d holds, %d ends told", n, got)
+	if got := len(reported[holdfast.Ending](l)); got != n {
+		e.broken(ruleEnding, "%d holds, %d ends reported", n, got)
 	}
 }

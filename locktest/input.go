@@ -182,11 +182,11 @@ func defaultOwnersDiffer(e *env) {
 		e.broken("the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
 	}
 	if got := e.hold(a).Owner(); got != a.Owner() {
-		e.broken("a lock has its client's owner name, unless told otherwise", "%q, want %q", got, a.Owner())
+		e.broken("a lock has its client's owner name, unless WithOwner says otherwise", "%q, want %q", got, a.Owner())
 	}
 	named := e.clientWith(ClientOptions{Owner: "named"})
 	if got := e.holdKey(named, e.prefix+"named").Owner(); got != "named" {
-		e.broken("a lock has its client's owner name, unless told otherwise", "%q, want %q", got, "named")
+		e.broken("a lock has its client's owner name, unless WithOwner says otherwise", "%q, want %q", got, "named")
 	}
 	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
 	if holder.Owner != "named" {

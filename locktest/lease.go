@@ -180,7 +180,7 @@ func everyMethodLooksAtTheClock(e *env) {
 	time.Sleep(e.engine.Lease)
 	for name, method := range methods {
 		if err := method(locks[name]); !errors.Is(err, holdfast.ErrLost) {
-			e.broken("the first call of any method after a pause longer than the lease tells that the lock is lost",
+			e.broken("the first call of any method after a pause longer than the lease reports the loss",
 				"%s: %v", name, err)
 		}
 	}
@@ -289,7 +289,7 @@ func breakIsTold(e *env) {
 	if err := b.Break(e.soon(), info); err != nil {
 		e.broken("Break removes the grant that its Info describes", "%v", err)
 	}
-	e.ends(lock, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrBroken)
+	e.ends(lock, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrBroken)
 	e.holdWithin(e.patience(), b, e.key)
 }
 
@@ -307,13 +307,13 @@ func verifyAsksTheEngine(e *env) {
 	}
 	a.Heal()
 	if err := lock.Verify(e.within(e.engine.Lease)); !errors.Is(err, holdfast.ErrLost) {
-		e.broken("Verify asks the engine, and tells of a loss that nobody else has told of", "%v", err)
+		e.broken("Verify asks the engine, and finds a loss that nobody else has reported", "%v", err)
 	}
 	e.endedBy(lock, "what Verify finds out ends the lock", append(expired, holdfast.ErrBroken)...)
 }
 
 func doEndsWithTheLock(e *env) {
-	const rule = "Do ends the ctx of its function when the lock ends, waits for it, and tells of the loss"
+	const rule = "Do ends the ctx of its function when the lock ends, waits for it, and reports the loss"
 	a, b := e.client(), e.client()
 	running, ended := make(chan *holdfast.Lock, 1), make(chan struct{})
 	var cause error

@@ -112,7 +112,7 @@ func queueIsTold(e *env) {
 	if !e.engine.Ordered {
 		info, err := a.Inspect(e.soon(), e.key)
 		if err != nil || len(info.Queue) != 0 {
-			e.broken("an engine without order tells no queue", "%+v, %v", info.Queue, err)
+			e.broken("an engine without order shows no queue", "%+v, %v", info.Queue, err)
 		}
 		return
 	}
@@ -122,11 +122,11 @@ func queueIsTold(e *env) {
 		e.wait(e.client(), holdfast.WithOwner(want[i]), holdfast.WithData([]byte(want[i]))).waits(a, e.key, i+1)
 	}
 	if got := e.queued(a, e.key, 3); !slices.Equal(got, want) {
-		e.broken("Inspect tells who waits, the next one first", "%q, want %q", got, want)
+		e.broken("Inspect says who waits, the next one first", "%q, want %q", got, want)
 	}
 	for info, err := range a.List(e.soon(), e.key) {
 		if err != nil || info.Owner != "holder" || len(info.Queue) != 3 {
-			e.broken("List tells what Inspect tells", "%+v, %v", info, err)
+			e.broken("List says what Inspect says", "%+v, %v", info, err)
 		}
 	}
 	e.release(lock)

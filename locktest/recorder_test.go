@@ -36,9 +36,9 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 func (r *recorder) Skipf(string, ...any) { runtime.Goexit() }
 
-func (r *recorder) Failed() bool { return len(r.told()) > 0 }
+func (r *recorder) Failed() bool { return len(r.reported()) > 0 }
 
-func (r *recorder) told() []string {
+func (r *recorder) reported() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failures
@@ -53,15 +53,15 @@ func record(t *testing.T, engine Engine, c testCase) []string {
 		done.Go(func() { runCase(r, engine, c) })
 		done.Wait()
 	})
-	return r.told()
+	return r.reported()
 }
 
 const lease = 10 * time.Second
 
-// newEngine returns an honest engine, except for what the liar changes.
-func newEngine(l liar) Engine {
+// newEngine returns an correct engine, except for what the fault changes.
+func newEngine(l fault) Engine {
 	e := Engine{
-		Start: func(testing.TB) Harness { return &harness{store: memlock.NewStore(), liar: l} },
+		Start: func(testing.TB) Harness { return &harness{store: memlock.NewStore(), fault: l} },
 		Lease: lease,
 		Soon:  10 * time.Millisecond, Late: 10 * time.Millisecond,
 		Ordered: true,
@@ -74,15 +74,15 @@ func newEngine(l liar) Engine {
 
 type harness struct {
 	store *memlock.Store
-	liar  liar
+	fault fault
 }
 
 func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
-	if h.liar.hooks != nil && o.Hooks.Started != nil {
-		o.Hooks = h.liar.hooks(o.Hooks)
+	if h.fault.hooks != nil && o.Hooks.Started != nil {
+		o.Hooks = h.fault.hooks(o.Hooks)
 	}
 	c, err := memlock.New(&memlock.Options{
-		Store: h.store, Lease: lease, Owner: o.Owner, Hooks: o.Hooks, Wrap: h.liar.engine,
+		Store: h.store, Lease: lease, Owner: o.Owner, Hooks: o.Hooks, Wrap: h.fault.engine,
 	})
 	if err != nil {
 		t.Fatalf("memlock.New: %v", err)
@@ -94,8 +94,8 @@ func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
 		Heal:   func() { h.store.Heal(c) },
 		Expire: func() { h.store.Expire(c) },
 	}
-	if h.liar.client != nil {
-		h.liar.client(client)
+	if h.fault.client != nil {
+		h.fault.client(client)
 	}
 	return client
 }
@@ -119,31 +119,31 @@ func (h *harness) Residue(t testing.TB, key string) []string {
 	return left
 }
 
-// The recorder itself must not be what makes liars fail.
+// The recorder itself must not be what makes faults fail.
 func TestHonestEngine(t *testing.T) {
 	for _, c := range cases {
-		if told := record(t, newEngine(liar{}), c); len(told) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		if reported := record(t, newEngine(fault{}), c); len(reported) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
 		}
 	}
 }
 
-// What makes heartbeats for liars must not be what makes them fail.
+// What makes heartbeats for faults must not be what makes them fail.
 func TestHonestHeartbeats(t *testing.T) {
 	for _, c := range hookCases {
-		if told := record(t, newEngine(honestBeats), c); len(told) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		if reported := record(t, newEngine(correctBeats), c); len(reported) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
 		}
 	}
 }
 
 // An engine that promises no order passes if it says so.
 func TestUnorderedEngine(t *testing.T) {
-	engine := newEngine(liar{engine: polling})
+	engine := newEngine(fault{engine: polling})
 	engine.Ordered = false
 	for _, c := range cases {
-		if told := record(t, engine, c); len(told) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		if reported := record(t, engine, c); len(reported) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
 		}
 	}
 }

@@ -119,7 +119,7 @@ func releaseAfterTheEnd(e *env) {
 		next := e.holdWithin(e.patience(), b, e.prefix+name)
 		err := lock.Release(e.soon())
 		if errors.Is(want, holdfast.ErrReleased) != (err == nil) || (err != nil && !errors.Is(err, want)) {
-			e.broken("Release after the end tells of that end", "after %s: %v", name, err)
+			e.broken("Release after the end reports that end", "after %s: %v", name, err)
 		}
 		e.isLive(next, ruleSpares+", after its own end by "+name)
 	}
@@ -136,10 +136,10 @@ func lateReleaseSparesTheSuccessor(e *env) {
 	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
 	unknown := holdfast.ErrLost
 	if e.engine.NeverExpires {
-		unknown = holdfast.ErrReleasePending // no clock has told its holder
+		unknown = holdfast.ErrReleasePending // no clock has ended it for its holder
 	}
 	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, unknown) {
-		e.broken("Release after a loss tells of the loss", "%v", err)
+		e.broken("Release after a loss reports the loss", "%v", err)
 	}
 	a.Heal()
 	if err := pending.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
@@ -174,7 +174,7 @@ func breakSparesTheSuccessor(e *env) {
 		e.broken("the Info in a HeldError can be used for Break", "%v", err)
 	}
 	next := waiting.granted(e.handOver(), "a break lets the next in")
-	e.ends(second, e.engine.Notice, "a holder whose live lease is ended on purpose is told", holdfast.ErrBroken)
+	e.ends(second, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrBroken)
 	if err := b.Break(e.soon(), held.Holder); !errors.Is(err, holdfast.ErrChanged) {
 		e.broken(rule, "for the second time: %v, want ErrChanged", err)
 	}
@@ -244,6 +244,6 @@ func doReleases(e *env) {
 		return nil
 	})
 	if !errors.Is(err, holdfast.ErrTTLExpired) {
-		e.broken("Do tells that the lock ended while its function ran", "%v", err)
+		e.broken("Do reports that the lock ended while its function ran", "%v", err)
 	}
 }

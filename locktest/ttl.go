@@ -36,7 +36,7 @@ func endsAtTheTTL(e *env) {
 	// Nobody has called anything: the engine learns of it all the same.
 	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
 	if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrTTLExpired) {
-		e.broken("Release after the TTL tells so", "%v", err)
+		e.broken("Release after the TTL reports it", "%v", err)
 	}
 }
 

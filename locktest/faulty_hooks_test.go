@@ -45,27 +45,27 @@ func heartbeats(tell func(host driver.Host, key string, cut bool)) func(driver.H
 	}
 }
 
-// hookLiars lie to hooks, or about them.
-var hookLiars = []liar{
-	{name: "the start of an acquisition is not told", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+// faultyHooks lie to hooks, or about them.
+var faultyHooks = []fault{
+	{name: "the start of an acquisition is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		h.Started = nil
 		return h
 	}},
-	{name: "a failure is not told", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "a failure is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		h.Failed = nil
 		return h
 	}},
-	{name: "a failure is told without its error", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "a failure is reported without its error", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		failed := h.Failed
 		h.Failed = func(a holdfast.Acquisition) { a.Err = errors.New("failed"); failed(a) }
 		return h
 	}},
-	{name: "an acquisition is told to have taken no time", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "an acquisition is reported to have taken no time", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		failed := h.Failed
 		h.Failed = func(a holdfast.Acquisition) { a.Took = 0; failed(a) }
 		return h
 	}},
-	{name: "a grant is told after its end", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "a grant is reported after its end", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		var late []holdfast.Acquisition
 		granted, ended := h.Granted, h.Ended
 		h.Granted = func(a holdfast.Acquisition) { late = append(late, a) }
@@ -78,7 +78,7 @@ var hookLiars = []liar{
 		}
 		return h
 	}},
-	{name: "a release is not told", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "a release is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		ended := h.Ended
 		h.Ended = func(e holdfast.Ending) {
 			if !errors.Is(e.Err, holdfast.ErrReleased) {
@@ -87,10 +87,10 @@ var hookLiars = []liar{
 		}
 		return h
 	}},
-	{name: "an end is told twice", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "an end is reported twice", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		return holdfast.JoinHooks(h, holdfast.Hooks{Ended: h.Ended})
 	}},
-	{name: "a loss is told to hooks without its cause", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "a loss reaches hooks without its cause", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		ended := h.Ended
 		h.Ended = func(e holdfast.Ending) {
 			if errors.Is(e.Err, holdfast.ErrLost) {
@@ -105,7 +105,7 @@ var hookLiars = []liar{
 		h.Ended = func(e holdfast.Ending) { e.Held += time.Minute; ended(e) }
 		return h
 	}},
-	{name: "the connection is not told to hooks", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
+	{name: "the connection does not reach hooks", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		h.Connection = nil
 		return h
 	}},
@@ -115,37 +115,37 @@ var hookLiars = []liar{
 		return h
 	}},
 
-	{name: "no place is told", breaks: "G9", engine: onRequest(func(func(int)) func(int) { return func(int) {} })},
+	{name: "no place is reported", breaks: "G9", engine: onRequest(func(func(int)) func(int) { return func(int) {} })},
 	{name: "the holder is not counted as being ahead", breaks: "G9", engine: onRequest(
 		func(tell func(int)) func(int) { return func(ahead int) { tell(ahead - 1) } },
 	)},
 	{
-		name: "places are told where there is no queue", breaks: "G9",
+		name: "places are reported where there is no queue", breaks: "G9",
 		set: func(e *Engine) { e.Ordered = false },
 	},
 
 	{
-		name: "heartbeats are not told", breaks: "G9",
+		name: "heartbeats are not reported", breaks: "G9",
 		set: func(e *Engine) { e.Heartbeats = PerSession },
 	},
 	{
-		name: "heartbeats are told that nobody sends", breaks: "G9",
+		name: "heartbeats are reported that nobody sends", breaks: "G9",
 		engine: heartbeats(func(host driver.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
 	},
 	{
-		name: "heartbeats are told without their key", breaks: "G9",
+		name: "heartbeats are reported without their key", breaks: "G9",
 		set: func(e *Engine) { e.Heartbeats = PerLock },
 		engine: heartbeats(func(host driver.Host, _ string, cut bool) {
 			host.Heartbeat("", host.Now(), map[bool]error{true: holdfast.ErrDisconnected}[cut])
 		}),
 	},
 	{
-		name: "all heartbeats are told to have gone well", breaks: "G9",
+		name: "all heartbeats are reported to have gone well", breaks: "G9",
 		set:    func(e *Engine) { e.Heartbeats = PerLock },
 		engine: heartbeats(func(host driver.Host, key string, _ bool) { host.Heartbeat(key, host.Now(), nil) }),
 	},
 	{
-		name: "failed heartbeats are not told", breaks: "G9",
+		name: "failed heartbeats are not reported", breaks: "G9",
 		set: func(e *Engine) { e.Heartbeats = PerLock },
 		engine: heartbeats(func(host driver.Host, key string, cut bool) {
 			if !cut {
@@ -155,8 +155,8 @@ var hookLiars = []liar{
 	},
 }
 
-// honestBeats is what the liars about heartbeats would be if they did not lie.
-var honestBeats = liar{
+// correctBeats is what the faults about heartbeats would be without the fault.
+var correctBeats = fault{
 	set: func(e *Engine) { e.Heartbeats = PerLock },
 	engine: heartbeats(func(host driver.Host, key string, cut bool) {
 		host.Heartbeat(key, host.Now(), map[bool]error{true: holdfast.ErrDisconnected}[cut])

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A liar is an engine with one deliberate fault.
-type liar struct {
+// A fault makes an engine with one deliberate fault.
+type fault struct {
 	name   string
 	breaks string                                         // the guarantee that the suite has to name
 	engine func(driver.Host, driver.Driver) driver.Driver // the fault is in the engine
@@ -24,28 +24,28 @@ type liar struct {
 	set    func(*Engine)                                  // or in what it promises
 }
 
-// TestLiars has each liar caught, by the number of what it breaks.
-func TestLiars(t *testing.T) {
+// TestFaultyEngines has each fault caught, by the number of what it breaks.
+func TestFaultyEngines(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, l := range slices.Concat(liars, hookLiars) {
+	for _, l := range slices.Concat(faults, faultyHooks) {
 		t.Run(l.breaks+"_"+strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
 			var all []string
 			for _, c := range cases {
 				if !strings.HasPrefix(c.name, l.breaks+"_") {
 					continue
 				}
-				for _, told := range record(t, newEngine(l), c) {
-					t.Logf("%s: %s", c.name, told)
-					all = append(all, told)
+				for _, reported := range record(t, newEngine(l), c) {
+					t.Logf("%s: %s", c.name, reported)
+					all = append(all, reported)
 				}
 			}
-			for _, told := range all {
-				if strings.HasPrefix(told, l.breaks+" broken: ") {
+			for _, reported := range all {
+				if strings.HasPrefix(reported, l.breaks+" broken: ") {
 					caught[l.breaks] = true
 					return
 				}
 			}
-			t.Errorf("an engine that lies (%s) passes for one that keeps %s; told: %q", l.name, l.breaks, all)
+			t.Errorf("an engine with this fault (%s) passes for one that keeps %s; reported: %q", l.name, l.breaks, all)
 		})
 	}
 	if t.Failed() || len(caught) == 0 {
@@ -54,7 +54,7 @@ func TestLiars(t *testing.T) {
 	for _, c := range cases {
 		rule, _, _ := strings.Cut(c.name, "_")
 		if !caught[rule] {
-			t.Errorf("no liar breaks %s", rule)
+			t.Errorf("no fault breaks %s", rule)
 		}
 	}
 }
@@ -229,8 +229,8 @@ func polling(_ driver.Host, inner driver.Driver) driver.Driver {
 	}}
 }
 
-// liars is what the suite has to catch.
-var liars = []liar{
+// faults is what the suite has to catch.
+var faults = []fault{
 	{name: "a holder that waited has held since it began to", breaks: "G1", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
 		return &faulty{Driver: inner, inspect: func(ctx context.Context, key string) (driver.Info, error) {
 			info, err := inner.Inspect(ctx, key)
@@ -250,7 +250,7 @@ var liars = []liar{
 	)},
 	{name: "case is folded", breaks: "G1", engine: request(func(req *driver.Request) { req.Key = strings.ToLower(req.Key) })},
 
-	{name: "a lease is told too long", breaks: "G2", engine: granted(
+	{name: "a lease is believed for too long", breaks: "G2", engine: granted(
 		func(host driver.Host, _ driver.Driver, _ string, g *driver.Grant) {
 			g.Lease = host.NewLease(2*lease, holdfast.ErrSessionExpired)
 			g.Lease.Renew(host.Now())
@@ -266,7 +266,7 @@ var liars = []liar{
 		cut := c.Cut
 		c.Cut = func() { cut(); c.Expire() }
 	}},
-	{name: "a loss is not told", breaks: "G2", engine: request(func(req *driver.Request) { req.Lost = func(error) {} })},
+	{name: "a loss is not reported", breaks: "G2", engine: request(func(req *driver.Request) { req.Lost = func(error) {} })},
 	{name: "Verify always agrees", breaks: "G2", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
 		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			slow := *req
@@ -296,7 +296,7 @@ var liars = []liar{
 		}}
 	}},
 
-	{name: "a loss is told with another cause", breaks: "G4", engine: request(func(req *driver.Request) {
+	{name: "a loss is reported with another cause", breaks: "G4", engine: request(func(req *driver.Request) {
 		lose := req.Lost
 		req.Lost = func(error) { lose(holdfast.ErrTakenOver) }
 	})},

@@ -20,9 +20,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// A dynamoLiar is the engine for DynamoDB with one deliberate fault, of those
+// A faultyTable is the engine for DynamoDB with one deliberate fault, of those
 // that are easily made there. Each client has its own.
-type dynamoLiar struct {
+type faultyTable struct {
 	name   string
 	breaks string // the guarantee that the suite has to name
 	update func(updater) updater
@@ -36,30 +36,30 @@ type (
 	getter  func(context.Context, *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error)
 )
 
-// TestDynamoLiars has each liar caught, by the number of what it breaks.
-func TestDynamoLiars(t *testing.T) {
-	for _, l := range dynamoLiars {
+// TestFaultyTables has each fault caught, by the number of what it breaks.
+func TestFaultyTables(t *testing.T) {
+	for _, l := range faultyTables {
 		t.Run(l.breaks+"_"+strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
 			caught := false
 			for _, c := range cases {
 				if !strings.HasPrefix(c.name, l.breaks+"_") {
 					continue
 				}
-				for _, told := range record(t, newDynamoEngine(l), c) {
-					t.Logf("%s: %s", c.name, told)
-					caught = caught || strings.HasPrefix(told, l.breaks+" broken: ")
+				for _, reported := range record(t, newDynamoEngine(l), c) {
+					t.Logf("%s: %s", c.name, reported)
+					caught = caught || strings.HasPrefix(reported, l.breaks+" broken: ")
 				}
 			}
 			if !caught {
-				t.Errorf("an engine that lies (%s) passes for one that keeps %s", l.name, l.breaks)
+				t.Errorf("an engine with this fault (%s) passes for one that keeps %s", l.name, l.breaks)
 			}
 		})
 	}
 }
 
-// The wrapper itself must not be what makes liars fail.
+// The wrapper itself must not be what makes faults fail.
 func TestHonestDynamoEngine(t *testing.T) {
-	honest := dynamoLiar{
+	correct := faultyTable{
 		update: func(next updater) updater {
 			return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 				return next(ctx, prune(in))
@@ -68,14 +68,14 @@ func TestHonestDynamoEngine(t *testing.T) {
 		get: func(next getter) getter { return next },
 	}
 	for _, c := range cases {
-		if told := record(t, newDynamoEngine(honest), c); len(told) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(told, "\n"))
+		if reported := record(t, newDynamoEngine(correct), c); len(reported) > 0 {
+			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
 		}
 	}
 }
 
-// newDynamoEngine returns an honest engine, except for what the liar changes.
-func newDynamoEngine(l dynamoLiar) Engine {
+// newDynamoEngine returns an correct engine, except for what the fault changes.
+func newDynamoEngine(l faultyTable) Engine {
 	e := Engine{
 		Start:      func(t testing.TB) Harness { return newDynamoHarness(t, l) },
 		Lease:      dynamolock.DefaultLease,
@@ -92,14 +92,14 @@ func newDynamoEngine(l dynamoLiar) Engine {
 }
 
 type dynamoHarness struct {
-	db   *dynamofake.DB
-	liar dynamoLiar
+	db    *dynamofake.DB
+	fault faultyTable
 }
 
 const dynamoTable = "locks"
 
-func newDynamoHarness(t testing.TB, l dynamoLiar) *dynamoHarness {
-	h := &dynamoHarness{db: dynamofake.New(), liar: l}
+func newDynamoHarness(t testing.TB, l faultyTable) *dynamoHarness {
+	h := &dynamoHarness{db: dynamofake.New(), fault: l}
 	h.db.Latency = 4 * time.Millisecond
 	h.db.Lag = 100 * time.Millisecond
 	if err := dynamolock.CreateTable(t.Context(), h.db.Client(), &dynamolock.Options{Table: dynamoTable}); err != nil {
@@ -111,10 +111,10 @@ func newDynamoHarness(t testing.TB, l dynamoLiar) *dynamoHarness {
 func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 	conn, fake := h.db.Client(), &clock.Fake{}
 	options := &dynamolock.Options{Table: dynamoTable, Owner: o.Owner, Hooks: o.Hooks}
-	if h.liar.change != nil {
-		h.liar.change(options)
+	if h.fault.change != nil {
+		h.fault.change(options)
 	}
-	c, err := dynamolock.New(clock.With(t.Context(), fake), newTampered(conn, h.liar), options)
+	c, err := dynamolock.New(clock.With(t.Context(), fake), newTampered(conn, h.fault), options)
 	if err != nil {
 		t.Fatalf("dynamolock.New: %v", err)
 	}
@@ -157,7 +157,7 @@ type tampered struct {
 	get    getter
 }
 
-func newTampered(api dynamolock.API, l dynamoLiar) *tampered {
+func newTampered(api dynamolock.API, l faultyTable) *tampered {
 	c := &tampered{
 		API: api,
 		update: func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
@@ -289,8 +289,8 @@ func firstSeen(change func(map[string]types.AttributeValue)) func(getter) getter
 	}
 }
 
-// dynamoLiars is what the suite has to catch.
-var dynamoLiars = []dynamoLiar{
+// faultyTables is what the suite has to catch.
+var faultyTables = []faultyTable{
 	{name: "a key is taken whoever has it", breaks: "G1", update: unconditional(taking)},
 	{name: "a key is taken for the age of what was seen once", breaks: "G1", get: firstSeen(nil), update: changed(
 		taking, func(in *dynamodb.UpdateItemInput) {
@@ -331,7 +331,7 @@ var dynamoLiars = []dynamoLiar{
 	}},
 
 	{
-		name: "an item of a lock that never expires tells a lease", breaks: "G2",
+		name: "an item of a lock that never expires shows a lease", breaks: "G2",
 		change: func(o *dynamolock.Options) { o.Mode = dynamolock.FailClosedFenced },
 		set:    func(e *Engine) { e.NeverExpires, e.Heartbeats = true, NoHeartbeats },
 		update: changed(taking, func(in *dynamodb.UpdateItemInput) {
