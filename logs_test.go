@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,20 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-// documentedAttributes are those of the table in doc.go.
+// documentedAttributes are those of the table in docs/metrics.md.
 func documentedAttributes(t *testing.T) map[string]string {
 	t.Helper()
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, found := strings.Cut(string(doc), "//\tattribute  type ")
-	table, _, closed := strings.Cut(table, "//\n")
+	_, table, found := strings.Cut(read(t, "docs/metrics.md"), "\n| attribute | type | of what |\n")
+	table, _, closed := strings.Cut(table, "\n\n")
 	if !found || !closed {
-		t.Fatal("doc.go has no table of attributes")
+		t.Fatal("docs/metrics.md has no table of attributes")
 	}
 	attributes := make(map[string]string)
-	for _, row := range regexp.MustCompile(`(?m)^//\t([a-z]+) +([a-z0-9]+) +\S`).FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| ([a-z0-9]+) \\| \\S").FindAllStringSubmatch(table, -1) {
 		attributes[row[1]] = row[2]
 	}
 	return attributes
@@ -89,14 +84,14 @@ func isLogger(x ast.Expr) bool {
 	return false
 }
 
-// Every attribute of a record is one of the table in doc.go, and has a name that
+// Every attribute of a record is one of the table in docs/metrics.md, and has a name that
 // is written out.
 func TestLogAttributesAreDocumented(t *testing.T) {
 	t.Parallel()
 	unused := documentedAttributes(t)
 	known := maps.Clone(unused)
 	if !maps.Equal(known, logtest.Attributes) {
-		t.Errorf("doc.go lists %v, the tests of what is logged go by %v", known, logtest.Attributes)
+		t.Errorf("docs/metrics.md lists %v, the tests of what is logged go by %v", known, logtest.Attributes)
 	}
 	found := 0
 	for _, dir := range []string{".", "zklock", "dynamolock", "memlock"} {
@@ -113,7 +108,7 @@ func TestLogAttributesAreDocumented(t *testing.T) {
 				}
 				name, err := strconv.Unquote(literal.Value)
 				if err != nil || known[name] == "" {
-					t.Errorf("%v: attribute %q is not in the table of doc.go", call.at, name)
+					t.Errorf("%v: attribute %q is not in the table of docs/metrics.md", call.at, name)
 				}
 				delete(unused, name)
 			}
@@ -123,6 +118,6 @@ func TestLogAttributesAreDocumented(t *testing.T) {
 		t.Errorf("only %d calls that log were found", found)
 	}
 	if len(unused) > 0 {
-		t.Errorf("nothing logs these attributes of the table in doc.go: %v", slices.Sorted(maps.Keys(unused)))
+		t.Errorf("nothing logs these attributes of the table in docs/metrics.md: %v", slices.Sorted(maps.Keys(unused)))
 	}
 }

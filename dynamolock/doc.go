@@ -1,17 +1,17 @@
-// Package dynamolock has locks in a DynamoDB table: holdfast's contract on
-// conditional writes, with the items of the npm client dynamodb-lock-client, so
-// that a fleet of Node and Go programs can share a table.
+// Package dynamolock has locks in a DynamoDB table: holdfast's contract on conditional
+// writes, with the items of the npm client dynamodb-lock-client, so that a fleet of Node
+// and Go programs can share a table.
 //
 //	client, err := dynamolock.New(ctx, dynamodb.NewFromConfig(cfg), &dynamolock.Options{Table: "locks"})
-//	lock, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(30*time.Second))
+//	lock, err := client.Acquire(ctx, "orders/42")
 //	defer lock.Release(ctx)
 //
-// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire,
-// AcquireAny, Do, TryDo, Inspect, List, Break, Events, Owner and Close; this package
-// adds ConditionCheck, BreakNow and Options. [CreateTable] makes the table.
+// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny, Do,
+// TryDo, Inspect, List, Break, Events, Owner and Close. This package adds
+// ConditionCheck, BreakNow and Options. [CreateTable] creates the table.
 //
-// How it works, with pictures, is in [docs/dynamodb.md]; how to choose lease and
-// heartbeat, and what to do when something is wrong, in [docs/operating.md].
+// [docs/dynamodb.md] says how it works, with pictures. [docs/operating.md] says how to
+// choose lease and heartbeat, and what to do when something is wrong.
 //
 // # The item
 //
@@ -35,32 +35,31 @@
 //	heartbeat  UpdateItem  it is of this grant, and not released: another guid
 //	release    UpdateItem  it is of this grant: the lease becomes 1 ms
 //
-// The first half of a guid stays the same for as long as the grant does. So
-// whatever happens to requests and answers on the way, a grant knows its own: a
-// reply that was lost makes the repeated request meet its own guid, which is a
-// success; a heartbeat that arrives after the release, or an acquisition that
-// arrives after it was given up, does nothing, or is undone.
+// The first half of a guid stays the same for as long as the grant does. So whatever
+// happens to requests and answers on the way, a grant recognises its own guid. If a
+// reply was lost, the repeated request meets its own guid, which is a success. A
+// heartbeat that arrives after the release, or an acquire that arrives after it was
+// given up, does nothing or is undone.
 //
 // # Keys
 //
-// A key is what the table takes: in an attribute of type S any UTF-8, in one of type
-// B any bytes, in one of type N a number, from 1 to 2048 bytes, and 1024 in a sort
-// key. So the keys of other programs can be locked as they are: "https://x/y",
-// "a//b", "/a". Not all of them are portable: other engines take what
-// [holdfast.CheckKey] takes, so a program that may move to another one can ask it.
+// A key is what the table takes: in an attribute of type S any UTF-8, in one of type B
+// any bytes, in one of type N a number. It has from 1 to 2048 bytes, or 1024 in a sort
+// key. So the keys of other programs can be locked as they are: "https://x/y", "a//b",
+// "/a". Not all of them are portable. Other engines accept what [holdfast.CheckKey]
+// accepts, so a program that may move to another engine can ask it.
 //
 // # Whose clock
 //
-// No two machines' clocks are compared. The holder counts from before it sent
-// what the table has taken, an observer from after it has read the item:
+// No two machines' clocks are compared. The holder counts from before it sent what the
+// table has accepted, an observer from after it read the item:
 //
 //	holder's deadline = sending of the last write that was confirmed + lease - margin
 //	taken over        = end of the read that showed this guid first  + lease
 //
-// The write comes before the read that shows it, so the holder's lease is over
-// first, by the margin, whatever the clocks show; they only have to run at rates
-// that differ by less than Margin per Lease. [Options.TrustLocalTime] is the
-// shortcut that gives this up.
+// The write comes before the read that shows it, so the holder's lease is over first, by
+// the margin, whatever the clocks show. Their rates must differ by less than Margin per
+// Lease. [Options.TrustLocalTime] is a shortcut that gives this up.
 //
 //	              granted               guid unchanged for a whole lease
 //	free  ----------------------> held ----------------------------------> taken over,
@@ -70,60 +69,60 @@
 //
 // # Waiting
 //
-// DynamoDB tells nobody that a lock was released, so whoever waits looks at the
-// item once per [Options.Poll], by eventually consistent reads; of the waiters of
-// one client for a key only one does. A waiter never sleeps past the end of the
-// lease that it observes. There is no order among clients: whoever looks first
-// has the key. Within one client it is first come, first served.
+// DynamoDB notifies nobody of a release, so a waiter looks at the item once per
+// [Options.Poll], by eventually consistent reads; of the waiters of one client for a key
+// only one does. A waiter never sleeps past the end of the lease that it observes. There
+// is no order among clients: the first to look has the key. Within one client it is
+// first come, first served.
 //
-// A client that only tries, by TryAcquire, remembers what it saw, of up to 32768 keys
-// at a time, and takes the lock of a dead holder at a later try. A program that starts, tries once and
-// exits has nothing to remember: have it wait for longer than the lease, by
-// Acquire with WithWait.
+// A client that only tries, by TryAcquire, remembers what it saw of up to 32768 keys,
+// and takes over from a dead holder at a later try. A program that starts, tries once
+// and exits has nothing to remember: let it wait for longer than the lease, by Acquire
+// with WithWait.
 //
 // # Guarantees
 //
 // All of G1 to G13 of package holdfast. Of those that depend on the engine:
 //
-//   - G2: a holder whose grant is broken or reclaimed is told at its next
-//     heartbeat. Break leaves the lease to run until then.
-//   - G3: the token is fencingToken. An item that was deleted and comes back
-//     starts above its former life, if its key was granted less than 1000 times
-//     a second on average, and the clock of the client that makes it is not
-//     behind. One that the npm client makes anew starts with 1: only an item
-//     that is never deleted keeps a mixed fleet's tokens rising.
+//   - G2: a holder whose grant is broken or reclaimed is told at its next heartbeat.
+//     Break leaves the lease to run until then.
+//   - G3: the token is fencingToken. An item that was deleted and comes back starts
+//     above its earlier tokens, if its key was granted less than 1000 times a second on
+//     average and the clock of the client that creates it is not behind. One that the
+//     npm client creates again starts with 1: only an item that is never deleted keeps a
+//     mixed fleet's tokens rising.
 //   - G7: no order, see above. Info has no queue.
 //   - G13: without a queue, WithReclaim holds the key at once.
 //
 // # Locks that never expire
 //
-// [FailClosed] and [FailClosedFenced] are for work that must not be begun twice
-// even if it may then not be done at all: the lock of a holder that died stays
-// until somebody ends it by Break, or claims it by WithReclaim. Deadline is far
-// away; each heartbeat period the holder reads whether it was broken. FailClosed
-// is the npm client's form and has no token: Token is 0, the one exception
-// to G3. An item of holdfast's has holdfastData too, if there is data; Inspect does
-// not know since when it is held.
+// [FailClosed] and [FailClosedFenced] are for work that must not be begun twice,
+// even if it may then not be done at all: the lock of a holder that died stays until
+// somebody ends it by Break, or claims it by WithReclaim. Deadline is far away; in each
+// heartbeat period the holder reads whether it was broken. FailClosed is the npm
+// client's form and has no token: Token is 0, the one exception to G3. holdfast's items
+// have holdfastData too, if there is data; Inspect does not know since when they are
+// held.
 //
 // # Time to Live
 //
 // DynamoDB's Time to Live deletes an item when the time in one of its attributes is
-// over, whether or not a lock is held. A client that has [Options.TTLAttribute]
-// sets the attribute TTL ahead with every write. So that nobody holds a lock whose
-// item has the time to live of another client, each looks which attribute the
-// table's Time to Live goes by, in New and then every 15 minutes while it acquires
-// or holds locks, and every write removes that attribute if it is not the client's
-// own: items that such a client wrote last stay. A lock that never expires, and is
-// held when its client learns of the attribute, is written once to remove it.
+// over, whether or not a lock is held. A client that has [Options.TTLAttribute] sets the
+// attribute TTL ahead with every write. Nobody should hold a lock whose item has the
+// time to live of another client. So each client looks up which attribute the table's
+// Time to Live uses, in New and then every 15 minutes while it acquires or holds locks,
+// and every write removes that attribute if it is not the client's own: items that such
+// a client wrote last stay. A lock that never expires, and is held when its client
+// learns of the attribute, is written once to remove it.
 //
-// New does not fail if it may not look (dynamodb:DescribeTimeToLive); it logs a
-// warning. What remains then: the item of a held lock can be deleted if Time to Live
-// is on, other clients have TTLAttribute, and this one has not, and may not look.
-// And if Time to Live is switched on while items carry a time that is over, which
-// clients with TTLAttribute have written more than TTL ago, they are exposed until
-// their holders' next look and the heartbeat after it: give the setting to all
-// clients, wait for a lease, and switch Time to Live on after that. The npm client
-// replaces whole items, so nothing is left on those that it holds.
+// New does not fail if it may not look (dynamodb:DescribeTimeToLive); it logs a warning.
+// Two exposures remain. The item of a held lock can be deleted if Time to Live is on,
+// other clients have TTLAttribute, and this one has not and may not look. And if Time to
+// Live is switched on while items carry a time that is over, which clients with
+// TTLAttribute wrote more than TTL ago, those items are exposed until their holders'
+// next look and the heartbeat after it: give the setting to all clients, wait for a
+// lease, and then switch Time to Live on. The npm client replaces whole items, so
+// nothing is left on those that it holds.
 //
 // # When things fail
 //
@@ -155,48 +154,48 @@
 //
 // # What is not promised
 //
-//   - A holder that is stopped between looking at its lock and writing to a
-//     resource can write after somebody else has the lock, unless the resource
-//     compares tokens, or the write is a transaction with [Client.ConditionCheck].
-//   - Global tables do not exclude: two regions accept conflicting writes, and
-//     the later one wins without a word. Use a table in one region, from all.
-//     (With multi-Region strong consistency there is one answer, but Time to
-//     Live and transactions are not to be had.)
+//   - A holder that is stopped between looking at its lock and writing to a resource can
+//     write after somebody else has the lock, unless the resource compares tokens, or
+//     the write is a transaction with [Client.ConditionCheck].
+//   - Global tables give no mutual exclusion: two regions accept conflicting writes, and
+//     the later one wins silently. Use a table in one region, from all. (With
+//     multi-Region strong consistency there is one answer, but Time to Live and
+//     transactions are not to be had.)
 //   - Deleting an item under its holder frees the key before the holder knows.
 //   - Restoring a backup of the table turns tokens back.
-//   - Who gives up an acquisition that is later delivered nonetheless, more than
-//     a lease later, leaves an item that is held by nobody, for one lease. In the
-//     modes that fail closed, where that would be for ever, a client follows such
-//     requests up for the 15 minutes for which DynamoDB takes their signature (more
-//     by as much as the clock that signed them is ahead). One that closes or dies
-//     before that may leave a key held: Close waits for a lease, and then fails with
-//     ErrReleasePending and names the keys, which are also logged.
+//   - If an acquire was given up and is delivered more than a lease later, it leaves an
+//     item that nobody holds, for one lease. In the modes that fail closed, where that
+//     would be for ever, a client follows such requests up for the 15 minutes for which
+//     DynamoDB accepts their signature (more by as much as the clock that signed them is
+//     ahead). A client that closes or dies before that may leave a key held: Close waits
+//     for a lease, then fails with ErrReleasePending and names the keys, which are also
+//     logged.
 //
 // # Sharing a table with the npm client
 //
-// FailOpen locks exclude one another, and tokens rise from one to the other, if
-// all programs use trustLocalTime or none does: npm clients that trust the clock
-// take the locks of those that do not, which write no time down. This package
-// always does. Never use a key with FailOpen and FailClosed. The npm client's holders
-// have no deadline: one that is stopped for longer than its lease does not know.
-// Its writes replace the whole item, so Data and Since of a hold are gone with it,
-// and an attribute for Time to Live as well; and the trace of a BreakNow: a holder
-// from whom an npm client has had the key then hears ErrTakenOver.
+// FailOpen locks exclude one another, and tokens rise from one to the other, if all
+// programs use trustLocalTime or none does: npm clients that trust the clock take the
+// locks of those that do not, which write no time. This package always writes it. Never
+// use a key with FailOpen and FailClosed. The npm client's holders have no deadline: one
+// that is stopped for longer than its lease does not know that it is over. Its writes
+// replace the whole item. That removes Data and Since of a hold, an attribute for Time
+// to Live, and the trace of a BreakNow: a holder whose key an npm client has taken since
+// then gets ErrTakenOver.
 //
 // # Permissions and costs
 //
 // A client needs dynamodb:UpdateItem, GetItem and DescribeTable on the table, and
 // DescribeTimeToLive unless Time to Live is off or all clients have TTLAttribute; for
-// FailClosed, and to break such locks, DeleteItem; for List, Scan (and Query, with
-// a sort key); for ConditionCheck, ConditionCheckItem. CreateTable needs
+// FailClosed, and to break such locks, DeleteItem; for List, Scan (and Query, with a
+// sort key); for ConditionCheck, ConditionCheckItem. CreateTable needs
 // dynamodb:CreateTable, and for TTLAttribute UpdateTimeToLive.
 //
-// One acquisition, heartbeat, release, and try of a held key are 1 write unit each,
-// as long as the item (keys, owner, data) is under 1 KB, and one more for each
-// further KB; a look at a key that is waited for is half a read unit, and Verify
-// and Inspect are 1, per 4 KB. List without a partition key reads the whole table.
-// With the defaults a held lock costs 0.2 write units a second, and a key that is
-// waited for 0.5 read units a second per waiting process.
+// One acquisition, heartbeat, release, and try of a held key are 1 write unit each, as
+// long as the item (keys, owner, data) is under 1 KB, and one more for each further KB;
+// a look at a key that is waited for is half a read unit, and Verify and Inspect are 1,
+// per 4 KB. List without a partition key reads the whole table. With the defaults a held
+// lock costs 0.2 write units a second, and a key that is waited for 0.5 read units a
+// second per waiting process.
 //
 // [docs/dynamodb.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/dynamodb.md
 // [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md

@@ -1,8 +1,7 @@
-// Package memlock takes locks inside one process. It keeps the whole contract
-// of package holdfast without a server: for trying the library out, for
-// programs that need locks among their own goroutines only, and for the unit
-// tests of programs that use ZooKeeper in production, in which a connection
-// can be lost and a session can expire on command.
+// Package memlock has locks inside one process. It implements the whole contract of
+// package holdfast without a server: for trying the library out, for programs that need
+// locks among their own goroutines only, and for unit tests of programs that use another
+// engine in production. Tests can cut a connection and expire a session on command.
 //
 //	store := memlock.NewStore()
 //	worker, err := memlock.New(&memlock.Options{Store: store, Owner: "worker"})
@@ -11,8 +10,8 @@
 //
 // # Clients, and what they have
 //
-// A [Store] is in the place of the server; clients that are to compete share
-// one. A [Client] embeds [holdfast.Client], whose methods are its API:
+// A [Store] takes the place of the server; clients that compete share one. A [Client]
+// embeds [holdfast.Client], whose methods are its API:
 //
 //   - Acquire, TryAcquire, AcquireAny, Do, TryDo: take locks.
 //   - Inspect, List, Break: see who has them, end a grant by force.
@@ -24,10 +23,10 @@
 //
 // # Sessions
 //
-// What a client holds and waits for rests on a session, as on ZooKeeper. It
-// begins with the first request. While it has anything, the client renews it
-// six times per lease, by timers; an idle client does nothing. It ends when the
-// store has heard nothing for [Options.Lease], or by [Store.Expire]; the next
+// What a client holds and waits for depends on a session, as on ZooKeeper. The session
+// begins with the first request. While the client holds or wants anything, it renews the
+// session six times per lease, by timers; an idle client does nothing. The session ends
+// when the store has heard nothing for [Options.Lease], or by [Store.Expire]; the next
 // request begins another.
 //
 //	             first request
@@ -43,34 +42,33 @@
 //	 next       +-----------+  at the end of the line
 //	 request
 //
-// The client does not wait to be told. It trusts its locks until
+// The client does not wait for the store to tell it. It trusts its locks until
 //
 //	valid until = moment before the last request that arrived + Lease - Margin
 //
-// so that when the store gives a key away by itself, the old holder's Done has
-// closed a Margin before.
+// so that when the store gives a key away by itself, the old holder's Done has closed a
+// Margin before.
 //
 // # Guarantees
 //
-// All of G1 to G13 of package holdfast; tested by locktest. Of those that
-// depend on the engine:
+// All of G1 to G13 of package holdfast; tested by locktest. Of those that depend on the
+// engine:
 //
 //   - G3: one counter in the store numbers the grants of all keys.
-//   - G7: first come, first served. A release wakes one waiter. Inspect shows
-//     the queue.
-//   - G2: a holder whose grant is broken or reclaimed is told in the same
-//     moment, or when it is healed.
+//   - G7: first come, first served. A release wakes one waiter. Inspect shows the queue.
+//   - G2: a holder whose grant is broken or reclaimed is told in the same moment, or
+//     when it is healed.
 //   - G13: with a queue, WithReclaim takes its turn after those who were there.
 //
-// What a client asks for while it is cut off is never done later behind its
-// back: calls wait at a gate for as long as their ctx allows. The exceptions
-// are what has to be told to the store: a release, and that a waiter gave up.
-// They are delivered when the client is healed, unless its lease has run out.
+// What a client requests while it is cut off is never carried out later behind its back:
+// calls wait at a gate for as long as their ctx allows. The exceptions are what the
+// store has to know: a release, and that a waiter gave up. They are delivered when the
+// client is healed, unless its lease has run out.
 //
 // # What is not guaranteed
 //
-// Nothing outlives the process, and no other process sees it. A store knows
-// one clock, so Margin has no work to do but to show who knows first.
+// Nothing outlives the process, and no other process sees it. A store has one clock, so
+// Margin only shows who knows first.
 //
 // # When things fail
 //
@@ -87,10 +85,10 @@
 //
 // # In tests with virtual time
 //
-// Store and clients may live inside a testing/synctest bubble; make both there.
-// They use timers only, and no goroutine that stays, so that a lock can be held
-// for an hour in no time, and a client that a test forgets to close does not
-// keep its bubble from ending. Calls that wait, deliveries that are pending
-// while a client is cut off, and events that nobody reads (from the second one
-// on) do have a goroutine: end them by a ctx, by Heal, or by Close.
+// Store and clients may live inside a testing/synctest bubble; create both there. They
+// use timers and no lasting goroutine. So a lock can be held for an hour in no time, and
+// a client that a test forgets to close does not keep its bubble from ending. Calls that
+// wait, deliveries that are pending while a client is cut off, and events that nobody
+// reads (from the second one on) do have a goroutine: end them by a ctx, by Heal, or by
+// Close.
 package memlock
