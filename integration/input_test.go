@@ -166,7 +166,7 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, servers := range [][]string{nil, {}, {""}, {"a:1,b:2"}, {addr, "a b:1"}} {
+	for _, servers := range [][]string{nil, {}, {""}, {"a:1,,b:2"}, {addr + "/app", addr}, {addr, "a b:1"}} {
 		if _, err := zklock.Dial(limited(t), servers, nil); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("servers %q: %v", servers, err)
 		}

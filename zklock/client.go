@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +21,16 @@ type Client struct {
 	engine *engine
 }
 
-// Dial connects to an ensemble and waits for a session. servers are host:port
-// addresses; opts may be nil. ctx bounds the wait only; without a deadline,
-// Options.DialTimeout does. Errors: holdfast.ErrInvalid; holdfast.ErrDisconnected
+// Dial connects to an ensemble and waits for a session. ctx bounds the wait only;
+// without a deadline, Options.DialTimeout does. opts may be nil.
+//
+// servers are host:port addresses, or whole connect strings as all ZooKeeper clients
+// take them: "h1:2181,h2:2181/app". The path after the last address, if there is one,
+// is the chroot: Options.Root and keys that start with a slash are below it. The znode
+// must exist, or a misspelt chroot would be a place where nobody else locks. Paths
+// in errors and logs, and those that Conn and Guard work with, are whole.
+//
+// Errors: holdfast.ErrInvalid, also if the chroot does not exist; holdfast.ErrDisconnected
 // with ctx's own if no server gave a session in time, and without it, at once, if
 // each of them has answered by what waiting does not mend: it is no ZooKeeper server,
 // only one of the two sides speaks TLS, or a certificate is refused;
@@ -34,7 +40,8 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: dial: %w", err)
 	}
-	if err := checkServers(servers); err != nil {
+	addresses, chroot, err := parseServers(servers)
+	if err != nil {
 		return nil, fmt.Errorf("zklock: dial: %w", err)
 	}
 	if ctx.Err() != nil {
@@ -53,8 +60,12 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		AbsoluteKeys: true,
 		Clock:        clock.From(ctx),
 	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
-		c.engine = newEngine(host, resolved)
-		if err := c.engine.link.connect(ctx, slices.Clone(servers)); err != nil {
+		c.engine = newEngine(host, resolved, chroot)
+		err := c.engine.link.connect(ctx, addresses)
+		if err == nil && chroot != "" {
+			err = c.engine.link.findChroot(ctx, chroot)
+		}
+		if err != nil {
 			c.engine.abort()
 			return nil, err
 		}
@@ -67,8 +78,8 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 }
 
 // Conn returns the client's connection, so that an application can use the same
-// session for work of its own, until Close. The session's events cannot be had
-// from it: they are holdfast's. Do not close it.
+// session for work of its own, until Close. It knows of no chroot: its paths are whole.
+// The session's events cannot be had from it: they are holdfast's. Do not close it.
 func (c *Client) Conn() *zk.Conn { return c.engine.link.conn }
 
 // SessionTimeout returns the session timeout that was negotiated with the
@@ -114,11 +125,11 @@ type engine struct {
 	refused map[string]struct{} // nodes that the server will not delete; see insist
 }
 
-func newEngine(host driver.Host, opts Options) *engine {
+func newEngine(host driver.Host, opts Options, chroot string) *engine {
 	b := &engine{
 		host:    host,
 		opts:    opts,
-		paths:   paths{root: opts.Root},
+		paths:   paths{chroot: chroot, root: opts.Root},
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
 	}

@@ -68,8 +68,9 @@
 //
 // A key such as "orders/42" is one escaped znode under Options.Root
 // (/holdfast/orders%2F42). A key that starts with a slash is a znode path, as it stands,
-// for sharing a lock with other programs. The data of a lock node is the owner's name,
-// then a NUL byte and the user's data if there is any. [Names] says who respects whom.
+// for sharing a lock with other programs. Both are below the chroot, if the connect string
+// has one ("h1:2181,h2:2181/app"). The data of a lock node is the owner's name, then a NUL
+// byte and the user's data if there is any. [Names] says who respects whom.
 //
 // # Guarantees
 //

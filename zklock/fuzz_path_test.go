@@ -73,7 +73,7 @@ func FuzzKeyPath(f *testing.F) {
 		if !zkPath(root) || root == "/" || root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
 			t.Fatalf("root %q is taken", root)
 		}
-		p := paths{root}
+		p := paths{root: root}
 		for _, key := range []string{key, other} {
 			if p.accepted(key) {
 				checkKeyPath(t, p, key, int(cut))

@@ -166,14 +166,27 @@ func aclOrOpen(acl []zk.ACL) []zk.ACL {
 	return slices.Clone(acl)
 }
 
-func checkServers(servers []string) error {
+// parseServers takes a connect string apart; chroot is "" if it has none.
+func parseServers(servers []string) (addresses []string, chroot string, err error) {
 	if len(servers) == 0 {
-		return driver.Invalid("servers", "there are none")
+		return nil, "", driver.Invalid("servers", "there are none")
 	}
-	for _, server := range servers {
-		if server == "" || strings.ContainsAny(server, " \t\r\n,/") {
-			return driver.Invalid("servers", "%q is not a host:port", server)
+	hosts, path, found := strings.Cut(strings.Join(servers, ","), "/")
+	addresses = strings.Split(hosts, ",")
+	for _, address := range addresses {
+		if address == "" || strings.ContainsAny(address, " \t\r\n") {
+			return nil, "", driver.Invalid("servers", "%q is not a host:port", address)
 		}
 	}
-	return nil
+	if !found || path == "" {
+		return addresses, "", nil
+	}
+	chroot = "/" + path
+	if strings.Contains(chroot, ",") {
+		return nil, "", driver.Invalid("servers", "%q: a chroot comes once, after the last address", chroot)
+	}
+	if within(chroot, "/zookeeper") {
+		return nil, "", driver.Invalid("servers", "the chroot %q is the server's own", chroot)
+	}
+	return addresses, chroot, checkPath("servers", chroot)
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,15 +93,35 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-func TestServersRefused(t *testing.T) {
-	for _, servers := range [][]string{nil, {}, {""}, {"a:1", ""}, {"a:1,b:1"}, {"a:1/chroot"}, {"a 1"}, {"a:1\n"}} {
-		if err := checkServers(servers); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("%q: %v, want ErrInvalid", servers, err)
+func TestServers(t *testing.T) {
+	for _, servers := range [][]string{
+		nil, {}, {""}, {"a:1", ""}, {"a 1"}, {"a:1\n"}, {","}, {"a:1,"}, {",a:1"}, {"a:1,,b:1"}, {"a:1, b:1"},
+		{"/app"}, {"a:1", "/app"}, {"a:1/app", "b:1"}, {"a:1/app,b:1"}, {"a:1/app,b:1/app"}, {"a:1/", "b:1"},
+		{"a:1//app"}, {"a:1/app/"}, {"a:1/app/../x"}, {"a:1/\x00"}, {"a:1/zookeeper"}, {"a:1/zookeeper/x"},
+	} {
+		var invalid *holdfast.InvalidError
+		if _, _, err := parseServers(servers); !errors.As(err, &invalid) || invalid.Field != "servers" {
+			t.Errorf("%q: %v, want ErrInvalid that names servers", servers, err)
 		}
 	}
-	for _, servers := range [][]string{{"a"}, {"a:1"}, {"[::1]:2181", "127.0.0.1:2181"}} {
-		if err := checkServers(servers); err != nil {
-			t.Errorf("%q: %v", servers, err)
+	for _, test := range []struct {
+		servers   []string
+		addresses []string
+		chroot    string
+	}{
+		{[]string{"a"}, []string{"a"}, ""},
+		{[]string{"a:1"}, []string{"a:1"}, ""},
+		{[]string{"a:1/"}, []string{"a:1"}, ""},
+		{[]string{"a:1,b:1"}, []string{"a:1", "b:1"}, ""},
+		{[]string{"a:1,b:1/app"}, []string{"a:1", "b:1"}, "/app"},
+		{[]string{"a:1", "b:1/app/x"}, []string{"a:1", "b:1"}, "/app/x"},
+		{[]string{"a:1,b:1", "c/app"}, []string{"a:1", "b:1", "c"}, "/app"},
+		{[]string{"[::1]:2181/app"}, []string{"[::1]:2181"}, "/app"},
+		{[]string{"[::1]:2181", "127.0.0.1:2181"}, []string{"[::1]:2181", "127.0.0.1:2181"}, ""},
+	} {
+		addresses, chroot, err := parseServers(test.servers)
+		if err != nil || !slices.Equal(addresses, test.addresses) || chroot != test.chroot {
+			t.Errorf("%q: %q, chroot %q, %v; want %q and %q", test.servers, addresses, chroot, err, test.addresses, test.chroot)
 		}
 	}
 }

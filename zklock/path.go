@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -11,8 +12,11 @@ import (
 
 // paths translates between keys and the znodes of their locks. A key is one
 // escaped node under root; a key that starts with a slash is a znode path, as
-// it stands.
-type paths struct{ root string }
+// it stands. Both are below the chroot.
+type paths struct {
+	chroot string // "" for none
+	root   string // without the chroot
+}
 
 // check refuses absolute keys that would get in the way of other things.
 func (p paths) check(key string) error {
@@ -22,7 +26,7 @@ func (p paths) check(key string) error {
 	switch {
 	case within(key, p.root):
 		return driver.Invalid("key", "%q is inside the client's root %q", key, p.root)
-	case within(key, "/zookeeper"):
+	case within(p.chroot+key, "/zookeeper"):
 		return driver.Invalid("key", "%q is inside /zookeeper, which is the server's own", key)
 	}
 	return checkPath("key", key)
@@ -31,9 +35,9 @@ func (p paths) check(key string) error {
 // lock returns the path of the znode whose children are the queue for a key.
 func (p paths) lock(key string) string {
 	if strings.HasPrefix(key, "/") {
-		return key
+		return p.chroot + key
 	}
-	return p.root + "/" + escape(key)
+	return p.chroot + p.root + "/" + escape(key)
 }
 
 // search returns the znode whose children are the locks with keys that begin
@@ -41,13 +45,13 @@ func (p paths) lock(key string) string {
 // child that has none.
 func (p paths) search(prefix string) (parent string, key func(child string) (string, bool)) {
 	if !strings.HasPrefix(prefix, "/") {
-		return p.root, func(child string) (string, bool) {
+		return p.chroot + p.root, func(child string) (string, bool) {
 			key, ok := unescape(child)
 			return key, ok && strings.HasPrefix(key, prefix)
 		}
 	}
 	slash := strings.LastIndexByte(prefix, '/')
-	return prefix[:max(slash, 1)], func(child string) (string, bool) {
+	return cmp.Or(p.chroot+prefix[:slash], "/"), func(child string) (string, bool) {
 		key := prefix[:slash+1] + child
 		return key, strings.HasPrefix(key, prefix) && p.check(key) == nil
 	}

@@ -104,6 +104,33 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestChroot: all paths are below the chroot, and keys do not show it.
+func TestChroot(t *testing.T) {
+	p := paths{chroot: "/app", root: "/holdfast"}
+	for key, want := range map[string]string{
+		"a": "/app/holdfast/a", "/x/y": "/app/x/y", "/app": "/app/app", "/zookeeper/x": "/app/zookeeper/x",
+	} {
+		if got := p.lock(key); got != want || p.check(key) != nil {
+			t.Errorf("lock(%q) = %q, %v, want %q", key, got, p.check(key), want)
+		}
+	}
+	if err := p.check("/holdfast/a"); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("a key inside the root: %v", err)
+	}
+	for _, test := range []struct{ prefix, parent, child, key string }{
+		{"", "/app/holdfast", "orders%2F42", "orders/42"},
+		{"/", "/app", "x", "/x"},
+		{"/", "/app", "holdfast", ""},
+		{"/x", "/app", "xy", "/xy"},
+		{"/x/", "/app/x", "y", "/x/y"},
+	} {
+		parent, keyOf := p.search(test.prefix)
+		if key, ok := keyOf(test.child); parent != test.parent || key != test.key && ok || ok != (test.key != "") {
+			t.Errorf("search(%q): parent %q, child %q is key %q (%v); want %q and %q", test.prefix, parent, test.child, key, ok, test.parent, test.key)
+		}
+	}
+}
+
 func TestDirBase(t *testing.T) {
 	for path, want := range map[string][2]string{"/a": {"/", "a"}, "/a/b": {"/a", "b"}, "/a/b/c": {"/a/b", "c"}} {
 		if got := [2]string{dir(path), base(path)}; got != want {

@@ -1,0 +1,105 @@
+package integration_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// TestChroot: a client with a chroot shares its locks with everybody who names the
+// same znodes, with a chroot or without.
+func TestChroot(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	raw := plain(t, addr)
+	chroot := "/" + newKey(t)
+	if _, err := raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	whole := dial(t, addr, nil)
+	inside := dial(t, addr+","+addr+chroot, nil)
+	key := newKey(t)
+	for name, path := range map[string]string{key: chroot + zklock.DefaultRoot + "/" + key, "/" + key: chroot + "/" + key} {
+		lock := granted(t, acquiring(limited(t), inside, name))
+		if _, err := whole.TryAcquire(limited(t), path); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("%s by its whole path: %v, want ErrHeld", name, err)
+		}
+		guard, err := inside.Guard(lock)
+		if err != nil || !strings.HasPrefix(guard.Path, path+"/") {
+			t.Fatalf("%s: the guard is of %v, %v; want a child of %s", name, guard, err, path)
+		}
+		if _, err := inside.Conn().Multi(guard); err != nil {
+			t.Errorf("%s: a transaction with the guard: %v", name, err)
+		}
+		info, err := inside.Inspect(limited(t), name)
+		if err != nil || info.Key != name || info.Token != lock.Token() {
+			t.Errorf("%s: Inspect returns %+v, %v", name, info, err)
+		}
+		listed := 0
+		for info, err := range inside.List(limited(t), name[:1]) {
+			if err != nil || info.Key != name || info.Token != lock.Token() {
+				t.Errorf("%s: List yields %+v, %v", name, info, err)
+			}
+			listed++
+		}
+		if listed != 1 {
+			t.Errorf("%s: List yields %d keys", name, listed)
+		}
+		if err := inside.Break(limited(t), info); err != nil {
+			t.Errorf("%s: Break: %v", name, err)
+		}
+		if _, err := raw.Multi(guard); !errors.Is(err, zk.ErrNoNode) {
+			t.Errorf("%s: the guard's transaction after the lock was broken: %v", name, err)
+		}
+	}
+}
+
+// A chroot is not made: if it is misspelt, Dial says so, and so does Acquire when
+// somebody has removed it since.
+func TestChrootMissing(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	chroot := "/" + newKey(t)
+	missing := func(call string, err error) {
+		t.Helper()
+		var invalid *holdfast.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != "servers" || !strings.Contains(invalid.Reason, chroot) {
+			t.Errorf("%s: %v, want ErrInvalid that names the chroot", call, err)
+		}
+	}
+	_, err := zklock.Dial(limited(t), []string{addr + chroot}, options())
+	missing("Dial", err)
+	raw := plain(t, addr)
+	if _, err := raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, addr+chroot, nil)
+	if err := raw.Delete(chroot, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "/a"} {
+		_, err = client.Acquire(limited(t), key)
+		missing("Acquire "+key, err)
+	}
+	if ok, _, err := raw.Exists(chroot); err != nil || ok {
+		t.Errorf("the chroot has been made: %v, %v", ok, err)
+	}
+}
+
+// A chroot that the client may not read is there all the same.
+func TestChrootUnreadable(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	raw := plain(t, addr)
+	chroot := "/" + newKey(t)
+	if _, err := raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate)); err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, addr+chroot, nil)
+	release(t, granted(t, acquiring(limited(t), client, "a")))
+}
