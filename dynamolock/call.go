@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,43 +24,43 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 // call sends one request and waits for at most Options.Timeout. What it learns
 // of the connection it reports, unless it is the caller who gave up.
 func call[In, Out any](
-	ctx context.Context, b *engine, op string, key attributes, in In,
+	ctx context.Context, e *engine, op string, key attributes, in In,
 	send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {
-	attempt, cancel := context.WithTimeout(ctx, b.opts.Timeout)
+	attempt, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 	defer cancel()
 	sending := newSending()
 	attempt = sending.trace(attempt)
 	var out Out
 	err := settle(attempt, func() (err error) {
-		sent := b.host.Now()
+		sent := e.host.Now()
 		out, err = send(attempt, in, once)
 		if answered(err) {
-			b.pulse.heard(b.host.Now().Sub(sent))
+			e.pulse.heard(e.host.Now().Sub(sent))
 		}
 		return err
 	})
 	if err == nil {
-		b.link.up()
+		e.health.up()
 		return out, nil
 	}
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
-		b.link.up()
+		e.health.up()
 		return out, err
 	}
 	if conflicting(err) {
-		b.link.up()
-		return out, &callError{op: op, table: b.opts.Table, kind: refused, err: err}
+		e.health.up()
+		return out, &callError{op: op, table: e.opts.Table, kind: refused, err: err}
 	}
-	e := &callError{op: op, table: b.opts.Table, kind: classify(err), unsent: sending.never(), err: err}
-	if ctx.Err() == nil && (e.kind != permanent || errors.Is(e, ErrTable)) {
+	failure := &callError{op: op, table: e.opts.Table, kind: classify(err), unsent: sending.never(), err: err}
+	if ctx.Err() == nil && (failure.kind != permanent || errors.Is(failure, ErrTable)) {
 		if key != nil {
-			b.link.down(key, err)
+			e.health.down(key, err)
 		}
-		b.host.Logger().Debug("request failed", "call", op, "table", b.opts.Table, "key", b.opts.Keys.name(key), "error", err)
+		e.host.Logger().Debug("request failed", "call", op, "table", e.opts.Table, "key", e.opts.Keys.name(key), "error", err)
 	}
-	return out, e
+	return out, failure
 }
 
 // The delay after a conflict with a transaction: the item is free again as soon
@@ -98,70 +101,70 @@ type attributes = map[string]types.AttributeValue
 
 // update sends one UpdateItem. If its condition fails, it returns the item that
 // was in the way, read in the same moment or right after, and no error.
-func (b *engine) update(ctx context.Context, key attributes, e *expression) (updated attributes, old *item, err error) {
+func (e *engine) update(ctx context.Context, key attributes, x *expression) (updated attributes, old *item, err error) {
 	in := &dynamodb.UpdateItemInput{
-		TableName:                           &b.opts.Table,
+		TableName:                           &e.opts.Table,
 		Key:                                 key,
-		ConditionExpression:                 &e.cond,
-		UpdateExpression:                    e.update(),
-		ExpressionAttributeNames:            e.names,
-		ExpressionAttributeValues:           e.values,
-		ReturnValues:                        e.returns,
+		ConditionExpression:                 &x.cond,
+		UpdateExpression:                    x.update(),
+		ExpressionAttributeNames:            x.names,
+		ExpressionAttributeValues:           x.values,
+		ReturnValues:                        x.returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	out, err := call(ctx, b, "UpdateItem", key, in, b.api.UpdateItem)
+	out, err := call(ctx, e, "UpdateItem", key, in, e.api.UpdateItem)
 	if err == nil {
 		return out.Attributes, nil, nil
 	}
-	old, err = b.inTheWay(ctx, key, err)
+	old, err = e.inTheWay(ctx, key, err)
 	return nil, old, err
 }
 
 // remove sends one DeleteItem, like update.
-func (b *engine) remove(ctx context.Context, key attributes, e *expression) (old *item, err error) {
+func (e *engine) remove(ctx context.Context, key attributes, x *expression) (old *item, err error) {
 	in := &dynamodb.DeleteItemInput{
-		TableName:                           &b.opts.Table,
+		TableName:                           &e.opts.Table,
 		Key:                                 key,
-		ConditionExpression:                 &e.cond,
-		ExpressionAttributeNames:            e.names,
-		ExpressionAttributeValues:           e.values,
+		ConditionExpression:                 &x.cond,
+		ExpressionAttributeNames:            x.names,
+		ExpressionAttributeValues:           x.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	_, err = call(ctx, b, "DeleteItem", key, in, b.api.DeleteItem)
+	_, err = call(ctx, e, "DeleteItem", key, in, e.api.DeleteItem)
 	if err == nil {
 		return nil, nil
 	}
-	return b.inTheWay(ctx, key, err)
+	return e.inTheWay(ctx, key, err)
 }
 
 // inTheWay returns the item that made a condition fail. Not every server sends
 // it along, and none does if there was no item.
-func (b *engine) inTheWay(ctx context.Context, key attributes, err error) (*item, error) {
+func (e *engine) inTheWay(ctx context.Context, key attributes, err error) (*item, error) {
 	var failed *types.ConditionalCheckFailedException
 	switch {
 	case !errors.As(err, &failed):
 		return nil, err
 	case len(failed.Item) > 0:
-		return decode(b.opts.Table, failed.Item)
+		return decode(e.opts.Table, failed.Item)
 	}
-	return b.get(ctx, key, true)
+	return e.get(ctx, key, true)
 }
 
 // get reads an item.
-func (b *engine) get(ctx context.Context, key attributes, consistent bool) (*item, error) {
-	in := &dynamodb.GetItemInput{TableName: &b.opts.Table, Key: key, ConsistentRead: &consistent}
-	out, err := call(ctx, b, opGet, key, in, b.api.GetItem)
+func (e *engine) get(ctx context.Context, key attributes, consistent bool) (*item, error) {
+	in := &dynamodb.GetItemInput{TableName: &e.opts.Table, Key: key, ConsistentRead: &consistent}
+	out, err := call(ctx, e, opGet, key, in, e.api.GetItem)
 	if err != nil {
 		return nil, err
 	}
-	return decode(b.opts.Table, out.Item)
+	return decode(e.opts.Table, out.Item)
 }
 
 // persist tries something again for as long as its failures are transient, and
 // ctx allows. A call that ctx ended before there was an answer fails with what
 // it failed with before, or else with errNoAnswer.
-func (b *engine) persist(ctx context.Context, try func() error) error {
-	loop := b.retries().Start()
+func (e *engine) persist(ctx context.Context, try func() error) error {
+	loop := e.retries().Start()
 	var last error
 	for {
 		err := try()
@@ -176,7 +179,7 @@ func (b *engine) persist(ctx context.Context, try func() error) error {
 			return err
 		}
 		last = err
-		if !loop.Wait(ctx, b.wake(err)) {
+		if !loop.Wait(ctx, e.wake(err)) {
 			return err
 		}
 	}
@@ -184,15 +187,49 @@ func (b *engine) persist(ctx context.Context, try func() error) error {
 
 // wake returns what is to cut the delay after a failure short: the news that
 // the table can be reached again, unless it is the server that asks for patience.
-func (b *engine) wake(err error) <-chan struct{} {
+func (e *engine) wake(err error) <-chan struct{} {
 	if !unheard(err) {
 		return nil
 	}
-	return b.link.whenUp()
+	return e.health.whenUp()
 }
 
 // retries are the delays between the tries of what a caller's Retry does not
 // govern.
-func (b *engine) retries() backoff.Policy {
-	return backoff.Policy{Initial: b.opts.RetryDelay, Max: b.opts.Heartbeat}
+func (e *engine) retries() backoff.Policy {
+	return backoff.Policy{Initial: e.opts.RetryDelay, Max: e.opts.Heartbeat}
+}
+
+// A sending knows whether a request has been given a connection to be sent on. It
+// is asked of net/http, which tells when it looks for one and when it has it: with
+// another HTTP client below the SDK neither is heard of, and nothing is known.
+type sending struct {
+	wanted, got, dialing atomic.Bool
+
+	once   sync.Once
+	dialed chan struct{} // closed when a dial has come to an end
+}
+
+func newSending() *sending { return &sending{dialed: make(chan struct{})} }
+
+func (s *sending) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { s.wanted.Store(true) },
+		GotConn:      func(httptrace.GotConnInfo) { s.got.Store(true) },
+		ConnectStart: func(string, string) { s.dialing.Store(true) },
+		ConnectDone:  func(string, string, error) { s.once.Do(func() { close(s.dialed) }) },
+	})
+}
+
+// never reports whether nothing was sent up to now, as far as is certain.
+func (s *sending) never() bool { return s.wanted.Load() && !s.got.Load() }
+
+// outlive waits, for a request that was cancelled before it had a connection, until
+// that has probably been made. net/http goes on with it, for the next request; if that
+// came and was cancelled at once, and so on, there would be no bound to connections.
+func (s *sending) outlive(ctx context.Context, timeout, grace time.Duration) {
+	if s.dialing.Load() {
+		backoff.Sleep(ctx, timeout, s.dialed)
+	}
+	backoff.Sleep(ctx, grace, nil) // TLS, on a good day
 }

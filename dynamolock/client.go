@@ -3,10 +3,9 @@ package dynamolock
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
-	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -41,7 +40,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if err := o.fill(); err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	var b *engine
+	var e *engine
 	portable, err := holdfast.New(driver.Config{
 		Owner:  o.Owner,
 		Margin: o.Margin,
@@ -49,109 +48,93 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 		Logger: o.Logger,
 		Clock:  clock.From(ctx),
 	}, o.Hooks, func(host driver.Host) (driver.Driver, error) {
-		b = newEngine(host, ddb, o)
-		if err := b.open(ctx); err != nil {
+		e = newEngine(host, ddb, o)
+		if err := e.open(ctx); err != nil {
 			return nil, fmt.Errorf("dynamolock: %w", err)
 		}
 		host.SetConnected(true)
-		return b, nil
+		return e, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Client: portable, engine: b}, nil
+	return &Client{Client: portable, engine: e}, nil
 }
 
 // Options returns the options in force, defaults filled in.
 func (c *Client) Options() Options { return c.engine.opts }
 
-// engine implements [driver.Driver].
-type engine struct {
-	host  driver.Host
-	api   API
-	opts  Options
-	id    string // the beginning of all guids of this client
-	link  *link
-	tasks *tasks
-	beats atomic.Uint64 // numbers the holds, to spread their heartbeats
-	ttl   timeToLive
-	pulse pulse
-
-	errands  *errands
-	releases chan struct{} // has what is under way
-
-	mu     sync.Mutex
-	lines  map[string]*line
-	grants map[string]*hold // those that somebody has; nil for one that somebody waits for
-}
-
-func newEngine(host driver.Host, api API, o Options) *engine {
-	b := &engine{
-		host:     host,
-		api:      api,
-		opts:     o,
-		id:       newClientID(),
-		tasks:    newTasks(),
-		releases: make(chan struct{}, mostReleases),
-		lines:    make(map[string]*line),
-		grants:   make(map[string]*hold),
+// ConditionCheck returns a check for a transaction (TransactWriteItems) of one's
+// own that makes it succeed only while the engine has the lock for its holder:
+// not if it was released, taken over, reclaimed or broken. A fencing token, for
+// writes within DynamoDB.
+//
+//	check, err := client.ConditionCheck(lock)
+//	_, err = ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+//		TransactItems: []types.TransactWriteItem{{ConditionCheck: check}, {Put: ...}},
+//	})
+//
+// A check that fails shows in the TransactionCanceledException as the reason
+// ConditionalCheckFailed. The reason TransactionConflict is none of the lock's end:
+// heartbeats write the same item, so try the transaction again. The check stays
+// good for as long as the lock is held.
+//
+// ConditionCheck itself sends nothing. It fails with what lock.Err returns
+// if the lock has ended, and with [holdfast.ErrInvalid] if it is not a lock of
+// this client.
+func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, error) {
+	if lock == nil {
+		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is nil"))
 	}
-	b.errands = newErrands(b)
-	b.beats.Store(rand.Uint64())
-	b.link = &link{host: host, first: o.Poll, most: max(o.Poll, o.Heartbeat), probe: b.probe}
-	return b
-}
-
-// open waits until the table can be used.
-func (b *engine) open(ctx context.Context) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, b.opts.OpenTimeout)
-		defer cancel()
+	if err := lock.Err(); err != nil {
+		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
 	}
-	t := &table{ddb: b.api, name: b.opts.Table, keys: b.opts.Keys, timeout: b.opts.Timeout, heard: b.pulse.heard}
-	if err := t.wait(ctx); err != nil {
-		return err
+	e := c.engine
+	h, ok := holdfast.HoldOf(e.host, lock).(*hold)
+	if !ok {
+		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
+			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}
-	b.learnTTL(ctx)
-	return nil
-}
-
-// probe asks whether the table can be used; the call itself tells the link.
-func (b *engine) probe(key attributes) {
-	if b.tasks.begin() {
-		defer b.tasks.end()
-		_, _ = b.get(b.tasks.open, key, false)
+	x := &expression{}
+	x.cond = h.unchanged(x)
+	if e.opts.Mode != FailClosed {
+		x.cond = all(x.live(), x.cond)
 	}
+	return &types.ConditionCheck{
+		TableName:                           &e.opts.Table,
+		Key:                                 h.key,
+		ConditionExpression:                 &x.cond,
+		ExpressionAttributeNames:            x.names,
+		ExpressionAttributeValues:           x.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, nil
 }
 
-// CheckKey implements driver.Driver.
-func (b *engine) CheckKey(key string) error {
-	_, err := b.opts.Keys.encode(key)
-	return err
+// API is what a client calls of the AWS SDK: [*dynamodb.Client] has it, and so
+// may a wrapper of it, for tracing or counting. A method must end when its ctx
+// does, and pass on the options that it is given: they switch off retries. It must
+// send with its ctx or one derived from it: by an [net/http/httptrace.ClientTrace] in
+// there the client learns whether a request that failed was sent at all. Below it
+// should be net/http, or else what never reached a server counts as if it might have.
+type API interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// Close implements driver.Driver. Locks have been released, or are being so
-// no longer; what may still be under way is the undoing of acquisitions that
-// were given up. That takes two leases at the most.
-func (b *engine) Close(ctx context.Context) error {
-	b.link.close()
-	limit, cancel := context.WithTimeout(ctx, 2*b.opts.Lease)
-	defer cancel()
-	b.errands.settle(limit)
-	b.tasks.close(limit)
-	err := b.errands.remaining()
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
-	}
-	return err
+// TableAPI is what [CreateTable] calls of the AWS SDK.
+type TableAPI interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 }
 
-// firstBeat says how long after its grant a lock's first heartbeat is due. The
-// multiples of the golden ratio, less their whole parts, fill the period
-// evenly, however many locks there are and however suddenly they came.
-func (b *engine) firstBeat() time.Duration {
-	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
-	part := float64(b.beats.Add(1)*golden) / (1 << 64)
-	return time.Duration((1 - part) * float64(b.opts.Heartbeat))
-}
+var (
+	_ API      = (*dynamodb.Client)(nil)
+	_ TableAPI = (*dynamodb.Client)(nil)
+)

@@ -28,76 +28,76 @@ const (
 )
 
 // alias returns an alias, and notes what it stands for.
-func (e *expression) alias(alias, attr string) string {
-	if e.names == nil {
-		e.names = make(map[string]string)
+func (x *expression) alias(alias, attr string) string {
+	if x.names == nil {
+		x.names = make(map[string]string)
 	}
-	e.names[alias] = attr
+	x.names[alias] = attr
 	return alias
 }
 
 // name returns the alias of one of the lock's own attributes.
-func (e *expression) name(attr string) string { return e.alias("#"+attr, attr) }
+func (x *expression) name(attr string) string { return x.alias("#"+attr, attr) }
 
 // value returns the alias of a new value.
-func (e *expression) value(v types.AttributeValue) string {
-	if e.values == nil {
-		e.values = make(map[string]types.AttributeValue)
+func (x *expression) value(v types.AttributeValue) string {
+	if x.values == nil {
+		x.values = make(map[string]types.AttributeValue)
 	}
-	alias := ":" + strconv.Itoa(len(e.values))
-	e.values[alias] = v
+	alias := ":" + strconv.Itoa(len(x.values))
+	x.values[alias] = v
 	return alias
 }
 
-func (e *expression) number(n int64) string { return e.value(number(n)) }
+func (x *expression) number(n int64) string { return x.value(number(n)) }
 
-func (e *expression) set(attr string, v types.AttributeValue) {
-	e.sets = append(e.sets, e.name(attr)+" = "+e.value(v))
+func (x *expression) set(attr string, v types.AttributeValue) {
+	x.sets = append(x.sets, x.name(attr)+" = "+x.value(v))
 }
 
-func (e *expression) remove(attr string) { e.removes = append(e.removes, e.name(attr)) }
+func (x *expression) remove(attr string) { x.removes = append(x.removes, x.name(attr)) }
 
 // begins is a condition: the item was last written by a client, or for a grant.
-func (e *expression) begins(prefix string) string {
-	return "begins_with(" + e.name(attrGUID) + ", " + e.value(binary(prefix)) + ")"
+func (x *expression) begins(prefix string) string {
+	return "begins_with(" + x.name(attrGUID) + ", " + x.value(binary(prefix)) + ")"
 }
 
 // live is a condition: the item is not released.
-func (e *expression) live() string { return e.name(attrLease) + " > " + e.number(releasedLease) }
+func (x *expression) live() string { return x.name(attrLease) + " > " + x.number(releasedLease) }
 
 // is is a condition: an attribute has a value.
-func (e *expression) is(attr string, v types.AttributeValue) string {
-	return e.name(attr) + " = " + e.value(v)
+func (x *expression) is(attr string, v types.AttributeValue) string {
+	return x.name(attr) + " = " + x.value(v)
 }
 
 // atMost is a condition: an attribute is not greater than a value, and of its type.
-func (e *expression) atMost(attr string, v types.AttributeValue) string {
-	return e.name(attr) + " <= " + e.value(v)
+func (x *expression) atMost(attr string, v types.AttributeValue) string {
+	return x.name(attr) + " <= " + x.value(v)
 }
 
 // isType is a condition: an attribute is there, and of a type.
-func (e *expression) isType(attr, t string) string {
-	return "attribute_type(" + e.name(attr) + ", " + e.value(text(t)) + ")"
+func (x *expression) isType(attr, t string) string {
+	return "attribute_type(" + x.name(attr) + ", " + x.value(text(t)) + ")"
 }
 
 // counts is a condition: an attribute is a number, neither negative nor too large.
-func (e *expression) counts(attr string, most int64) string {
-	return e.name(attr) + " BETWEEN " + e.number(0) + " AND " + e.number(most)
+func (x *expression) counts(attr string, most int64) string {
+	return x.name(attr) + " BETWEEN " + x.number(0) + " AND " + x.number(most)
 }
 
 // optional is a condition: an attribute is of a type, or is not there.
-func (e *expression) optional(attr, t string) string {
-	return "(attribute_not_exists(" + e.name(attr) + ") OR " + e.isType(attr, t) + ")"
+func (x *expression) optional(attr, t string) string {
+	return "(attribute_not_exists(" + x.name(attr) + ") OR " + x.isType(attr, t) + ")"
 }
 
 // update is the update expression, or nil if there is none.
-func (e *expression) update() *string {
+func (x *expression) update() *string {
 	var parts []string
-	if len(e.sets) > 0 {
-		parts = append(parts, "SET "+strings.Join(e.sets, ", "))
+	if len(x.sets) > 0 {
+		parts = append(parts, "SET "+strings.Join(x.sets, ", "))
 	}
-	if len(e.removes) > 0 {
-		parts = append(parts, "REMOVE "+strings.Join(e.removes, ", "))
+	if len(x.removes) > 0 {
+		parts = append(parts, "REMOVE "+strings.Join(x.removes, ", "))
 	}
 	if len(parts) == 0 {
 		return nil

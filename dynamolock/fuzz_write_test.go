@@ -36,7 +36,7 @@ func conditionally(attrs attributes) attributes {
 
 // mayTake reports whether an acquisition may take an item, by what the package
 // documentation says of the modes; seen is whether it was seen to be abandoned.
-func (a *acquisition) mayTake(attrs attributes, seen bool) bool {
+func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	i, err := decode(fuzzTable, attrs)
 	if err != nil || i.token >= 1<<62 { // it could not rise
 		return false
@@ -112,7 +112,7 @@ func FuzzWrite(f *testing.F) {
 		begin := time.UnixMilli(int64(wall % (1 << 52)))
 		now := driver.Instant{Mono: begin, Wall: begin}
 		req := &driver.Request{Key: "k", Owner: owner, Data: data, Reclaim: how&reclaim != 0}
-		a := &acquisition{engine: b, req: req, key: key, grant: newGrant(b.id)}
+		a := &contender{engine: b, req: req, key: key, grant: newGrant(b.id)}
 
 		attrs := takeAttributes(&script)
 		if isTyped[*types.AttributeValueMemberB](attrs[attrGUID]) {
@@ -156,7 +156,7 @@ func FuzzWrite(f *testing.F) {
 }
 
 // checkTaken: what an acquisition has written is what it meant.
-func checkTaken(t *testing.T, a *acquisition, now driver.Instant, before, updated, after attributes) {
+func checkTaken(t *testing.T, a *contender, now driver.Instant, before, updated, after attributes) {
 	answer, err := decode(fuzzTable, updated)
 	if err != nil {
 		t.Fatalf("%v: the answer %v: %v", before, updated, err)
@@ -190,7 +190,7 @@ func checkTaken(t *testing.T, a *acquisition, now driver.Instant, before, update
 
 // checkOwn: heartbeats and releases change what the grant has, with their guids
 // and token, and nothing of others.
-func checkOwn(t *testing.T, a *acquisition, db *dynamofake.DB, now driver.Instant) {
+func checkOwn(t *testing.T, a *contender, db *dynamofake.DB, now driver.Instant) {
 	taken := db.Item(fuzzTable, a.key)
 	first, _ := decode(fuzzTable, taken)
 	own := &hold{engine: a.engine, key: a.key, grant: a.grant, token: first.token, touches: a.touches}

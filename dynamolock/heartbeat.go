@@ -157,7 +157,7 @@ func (h *hold) askInTime(ctx context.Context, now driver.Instant) (*item, error)
 	defer cancel()
 	i, err := h.ask(ctx, now)
 	if errors.Is(err, context.DeadlineExceeded) && h.pulse.missed(now, h.host.Now()) >= h.opts.Timeout {
-		h.link.down(h.key, err)
+		h.health.down(h.key, err)
 	}
 	return i, err
 }

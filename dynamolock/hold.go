@@ -35,40 +35,6 @@ func (h *hold) start() {
 	h.schedule()
 }
 
-// enter notes a grant that somebody waits for.
-func (b *engine) enter(grant string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.grants[grant] = nil
-}
-
-// forget notes that nobody has a grant any more, nor will.
-func (b *engine) forget(grant string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.grants, grant)
-}
-
-// alive reports whether somebody has a grant, or waits for it.
-func (b *engine) alive(grant string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, ok := b.grants[grant]
-	return ok
-}
-
-// holding reports whether this client has the key under an owner name.
-func (b *engine) holding(name, owner string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, h := range b.grants {
-		if h != nil && h.name == name && h.owner == owner {
-			return true
-		}
-	}
-	return false
-}
-
 // Verify implements driver.Hold, by a consistent read. It renews nothing, and
 // goes on trying for no longer than there is something to be verified.
 func (h *hold) Verify(ctx context.Context) error {
@@ -96,7 +62,7 @@ func (h *hold) judge(i *item) error {
 	case i.sameGrant(h.token):
 		return holdfast.ErrBroken // with somebody else's guid
 	case i.belongs(h.grant):
-		return holdfast.ErrBroken // and then taken by a late request of its own acquisition
+		return holdfast.ErrBroken // and then taken by a late request of its own contender
 	case h.token != 0 && i.broken == h.token:
 		return holdfast.ErrBroken // and then had by others
 	case i.owner == h.owner && !i.belongs(h.id):
@@ -164,23 +130,23 @@ func (h *hold) release(ctx context.Context) error {
 }
 
 // unchanged is the condition that the item is still of this hold. The token tells
-// it from one that a late request of the same acquisition has taken anew.
-func (h *hold) unchanged(e *expression) string {
+// it from one that a late request of the same contender has taken anew.
+func (h *hold) unchanged(x *expression) string {
 	if h.opts.Mode == FailClosed {
-		return e.begins(h.grant)
+		return x.begins(h.grant)
 	}
-	return all(e.is(attrToken, token(h.token)), e.begins(h.grant))
+	return all(x.is(attrToken, token(h.token)), x.begins(h.grant))
 }
 
 // giveBack sends the request that frees the key on a condition. It returns the
 // item that it met otherwise.
-func (b *engine) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
-	if b.opts.Mode == FailClosed {
-		e := &expression{}
-		e.cond = ours(e)
-		return b.remove(ctx, key, e)
+func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
+	if e.opts.Mode == FailClosed {
+		x := &expression{}
+		x.cond = ours(x)
+		return e.remove(ctx, key, x)
 	}
-	_, old, err = b.update(ctx, key, b.releaseIf(ours, b.host.Now()))
+	_, old, err = e.update(ctx, key, e.releaseIf(ours, e.host.Now()))
 	return old, err
 }
 
@@ -188,8 +154,8 @@ func (b *engine) giveBack(ctx context.Context, key attributes, ours func(*expres
 // has is there for the holder to learn of it, which it has. It tries once: if it
 // fails, the lease runs out.
 func (h *hold) clear(ctx context.Context, left *item) {
-	asLeft := func(e *expression) string {
-		return all(e.is(attrGUID, left.guidVal), e.is(attrToken, token(left.token)))
+	asLeft := func(x *expression) string {
+		return all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token)))
 	}
 	if _, _, err := h.update(ctx, h.key, h.releaseIf(asLeft, h.host.Now())); err != nil {
 		h.host.Logger().Debug("a broken lock is left to its lease",

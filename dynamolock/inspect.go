@@ -16,14 +16,14 @@ import (
 )
 
 // Inspect implements driver.Driver.
-func (b *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
-	attrs, err := b.opts.Keys.encode(key)
+func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
+	attrs, err := e.opts.Keys.encode(key)
 	if err != nil {
 		return driver.Info{}, err
 	}
 	var info driver.Info
-	err = b.persist(ctx, func() error {
-		i, err := b.get(ctx, attrs, true)
+	err = e.persist(ctx, func() error {
+		i, err := e.get(ctx, attrs, true)
 		if err != nil {
 			return err
 		}
@@ -37,17 +37,17 @@ func (b *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 // and the separator are queried; for all else the table is scanned. Items of
 // other programs, and of keys that cannot be named here, are left out; one that
 // is a lock's but cannot be understood becomes the error at the end.
-func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
-		next, err := b.pages(prefix)
+		next, err := e.pages(prefix)
 		var bad error
 		for more := err == nil; more; {
-			if b.tasks.closing() {
+			if e.tasks.closing() {
 				err = holdfast.ErrClosed
 				break
 			}
 			var items []attributes
-			err = b.persist(ctx, func() (err error) {
+			err = e.persist(ctx, func() (err error) {
 				items, more, err = next(ctx)
 				return err
 			})
@@ -55,11 +55,11 @@ func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 				break
 			}
 			for _, attrs := range items {
-				key, ok := b.opts.Keys.decode(attrs)
+				key, ok := e.opts.Keys.decode(attrs)
 				if !ok || !strings.HasPrefix(key, prefix) {
 					continue
 				}
-				i, err := decode(b.opts.Table, attrs)
+				i, err := decode(e.opts.Table, attrs)
 				switch {
 				case err != nil:
 					bad = errors.Join(bad, fmt.Errorf("%q: %w", key, err))
@@ -76,14 +76,14 @@ func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 
 // pages returns a function that reads the items of a List page by page, and
 // reports whether there are more.
-func (b *engine) pages(prefix string) (func(context.Context) ([]attributes, bool, error), error) {
-	keys := b.opts.Keys
+func (e *engine) pages(prefix string) (func(context.Context) ([]attributes, bool, error), error) {
+	keys := e.opts.Keys
 	partition, sort, split := strings.Cut(prefix, keys.Separator)
 	if keys.Sort.Name != "" && split && partition != "" {
-		return b.queryPages(partition, sort)
+		return e.queryPages(partition, sort)
 	}
-	e := &expression{}
-	filter := "attribute_exists(" + e.name(attrGUID) + ")"
+	x := &expression{}
+	filter := "attribute_exists(" + x.name(attrGUID) + ")"
 	if prefix != "" {
 		if keys.Partition.Type == types.ScalarAttributeTypeN {
 			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only \"\" can be listed")
@@ -93,18 +93,18 @@ func (b *engine) pages(prefix string) (func(context.Context) ([]attributes, bool
 			if err != nil {
 				return nil, err
 			}
-			filter = all(filter, "begins_with("+e.alias(aliasKey, keys.Partition.Name)+", "+e.value(begin)+")")
+			filter = all(filter, "begins_with("+x.alias(aliasKey, keys.Partition.Name)+", "+x.value(begin)+")")
 		}
 	}
 	in := &dynamodb.ScanInput{
-		TableName:                 &b.opts.Table,
+		TableName:                 &e.opts.Table,
 		ConsistentRead:            aws.Bool(true),
 		FilterExpression:          &filter,
-		ExpressionAttributeNames:  e.names,
-		ExpressionAttributeValues: e.values,
+		ExpressionAttributeNames:  x.names,
+		ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, b, "Scan", nil, in, b.api.Scan)
+		out, err := call(ctx, e, "Scan", nil, in, e.api.Scan)
 		if err != nil {
 			return nil, true, err
 		}
@@ -113,14 +113,14 @@ func (b *engine) pages(prefix string) (func(context.Context) ([]attributes, bool
 	}, nil
 }
 
-func (b *engine) queryPages(partition, sort string) (func(context.Context) ([]attributes, bool, error), error) {
-	keys := b.opts.Keys
-	e := &expression{}
+func (e *engine) queryPages(partition, sort string) (func(context.Context) ([]attributes, bool, error), error) {
+	keys := e.opts.Keys
+	x := &expression{}
 	p, err := keys.Partition.encode("prefix", partition, maxPartition)
 	if err != nil {
 		return nil, err
 	}
-	cond := e.alias(aliasKey, keys.Partition.Name) + " = " + e.value(p)
+	cond := x.alias(aliasKey, keys.Partition.Name) + " = " + x.value(p)
 	if sort != "" {
 		if keys.Sort.Type == types.ScalarAttributeTypeN {
 			return nil, driver.Invalid("prefix", "keys of type N have no beginnings; only %q can be listed", partition+keys.Separator)
@@ -129,22 +129,93 @@ func (b *engine) queryPages(partition, sort string) (func(context.Context) ([]at
 		if err != nil {
 			return nil, err
 		}
-		cond = all(cond, "begins_with("+e.alias("#sort", keys.Sort.Name)+", "+e.value(s)+")")
+		cond = all(cond, "begins_with("+x.alias("#sort", keys.Sort.Name)+", "+x.value(s)+")")
 	}
 	in := &dynamodb.QueryInput{
-		TableName:                 &b.opts.Table,
+		TableName:                 &e.opts.Table,
 		ConsistentRead:            aws.Bool(true),
 		KeyConditionExpression:    &cond,
-		FilterExpression:          aws.String("attribute_exists(" + e.name(attrGUID) + ")"),
-		ExpressionAttributeNames:  e.names,
-		ExpressionAttributeValues: e.values,
+		FilterExpression:          aws.String("attribute_exists(" + x.name(attrGUID) + ")"),
+		ExpressionAttributeNames:  x.names,
+		ExpressionAttributeValues: x.values,
 	}
 	return func(ctx context.Context) ([]attributes, bool, error) {
-		out, err := call(ctx, b, "Query", nil, in, b.api.Query)
+		out, err := call(ctx, e, "Query", nil, in, e.api.Query)
 		if err != nil {
 			return nil, true, err
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
 		return out.Items, len(out.LastEvaluatedKey) > 0, nil
 	}, nil
+}
+
+// Break implements driver.Driver. A lock that never expires is freed. One
+// with a lease gets another guid, so that its holder cannot renew it: the holder
+// learns of that at its next heartbeat, before the lease is over and somebody
+// else can have the key.
+func (e *engine) Break(ctx context.Context, info driver.Info) error {
+	return e.end(ctx, info.Key, info.Grant, false)
+}
+
+// BreakNow is Break without consideration for the holder: the key is free at
+// once, while the holder of a lock with a lease may believe in it until its next
+// heartbeat. Only fencing covers that gap. Errors are those of Break.
+func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
+	if err := c.breakNow(ctx, info); err != nil {
+		return fmt.Errorf("dynamolock: break %q now: %w", info.Key, err)
+	}
+	return nil
+}
+
+func (c *Client) breakNow(ctx context.Context, info holdfast.Info) error {
+	if err := c.engine.CheckKey(info.Key); err != nil {
+		return err
+	}
+	if !info.Held || info.Grant == "" {
+		return driver.Invalid("info", "it describes no grant")
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	e := c.engine
+	if !e.tasks.begin() {
+		return holdfast.ErrClosed
+	}
+	defer e.tasks.end()
+	return e.end(ctx, info.Key, info.Grant, true)
+}
+
+// end breaks the grant of that name, and no other.
+func (e *engine) end(ctx context.Context, name, grant string, now bool) error {
+	id, err := parseGrant(grant)
+	if err != nil {
+		return err
+	}
+	key, err := e.opts.Keys.encode(name)
+	if err != nil {
+		return err
+	}
+	mark := stranger()
+	unanswered := false
+	return e.persist(ctx, func() error {
+		var old *item
+		var err error
+		if id.form == tokenless {
+			x := &expression{}
+			x.cond = all("attribute_not_exists("+x.name(attrToken)+")", x.is(attrGUID, id.guid))
+			old, err = e.remove(ctx, key, x)
+		} else {
+			_, old, err = e.update(ctx, key, e.breaking(id, mark, now))
+		}
+		switch {
+		case maybeDone(err):
+			unanswered = true
+			return err
+		case err != nil, old == nil:
+			return err
+		case old.belongs(mark), unanswered && id.form == tokenless && old.form == absent:
+			return nil // an earlier try was carried out
+		}
+		return holdfast.ErrChanged
+	})
 }

@@ -16,7 +16,7 @@ const (
 	attrToken   = "fencingToken"           // N; rises by 1 at each grant, never falls
 	attrLease   = "leaseDurationMs"        // N; 1: released; closedLease: never expires
 	attrOwner   = "owner"                  // S
-	attrGUID    = "guid"                   // B (S is read, too): see guid.go
+	attrGUID    = "guid"                   // B (S is read, too): see identity.go
 	attrTouched = "lockAcquiredTimeUnixMs" // N; the last touch, by the holder's wall clock
 	attrData    = "holdfastData"           // B; from WithData
 	attrSince   = "holdfastSinceUnixMs"    // N; the grant, by the holder's wall clock

@@ -40,46 +40,46 @@ const (
 
 // foreignTTL returns the attribute that the table's Time to Live goes by, if it
 // is not the client's own and can be removed; "" if there is none.
-func (b *engine) foreignTTL() string {
-	b.ttl.mu.Lock()
-	defer b.ttl.mu.Unlock()
-	return b.ttl.attribute
+func (e *engine) foreignTTL() string {
+	e.ttl.mu.Lock()
+	defer e.ttl.mu.Unlock()
+	return e.ttl.attribute
 }
 
 // lookAtTTL looks at the table's Time to Live in the background, if it is time.
-func (b *engine) lookAtTTL() {
-	now := b.host.Now()
-	b.ttl.mu.Lock()
-	due := !b.ttl.looking && now.Sub(b.ttl.again) >= 0 && b.tasks.begin()
+func (e *engine) lookAtTTL() {
+	now := e.host.Now()
+	e.ttl.mu.Lock()
+	due := !e.ttl.looking && now.Sub(e.ttl.again) >= 0 && e.tasks.begin()
 	if due {
-		b.ttl.looking = true
+		e.ttl.looking = true
 	}
-	b.ttl.mu.Unlock()
+	e.ttl.mu.Unlock()
 	if due {
 		go func() {
-			defer b.tasks.end()
-			b.learnTTL(b.tasks.open)
+			defer e.tasks.end()
+			e.learnTTL(e.tasks.open)
 		}()
 	}
 }
 
 // learnTTL looks at the table's Time to Live, by one request. A look that fails
 // keeps nobody from locking.
-func (b *engine) learnTTL(ctx context.Context) {
-	attempt, cancel := context.WithTimeout(ctx, b.opts.Timeout)
-	out, err := b.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &b.opts.Table}, once)
+func (e *engine) learnTTL(ctx context.Context) {
+	attempt, cancel := context.WithTimeout(ctx, e.opts.Timeout)
+	out, err := e.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &e.opts.Table}, once)
 	cancel()
-	now := b.host.Now()
-	b.ttl.mu.Lock()
-	defer b.ttl.mu.Unlock()
-	b.ttl.looking = false
-	b.ttl.again = now.Add(ttlLook)
+	now := e.host.Now()
+	e.ttl.mu.Lock()
+	defer e.ttl.mu.Unlock()
+	e.ttl.looking = false
+	e.ttl.again = now.Add(ttlLook)
 	if err != nil {
 		if transient(&callError{kind: classify(err)}) {
-			b.ttl.again = now.Add(ttlRetry)
+			e.ttl.again = now.Add(ttlRetry)
 		}
 		if ctx.Err() == nil {
-			b.tellTTLLocked(err)
+			e.tellTTLLocked(err)
 		}
 		return
 	}
@@ -89,45 +89,45 @@ func (b *engine) learnTTL(ctx context.Context) {
 		name = aws.ToString(d.AttributeName)
 	}
 	switch {
-	case name == "" || name == b.opts.TTLAttribute:
+	case name == "" || name == e.opts.TTLAttribute:
 		// What was known before is removed for as long as the client lives:
 		// Time to Live may be switched on again, and other clients may write it.
-	case b.opts.Keys.checkFree("", name) != nil:
-		if !b.ttl.told {
-			b.ttl.told = true
-			b.host.Logger().Warn("Time to Live goes by an attribute that locks need",
-				"table", b.opts.Table, "attribute", name)
+	case e.opts.Keys.checkFree("", name) != nil:
+		if !e.ttl.told {
+			e.ttl.told = true
+			e.host.Logger().Warn("Time to Live goes by an attribute that locks need",
+				"table", e.opts.Table, "attribute", name)
 		}
 	default:
-		b.ttl.attribute = name
+		e.ttl.attribute = name
 	}
 }
 
 // tellTTLLocked tells, once, that the table's Time to Live cannot be looked at. A
 // server that has no such thing cannot delete items by it.
-func (b *engine) tellTTLLocked(err error) {
+func (e *engine) tellTTLLocked(err error) {
 	level := slog.LevelWarn
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
 		level = slog.LevelDebug
 	}
-	if !b.ttl.told {
-		b.ttl.told = true
-		b.host.Logger().Log(context.Background(), level, "Time to Live is not known", "table", b.opts.Table, "error", err)
+	if !e.ttl.told {
+		e.ttl.told = true
+		e.host.Logger().Log(context.Background(), level, "Time to Live is not known", "table", e.opts.Table, "error", err)
 	}
 }
 
 // expire tells Time to Live when the item is of no use any more, or that it is
 // for good. No time to live that another client has written stays.
-func (b *engine) expire(e *expression, now driver.Instant, ever bool) {
-	switch own := b.opts.TTLAttribute; {
+func (e *engine) expire(x *expression, now driver.Instant, ever bool) {
+	switch own := e.opts.TTLAttribute; {
 	case own == "":
 	case ever:
-		e.sets = append(e.sets, e.alias(aliasTTL, own)+" = "+e.value(seconds(now.Wall.Add(b.opts.TTL))))
+		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(now.Wall.Add(e.opts.TTL))))
 	default:
-		e.removes = append(e.removes, e.alias(aliasTTL, own))
+		x.removes = append(x.removes, x.alias(aliasTTL, own))
 	}
-	if foreign := b.foreignTTL(); foreign != "" {
-		e.removes = append(e.removes, e.alias(aliasForeignTTL, foreign))
+	if foreign := e.foreignTTL(); foreign != "" {
+		x.removes = append(x.removes, x.alias(aliasForeignTTL, foreign))
 	}
 }

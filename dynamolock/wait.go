@@ -49,18 +49,18 @@ func (l *line) call() {
 }
 
 // leads reports whether it is for a turn to poll.
-func (b *engine) leads(key string, t *turn) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lines[key].lead() == t
+func (e *engine) leads(key string, t *turn) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lines[key].lead() == t
 }
 
 // rest has the line go on without a turn, or with it again in its old place.
-func (b *engine) rest(key string, t *turn, rests bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *engine) rest(key string, t *turn, rests bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	t.rests = rests
-	b.lines[key].call()
+	e.lines[key].call()
 }
 
 // maxLines is how many keys a client remembers that nobody of its own waits for,
@@ -76,14 +76,14 @@ const forgetAfter = time.Hour
 // that nobody waits in. What is remembered is not given up for what is new: keys
 // that are tried in turn would drive each other out, and none would be seen for its
 // lease. A key makes room when it is taken, or found free.
-func (b *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
-	l := b.lines[key]
+func (e *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
+	l := e.lines[key]
 	if l == nil {
-		if len(b.lines) >= maxLines && !b.makeRoomLocked(now) && !waits {
+		if len(e.lines) >= maxLines && !e.makeRoomLocked(now) && !waits {
 			return nil
 		}
 		l = &line{}
-		b.lines[key] = l
+		e.lines[key] = l
 	}
 	l.looked = now
 	return l
@@ -91,11 +91,11 @@ func (b *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
 
 // makeRoomLocked forgets a key that nobody has looked at for long, if it finds one
 // among a few.
-func (b *engine) makeRoomLocked(now driver.Instant) bool {
+func (e *engine) makeRoomLocked(now driver.Instant) bool {
 	few := 16
-	for key, l := range b.lines { // from a random one on
+	for key, l := range e.lines { // from a random one on
 		if len(l.waiters) == 0 && now.Sub(l.looked) > forgetAfter {
-			delete(b.lines, key)
+			delete(e.lines, key)
 			return true
 		}
 		if few--; few == 0 {
@@ -106,21 +106,21 @@ func (b *engine) makeRoomLocked(now driver.Instant) bool {
 }
 
 // observed returns what was seen of a key.
-func (b *engine) observed(key string) observation {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.lines[key]; l != nil {
+func (e *engine) observed(key string) observation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.lines[key]; l != nil {
 		return l.seen
 	}
 	return observation{}
 }
 
 // see notes an item that was read just now, and returns the observation.
-func (b *engine) see(key string, i *item) observation {
-	now := b.host.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.lineLocked(key, now, false)
+func (e *engine) see(key string, i *item) observation {
+	now := e.host.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lineLocked(key, now, false)
 	if l == nil {
 		return observation{item: i, since: now}
 	}
@@ -137,31 +137,31 @@ func (b *engine) see(key string, i *item) observation {
 }
 
 // took notes the client's own item, for those who are next in line.
-func (b *engine) took(key string, own *item) {
-	now := b.host.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.lines[key]; l != nil {
+func (e *engine) took(key string, own *item) {
+	now := e.host.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.lines[key]; l != nil {
 		l.seen.see(own, now)
 		l.err = nil
-		b.tidyLocked(key, l)
+		e.tidyLocked(key, l)
 	}
 }
 
 // failed notes that nothing could be seen.
-func (b *engine) failed(key string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.lines[key]; l != nil {
+func (e *engine) failed(key string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.lines[key]; l != nil {
 		l.err = err
 	}
 }
 
 // join takes the last place in the line for a key.
-func (b *engine) join(key string) *turn {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.lineLocked(key, b.host.Now(), true)
+func (e *engine) join(key string) *turn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lineLocked(key, e.host.Now(), true)
 	t := &turn{up: make(chan struct{}, 1)}
 	l.waiters = append(l.waiters, t)
 	if len(l.waiters) == 1 {
@@ -171,30 +171,30 @@ func (b *engine) join(key string) *turn {
 }
 
 // leave gives the place up, and its turn to the next.
-func (b *engine) leave(key string, t *turn) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.lines[key]
+func (e *engine) leave(key string, t *turn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lines[key]
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *turn) bool { return w == t })
 	if len(l.waiters) == 0 {
-		b.tidyLocked(key, l)
+		e.tidyLocked(key, l)
 	}
 	l.call()
 }
 
 // tidyLocked forgets a key for which nobody waits and that nobody else holds.
-func (b *engine) tidyLocked(key string, l *line) {
+func (e *engine) tidyLocked(key string, l *line) {
 	i := l.seen.item
-	if len(l.waiters) == 0 && (i == nil || !i.held() || i.belongs(b.id)) {
-		delete(b.lines, key)
+	if len(l.waiters) == 0 && (i == nil || !i.held() || i.belongs(e.id)) {
+		delete(e.lines, key)
 	}
 }
 
 // waitedFor is what a waiter was waiting for when it gave up.
-func (b *engine) waitedFor(key string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.lines[key]
+func (e *engine) waitedFor(key string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.lines[key]
 	switch {
 	case l == nil:
 		return errNoAnswer
@@ -209,41 +209,88 @@ func (b *engine) waitedFor(key string) error {
 // poll waits until it is time for the next look at a key, or the item may be
 // taken as it is, whichever is first; in the first case it looks. The read may be
 // an old one: what follows from it is conditional on the item's being the same.
-func (b *engine) poll(ctx context.Context, key string, attrs attributes) error {
-	now := b.host.Now()
-	b.mu.Lock()
-	l := b.lines[key]
+func (e *engine) poll(ctx context.Context, key string, attrs attributes) error {
+	now := e.host.Now()
+	e.mu.Lock()
+	l := e.lines[key]
 	if l.next.IsZero() {
 		// Only the first period is cut short, by chance, so that clients that
 		// came upon the same holder at the same time do not stay in step.
-		l.next = now.Add(time.Duration(rand.Int64N(int64(b.opts.Poll))) + 1)
+		l.next = now.Add(time.Duration(rand.Int64N(int64(e.opts.Poll))) + 1)
 	}
 	delay, seen := l.next.Sub(now), l.seen
-	b.mu.Unlock()
+	e.mu.Unlock()
 
-	if left, ends := b.left(&seen); ends {
+	if left, ends := e.left(&seen); ends {
 		delay = min(delay, left)
 	}
 	if !backoff.Sleep(ctx, max(delay, 0), nil) {
-		return b.waitedFor(key)
+		return e.waitedFor(key)
 	}
-	now = b.host.Now()
-	b.mu.Lock()
+	now = e.host.Now()
+	e.mu.Lock()
 	due := now.Sub(l.next) >= 0
 	if due {
-		l.next = now.Add(b.opts.Poll)
+		l.next = now.Add(e.opts.Poll)
 	}
-	b.mu.Unlock()
+	e.mu.Unlock()
 	if !due {
 		return nil
 	}
-	i, err := b.get(ctx, attrs, false)
+	i, err := e.get(ctx, attrs, false)
 	switch {
 	case err == nil:
-		b.see(key, i)
+		e.see(key, i)
 		return nil
 	case ctx.Err() != nil:
-		return b.waitedFor(key)
+		return e.waitedFor(key)
 	}
 	return err
+}
+
+// An observation is what a client has seen of a key's item, and since when it
+// has been the same. Whoever holds a lease changes the guid at each heartbeat; an
+// item that has not changed for its whole lease is that of a holder who is gone.
+//
+// The time is the observer's own, on its monotonic clock, and begins *after* the
+// read that showed the item first. The holder counts from before the write. So
+// whatever the two clocks show, the holder's lease is over first.
+type observation struct {
+	item  *item // nil: nothing was seen yet
+	since driver.Instant
+}
+
+// see takes note of an item that was read before now.
+func (o *observation) see(i *item, now driver.Instant) {
+	if o.item != nil && o.item.same(i) {
+		return
+	}
+	o.item, o.since = i, now
+}
+
+// takeable reports whether the key may be had, as far as was seen.
+func (e *engine) takeable(o *observation) bool {
+	switch {
+	case o.item == nil:
+		return false
+	case !o.item.held():
+		return true
+	}
+	left, ends := e.left(o)
+	return ends && left <= 0
+}
+
+// left returns how long the item has to stay as it is until it may be taken, or
+// false if it never may.
+func (e *engine) left(o *observation) (time.Duration, bool) {
+	if o.item.form != leased {
+		return 0, false
+	}
+	now := e.host.Now()
+	left := o.item.lease - now.Sub(o.since)
+	if e.opts.TrustLocalTime && !o.item.touched.IsZero() {
+		ends := o.item.touched.Add(o.item.lease + e.host.Margin(o.item.lease))
+		left = min(left, ends.Sub(now.Wall))
+	}
+	return left, true
 }

@@ -1,0 +1,150 @@
+package dynamolock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// health follows whether the table can be used: every request tells it what came
+// of it. While it cannot, a probe looks at the key that failed from time to
+// time. A client that holds nothing and waits for nothing would not learn
+// otherwise that all is well again.
+type health struct {
+	host  driver.Host
+	probe func(key attributes)
+	first time.Duration // delay of the first probe
+	most  time.Duration // delays double up to this
+
+	mu     sync.Mutex
+	hiccup bool          // a connection broke, and nothing was heard since
+	key    attributes    // of the request that failed last
+	healed chan struct{} // closed when the table can be used again; nil while it can
+	closed bool
+}
+
+// up notes that the server has answered.
+func (h *health) up() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hiccup = false
+	if h.healed == nil || h.closed {
+		return
+	}
+	close(h.healed)
+	h.healed = nil
+	h.host.SetConnected(true) // with mu, so that reports keep their order
+}
+
+// down notes that a request for a key failed. One broken connection is no news:
+// servers close idle ones, sometimes just when a request is sent on them.
+func (h *health) down(key attributes, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	if !h.hiccup && brokenConnection(err) {
+		h.hiccup = true
+		return
+	}
+	h.key = key
+	if h.healed != nil {
+		return
+	}
+	h.healed = make(chan struct{})
+	h.host.SetConnected(false)
+	h.probeLocked(h.healed, h.first)
+}
+
+// probeLocked probes after a delay, and then goes on until this outage is over.
+func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
+	over := func() bool { return h.closed || h.healed != outage }
+	h.host.AfterFunc(delay, func() {
+		h.mu.Lock()
+		key, skip := h.key, over()
+		h.mu.Unlock()
+		if skip {
+			return
+		}
+		h.probe(key)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if !over() {
+			h.probeLocked(outage, min(2*delay, h.most))
+		}
+	})
+}
+
+// whenUp returns a channel that closes when the table can be used again, or nil
+// if it can.
+func (h *health) whenUp() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.healed
+}
+
+// close ends reports and probes.
+func (h *health) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+}
+
+// A pulse is how the table has answered of late, from which the time limit of a
+// heartbeat follows.
+//
+// Behind a connection that has died without a word a request waits for its whole
+// limit, and an HTTP client may have ten such connections, which it gives out one
+// after the other. So the first limits are short, and each silence in a row, of
+// whichever lock, makes the next one longer: what is not a dead connection is
+// perhaps a slow table.
+type pulse struct {
+	mu     sync.Mutex
+	silent int            // heartbeats in a row that got no answer in time
+	since  driver.Instant // the first of them was sent then
+	slow   time.Duration  // what slow answers took of late
+}
+
+// heard takes note of an answer, and how long it took.
+func (p *pulse) heard(took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = 0
+	p.slow = max(took, p.slow-p.slow/16)
+}
+
+// missed takes note that no answer came in time to what was sent, and returns
+// for how long there has been none.
+func (p *pulse) missed(sent, now driver.Instant) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent == 0 {
+		p.since = sent
+	}
+	p.silent++
+	return now.Sub(p.since)
+}
+
+// minBeatTimeout is enough to make a connection and send a request on it, within
+// a region.
+const minBeatTimeout = 250 * time.Millisecond
+
+// limit is the time limit of the next heartbeat: an eighth of the usual one after
+// each of the first silences, up to all of it after ten; but never less than some
+// times what answers have taken.
+func (p *pulse) limit(usual time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := usual
+	switch {
+	case p.silent < 4:
+		part = usual / 8
+	case p.silent < 8:
+		part = usual / 4
+	case p.silent < 10:
+		part = usual / 2
+	}
+	return min(usual, max(part, minBeatTimeout, 8*p.slow))
+}

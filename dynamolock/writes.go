@@ -1,0 +1,169 @@
+package dynamolock
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// expression is the write of a contender; left is the item that was seen, if it
+// may be taken as it is. Its condition names every state in which the key may be
+// had; whatever another program may have made of the item otherwise, it does not
+// hold.
+func (c *contender) expression(now driver.Instant, left *item) *expression {
+	x := &expression{returns: types.ReturnValueUpdatedNew}
+	c.touches++
+	guid := touch(c.grant, c.touches)
+	if c.opts.Mode == FailClosed {
+		x.cond = c.freeTokenless(x)
+		x.set(attrOwner, text(c.req.Owner))
+		x.set(attrGUID, binary(guid))
+		c.describe(x)
+		c.expire(x, now, false)
+		return x
+	}
+	x.cond = c.free(x, left)
+
+	// A new item continues above whatever the key had before it was deleted:
+	// nobody takes a lock once a millisecond for long.
+	start := number(max(now.Wall.UnixMilli()-1, 0))
+	x.sets = append(x.sets, x.name(attrToken)+" = if_not_exists("+x.name(attrToken)+", "+x.value(start)+") + "+x.number(1))
+	x.set(attrOwner, text(c.req.Owner))
+	x.set(attrGUID, binary(guid))
+	x.set(attrLease, c.leaseValue())
+	x.set(attrTouched, millis(now.Wall))
+	x.set(attrSince, millis(now.Wall))
+	c.describe(x)
+	c.expire(x, now, c.opts.Mode == FailOpen)
+	return x
+}
+
+// describe stores the data of the hold, and no other's.
+func (c *contender) describe(x *expression) {
+	if len(c.req.Data) > 0 {
+		x.set(attrData, binary(string(c.req.Data)))
+	} else {
+		x.remove(attrData)
+	}
+}
+
+// leaseValue is what an item of this client says its lease is.
+func (e *engine) leaseValue() types.AttributeValue {
+	if e.opts.Mode == FailClosedFenced {
+		return number(closedLease)
+	}
+	return number(e.opts.Lease.Milliseconds())
+}
+
+// free is the condition that the key may be had, in an item with a token.
+//
+// The grant's own guid is excluded: a request that was given up and arrives
+// after the lock was released again would otherwise take it for nobody.
+//
+// The long alternative comes first and has no parentheses, which AND does not
+// need within OR: the parser of dynalite starts again wherever it finds that an
+// operand was the last one, at every level, and would take milliseconds.
+func (c *contender) free(x *expression, left *item) string {
+	states := x.name(attrLease) + " <= " + x.number(releasedLease)
+	if c.req.Reclaim {
+		states += " OR " + c.formerly(x)
+	}
+	if left != nil && left.form == leased {
+		states += " OR (" + all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token))) + ")"
+	}
+	return all(
+		x.counts(attrToken, maxWhole-1), // it is to rise by 1
+		x.counts(attrLease, maxWhole),
+		"("+x.isType(attrGUID, "B")+" OR "+x.isType(attrGUID, "S")+")",
+		x.optional(attrOwner, "S"),
+		x.optional(attrTouched, "N"),
+		"("+states+")",
+		"NOT "+x.begins(c.grant),
+	) + " OR " + c.missing(x)
+}
+
+// freeTokenless is the same for the npm client's FailClosed.
+func (c *contender) freeTokenless(x *expression) string {
+	if !c.req.Reclaim {
+		return c.missing(x)
+	}
+	return all(
+		c.formerly(x),
+		"("+x.isType(attrGUID, "B")+" OR "+x.isType(attrGUID, "S")+")",
+		"attribute_not_exists("+x.name(attrToken)+")",
+		"attribute_not_exists("+x.name(attrLease)+")",
+		"attribute_not_exists("+x.name(attrTouched)+")",
+	) + " OR " + c.missing(x)
+}
+
+// missing is the condition that there is no item.
+func (e *engine) missing(x *expression) string {
+	return "attribute_not_exists(" + x.alias(aliasKey, e.opts.Keys.Partition.Name) + ")"
+}
+
+// formerly is the condition that the item is of the same owner, and not of this
+// client.
+func (c *contender) formerly(x *expression) string {
+	return "(" + all(x.is(attrOwner, text(c.req.Owner)), "NOT "+x.begins(c.id)) + ")"
+}
+
+// renewal is the write that keeps a lease alive.
+//
+// Its condition is on the guid's order, too: a copy of an earlier heartbeat that
+// arrives late would bring back a guid that an observer may have watched for a
+// lease by then.
+func (h *hold) renewal(now driver.Instant) *expression {
+	x := &expression{}
+	h.touches++
+	guid := binary(touch(h.grant, h.touches))
+	x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))
+	x.set(attrGUID, guid)
+	x.set(attrTouched, millis(now.Wall))
+	h.expire(x, now, true)
+	return x
+}
+
+// immortal is the write that removes a time to live from the item of a lock that
+// never expires.
+func (h *hold) immortal(now driver.Instant) *expression {
+	x := &expression{}
+	x.cond = h.unchanged(x)
+	if h.opts.Mode != FailClosed {
+		x.cond = all(x.live(), x.cond)
+	}
+	h.expire(x, now, false)
+	return x
+}
+
+// releaseIf is the write that frees an item of which a condition holds. Token and
+// guid stay: the one has to rise for as long as the item lives, the other is
+// what those who wait have seen.
+func (e *engine) releaseIf(cond func(*expression) string, now driver.Instant) *expression {
+	x := &expression{}
+	x.cond = all(x.live(), cond(x))
+	x.set(attrLease, number(releasedLease))
+	x.set(attrTouched, millis(now.Wall))
+	x.remove(attrData)
+	x.remove(attrSince)
+	e.expire(x, now, true)
+	return x
+}
+
+// breaking is the write that ends a grant with a token.
+func (e *engine) breaking(id grantID, mark string, now bool) *expression {
+	x := &expression{}
+	conds := []string{x.live(), x.is(attrToken, token(id.token))}
+	if id.grant != "" {
+		conds = append(conds, x.begins(id.grant))
+	}
+	x.cond = all(conds...)
+	x.set(attrGUID, binary(mark))
+	x.set(attrBroken, token(id.token)) // so that its holder knows, whoever comes after
+	if now || id.form == closed {
+		x.set(attrLease, number(releasedLease))
+		x.remove(attrData)
+		x.remove(attrSince)
+	}
+	e.expire(x, e.host.Now(), true)
+	return x
+}
