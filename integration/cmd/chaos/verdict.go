@@ -46,10 +46,10 @@ func (r *run) judge() (*verdict, error) {
 			break
 		}
 		var picture bytes.Buffer
-		if err := history.Timeline(&picture, records, rules, violation); err != nil {
+		if err := history.Picture(&picture, records, rules, violation); err != nil {
 			return nil, err
 		}
-		name := filepath.Join(r.Dir, fmt.Sprintf("violation-%d.svg", i+1))
+		name := filepath.Join(r.Dir, fmt.Sprintf("violation-%d.html", i+1))
 		if err := os.WriteFile(name, picture.Bytes(), 0o644); err != nil {
 			return nil, err
 		}

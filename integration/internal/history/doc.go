@@ -1,7 +1,7 @@
 // Package history is what the processes of a chaos run did, and the judgement of whether a lock may do so.
 //
 // Every process writes [Record] values, one JSON object a line, with stamps of the machine's monotonic clock, which all
-// processes of one machine share ([Now]). [Check] judges them, [Count] counts them, and [Timeline] draws what is wrong.
+// processes of one machine share ([Now]). [Check] judges them, [Count] counts them, and [Picture] shows what is wrong.
 //
 // # What a hold is
 //

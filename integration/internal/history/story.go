@@ -315,6 +315,16 @@ func (s *story) withToken(key string, token uint64) []*grant {
 	return grants[i:n]
 }
 
+// after returns the next grant of the key, or nil.
+func (s *story) after(g *grant) *grant {
+	for _, next := range s.keys[g.key] {
+		if next.token > g.token {
+			return next
+		}
+	}
+	return nil
+}
+
 // names returns the keys that were granted, in order.
 func (s *story) names() []string { return slices.Sorted(maps.Keys(s.keys)) }
 
