@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/smithy-go/logging"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/zklock"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 )
 
 // app is one call of the program.
@@ -34,26 +33,27 @@ func (a *app) begin() error {
 	if a.set.verbose {
 		a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	a.set.auth, _ = a.lookupEnv("HOLDFAST_AUTH")
+	a.set.zookeeper.auth, _ = a.lookupEnv("HOLDFAST_AUTH")
 	a.began = true
 	return a.set.check()
 }
 
-// client is a connection to either engine: of zookeeper and dynamo one is nil.
-type client struct {
-	*holdfast.Client
-	zookeeper *zklock.Client
-	dynamo    *dynamolock.Client
-	places    <-chan holdfast.Place // of the acquisition, and its owner name; the last one
+// An engine is what the commands have to know of ZooKeeper or DynamoDB.
+type engine interface {
+	addFlags(f *pflag.FlagSet)
+	named() bool // its servers were, or its table
+	defaultLease() time.Duration
+	connect(ctx context.Context, a *app, o connectOptions) (*client, error)
+	// doctor returns the examination of the locks with a prefix. It sends nothing.
+	doctor(ctx context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error)
 }
 
-// lease is how long the engine waits for this client when it is silent: on
-// ZooKeeper, what was negotiated last.
-func (c *client) lease() time.Duration {
-	if c.zookeeper != nil {
-		return c.zookeeper.SessionTimeout()
-	}
-	return c.dynamo.Options().Lease
+// client is a connection to an engine.
+type client struct {
+	*holdfast.Client
+	lease  func() time.Duration  // how long the engine waits for this client when it is silent
+	looks  looks                 // how often watch looks
+	places <-chan holdfast.Place // of the acquisition, and its owner name; the last one
 }
 
 // connectOptions are what some commands need.
@@ -66,7 +66,7 @@ type connectOptions struct {
 
 // connect connects to the engine, as long as --timeout allows.
 func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
-	engine, err := a.set.chosenEngine()
+	e, err := a.set.chosenEngine()
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +84,7 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 		o.hooks.Started = func(q holdfast.Acquisition) { tell(holdfast.Place{Owner: q.Owner}) }
 		o.hooks.Queued = tell
 	}
-	open := a.openDynamoDB
-	if engine == engineZooKeeper {
-		open = a.dialZooKeeper
-	}
-	c, err := open(ctx, o)
+	c, err := e.connect(ctx, a, o)
 	if err == nil {
 		c.places = places
 	}
@@ -112,10 +108,11 @@ func (a *app) disconnectWithin(c *client, wait time.Duration) {
 
 // bounded bounds the wait for an answer by --timeout.
 func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, a.set.timeout, fmt.Errorf("no answer within --timeout %v: %w", a.set.timeout, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, a.set.timeout, noAnswer{a.set.timeout})
 }
 
-// discard keeps the AWS SDK from printing.
-type discard struct{}
+// noAnswer is why a wait was given up.
+type noAnswer struct{ within time.Duration }
 
-func (discard) Logf(logging.Classification, string, ...any) {}
+func (n noAnswer) Error() string { return fmt.Sprintf("no answer within --timeout %v", n.within) }
+func (noAnswer) Unwrap() error   { return context.DeadlineExceeded }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +36,6 @@ On ZooKeeper:
   counter      sequence counters near their end
   acl          what everybody may do
   clock        the leader's clock; locks do not rest on it
-  rate         how fast that clock runs, which locks do rest on
 
 On DynamoDB:
   endpoint     region and address
@@ -50,31 +47,25 @@ On DynamoDB:
   permissions  each call that clients make is allowed
   latency      how long writes take
   lock         as above
-  allold       a write that is refused tells why, which saves a read
   foreign      items of other programs
   locks        locks that never expire, and items that are spoilt
-  clock        the service's clock, by which requests must be signed
-  rate         how fast that clock runs`
+  clock        the service's clock, by which requests must be signed`
 
 func newDoctorCommand(a *app) *cobra.Command {
-	var rate time.Duration
 	cmd := &cobra.Command{
 		Use:               "doctor [PREFIX]",
 		Short:             "Look whether locks will work, and say what to do if not",
 		Long:              doctorLong,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,
 	}
-	cmd.Flags().DurationVar(&rate, "rate", 3*time.Second, "for how long at least to compare the rates of clocks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if rate <= 0 {
-			return usagef("--rate: %v is not positive", rate)
+		prefix := strings.Join(args, "") // one, or none
+		e, err := a.set.chosenEngine()
+		if err != nil {
+			return err
 		}
-		prefix := ""
-		if len(args) > 0 {
-			prefix = args[0]
-		}
-		examine, err := a.patient(cmd.Context(), prefix, rate)
+		examine, err := e.doctor(cmd.Context(), a, prefix)
 		if err != nil {
 			return err
 		}
@@ -94,38 +85,6 @@ func newDoctorCommand(a *app) *cobra.Command {
 		return err
 	}
 	return cmd
-}
-
-// patient returns the examination of the engine that is meant. It sends nothing.
-func (a *app) patient(ctx context.Context, prefix string, rate time.Duration) (func(context.Context, func(doctor.Finding) error) error, error) {
-	engine, err := a.set.chosenEngine()
-	if err != nil {
-		return nil, err
-	}
-	if engine == engineZooKeeper {
-		options, err := a.set.zookeeperSettings.options()
-		if err != nil {
-			return nil, err
-		}
-		options.SessionTimeout, options.Logger = a.set.lease, a.log
-		return doctor.ZooKeeper{
-			Servers: a.set.servers, Options: *options,
-			Prefix: prefix, Timeout: a.set.timeout, Rate: rate,
-		}.Examine, nil
-	}
-	options, err := a.set.dynamoSettings.options()
-	if err != nil {
-		return nil, err
-	}
-	options.Lease, options.Logger = a.set.lease, a.log
-	ddb, err := a.dynamoDB(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return doctor.DynamoDB{
-		Client: ddb, Options: *options,
-		Prefix: prefix, Timeout: a.set.timeout, Rate: rate,
-	}.Examine, nil
 }
 
 // printFinding prints a finding as soon as there is one. What it says of the

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ func newListCommand(a *app) *cobra.Command {
 		Long: `List the keys that are held or waited for, those that begin with PREFIX if one
 is given. It is not a snapshot of one moment. In JSON, each key is a line. What
 cannot be read is told at the end, with exit status 69.`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.connect(cmd.Context(), connectOptions{})
@@ -25,16 +26,12 @@ cannot be read is told at the end, with exit status 69.`,
 				return err
 			}
 			defer a.disconnect(c)
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
 			t := a.table()
 			header := "KEY\tOWNER\tTOKEN\tSINCE\tQUEUED\tWAITING\n"
 			var failed error
-			for info, err := range c.List(ctx, prefix) {
+			for info, err := range c.List(ctx, strings.Join(args, "")) {
 				if err != nil { // of the list, or of items that cannot be read; it comes last
 					failed = err
 					break

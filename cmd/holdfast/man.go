@@ -16,7 +16,7 @@ func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write the manual pages into a directory",
-		Args:   cobra.ExactArgs(1),
+		Args:   takes(1, 1),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeManual(args[0], cmd.Root())

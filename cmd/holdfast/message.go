@@ -27,7 +27,7 @@ func (a *app) complain(ctx context.Context, err error) {
 	}
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		err = fmt.Errorf("there is no table %q in this region: \"holdfast table create\" makes it", a.set.table)
+		err = fmt.Errorf("there is no table %q in this region: \"holdfast table create\" makes it", a.set.dynamodb.table)
 	}
 	a.warn("%v", err)
 }

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
 	"syscall"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -84,27 +80,4 @@ func refuses(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
 		errors.As(err, &dns) && dns.IsNotFound
-}
-
-// addresses are those of the servers.
-func (z *zookeeperSettings) addresses() []string { return zk.FormatServers(z.servers) }
-
-// endpointAddress is the address of an endpoint that was named; none if it is AWS's
-// own, or behind a proxy.
-func endpointAddress(endpoint *string) []string {
-	if endpoint == nil {
-		return nil
-	}
-	u, err := url.Parse(*endpoint)
-	if err != nil || u.Hostname() == "" {
-		return nil
-	}
-	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); proxy != nil || err != nil {
-		return nil
-	}
-	port := u.Port()
-	if port == "" {
-		port = u.Scheme
-	}
-	return []string{net.JoinHostPort(u.Hostname(), port)}
 }

@@ -11,19 +11,16 @@ import (
 
 // settings are what all commands have in common.
 type settings struct {
-	engine  string
-	lease   time.Duration
-	timeout time.Duration
-	output  string
-	verbose bool
-	zookeeperSettings
-	dynamoSettings
+	engine    string
+	lease     time.Duration
+	timeout   time.Duration
+	output    string
+	verbose   bool
+	zookeeper zooKeeper
+	dynamodb  dynamoDB
 }
 
 const (
-	engineZooKeeper = "zookeeper"
-	engineDynamoDB  = "dynamodb"
-
 	outputText = "text"
 	outputJSON = "json"
 )
@@ -38,8 +35,8 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	fromEnv(f, "lease", "HOLDFAST_LEASE")
 	fromEnv(f, "timeout", "HOLDFAST_TIMEOUT")
 	fromEnv(f, "output", "HOLDFAST_OUTPUT")
-	s.zookeeperSettings.addFlags(f)
-	s.dynamoSettings.addFlags(f)
+	s.zookeeper.addFlags(f)
+	s.dynamodb.addFlags(f)
 }
 
 // envAnnotation has the name of the variable that stands in for a flag.
@@ -103,19 +100,20 @@ func (s *settings) check() error {
 
 // chosenEngine says which engine is meant, and refuses settings from which it
 // cannot be told.
-func (s *settings) chosenEngine() (string, error) {
-	known := []string{engineZooKeeper, engineDynamoDB}
+func (s *settings) chosenEngine() (engine, error) {
 	switch {
-	case slices.Contains(known, s.engine):
-		return s.engine, nil
+	case s.engine == "zookeeper":
+		return &s.zookeeper, nil
+	case s.engine == "dynamodb":
+		return &s.dynamodb, nil
 	case s.engine != "":
-		return "", usagef("--engine: %q is neither zookeeper nor dynamodb", s.engine)
-	case len(s.servers) > 0 && s.table != "":
-		return "", usagef("both --servers and --table are set: say which by --engine")
-	case len(s.servers) > 0:
-		return engineZooKeeper, nil
-	case s.table != "":
-		return engineDynamoDB, nil
+		return nil, usagef("--engine: %q is neither zookeeper nor dynamodb", s.engine)
+	case s.zookeeper.named() && s.dynamodb.named():
+		return nil, usagef("both --servers and --table are set: say which by --engine")
+	case s.zookeeper.named():
+		return &s.zookeeper, nil
+	case s.dynamodb.named():
+		return &s.dynamodb, nil
 	}
-	return "", usagef("which engine? Give --servers (HOLDFAST_SERVERS) for ZooKeeper, or --table (HOLDFAST_TABLE) for DynamoDB")
+	return nil, usagef("which engine? Give --servers (HOLDFAST_SERVERS) for ZooKeeper, or --table (HOLDFAST_TABLE) for DynamoDB")
 }

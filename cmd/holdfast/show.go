@@ -91,10 +91,20 @@ func momentAndAge(t time.Time) string {
 	return fmt.Sprintf("%s (%v ago)", moment(t), max(0, time.Since(t)).Round(time.Second))
 }
 
-// exactlyOneKey refuses other numbers of arguments.
-func exactlyOneKey(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("one KEY is wanted, not %d", len(args))
+// takes refuses other numbers of arguments.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("usage: %s", cmd.UseLine())
+		}
+		return nil
 	}
-	return nil
+}
+
+// exactlyOneKey takes a key. What keys there are, the engine knows.
+func exactlyOneKey(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] == "" {
+		return usagef("KEY is empty")
+	}
+	return takes(1, 1)(cmd, args)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -54,8 +55,9 @@ func newWatchCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w := &watcher{key: args[0], timeout: a.set.timeout, client: c.Client}
-		w.paceBy(c, a.set.root, interval)
+		c.looks.interval = cmp.Or(interval, c.looks.interval)
+		c.looks.idle = max(c.looks.interval, c.looks.idle)
+		w := &watcher{app: a, key: args[0], client: c, looks: c.looks}
 		// First the connection ends, which ends a look that is under way.
 		defer w.wait()
 		defer a.disconnect(c)

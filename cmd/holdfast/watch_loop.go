@@ -27,16 +27,21 @@ type display interface {
 	show(s sight) error
 }
 
+// looks say when to look at a key.
+type looks struct {
+	interval time.Duration                    // from the end of one look to the beginning of the next,
+	perNode  time.Duration                    // or this for each contender, if that is more,
+	idle     time.Duration                    // or this, if nothing tells of a change
+	alarm    func(key string) <-chan zk.Event // sets a watch that tells of the next change; nil if none can be set
+}
+
 // A watcher looks at a key again and again. Everything but the looks themselves
 // happens on the goroutine of run.
 type watcher struct {
-	key     string
-	timeout time.Duration // of one look
-	client  *holdfast.Client
-
-	pause func(holdfast.Info) time.Duration // from the end of one look to the beginning of the next
-	idle  time.Duration                     // the same, if nothing tells of a change
-	alarm func() <-chan zk.Event            // sets a watch that tells of the next change; nil if none can be set
+	app    *app
+	key    string
+	client *client
+	looks
 
 	seen    sight
 	looking chan look       // of the look that is under way; nil if none is
@@ -88,10 +93,10 @@ func (w *watcher) begin(ctx context.Context) {
 			}
 			done <- l
 		}()
-		ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("no answer within --timeout %v: %w", w.timeout, context.DeadlineExceeded))
+		ctx, cancel := w.app.bounded(ctx)
 		defer cancel()
 		if !alarmed {
-			l.ring = w.alarm()
+			l.ring = w.alarm(w.key)
 		}
 		l.info, l.err = w.client.Inspect(ctx, w.key)
 	}()
@@ -116,7 +121,7 @@ func (w *watcher) note(l look) {
 // next is when to look again.
 func (w *watcher) next() time.Time {
 	if w.wanted {
-		return w.ended.Add(w.pause(w.seen.info))
+		return w.ended.Add(max(w.interval, time.Duration(2+len(w.seen.info.Queue))*w.perNode))
 	}
 	return w.ended.Add(w.idle)
 }

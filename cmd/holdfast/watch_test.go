@@ -65,8 +65,8 @@ func newScene(t *testing.T) *scene {
 		return &counted{b, &s.looks, &s.trouble}
 	}})
 	s.w = &watcher{
-		key: "k", timeout: 15 * time.Second, client: s.watched.Client,
-		idle: testInterval, pause: func(holdfast.Info) time.Duration { return testInterval },
+		app: &app{out: &s.out}, key: "k", client: &client{Client: s.watched.Client},
+		looks: looks{interval: testInterval, idle: testInterval},
 	}
 	return s
 }
@@ -75,8 +75,8 @@ func newScene(t *testing.T) *scene {
 func (s *scene) begin(output string) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &app{out: &s.out}
-	a.set.output = output
+	a := s.w.app
+	a.set.output, a.set.timeout = output, 15*time.Second
 	if err := s.w.first(ctx); err != nil {
 		s.t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestWatchLooksSeldom(t *testing.T) {
 		s.w.idle = idle
 		var ring atomic.Pointer[chan zk.Event]
 		var alarms atomic.Int64
-		s.w.alarm = func() <-chan zk.Event {
+		s.w.alarm = func(string) <-chan zk.Event {
 			alarms.Add(1)
 			c := make(chan zk.Event, 1)
 			ring.Store(&c)
@@ -244,7 +244,7 @@ func TestWatchLooksSeldom(t *testing.T) {
 func TestWatchPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
-		s.w.alarm = func() <-chan zk.Event { panic("in a look") }
+		s.w.alarm = func(string) <-chan zk.Event { panic("in a look") }
 		defer func() {
 			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "in a look") {
 				t.Errorf("it panicked with %v", p)

@@ -1,13 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // window is how a lease is divided for a command that runs under it:
@@ -45,17 +43,11 @@ func divide(lease, grace time.Duration, given bool) (window, error) {
 // servers may not give the session timeout that was asked for; then what they
 // give is divided, by another connection.
 func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, error) {
-	engine, err := a.set.chosenEngine()
+	e, err := a.set.chosenEngine()
 	if err != nil {
 		return nil, window{}, err
 	}
-	lease := a.set.lease
-	if lease == 0 {
-		lease = dynamolock.DefaultLease
-		if engine == engineZooKeeper {
-			lease = zklock.DefaultSessionTimeout
-		}
-	}
+	lease := cmp.Or(a.set.lease, e.defaultLease())
 	const attempts = 3 // an ensemble whose servers differ might never agree
 	for i := range attempts {
 		w, err := divide(lease, r.grace, r.graceSet)

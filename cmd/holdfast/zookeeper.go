@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -11,11 +12,12 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// zookeeperSettings are those that only ZooKeeper has.
-type zookeeperSettings struct {
+// zooKeeper is the engine, with the settings that only it has.
+type zooKeeper struct {
 	servers  []string
 	root     string
 	names    string
@@ -34,7 +36,7 @@ const (
 	aclCreator = "creator"
 )
 
-func (z *zookeeperSettings) addFlags(f *pflag.FlagSet) {
+func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&z.servers, "servers", nil, "ZooKeeper: host:port,...")
 	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode under which keys without a leading slash live")
 	f.StringVar(&z.names, "names", namesCurator, "ZooKeeper: form of the node names, curator or kazoo: all who use a lock must agree")
@@ -51,7 +53,7 @@ func (z *zookeeperSettings) addFlags(f *pflag.FlagSet) {
 }
 
 // options makes the library's options of the settings.
-func (z *zookeeperSettings) options() (*zklock.Options, error) {
+func (z *zooKeeper) options() (*zklock.Options, error) {
 	if len(z.servers) == 0 {
 		return nil, usagef("ZooKeeper needs --servers (HOLDFAST_SERVERS)")
 	}
@@ -84,7 +86,7 @@ func (z *zookeeperSettings) options() (*zklock.Options, error) {
 
 // credentials reads HOLDFAST_AUTH and the --auth-file. What is in them appears
 // in no message.
-func (z *zookeeperSettings) credentials() ([]zklock.Auth, error) {
+func (z *zooKeeper) credentials() ([]zklock.Auth, error) {
 	type source struct{ name, text string }
 	sources := []source{{"HOLDFAST_AUTH", z.auth}}
 	if z.authFile != "" {
@@ -159,9 +161,12 @@ func (t *tlsSettings) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// dialZooKeeper connects.
-func (a *app) dialZooKeeper(ctx context.Context, o connectOptions) (*client, error) {
-	options, err := a.set.zookeeperSettings.options()
+func (z *zooKeeper) named() bool { return len(z.servers) > 0 }
+
+func (z *zooKeeper) defaultLease() time.Duration { return zklock.DefaultSessionTimeout }
+
+func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*client, error) {
+	options, err := z.options()
 	if err != nil {
 		return nil, err
 	}
@@ -173,11 +178,71 @@ func (a *app) dialZooKeeper(ctx context.Context, o connectOptions) (*client, err
 		// back in part: the session is shown to be alive at shorter intervals.
 		options.HeartbeatPeriod = max(w.lease/12, time.Millisecond)
 	}
-	c, err := unlessRefused(ctx, a.set.addresses(), func(ctx context.Context) (*zklock.Client, error) {
-		return zklock.Dial(ctx, a.set.servers, options)
+	c, err := unlessRefused(ctx, zk.FormatServers(z.servers), func(ctx context.Context) (*zklock.Client, error) {
+		return zklock.Dial(ctx, z.servers, options)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &client{Client: c.Client, zookeeper: c}, nil
+	// ZooKeeper tells of each change, and is asked from time to time for safety's sake.
+	// A look reads the node of each contender: waiters by the thousand are looked at
+	// seldomer, so that a watch never makes more than 200 requests a second.
+	return &client{Client: c.Client, lease: c.SessionTimeout, looks: looks{
+		interval: 250 * time.Millisecond, idle: 30 * time.Second, perNode: 5 * time.Millisecond,
+		alarm: func(key string) <-chan zk.Event { return lockAlarm(c.Conn(), lockPath(z.root, key)) },
+	}}, nil
+}
+
+func (z *zooKeeper) doctor(_ context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error) {
+	options, err := z.options()
+	if err != nil {
+		return nil, err
+	}
+	options.SessionTimeout, options.Logger = a.set.lease, a.log
+	return doctor.ZooKeeper{Servers: z.servers, Options: *options, Prefix: prefix, Timeout: a.set.timeout}.Examine, nil
+}
+
+// lockAlarm sets a watch that rings when something is created or deleted below a
+// lock's znode, and returns what it rings by. Whoever has one does not set
+// another, so there is one in the server, which ends with the session. Without a
+// connection it waits for one. It returns nil if it cannot: the looks that are
+// due anyway must do then.
+func lockAlarm(conn *zk.Conn, path string) <-chan zk.Event {
+	const attempts = 3 // the node may come and go between the requests
+	for range attempts {
+		_, _, ring, err := conn.ChildrenW(path)
+		exists := false
+		if errors.Is(err, zk.ErrNoNode) {
+			exists, _, ring, err = conn.ExistsW(path)
+		}
+		if err != nil {
+			return nil
+		}
+		if !exists {
+			return ring
+		}
+	}
+	return nil
+}
+
+// lockPath returns the znode whose children are the queue for a key, as the
+// documentation of zklock describes it.
+func lockPath(root, key string) string {
+	if strings.HasPrefix(key, "/") {
+		return key
+	}
+	var b strings.Builder
+	b.WriteString(root + "/")
+	for _, r := range key {
+		forbidden := r == '/' || r == '%' || r <= 0x1f || 0x7f <= r && r <= 0x9f || 0xd800 <= r && r <= 0xf8ff || r >= 0xfff0
+		if !forbidden {
+			b.WriteRune(r)
+			continue
+		}
+		for _, c := range []byte(string(r)) {
+			const hex = "0123456789ABCDEF"
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
 }

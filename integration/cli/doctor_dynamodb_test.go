@@ -316,17 +316,6 @@ func TestDoctorSignature(t *testing.T) {
 	finds(t, examined(t, refusing("UnrecognizedClientException", 0), 1), "table", "problem", "UnrecognizedClientException: No.", "credentials")
 }
 
-// TestDoctorClockRate guards the warning of clocks that run at different rates.
-func TestDoctorClockRate(t *testing.T) {
-	t.Parallel()
-	begin := time.Now()
-	env := altered(t, func(r *http.Response, _ []byte) error {
-		r.Header.Set("Date", begin.Add(3*time.Since(begin)).UTC().Format(http.TimeFormat))
-		return nil
-	})
-	finds(t, examined(t, env, 0, "--rate", "2s"), "rate", "warning", "the margin of a lease makes up for 5%", "NTP")
-}
-
 // TestDoctorDescription guards what is said of tables in a state that servers
 // for tests do not have: a global one, and one that is being created.
 func TestDoctorDescription(t *testing.T) {

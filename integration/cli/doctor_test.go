@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,16 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
-// brief is for a doctor that is not asked about the rate of clocks.
-const brief = "--rate=10ms"
-
 // A finding is a line of doctor's.
 type finding struct{ ID, Status, Found, Cure string }
 
 // examined starts doctor with settings, and returns what it has found.
 func examined(t *testing.T, settings []string, status int, args ...string) []finding {
 	t.Helper()
-	p := launch(t, settings, nil, append([]string{"doctor", brief, "--lease", calm, "-o", "json"}, args...)...)
+	p := launch(t, settings, nil, append([]string{"doctor", "--lease", calm, "-o", "json"}, args...)...)
 	p.exits(status)
 	var all []finding
 	for text := range strings.Lines(read(p.stdout)) {
@@ -83,8 +79,8 @@ func ids(all []finding) []string {
 // zooKeeperIDs and dynamoIDs are all checks of an engine. Scripts rely on their
 // names.
 var (
-	zooKeeperIDs = strings.Fields("server role session permissions write agreement containers lock locks foreign counter acl clock rate")
-	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock allold foreign locks clock rate")
+	zooKeeperIDs = strings.Fields("server role session permissions write agreement containers lock locks foreign counter acl clock")
+	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock allold foreign locks clock")
 )
 
 // ofItsOwn are settings of an engine with which a test is alone: a root or a
@@ -154,7 +150,7 @@ func TestDoctorHealthy(t *testing.T) {
 		if got := ids(all); !slices.Equal(got, want) {
 			t.Errorf("the checks are %q, want %q", got, want)
 		}
-		p := launch(t, env, nil, "doctor", brief, "--lease", calm)
+		p := launch(t, env, nil, "doctor", "--lease", calm)
 		p.exits(0)
 		p.says("")
 		var names []string
@@ -180,11 +176,9 @@ func TestDoctorHealthy(t *testing.T) {
 func TestDoctorInterrupted(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		env := ofItsOwn(t, e)
-		for _, at := range []string{"write", "lock", "clock", "latency"} {
-			if (at == "write") != (e.name == "zookeeper") && at != "lock" && at != "clock" {
-				continue
-			}
-			p := launch(t, env, nil, "doctor", "--rate", "1h", "--lease", calm)
+		e.slow()
+		for _, at := range map[string][]string{"zookeeper": {"permissions", "write", "containers"}, "dynamodb": {"schema", "permissions", "latency"}}[e.name] {
+			p := launch(t, append(e.env, "HOLDFAST_ROOT="+setting(env, "HOLDFAST_ROOT")), nil, "doctor", "--lease", calm)
 			seen := func() bool {
 				return slices.ContainsFunc(strings.Split(read(p.stdout), "\n"), func(line string) bool {
 					words := strings.Fields(line)
@@ -196,7 +190,7 @@ func TestDoctorInterrupted(t *testing.T) {
 			}
 			p.signal(syscall.SIGINT)
 			p.exits(128 + int(syscall.SIGINT))
-			p.says("interrupted by interrupt")
+			p.says("interrupted by SIGINT")
 			nothingLeft(t, env)
 		}
 	})
@@ -231,7 +225,8 @@ func TestDoctorUnreachable(t *testing.T) {
 // middle ends the examination, within the time of one check.
 func TestDoctorLosesTheEngine(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		p := e.start(t, "doctor", "--rate", "10s", "--timeout", "3s", "--lease", calm)
+		e.slow()
+		p := e.start(t, "doctor", "--timeout", "3s", "--lease", calm)
 		p.writesTo(p.stdout, " permissions ")
 		e.cut()
 		p.exits(1)
@@ -261,9 +256,7 @@ func TestDoctorUsage(t *testing.T) {
 	}{
 		{nil, "--servers"},
 		{[]string{"--servers", "127.0.0.1:1", "--no-such-flag"}, "--no-such-flag"},
-		{[]string{"--servers", "127.0.0.1:1", "a", "b"}, "at most 1"},
-		{[]string{"--servers", "127.0.0.1:1", "--rate", "0s"}, "--rate"},
-		{[]string{"--servers", "127.0.0.1:1", "--rate", "soon"}, "--rate"},
+		{[]string{"--servers", "127.0.0.1:1", "a", "b"}, "usage: holdfast doctor"},
 		{[]string{"--servers", "127.0.0.1:1", "--lease", "1000h"}, "--lease"},
 		{[]string{"--servers", "no port, or what"}, "--servers"},
 		{[]string{"--engine", "redis"}, "redis"},
@@ -292,7 +285,7 @@ func TestDoctorBrokenPipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := launchTo(t, w, env, "doctor", "--rate", "2s", "--lease", calm, "-o", "json")
+		p := launchTo(t, w, env, "doctor", "--lease", calm, "-o", "json")
 		_ = w.Close()
 		lines := bufio.NewScanner(r)
 		for lines.Scan() && !strings.Contains(lines.Text(), `"id":"permissions"`) {
@@ -315,7 +308,7 @@ func TestDoctorForeignText(t *testing.T) {
 			putItem(t, env, map[string]types.AttributeValue{"id": attrS("\x1b[2J\a\r\nok       forged  line\u202e")})
 		}
 		for _, form := range []string{"text", "json"} {
-			p := launch(t, env, nil, "doctor", brief, "--lease", calm, "-o", form)
+			p := launch(t, env, nil, "doctor", "--lease", calm, "-o", form)
 			p.exits(0)
 			text := read(p.stdout) + read(p.stderr)
 			if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
@@ -328,18 +321,5 @@ func TestDoctorForeignText(t *testing.T) {
 				t.Errorf("the foreign text was not told: %q", text)
 			}
 		}
-	})
-}
-
-// TestDoctorRate guards that a doctor with time for it can tell the rates of
-// the clocks.
-func TestDoctorRate(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		began := time.Now()
-		all := examined(t, e.direct, 0, "--rate", "3s")
-		if passed := time.Since(began); passed < 3*time.Second {
-			t.Errorf("it took %v", passed)
-		}
-		finds(t, all, "rate", "ok", "the clock of ", "")
 	})
 }

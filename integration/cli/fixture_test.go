@@ -106,6 +106,7 @@ type engine struct {
 	direct []string // past the proxy
 	cut    func()   // nothing gets through any more, and nothing is refused
 	heal   func()
+	slow   func()                                            // each request takes a tenth of a second and more
 	dial   func(t *testing.T, owner string) *holdfast.Client // a client of the library, past the proxy
 	open   func(t *testing.T) *engine                        // another of the kind
 }
@@ -154,6 +155,7 @@ func zooKeeperAt(t *testing.T, addr string) *engine {
 		direct: []string{"HOLDFAST_SERVERS=" + addr},
 		cut:    func() { p.BlackHole(faultproxy.Both) },
 		heal:   func() { _ = p.Heal() },
+		slow:   func() { p.SetLatency(50 * time.Millisecond) },
 		dial: func(t *testing.T, owner string) *holdfast.Client {
 			t.Helper()
 			c, err := zklock.Dial(limited(t), []string{addr}, &zklock.Options{SessionTimeout: clientLease, Owner: owner})
@@ -186,6 +188,7 @@ func newDynamoDB(t *testing.T) *engine {
 		direct: env(target.Endpoint()),
 		cut:    p.Transport.Cut,
 		heal:   p.Transport.Heal,
+		slow:   func() { p.Transport.SetRule(faulthttp.All("", faulthttp.DelayRequest(100*time.Millisecond))) },
 		dial: func(t *testing.T, owner string) *holdfast.Client {
 			t.Helper()
 			ddb := target.Client(func(*dynamodb.Options) {})

@@ -286,8 +286,8 @@ func TestWatchRefuses(t *testing.T) {
 			status int
 			text   string
 		}{
-			{[]string{"watch"}, 64, "one KEY"},
-			{[]string{"watch", key, key}, 64, "one KEY"},
+			{[]string{"watch"}, 64, "usage: holdfast watch KEY"},
+			{[]string{"watch", key, key}, 64, "usage: holdfast watch KEY"},
 			{[]string{"watch", key, "--interval", "1ms"}, 64, "--interval"},
 			{[]string{"watch", key, "--interval", "-1s"}, 64, "--interval"},
 			{[]string{"watch", key, "--intervall", "1s"}, 64, "--intervall"},

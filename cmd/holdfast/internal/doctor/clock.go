@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -42,39 +41,6 @@ func (c *comparison) difference() (ahead, within time.Duration) {
 	return (least + most) / 2, (most - least).Abs() / 2
 }
 
-// shortest is the time between two samples below which they say nothing about
-// a rate.
-const shortest = 50 * time.Millisecond
-
-// rate returns between which bounds the rate of the server's clock differs from
-// that of the monotonic clock here: 0.01 is 1% faster. For a rate that stays the
-// same, each two samples are bounds, and all hold.
-func (c *comparison) rate() (least, most float64) {
-	least, most = math.Inf(-1), math.Inf(1)
-	for i, early := range c.samples {
-		for _, late := range c.samples[i+1:] {
-			short, long := late.sent-early.answered, late.answered-early.sent // between the two readings
-			if short < shortest {
-				continue
-			}
-			passed := late.shown - early.shown // there, give or take a unit
-			least = max(least, min(part(passed-c.unit, short), part(passed-c.unit, long))-1)
-			most = min(most, max(part(passed+c.unit, short), part(passed+c.unit, long))-1)
-		}
-	}
-	return least, most
-}
-
-func part(a, b time.Duration) float64 { return float64(a) / float64(b) }
-
-// span is the time from the first sample to the last.
-func (c *comparison) span() time.Duration {
-	if len(c.samples) == 0 {
-		return 0
-	}
-	return c.samples[len(c.samples)-1].answered - c.samples[0].sent
-}
-
 // skew tells how far the clocks are apart. It matters to nobody who does not
 // compare them.
 func (c *comparison) skew(server string) Finding {
@@ -84,43 +50,6 @@ func (c *comparison) skew(server string) Finding {
 		way = "behind"
 	}
 	return ok("the clock of %s is %v %s this machine's, give or take %v; locks do not rest on that", server, figure(ahead.Abs()), way, figure(within))
-}
-
-// judge compares the rate with what the margin of a lease makes up for.
-func (c *comparison) judge(server string, allowed float64) Finding {
-	least, most := c.rate()
-	found := fmt.Sprintf("over %v, the clock of %s ran at a rate that differs from this machine's by %s to %s; the margin of a lease makes up for %s",
-		figure(c.span()), server, percent(min(least, most)), percent(max(least, most)), percent(allowed))
-	switch {
-	case least > allowed || most < -allowed:
-		return warning(
-			"see to the clocks of both machines (NTP, clock source of a virtual machine); look again with a longer --rate, as a clock that was set has the same look",
-			"%s", found,
-		)
-	case least < -allowed || most > allowed:
-		return ok("%v is too short to tell at what rate the clock of %s runs; give a longer --rate", figure(c.span()), server)
-	}
-	return ok("%s", found)
-}
-
-func percent(part float64) string { return fmt.Sprintf("%.3g%%", part*100) }
-
-// allowed is by what part the rates of two clocks may differ, with the margin
-// that a client keeps off a lease if it is not told otherwise.
-func allowed(lease time.Duration) float64 {
-	return float64(max(50*time.Millisecond, lease/20)) / float64(lease)
-}
-
-// pause waits until a time has passed since the first sample.
-func (c *comparison) pause(ctx context.Context, since time.Duration) error {
-	timer := time.NewTimer(time.Until(c.begin.Add(since)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // latencies are how long some calls have taken.

@@ -54,9 +54,8 @@ func only(f Finding) ([]Finding, error) { return []Finding{f}, nil }
 
 // A check looks at one thing of a subject. It fails if it cannot tell.
 type check[S any] struct {
-	id    string
-	look  func(subject S, ctx context.Context) ([]Finding, error) // a method of the subject
-	waits func(subject S) time.Duration                           // how long it waits on purpose, if it does
+	id   string
+	look func(subject S, ctx context.Context) ([]Finding, error) // a method of the subject
 }
 
 // errEnough is for a check after whose findings no other makes sense.
@@ -74,11 +73,7 @@ type examination struct {
 // was asked for makes no sense, or a report has failed.
 func examine[S any](ctx context.Context, e examination, subject S, checks []check[S]) error {
 	for _, c := range checks {
-		limit := e.timeout
-		if c.waits != nil {
-			limit += c.waits(subject)
-		}
-		findings, err := bounded(ctx, limit, func(ctx context.Context) ([]Finding, error) { return c.look(subject, ctx) })
+		findings, err := bounded(ctx, e.timeout, func(ctx context.Context) ([]Finding, error) { return c.look(subject, ctx) })
 		switch {
 		case err == nil, errors.Is(err, errEnough):
 		case ctx.Err() != nil:

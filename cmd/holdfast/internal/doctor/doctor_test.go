@@ -75,27 +75,6 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestExamineWaits guards that a check that waits on purpose has that time on top
-// of its limit.
-func TestExamineWaits(t *testing.T) {
-	var limit time.Duration
-	look := func(_ int, ctx context.Context) ([]Finding, error) {
-		end, _ := ctx.Deadline()
-		limit = time.Until(end)
-		return nil, nil
-	}
-	for waits, least := range map[time.Duration]time.Duration{0: 50 * time.Minute, time.Hour: 110 * time.Minute} {
-		c := check[int]{id: "a", look: look}
-		if waits > 0 {
-			c.waits = func(int) time.Duration { return waits }
-		}
-		err := examine(t.Context(), examination{timeout: time.Hour, refused: func(error) bool { return false }}, 1, []check[int]{c})
-		if err != nil || limit < least || limit > waits+time.Hour {
-			t.Errorf("a check that waits for %v has %v (%v)", waits, limit, err)
-		}
-	}
-}
-
 // TestChecksAreNamed guards that the checks of an engine have names of their own.
 func TestChecksAreNamed(t *testing.T) {
 	var zookeeper, dynamo []string

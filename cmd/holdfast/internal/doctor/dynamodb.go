@@ -24,7 +24,6 @@ type DynamoDB struct {
 	Options dynamolock.Options
 	Prefix  string        // of the keys to look at
 	Timeout time.Duration // for each check
-	Rate    time.Duration // for how long clocks are compared
 }
 
 // dynamoChecks in the order in which they are made: each may rely on what those
@@ -43,7 +42,6 @@ var dynamoChecks = []check[*table]{
 	{id: "foreign", look: (*table).foreign},
 	{id: "locks", look: (*table).locks},
 	{id: "clock", look: (*table).clock},
-	{id: "rate", look: (*table).rate, waits: func(t *table) time.Duration { return t.Rate }},
 }
 
 // Examine makes the checks and reports each finding as it comes. It fails if ctx

@@ -109,32 +109,3 @@ func judgeClock(clocks *comparison) Finding {
 	}
 	return clocks.skew("DynamoDB")
 }
-
-// ratePause is the time from one look at DynamoDB's clock to the next. It shows
-// whole seconds, so the difference is known as well as they are dense.
-const ratePause = 50 * time.Millisecond
-
-// rate compares how fast the clocks run. Locks rest on those of their clients,
-// and not on DynamoDB's; but that one runs true.
-func (t *table) rate(ctx context.Context) ([]Finding, error) {
-	_, clocks := t.wire.seen()
-	if len(clocks.samples) == 0 {
-		return only(ok("the answers do not tell the time"))
-	}
-	for begin := clocks.begin; time.Since(begin) < t.Rate; {
-		// Of all calls, this one takes no capacity of the table.
-		_, err := bounded(ctx, t.Timeout, func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
-			return t.ddb.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Options.Table}, once)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("DescribeTable: %w", err)
-		}
-		select {
-		case <-time.After(ratePause):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	_, clocks = t.wire.seen()
-	return only(clocks.judge("DynamoDB", allowed(t.client.Options().Lease)))
-}

@@ -20,7 +20,6 @@ type ZooKeeper struct {
 	Options zklock.Options
 	Prefix  string        // of the keys to look at
 	Timeout time.Duration // for each check
-	Rate    time.Duration // for how long clocks are compared
 }
 
 // zooKeeperChecks in the order in which they are made: each may rely on what
@@ -39,7 +38,6 @@ var zooKeeperChecks = []check[*ensemble]{
 	{id: "counter", look: (*ensemble).counters},
 	{id: "acl", look: (*ensemble).open},
 	{id: "clock", look: (*ensemble).clock},
-	{id: "rate", look: (*ensemble).rate, waits: func(e *ensemble) time.Duration { return e.Rate }},
 }
 
 // Examine makes the checks and reports each finding as it comes. It fails if ctx

@@ -92,18 +92,3 @@ func (e *ensemble) clock(context.Context) ([]Finding, error) {
 	}
 	return only(e.clocks.skew("the leader"))
 }
-
-// rate compares how fast the clocks run. A session is counted by the leader's,
-// and trusted by this machine's.
-func (e *ensemble) rate(ctx context.Context) ([]Finding, error) {
-	if len(e.clocks.samples) == 0 {
-		return only(ok(seePermissions))
-	}
-	if err := e.clocks.pause(ctx, e.Rate); err != nil {
-		return nil, err
-	}
-	if _, err := bounded(ctx, e.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.sample(ctx) }); err != nil {
-		return nil, err
-	}
-	return only(e.clocks.judge("the leader", allowed(e.main.client.SessionTimeout())))
-}
