@@ -28,7 +28,7 @@ func Example() {
 	}
 	defer client.Close(ctx)
 
-	lock, err := client.Acquire(ctx, "orders/42", holdfast.WithTTL(30*time.Second))
+	lock, err := client.Acquire(ctx, "orders/42")
 	if err != nil {
 		log.Fatal(err)
 	}
