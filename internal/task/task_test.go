@@ -1,0 +1,66 @@
+package task
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestClose: Close waits for tasks, for as long as its ctx allows before it ends theirs.
+func TestClose(t *testing.T) {
+	for _, test := range []struct{ task, limit, want time.Duration }{
+		{time.Second, time.Minute, time.Second},
+		{time.Hour, time.Minute, time.Minute},
+		{time.Hour, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewGroup()
+			ended := false
+			if !g.Go(func(ctx context.Context) {
+				defer func() { ended = true }()
+				if g.Open().Err() != nil {
+					t.Error("a group is closing before Close")
+				}
+				select {
+				case <-time.After(test.task):
+				case <-ctx.Done():
+				}
+			}) {
+				t.Fatal("Go refuses before Close")
+			}
+			synctest.Wait()
+			limit, cancel := context.WithTimeout(t.Context(), test.limit)
+			defer cancel()
+			began := time.Now()
+			g.Close(limit)
+			if took := time.Since(began); took != test.want || !ended {
+				t.Errorf("a task of %v, a limit of %v: Close took %v, want %v; ended %v", test.task, test.limit, took, test.want, ended)
+			}
+			if g.Begin() || g.Go(func(context.Context) { t.Error("a task runs after Close") }) {
+				t.Error("a task begins after Close")
+			}
+			if g.Open().Err() == nil || g.Context().Err() == nil {
+				t.Error("a context goes on after Close")
+			}
+			g.Close(t.Context())
+		})
+	}
+}
+
+// TestTaskBeginsTask: a task that is under way when Close begins cannot begin others,
+// so that Close ends.
+func TestTaskBeginsTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGroup()
+		result := make(chan bool, 1)
+		g.Go(func(context.Context) {
+			<-g.Open().Done()
+			result <- g.Go(func(context.Context) {})
+		})
+		g.Close(t.Context())
+		if <-result {
+			t.Error("a task began while Close was waiting")
+		}
+	})
+}
