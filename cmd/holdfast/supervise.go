@@ -175,6 +175,7 @@ func (h *supervisor) reguard() <-chan struct{} {
 // look notes until when the lock lasts, and whether a machine that was asleep
 // has missed a moment.
 func (h *supervisor) look() {
+	h.job.Reap(h.guard)
 	if until := h.lock.Deadline(); h.lock.Err() == nil {
 		h.known = until
 		h.guard.Watch(h.job, until.Add(h.grace))

@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // childVariable makes this test binary a command for the tool to run, by name.
 const childVariable = "HOLDFAST_CLI_CHILD"
 
-var children = map[string]func(){"notes signals": noteSignals, "pair of stamps": stampPair, "stamps": stamp}
+var children = map[string]func(){"notes signals": noteSignals, "pair of stamps": stampPair, "stamps": stamp, "adopts": adopt}
 
 // testChild returns what has the tool run one of them: a setting, and the command.
 func testChild(t *testing.T, name string) (setting, command string) {
@@ -56,4 +58,16 @@ func note(name, text string) {
 	}
 	defer f.Close()
 	fmt.Fprint(f, text)
+}
+
+// adopt becomes the program in its arguments, to which orphans go as they do to the
+// first process of a container.
+func adopt() {
+	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if err == nil {
+		_ = os.Unsetenv(childVariable)
+		err = syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }

@@ -17,6 +17,7 @@ const (
 // valid, and does nothing.
 type Guard struct {
 	of     string
+	pid    int
 	send   func(orders) // kills the guard if it does not listen
 	close  func()
 	until  time.Time // as it knows

@@ -60,7 +60,8 @@ func StartGuard(of string) (*Guard, error) {
 		}
 	}()
 	return &Guard{
-		of: of,
+		of:  of,
+		pid: p.Pid,
 		send: func(o orders) {
 			// Where somebody has stopped the guard, the pipe gets full one day. If it
 			// went on then, it would go by what it was told long ago.
