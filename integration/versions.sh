@@ -23,8 +23,8 @@ jetty=9.4.58.v20250814
 server=(
 	io.dropwizard.metrics:metrics-core:4.1.12.1
 	org.xerial.snappy:snappy-java:1.1.10.5
-	org.eclipse.jetty:jetty-server:$jetty
-	org.eclipse.jetty:jetty-servlet:$jetty
+	"org.eclipse.jetty:jetty-server:$jetty"
+	"org.eclipse.jetty:jetty-servlet:$jetty"
 	com.fasterxml.jackson.core:jackson-databind:2.15.2
 )
 log_of() {
