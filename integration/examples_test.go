@@ -373,7 +373,7 @@ func transactExample(t *testing.T, all examples) {
 		"memory": func(t *testing.T) {
 			e := all.run(t, "transact", nil)
 			e.ends(0)
-			e.told(fmt.Sprintf(story, "imitation of DynamoDB"))
+			e.told(fmt.Sprintf(story, "in-process fake of DynamoDB"))
 		},
 		"dynamodb": func(t *testing.T) {
 			p := onDynamoDB(t)

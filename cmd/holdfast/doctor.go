@@ -28,7 +28,7 @@ On ZooKeeper:
   session      the session timeout that the servers make of --lease
   permissions  READ, CREATE and DELETE where the locks are
   write        how long writes to the quorum take
-  agreement    the servers show the same contenders: none has parted
+  agreement    the servers show the same contenders: none has diverged
   containers   parents of locks can be made as container znodes
   lock         a lock can be acquired, verified, shown and released
   locks        how many there are
@@ -48,7 +48,7 @@ On DynamoDB:
   latency      how long writes take
   lock         as above
   foreign      items of other programs
-  locks        locks that never expire, and items that are spoilt
+  locks        locks that never expire, and corrupt items
   clock        the service's clock, by which requests must be signed`
 
 func newDoctorCommand(a *app) *cobra.Command {

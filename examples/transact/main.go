@@ -4,7 +4,7 @@
 // lock and its write, and the write arrives when somebody else has the lock: first
 // without the check, then with it.
 //
-//	go run ./examples/transact                                      on an imitation of DynamoDB, in memory
+//	go run ./examples/transact                                      on an in-process fake of DynamoDB
 //	go run ./examples/transact -endpoint http://127.0.0.1:8000      on a server that has transactions, such as DynamoDB Local
 //	go run ./examples/transact -engine dynamodb                     on AWS
 //

@@ -19,7 +19,7 @@ import (
 
 // The late write goes through without the check, and is refused with it.
 func TestLateWriteIsRefused(t *testing.T) {
-	story := regexp.MustCompile(`(?s)^on an imitation of DynamoDB within this process.*\n` +
+	story := regexp.MustCompile(`(?s)^on an in-process fake of DynamoDB.*\n` +
 		`no check:\nalice  holds the lock.*` +
 		`bob    writes\nalice  goes on, and writes, without the lock\n.*it is 70\n` +
 		`a check:\nalice  holds the lock.*` +

@@ -235,7 +235,7 @@ func TestDoctorSession(t *testing.T) {
 }
 
 // TestDoctorEnsemble guards what only an ensemble shows: roles, a server that has
-// parted, a server that is down, and servers that do not belong together.
+// diverged, a server that is down, and servers that do not belong together.
 func TestDoctorEnsemble(t *testing.T) {
 	t.Parallel()
 	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: time.Minute})
@@ -248,18 +248,18 @@ func TestDoctorEnsemble(t *testing.T) {
 	finds(t, all, "role", "ok", ": follower, version ", "")
 	finds(t, all, "agreement", "ok", "3 servers show the same", "")
 
-	parted := e.Followers(limited(t))[0]
-	if _, err := plainAt(t, e.Addrs()[parted]).Sync("/holdfast/key"); err != nil {
+	diverged := e.Followers(limited(t))[0]
+	if _, err := plainAt(t, e.Addrs()[diverged]).Sync("/holdfast/key"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Plant(limited(t), parted, "/holdfast/key/"+contender, []byte("ghost")); err != nil {
+	if err := e.Plant(limited(t), diverged, "/holdfast/key/"+contender, []byte("ghost")); err != nil {
 		t.Fatal(err)
 	}
 	all = examined(t, env, 1)
-	addr := e.Addrs()[parted]
-	finds(t, all, "agreement", "problem", addr+" has parted from its ensemble: it shows 1 contender that the leader has not: /holdfast/key/"+contender, "restart "+addr)
-	if n := strings.Count(allFound(all), "has parted"); n != 1 {
-		t.Errorf("%d servers are told to have parted: %+v", n, all)
+	addr := e.Addrs()[diverged]
+	finds(t, all, "agreement", "problem", addr+" has diverged from its ensemble: it shows 1 contender that the leader has not: /holdfast/key/"+contender, "restart "+addr)
+	if n := strings.Count(allFound(all), "has diverged"); n != 1 {
+		t.Errorf("%d servers are said to have diverged: %+v", n, all)
 	}
 
 	stranger, err := zookeeperServer()
@@ -270,7 +270,7 @@ func TestDoctorEnsemble(t *testing.T) {
 	finds(t, all, "role", "problem", "1 of the 2 servers that are named stand alone", "one ensemble")
 	finds(t, all, "agreement", "problem", stranger.Addr()+" does not show", "one ensemble")
 
-	down := (parted + 1) % len(e.Addrs())
+	down := (diverged + 1) % len(e.Addrs())
 	e.Servers()[down].Kill()
 	if err := e.WaitModes(limited(t), func(modes []string) bool {
 		slices.Sort(modes)

@@ -12,8 +12,7 @@ func Local() map[string]func() *Engine {
 	return map[string]func() *Engine{"memory": Memory, "dynamodb": DynamoFake}
 }
 
-// DynamoFake is an engine on an imitation of DynamoDB within this process, which
-// is made for tests.
+// DynamoFake is an engine on the in-process fake of DynamoDB that the tests use.
 func DynamoFake() *Engine {
 	db := dynamofake.New()
 	db.Latency = 4 * time.Millisecond
@@ -21,7 +20,7 @@ func DynamoFake() *Engine {
 		conn := db.Client()
 		return &Client{API: conn, Cut: conn.Cut, Heal: conn.Heal}
 	})
-	e.Where = "an imitation of DynamoDB within this process"
+	e.Where = "an in-process fake of DynamoDB"
 	e.Local = true
 	return e
 }

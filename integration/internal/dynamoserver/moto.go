@@ -11,7 +11,7 @@ import (
 //go:embed moto_server.py
 var motoServer string
 
-// startMoto starts moto's imitation of DynamoDB with the Python of HOLDFAST_PYTHON.
+// startMoto starts moto's DynamoDB with the Python of HOLDFAST_PYTHON.
 func startMoto(ctx context.Context) (*Target, error) {
 	python := os.Getenv("HOLDFAST_PYTHON")
 	if python == "" {

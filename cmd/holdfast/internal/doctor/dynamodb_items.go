@@ -75,7 +75,7 @@ func (t *table) name(item map[string]types.AttributeValue) string {
 const mostLeft = 20
 
 // locks lists the locks that are held, and tells of those that never expire, and
-// of those whose item is spoilt.
+// of those whose item is corrupt.
 func (t *table) locks(ctx context.Context) ([]Finding, error) {
 	if t.denied["Scan"] || t.denied["Query"] {
 		return only(ok(seePermissions))

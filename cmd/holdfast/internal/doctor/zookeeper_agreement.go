@@ -125,21 +125,21 @@ func (e *ensemble) lasting(ctx context.Context, s *server, paths []string) ([]Fi
 			less = append(less, path)
 		}
 	}
-	return judgeParted(s.addr, more, less), nil
+	return judgeDiverged(s.addr, more, less), nil
 }
 
-// judgeParted is told what a server shows that the leader has not, and what it
+// judgeDiverged is told what a server shows that the leader has not, and what it
 // lacks that the leader has.
-func judgeParted(addr string, more, less []string) []Finding {
-	const cure = "restart %s; if that does not help, empty its data directory (docs/operating.md, A server that has parted from its ensemble)"
+func judgeDiverged(addr string, more, less []string) []Finding {
+	const cure = "restart %s; if that does not help, empty its data directory (docs/operating.md, A stale (diverged) server)"
 	var findings []Finding
 	if len(more) > 0 {
 		findings = append(findings, problem(fmt.Sprintf(cure, addr),
-			"%s has parted from its ensemble: it shows %s that the leader has not: %s", addr, count(len(more), "contender"), some(more)))
+			"%s has diverged from its ensemble: it shows %s that the leader has not: %s", addr, count(len(more), "contender"), some(more)))
 	}
 	if len(less) > 0 {
 		findings = append(findings, problem(fmt.Sprintf(cure, addr),
-			"%s has parted from its ensemble: it lacks %s that the leader has: %s", addr, count(len(less), "contender"), some(less)))
+			"%s has diverged from its ensemble: it lacks %s that the leader has: %s", addr, count(len(less), "contender"), some(less)))
 	}
 	return findings
 }

@@ -122,18 +122,18 @@ func TestJudgeContainer(t *testing.T) {
 	is(t, judgeContainer(zk.ErrConnectionClosed), Problem, "no container znode can be made", "3.5")
 }
 
-// TestJudgeParted guards what is said of a server that differs from the leader,
+// TestJudgeDiverged guards what is said of a server that differs from the leader,
 // either way: it is to be restarted.
-func TestJudgeParted(t *testing.T) {
-	if found := judgeParted("a:1", nil, nil); len(found) > 0 {
+func TestJudgeDiverged(t *testing.T) {
+	if found := judgeDiverged("a:1", nil, nil); len(found) > 0 {
 		t.Errorf("of a server that does not differ: %+v", found)
 	}
-	found := judgeParted("a:1", []string{"/x"}, []string{"/y", "/z"})
+	found := judgeDiverged("a:1", []string{"/x"}, []string{"/y", "/z"})
 	if len(found) != 2 {
 		t.Fatalf("of a server that differs both ways: %+v", found)
 	}
-	is(t, found[0], Problem, "a:1 has parted from its ensemble: it shows 1 contender that the leader has not: /x", "restart a:1")
-	is(t, found[1], Problem, "a:1 has parted from its ensemble: it lacks 2 contenders that the leader has: /y, /z", "restart a:1")
+	is(t, found[0], Problem, "a:1 has diverged from its ensemble: it shows 1 contender that the leader has not: /x", "restart a:1")
+	is(t, found[1], Problem, "a:1 has diverged from its ensemble: it lacks 2 contenders that the leader has: /y, /z", "restart a:1")
 }
 
 // TestContends guards whom the check of strangers takes for one of them: all
