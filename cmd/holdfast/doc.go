@@ -12,7 +12,7 @@
 // own, named in newRootCommand. For it to behave like the others:
 //
 //   - Settings are flags. One that may also come from the environment is made
-//     known by fromEnv(cmd.Flags(), "flag", "HOLDFAST_FLAG"): the flag wins, both
+//     known by fromEnv(flag), as HOLDFAST_FLAG: the flag wins, both
 //     are parsed by the same code, and help shows the variable. HOLDFAST_KEY,
 //     HOLDFAST_TOKEN and HOLDFAST_OWNER tell a command that is run what it holds;
 //     they are never settings. Secrets come from the environment or a file.

@@ -44,12 +44,6 @@ func (d *dynamoDB) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.mode, "mode", "fail-open", "DynamoDB: fail-open (locks expire with their lease), fail-closed or fail-closed-fenced: all who use a key must agree")
 	f.DurationVar(&d.poll, "poll", 0, "DynamoDB: time from one look at a key that is waited for to the next (default 1s)")
 	f.StringVar(&d.ttlAttribute, "ttl-attribute", "", "DynamoDB: attribute for DynamoDB's Time to Live, which deletes unused items (default: items stay)")
-	fromEnv(f, "table", "HOLDFAST_TABLE")
-	fromEnv(f, "partition-key", "HOLDFAST_PARTITION_KEY")
-	fromEnv(f, "sort-key", "HOLDFAST_SORT_KEY")
-	fromEnv(f, "mode", "HOLDFAST_MODE")
-	fromEnv(f, "poll", "HOLDFAST_POLL")
-	fromEnv(f, "ttl-attribute", "HOLDFAST_TTL_ATTRIBUTE")
 }
 
 // options makes the library's options of the settings.

@@ -93,7 +93,7 @@ func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 	f.StringVarP(&r.script, "command", "c", "", "run this `STRING` by $SHELL -c, or /bin/sh -c, in place of COMMAND")
 	f.StringVarP(&r.key, "key", "k", "", "the `KEY`, if it is not the first argument")
 	f.DurationVar(&r.grace, "grace", 0, "time from SIGTERM to SIGKILL when the lock is lost, the TTL is reached, or COMMAND leaves others behind (default: a fifth of the lease)")
-	fromEnv(f, "grace", "HOLDFAST_GRACE")
+	fromEnv(f.Lookup("grace"))
 	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKey)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := f.GetBool("help"); help { // after KEY, where cobra does not look for it

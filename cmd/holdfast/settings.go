@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,24 +32,24 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "for how long to wait for a connection, and for each answer")
 	f.StringVarP(&s.output, "output", "o", outputText, "text or json")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
-	fromEnv(f, "engine", "HOLDFAST_ENGINE")
-	fromEnv(f, "lease", "HOLDFAST_LEASE")
-	fromEnv(f, "timeout", "HOLDFAST_TIMEOUT")
-	fromEnv(f, "output", "HOLDFAST_OUTPUT")
 	s.zookeeper.addFlags(f)
 	s.dynamodb.addFlags(f)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag != f.Lookup("verbose") {
+			fromEnv(flag)
+		}
+	})
 }
 
 // envAnnotation has the name of the variable that stands in for a flag.
 const envAnnotation = "holdfast_env"
 
-// fromEnv lets a flag that is not given take its value from a variable.
-func fromEnv(f *pflag.FlagSet, name, variable string) {
-	flag := f.Lookup(name)
+// fromEnv lets a flag that is not given take its value from a variable, such as
+// HOLDFAST_AUTH_FILE for auth-file.
+func fromEnv(flag *pflag.Flag) {
+	variable := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 	flag.Usage = fmt.Sprintf("%s [$%s]", flag.Usage, variable)
-	if err := f.SetAnnotation(name, envAnnotation, []string{variable}); err != nil {
-		panic(err) // no such flag: a slip in this program
-	}
+	flag.Annotations = map[string][]string{envAnnotation: {variable}}
 }
 
 // readEnv gives each flag that was not given the value of its variable.

@@ -43,26 +43,35 @@ A key that nobody holds is no error; in JSON, "held" tells.`,
 	}
 }
 
+// details are what is known of a holder beside its name, as names and values. Moments
+// and data are told by functions of the caller's.
+func details(info holdfast.Info, tell func(time.Time) string, data func(string) string) (all [][2]string) {
+	for _, d := range []struct {
+		known       bool
+		name, value string
+	}{
+		{info.Token != 0, "token", info.Token.String()},
+		{!info.Since.IsZero(), "since", tell(info.Since)},
+		// It is worth telling unless the lock was granted then at once.
+		{!info.QueuedAt.IsZero() && !info.QueuedAt.Equal(info.Since), "queued", tell(info.QueuedAt)},
+		{info.Lease != 0, "lease", info.Lease.String()},
+		{len(info.Data) > 0, "data", data(string(info.Data))},
+	} {
+		if d.known {
+			all = append(all, [2]string{d.name, d.value})
+		}
+	}
+	return all
+}
+
 // describe prints a key and its holder for people.
 func describe(w io.Writer, info holdfast.Info) error {
 	t := columns(w)
 	fmt.Fprintf(t, "key\t%s\n", plain(info.Key))
 	if info.Held {
 		fmt.Fprintf(t, "held by\t%s\n", plain(info.Owner))
-		if info.Token != 0 {
-			fmt.Fprintf(t, "token\t%d\n", info.Token)
-		}
-		if !info.Since.IsZero() {
-			fmt.Fprintf(t, "since\t%s\n", momentAndAge(info.Since))
-		}
-		if showQueuedAt(info) {
-			fmt.Fprintf(t, "queued\t%s\n", momentAndAge(info.QueuedAt))
-		}
-		if info.Lease != 0 {
-			fmt.Fprintf(t, "lease\t%v\n", info.Lease)
-		}
-		if len(info.Data) > 0 {
-			fmt.Fprintf(t, "data\t%s\n", plain(string(info.Data)))
+		for _, d := range details(info, momentAndAge, plain) {
+			fmt.Fprintf(t, "%s\t%s\n", d[0], d[1])
 		}
 	} else {
 		fmt.Fprintf(t, "held by\tnobody\n")
@@ -75,12 +84,6 @@ func describe(w io.Writer, info holdfast.Info) error {
 		fmt.Fprintf(t, "waiting %d\t%s, since %s%s\n", i+1, plain(waiter.Owner), momentAndAge(waiter.Since), data)
 	}
 	return t.Flush()
-}
-
-// showQueuedAt reports whether it is worth telling when the holder entered the queue:
-// it was granted then at once, or nobody knows when.
-func showQueuedAt(info holdfast.Info) bool {
-	return !info.QueuedAt.IsZero() && !info.QueuedAt.Equal(info.Since)
 }
 
 // momentAndAge tells as well how long ago a moment is, by this machine's clock.

@@ -62,11 +62,7 @@ func differ(a, b holdfast.Info) bool {
 // line tells a sight in one line.
 func (s sight) line() string {
 	var b strings.Builder
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, " %s=%s", name, value)
-		}
-	}
+	field := func(name, value string) { fmt.Fprintf(&b, " %s=%s", name, value) }
 	info := s.info
 	switch {
 	case !s.down.IsZero():
@@ -88,20 +84,8 @@ func (s sight) line() string {
 	}
 	if info.Held {
 		field("owner", word(info.Owner))
-		if info.Token != 0 {
-			field("token", info.Token.String())
-		}
-		if !info.Since.IsZero() {
-			field("since", moment(info.Since))
-		}
-		if showQueuedAt(info) {
-			field("queued", moment(info.QueuedAt))
-		}
-		if info.Lease != 0 {
-			field("lease", info.Lease.String())
-		}
-		if len(info.Data) > 0 {
-			field("data", word(string(info.Data)))
+		for _, d := range details(info, moment, word) {
+			field(d[0], d[1])
 		}
 	}
 	if n := len(info.Queue); n > 0 {

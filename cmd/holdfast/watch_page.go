@@ -90,23 +90,10 @@ func holderRows(info holdfast.Info, width int, now time.Time) []screen.Row {
 		return []screen.Row{{Text: "free", Bold: true}}
 	}
 	rows := []screen.Row{{Text: "held by  " + plain(info.Owner), Bold: true}}
-	add := func(name, value string) {
-		rows = append(rows, screen.Row{Text: screen.Pad(name, len("held by  ")) + value})
-	}
-	if !info.Since.IsZero() {
-		add("since", moment(info.Since)+age(", ", info.Since, now))
-	}
-	if showQueuedAt(info) {
-		add("queued", moment(info.QueuedAt)+age(", ", info.QueuedAt, now))
-	}
-	if info.Token != 0 {
-		add("token", info.Token.String())
-	}
-	if info.Lease != 0 {
-		add("lease", info.Lease.String())
-	}
-	if len(info.Data) > 0 {
-		add("data", excerpt(info.Data, width))
+	tell := func(t time.Time) string { return moment(t) + age(", ", t, now) }
+	data := func(data string) string { return excerpt(data, width) }
+	for _, d := range details(info, tell, data) {
+		rows = append(rows, screen.Row{Text: screen.Pad(d[0], len("held by  ")) + d[1]})
 	}
 	return rows
 }
@@ -121,7 +108,7 @@ func queueRows(queue []holdfast.Waiter, width int, now time.Time) []screen.Row {
 	for i, w := range queue {
 		text := fmt.Sprintf("%*d  %-7s  %s", digits, i+1, age("", w.Since, now), plain(w.Owner))
 		if len(w.Data) > 0 {
-			text += "  " + excerpt(w.Data, width)
+			text += "  " + excerpt(string(w.Data), width)
 		}
 		rows = append(rows, screen.Row{Text: text})
 	}
@@ -143,7 +130,7 @@ func shorten(queue []screen.Row, room int) []screen.Row {
 }
 
 // excerpt makes foreign data harmless. No more is looked at than may fit.
-func excerpt(data []byte, width int) string {
+func excerpt(data string, width int) string {
 	const mostBytes = 4 // of a character that takes a column
 	if most := mostBytes * width; len(data) > most {
 		for most > 0 && !utf8.RuneStart(data[most]) {
@@ -151,7 +138,7 @@ func excerpt(data []byte, width int) string {
 		}
 		data = data[:most]
 	}
-	return plain(string(data))
+	return plain(data)
 }
 
 // clock is the time of day.

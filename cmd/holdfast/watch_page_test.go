@@ -47,8 +47,8 @@ func TestPage(t *testing.T) {
 		"orders/42",
 		"",
 		"held by  worker-1",
-		"since    " + since + ", 1m12s",
 		"token    7",
+		"since    " + since + ", 1m12s",
 		"lease    20s",
 		`data     "x\x1b"`,
 		"",
@@ -81,12 +81,12 @@ func TestPage(t *testing.T) {
 		{"four", pageSight(), 60, 4, []string{"orders/42", "held by  worker-1", "waiting  3", foot}},
 		{"three", pageSight(), 60, 3, []string{"held, 1m12s, 3 waiting: worker-1", foot}},
 		{"one", pageSight(), 60, 1, []string{"held, 1m12s, 3 waiting: worker-1"}},
-		{"narrow", pageSight(), 12, 5, []string{"orders/42", "held by  wo…", "since    20…", "waiting  3", "connected, …"}},
+		{"narrow", pageSight(), 12, 5, []string{"orders/42", "held by  wo…", "token    7", "waiting  3", "connected, …"}},
 		{"one column", pageSight(), 1, 4, []string{"…", "…", "…", "…"}},
 		{"queued, one row", queued, 60, 1, []string{"held, queued 1m12s ago, 3 waiting: worker-1"}},
-		{"queued", queued, 60, 5, []string{"orders/42", "held by  worker-1", "queued   " + since + ", 1m12s", "waiting  3", foot}},
-		{"waited", waited, 60, 14, slices.Concat(whole[:4],
-			[]string{"queued   " + moment(pageTime.Add(-time.Hour)) + ", 1h00m"}, whole[4:], []string{foot})},
+		{"queued", queued, 60, 6, []string{"orders/42", "held by  worker-1", "token    7", "queued   " + since + ", 1m12s", "waiting  3", foot}},
+		{"waited", waited, 60, 14, slices.Concat(whole[:5],
+			[]string{"queued   " + moment(pageTime.Add(-time.Hour)) + ", 1h00m"}, whole[5:], []string{foot})},
 		{"free", free, 60, 6, []string{"k", "", "free", "", "", foot}},
 		{"free, one row", free, 60, 1, []string{"free: k"}},
 		{"disconnected", down, 70, 4, []string{"orders/42", "held by  worker-1", "waiting  3", "disconnected since 04:05:03, 3s; what is shown is of 04:05:06"}},
@@ -124,13 +124,13 @@ func TestPageOfAnySize(t *testing.T) {
 // TestExcerpt guards a row against data of any size, and characters against being
 // cut in two.
 func TestExcerpt(t *testing.T) {
-	if got := excerpt([]byte(strings.Repeat("é", 1000)), 10); got != strings.Repeat("é", 20) {
+	if got := excerpt(strings.Repeat("é", 1000), 10); got != strings.Repeat("é", 20) {
 		t.Errorf("it is %q", got)
 	}
-	if got := excerpt([]byte(strings.Repeat("aé", 1000)), 10); strings.Contains(got, `\`) {
+	if got := excerpt(strings.Repeat("aé", 1000), 10); strings.Contains(got, `\`) {
 		t.Errorf("a character was cut in two: %q", got)
 	}
-	if got := excerpt([]byte(strings.Repeat("\x80", 1000)), 10); len(got) > 500 {
+	if got := excerpt(strings.Repeat("\x80", 1000), 10); len(got) > 500 {
 		t.Errorf("%d bytes", len(got))
 	}
 }

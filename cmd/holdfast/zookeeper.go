@@ -43,12 +43,6 @@ func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&z.authFile, "auth-file", "", "ZooKeeper: file with SCHEME:CREDENTIALS lines, such as digest:user:password; HOLDFAST_AUTH has one such line itself")
 	f.StringVar(&z.acl, "acl", aclOpen, "ZooKeeper: who may use what is created: open (everybody) or creator (whoever has the same credentials)")
 	f.DurationVar(&z.tick, "tick-time", 0, "ZooKeeper: the servers' tickTime, where they accept sessions of less than two ticks")
-	fromEnv(f, "servers", "HOLDFAST_SERVERS")
-	fromEnv(f, "root", "HOLDFAST_ROOT")
-	fromEnv(f, "names", "HOLDFAST_NAMES")
-	fromEnv(f, "auth-file", "HOLDFAST_AUTH_FILE")
-	fromEnv(f, "acl", "HOLDFAST_ACL")
-	fromEnv(f, "tick-time", "HOLDFAST_TICK_TIME")
 	z.tlsSettings.addFlags(f)
 }
 
@@ -125,11 +119,6 @@ func (t *tlsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.certFile, "tls-cert", "", "ZooKeeper: PEM file with the client's certificate")
 	f.StringVar(&t.keyFile, "tls-key", "", "ZooKeeper: PEM file with its key")
 	f.StringVar(&t.tlsServer, "tls-server-name", "", "ZooKeeper: name in the servers' certificates (default: the host dialled)")
-	fromEnv(f, "tls", "HOLDFAST_TLS")
-	fromEnv(f, "tls-ca", "HOLDFAST_TLS_CA")
-	fromEnv(f, "tls-cert", "HOLDFAST_TLS_CERT")
-	fromEnv(f, "tls-key", "HOLDFAST_TLS_KEY")
-	fromEnv(f, "tls-server-name", "HOLDFAST_TLS_SERVER_NAME")
 }
 
 // config returns nil if TLS is not wanted.

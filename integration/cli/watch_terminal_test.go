@@ -102,7 +102,7 @@ func TestWatchTerminal(t *testing.T) {
 		key := newKey(t)
 		w := watched(t, e, key)
 		lock := e.acquire(t, key, "holder-1", holdfast.WithData([]byte("\x1b]0;title\x07")))
-		w.sees(key, "held by  holder-1", fmt.Sprintf("%-9s2", e.moment()), "token    "+lock.Token().String(), `data     "\x1b]0;title\a"`, "connected")
+		w.sees(key, "held by  holder-1", "token    "+lock.Token().String(), fmt.Sprintf("%-9s2", e.moment()), `data     "\x1b]0;title\a"`, "connected")
 		age := func() string {
 			for _, row := range w.page() {
 				if _, age, ok := strings.Cut(row, ", "); ok && strings.HasPrefix(row, e.moment()) {

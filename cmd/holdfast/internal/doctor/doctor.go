@@ -61,6 +61,9 @@ type check[S any] struct {
 // errEnough is for a check after whose findings no other makes sense.
 var errEnough = errors.New("the rest cannot be looked at")
 
+// errUnseen is for a check that lacks permissions. Which, the check of permissions tells.
+var errUnseen = errors.New("not looked at, for want of permissions")
+
 // An examination is what the checks of an engine have in common.
 type examination struct {
 	timeout time.Duration        // for each check
@@ -76,6 +79,8 @@ func examine[S any](ctx context.Context, e examination, subject S, checks []chec
 		findings, err := bounded(ctx, e.timeout, func(ctx context.Context) ([]Finding, error) { return c.look(subject, ctx) })
 		switch {
 		case err == nil, errors.Is(err, errEnough):
+		case errors.Is(err, errUnseen):
+			findings, err = append(findings, ok("%v", err)), nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, holdfast.ErrInvalid):
@@ -147,3 +152,75 @@ const probePrefix = "holdfast-doctor-"
 
 // probeName returns a name that nobody else has.
 func probeName() string { return probePrefix + strings.ToLower(rand.Text()[:16]) }
+
+// tryLock goes through the life of a lock. However it ends, the lock is released.
+func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit time.Duration) (Finding, error) {
+	ctx, cancel := late(ctx)
+	defer cancel()
+	began := time.Now()
+	lock, err := locker.TryAcquire(ctx, key)
+	if err != nil {
+		return Finding{}, err
+	}
+	acquired := time.Since(began)
+	defer func() {
+		ctx, cancel := cleaning(limit)
+		defer cancel()
+		_ = lock.Release(ctx)
+	}()
+	if err := lock.Verify(ctx); err != nil {
+		return Finding{}, err
+	}
+	info, err := locker.Inspect(ctx, key)
+	if err != nil {
+		return Finding{}, err
+	}
+	if !info.Held || info.Token != lock.Token() || info.Owner != lock.Owner() {
+		return problem("see to other programs that change what they find, and to proxies or caches on the way",
+			"a lock that was acquired by %q with token %d is shown as held by %q with token %d", lock.Owner(), lock.Token(), info.Owner, info.Token), nil
+	}
+	began = time.Now()
+	if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrReleasePending) {
+		return Finding{}, err
+	}
+	return ok("acquired in %v, verified, shown, and released in %v", figure(acquired), figure(time.Since(began))), nil
+}
+
+// some lists the first few of many.
+func some(all []string) string {
+	const few = 3
+	if len(all) <= few {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:few], ", "), len(all)-few)
+}
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// figure rounds a duration to what is worth reading.
+func figure(d time.Duration) time.Duration {
+	switch {
+	case d < time.Millisecond && d > -time.Millisecond:
+		return d.Round(time.Microsecond)
+	case d < time.Second && d > -time.Second:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// shell quotes a word for a command that the user may copy.
+func shell(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,@%+=", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

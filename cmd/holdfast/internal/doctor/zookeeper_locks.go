@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // mostLocks is how many locks are looked at, of as many as there may be.
@@ -43,6 +45,9 @@ func (e *ensemble) search() (parent string, matches func(child string) bool) {
 func (e *ensemble) locks(ctx context.Context) ([]lockNode, error) {
 	if e.lockSet == nil {
 		set, err := e.read(ctx, e.main)
+		if refusedByZooKeeper(err) {
+			err = errUnseen
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -118,9 +123,6 @@ func each(n int, f func(i int) error) error {
 // count tells how many locks were looked at.
 func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
 	set, err := e.locks(ctx)
-	if refusedByZooKeeper(err) {
-		return only(ok(seePermissions))
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -141,4 +143,68 @@ func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
 		told += "; there may be more, which were not looked at"
 	}
 	return only(ok("%s", told))
+}
+
+// contends reports whether a name is that of a contender, in any form that holdfast
+// respects.
+func contends(name string) bool {
+	_, ok := sequence.Of(name)
+	return ok
+}
+
+// foreign looks for children of locks that do not contend for them.
+func (e *ensemble) foreign(ctx context.Context) ([]Finding, error) {
+	set, err := e.locks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var strangers []string
+	for _, l := range set {
+		for _, name := range l.children {
+			if !contends(name) {
+				strangers = append(strangers, join(l.path, name))
+			}
+		}
+	}
+	if len(strangers) == 0 {
+		return only(ok("whatever is in a queue is there to contend"))
+	}
+	return only(warning(
+		"delete or move them: holdfast ignores them, but Curator waits for each to go, and go-zookeeper's Lock fails",
+		"%s of no lock recipe in queues: %s", count(len(strangers), "znode"), some(strangers),
+	))
+}
+
+// next is the sequence number that the next child gets. What a server shows of
+// the counter is twice that, less the number of children, in 32 bits.
+func (l lockNode) next() uint32 { return uint32(l.stat.Cversion+l.stat.NumChildren) / 2 }
+
+// counters looks for locks of which the sequence counter nears its end.
+func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
+	set, err := e.locks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	highest := uint32(0)
+	var findings []Finding
+	const cure = "stop those who use the lock, delete %s, start them again (docs/operating.md, A counter near its end)"
+	for _, l := range set {
+		if l.stat == nil {
+			continue
+		}
+		next := l.next()
+		highest = max(highest, next)
+		switch {
+		case next >= sequence.Last:
+			findings = append(findings, problem(fmt.Sprintf(cure, l.path),
+				"the sequence counter of %s is at its end, %d: Curator, kazoo and go-zookeeper's Lock may let two have it", l.path, sequence.Last))
+		case next >= sequence.Warn:
+			findings = append(findings, warning(fmt.Sprintf(cure, l.path),
+				"the sequence counter of %s is at %d, %d before its end", l.path, next, sequence.Last-next))
+		}
+	}
+	if len(findings) == 0 {
+		return only(ok("the highest sequence counter is at %d of %d", highest, sequence.Last))
+	}
+	return findings, nil
 }

@@ -5,7 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,4 +80,197 @@ func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
 		return (&tls.Dialer{Config: e.Options.TLS}).DialContext(ctx, "tcp", addr)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+}
+
+// A status is what the four-letter word srvr tells of a server.
+type status struct {
+	mode    string // leader, follower, observer or standalone; "": it does not tell
+	version string
+}
+
+// wordTimeout bounds the wait for an answer that a healthy server has at hand.
+const wordTimeout = 2 * time.Second
+
+// roles asks each server what it is.
+func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
+	servers := slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.down })
+	findings := make([]Finding, len(servers))
+	_ = each(len(servers), func(i int) error {
+		answer := e.word(ctx, servers[i].addr, "srvr")
+		servers[i].status = parseStatus(answer)
+		findings[i] = servers[i].describe(answer)
+		return nil
+	})
+	alone, leader, above := 0, "", ""
+	for _, s := range servers {
+		switch s.status.mode {
+		case "standalone":
+			alone++
+		case "leader":
+			leader = parseNumber(e.word(ctx, s.addr, "conf"), "serverId=")
+		case "follower":
+			if n := parseNumber(e.word(ctx, s.addr, "mntr"), "zk_synced_observers\t"); n != "" && n != "0" {
+				above = s.addr
+			}
+		}
+	}
+	for i, s := range servers {
+		if s.status.mode == "observer" && findings[i].Status == OK {
+			findings[i] = s.observes(leader, above, parseNumber(e.word(ctx, s.addr, "mntr"), "zk_observer_master_id\t"))
+		}
+	}
+	if alone > 0 && len(e.servers) > 1 {
+		findings = append(findings, problem(
+			"name the servers of one ensemble in --servers, or the one server alone",
+			"%d of the %d servers that are named stand alone: clients of one know nothing of the locks of another", alone, len(e.servers),
+		))
+	}
+	return findings, nil
+}
+
+// describe says what a server has answered to srvr.
+func (s *server) describe(answer string) Finding {
+	switch {
+	case strings.Contains(answer, "not currently serving"):
+		return problem("see why it finds no quorum: its log tells, and whether the servers reach one another", "%s serves nobody", s.addr)
+	case s.status.mode == "":
+		return ok("%s: not told; allow it with 4lw.commands.whitelist=srvr", s.addr)
+	case before(s.status.version, 3, 5):
+		return problem("upgrade to 3.5 or newer", "%s: %s, version %s, which has no container znodes", s.addr, s.status.mode, s.status.version)
+	}
+	return ok("%s: %s, version %s", s.addr, s.status.mode, s.status.version)
+}
+
+// observes says whom an observer follows. leader and master, its own, are the numbers
+// of servers; above is the address of a follower that has observers; each is "" if nobody
+// tells. From 3.6 on it may follow a follower.
+func (s *server) observes(leader, above, master string) Finding {
+	const cure = "clients that hold locks must not use an observer behind an observer master (observerMasterPort): list the other servers"
+	switch {
+	case above != "":
+		return problem(cure, "%s: observer, version %s, and %s, a follower, has observers: behind it, a holder may learn too late that its lock is lost",
+			s.addr, s.status.version, above)
+	case before(s.status.version, 3, 6), leader != "" && master == leader:
+		return ok("%s: observer of the leader, version %s", s.addr, s.status.version)
+	case leader == "" || master == "":
+		return warning(cure+"; to have it told, allow conf and mntr with 4lw.commands.whitelist, and name the leader too",
+			"%s: observer, version %s, which does not tell whether it follows the leader: behind another server, a holder may learn too late that its lock is lost",
+			s.addr, s.status.version)
+	}
+	return problem(cure, "%s: observer, version %s, behind server %s, which is not the leader: a holder may learn too late that its lock is lost",
+		s.addr, s.status.version, master)
+}
+
+// parseNumber finds the number in the line of an answer that begins with a name.
+func parseNumber(answer, name string) string {
+	for line := range strings.Lines(answer) {
+		if rest, found := strings.CutPrefix(strings.TrimSpace(line), name); found {
+			if n, err := strconv.Atoi(rest); err == nil && n >= 0 {
+				return rest
+			}
+		}
+	}
+	return ""
+}
+
+// word asks a server by one of ZooKeeper's four-letter words. It returns what
+// there is of an answer.
+func (e *ensemble) word(ctx context.Context, addr, word string) string {
+	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
+	defer cancel()
+	conn, err := e.dial(ctx, addr)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return ""
+	}
+	const most = 64 << 10
+	text, _ := io.ReadAll(io.LimitReader(conn, most))
+	return string(text)
+}
+
+func parseStatus(answer string) status {
+	var s status
+	for line := range strings.Lines(answer) {
+		line = strings.TrimSpace(line)
+		if mode, found := strings.CutPrefix(line, "Mode: "); found {
+			s.mode = mode
+		}
+		if rest, found := strings.CutPrefix(line, "Zookeeper version: "); found {
+			s.version, _, _ = strings.Cut(rest, ",")
+			s.version, _, _ = strings.Cut(s.version, "-")
+		}
+	}
+	return s
+}
+
+// before reports whether a version is known to be older than major.minor.
+func before(version string, major, minor int) bool {
+	var have [2]int
+	parts := strings.SplitN(version, ".", 3)
+	for i := range have {
+		n, err := strconv.Atoi(append(parts, "", "")[i])
+		if err != nil {
+			return false
+		}
+		have[i] = n
+	}
+	return have[0] < major || have[0] == major && have[1] < minor
+}
+
+// session compares the session timeout with what was asked for.
+func (e *ensemble) session(ctx context.Context) ([]Finding, error) {
+	asked := e.Options.SessionTimeout
+	if asked == 0 {
+		asked = zklock.DefaultSessionTimeout
+	}
+	got := e.main.client.SessionTimeout()
+	for _, s := range e.reached() {
+		if other := s.client.SessionTimeout(); other != got {
+			return only(warning(
+				"give all servers the same minSessionTimeout, maxSessionTimeout and tickTime",
+				"%s gives sessions of %v, and %s of %v: what a client gets depends on where it is connected", e.main.addr, got, s.addr, other,
+			))
+		}
+	}
+	tick := parseTick(e.word(ctx, e.main.addr, "conf"))
+	return only(judgeSession(asked, got, e.Options.TickTime, tick))
+}
+
+// judgeSession judges the session timeout that was negotiated. The tick is 0 if
+// the server does not tell.
+func judgeSession(asked, got, configured, tick time.Duration) Finding {
+	told := fmt.Sprintf("a timeout of %v was asked for, and is what the servers give", asked)
+	if asked != got {
+		told = fmt.Sprintf("a timeout of %v was asked for, and the servers give %v", asked, got)
+	}
+	if tick > 0 {
+		told += fmt.Sprintf(" (%.3g ticks of %v)", float64(got)/float64(tick), tick)
+	}
+	switch {
+	case tick > 0 && got < 2*tick && configured < tick:
+		return problem(fmt.Sprintf("give --tick-time %v, or a --lease well above %v", tick, 2*tick),
+			"%s: with less than two ticks, a holder that was cut off may learn of its session's end too late", told)
+	case asked != got:
+		return warning(fmt.Sprintf("give --lease %v, or change minSessionTimeout or maxSessionTimeout of the servers", got), "%s", told)
+	case tick > 0 && got <= 2*tick:
+		return warning(fmt.Sprintf("give a --lease well above %v", 2*tick), "%s: at two ticks, the leader's pings must be exactly on time", told)
+	}
+	return ok("%s", told)
+}
+
+// parseTick finds the tick in a server's answer to conf.
+func parseTick(answer string) time.Duration {
+	for line := range strings.Lines(answer) {
+		if text, found := strings.CutPrefix(strings.TrimSpace(line), "tickTime="); found {
+			if ms, err := strconv.Atoi(text); err == nil && ms > 0 {
+				return time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+	return 0
 }

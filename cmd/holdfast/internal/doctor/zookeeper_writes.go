@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
 // writeProbes is how many writes are made at a time to see how long they take.
@@ -22,7 +24,7 @@ func (e *ensemble) write(ctx context.Context) ([]Finding, error) {
 		})
 	}
 	if refusedByZooKeeper(err) {
-		return only(ok(seePermissions))
+		return nil, errUnseen
 	}
 	if err != nil {
 		return nil, step("create", e.probePath(), err)
@@ -88,7 +90,58 @@ func judgeWrites(writes latencies, timeout time.Duration) Finding {
 // clock compares the wall clocks, for whoever reads logs of both.
 func (e *ensemble) clock(context.Context) ([]Finding, error) {
 	if len(e.clocks.samples) == 0 {
-		return only(ok(seePermissions))
+		return nil, errUnseen
 	}
 	return only(e.clocks.skew("the leader"))
+}
+
+// containers makes a container znode: servers older than 3.5 close the
+// connection on the request.
+func (e *ensemble) containers(ctx context.Context) ([]Finding, error) {
+	err := e.makeRoot(ctx)
+	if err == nil {
+		err = e.makeContainer(ctx, join(e.Options.Root, probeName()))
+	}
+	if refusedByZooKeeper(err) {
+		return nil, errUnseen
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return only(judgeContainer(err))
+}
+
+func judgeContainer(err error) Finding {
+	if err != nil {
+		return problem("upgrade the servers to 3.5 or newer; programs can set zklock.Options.PersistentParents instead",
+			"no container znode can be made: %v", err)
+	}
+	return ok("the parents of locks are containers, which the servers remove some time after they have become empty")
+}
+
+// trial takes a lock of its own, as a program would, in a session of its own:
+// what an acquisition that is given up may leave is gone with the session.
+func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
+	if err := e.makeRoot(ctx); refusedByZooKeeper(err) {
+		return nil, errUnseen
+	}
+	client, err := zklock.Dial(ctx, []string{e.main.addr}, &e.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		ctx, cancel := cleaning(e.Timeout)
+		defer cancel()
+		_ = client.Close(ctx)
+	}()
+	key := probeName()
+	e.made = append(e.made, join(e.Options.Root, key))
+	f, err := tryLock(ctx, client.Client, key, e.Timeout)
+	if refusedByZooKeeper(err) {
+		return nil, errUnseen
+	}
+	if err != nil {
+		return nil, err
+	}
+	return only(f)
 }
