@@ -37,8 +37,8 @@ const (
 )
 
 func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
-	f.StringSliceVar(&z.servers, "servers", nil, "ZooKeeper: host:port,...")
-	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode under which keys without a leading slash live")
+	f.StringSliceVar(&z.servers, "servers", nil, "ZooKeeper: host:port,... and perhaps a chroot: host:port,.../app")
+	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode, below the chroot, under which keys without a leading slash live")
 	f.StringVar(&z.names, "names", namesCurator, "ZooKeeper: form of the node names, curator or kazoo: all who use a lock must agree")
 	f.StringVar(&z.authFile, "auth-file", "", "ZooKeeper: file with SCHEME:CREDENTIALS lines, such as digest:user:password; HOLDFAST_AUTH has one such line itself")
 	f.StringVar(&z.acl, "acl", aclOpen, "ZooKeeper: who may use what is created: open (everybody) or creator (whoever has the same credentials)")
@@ -167,7 +167,11 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 		// back in part: the session is shown to be alive at shorter intervals.
 		options.HeartbeatPeriod = max(w.lease/12, time.Millisecond)
 	}
-	c, err := unlessRefused(ctx, zk.FormatServers(z.servers), func(ctx context.Context) (*zklock.Client, error) {
+	hosts, chroot, _ := strings.Cut(strings.Join(z.servers, ","), "/") // as Dial does
+	if chroot != "" {
+		chroot = "/" + chroot
+	}
+	c, err := unlessRefused(ctx, zk.FormatServers(strings.Split(hosts, ",")), func(ctx context.Context) (*zklock.Client, error) {
 		return zklock.Dial(ctx, z.servers, options)
 	})
 	if err != nil {
@@ -178,7 +182,7 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 	// seldomer, so that a watch never makes more than 200 requests a second.
 	return &client{Client: c.Client, lease: c.SessionTimeout, looks: looks{
 		interval: 250 * time.Millisecond, idle: 30 * time.Second, perNode: 5 * time.Millisecond,
-		alarm: func(key string) <-chan zk.Event { return lockAlarm(c.Conn(), lockPath(z.root, key)) },
+		alarm: func(key string) <-chan zk.Event { return lockAlarm(c.Conn(), chroot+lockPath(z.root, key)) },
 	}}, nil
 }
 

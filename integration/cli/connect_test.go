@@ -14,8 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // TestUnreachable guards what a user sees of an engine that is not there: one
@@ -138,6 +141,47 @@ func TestWrongTable(t *testing.T) {
 	p = e.run(t, "ls", "--sort-key", "s")
 	p.exits(69)
 	p.says(`"s" is expected`)
+}
+
+// TestChroot guards connect strings with a chroot: all that the tool does is below it.
+func TestChroot(t *testing.T) {
+	t.Parallel()
+	e, chroot := newZooKeeper(t), "/"+newKey(t)
+	addr := setting(e.direct, "HOLDFAST_SERVERS")
+	inside := []string{"HOLDFAST_SERVERS=" + addr + "," + addr + chroot, "HOLDFAST_LEASE=" + calm}
+	outside := append(e.direct, "HOLDFAST_ROOT="+chroot+"/holdfast")
+
+	p := launch(t, inside, nil, "ls")
+	p.exits(64)
+	p.says("--servers: ")
+	makeNodes(t, plainAt(t, addr), zk.WorldACL(zk.PermAll), chroot)
+	watch := launch(t, inside, nil, "watch", "k", watchQuick)
+	watch.line(1, "free key=k")
+	p = launch(t, inside, nil, "hold", "k", "--owner", "me")
+	p.writes("stdout", "\n")
+	watch.line(2, "held key=k owner=me .*")
+	for _, settings := range [][]string{inside, outside} {
+		show := launch(t, settings, nil, "show", "k", "-o", "json")
+		show.exits(0)
+		if text := read(show.stdout); !strings.Contains(text, `"owner":"me"`) {
+			t.Errorf("with %q the key is %s", settings, text)
+		}
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(0)
+	p = launch(t, inside, nil, "run", "/app/lock", "-c", `echo "$HOLDFAST_KEY"`)
+	p.exits(0)
+	p.prints("/app/lock\n")
+	if found, _, err := plainAt(t, addr).Exists(chroot + "/app/lock"); err != nil || !found {
+		t.Errorf("the lock of a path is not below the chroot (%v)", err)
+	}
+	all := examined(t, append(inside, "HOLDFAST_SERVERS="+addr+chroot), 0)
+	well(t, all, "acl")
+	finds(t, all, "locks", "ok", " in "+chroot+"/holdfast", "")
+
+	p = launch(t, []string{"HOLDFAST_SERVERS=" + addr + "/a," + addr}, nil, "ls")
+	p.exits(64)
+	p.says("--servers: ")
 }
 
 // TestZooKeeperAuth guards credentials: from a file or the environment, in force,

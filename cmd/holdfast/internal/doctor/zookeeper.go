@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,12 +46,14 @@ var zooKeeperChecks = []check[*ensemble]{
 // ends, if report does, and with holdfast.ErrInvalid for what makes no sense.
 func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) error {
 	e := &ensemble{ZooKeeper: z, probe: probeName(), clocks: comparison{unit: time.Millisecond}}
-	for _, addr := range z.Servers {
+	hosts, chroot, _ := strings.Cut(strings.Join(z.Servers, ","), "/") // as zklock.Dial does
+	if chroot != "" {
+		e.chroot = "/" + chroot
+	}
+	for addr := range strings.SplitSeq(hosts, ",") {
 		e.servers = append(e.servers, &server{addr: addr})
 	}
-	if e.Options.Root == "" {
-		e.Options.Root = zklock.DefaultRoot
-	}
+	e.root = e.chroot + cmp.Or(e.Options.Root, zklock.DefaultRoot)
 	if err := e.valid(); err != nil {
 		return err
 	}
@@ -76,6 +80,8 @@ func refusedByZooKeeper(err error) bool {
 // An ensemble is what is examined.
 type ensemble struct {
 	ZooKeeper
+	chroot  string // of the client, with a leading slash; "" for none
+	root    string // as servers see it
 	servers []*server
 	main    *server  // the first of those that gave a session
 	probe   string   // name of the node that is written to
@@ -142,7 +148,7 @@ func step(what, path string, err error) error {
 // makeRoot makes the znodes down to the root as far as they are missing, as
 // clients do, and notes which.
 func (e *ensemble) makeRoot(ctx context.Context) error {
-	for _, path := range pathsTo(e.Options.Root) {
+	for _, path := range pathsTo(e.root) {
 		if err := e.makeContainer(ctx, path); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}

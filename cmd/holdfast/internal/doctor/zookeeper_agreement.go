@@ -85,7 +85,7 @@ func (s *server) fresh(ctx context.Context, path string) (*zk.Stat, error) {
 func (e *ensemble) differing(ctx context.Context, servers []*server) ([]string, error) {
 	shown := make(map[string]int) // by how many
 	for _, s := range servers {
-		if _, err := s.fresh(ctx, e.Options.Root); err != nil {
+		if _, err := s.fresh(ctx, e.root); err != nil {
 			return nil, err
 		}
 		set, err := e.read(ctx, s)

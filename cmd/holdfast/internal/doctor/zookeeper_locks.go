@@ -31,11 +31,10 @@ type lockNode struct {
 // search returns the znode whose children are the locks to look at, and what
 // tells them from its other children. It is to the prefix as in "ls".
 func (e *ensemble) search() (parent string, matches func(child string) bool) {
-	slash := strings.LastIndexByte(e.Prefix, '/')
-	if strings.HasPrefix(e.Prefix, "/") {
-		return e.Prefix[:max(slash, 1)], func(child string) bool { return strings.HasPrefix(child, e.Prefix[slash+1:]) }
+	if slash := strings.LastIndexByte(e.Prefix, '/'); strings.HasPrefix(e.Prefix, "/") {
+		return cmp.Or(e.chroot+e.Prefix[:slash], "/"), func(child string) bool { return strings.HasPrefix(child, e.Prefix[slash+1:]) }
 	}
-	return e.Options.Root, func(child string) bool {
+	return e.root, func(child string) bool {
 		key, err := url.PathUnescape(child)
 		return err == nil && strings.HasPrefix(key, e.Prefix)
 	}
@@ -92,7 +91,7 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 		return nil
 	})
 	return slices.DeleteFunc(set, func(l lockNode) bool {
-		return l.path == "" || l.ephemeral() || parent != e.Options.Root && !slices.ContainsFunc(l.children, contends)
+		return l.path == "" || l.ephemeral() || parent != e.root && !slices.ContainsFunc(l.children, contends)
 	}), err
 }
 

@@ -56,7 +56,7 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	connected := time.Since(began)
 	options := e.Options
 	began = time.Now()
-	client, err := zklock.Dial(ctx, []string{s.addr}, &options)
+	client, err := zklock.Dial(ctx, []string{s.addr + e.chroot}, &options)
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid):
 		return Finding{}, err

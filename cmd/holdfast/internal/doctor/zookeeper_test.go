@@ -179,7 +179,7 @@ func TestSearch(t *testing.T) {
 		{"/app", "/", "app2", "other"},
 	} {
 		e := &ensemble{ZooKeeper: ZooKeeper{Prefix: test.prefix}}
-		e.Options.Root = "/root"
+		e.root = "/root"
 		parent, matches := e.search()
 		if parent != test.parent || !matches(test.in) || test.out != "" && matches(test.out) {
 			t.Errorf("%q is looked for in %s, with %q: %v, with %q: %v", test.prefix, parent, test.in, matches(test.in), test.out, matches(test.out))

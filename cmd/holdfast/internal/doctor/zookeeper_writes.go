@@ -37,7 +37,7 @@ func (e *ensemble) write(ctx context.Context) ([]Finding, error) {
 }
 
 // probePath is that of the znode to which probes are written.
-func (e *ensemble) probePath() string { return join(e.Options.Root, e.probe) }
+func (e *ensemble) probePath() string { return join(e.root, e.probe) }
 
 // acl is that of nodes in a queue.
 func (e *ensemble) acl() []zk.ACL {
@@ -100,7 +100,7 @@ func (e *ensemble) clock(context.Context) ([]Finding, error) {
 func (e *ensemble) containers(ctx context.Context) ([]Finding, error) {
 	err := e.makeRoot(ctx)
 	if err == nil {
-		err = e.makeContainer(ctx, join(e.Options.Root, probeName()))
+		err = e.makeContainer(ctx, join(e.root, probeName()))
 	}
 	if refusedByZooKeeper(err) {
 		return nil, errUnseen
@@ -125,7 +125,7 @@ func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
 	if err := e.makeRoot(ctx); refusedByZooKeeper(err) {
 		return nil, errUnseen
 	}
-	client, err := zklock.Dial(ctx, []string{e.main.addr}, &e.Options)
+	client, err := zklock.Dial(ctx, []string{e.main.addr + e.chroot}, &e.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
 		_ = client.Close(ctx)
 	}()
 	key := probeName()
-	e.made = append(e.made, join(e.Options.Root, key))
+	e.made = append(e.made, join(e.root, key))
 	f, err := tryLock(ctx, client.Client, key, e.Timeout)
 	if refusedByZooKeeper(err) {
 		return nil, errUnseen
