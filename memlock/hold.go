@@ -10,22 +10,22 @@ import (
 )
 
 // hold implements driver.Hold.
-type hold struct{ place *place }
+type hold struct{ *contender }
 
 // Verify implements driver.Hold. An answer is as good as a heartbeat.
 func (h *hold) Verify(ctx context.Context) error {
-	n := h.place.session
+	e := h.session.engine
 	var sent driver.Instant
-	err := n.engine.call(ctx, nil, func() error {
-		if h.place.gone != nil {
-			return h.place.gone
+	err := e.call(ctx, nil, func() error {
+		if h.gone != nil {
+			return h.gone
 		}
-		sent = n.engine.host.Now()
-		n.renewLocked()
+		sent = e.host.Now()
+		h.session.renewLocked()
 		return nil
 	})
 	if err == nil {
-		n.lease.Renew(sent)
+		h.session.lease.Renew(sent)
 	}
 	return err
 }
@@ -33,16 +33,15 @@ func (h *hold) Verify(ctx context.Context) error {
 // Release implements driver.Hold. Once the lease has passed while the client
 // was cut off, there is nothing left to give back.
 func (h *hold) Release(ctx context.Context) error {
-	n := h.place.session
-	s := n.engine.store
-	s.mu.Lock()
-	began := s.removed
-	s.mu.Unlock()
-	err := n.engine.call(ctx, n.lapsed, func() error {
-		if h.place.gone != nil && h.place.goneSeq <= began {
-			return fmt.Errorf("%w: %w", holdfast.ErrLost, h.place.gone)
+	e := h.session.engine
+	e.store.mu.Lock()
+	began := e.store.removed
+	e.store.mu.Unlock()
+	err := e.call(ctx, h.session.lapsed, func() error {
+		if h.gone != nil && h.goneSeq <= began {
+			return fmt.Errorf("%w: %w", holdfast.ErrLost, h.gone)
 		}
-		s.removeLocked(h.place, holdfast.ErrReleased)
+		e.store.removeLocked(h.contender, holdfast.ErrReleased)
 		return nil
 	})
 	if errors.Is(err, errLapsed) {

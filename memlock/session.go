@@ -7,73 +7,102 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// beatsPerLease is how often the lease is renewed within its own length.
+const beatsPerLease = 6
+
 // A session is the store's view of one client between two expiries. What it
 // holds and where it waits ends with it. It is renewed, and can expire, only
-// while it has places: an idle client needs no timer. All fields below lease
+// while it has contenders: an idle client needs no timer. All fields below lease
 // are guarded by the store's mu.
 type session struct {
 	engine *engine
 	lease  driver.Lease  // the client's view of the same
 	lapsed chan struct{} // closed when the lease has passed in silence
 
-	places map[*place]struct{}
-	until  time.Time
-	timer  *time.Timer
-	over   bool
+	contenders map[*contender]struct{}
+	until      time.Time
+	timer      *time.Timer // of watch; nil if none is set
+	beating    bool        // a heartbeat is scheduled
+	over       bool
 }
 
 func (e *engine) newSession() *session {
 	return &session{
-		engine: e,
-		lease:  e.host.NewLease(e.lease, holdfast.ErrSessionExpired),
-		lapsed: make(chan struct{}),
-		places: make(map[*place]struct{}),
+		engine:     e,
+		lease:      e.host.NewLease(e.lease, holdfast.ErrSessionExpired),
+		lapsed:     make(chan struct{}),
+		contenders: make(map[*contender]struct{}),
 	}
 }
 
-func (n *session) enterLocked(p *place) {
-	n.places[p] = struct{}{}
-	n.renewLocked()
-	n.engine.beatLocked()
+// addLocked adds a contender, and keeps the session alive from now on.
+func (s *session) addLocked(c *contender) {
+	s.contenders[c] = struct{}{}
+	s.renewLocked()
+	s.beatLocked()
 }
-
-// leaveLocked leaves the timer alone: it stops by itself when nothing is left.
-func (n *session) leaveLocked(p *place) { delete(n.places, p) }
 
 // renewLocked begins the lease anew. The timer is not moved each time: when it
 // fires early it is set again.
-func (n *session) renewLocked() {
-	n.until = time.Now().Add(n.engine.lease)
-	if n.timer == nil {
-		n.timer = time.AfterFunc(n.engine.lease, n.watch)
+func (s *session) renewLocked() {
+	s.until = time.Now().Add(s.engine.lease)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.engine.lease, s.watch)
+	}
+}
+
+// beatLocked sees to it that the next heartbeat is scheduled.
+func (s *session) beatLocked() {
+	if !s.beating {
+		s.beating = true
+		s.engine.host.AfterFunc(s.engine.lease/beatsPerLease, s.beat)
+	}
+}
+
+// beat renews the session, as long as it has contenders.
+func (s *session) beat() {
+	e := s.engine
+	sent := e.host.Now()
+	e.store.mu.Lock()
+	s.beating = false
+	alive := !e.closed && !s.over && len(s.contenders) > 0
+	arrived := alive && !e.cut
+	if arrived {
+		s.renewLocked()
+	}
+	if alive {
+		s.beatLocked()
+	}
+	e.store.mu.Unlock()
+	if arrived {
+		s.lease.Renew(sent)
 	}
 }
 
 // watch expires the session if nothing was heard for the length of the lease.
-func (n *session) watch() {
-	s := n.engine.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n.timer = nil
-	if n.over || len(n.places) == 0 {
+func (s *session) watch() {
+	s.engine.store.mu.Lock()
+	defer s.engine.store.mu.Unlock()
+	s.timer = nil
+	if s.over || len(s.contenders) == 0 {
 		return
 	}
-	if left := time.Until(n.until); left > 0 {
-		n.timer = time.AfterFunc(left, n.watch)
+	if left := time.Until(s.until); left > 0 {
+		s.timer = time.AfterFunc(left, s.watch)
 		return
 	}
-	n.expireLocked()
-	close(n.lapsed)
+	s.expireLocked()
+	close(s.lapsed)
 }
 
 // expireLocked ends the session: everything that it has goes to others.
-func (n *session) expireLocked() {
-	n.over = true
-	for p := range n.places {
-		n.engine.store.removeLocked(p, holdfast.ErrSessionExpired)
-		if !p.taken {
-			p.tellLocked()
+func (s *session) expireLocked() {
+	s.over = true
+	for c := range s.contenders {
+		s.engine.store.removeLocked(c, holdfast.ErrSessionExpired)
+		if !c.taken {
+			c.tellLocked()
 		}
 	}
-	n.engine.pushLocked(func() { n.lease.End(holdfast.ErrSessionExpired) })
+	s.engine.pushLocked(func() { s.lease.End(holdfast.ErrSessionExpired) })
 }

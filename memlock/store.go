@@ -3,7 +3,6 @@ package memlock
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,17 +15,17 @@ import (
 // that uses it.
 type Store struct {
 	mu      sync.Mutex
-	queues  map[string][]*place // the first of each holds the key; none is empty
-	token   uint64              // of the newest grant; one counter serves all keys
-	removed uint64              // places removed so far
+	queues  map[string][]*contender // the first of each holds the key; none is empty
+	token   uint64                  // of the newest grant; one counter serves all keys
+	removed uint64                  // contenders removed so far
 }
 
 // NewStore returns a store in which nothing is held.
-func NewStore() *Store { return &Store{queues: make(map[string][]*place)} }
+func NewStore() *Store { return &Store{queues: make(map[string][]*contender)} }
 
-// A place is one request in the queue for a key. The first place of a queue
-// holds the key. All fields below session are guarded by the store's mu.
-type place struct {
+// A contender is one request in the queue for a key. The first of a queue holds
+// the key. All fields below session are guarded by the store's mu.
+type contender struct {
 	key     string
 	owner   string
 	data    []byte
@@ -43,65 +42,65 @@ type place struct {
 	goneSeq uint64 // when, by Store.removed
 }
 
-// grant is the name of the place as a grant: see driver.Info.
-func (p *place) grant() string { return strconv.FormatUint(uint64(p.token), 10) }
+// grant is the name of the contender as a grant: see driver.Info.
+func (c *contender) grant() string { return strconv.FormatUint(uint64(c.token), 10) }
 
-// enterLocked puts a place at the end of its queue.
-func (s *Store) enterLocked(p *place) {
-	p.queued = time.Now()
-	s.queues[p.key] = append(s.queues[p.key], p)
-	p.session.enterLocked(p)
-	if len(s.queues[p.key]) == 1 {
-		s.grantLocked(p)
-		p.told = true // by the answer itself
-		close(p.news)
+// joinLocked puts a contender at the end of its queue.
+func (s *Store) joinLocked(c *contender) {
+	c.queued = time.Now()
+	s.queues[c.key] = append(s.queues[c.key], c)
+	c.session.addLocked(c)
+	if len(s.queues[c.key]) == 1 {
+		s.grantLocked(c)
+		c.told = true // by the answer itself
+		close(c.news)
 	}
 }
 
-func (s *Store) grantLocked(p *place) {
+func (s *Store) grantLocked(c *contender) {
 	s.token++
-	p.token = s.token
-	p.granted = time.Now()
+	c.token = s.token
+	c.granted = time.Now()
 }
 
-// removeLocked takes a place out of its queue, if it is still there, and gives
+// removeLocked takes a contender out of its queue, if it is still there, and gives
 // the key to the next in line, to nobody else.
-func (s *Store) removeLocked(p *place, cause error) {
-	if p.gone != nil {
+func (s *Store) removeLocked(c *contender, cause error) {
+	if c.gone != nil {
 		return
 	}
 	s.removed++
-	p.gone, p.goneSeq = cause, s.removed
-	p.session.leaveLocked(p)
-	queue := s.queues[p.key]
-	i := slices.Index(queue, p)
+	c.gone, c.goneSeq = cause, s.removed
+	delete(c.session.contenders, c) // its timer stops by itself when none is left
+	queue := s.queues[c.key]
+	i := slices.Index(queue, c)
 	queue = slices.Delete(queue, i, i+1)
 	if len(queue) == 0 {
-		delete(s.queues, p.key)
+		delete(s.queues, c.key)
 		return
 	}
-	s.queues[p.key] = queue
+	s.queues[c.key] = queue
 	if i == 0 {
 		s.grantLocked(queue[0])
 		queue[0].tellLocked()
 	}
 }
 
-// evictLocked removes a place at somebody else's wish and tells its client.
-func (s *Store) evictLocked(p *place, cause error) {
-	s.removeLocked(p, cause)
-	if p.taken {
-		p.session.engine.pushLocked(func() { p.lose(cause) })
+// evictLocked removes a contender at somebody else's wish and tells its client.
+func (s *Store) evictLocked(c *contender, cause error) {
+	s.removeLocked(c, cause)
+	if c.taken {
+		c.session.engine.pushLocked(func() { c.lose(cause) })
 		return
 	}
-	p.tellLocked()
+	c.tellLocked()
 }
 
-// tellLocked wakes the call that waits for the place.
-func (p *place) tellLocked() {
-	if !p.told {
-		p.told = true
-		p.session.engine.pushLocked(func() { close(p.news) })
+// tellLocked wakes the call of the contender.
+func (c *contender) tellLocked() {
+	if !c.told {
+		c.told = true
+		c.session.engine.pushLocked(func() { close(c.news) })
 	}
 }
 
@@ -123,20 +122,8 @@ func (s *Store) infoLocked(key string) driver.Info {
 		Lease:    holder.session.engine.lease,
 		Grant:    holder.grant(),
 	}
-	for _, p := range queue[1:] {
-		info.Queue = append(info.Queue, driver.Waiter{Owner: p.owner, Since: p.queued, Data: slices.Clone(p.data)})
+	for _, c := range queue[1:] {
+		info.Queue = append(info.Queue, driver.Waiter{Owner: c.owner, Since: c.queued, Data: slices.Clone(c.data)})
 	}
 	return info
-}
-
-// listLocked describes all keys with a prefix, in order.
-func (s *Store) listLocked(prefix string) []driver.Info {
-	var infos []driver.Info
-	for key := range s.queues {
-		if strings.HasPrefix(key, prefix) {
-			infos = append(infos, s.infoLocked(key))
-		}
-	}
-	slices.SortFunc(infos, func(a, b driver.Info) int { return strings.Compare(a.Key, b.Key) })
-	return infos
 }

@@ -7,18 +7,23 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// A link is the way between a client and the store, which can be cut. The
-// store's mu guards it.
-type link struct {
+// network is what lies between a client and the store, and can be cut. The store's
+// mu guards it.
+type network struct {
 	cut    bool
 	healed chan struct{} // closed when cut ends; nil while it is not
 	held   []func()      // what the client is to be told when it is healed
 }
 
+var (
+	errCut    = fmt.Errorf("%w: the client is cut off from its store", holdfast.ErrDisconnected)
+	errLapsed = fmt.Errorf("%w while the client was cut off", holdfast.ErrSessionExpired)
+)
+
 // Cut cuts a client off: none of its requests arrives, and it hears nothing,
 // until [Store.Heal]. When its lease has passed, the store gives its locks and
-// places to others; the client's own locks have ended by then. Calls wait for
-// the link as long as their ctx allows. It returns at once. A client that is
+// places to others; the client's own locks have ended by then. Calls wait
+// as long as their ctx allows. It returns at once. A client that is
 // cut off already, or of another store, is left alone.
 func (s *Store) Cut(c *Client) { s.setCut(c, true) }
 
@@ -36,8 +41,8 @@ func (s *Store) Expire(c *Client) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := c.engine.session; n != nil && !n.over {
-		n.expireLocked()
+	if session := c.engine.session; session != nil && !session.over {
+		session.expireLocked()
 	}
 }
 
@@ -56,8 +61,13 @@ func (s *Store) setCut(c *Client, cut bool) {
 		e.healed = make(chan struct{})
 	} else {
 		close(e.healed)
-		e.healed = nil
-		e.flushLocked()
+		missed := e.held
+		e.healed, e.held = nil, nil
+		e.host.AfterFunc(0, func() {
+			for _, f := range missed {
+				f()
+			}
+		})
 	}
 	e.host.SetConnected(!cut) // with mu, so that reports keep their order
 }
@@ -70,20 +80,6 @@ func (e *engine) pushLocked(f func()) {
 		return
 	}
 	e.host.AfterFunc(0, f)
-}
-
-// flushLocked tells the client what it has missed, in order.
-func (e *engine) flushLocked() {
-	held := e.held
-	e.held = nil
-	if len(held) == 0 {
-		return
-	}
-	e.host.AfterFunc(0, func() {
-		for _, f := range held {
-			f()
-		}
-	})
 }
 
 // call runs f in the store, as one request. While the client is cut off it
@@ -108,7 +104,10 @@ func (e *engine) call(ctx context.Context, stop <-chan struct{}, f func() error)
 	}
 }
 
-var (
-	errCut    = fmt.Errorf("%w: the client is cut off from its store", holdfast.ErrDisconnected)
-	errLapsed = fmt.Errorf("%w while the client was cut off", holdfast.ErrSessionExpired)
-)
+// whenHealed returns a channel that closes when the client is healed, or nil
+// if it is not cut off.
+func (e *engine) whenHealed() <-chan struct{} {
+	e.store.mu.Lock()
+	defer e.store.mu.Unlock()
+	return e.healed
+}

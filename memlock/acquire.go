@@ -1,0 +1,113 @@
+package memlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Acquire implements driver.Driver.
+func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	for {
+		c, err := e.join(req)
+		if err == nil {
+			err = e.wait(ctx, c)
+		}
+		switch {
+		case err == nil:
+			return driver.Grant{Token: c.token, Lease: c.session.lease, Hold: &hold{c}}, nil
+		case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrReclaimed), ctx.Err() != nil:
+			return driver.Grant{}, err
+		}
+		if err := req.Retry(ctx, err, e.whenHealed()); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+}
+
+// join takes a place in the queue, unless the request is not to wait and the
+// key is held.
+func (e *engine) join(req *driver.Request) (*contender, error) {
+	sent := e.host.Now()
+	s := e.store
+	s.mu.Lock()
+	if e.cut {
+		s.mu.Unlock()
+		return nil, errCut
+	}
+	if e.session == nil || e.session.over {
+		e.session = e.newSession()
+	}
+	if req.Reclaim {
+		e.reclaimLocked(req)
+	}
+	if !req.Wait && len(s.queues[req.Key]) > 0 {
+		info := s.infoLocked(req.Key)
+		s.mu.Unlock()
+		return nil, &driver.HeldError{Holder: info}
+	}
+	c := &contender{
+		key:     req.Key,
+		owner:   req.Owner,
+		data:    req.Data,
+		lose:    req.Lost,
+		news:    make(chan struct{}),
+		session: e.session,
+	}
+	s.joinLocked(c)
+	ahead := len(s.queues[c.key]) - 1
+	s.mu.Unlock()
+	c.session.lease.Renew(sent)
+	if ahead > 0 {
+		req.Queued(ahead)
+	}
+	return c, nil
+}
+
+// reclaimLocked ends what other clients have under the same owner name.
+func (e *engine) reclaimLocked(req *driver.Request) {
+	var mine []*contender
+	for _, c := range e.store.queues[req.Key] {
+		if c.owner == req.Owner && c.session.engine != e {
+			mine = append(mine, c)
+		}
+	}
+	// From the back: a contender that is about to go is not given the key first.
+	for i := len(mine) - 1; i >= 0; i-- {
+		e.store.evictLocked(mine[i], holdfast.ErrReclaimed)
+	}
+}
+
+// wait waits until the contender holds the key.
+func (e *engine) wait(ctx context.Context, c *contender) error {
+	select {
+	case <-c.news:
+	case <-ctx.Done():
+	}
+	e.store.mu.Lock()
+	defer e.store.mu.Unlock()
+	switch {
+	case ctx.Err() != nil && e.cut:
+		// The store cannot be told that the place is given up until the client
+		// is healed; if that takes longer than the lease, it need not be.
+		e.held = append(e.held, func() {
+			e.store.mu.Lock()
+			defer e.store.mu.Unlock()
+			e.store.removeLocked(c, holdfast.ErrReleased)
+		})
+		return errCut
+	case c.gone != nil:
+		return c.gone
+	case ctx.Err() != nil:
+		holder := driver.Info{Key: c.key}
+		if c.token == 0 { // else it was granted in the same moment
+			holder = e.store.infoLocked(c.key)
+		}
+		e.store.removeLocked(c, holdfast.ErrReleased)
+		return &driver.HeldError{Holder: holder}
+	}
+	c.taken = true
+	return nil
+}
