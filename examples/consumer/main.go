@@ -17,9 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -29,27 +27,17 @@ import (
 const key = "examples/consumer/stream-7"
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
 	ttl := flag.Duration("ttl", 0, "how long a consumer may have the stream at a time (default 5s in memory, else 10s)")
 	trouble := flag.Bool("trouble", false, "cut the consumer off from the engine twice; always so in memory, not possible on zookeeper")
-	flag.Parse()
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	e, err := flags.Open()
-	if err == nil && *ttl < 0 {
-		err = errors.New("-ttl must be positive")
-	}
-	if err == nil {
+	engine.Main(func(ctx context.Context, e *engine.Engine) error {
+		if *ttl < 0 {
+			return errors.New("-ttl must be positive")
+		}
 		if *ttl == 0 {
 			*ttl = e.Lease + 4*time.Second // a lease that runs out is to be seen too
 		}
-		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *ttl, *trouble || e.Local)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+		return run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *ttl, *trouble || e.Local)
+	})
 }
 
 // run consumes until ctx ends, or a consumer fails.

@@ -13,12 +13,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -36,18 +34,7 @@ const (
 var errRefused = errors.New("refused by ZooKeeper: the lock's node is gone")
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
-	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	e, err := flags.Open()
-	if err == nil {
-		err = run(ctx, os.Stdout, e)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	engine.Main(func(ctx context.Context, e *engine.Engine) error { return run(ctx, os.Stdout, e) })
 }
 
 func run(ctx context.Context, out io.Writer, e *engine.Engine) error {

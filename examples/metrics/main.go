@@ -20,9 +20,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,29 +43,18 @@ type settings struct {
 
 func main() {
 	var s settings
-	flags := engine.AddFlags(flag.CommandLine)
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:2112", "`address` for /metrics; port 0 for any that is free")
 	flag.IntVar(&s.workers, "workers", 3, "workers, each a client of its own")
 	flag.IntVar(&s.turns, "turns", 0, "turns of each worker, after which the metrics stay as they are (default no end)")
 	flag.DurationVar(&s.work, "work", 200*time.Millisecond, "how long the work takes")
 	flag.DurationVar(&s.ttl, "ttl", 0, "TTL of the lock, which ends a turn that takes longer (default none)")
 	flag.IntVar(&s.cut, "cut", 0, "cut a worker off in each turn of this number, until its lock is lost (default never; not on ZooKeeper)")
-	flag.Parse()
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
-	e, err := flags.Open()
-	if err == nil {
-		err = s.check()
-	}
-	if err == nil {
-		err = run(ctx, log, e, s)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	engine.Main(func(ctx context.Context, e *engine.Engine) error {
+		if err := s.check(); err != nil {
+			return err
+		}
+		return run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, s)
+	})
 }
 
 func (s *settings) check() error {

@@ -12,7 +12,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,16 +22,7 @@ import (
 )
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
-	flag.Parse()
-	e, err := flags.Open()
-	if err == nil {
-		err = run(context.Background(), os.Stdout, e)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	engine.Main(func(ctx context.Context, e *engine.Engine) error { return run(ctx, os.Stdout, e) })
 }
 
 func run(ctx context.Context, out io.Writer, e *engine.Engine) error {

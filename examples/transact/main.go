@@ -15,7 +15,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -41,18 +40,7 @@ const (
 var errRefused = errors.New("refused by DynamoDB, ConditionalCheckFailed: the lock is not held any more")
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
-	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	e, err := flags.Open()
-	if err == nil {
-		err = run(ctx, os.Stdout, e)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	engine.Main(func(ctx context.Context, e *engine.Engine) error { return run(ctx, os.Stdout, e) })
 }
 
 func run(ctx context.Context, out io.Writer, e *engine.Engine) error {

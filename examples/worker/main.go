@@ -16,9 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -28,30 +26,20 @@ import (
 const key = "examples/worker"
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
 	workers := flag.Int("workers", 0, "workers in this process (default 3 in memory, else 1)")
 	term := flag.Duration("term", 3*time.Second, "how long a worker works before it lets another have a turn")
-	flag.Parse()
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	e, err := flags.Open()
-	if err == nil && (*workers < 0 || *term <= 0) {
-		err = errors.New("-workers and -term must be positive")
-	}
-	if err == nil {
+	engine.Main(func(ctx context.Context, e *engine.Engine) error {
+		if *workers < 0 || *term <= 0 {
+			return errors.New("-workers and -term must be positive")
+		}
 		if *workers == 0 {
 			*workers = 1
 			if e.Local {
 				*workers = 3 // nobody else can take part
 			}
 		}
-		err = run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *workers, *term)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+		return run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *workers, *term)
+	})
 }
 
 // run runs workers until ctx ends, or one of them fails.

@@ -15,12 +15,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -35,18 +33,7 @@ import (
 const key = "examples/fencing/s3/report"
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
-	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	e, err := flags.Open()
-	if err == nil {
-		err = run(ctx, os.Stdout, e)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	engine.Main(func(ctx context.Context, e *engine.Engine) error { return run(ctx, os.Stdout, e) })
 }
 
 func run(ctx context.Context, out io.Writer, e *engine.Engine) error {

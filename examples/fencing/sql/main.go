@@ -15,12 +15,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -32,18 +30,9 @@ import (
 const key = "examples/fencing/sql/account-7"
 
 func main() {
-	flags := engine.AddFlags(flag.CommandLine)
-	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	e, err := flags.Open()
-	if err == nil {
-		err = inTemp(func(dir string) error { return run(ctx, os.Stdout, e, dir) })
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	engine.Main(func(ctx context.Context, e *engine.Engine) error {
+		return inTemp(func(dir string) error { return run(ctx, os.Stdout, e, dir) })
+	})
 }
 
 func inTemp(f func(dir string) error) error {

@@ -2,11 +2,14 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Flags are what the user said on the command line.
@@ -74,4 +77,21 @@ func (f *Flags) name() (string, error) {
 		}
 	}
 	return name, nil
+}
+
+// Main is the main function of an example: it reads the flags, opens the engine, and
+// calls run with a ctx that an interrupt ends.
+func Main(run func(ctx context.Context, e *Engine) error) {
+	flags := AddFlags(flag.CommandLine)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e, err := flags.Open()
+	if err == nil {
+		err = run(ctx, e)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
