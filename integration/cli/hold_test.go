@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +67,36 @@ func TestHold(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(read(p.stdout)), &got); err != nil || !got.Held || got.Owner != "me" || got.Token == 0 || got.Key == "" {
 			t.Errorf("in JSON it prints %s", read(p.stdout))
+		}
+	})
+}
+
+// TestHoldScript guards the script that docs/cli.md shows: it works while it has the lock,
+// gives it back, and does not go on when the lock is lost.
+func TestHoldScript(t *testing.T) {
+	_, script, found := strings.Cut(read(filepath.Join("..", "..", "docs", "cli.md")), "```bash\n")
+	script, _, _ = strings.Cut(script, "```\n")
+	if !found || !strings.Contains(script, "holdfast hold deploy") {
+		t.Fatal("docs/cli.md shows no script with hold")
+	}
+	each(t, func(t *testing.T, e *engine) {
+		dir, key := t.TempDir(), newKey(t)
+		run := func(deploy string) (string, error) {
+			if err := os.WriteFile(filepath.Join(dir, "deploy.sh"), []byte("#!/bin/sh\n"+deploy), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(limited(t), "bash", "-c", strings.ReplaceAll(script, "hold deploy", "hold "+key)+"echo \"status $?\"")
+			cmd.Dir, cmd.Env = dir, environment(append(e.direct, "HOLDFAST_LEASE="+calm, "KEY="+key, "PATH="+filepath.Dir(binary(t))+":"+os.Getenv("PATH"))...)
+			out, err := cmd.Output()
+			return string(out), err
+		}
+		out, err := run(`holdfast show "$KEY" -o json | grep -q "\"token\":$2," && echo deployed`)
+		if err != nil || out != "deployed\nstatus 0\n" {
+			t.Errorf("the script prints %q, %v", out, err)
+		}
+		free(t, e, key)
+		if out, err := run(`holdfast break "$KEY" --yes >/dev/null; sleep 1`); err == nil || out != "" {
+			t.Errorf("after a loss the script prints %q, %v", out, err)
 		}
 	})
 }
