@@ -15,15 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// A generator makes operations. It looks at the items in the fake, for
-// conditions that hold, and for what dynalite is known to answer otherwise than
-// DynamoDB does: where a comment says so, the fake follows the documentation of
-// the API, and the input is left out.
+// A generator makes operations on items like those of locks. It looks at the items
+// in the fake, for conditions that hold, and for what servers are known to answer
+// otherwise than DynamoDB does: where a comment says so, the fake follows the
+// documentation of the API, and the input is left out.
 type generator struct {
 	*rand.Rand
 	db                   *dynamofake.DB
 	tables               []dynamoTable
 	allOld, transactions bool
+	strict               bool // the server's checks, costs and forms of numbers are those of DynamoDB; see TestMotoDeviates
 }
 
 type dynamoTable struct {
@@ -31,10 +32,14 @@ type dynamoTable struct {
 	keys []dynamoserver.Key
 }
 
-// attributes are those that items have, besides their keys. The values of "wide"
-// are beyond ASCII; it is kept out of the functions that look into values, for
-// dynalite takes binary values for UTF-8 there, and counts UTF-16 in size.
-var attributes = []string{"a", "b", "c", "d", "n", "wide"}
+// attributeTypes are those of the attributes that items have, besides their keys.
+// The last two are as items of shared locks may have them.
+var attributeTypes = map[string]string{
+	"guid": "B", "leaseDurationMs": "N", "fencingToken": "N", "owner": "S", "holdfastData": "B", "expires": "N",
+	"holders": "SS", "waiting": "M",
+}
+
+var attributeNames = slices.Sorted(maps.Keys(attributeTypes))
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
@@ -47,7 +52,6 @@ type request struct {
 	table   dynamoTable
 	key     attributeMap
 	present attributeMap // the item that is there, nil if none is
-	many    bool         // it is about other items, too
 	names   map[string]string
 	values  attributeMap
 }
@@ -55,22 +59,16 @@ type request struct {
 func (g *generator) request() *request {
 	t := pick(g, g.tables...)
 	key := g.key(t)
-	return &request{table: t, key: key, present: g.db.Item(t.name, key)}
+	return &request{table: t, key: key, present: g.db.Item(t.name, key), names: make(map[string]string)}
 }
 
-// path returns how an expression calls an attribute.
-func (g *generator) path(r *request, attribute string) string {
-	// "sort" is no reserved word, nor are the others.
-	if g.often(5) {
-		return attribute
-	}
-	if r.names == nil {
-		r.names = make(map[string]string)
-	}
+// name returns the alias of an attribute.
+func (r *request) name(attribute string) string {
 	r.names["#"+attribute] = attribute
 	return "#" + attribute
 }
 
+// literal returns the alias of a value.
 func (r *request) literal(v types.AttributeValue) string {
 	if r.values == nil {
 		r.values = make(attributeMap)
@@ -85,20 +83,26 @@ func (g *generator) operation() operation {
 	r := g.request()
 	touched := []itemRef{{r.table.name, r.key}}
 	switch n := g.IntN(100); {
-	case n < 45:
+	case n < 50:
 		return operation{g.update(r), touched}
-	case n < 55:
-		return operation{g.put(r), touched}
-	case n < 61:
-		return operation{g.delete(r), touched}
+	case n < 60:
+		return operation{&dynamodb.DeleteItemInput{
+			TableName: &r.table.name, Key: r.key,
+			ConditionExpression:                 aws.String(g.condition(r, 2)),
+			ReturnValuesOnConditionCheckFailure: g.onFailure(),
+			ReturnConsumedCapacity:              g.units(),
+			ExpressionAttributeNames:            r.names, ExpressionAttributeValues: r.values,
+		}, touched}
 	case n < 68:
-		return operation{input: g.get(r)}
-	case n < 80:
-		return operation{input: g.query(r)}
-	case n < 83:
-		return operation{input: g.scan(r)}
-	case n < 88 && g.transactions:
+		return operation{input: &dynamodb.GetItemInput{TableName: &r.table.name, Key: r.key, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: g.units()}}
+	case n < 78 && g.transactions:
 		return g.transaction()
+	case !g.strict: // moto ends pages elsewhere, and fails at what is wrong
+		return operation{g.update(r), touched}
+	case n < 84:
+		return operation{input: g.query(r)}
+	case n < 88:
+		return operation{input: g.scan(r)}
 	}
 	return operation{g.bad(r), touched}
 }
@@ -117,196 +121,232 @@ func (g *generator) units() types.ReturnConsumedCapacity {
 	return ""
 }
 
-// maybeCondition returns a condition in most cases.
-func (g *generator) maybeCondition(r *request) *string {
-	if g.often(3) {
-		return nil
+// condition returns a condition, with parentheses in many places.
+func (g *generator) condition(r *request, depth int) string {
+	if depth > 0 && g.often(6) {
+		x, y := g.condition(r, depth-1), g.condition(r, depth-1)
+		return pick(g, "NOT ("+x+" AND "+y+")", "("+x+" OR "+y+") AND NOT ("+x+")", x+" AND "+y, x+" or "+y)
 	}
-	return aws.String(g.condition(r, 2))
+	return g.simple(r, append(slices.Clone(attributeNames), "id"))
 }
 
+// simple returns a condition without AND and OR.
+func (g *generator) simple(r *request, from []string) string {
+	attribute := pick(g, from...)
+	switch g.IntN(10) {
+	case 0:
+		return "attribute_exists(" + r.name(attribute) + ")"
+	case 1:
+		return "attribute_not_exists(" + r.name(attribute) + ")"
+	case 2:
+		return "attribute_type(" + r.name(attribute) + ", " + r.literal(text(pick(g, "S", "N", "B", "SS", "M"))) + ")"
+	case 3:
+		prefix := &types.AttributeValueMemberB{Value: []byte(pick(g, "a", "ab", "\xff"))}
+		return pick(g, "", "NOT ") + "begins_with(" + r.name("guid") + ", " + r.literal(prefix) + ")"
+	case 4:
+		number := pick(g, "leaseDurationMs", "fencingToken", "expires")
+		return r.name(number) + " BETWEEN " + r.literal(keyValue("N", "0")) + " AND " + r.literal(keyValue("N", pick(g, "1", "9007199254740990")))
+	case 5:
+		// Of others dynalite counts UTF-16, and moto fails where there is none.
+		if g.strict {
+			return "size(" + r.name(pick(g, "holders", "waiting")) + ") " + pick(g, "=", "<>", "<", "<=", ">", ">=") + " " + r.literal(keyValue("N", pick(g, "0", "1", "2", "3")))
+		}
+	}
+	v := r.present[attribute]
+	if v == nil || g.often(4) {
+		v = g.value(attribute) // else what is there, or nothing would ever be equal
+	}
+	operators := []string{"=", "=", "<>", "<", "<=", ">", ">="}
+	// dynalite does not refuse to order what has no order, and takes no maps for equal.
+	switch v.(type) {
+	case *types.AttributeValueMemberM:
+		return "attribute_exists(" + r.name(attribute) + ")"
+	case *types.AttributeValueMemberSS:
+		operators = []string{"=", "<>"}
+	}
+	return r.name(attribute) + " " + pick(g, operators...) + " " + r.literal(v)
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// value returns a value of an attribute: its type is wrong now and then.
+func (g *generator) value(attribute string) types.AttributeValue {
+	typ := attributeTypes[attribute]
+	if g.often(1) && attribute != "fencingToken" && attribute != "holders" { // which are added to
+		typ = pick(g, "S", "N", "B")
+	}
+	switch typ {
+	case "N":
+		return g.number()
+	case "B":
+		return &types.AttributeValueMemberB{Value: []byte(pick(g, "ab", "abc", "abcd", "b", "\xff\x00", "\xff\x01", strings.Repeat("ab", 700)))} // the last costs a unit more
+	case "SS":
+		return g.holders()
+	case "M":
+		m := make(attributeMap)
+		for _, name := range []string{"x", "y", "z"}[:g.IntN(4)] {
+			m[name] = &types.AttributeValueMemberL{Value: []types.AttributeValue{g.number(), text(name), &types.AttributeValueMemberNULL{Value: true}}}
+		}
+		return &types.AttributeValueMemberM{Value: m}
+	}
+	return text(pick(g, "ab", "abc", "b", "zo\u00eb"))
+}
+
+func (g *generator) holders() types.AttributeValue {
+	holders := []string{"a", "b", "ab", "c"}
+	g.Shuffle(len(holders), func(i, j int) { holders[i], holders[j] = holders[j], holders[i] })
+	return &types.AttributeValueMemberSS{Value: holders[:1+g.IntN(3)]}
+}
+
+func (g *generator) number() types.AttributeValue {
+	if g.strict && g.often(2) {
+		return keyValue("N", pick(g, "007", "1.10", "1e3", "5E-3", "-1.5", "12345678901234567890123456789012345678", "1e-20"))
+	}
+	return keyValue("N", pick(g, "0", "1", "2", "3000", "9007199254740990"))
+}
+
+// key returns one of the few keys of a table, so that operations meet.
+func (g *generator) key(t dynamoTable) attributeMap {
+	key := make(attributeMap)
+	for i, k := range t.keys {
+		text := []string{"1", "2"}
+		if i == 1 {
+			text = []string{"1", "10", "100", "2", "-1", "1.5"}
+		}
+		key[k.Name] = keyValue(k.Type, pick(g, text...))
+	}
+	return key
+}
+
+func keyValue(typ types.ScalarAttributeType, text string) types.AttributeValue {
+	switch typ {
+	case types.ScalarAttributeTypeN:
+		return &types.AttributeValueMemberN{Value: text}
+	case types.ScalarAttributeTypeB:
+		return &types.AttributeValueMemberB{Value: append([]byte{0xff}, text...)}
+	}
+	return &types.AttributeValueMemberS{Value: text}
+}
+
+// update returns an update as for a grant, a heartbeat or a release.
 func (g *generator) update(r *request) *dynamodb.UpdateItemInput {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &r.table.name, Key: r.key,
-		ReturnValues: pick(g, "", types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueAllNew,
-			types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew),
+		ReturnValues:                        pick(g, "", types.ReturnValueNone, types.ReturnValueAllNew, types.ReturnValueUpdatedNew),
 		ReturnValuesOnConditionCheckFailure: g.onFailure(),
 		ReturnConsumedCapacity:              g.units(),
+		UpdateExpression:                    aws.String(g.change(r)),
 	}
-	if g.often(9) {
-		in.UpdateExpression = aws.String(g.updateExpression(r))
+	if !g.strict && strings.Contains(*in.UpdateExpression, "#holders :") {
+		in.ReturnValues = "" // of UPDATED_NEW moto leaves out a set that is added to
 	}
-	in.ConditionExpression = g.maybeCondition(r)
+	if g.often(8) {
+		in.ConditionExpression = aws.String(g.condition(r, 2))
+	}
 	in.ExpressionAttributeNames, in.ExpressionAttributeValues = r.names, r.values
 	return in
 }
 
-func (g *generator) put(r *request) *dynamodb.PutItemInput {
-	return &dynamodb.PutItemInput{
-		TableName: &r.table.name, Item: g.item(r),
-		ReturnValues:                        pick(g, "", types.ReturnValueNone, types.ReturnValueAllOld),
-		ConditionExpression:                 g.maybeCondition(r),
-		ReturnValuesOnConditionCheckFailure: g.onFailure(),
-		ReturnConsumedCapacity:              g.units(),
-		ExpressionAttributeNames:            r.names,
-		ExpressionAttributeValues:           r.values,
-	}
-}
-
-func (g *generator) item(r *request) attributeMap {
-	item := maps.Clone(r.key)
-	for _, a := range attributes {
-		if g.often(6) {
-			item[a] = g.valueFor(a)
+// change returns an update expression. It sets something always: a service
+// creates no item to take something away from, but dynalite does.
+func (g *generator) change(r *request) string {
+	var sets, removes, adds []string
+	for _, attribute := range attributeNames {
+		if g.often(2) {
+			continue
+		}
+		switch name := r.name(attribute); {
+		case attribute == "fencingToken" && g.often(3):
+			adds = append(adds, name+" "+r.literal(keyValue("N", pick(g, "1", "-1", "10"))))
+		case attribute == "fencingToken":
+			sets = append(sets, name+" = if_not_exists("+name+", "+r.literal(keyValue("N", "41"))+") "+pick(g, "+", "-")+" "+r.literal(keyValue("N", "1")))
+		case attribute == "holders" && g.often(6):
+			adds = append(adds, name+" "+r.literal(g.holders()))
+		case attribute == "owner" && r.present["expires"] != nil && g.often(1):
+			sets = append(sets, name+" = "+r.name("expires"))
+		case g.often(3):
+			removes = append(removes, name)
+		default:
+			sets = append(sets, name+" = "+r.literal(g.value(attribute)))
 		}
 	}
-	return item
-}
-
-func (g *generator) delete(r *request) *dynamodb.DeleteItemInput {
-	return &dynamodb.DeleteItemInput{
-		TableName: &r.table.name, Key: r.key,
-		ReturnValues:                        pick(g, "", types.ReturnValueNone, types.ReturnValueAllOld),
-		ConditionExpression:                 g.maybeCondition(r),
-		ReturnValuesOnConditionCheckFailure: g.onFailure(),
-		ReturnConsumedCapacity:              g.units(),
-		ExpressionAttributeNames:            r.names,
-		ExpressionAttributeValues:           r.values,
+	sets = append(sets, r.name("last")+"="+r.literal(g.number()))
+	clauses := []string{"SET " + strings.Join(sets, ", ")}
+	if len(removes) > 0 {
+		clauses = append(clauses, "remove "+strings.Join(removes, ","))
 	}
-}
-
-func (g *generator) get(r *request) *dynamodb.GetItemInput {
-	return &dynamodb.GetItemInput{
-		TableName: &r.table.name, Key: r.key,
-		ConsistentRead:           aws.Bool(true),
-		ProjectionExpression:     g.projection(r),
-		ReturnConsumedCapacity:   g.units(),
-		ExpressionAttributeNames: r.names,
+	if len(adds) > 0 {
+		clauses = append(clauses, "ADD "+strings.Join(adds, ", "))
 	}
-}
-
-func (g *generator) projection(r *request) *string {
-	if g.often(5) {
-		return nil
-	}
-	from := append(slices.Clone(attributes), "id")
-	g.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
-	var paths []string
-	for _, a := range from[:1+g.IntN(3)] {
-		paths = append(paths, g.path(r, a))
-	}
-	return aws.String(strings.Join(paths, pick(g, ",", ", ", " , ")))
+	g.Shuffle(len(clauses), func(i, j int) { clauses[i], clauses[j] = clauses[j], clauses[i] })
+	return strings.Join(clauses, " ")
 }
 
 func (g *generator) query(r *request) *dynamodb.QueryInput {
-	r.many = true
-	in := &dynamodb.QueryInput{
-		TableName: &r.table.name, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression: aws.String(g.keyCondition(r)),
-		ProjectionExpression:   g.projection(r),
+	condition := r.name("id") + " = " + r.literal(r.key["id"])
+	if len(r.table.keys) == 2 && g.often(5) {
+		sort, value := r.name("sort"), r.literal(r.key["sort"])
+		if r.table.keys[1].Type != types.ScalarAttributeTypeN && g.often(6) {
+			condition += " AND begins_with(" + sort + ", " + value + ")"
+		} else {
+			condition += " and " + sort + " = " + value
+		}
 	}
+	in := &dynamodb.QueryInput{TableName: &r.table.name, ConsistentRead: aws.Bool(true), KeyConditionExpression: &condition}
 	if g.often(4) {
 		// A query's filter is not about its key.
-		in.FilterExpression = aws.String(g.simple(r, attributes))
+		in.FilterExpression = aws.String(g.simple(r, attributeNames))
 	}
 	if g.often(3) {
 		in.Limit = aws.Int32(1 + g.Int32N(3))
-	}
-	if g.often(5) {
-		in.ScanIndexForward = aws.Bool(g.often(5))
 	}
 	if g.often(3) {
 		in.ExclusiveStartKey = g.key(r.table)
 		in.ExclusiveStartKey["id"] = r.key["id"]
 	}
-	if in.ProjectionExpression == nil && g.often(1) {
-		in.Select = types.SelectCount
-	}
 	in.ExpressionAttributeNames, in.ExpressionAttributeValues = r.names, r.values
 	return in
 }
 
-func (g *generator) keyCondition(r *request) string {
-	id, v := g.path(r, "id"), r.literal(r.key["id"])
-	parts := []string{id + " = " + v}
-	if g.often(1) {
-		parts[0] = v + "=" + id
-	}
-	if len(r.table.keys) == 2 && g.often(7) {
-		sort, low := g.path(r, "sort"), r.literal(r.key["sort"])
-		switch g.IntN(8) {
-		case 0:
-			parts = append(parts, sort+" BETWEEN "+low+" AND "+r.literal(g.key(r.table)["sort"]))
-		case 1:
-			parts = append(parts, "begins_with("+sort+", "+low+")")
-		case 2:
-			parts = append(parts, low+" "+pick(g, "=", "<", "<=", ">", ">=")+" "+sort)
-		default:
-			parts = append(parts, sort+" "+pick(g, "=", "<", "<=", ">", ">=", "<>")+" "+low)
-		}
-	}
-	if g.often(3) {
-		slices.Reverse(parts)
-	}
-	return strings.Join(parts, pick(g, " AND ", " and "))
-}
-
 func (g *generator) scan(r *request) *dynamodb.ScanInput {
-	r.many = true
-	in := &dynamodb.ScanInput{TableName: &r.table.name, ConsistentRead: aws.Bool(true), ProjectionExpression: g.projection(r)}
+	in := &dynamodb.ScanInput{TableName: &r.table.name, ConsistentRead: aws.Bool(true)}
 	if g.often(6) {
-		in.FilterExpression = aws.String(g.simple(r, attributes))
+		in.FilterExpression = aws.String(g.simple(r, attributeNames))
+		in.ExpressionAttributeNames, in.ExpressionAttributeValues = r.names, r.values
 	}
 	if g.often(6) {
 		in.Limit = aws.Int32(1 + g.Int32N(4))
 	}
-	in.ExpressionAttributeNames, in.ExpressionAttributeValues = r.names, r.values
 	return in
 }
 
-// transaction returns a transaction of few changes, two of which may meet on one
-// item.
+// transaction returns a transaction of guards and of writes beside them. Two parts
+// may be of one item.
 func (g *generator) transaction() operation {
 	in := new(dynamodb.TransactWriteItemsInput)
 	op := operation{input: in}
 	for range 1 + g.IntN(3) {
 		r := g.request()
 		op.touched = append(op.touched, itemRef{r.table.name, r.key})
-		var w types.TransactWriteItem
-		switch g.IntN(4) {
-		case 0:
-			u := g.update(r)
-			if u.UpdateExpression == nil {
-				u.UpdateExpression = aws.String("REMOVE ghost")
-			}
-			w.Update = &types.Update{
-				TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
-				ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
-				ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
-			}
-		case 1:
-			p := g.put(r)
-			w.Put = &types.Put{
-				TableName: p.TableName, Item: p.Item, ConditionExpression: p.ConditionExpression,
-				ExpressionAttributeNames: p.ExpressionAttributeNames, ExpressionAttributeValues: p.ExpressionAttributeValues,
-				ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
-			}
-		case 2:
-			d := g.delete(r)
-			w.Delete = &types.Delete{
-				TableName: d.TableName, Key: d.Key, ConditionExpression: d.ConditionExpression,
-				ExpressionAttributeNames: d.ExpressionAttributeNames, ExpressionAttributeValues: d.ExpressionAttributeValues,
-				ReturnValuesOnConditionCheckFailure: d.ReturnValuesOnConditionCheckFailure,
-			}
-		default:
-			condition := g.condition(r, 1)
-			w.ConditionCheck = &types.ConditionCheck{
-				TableName: &r.table.name, Key: r.key, ConditionExpression: &condition,
+		w := types.TransactWriteItem{Put: &types.Put{TableName: &r.table.name, Item: g.item(r)}}
+		if g.often(6) {
+			w = types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+				TableName: &r.table.name, Key: r.key, ConditionExpression: aws.String(g.condition(r, 1)),
 				ExpressionAttributeNames: r.names, ExpressionAttributeValues: r.values,
 				ReturnValuesOnConditionCheckFailure: g.onFailure(),
-			}
+			}}
 		}
 		in.TransactItems = append(in.TransactItems, w)
 	}
 	return op
+}
+
+func (g *generator) item(r *request) attributeMap {
+	item := maps.Clone(r.key)
+	for _, a := range attributeNames {
+		if g.often(8) {
+			item[a] = g.value(a)
+		}
+	}
+	return item
 }

@@ -176,7 +176,8 @@ func set(ctx context.Context, api engine.DynamoAPI, table string, balance int) e
 	_, err := api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &table,
 		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: account}},
-		UpdateExpression:          aws.String("SET balance = :b"),
+		UpdateExpression:          aws.String("SET #b = :b"),
+		ExpressionAttributeNames:  map[string]string{"#b": "balance"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":b": &types.AttributeValueMemberN{Value: strconv.Itoa(balance)}},
 	})
 	return err

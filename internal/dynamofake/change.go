@@ -4,8 +4,12 @@ import (
 	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
+
+// A usage is what one call consumed.
+type usage struct{ read, write float64 }
 
 // A change is a write of one item, alone or in a transaction, that was checked as
 // far as it can be without its table.
@@ -21,28 +25,22 @@ type changeKind int
 
 const (
 	update changeKind = iota
-	put
 	remove
-	check // of a transaction
+	put     // of a transaction
+	checked // the condition only, of a transaction
 )
 
 // prepare checks what needs no table.
 func (c *change) prepare(tableName *string) error {
-	if err := checkTableName(tableName); err != nil {
+	if err := firstOf(checkTableName(tableName), checkOldOnFailure(c.oldOnFailure)); err != nil {
 		return err
 	}
 	c.tableName = *tableName
-	if err := oneOf("returnValuesOnConditionCheckFailure", c.oldOnFailure, c.oldOnFailure.Values()...); err != nil {
-		return err
-	}
 	key, err := canonicalItem(c.key)
 	if err != nil {
 		return err
 	}
 	c.key = key
-	if c.kind == put && sizeOf(key) > maxItemSize {
-		return invalid("Item size has exceeded the maximum allowed size")
-	}
 	return c.parse()
 }
 
@@ -55,8 +53,8 @@ func (c *change) bind(t *table) error {
 		return err
 	}
 	for _, a := range c.parsedUpdate {
-		if t.has(string(a.path)) {
-			return invalid("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", a.path)
+		if t.has(string(a.name)) {
+			return invalid("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", a.name)
 		}
 	}
 	return nil
@@ -72,37 +70,110 @@ func (c *change) run(before item) (item, error) {
 		return nil, failed
 	}
 	switch c.kind {
-	case check:
+	case checked:
 		return before, nil
-	case put:
-		return c.key, nil
 	case remove:
 		return nil, nil
 	}
-	if before == nil && c.onlyTakesAway() {
-		return nil, nil
-	}
-	base := before
-	if base == nil {
-		base = maps.Clone(c.key)
-	}
-	after, err := apply(c.parsedUpdate, base)
-	if err != nil {
-		return nil, err
+	after := c.key
+	if c.kind == update {
+		if before == nil && c.onlyRemoves() {
+			return nil, nil
+		}
+		base := before
+		if base == nil {
+			base = maps.Clone(c.key)
+		}
+		var err error
+		if after, err = apply(c.parsedUpdate, base); err != nil {
+			return nil, err
+		}
 	}
 	if sizeOf(after) > maxItemSize {
-		return nil, invalid("Item size to update has exceeded the maximum allowed size")
+		return nil, invalid("Item size has exceeded the maximum allowed size")
 	}
 	return after, nil
 }
 
-// onlyTakesAway reports whether an update has actions, but none that writes: it
-// does not create an item.
-func (c *change) onlyTakesAway() bool {
+// onlyRemoves reports whether an update has no action that writes: it does not
+// create an item.
+func (c *change) onlyRemoves() bool {
 	for _, a := range c.parsedUpdate {
-		if a.clause == "SET" || a.clause == "ADD" {
+		if a.clause != "REMOVE" {
 			return false
 		}
 	}
-	return len(c.parsedUpdate) > 0
+	return true
+}
+
+// write runs one change.
+func (db *DB) write(c *change, used *usage) (after item, err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t, err := db.table(c.tableName)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.bind(t); err != nil {
+		return nil, err
+	}
+	key := t.encode(c.key)
+	if db.isBusy(c.tableName, key) {
+		return nil, TransactionConflict()
+	}
+	before := t.current(key)
+	after, err = c.run(before)
+	used.write = writeUnits(before, after)
+	if err == nil && (before != nil || after != nil) {
+		t.set(key, after, db.Lag)
+	}
+	return after, err
+}
+
+func (db *DB) updateItem(in *dynamodb.UpdateItemInput, used *usage) (*dynamodb.UpdateItemOutput, error) {
+	c := &change{kind: update, key: in.Key, oldOnFailure: in.ReturnValuesOnConditionCheckFailure, expressions: expressions{
+		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
+		condition: in.ConditionExpression, update: in.UpdateExpression,
+	}}
+	if in.UpdateExpression == nil {
+		return nil, unsupported("UpdateItem without an UpdateExpression")
+	}
+	if err := firstOf(
+		only(in, append(conditional, "UpdateExpression", "ReturnValues", "ReturnConsumedCapacity")...),
+		oneOf(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllNew, types.ReturnValueUpdatedNew),
+		checkLevel(in.ReturnConsumedCapacity),
+		c.prepare(in.TableName),
+	); err != nil {
+		return nil, err
+	}
+	after, err := db.write(c, used)
+	if err != nil {
+		return nil, err
+	}
+	out := &dynamodb.UpdateItemOutput{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, c.tableName, used.write)}
+	switch in.ReturnValues {
+	case types.ReturnValueAllNew:
+		out.Attributes = after
+	case types.ReturnValueUpdatedNew:
+		out.Attributes = make(item)
+		for _, a := range c.parsedUpdate {
+			if v := after[string(a.name)]; v != nil {
+				out.Attributes[string(a.name)] = v
+			}
+		}
+	}
+	return out, nil
+}
+
+func (db *DB) deleteItem(in *dynamodb.DeleteItemInput, used *usage) (*dynamodb.DeleteItemOutput, error) {
+	c := &change{kind: remove, key: in.Key, oldOnFailure: in.ReturnValuesOnConditionCheckFailure, expressions: expressions{
+		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, condition: in.ConditionExpression,
+	}}
+	if err := firstOf(only(in, append(conditional, "ReturnConsumedCapacity")...), checkLevel(in.ReturnConsumedCapacity), c.prepare(in.TableName)); err != nil {
+		return nil, err
+	}
+	if _, err := db.write(c, used); err != nil {
+		return nil, err
+	}
+	return &dynamodb.DeleteItemOutput{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, c.tableName, used.write)}, nil
 }

@@ -15,8 +15,6 @@ type DB struct {
 	CreateDelay time.Duration
 	// TellDelay is how long a new table is not found by calls that describe it.
 	TellDelay time.Duration
-	// DeleteDelay is how long a deleted table stays in state DELETING.
-	DeleteDelay time.Duration
 	// Latency is what each call takes: half of it to the service, half back.
 	Latency time.Duration
 	// Lag is how far reads that are not consistent lag behind: they see each
@@ -32,41 +30,34 @@ type DB struct {
 
 	mu     sync.Mutex // never held while waiting
 	tables map[string]*table
-	tokens map[string]finished  // of transactions, by ClientRequestToken
 	busy   map[string]time.Time // until when, by table and key
 }
 
 // New returns a service without tables.
 func New() *DB {
-	return &DB{tables: make(map[string]*table), tokens: make(map[string]finished), busy: make(map[string]time.Time)}
+	return &DB{tables: make(map[string]*table), busy: make(map[string]time.Time)}
 }
 
 // table returns a table that data can be read from and written to.
 func (db *DB) table(name string) (*table, error) {
 	t := db.tables[name]
-	if t == nil || t.status(db) != active {
+	if t == nil || t.status(db) != types.TableStatusActive {
 		return nil, notFound(name)
 	}
 	t.expire(db)
 	return t, nil
 }
 
-// existing returns a table in any state.
-func (db *DB) existing(name string) (*table, error) {
-	t := db.tables[name]
-	if t == nil || t.status(db) == gone {
-		return nil, notFound(name)
+// described returns a table in any state, unless it is too new.
+func (db *DB) described(name *string) (*table, error) {
+	if err := checkTableName(name); err != nil {
+		return nil, err
+	}
+	t := db.tables[*name]
+	if t == nil || time.Since(t.created) < db.TellDelay {
+		return nil, notFound(*name)
 	}
 	return t, nil
-}
-
-// described returns a table in any state, unless it is too new.
-func (db *DB) described(name string) (*table, error) {
-	t, err := db.existing(name)
-	if err == nil && time.Since(t.created) < db.TellDelay {
-		return nil, notFound(name)
-	}
-	return t, err
 }
 
 // Item returns the present version of an item, nil if there is none. It panics

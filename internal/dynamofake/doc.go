@@ -10,19 +10,21 @@
 //
 // # What it does
 //
-//   - Reads: GetItem, Query, Scan, with filters, projections and pages of 1 MB.
-//   - Writes: UpdateItem, PutItem, DeleteItem, TransactWriteItems, with
-//     conditions; items of up to 400 KB.
-//   - Tables: CreateTable, DescribeTable, DeleteTable, with the states CREATING,
-//     ACTIVE and DELETING; UpdateTimeToLive and DescribeTimeToLive.
+//   - Reads: GetItem, Query and Scan, with filters and pages of 1 MB.
+//   - Writes: UpdateItem and DeleteItem with conditions; TransactWriteItems of
+//     Put and ConditionCheck; items of up to 400 KB.
+//   - Tables: CreateTable and DescribeTable, with the states CREATING and ACTIVE;
+//     UpdateTimeToLive and DescribeTimeToLive.
+//   - Conditions of AND, OR, NOT, comparisons, BETWEEN, attribute_exists,
+//     attribute_not_exists, attribute_type, begins_with and size; updates of SET
+//     with if_not_exists, + and -, of REMOVE, and of ADD for numbers and sets.
 //   - Consumed capacity, by the rules of the developer guide.
 //
-// # What it does not
-//
-// Document paths (a.b, a[0]), indexes, streams, the legacy parameters (Expected,
-// AttributeUpdates and their like) and batches. A call that uses them fails with
-// [ErrUnsupported], which is no error of the API. Each call is one attempt;
-// options are evaluated for their effects on a scratch value and change nothing.
+// Whatever else a call asks for - another parameter, another function, a document
+// path, a name without a #placeholder, which might be a reserved word - makes it
+// fail with [ErrUnsupported], which is no error of the API. Each call is one
+// attempt; options are evaluated for their effects on a scratch value and change
+// nothing.
 //
 // Time to Live does delete, live items like any others, as soon as their time is
 // over ([DB.ExpireDelay]); the service takes up to some days.

@@ -33,10 +33,6 @@ func notFound(table string) error {
 	return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found: Table: " + table + " not found")}
 }
 
-func inUse(format string, args ...any) error {
-	return &types.ResourceInUseException{Message: aws.String(fmt.Sprintf(format, args...))}
-}
-
 // Throttled is what an overloaded table answers with provisioned capacity.
 func Throttled() error {
 	return &types.ProvisionedThroughputExceededException{Message: aws.String("The level of configured provisioned throughput for the table was exceeded")}

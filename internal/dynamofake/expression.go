@@ -22,10 +22,6 @@ type (
 		x, y node
 	}
 	between struct{ x, low, high node }
-	in      struct {
-		x    node
-		list []node
-	}
 	// logical is x AND y or x OR y.
 	logical struct {
 		or   bool
@@ -39,16 +35,57 @@ type (
 	}
 )
 
+// expressions are the expressions of one request with what they refer to. The
+// fields that the request does not have are nil.
+type expressions struct {
+	names                                    map[string]string
+	values                                   item
+	condition, filter, key, update           *string
+	parsedCondition, parsedFilter, parsedKey node
+	parsedUpdate                             []action
+	filtered                                 []attribute // which the filter refers to
+}
+
+// parse parses them all; what parses is ready for evaluation.
+func (e *expressions) parse() error {
+	p, err := newPlaceholders(e.names, e.values)
+	if err != nil {
+		return err
+	}
+	if e.update != nil {
+		if e.parsedUpdate, err = parseUpdate(*e.update, p); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		source *string
+		parsed *node
+	}{{e.condition, &e.parsedCondition}, {e.key, &e.parsedKey}, {e.filter, &e.parsedFilter}} {
+		if c.source == nil {
+			continue
+		}
+		p.mentioned = nil
+		if *c.parsed, err = parseCondition(*c.source, p); err != nil {
+			return err
+		}
+	}
+	if e.filter != nil {
+		e.filtered = p.mentioned
+	}
+	return p.finish()
+}
+
 // A placeholders resolves #names and :values, and knows which were used: the API
 // refuses a request with any that is not.
 type placeholders struct {
-	names  map[string]string
-	values item
-	used   map[string]bool
+	names     map[string]string
+	values    item
+	used      map[string]bool
+	mentioned []attribute // by the expression that is being parsed
 }
 
 func newPlaceholders(names map[string]string, values item) (*placeholders, error) {
-	p := &placeholders{names: names, used: make(map[string]bool)}
+	p := &placeholders{names: names, values: make(item, len(values)), used: make(map[string]bool)}
 	if names != nil && len(names) == 0 {
 		return nil, invalid("ExpressionAttributeNames must not be empty")
 	}
@@ -56,21 +93,14 @@ func newPlaceholders(names map[string]string, values item) (*placeholders, error
 		return nil, invalid("ExpressionAttributeValues must not be empty")
 	}
 	for name, attr := range names {
-		if !isPlaceholder('#', name) {
-			return nil, invalid("ExpressionAttributeNames contains invalid key: Syntax error; key: %q", name)
-		}
-		if attr == "" {
-			return nil, invalid("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", name)
+		if !isPlaceholder('#', name) || attr == "" {
+			return nil, invalid("ExpressionAttributeNames contains invalid key or value: %q: %q", name, attr)
 		}
 	}
-	p.values = make(item, len(values))
 	for name, v := range values {
-		if !isPlaceholder(':', name) {
-			return nil, invalid("ExpressionAttributeValues contains invalid key: Syntax error; key: %q", name)
-		}
 		c, err := canonical(v, 0)
-		if err != nil {
-			return nil, invalid("ExpressionAttributeValues contains invalid value for key %s: %v", name, err)
+		if err != nil || !isPlaceholder(':', name) {
+			return nil, invalid("ExpressionAttributeValues contains invalid key or value: %q: %v", name, err)
 		}
 		p.values[name] = c
 	}
@@ -87,6 +117,7 @@ func (p *placeholders) name(placeholder string) (attribute, error) {
 		return "", invalid("An expression attribute name used in the document path is not defined; attribute name: %s", placeholder)
 	}
 	p.used[placeholder] = true
+	p.mentioned = append(p.mentioned, attribute(name))
 	return attribute(name), nil
 }
 

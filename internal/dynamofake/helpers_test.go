@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -105,7 +106,7 @@ func code(err error) string {
 	case errors.As(err, &api):
 		return api.ErrorCode()
 	case errors.Is(err, dynamofake.ErrUnsupported):
-		return "unsupported"
+		return unsupported
 	}
 	return err.Error()
 }
@@ -118,19 +119,12 @@ func sameCode(t *testing.T, what string, err error, want string) {
 }
 
 const (
-	validation = "ValidationException"
-	failed     = "ConditionalCheckFailedException"
-	notFound   = "ResourceNotFoundException"
-	inUse      = "ResourceInUseException"
+	unsupported = "unsupported" // by the fake
+	validation  = "ValidationException"
+	failed      = "ConditionalCheckFailedException"
+	notFound    = "ResourceNotFoundException"
+	inUse       = "ResourceInUseException"
 )
-
-// put writes an item and fails the test on any error.
-func put(t *testing.T, c *dynamofake.Client, table string, it item) {
-	t.Helper()
-	if _, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func get(ctx context.Context, c *dynamofake.Client, table string, key item, consistent bool) (item, error) {
 	out, err := c.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: &consistent})
@@ -143,8 +137,8 @@ func get(ctx context.Context, c *dynamofake.Client, table string, key item, cons
 // increment adds 1 to the attribute n of an item.
 func increment(ctx context.Context, c *dynamofake.Client, id string) (item, error) {
 	out, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: aws.String(plainTable), Key: item{"id": s(id)}, UpdateExpression: aws.String("ADD n :one"),
-		ExpressionAttributeValues: item{":one": n("1")}, ReturnValues: types.ReturnValueAllNew,
+		TableName: aws.String(plainTable), Key: item{"id": s(id)}, UpdateExpression: aws.String("ADD #n :one"),
+		ExpressionAttributeNames: names("#n"), ExpressionAttributeValues: item{":one": n("1")}, ReturnValues: types.ReturnValueAllNew,
 	})
 	if err != nil {
 		return nil, err
@@ -153,11 +147,43 @@ func increment(ctx context.Context, c *dynamofake.Client, id string) (item, erro
 }
 
 // fill writes items 0 to count-1 of one partition.
-func fill(t *testing.T, c *dynamofake.Client, count int, more func(i int) item) {
-	t.Helper()
+func fill(db *dynamofake.DB, count int, more func(i int) item) {
 	for i := range count {
 		it := more(i)
 		it["id"], it["seq"] = s("x"), n(strconv.Itoa(i))
-		put(t, c, sortedTable, it)
+		db.SetItem(sortedTable, it)
 	}
+}
+
+var placeholder = regexp.MustCompile(`[:#]\w+`)
+
+// names are the placeholders of an expression, each for the name that it is
+// made of.
+func names(expression string) map[string]string {
+	used := make(map[string]string)
+	for _, p := range placeholder.FindAllString(expression, -1) {
+		if p[0] == '#' {
+			used[p] = p[1:]
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	return used
+}
+
+// usedIn picks the values that an expression refers to.
+func usedIn(expression string, from ...item) item {
+	used := make(item)
+	for _, p := range placeholder.FindAllString(expression, -1) {
+		for _, values := range from {
+			if v, ok := values[p]; ok {
+				used[p] = v
+			}
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	return used
 }

@@ -34,14 +34,12 @@ func TestKeys(t *testing.T) {
 	} {
 		_, err := get(t.Context(), c, test.table, test.key, true)
 		sameCode(t, what+", get", err, test.want)
-		_, err = c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: &test.table, Key: test.key})
+		_, err = c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &test.table, Key: test.key, UpdateExpression: aws.String("REMOVE #a"), ExpressionAttributeNames: names("#a"),
+		})
 		sameCode(t, what+", update", err, test.want)
 		_, err = c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &test.table, Key: test.key})
 		sameCode(t, what+", delete", err, test.want)
-		if what != "too much" && what != "other name" { // which an item may have
-			_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &test.table, Item: test.key})
-			sameCode(t, what+", put", err, test.want)
-		}
 	}
 	_, err := c.GetItem(t.Context(), nil)
 	if params := (smithy.InvalidParamsError{}); !errors.As(err, &params) || params.Len() != 2 {
@@ -49,95 +47,65 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestPutGetDelete(t *testing.T) {
+func TestDelete(t *testing.T) {
 	t.Parallel()
-	_, c := newDB(t)
-	key := item{"id": s("x")}
-	first := item{"id": s("x"), "a": n("1.50"), "secret": s("s")}
-	put(t, c, plainTable, first)
-	first["a"] = n("1.5")
-
-	second := item{"id": s("x"), "b": s("B")}
-	in := &dynamodb.PutItemInput{TableName: aws.String(plainTable), Item: second, ReturnValues: types.ReturnValueAllOld}
-	out, err := c.PutItem(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
+	db, c := newDB(t)
+	there := item{"id": s("x"), "a": n("1")}
+	in := &dynamodb.DeleteItemInput{
+		TableName: aws.String(plainTable), Key: item{"id": s("x")}, ConditionExpression: aws.String("attribute_not_exists(#a)"),
+		ExpressionAttributeNames: names("#a"),
 	}
-	sameItem(t, "the old item", out.Attributes, first)
-	in.ReturnValues = types.ReturnValueAllNew
-	_, err = c.PutItem(t.Context(), in)
-	sameCode(t, "ALL_NEW of a put", err, validation)
-
-	in.ReturnValues, in.ConditionExpression = "", aws.String("attribute_not_exists(id)")
-	_, err = c.PutItem(t.Context(), in)
+	db.SetItem(plainTable, there)
+	_, err := c.DeleteItem(t.Context(), in)
 	var unmet *types.ConditionalCheckFailedException
 	if !errors.As(err, &unmet) || unmet.Item != nil {
 		t.Errorf("%v, with item %v", err, unmet)
 	}
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	if _, err = c.PutItem(t.Context(), in); !errors.As(err, &unmet) {
+	if _, err = c.DeleteItem(t.Context(), in); !errors.As(err, &unmet) {
 		t.Fatal(err)
 	}
-	sameItem(t, "what the condition failed on", unmet.Item, second)
-
-	got, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String(plainTable), Key: key, ProjectionExpression: aws.String("#b, ghost"),
-		ExpressionAttributeNames: map[string]string{"#b": "b"},
-	})
-	if err != nil {
-		t.Fatal(err)
+	sameItem(t, "what the condition failed on", unmet.Item, there)
+	in.ConditionExpression = aws.String("attribute_exists(#a)")
+	for _, want := range []string{"", failed} {
+		_, err := c.DeleteItem(t.Context(), in)
+		sameCode(t, "delete", err, want)
 	}
-	sameItem(t, "a projection", got.Item, item{"b": s("B")})
-	for _, projection := range []string{"", "b, b", "b,", "name", "b = b", ":b"} {
-		_, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(plainTable), Key: key, ProjectionExpression: &projection})
-		sameCode(t, "projection "+projection, err, validation)
-	}
-
-	remove := &dynamodb.DeleteItemInput{TableName: aws.String(plainTable), Key: key, ReturnValues: types.ReturnValueAllOld}
-	for _, want := range []item{second, nil} {
-		out, err := c.DeleteItem(t.Context(), remove)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameItem(t, "deleted", out.Attributes, want)
-	}
-	if it, err := get(t.Context(), c, plainTable, key, true); it != nil || err != nil {
-		t.Errorf("after the deletion: %v, %v", it, err)
+	if it := db.Item(plainTable, item{"id": s("x")}); it != nil {
+		t.Errorf("after the deletion: %v", it)
 	}
 }
 
 func TestItemSize(t *testing.T) {
 	t.Parallel()
 	db, c := newDB(t)
-	largest := item{"id": s("x"), "a": s(strings.Repeat("x", 400<<10-len("id")-len("x")-len("a")))}
-	put(t, c, plainTable, largest)
-	tooLarge := item{"id": s("x"), "a": s(largest["a"].(*types.AttributeValueMemberS).Value + "x")}
-	_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(plainTable), Item: tooLarge})
-	sameCode(t, "put", err, validation)
-	_, err = c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: aws.String("SET b = :v"),
-		ExpressionAttributeValues: item{":v": null()},
-	})
-	sameCode(t, "update", err, validation)
-	sameItem(t, "afterwards", db.Item(plainTable, item{"id": s("x")}), largest)
-
+	set := func(v types.AttributeValue) error {
+		_, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: aws.String("SET #a = :v"),
+			ExpressionAttributeNames: names("#a"), ExpressionAttributeValues: item{":v": v},
+		})
+		return err
+	}
+	largest := strings.Repeat("x", 400<<10-len("id")-len("x")-len("a"))
+	sameCode(t, "400 KB", set(s(largest)), "")
+	sameCode(t, "more", set(s(largest+"x")), validation)
 	deep := s("bottom")
 	for range 33 {
 		deep = l(deep)
 	}
-	_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(plainTable), Item: item{"id": s("x"), "a": deep}})
-	sameCode(t, "deep", err, validation)
+	sameCode(t, "deep", set(deep), validation)
+	sameItem(t, "afterwards", db.Item(plainTable, item{"id": s("x")}), item{"id": s("x"), "a": s(largest)})
 }
 
 func TestConsumedCapacity(t *testing.T) {
 	t.Parallel()
 	_, c := newDB(t)
-	c.ResetCounts()
 	write := func(size int, condition *string) float64 {
 		t.Helper()
-		out, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{
-			TableName: aws.String(plainTable), Item: item{"id": s("x"), "a": s(strings.Repeat("x", size))},
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, ConditionExpression: condition,
+		out, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: aws.String("SET #a = :v"), ConditionExpression: condition,
+			ExpressionAttributeNames: names("#a"), ExpressionAttributeValues: item{":v": s(strings.Repeat("x", size))},
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		if condition != nil {
 			sameCode(t, "conditional", err, failed)
@@ -152,13 +120,14 @@ func TestConsumedCapacity(t *testing.T) {
 		t.Helper()
 		out, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{
 			TableName: aws.String(plainTable), Key: item{"id": s("x")}, ConsistentRead: &consistent,
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return *out.ConsumedCapacity.Table.CapacityUnits
+		return *out.ConsumedCapacity.CapacityUnits
 	}
+	c.ResetCounts()
 	for what, units := range map[string][2]float64{
 		"read nothing":            {read(false), 0.5},
 		"small":                   {write(10, nil), 1},
@@ -167,7 +136,7 @@ func TestConsumedCapacity(t *testing.T) {
 		"larger again":            {write(5000, nil), 5},
 		"read":                    {read(true), 2},
 		"read, in the end":        {read(false), 1},
-		"condition that is unmet": {write(1, aws.String("attribute_not_exists(id)")), 0},
+		"condition that is unmet": {write(1, aws.String("attribute_not_exists(#a)")), 0},
 	} {
 		if units[0] != units[1] {
 			t.Errorf("%s: %v units, want %v", what, units[0], units[1])
@@ -176,7 +145,7 @@ func TestConsumedCapacity(t *testing.T) {
 	if r, w := c.Consumed(); r != 3.5 || w != 1+5+5+5+5 {
 		t.Errorf("consumed in all: %v to read, %v to write", r, w)
 	}
-	if calls := c.Calls(); calls["PutItem"] != 5 || calls["GetItem"] != 3 || len(calls) != 2 {
+	if calls := c.Calls(); calls["UpdateItem"] != 5 || calls["GetItem"] != 3 || len(calls) != 2 {
 		t.Errorf("%v", calls)
 	}
 	c.ResetCounts()
@@ -189,7 +158,9 @@ func TestConsumedCapacity(t *testing.T) {
 func TestNoAliasing(t *testing.T) {
 	t.Parallel()
 	db, c := newDB(t)
-	want := item{"id": s("x"), "b": b("abc"), "m": m(item{"l": l(b("abc"))}), "bs": bs("abc")}
+	there := func() item {
+		return item{"id": s("x"), "b": b("abc"), "m": m(item{"l": l(b("abc"))}), "bs": bs("abc")}
+	}
 	spoil := func(it item) {
 		for _, v := range []types.AttributeValue{it["b"], it["m"].(*types.AttributeValueMemberM).Value["l"].(*types.AttributeValueMemberL).Value[0]} {
 			v.(*types.AttributeValueMemberB).Value[0] = 'X'
@@ -198,29 +169,50 @@ func TestNoAliasing(t *testing.T) {
 		it["m"].(*types.AttributeValueMemberM).Value["more"] = null()
 		it["id"] = s("y")
 	}
-	in := item{"id": s("x"), "b": b("abc"), "m": m(item{"l": l(b("abc"))}), "bs": bs("abc")}
-	put(t, c, plainTable, in)
+	in := there()
+	db.SetItem(plainTable, in)
 	spoil(in)
 	for range 2 {
 		out, err := get(t.Context(), c, plainTable, item{"id": s("x")}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameItem(t, "read", out, want)
+		sameItem(t, "read", out, there())
 		spoil(out)
 		direct := db.Item(plainTable, item{"id": s("x")})
-		sameItem(t, "read directly", direct, want)
+		sameItem(t, "read directly", direct, there())
 		spoil(direct)
 	}
 }
 
+// TestUnsupported sets parameters that the fake does not know, one at a time.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	_, c := newDB(t)
-	_, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String(plainTable), Key: item{"id": s("x")}, AttributeUpdates: map[string]types.AttributeValueUpdate{"a": {}},
+	for what, change := range map[string]func(*dynamodb.UpdateItemInput){
+		"AttributeUpdates": func(in *dynamodb.UpdateItemInput) {
+			in.AttributeUpdates = map[string]types.AttributeValueUpdate{"a": {}}
+		},
+		"Expected":     func(in *dynamodb.UpdateItemInput) { in.Expected = map[string]types.ExpectedAttributeValue{"a": {}} },
+		"ReturnValues": func(in *dynamodb.UpdateItemInput) { in.ReturnValues = types.ReturnValueAllOld },
+		"ReturnConsumedCapacity": func(in *dynamodb.UpdateItemInput) {
+			in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+		},
+		"ReturnValuesOnConditionCheckFailure": func(in *dynamodb.UpdateItemInput) { in.ReturnValuesOnConditionCheckFailure = "ALL_NEW" },
+	} {
+		in := &dynamodb.UpdateItemInput{
+			TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: aws.String("REMOVE #a"), ExpressionAttributeNames: names("#a"),
+		}
+		change(in)
+		_, err := c.UpdateItem(t.Context(), in)
+		sameCode(t, what, err, unsupported)
+	}
+	_, err := c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: aws.String(plainTable), Key: item{"id": s("x")}, ReturnValues: types.ReturnValueAllOld,
 	})
-	sameCode(t, "AttributeUpdates", err, "unsupported")
-	_, err = c.Query(t.Context(), &dynamodb.QueryInput{TableName: aws.String(plainTable), IndexName: aws.String("index")})
-	sameCode(t, "an index", err, "unsupported")
+	sameCode(t, "the deleted item", err, unsupported)
+	_, err = c.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(plainTable), Key: item{"id": s("x")}, ProjectionExpression: aws.String("#a"), ExpressionAttributeNames: names("#a"),
+	})
+	sameCode(t, "a projection", err, unsupported)
 }

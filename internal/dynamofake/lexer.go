@@ -7,7 +7,7 @@ type kind string
 
 const (
 	kindEnd   kind = "end"
-	kindWord  kind = "word"  // an identifier or a keyword
+	kindWord  kind = "word"  // a keyword, a function, or the name of an attribute
 	kindName  kind = "name"  // #placeholder
 	kindValue kind = "value" // :placeholder
 )
@@ -35,38 +35,29 @@ func lex(s string) ([]token, error) {
 	}
 	var tokens []token
 	for s != "" {
+		k, n := kind(s[:1]), 1
 		switch c := s[0]; {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case strings.IndexByte(" \t\r\n", c) >= 0:
 			s = s[1:]
-		case c == '#' || c == ':':
-			n := wordLen(s[1:])
-			if n == 0 {
-				return nil, syntaxError(s)
-			}
-			placeholder := kindName
-			if c == ':' {
-				placeholder = kindValue
-			}
-			tokens = append(tokens, token{placeholder, s[:1+n]})
-			s = s[1+n:]
+			continue
+		case c == '#':
+			k, n = kindName, 1+wordLen(s[1:])
+		case c == ':':
+			k, n = kindValue, 1+wordLen(s[1:])
 		case wordLen(s) > 0:
-			n := wordLen(s)
-			// A digit ends in a token of its own: only a path has room for it.
-			if isDigit(c) {
-				tokens = append(tokens, token{"number", s[:n]})
-			} else {
-				tokens = append(tokens, token{kindWord, s[:n]})
-			}
-			s = s[n:]
+			k, n = kindWord, wordLen(s)
 		case strings.HasPrefix(s, "<>") || strings.HasPrefix(s, "<=") || strings.HasPrefix(s, ">="):
-			tokens = append(tokens, token{kind(s[:2]), s[:2]})
-			s = s[2:]
-		case strings.IndexByte("=<>()+-,.[]", c) >= 0:
-			tokens = append(tokens, token{kind(s[:1]), s[:1]})
-			s = s[1:]
-		default:
+			k, n = kind(s[:2]), 2
+		case c == '.' || c == '[':
+			return nil, unsupported("a document path")
+		case strings.IndexByte("=<>()+-,", c) < 0:
 			return nil, syntaxError(s)
 		}
+		if n == 1 && (k == kindName || k == kindValue) {
+			return nil, syntaxError(s)
+		}
+		tokens = append(tokens, token{k, s[:n]})
+		s = s[n:]
 	}
 	return append(tokens, token{kind: kindEnd, text: "<EOF>"}), nil
 }
@@ -76,14 +67,12 @@ func lex(s string) ([]token, error) {
 func wordLen(s string) int {
 	for i := range len(s) {
 		c := s[i]
-		if c != '_' && !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') {
+		if c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
 			return i
 		}
 	}
 	return len(s)
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func syntaxError(near string) error {
 	return invalid("Syntax error; token: %q", near)

@@ -11,11 +11,6 @@ func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 	return do(ctx, c, "UpdateItem", in, options, c.db.updateItem, "TableName", "Key")
 }
 
-// PutItem writes a whole item, as [dynamodb.Client.PutItem].
-func (c *Client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return do(ctx, c, "PutItem", in, options, c.db.putItem, "TableName", "Item")
-}
-
 // DeleteItem removes an item, as [dynamodb.Client.DeleteItem].
 func (c *Client) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, options ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
 	return do(ctx, c, "DeleteItem", in, options, c.db.deleteItem, "TableName", "Key")
@@ -49,11 +44,6 @@ func (c *Client) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput,
 // DescribeTable tells the state of a table, as [dynamodb.Client.DescribeTable].
 func (c *Client) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, options ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
 	return do(ctx, c, "DescribeTable", in, options, c.db.describeTable, "TableName")
-}
-
-// DeleteTable deletes a table, as [dynamodb.Client.DeleteTable].
-func (c *Client) DeleteTable(ctx context.Context, in *dynamodb.DeleteTableInput, options ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error) {
-	return do(ctx, c, "DeleteTable", in, options, c.db.deleteTable, "TableName")
 }
 
 // UpdateTimeToLive enables or disables the time to live, as [dynamodb.Client.UpdateTimeToLive].

@@ -4,15 +4,13 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // A page is what Query and Scan have in common.
 type page struct {
 	expressions
-	limit     *int32
-	start     item
-	selection types.Select
+	limit *int32
+	start item
 }
 
 // A pageResult is the answer of one page.
@@ -25,26 +23,8 @@ type pageResult struct {
 
 // prepare checks what needs no table.
 func (p *page) prepare(table *string) error {
-	if err := checkTableName(table); err != nil {
-		return err
-	}
 	if p.limit != nil && *p.limit < 1 {
 		return invalid("Value '%d' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1", *p.limit)
-	}
-	if err := oneOf("select", p.selection, p.selection.Values()...); err != nil {
-		return err
-	}
-	switch p.selection {
-	case types.SelectAllProjectedAttributes:
-		return invalid("One or more parameter values were invalid: Select type ALL_PROJECTED_ATTRIBUTES is only for indexes")
-	case types.SelectSpecificAttributes:
-		if p.projection == nil {
-			return invalid("One or more parameter values were invalid: Must specify the attributes to get when choosing to get SPECIFIC_ATTRIBUTES")
-		}
-	case types.SelectAllAttributes, types.SelectCount:
-		if p.projection != nil {
-			return invalid("Cannot specify the ProjectionExpression when choosing to get %s", p.selection)
-		}
 	}
 	if p.start != nil {
 		start, err := canonicalItem(p.start)
@@ -53,55 +33,52 @@ func (p *page) prepare(table *string) error {
 		}
 		p.start = start
 	}
-	return p.parse()
+	return firstOf(checkTableName(table), p.parse())
 }
 
-// read takes entries that are in order until the page is full. The filter comes
-// after: what it drops counts against the limits all the same.
+// read takes entries that are in order, from behind the start key, which need
+// not exist, until the page is full. The filter comes after: what it drops counts
+// against the limits all the same.
 func (p *page) read(t *table, entries []entry) pageResult {
-	var out pageResult
+	if p.start != nil {
+		start := t.entryOf(p.start)
+		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.compare(start) <= 0 })
+	}
+	out := pageResult{items: []item{}}
 	for _, e := range entries {
 		out.scanned++
 		out.size += sizeOf(e.item)
 		if holds(p.parsedFilter, e.item) {
 			out.count++
-			out.items = append(out.items, project(e.item, p.parsedProjection))
+			out.items = append(out.items, e.item)
 		}
 		if p.limit != nil && out.scanned >= *p.limit || out.size >= maxPageSize {
 			out.last = t.keyOf(e.item)
 			break
 		}
 	}
-	if p.selection == types.SelectCount {
-		out.items = nil
-	} else if out.items == nil {
-		out.items = []item{}
-	}
 	return out
 }
 
-// after drops the entries up to the start key, whether or not it still exists.
-func (p *page) after(t *table, entries []entry, compare func(a, b entry) int) []entry {
+func (p *page) checkStart(t *table) error {
 	if p.start == nil {
-		return entries
+		return nil
 	}
-	start := t.entryOf(p.start)
-	return slices.DeleteFunc(entries, func(e entry) bool { return compare(e, start) <= 0 })
+	if err := t.checkKey(p.start); err != nil {
+		return invalid("The provided starting key is invalid: %v", err)
+	}
+	return nil
 }
 
 func (db *DB) query(in *dynamodb.QueryInput, used *usage) (*dynamodb.QueryOutput, error) {
 	p := &page{
 		expressions: expressions{
 			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-			filter: in.FilterExpression, key: in.KeyConditionExpression, projection: in.ProjectionExpression,
+			filter: in.FilterExpression, key: in.KeyConditionExpression,
 		},
-		limit: in.Limit, start: in.ExclusiveStartKey, selection: in.Select,
+		limit: in.Limit, start: in.ExclusiveStartKey,
 	}
-	if err := firstOf(
-		refuse(in, "AttributesToGet", "ConditionalOperator", "IndexName", "KeyConditions", "QueryFilter"),
-		checkLevel(in.ReturnConsumedCapacity),
-		p.prepare(in.TableName),
-	); err != nil {
+	if err := firstOf(only(in, append(paged, "KeyConditionExpression")...), p.prepare(in.TableName)); err != nil {
 		return nil, err
 	}
 	if p.key == nil {
@@ -113,67 +90,87 @@ func (db *DB) query(in *dynamodb.QueryInput, used *usage) (*dynamodb.QueryOutput
 	if err != nil {
 		return nil, err
 	}
-	kc, err := newKeyCondition(p.parsedKey, &t.schema)
-	if err != nil {
+	if err := firstOf(t.checkKeyCondition(p.parsedKey), p.checkFilter(t), p.checkStart(t)); err != nil {
 		return nil, err
 	}
-	if err := firstOf(p.checkFilter(t), p.checkQueryStart(t, kc)); err != nil {
-		return nil, err
+	if p.start != nil && !holds(p.parsedKey, p.start) {
+		return nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
 	}
-	entries := slices.DeleteFunc(t.entries(db.horizon(in.ConsistentRead)), func(e entry) bool {
-		return !equal(e.item[t.keys[0].name], kc.hash) || !holds(kc.sort, e.item)
-	})
-	compare := entry.compare
-	if in.ScanIndexForward != nil && !*in.ScanIndexForward {
-		compare = func(a, b entry) int { return b.compare(a) }
-		slices.Reverse(entries)
-	}
-	found := p.read(t, p.after(t, entries, compare))
+	entries := slices.DeleteFunc(t.entries(db.horizon(in.ConsistentRead)), func(e entry) bool { return !holds(p.parsedKey, e.item) })
+	found := p.read(t, entries)
 	used.read = readUnits(found.size, in.ConsistentRead)
-	return &dynamodb.QueryOutput{
-		Items: found.items, Count: found.count, ScannedCount: found.scanned, LastEvaluatedKey: found.last,
-		ConsumedCapacity: consumed(in.ReturnConsumedCapacity, *in.TableName, used.read),
-	}, nil
+	return &dynamodb.QueryOutput{Items: found.items, Count: found.count, ScannedCount: found.scanned, LastEvaluatedKey: found.last}, nil
+}
+
+// checkKeyCondition lets pass one partition, and perhaps a value or a beginning of
+// the sort key. The API knows more.
+func (s *schema) checkKeyCondition(n node) error {
+	seen := make(map[string]bool)
+	for _, part := range conjuncts(n) {
+		var x, y node
+		switch part := part.(type) {
+		case comparison:
+			if part.op != "=" {
+				return unsupported("a key condition with " + string(part.op))
+			}
+			x, y = part.x, part.y
+		case call:
+			if part.function != "begins_with" {
+				return invalid("Invalid operator used in KeyConditionExpression: %s", part.function)
+			}
+			x, y = part.args[0], part.args[1]
+		default:
+			return unsupported("a key condition with OR, NOT or BETWEEN")
+		}
+		name, isName := x.(attribute)
+		value, isValue := y.(literal)
+		if !isName || !isValue {
+			return unsupported("a key condition that is not about a name and a value, in this order")
+		}
+		i := s.index(string(name))
+		_, beginning := part.(call)
+		switch {
+		case i < 0 || seen[string(name)]:
+			return invalid("KeyConditionExpressions must contain one condition per key, and none of others: %s", name)
+		case typeOf(value.value) != s.keys[i].typ || beginning && s.keys[i].typ == "N":
+			return invalid("One or more parameter values were invalid: Condition parameter type does not match schema type")
+		case beginning && i == 0:
+			return invalid("Query key condition not supported")
+		}
+		if err := checkKeyValue(string(name), value.value, i == 0); err != nil {
+			return err
+		}
+		seen[string(name)] = true
+	}
+	if !seen[s.keys[0].name] {
+		return invalid("Query condition missed key schema element: %s", s.keys[0].name)
+	}
+	return nil
+}
+
+func conjuncts(n node) []node {
+	if l, ok := n.(logical); ok && !l.or {
+		return append(conjuncts(l.x), conjuncts(l.y)...)
+	}
+	return []node{n}
 }
 
 // checkFilter refuses to filter a query by its key.
 func (p *page) checkFilter(t *table) error {
-	var err error
-	attributesIn(p.parsedFilter, func(a attribute) {
+	for _, a := range p.filtered {
 		if t.has(string(a)) {
-			err = invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", a)
+			return invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", a)
 		}
-	})
-	return err
-}
-
-func (p *page) checkQueryStart(t *table, kc keyCondition) error {
-	if p.start == nil {
-		return nil
-	}
-	if err := t.checkKey(p.start); err != nil {
-		return invalid("The provided starting key is invalid: %v", err)
-	}
-	if !equal(p.start[t.keys[0].name], kc.hash) || !holds(kc.sort, p.start) {
-		return invalid("The provided starting key is outside query boundaries based on provided conditions")
 	}
 	return nil
 }
 
 func (db *DB) scan(in *dynamodb.ScanInput, used *usage) (*dynamodb.ScanOutput, error) {
 	p := &page{
-		expressions: expressions{
-			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-			filter: in.FilterExpression, projection: in.ProjectionExpression,
-		},
-		limit: in.Limit, start: in.ExclusiveStartKey, selection: in.Select,
+		expressions: expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, filter: in.FilterExpression},
+		limit:       in.Limit, start: in.ExclusiveStartKey,
 	}
-	if err := firstOf(
-		refuse(in, "AttributesToGet", "ConditionalOperator", "IndexName", "ScanFilter"),
-		checkLevel(in.ReturnConsumedCapacity),
-		checkSegment(in),
-		p.prepare(in.TableName),
-	); err != nil {
+	if err := firstOf(only(in, paged...), p.prepare(in.TableName)); err != nil {
 		return nil, err
 	}
 	db.mu.Lock()
@@ -182,49 +179,23 @@ func (db *DB) scan(in *dynamodb.ScanInput, used *usage) (*dynamodb.ScanOutput, e
 	if err != nil {
 		return nil, err
 	}
-	if p.start != nil {
-		if err := t.checkKey(p.start); err != nil {
-			return nil, invalid("The provided starting key is invalid: %v", err)
-		}
+	if err := p.checkStart(t); err != nil {
+		return nil, err
 	}
-	entries := t.entries(db.horizon(in.ConsistentRead))
-	if in.TotalSegments != nil {
-		segments := uint64(*in.TotalSegments)
-		if p.start != nil && t.entryOf(p.start).hash%segments != uint64(*in.Segment) {
-			return nil, invalid("The provided starting key is invalid: Please use ExclusiveStartKey with correct Segment.")
-		}
-		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.hash%segments != uint64(*in.Segment) })
-	}
-	found := p.read(t, p.after(t, entries, entry.compare))
+	found := p.read(t, t.entries(db.horizon(in.ConsistentRead)))
 	used.read = readUnits(found.size, in.ConsistentRead)
-	return &dynamodb.ScanOutput{
-		Items: found.items, Count: found.count, ScannedCount: found.scanned, LastEvaluatedKey: found.last,
-		ConsumedCapacity: consumed(in.ReturnConsumedCapacity, *in.TableName, used.read),
-	}, nil
-}
-
-func checkSegment(in *dynamodb.ScanInput) error {
-	switch {
-	case (in.Segment == nil) != (in.TotalSegments == nil):
-		return invalid("Segment and TotalSegments must be given together")
-	case in.Segment == nil:
-		return nil
-	case *in.Segment < 0 || *in.TotalSegments < 1 || *in.Segment >= *in.TotalSegments:
-		return invalid("The Segment parameter is zero-based and must be less than parameter TotalSegments")
-	}
-	return nil
+	return &dynamodb.ScanOutput{Items: found.items, Count: found.count, ScannedCount: found.scanned, LastEvaluatedKey: found.last}, nil
 }
 
 func (db *DB) getItem(in *dynamodb.GetItemInput, used *usage) (*dynamodb.GetItemOutput, error) {
-	e := expressions{names: in.ExpressionAttributeNames, projection: in.ProjectionExpression}
-	if err := firstOf(refuse(in, "AttributesToGet"), checkLevel(in.ReturnConsumedCapacity), checkTableName(in.TableName)); err != nil {
+	if err := firstOf(
+		only(in, "TableName", "Key", "ConsistentRead", "ReturnConsumedCapacity"),
+		checkLevel(in.ReturnConsumedCapacity), checkTableName(in.TableName),
+	); err != nil {
 		return nil, err
 	}
 	key, err := canonicalItem(in.Key)
 	if err != nil {
-		return nil, err
-	}
-	if err := e.parse(); err != nil {
 		return nil, err
 	}
 	db.mu.Lock()
@@ -238,8 +209,5 @@ func (db *DB) getItem(in *dynamodb.GetItemInput, used *usage) (*dynamodb.GetItem
 	}
 	it := t.at(t.encode(key), db.horizon(in.ConsistentRead))
 	used.read = readUnits(sizeOf(it), in.ConsistentRead)
-	return &dynamodb.GetItemOutput{
-		Item:             project(it, e.parsedProjection),
-		ConsumedCapacity: consumed(in.ReturnConsumedCapacity, *in.TableName, used.read),
-	}, nil
+	return &dynamodb.GetItemOutput{Item: it, ConsumedCapacity: consumed(in.ReturnConsumedCapacity, *in.TableName, used.read)}, nil
 }

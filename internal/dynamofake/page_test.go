@@ -1,7 +1,6 @@
 package dynamofake_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -14,49 +13,54 @@ import (
 func sortKeys(items []item) string {
 	var keys []string
 	for _, it := range items {
-		keys = append(keys, it["seq"].(*types.AttributeValueMemberN).Value)
+		switch v := it["seq"].(type) {
+		case *types.AttributeValueMemberN:
+			keys = append(keys, v.Value)
+		case *types.AttributeValueMemberS:
+			keys = append(keys, v.Value)
+		}
 	}
 	return strings.Join(keys, " ")
 }
 
 func TestQueryKeys(t *testing.T) {
 	t.Parallel()
-	_, c := newDB(t)
-	fill(t, c, 12, func(int) item { return item{} })
-	put(t, c, sortedTable, item{"id": s("y"), "seq": n("3")})
-	values := item{":x": s("x"), ":n": n("3"), ":m": n("10"), ":s": s("3"), ":none": s("")}
-	for _, test := range []struct{ condition, want string }{
-		{"id = :x", "0 1 2 3 4 5 6 7 8 9 10 11"},
-		{":x = id", "0 1 2 3 4 5 6 7 8 9 10 11"},
-		{"id = :x AND seq = :n", "3"},
-		{"seq < :n AND id = :x", "0 1 2"},
-		{"id = :x AND seq <= :n", "0 1 2 3"},
-		{"id = :x AND :n > seq", "0 1 2"},
-		{"(id = :x) AND (seq > :m)", "11"},
-		{"id = :x AND seq >= :m", "10 11"},
-		{"id = :x AND seq BETWEEN :n AND :m", "3 4 5 6 7 8 9 10"},
-		{"seq = :n", validation},
-		{"id > :x", validation},
-		{"id = :n", validation},
-		{"id = :none", validation},
-		{"id = :x AND seq = :s", validation},
-		{"id = :x AND begins_with(seq, :s)", validation},
-		{"id = :x AND seq <> :n", validation},
-		{"id = :x AND seq IN (:n)", validation},
-		{"id = :x AND attribute_exists(seq)", validation},
-		{"id = :x OR id = :s", validation},
-		{"NOT id = :x", validation},
-		{"id = :x AND seq > :n AND seq < :m", validation},
-		{"id = :x AND more = :n", validation},
-		{"id = seq", validation},
-		{"id = :x AND size(seq) = :n", validation},
-		{"", validation},
+	db, c := newDB(t)
+	const textTable = "texts"
+	createTable(t, c, textTable, "id", "S", "seq", "S")
+	fill(db, 12, func(int) item { return item{} })
+	db.SetItem(sortedTable, item{"id": s("y"), "seq": n("3")})
+	for _, seq := range []string{"3", "30", "4"} {
+		db.SetItem(textTable, item{"id": s("x"), "seq": s(seq)})
+	}
+	values := item{":x": s("x"), ":n": n("3"), ":s": s("3"), ":none": s("")}
+	for _, test := range []struct{ table, condition, want string }{
+		{sortedTable, "#id = :x", "0 1 2 3 4 5 6 7 8 9 10 11"},
+		{sortedTable, "#id = :x AND #seq = :n", "3"},
+		{sortedTable, "(#seq = :n) and (#id = :x)", "3"},
+		{textTable, "#id = :x AND begins_with(#seq, :s)", "3 30"},
+		{sortedTable, "#seq = :n", validation},
+		{sortedTable, "#id = :n", validation},
+		{sortedTable, "#id = :none", validation},
+		{sortedTable, "#id = :x AND #seq = :s", validation},
+		{sortedTable, "#id = :x AND begins_with(#seq, :s)", validation},
+		{textTable, "begins_with(#id, :x)", validation},
+		{sortedTable, "#id = :x AND attribute_exists(#seq)", validation},
+		{sortedTable, "#id = :x AND #id = :s", validation},
+		{sortedTable, "#id = :x AND #more = :n", validation},
+		{sortedTable, "", validation},
+		{sortedTable, ":x = #id", unsupported},
+		{sortedTable, "#id = #seq", unsupported},
+		{sortedTable, "#id = :x AND #seq > :n", unsupported},
+		{sortedTable, "#id = :x OR #id = :s", unsupported},
+		{sortedTable, "NOT #id = :x", unsupported},
 	} {
 		out, err := c.Query(t.Context(), &dynamodb.QueryInput{
-			TableName: aws.String(sortedTable), KeyConditionExpression: &test.condition, ExpressionAttributeValues: usedIn(test.condition, values),
+			TableName: &test.table, KeyConditionExpression: &test.condition,
+			ExpressionAttributeNames: names(test.condition), ExpressionAttributeValues: usedIn(test.condition, values),
 		})
-		if test.want == validation {
-			sameCode(t, test.condition, err, validation)
+		if test.want == validation || test.want == unsupported {
+			sameCode(t, test.condition, err, test.want)
 		} else if err != nil || sortKeys(out.Items) != test.want {
 			t.Errorf("%s: %v, %v; want %s", test.condition, out, err, test.want)
 		}
@@ -65,45 +69,61 @@ func TestQueryKeys(t *testing.T) {
 	sameCode(t, "without a condition", err, validation)
 }
 
-// TestPages reads a partition and a table with every limit, in both directions.
+// TestPages reads a partition, and the whole table, with every limit.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	_, c := newDB(t)
+	db, c := newDB(t)
 	const count = 7
-	fill(t, c, count, func(i int) item { return item{"odd": boolean(i%2 == 1)} })
+	fill(db, count, func(i int) item { return item{"odd": boolean(i%2 == 1)} })
+	filter, yes := aws.String("#odd = :yes"), boolean(true)
+	type result struct {
+		items   []item
+		scanned int32
+		last    item
+	}
 	for limit := int32(1); limit <= count+1; limit++ {
-		for _, forward := range []bool{true, false} {
-			var pages, items, empty int
+		for what, read := range map[string]func(start item) (result, error){
+			"Query": func(start item) (result, error) {
+				out, err := c.Query(t.Context(), &dynamodb.QueryInput{
+					TableName: aws.String(sortedTable), KeyConditionExpression: aws.String("#id = :x"), FilterExpression: filter, Limit: &limit, ExclusiveStartKey: start,
+					ExpressionAttributeNames: names("#id #odd"), ExpressionAttributeValues: item{":x": s("x"), ":yes": yes},
+				})
+				if err != nil {
+					return result{}, err
+				}
+				return result{out.Items, out.ScannedCount, out.LastEvaluatedKey}, nil
+			},
+			"Scan": func(start item) (result, error) {
+				out, err := c.Scan(t.Context(), &dynamodb.ScanInput{
+					TableName: aws.String(sortedTable), FilterExpression: filter, Limit: &limit, ExclusiveStartKey: start,
+					ExpressionAttributeNames: names("#odd"), ExpressionAttributeValues: item{":yes": yes},
+				})
+				if err != nil {
+					return result{}, err
+				}
+				return result{out.Items, out.ScannedCount, out.LastEvaluatedKey}, nil
+			},
+		} {
+			var pages, scanned, empty int
 			var got []item
-			in := &dynamodb.QueryInput{
-				TableName: aws.String(sortedTable), KeyConditionExpression: aws.String("id = :x"), Limit: &limit,
-				FilterExpression: aws.String("odd = :yes"), ScanIndexForward: &forward, ProjectionExpression: aws.String("seq"),
-				ExpressionAttributeValues: item{":x": s("x"), ":yes": boolean(true)},
-			}
-			for pages == 0 || in.ExclusiveStartKey != nil {
-				out, err := c.Query(t.Context(), in)
+			for start := item(nil); pages == 0 || start != nil; pages++ {
+				page, err := read(start)
 				if err != nil {
 					t.Fatal(err)
 				}
-				pages++
-				items += int(out.ScannedCount)
-				got = append(got, out.Items...)
-				if len(out.Items) == 0 {
+				scanned += int(page.scanned)
+				got = append(got, page.items...)
+				if len(page.items) == 0 {
 					empty++
 				}
-				in.ExclusiveStartKey = out.LastEvaluatedKey
-			}
-			want := "1 3 5"
-			if !forward {
-				want = "5 3 1"
+				start = page.last
 			}
 			// A page that ends with the last item does not know that it does.
-			if wantPages := count/int(limit) + 1; sortKeys(got) != want || items != count || pages != wantPages {
-				t.Errorf("limit %d, forward %v: %s of %d items on %d pages; want %s, %d pages",
-					limit, forward, sortKeys(got), items, pages, want, wantPages)
+			if wantPages := count/int(limit) + 1; sortKeys(got) != "1 3 5" || scanned != count || pages != wantPages {
+				t.Errorf("%s, limit %d: %s of %d items on %d pages; want %d pages", what, limit, sortKeys(got), scanned, pages, wantPages)
 			}
 			if limit == 1 && empty == 0 {
-				t.Error("the filter comes after the page is cut")
+				t.Errorf("%s: the filter comes after the page is cut", what)
 			}
 		}
 	}
@@ -111,84 +131,46 @@ func TestPages(t *testing.T) {
 
 func TestPageOfOneMegabyte(t *testing.T) {
 	t.Parallel()
-	_, c := newDB(t)
-	fill(t, c, 5, func(int) item { return item{"a": s(strings.Repeat("x", 300<<10))} })
+	db, c := newDB(t)
+	fill(db, 5, func(int) item { return item{"a": s(strings.Repeat("x", 300<<10))} })
 	out, err := c.Query(t.Context(), &dynamodb.QueryInput{
-		TableName: aws.String(sortedTable), KeyConditionExpression: aws.String("id = :x"), Select: types.SelectCount,
-		ExpressionAttributeValues: item{":x": s("x")}, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		TableName: aws.String(sortedTable), KeyConditionExpression: aws.String("#id = :x"),
+		ExpressionAttributeNames: names("#id"), ExpressionAttributeValues: item{":x": s("x")},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.Count != 4 || out.Items != nil || len(out.LastEvaluatedKey) != 2 || *out.ConsumedCapacity.CapacityUnits != 150.5 {
-		t.Errorf("%+v, %v units", out, *out.ConsumedCapacity.CapacityUnits)
+	if read, _ := c.Consumed(); out.Count != 4 || len(out.LastEvaluatedKey) != 2 || read != 150.5 {
+		t.Errorf("%d items, then %v; %v units", out.Count, out.LastEvaluatedKey, read)
 	}
 }
 
-func TestScan(t *testing.T) {
+func TestPageChecks(t *testing.T) {
 	t.Parallel()
 	_, c := newDB(t)
-	const count = 50
-	for i := range count {
-		put(t, c, plainTable, item{"id": s(fmt.Sprint(i)), "even": boolean(i%2 == 0)})
-	}
-	seen := make(map[string]bool)
-	for segment := range int32(3) {
-		in := &dynamodb.ScanInput{
-			TableName: aws.String(plainTable), Segment: &segment, TotalSegments: aws.Int32(3), Limit: aws.Int32(4),
-			FilterExpression: aws.String("even = :yes"), ExpressionAttributeValues: item{":yes": boolean(true)},
-		}
-		for {
-			out, err := c.Scan(t.Context(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, it := range out.Items {
-				id := it["id"].(*types.AttributeValueMemberS).Value
-				if seen[id] {
-					t.Errorf("%s was there before", id)
-				}
-				seen[id] = true
-			}
-			if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
-				break
-			}
-		}
-	}
-	if len(seen) != count/2 {
-		t.Errorf("%d items, want %d", len(seen), count/2)
-	}
-	for what, change := range map[string]func(*dynamodb.ScanInput){
-		"limit 0":           func(in *dynamodb.ScanInput) { in.Limit = aws.Int32(0) },
-		"segment alone":     func(in *dynamodb.ScanInput) { in.Segment = aws.Int32(0) },
-		"segment too large": func(in *dynamodb.ScanInput) { in.Segment, in.TotalSegments = aws.Int32(2), aws.Int32(2) },
-		"start key":         func(in *dynamodb.ScanInput) { in.ExclusiveStartKey = item{"id": n("1")} },
-		"selection":         func(in *dynamodb.ScanInput) { in.Select = "SOME" },
-		"selection of none": func(in *dynamodb.ScanInput) { in.Select = types.SelectSpecificAttributes },
-		"selection of all": func(in *dynamodb.ScanInput) {
-			in.Select, in.ProjectionExpression = types.SelectAllAttributes, aws.String("id")
-		},
-	} {
-		in := &dynamodb.ScanInput{TableName: aws.String(plainTable)}
-		change(in)
-		_, err := c.Scan(t.Context(), in)
-		sameCode(t, what, err, validation)
-	}
-}
-
-func TestQueryLimits(t *testing.T) {
-	t.Parallel()
-	_, c := newDB(t)
-	for what, change := range map[string]func(*dynamodb.QueryInput){
-		"start in another partition": func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"id": s("y"), "seq": n("1")} },
-		"start without sort key":     func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"id": s("x")} },
-		"filter on the key":          func(in *dynamodb.QueryInput) { in.FilterExpression = aws.String("attribute_exists(id)") },
+	for what, test := range map[string]struct {
+		change func(*dynamodb.QueryInput)
+		want   string
+	}{
+		"good":                       {func(*dynamodb.QueryInput) {}, ""},
+		"limit 0":                    {func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(0) }, validation},
+		"start in another partition": {func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"id": s("y"), "seq": n("1")} }, validation},
+		"start without sort key":     {func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"id": s("x")} }, validation},
+		"filter on the key":          {func(in *dynamodb.QueryInput) { in.FilterExpression = aws.String("attribute_exists(#id)") }, validation},
+		"an index":                   {func(in *dynamodb.QueryInput) { in.IndexName = aws.String("index") }, unsupported},
+		"backward":                   {func(in *dynamodb.QueryInput) { in.ScanIndexForward = aws.Bool(false) }, unsupported},
+		"a projection":               {func(in *dynamodb.QueryInput) { in.ProjectionExpression = aws.String("#id") }, unsupported},
 	} {
 		in := &dynamodb.QueryInput{
-			TableName: aws.String(sortedTable), KeyConditionExpression: aws.String("id = :x"), ExpressionAttributeValues: item{":x": s("x")},
+			TableName: aws.String(sortedTable), KeyConditionExpression: aws.String("#id = :x"),
+			ExpressionAttributeNames: names("#id"), ExpressionAttributeValues: item{":x": s("x")},
 		}
-		change(in)
+		test.change(in)
 		_, err := c.Query(t.Context(), in)
-		sameCode(t, what, err, validation)
+		sameCode(t, what, err, test.want)
 	}
+	_, err := c.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(plainTable), ExclusiveStartKey: item{"id": n("1")}})
+	sameCode(t, "start of a scan", err, validation)
+	_, err = c.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(plainTable), Segment: aws.Int32(0)})
+	sameCode(t, "a segment", err, unsupported)
 }

@@ -10,12 +10,19 @@ type parser struct {
 	*placeholders
 }
 
-func newParser(s string, p *placeholders) (*parser, error) {
+// parse parses an expression to its end.
+func parse[T any](s string, names *placeholders, read func(*parser) (T, error)) (T, error) {
+	var none T
 	tokens, err := lex(s)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return &parser{tokens: tokens, placeholders: p}, nil
+	p := &parser{tokens: tokens, placeholders: names}
+	parsed, err := read(p)
+	if err != nil {
+		return none, err
+	}
+	return parsed, p.expect(kindEnd)
 }
 
 func (p *parser) peek() token { return p.tokens[0] }
@@ -52,57 +59,48 @@ func (p *parser) expect(k kind) error {
 	return nil
 }
 
-// attribute reads the path of an attribute.
+// attribute reads the name of an attribute. Only #placeholders are known: the
+// API refuses many words, and the fake has no list of them.
 func (p *parser) attribute() (attribute, error) {
-	var name attribute
 	switch t := p.next(); t.kind {
 	case kindName:
-		var err error
-		if name, err = p.name(t.text); err != nil {
-			return "", err
-		}
+		return p.name(t.text)
 	case kindWord:
-		if isReserved(t.text) {
-			return "", invalid("Attribute name is a reserved keyword; reserved keyword: %s", t.text)
-		}
-		name = attribute(t.text)
+		return "", unsupported("an attribute without a #placeholder: " + t.text)
 	default:
 		return "", syntaxError(t.text)
 	}
-	if k := p.peek().kind; k == "." || k == "[" {
-		return "", unsupported("a document path")
-	}
-	return name, nil
 }
 
-// operand reads a path, a value or a function call; what its operands may be is
-// checked by those who know which functions there are.
+// operand reads a name, a value or a function call; what its operands may be is
+// checked afterwards.
 func (p *parser) operand() (node, error) {
-	switch t := p.peek(); {
+	t := p.peek()
+	switch {
 	case t.kind == kindValue:
 		p.next()
 		return asNode(p.value(t.text))
-	case t.kind == kindWord && p.tokens[1].kind == "(":
-		p.tokens = p.tokens[2:]
-		args, err := p.list(p.operand)
-		return call{function: t.text, args: args}, err
+	case t.kind != kindWord || p.tokens[1].kind != "(":
+		return asNode(p.attribute())
 	}
-	return asNode(p.attribute())
-}
-
-// list reads operands up to the closing parenthesis.
-func (p *parser) list(operand func() (node, error)) ([]node, error) {
-	var list []node
+	p.tokens = p.tokens[2:]
+	n := call{function: t.text}
 	for {
-		x, err := operand()
+		x, err := p.operand()
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, x)
+		n.args = append(n.args, x)
 		if !p.accept(",") {
-			return list, p.expect(")")
+			break
 		}
 	}
+	if operands, known := functions[n.function]; !known {
+		return nil, unsupported("the function " + n.function)
+	} else if operands != len(n.args) {
+		return nil, invalid("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", n.function, len(n.args))
+	}
+	return n, p.expect(")")
 }
 
 // asNode keeps a failure from becoming a node that is not nil.
@@ -116,21 +114,11 @@ func asNode[N node](n N, err error) (node, error) {
 // parseCondition parses a ConditionExpression, a FilterExpression or a
 // KeyConditionExpression.
 func parseCondition(s string, names *placeholders) (node, error) {
-	p, err := newParser(s, names)
+	c, err := parse(s, names, (*parser).or)
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.or()
-	if err != nil {
-		return nil, err
-	}
-	if p.peek().kind != kindEnd {
-		return nil, syntaxError(p.peek().text)
-	}
-	if err := checkCondition(c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, checkCondition(c)
 }
 
 func (p *parser) or() (node, error) {
@@ -189,13 +177,8 @@ func (p *parser) comparison() (node, error) {
 		high, err := p.atom()
 		p.grouped = false
 		return between{x: x, low: low, high: high}, err
-	case p.acceptKeyword("IN"):
-		if err := p.expect("("); err != nil {
-			return nil, err
-		}
-		list, err := p.list(p.operand)
-		p.grouped = false
-		return in{x: x, list: list}, err
+	case t.is("IN"):
+		return nil, unsupported("the operator IN")
 	}
 	return x, nil
 }

@@ -1,6 +1,9 @@
 package dynamofake
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -11,13 +14,10 @@ type keyAttribute struct{ name, typ string }
 // there is one.
 type schema struct{ keys []keyAttribute }
 
-func (s *schema) has(name string) bool {
-	for _, k := range s.keys {
-		if k.name == name {
-			return true
-		}
-	}
-	return false
+func (s *schema) has(name string) bool { return s.index(name) >= 0 }
+
+func (s *schema) index(name string) int {
+	return slices.IndexFunc(s.keys, func(k keyAttribute) bool { return k.name == name })
 }
 
 // checkKey checks the key of a request, which must have the key attributes and
@@ -26,26 +26,15 @@ func (s *schema) checkKey(key item) error {
 	if len(key) != len(s.keys) {
 		return invalid("The provided key element does not match the schema")
 	}
-	for i, k := range s.keys {
-		if typeOf(key[k.name]) != k.typ {
-			return invalid("The provided key element does not match the schema")
-		}
-		if err := checkKeyValue(k.name, key[k.name], i == 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.checkItem(key)
 }
 
 // checkItem checks the key attributes of a whole item.
 func (s *schema) checkItem(it item) error {
 	for i, k := range s.keys {
 		v := it[k.name]
-		if v == nil {
-			return invalid("One or more parameter values were invalid: Missing the key %s in the item", k.name)
-		}
 		if typeOf(v) != k.typ {
-			return invalid("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s", k.name, k.typ, typeOf(v))
+			return invalid("One or more parameter values were invalid: Missing the key %s in the item, or type mismatch; expected: %s actual: %s", k.name, k.typ, typeOf(v))
 		}
 		if err := checkKeyValue(k.name, v, i == 0); err != nil {
 			return err
@@ -87,23 +76,17 @@ func (s *schema) encode(it item) string {
 	return encoded
 }
 
-// keyString escapes the separator of encode.
+// escaped keeps the separator of encode out of keys.
+var escaped = strings.NewReplacer("\x00", "\x01\x00", "\x01", "\x01\x01")
+
 func keyString(v types.AttributeValue) string {
-	var raw string
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
-		raw = v.Value
+		return escaped.Replace(v.Value)
 	case *types.AttributeValueMemberN:
-		raw = v.Value
+		return v.Value
 	case *types.AttributeValueMemberB:
-		raw = string(v.Value)
+		return escaped.Replace(string(v.Value))
 	}
-	escaped := make([]byte, 0, len(raw))
-	for i := range len(raw) {
-		if raw[i] <= 1 {
-			escaped = append(escaped, 1)
-		}
-		escaped = append(escaped, raw[i])
-	}
-	return string(escaped)
+	return ""
 }

@@ -56,17 +56,6 @@ func valueSize(v types.AttributeValue) int {
 	return 1 // BOOL, NULL
 }
 
-// numberSize is about one byte for two digits, one byte for the exponent, and
-// one for the sign of a negative number.
-func numberSize(n string) int {
-	d := mustDecimal(n)
-	size := 1 + (len(d.digits())+1)/2
-	if d.coef.Sign() < 0 {
-		size++
-	}
-	return size
-}
-
 // writeUnits is what a write costs: by the larger of the item before and after,
 // whether the condition holds or not.
 func writeUnits(before, after item) float64 {
@@ -88,14 +77,15 @@ func units(size, block int) float64 {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
+// checkLevel refuses a level of detail that the fake does not know.
+func checkLevel(level types.ReturnConsumedCapacity) error {
+	return oneOf(level, types.ReturnConsumedCapacityNone, types.ReturnConsumedCapacityTotal)
+}
+
 // consumed fills the output field of the same name.
 func consumed(level types.ReturnConsumedCapacity, table string, units float64) *types.ConsumedCapacity {
-	switch level {
-	case types.ReturnConsumedCapacityTotal:
-		return &types.ConsumedCapacity{TableName: &table, CapacityUnits: &units}
-	case types.ReturnConsumedCapacityIndexes:
-		c := types.Capacity{CapacityUnits: &units}
-		return &types.ConsumedCapacity{TableName: &table, CapacityUnits: &units, Table: &c}
+	if level != types.ReturnConsumedCapacityTotal {
+		return nil
 	}
-	return nil
+	return &types.ConsumedCapacity{TableName: &table, CapacityUnits: &units}
 }

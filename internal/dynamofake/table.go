@@ -10,18 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-const (
-	active = types.TableStatusActive
-	// gone is the state of a table whose deletion is over.
-	gone types.TableStatus = ""
-)
-
 type table struct {
 	schema
 	description types.TableDescription
 	created     time.Time
-	deleted     time.Time // zero while it is not
-	ttl         string    // the attribute, empty while disabled
+	ttl         string // the attribute, empty while disabled
 	records     map[string]*record
 }
 
@@ -36,16 +29,10 @@ type version struct {
 }
 
 func (t *table) status(db *DB) types.TableStatus {
-	now := time.Now()
-	switch {
-	case !t.deleted.IsZero() && now.Sub(t.deleted) >= db.DeleteDelay:
-		return gone
-	case !t.deleted.IsZero():
-		return types.TableStatusDeleting
-	case now.Sub(t.created) < db.CreateDelay:
+	if time.Since(t.created) < db.CreateDelay {
 		return types.TableStatusCreating
 	}
-	return active
+	return types.TableStatusActive
 }
 
 // tooOld is the age from which on a time to live is taken for a mistake.

@@ -3,7 +3,6 @@ package dynamofake
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -13,60 +12,32 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-const (
-	maxActions = 100
-	// tokenLife is how long a repeated ClientRequestToken does nothing again.
-	tokenLife = 10 * time.Minute
-)
-
-// finished is a transaction that was done, by its ClientRequestToken.
-type finished struct {
-	at time.Time
-	in *dynamodb.TransactWriteItemsInput
-}
+const maxActions = 100
 
 // transactionChange returns the change that one element of a transaction asks
 // for.
 func transactionChange(w types.TransactWriteItem) (*change, error) {
-	var found []*change
-	var tableName *string
-	if u := w.Update; u != nil {
-		tableName = u.TableName
-		found = append(found, &change{kind: update, key: u.Key, oldOnFailure: u.ReturnValuesOnConditionCheckFailure, expressions: expressions{
-			names: u.ExpressionAttributeNames, values: u.ExpressionAttributeValues,
-			condition: u.ConditionExpression, update: u.UpdateExpression,
-		}})
-	}
-	if p := w.Put; p != nil {
-		tableName = p.TableName
-		found = append(found, &change{kind: put, key: p.Item, oldOnFailure: p.ReturnValuesOnConditionCheckFailure, expressions: expressions{
-			names: p.ExpressionAttributeNames, values: p.ExpressionAttributeValues, condition: p.ConditionExpression,
-		}})
-	}
-	if d := w.Delete; d != nil {
-		tableName = d.TableName
-		found = append(found, &change{kind: remove, key: d.Key, oldOnFailure: d.ReturnValuesOnConditionCheckFailure, expressions: expressions{
-			names: d.ExpressionAttributeNames, values: d.ExpressionAttributeValues, condition: d.ConditionExpression,
-		}})
-	}
-	if c := w.ConditionCheck; c != nil {
-		tableName = c.TableName
-		found = append(found, &change{kind: check, key: c.Key, oldOnFailure: c.ReturnValuesOnConditionCheckFailure, expressions: expressions{
-			names: c.ExpressionAttributeNames, values: c.ExpressionAttributeValues, condition: c.ConditionExpression,
-		}})
-	}
-	if len(found) != 1 {
+	switch check, p := w.ConditionCheck, w.Put; {
+	case w.Update != nil || w.Delete != nil:
+		return nil, unsupported("an update or a deletion in a transaction")
+	case (check == nil) == (p == nil):
 		return nil, invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+	case p != nil:
+		c := &change{kind: put, key: p.Item}
+		return c, firstOf(only(p, "TableName", "Item"), c.prepare(p.TableName))
+	default:
+		c := &change{kind: checked, key: check.Key, oldOnFailure: check.ReturnValuesOnConditionCheckFailure, expressions: expressions{
+			names: check.ExpressionAttributeNames, values: check.ExpressionAttributeValues, condition: check.ConditionExpression,
+		}}
+		if c.condition == nil {
+			return nil, invalid("The expression can not be empty;")
+		}
+		return c, c.prepare(check.TableName)
 	}
-	c := found[0]
-	if c.kind == check && c.condition == nil || c.kind == update && c.update == nil {
-		return nil, invalid("The expression can not be empty;")
-	}
-	return c, c.prepare(tableName)
 }
 
 func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput, used *usage) (*dynamodb.TransactWriteItemsOutput, error) {
-	if err := firstOf(refuse(in, "ReturnItemCollectionMetrics"), checkLevel(in.ReturnConsumedCapacity)); err != nil {
+	if err := only(in, "TransactItems"); err != nil {
 		return nil, err
 	}
 	if n := len(in.TransactItems); n == 0 || n > maxActions {
@@ -82,52 +53,18 @@ func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput, used *usa
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if done, err := db.repeated(in); done || err != nil {
-		return new(dynamodb.TransactWriteItemsOutput), err
-	}
-	perTable, err := db.runAll(changes, used)
-	if err != nil {
-		return nil, err
-	}
-	if in.ClientRequestToken != nil {
-		db.tokens[*in.ClientRequestToken] = finished{at: time.Now(), in: in}
-	}
-	out := new(dynamodb.TransactWriteItemsOutput)
-	for table, units := range perTable {
-		if c := consumed(in.ReturnConsumedCapacity, table, units); c != nil {
-			c.WriteCapacityUnits = &units
-			out.ConsumedCapacity = append(out.ConsumedCapacity, *c)
-		}
-	}
-	return out, nil
+	return new(dynamodb.TransactWriteItemsOutput), db.runAll(changes, used)
 }
 
-// repeated reports whether a transaction with the same token was done before.
-func (db *DB) repeated(in *dynamodb.TransactWriteItemsInput) (bool, error) {
-	for token, f := range db.tokens {
-		if time.Since(f.at) >= tokenLife {
-			delete(db.tokens, token)
-		}
-	}
-	if in.ClientRequestToken == nil {
-		return false, nil
-	}
-	f, ok := db.tokens[*in.ClientRequestToken]
-	if ok && !reflect.DeepEqual(f.in.TransactItems, in.TransactItems) {
-		return false, &types.IdempotentParameterMismatchException{Message: aws.String("The token was used with other parameters")}
-	}
-	return ok, nil
-}
-
-// runAll does all changes or none. It returns the units by table.
-func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error) {
+// runAll does all changes or none.
+func (db *DB) runAll(changes []*change, used *usage) error {
 	tables := make([]*table, len(changes))
 	seen := make(map[string]bool)
 	reasons := make([]types.CancellationReason, len(changes))
 	for i, c := range changes {
 		t, err := db.table(c.tableName)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		tables[i] = t
 		if reasons[i] = reason(c.bind(t)); *reasons[i].Code != "None" {
@@ -135,7 +72,7 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 		}
 		id := c.tableName + "/" + t.encode(c.key)
 		if seen[id] {
-			return nil, invalid("Transaction request cannot include multiple operations on one item")
+			return invalid("Transaction request cannot include multiple operations on one item")
 		}
 		seen[id] = true
 		if db.isBusy(c.tableName, t.encode(c.key)) {
@@ -143,7 +80,6 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 		}
 	}
 	after := make([]item, len(changes))
-	units := make(map[string]float64)
 	for i, c := range changes {
 		if *reasons[i].Code != "None" {
 			continue
@@ -153,12 +89,10 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 		after[i], err = c.run(before)
 		reasons[i] = reason(err)
 		// A transaction does everything twice.
-		cost := 2 * writeUnits(before, after[i])
-		units[c.tableName] += cost
-		used.write += cost
+		used.write += 2 * writeUnits(before, after[i])
 	}
 	if err := cancellation(reasons); err != nil {
-		return nil, err
+		return err
 	}
 	if db.TransactTime > 0 {
 		for id := range seen {
@@ -166,11 +100,11 @@ func (db *DB) runAll(changes []*change, used *usage) (map[string]float64, error)
 		}
 	}
 	for i, c := range changes {
-		if key := tables[i].encode(c.key); c.kind != check && (after[i] != nil || tables[i].current(key) != nil) {
+		if key := tables[i].encode(c.key); c.kind != checked && (after[i] != nil || tables[i].current(key) != nil) {
 			tables[i].set(key, after[i], db.Lag)
 		}
 	}
-	return units, nil
+	return nil
 }
 
 // isBusy reports whether a transaction is just writing an item.
@@ -193,7 +127,7 @@ func reason(err error) types.CancellationReason {
 	case errors.As(err, &api):
 		return types.CancellationReason{Code: aws.String("ValidationError"), Message: aws.String(api.ErrorMessage())}
 	}
-	return types.CancellationReason{Code: aws.String("ValidationError"), Message: aws.String(err.Error())}
+	panic(fmt.Sprintf("dynamofake: %v is no error of the API", err))
 }
 
 func cancellation(reasons []types.CancellationReason) error {

@@ -15,66 +15,53 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// Elements of a transaction on the plain table, each with a condition.
-func transactPut(id, condition string) types.TransactWriteItem {
-	p := &types.Put{TableName: aws.String(plainTable), Item: item{"id": s(id), "by": s("put")}}
-	if condition != "" {
-		p.ConditionExpression = &condition
-		p.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	}
-	return types.TransactWriteItem{Put: p}
-}
-
-func transactAdd(id string) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: aws.String(plainTable), Key: item{"id": s(id)}, UpdateExpression: aws.String("ADD n :one"),
-		ExpressionAttributeValues: item{":one": n("1")},
-	}}
-}
-
-func transactDelete(id string) types.TransactWriteItem {
-	return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(plainTable), Key: item{"id": s(id)}}}
+// Elements of a transaction on the plain table.
+func transactPut(id string) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(plainTable), Item: item{"id": s(id), "by": s("put")}}}
 }
 
 func transactCheck(id, condition string) types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: aws.String(plainTable), Key: item{"id": s(id)}, ConditionExpression: &condition,
+		TableName: aws.String(plainTable), Key: item{"id": s(id)}, ConditionExpression: &condition, ExpressionAttributeNames: names(condition),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
 
 func TestTransaction(t *testing.T) {
 	t.Parallel()
+	const exists, missing = "attribute_exists(#id)", "attribute_not_exists(#id)"
 	many := make([]types.TransactWriteItem, 0, 101)
 	for i := range 101 {
-		many = append(many, transactPut("m"+strconv.Itoa(i), ""))
+		many = append(many, transactPut("m"+strconv.Itoa(i)))
 	}
-	wrongKey := transactDelete("a")
-	wrongKey.Delete.Key = item{"id": n("1")}
-	missingTable := transactDelete("a")
-	missingTable.Delete.TableName = aws.String("missing")
-	twoInOne := transactDelete("a")
-	twoInOne.Put = transactPut("b", "").Put
+	wrongKey, missingTable, twoInOne, conditional := transactPut("a"), transactPut("a"), transactPut("a"), transactPut("a")
+	wrongKey.Put.Item = item{"id": n("1")}
+	missingTable.Put.TableName = aws.String("missing")
+	twoInOne.ConditionCheck = transactCheck("b", exists).ConditionCheck
+	conditional.Put.ConditionExpression = aws.String(missing)
+	remove := types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(plainTable), Key: item{"id": s("a")}}}
 	for what, test := range map[string]struct {
 		items   []types.TransactWriteItem
 		want    string // the code, for a cancellation the reasons
 		changed bool
 	}{
-		"all kinds":          {[]types.TransactWriteItem{transactPut("new", ""), transactAdd("a"), transactDelete("b"), transactCheck("c", "attribute_not_exists(id)")}, "", true},
-		"100":                {many[:100], "", true},
-		"101":                {many, validation, false},
-		"none":               {[]types.TransactWriteItem{}, validation, false},
-		"empty element":      {[]types.TransactWriteItem{{}}, validation, false},
-		"two in one":         {[]types.TransactWriteItem{twoInOne}, validation, false},
-		"one item twice":     {[]types.TransactWriteItem{transactAdd("a"), transactCheck("a", "attribute_exists(id)")}, validation, false},
-		"bad expression":     {[]types.TransactWriteItem{transactPut("new", ""), transactPut("a", "id =")}, validation, false},
-		"missing table":      {[]types.TransactWriteItem{transactAdd("a"), missingTable}, notFound, false},
-		"condition":          {[]types.TransactWriteItem{transactAdd("a"), transactPut("b", "attribute_not_exists(id)")}, "None ConditionalCheckFailed", false},
-		"check":              {[]types.TransactWriteItem{transactCheck("c", "attribute_exists(id)"), transactPut("new", "")}, "ConditionalCheckFailed None", false},
-		"type of an operand": {[]types.TransactWriteItem{transactPut("new", ""), transactAdd("b")}, "None ValidationError", false},
-		"key":                {[]types.TransactWriteItem{wrongKey, transactPut("new", "")}, "ValidationError None", false},
+		"both kinds":        {[]types.TransactWriteItem{transactPut("new"), transactPut("a"), transactCheck("b", exists), transactCheck("c", missing)}, "", true},
+		"100":               {many[:100], "", true},
+		"101":               {many, validation, false},
+		"none":              {[]types.TransactWriteItem{}, validation, false},
+		"empty element":     {[]types.TransactWriteItem{{}}, validation, false},
+		"two in one":        {[]types.TransactWriteItem{twoInOne}, validation, false},
+		"one item twice":    {[]types.TransactWriteItem{transactPut("a"), transactCheck("a", exists)}, validation, false},
+		"bad expression":    {[]types.TransactWriteItem{transactPut("new"), transactCheck("a", "#id =")}, validation, false},
+		"missing table":     {[]types.TransactWriteItem{transactPut("a"), missingTable}, notFound, false},
+		"check":             {[]types.TransactWriteItem{transactCheck("c", exists), transactPut("new")}, "ConditionalCheckFailed None", false},
+		"check of an item":  {[]types.TransactWriteItem{transactPut("new"), transactCheck("b", missing)}, "None ConditionalCheckFailed", false},
+		"key":               {[]types.TransactWriteItem{wrongKey, transactPut("new")}, "ValidationError None", false},
+		"a deletion":        {[]types.TransactWriteItem{remove}, unsupported, false},
+		"a conditional put": {[]types.TransactWriteItem{conditional}, unsupported, false},
 	} {
 		db, c := newDB(t)
-		b := item{"id": s("b"), "n": s("no number")}
+		b := item{"id": s("b"), "n": n("1")}
 		db.SetItem(plainTable, item{"id": s("a"), "n": n("1")})
 		db.SetItem(plainTable, b)
 		before := text(t, db.Items(plainTable))
@@ -84,7 +71,7 @@ func TestTransaction(t *testing.T) {
 			var reasons []string
 			for _, r := range cancelled.CancellationReasons {
 				reasons = append(reasons, *r.Code)
-				if *r.Code == "ConditionalCheckFailed" && what == "condition" {
+				if what == "check of an item" && *r.Code != "None" {
 					sameItem(t, what, r.Item, b)
 				}
 			}
@@ -97,33 +84,28 @@ func TestTransaction(t *testing.T) {
 		if after := text(t, db.Items(plainTable)); (after != before) != test.changed {
 			t.Errorf("%s: %s became %s", what, before, after)
 		}
+		if _, w := c.Consumed(); what == "both kinds" && w != 8 {
+			t.Errorf("%s: %v units; a transaction does everything twice", what, w)
+		}
 	}
 }
 
-func TestTransactionToken(t *testing.T) {
+// TestTransactionConflict writes an item while a transaction does.
+func TestTransactionConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, c := newDB(t)
-		in := &dynamodb.TransactWriteItemsInput{
-			TransactItems: []types.TransactWriteItem{transactAdd("a")}, ClientRequestToken: aws.String("token"),
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		db.TransactTime = time.Second
+		transaction := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{transactCheck("x", "attribute_not_exists(#n)")}}
+		if _, err := c.TransactWriteItems(t.Context(), transaction); err != nil {
+			t.Fatal(err)
 		}
-		for what, test := range []struct {
-			wait time.Duration
-			n    string
-		}{{0, "1"}, {time.Minute, "1"}, {10 * time.Minute, "2"}} {
-			time.Sleep(test.wait)
-			if _, err := c.TransactWriteItems(t.Context(), in); err != nil {
-				t.Fatal(err)
-			}
-			sameItem(t, strconv.Itoa(what), db.Item(plainTable, item{"id": s("a")}), item{"id": s("a"), "n": n(test.n)})
-		}
-		other := *in
-		other.TransactItems = []types.TransactWriteItem{transactAdd("b")}
-		_, err := c.TransactWriteItems(t.Context(), &other)
-		sameCode(t, "another transaction", err, "IdempotentParameterMismatchException")
-		if _, w := c.Consumed(); w != 4 {
-			t.Errorf("%v units", w)
-		}
+		_, err := increment(t.Context(), c, "x")
+		sameCode(t, "a write", err, "TransactionConflictException")
+		_, err = c.TransactWriteItems(t.Context(), transaction)
+		sameCode(t, "a transaction", err, "TransactionCanceledException")
+		time.Sleep(time.Second)
+		_, err = increment(t.Context(), c, "x")
+		sameCode(t, "a write afterwards", err, "")
 	})
 }
 

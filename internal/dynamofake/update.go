@@ -2,26 +2,41 @@ package dynamofake
 
 import (
 	"maps"
+	"math/big"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // An action is one part of an update expression.
 type action struct {
-	clause string // SET, REMOVE, ADD or DELETE
-	path   attribute
-	value  node // of SET any expression, of ADD and DELETE a literal
+	clause string // SET, REMOVE or ADD
+	name   attribute
+	value  node // of SET any expression, of ADD a literal
 }
 
 // parseUpdate parses an UpdateExpression.
 func parseUpdate(s string, names *placeholders) ([]action, error) {
-	p, err := newParser(s, names)
+	actions, err := parse(s, names, (*parser).update)
 	if err != nil {
 		return nil, err
 	}
+	seen := make(map[attribute]bool)
+	for _, a := range actions {
+		if seen[a.name] {
+			return nil, invalid("Two document paths overlap with each other; must remove or rewrite one of these paths; path: [%s]", a.name)
+		}
+		seen[a.name] = true
+		if err := a.check(); err != nil {
+			return nil, err
+		}
+	}
+	return actions, nil
+}
+
+func (p *parser) update() ([]action, error) {
 	var actions []action
 	seen := make(map[string]bool)
-	for p.peek().kind != kindEnd {
+	for len(actions) == 0 || p.peek().kind != kindEnd {
 		clause, err := p.clause()
 		if err != nil {
 			return nil, err
@@ -41,34 +56,34 @@ func parseUpdate(s string, names *placeholders) ([]action, error) {
 			}
 		}
 	}
-	if len(actions) == 0 {
-		return nil, syntaxError(p.peek().text)
-	}
-	return actions, checkActions(actions)
+	return actions, nil
 }
 
 func (p *parser) clause() (string, error) {
-	for _, clause := range []string{"SET", "REMOVE", "ADD", "DELETE"} {
+	for _, clause := range []string{"SET", "REMOVE", "ADD"} {
 		if p.acceptKeyword(clause) {
 			return clause, nil
 		}
+	}
+	if p.peek().is("DELETE") {
+		return "", unsupported("the clause DELETE")
 	}
 	return "", syntaxError(p.peek().text)
 }
 
 func (p *parser) action(clause string) (action, error) {
-	path, err := p.attribute()
+	name, err := p.attribute()
 	if err != nil {
 		return action{}, err
 	}
-	a := action{clause: clause, path: path}
+	a := action{clause: clause, name: name}
 	switch clause {
 	case "SET":
 		if err := p.expect("="); err != nil {
 			return action{}, err
 		}
 		a.value, err = p.setValue()
-	case "ADD", "DELETE":
+	case "ADD":
 		t := p.peek()
 		if err := p.expect(kindValue); err != nil {
 			return action{}, err
@@ -80,62 +95,25 @@ func (p *parser) action(clause string) (action, error) {
 
 // setValue reads one operand, or two with + or - between them.
 func (p *parser) setValue() (node, error) {
-	x, err := p.setOperand()
-	if err != nil {
-		return nil, err
-	}
+	x, err := p.operand()
 	op := p.peek().kind
-	if op != "+" && op != "-" {
-		return x, nil
+	if err != nil || op != "+" && op != "-" {
+		return x, err
 	}
 	p.next()
-	y, err := p.setOperand()
+	y, err := p.operand()
 	return arithmetic{op: op, x: x, y: y}, err
 }
 
-func (p *parser) setOperand() (node, error) {
-	t := p.peek()
-	switch {
-	case p.accept("("):
-		x, err := p.setValue()
-		if err != nil {
-			return nil, err
-		}
-		return x, p.expect(")")
-	case t.kind == kindWord && p.tokens[1].kind == "(":
-		p.tokens = p.tokens[2:]
-		args, err := p.list(p.setOperand)
-		return call{function: t.text, args: args}, err
-	}
-	return p.operand()
-}
-
-func checkActions(actions []action) error {
-	paths := make(map[attribute]bool)
-	for _, a := range actions {
-		if paths[a.path] {
-			return invalid("Two document paths overlap with each other; must remove or rewrite one of these paths; path: [%s]", a.path)
-		}
-		paths[a.path] = true
-		switch typ := literalType(a.value); a.clause {
-		case "SET":
-			if err := checkSetValue(a.value); err != nil {
-				return err
-			}
-		case "ADD":
-			if !isSet(typ) && typ != "N" {
-				return wrongType("ADD", typ)
-			}
-		case "DELETE":
-			if !isSet(typ) {
-				return wrongType("DELETE", typ)
-			}
-		}
+func (a action) check() error {
+	switch typ := literalType(a.value); {
+	case a.clause == "SET":
+		return checkSetValue(a.value)
+	case a.clause == "ADD" && typ != "N" && typ != "SS" && typ != "NS" && typ != "BS":
+		return wrongType("ADD", typ)
 	}
 	return nil
 }
-
-func isSet(typ string) bool { return typ == "SS" || typ == "NS" || typ == "BS" }
 
 func checkSetValue(n node) error {
 	switch n := n.(type) {
@@ -145,26 +123,12 @@ func checkSetValue(n node) error {
 				return wrongType(string(n.op), typ)
 			}
 		}
-		return checkAll(checkSetValue, n.x, n.y)
+		return firstOf(checkSetValue(n.x), checkSetValue(n.y))
 	case call:
-		operands, ok := updateFunctions[n.function]
-		if !ok {
+		if n.function != "if_not_exists" {
 			return misused(n)
 		}
-		if len(n.args) != operands {
-			return wrongCount(n)
-		}
-		if n.function == "if_not_exists" {
-			if err := checkPath(n); err != nil {
-				return err
-			}
-		}
-		for _, x := range n.args {
-			if typ := literalType(x); n.function == "list_append" && typ != "" && typ != "L" {
-				return wrongType(n.function, typ)
-			}
-		}
-		return checkAll(checkSetValue, n.args...)
+		return firstOf(checkPath(n), checkSetValue(n.args[1]))
 	}
 	return nil
 }
@@ -174,25 +138,22 @@ func checkSetValue(n node) error {
 func apply(actions []action, before item) (item, error) {
 	after := maps.Clone(before)
 	for _, a := range actions {
-		name := string(a.path)
+		name := string(a.name)
 		var v types.AttributeValue
 		var err error
 		switch a.clause {
+		case "REMOVE":
+			delete(after, name)
+			continue
 		case "SET":
 			v, err = setValueOf(a.value, before)
 		case "ADD":
 			v, err = added(before[name], a.value.(literal).value)
-		case "DELETE":
-			v, err = deleted(before[name], a.value.(literal).value)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if v == nil {
-			delete(after, name)
-		} else {
-			after[name] = v
-		}
+		after[name] = v
 	}
 	return after, nil
 }
@@ -204,11 +165,16 @@ func wrongOperand() error {
 func setValueOf(n node, it item) (types.AttributeValue, error) {
 	switch n := n.(type) {
 	case arithmetic:
-		return sum(n, it)
-	case call:
-		if n.function == "list_append" {
-			return appended(n, it)
+		x, err := setValueOf(n.x, it)
+		if err != nil {
+			return nil, err
 		}
+		y, err := setValueOf(n.y, it)
+		if err != nil {
+			return nil, err
+		}
+		return sum(n.op, x, y)
+	case call: // if_not_exists
 		if v := valueOf(n.args[0], it); v != nil {
 			return v, nil
 		}
@@ -221,43 +187,18 @@ func setValueOf(n node, it item) (types.AttributeValue, error) {
 	return v, nil
 }
 
-func sum(n arithmetic, it item) (types.AttributeValue, error) {
-	var operands [2]decimal
-	for i, x := range []node{n.x, n.y} {
-		v, err := setValueOf(x, it)
-		if err != nil {
-			return nil, err
-		}
-		num, ok := v.(*types.AttributeValueMemberN)
-		if !ok {
-			return nil, wrongOperand()
-		}
-		operands[i] = mustDecimal(num.Value)
+func sum(op kind, x, y types.AttributeValue) (types.AttributeValue, error) {
+	a, isNumber := x.(*types.AttributeValueMemberN)
+	b, areNumbers := y.(*types.AttributeValueMemberN)
+	if !isNumber || !areNumbers {
+		return nil, wrongOperand()
 	}
-	if n.op == "-" {
-		operands[1] = operands[1].negate()
+	right := rational(b.Value)
+	if op == "-" {
+		right.Neg(right)
 	}
-	d, err := operands[0].add(operands[1])
-	if err != nil {
-		return nil, err
-	}
-	return number(d), nil
-}
-
-func appended(n call, it item) (types.AttributeValue, error) {
-	list := []types.AttributeValue{}
-	for _, x := range n.args {
-		v, err := setValueOf(x, it)
-		if err != nil {
-			return nil, err
-		}
-		l, ok := v.(*types.AttributeValueMemberL)
-		if !ok {
-			return nil, wrongOperand()
-		}
-		list = append(list, l.Value...)
-	}
-	return &types.AttributeValueMemberL{Value: list}, nil
+	n, err := formatNumber(new(big.Rat).Add(rational(a.Value), right))
+	return &types.AttributeValueMemberN{Value: n}, err
 }
 
 // added is what ADD leaves of a value: a sum, or a union.
@@ -268,31 +209,7 @@ func added(old, v types.AttributeValue) (types.AttributeValue, error) {
 	case typeOf(old) != typeOf(v):
 		return nil, wrongOperand()
 	case typeOf(v) == "N":
-		return sum(arithmetic{op: "+", x: literal{old}, y: literal{v}}, nil)
+		return sum("+", old, v)
 	}
 	return newSet(typeOf(v), append(setMembers(old), setMembers(v)...)), nil
-}
-
-// deleted is what DELETE leaves of a set: nothing (nil) rather than an empty one.
-func deleted(old, v types.AttributeValue) (types.AttributeValue, error) {
-	if old == nil {
-		return nil, nil
-	}
-	if typeOf(old) != typeOf(v) {
-		return nil, wrongOperand()
-	}
-	gone := make(map[string]bool)
-	for _, m := range setMembers(v) {
-		gone[m] = true
-	}
-	var left []string
-	for _, m := range setMembers(old) {
-		if !gone[m] {
-			left = append(left, m)
-		}
-	}
-	if len(left) == 0 {
-		return nil, nil
-	}
-	return newSet(typeOf(v), left), nil
 }

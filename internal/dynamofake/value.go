@@ -2,6 +2,8 @@ package dynamofake
 
 import (
 	"bytes"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,42 +16,24 @@ type item = map[string]types.AttributeValue
 // maxDepth is how deep lists and maps may nest.
 const maxDepth = 32
 
-// typeOf names the type of a value as the API does; it is empty for a value
-// that has none.
+// typeOf names the type of a value as the API does; it is empty for no value.
 func typeOf(v types.AttributeValue) string {
-	switch v.(type) {
-	case *types.AttributeValueMemberS:
-		return "S"
-	case *types.AttributeValueMemberN:
-		return "N"
-	case *types.AttributeValueMemberB:
-		return "B"
-	case *types.AttributeValueMemberBOOL:
-		return "BOOL"
-	case *types.AttributeValueMemberNULL:
-		return "NULL"
-	case *types.AttributeValueMemberSS:
-		return "SS"
-	case *types.AttributeValueMemberNS:
-		return "NS"
-	case *types.AttributeValueMemberBS:
-		return "BS"
-	case *types.AttributeValueMemberL:
-		return "L"
-	case *types.AttributeValueMemberM:
-		return "M"
-	}
-	return ""
+	_, name, _ := strings.Cut(fmt.Sprintf("%T", v), "AttributeValueMember")
+	return name
 }
 
 // canonicalItem checks and copies what a request brings.
 func canonicalItem(in item) (item, error) {
+	if _, ok := in[""]; ok {
+		return nil, invalid("Attribute name must not be empty")
+	}
+	return canonicalMap(in, 0)
+}
+
+func canonicalMap(in item, depth int) (item, error) {
 	out := make(item, len(in))
 	for name, v := range in {
-		if name == "" {
-			return nil, invalid("Attribute name must not be empty")
-		}
-		c, err := canonical(v, 0)
+		c, err := canonical(v, depth)
 		if err != nil {
 			return nil, err
 		}
@@ -68,13 +52,10 @@ func canonical(v types.AttributeValue, depth int) (types.AttributeValue, error) 
 	case *types.AttributeValueMemberS:
 		return &types.AttributeValueMemberS{Value: v.Value}, nil
 	case *types.AttributeValueMemberN:
-		d, err := parseDecimal(v.Value)
-		if err != nil {
-			return nil, err
-		}
-		return number(d), nil
+		n, err := canonicalNumber(v.Value)
+		return &types.AttributeValueMemberN{Value: n}, err
 	case *types.AttributeValueMemberB:
-		return &types.AttributeValueMemberB{Value: bytes.Clone(v.Value)}, nil
+		return &types.AttributeValueMemberB{Value: append([]byte{}, v.Value...)}, nil
 	case *types.AttributeValueMemberBOOL:
 		return &types.AttributeValueMemberBOOL{Value: v.Value}, nil
 	case *types.AttributeValueMemberNULL:
@@ -95,38 +76,30 @@ func canonical(v types.AttributeValue, depth int) (types.AttributeValue, error) 
 		}
 		return &types.AttributeValueMemberL{Value: list}, nil
 	case *types.AttributeValueMemberM:
-		m := make(item, len(v.Value))
-		for name, e := range v.Value {
-			c, err := canonical(e, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			m[name] = c
-		}
-		return &types.AttributeValueMemberM{Value: m}, nil
+		m, err := canonicalMap(v.Value, depth+1)
+		return &types.AttributeValueMemberM{Value: m}, err
 	}
 	return nil, invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 }
 
 func canonicalSet(v types.AttributeValue) (types.AttributeValue, error) {
-	members := setMembers(v)
+	typ, members := typeOf(v), setMembers(v)
 	if len(members) == 0 {
-		return nil, invalid("One or more parameter values were invalid: An %s may not be empty", typeOf(v))
+		return nil, invalid("One or more parameter values were invalid: An %s may not be empty", typ)
 	}
-	if typeOf(v) == "NS" {
-		for i, m := range members {
-			d, err := parseDecimal(m)
-			if err != nil {
+	for i, m := range members {
+		if m == "" {
+			return nil, invalid("One or more parameter values were invalid: An %s may not have an empty member", typ)
+		}
+		if typ == "NS" {
+			var err error
+			if members[i], err = canonicalNumber(m); err != nil {
 				return nil, err
 			}
-			members[i] = d.String()
 		}
-	} else if slices.Contains(members, "") {
-		return nil, invalid("One or more parameter values were invalid: An %s may not have an empty member", typeOf(v))
 	}
-	count := len(members)
-	set := newSet(typeOf(v), members)
-	if len(setMembers(set)) != count {
+	set := newSet(typ, members)
+	if len(setMembers(set)) != len(members) {
 		return nil, invalid("One or more parameter values were invalid: Input collection contains duplicates.")
 	}
 	return set, nil
@@ -167,46 +140,9 @@ func newSet(typ string, members []string) types.AttributeValue {
 	return &types.AttributeValueMemberBS{Value: set}
 }
 
-func number(d decimal) *types.AttributeValueMemberN {
-	return &types.AttributeValueMemberN{Value: d.String()}
-}
-
 // equal compares canonical values. A missing value (nil) equals nothing, not
 // even another one.
-func equal(a, b types.AttributeValue) bool {
-	if a == nil || b == nil || typeOf(a) != typeOf(b) {
-		return false
-	}
-	switch a := a.(type) {
-	case *types.AttributeValueMemberS:
-		return a.Value == b.(*types.AttributeValueMemberS).Value
-	case *types.AttributeValueMemberN:
-		return a.Value == b.(*types.AttributeValueMemberN).Value
-	case *types.AttributeValueMemberB:
-		return bytes.Equal(a.Value, b.(*types.AttributeValueMemberB).Value)
-	case *types.AttributeValueMemberBOOL:
-		return a.Value == b.(*types.AttributeValueMemberBOOL).Value
-	case *types.AttributeValueMemberL:
-		return slices.EqualFunc(a.Value, b.(*types.AttributeValueMemberL).Value, equal)
-	case *types.AttributeValueMemberM:
-		return equalItems(a.Value, b.(*types.AttributeValueMemberM).Value)
-	case *types.AttributeValueMemberNULL:
-		return true
-	}
-	return slices.Equal(setMembers(a), setMembers(b))
-}
-
-func equalItems(a, b item) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, v := range a {
-		if !equal(v, b[name]) {
-			return false
-		}
-	}
-	return true
-}
+func equal(a, b types.AttributeValue) bool { return a != nil && reflect.DeepEqual(a, b) }
 
 // order compares two values of one type that has an order; ok is false for all
 // others.
@@ -218,7 +154,7 @@ func order(a, b types.AttributeValue) (cmp int, ok bool) {
 		}
 	case *types.AttributeValueMemberN:
 		if b, ok := b.(*types.AttributeValueMemberN); ok {
-			return mustDecimal(a.Value).compare(mustDecimal(b.Value)), true
+			return rational(a.Value).Cmp(rational(b.Value)), true
 		}
 	case *types.AttributeValueMemberB:
 		if b, ok := b.(*types.AttributeValueMemberB); ok {
