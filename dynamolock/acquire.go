@@ -3,8 +3,6 @@ package dynamolock
 import (
 	"context"
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,15 +17,15 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	e.lookAtTTL()
 	c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), cleared: e.foreignTTL()}
 	e.enter(c.grant)
-	take := c.try
+	acquire := c.try
 	if req.Wait {
-		take = c.wait
+		acquire = c.wait
 	}
-	h, err := take(ctx)
+	h, err := acquire(ctx)
 	if err != nil {
 		e.forget(c.grant)
 		if !c.lookedAfter {
-			e.errands.left(req.Key, key, c.doubt, false)
+			e.leftovers.add(req.Key, key, c.unanswered, false)
 		}
 		return driver.Grant{}, err
 	}
@@ -35,7 +33,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
 }
 
-// An contender is one call of Acquire.
+// A contender is one call of Acquire.
 type contender struct {
 	*engine
 	req   *driver.Request
@@ -45,24 +43,24 @@ type contender struct {
 	touches uint64 // how many guids it has had
 	cleared string // the attribute of the table's Time to Live, as its first write knew it
 
-	doubt       doubt // about requests that got no answer
-	lookedAfter bool  // the last of them was left to a goroutine, the doubt with it
+	unanswered  unanswered
+	lookedAfter bool // the last request was left to a goroutine, and all of unanswered with it
 }
 
 // try takes the key if nobody has it. What is seen of its holder is kept, so
 // that a later try finds out whether it is gone.
 func (c *contender) try(ctx context.Context) (*hold, error) {
 	for {
-		h, seen, err := c.write(ctx)
+		got, err := c.take(ctx)
 		switch {
 		case err != nil:
 			if err := c.again(ctx, err); err != nil {
 				return nil, err
 			}
-		case h != nil:
-			return h, nil
-		case !c.takeable(&seen):
-			return nil, &driver.HeldError{Holder: seen.item.info(c.req.Key)}
+		case got.hold != nil:
+			return got.hold, nil
+		case !c.takeable(&got.met):
+			return nil, &driver.HeldError{Holder: got.met.item.info(c.req.Key)}
 		}
 		// Otherwise it has become free, or its lease is over, since the last look.
 	}
@@ -70,47 +68,41 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 
 // wait takes the key as soon as it can be had. Who comes first writes at once,
 // since the key may be free, and then polls; others stand in line behind it. To
-// reclaim is not for the queue to decide.
+// reclaim is not for the line to decide.
 func (c *contender) wait(ctx context.Context) (*hold, error) {
-	t := c.join(c.req.Key)
-	defer c.leave(c.req.Key, t)
-	again := func(err error) error { // others need not wait for one that rests
-		c.rest(c.req.Key, t, true)
-		defer c.rest(c.req.Key, t, false)
-		return c.again(ctx, err)
-	}
-	write := c.leads(c.req.Key, t) || c.req.Reclaim
+	w := c.join(c.req.Key)
+	defer c.leave(c.req.Key, w)
+	write := c.leads(c.req.Key, w) || c.req.Reclaim
 	for {
 		// Asked once for both: who comes to lead in between has seen nothing yet.
-		leads := c.leads(c.req.Key, t)
-		if write || leads && c.ripe() {
-			h, _, err := c.write(ctx)
-			if h != nil {
-				return h, nil
-			}
-			if err != nil {
-				if err := again(err); err != nil {
-					return nil, err
-				}
+		leads := c.leads(c.req.Key, w)
+		var err error
+		switch {
+		case write || leads && c.ripe():
+			var got outcome
+			if got, err = c.take(ctx); got.hold != nil {
+				return got.hold, nil
 			}
 			write = err != nil
-			continue
-		}
-		if c.req.Reclaim && c.holding(c.req.Key, c.req.Owner) {
+		case c.req.Reclaim && c.holding(c.req.Key, c.req.Owner):
 			return nil, c.waitedFor(c.req.Key) // its own client's, and live
-		}
-		if leads {
-			if err := c.poll(ctx, c.req.Key, c.key); err != nil {
-				if err := again(err); err != nil {
-					return nil, err
-				}
+		case leads:
+			err = c.poll(ctx, c.req.Key, c.key)
+		default:
+			select {
+			case <-w.up:
+			case <-ctx.Done():
+				return nil, c.waitedFor(c.req.Key)
 			}
+		}
+		if err == nil {
 			continue
 		}
-		select {
-		case <-t.up:
-		case <-ctx.Done():
-			return nil, c.waitedFor(c.req.Key)
+		c.rest(c.req.Key, w, true) // others need not wait for one that rests
+		err = c.again(ctx, err)
+		c.rest(c.req.Key, w, false)
+		if err != nil {
+			return nil, err
 		}
 	}
 }
@@ -137,53 +129,58 @@ func (c *contender) again(ctx context.Context, err error) error {
 	return c.req.Retry(ctx, err, c.wake(err))
 }
 
-// answer is what came of a write.
+// An outcome is what came of a write that was answered: a hold, or else what was in
+// the way.
+type outcome struct {
+	hold *hold // nil if the key could not be taken
+	met  observation
+}
+
+// An answer is what the table said to a write.
 type answer struct {
 	updated attributes // it was carried out
 	old     *item      // it was not: this was in the way
 	err     error
 }
 
-// write sends the one request that takes the key: if it is free, or left of an
+// take sends the one request that takes the key: if it is free, or left of an
 // earlier hold that is to be reclaimed, or still as it was when it was seen to
-// be abandoned. It returns the hold; or, with no error, what is in the way. When
-// ctx ends it returns at once: a request that was sent is seen through in the
-// background then, and what it has taken is given back.
-func (c *contender) write(ctx context.Context) (*hold, observation, error) {
-	if !c.errands.admit(ctx, c.req.Key) {
-		return nil, observation{}, c.waitedFor(c.req.Key)
-	}
-	if !c.tasks.begin() {
-		return nil, observation{}, holdfast.ErrClosed
+// be abandoned. When ctx ends it returns at once: a request that was sent is seen
+// through in the background then, and what it has taken is given back.
+func (c *contender) take(ctx context.Context) (outcome, error) {
+	if !c.leftovers.admit(ctx, c.req.Key) {
+		return outcome{}, c.waitedFor(c.req.Key)
 	}
 	sent, left := c.host.Now(), c.abandoned()
-	e := c.expression(sent, left)
-	detached, cancel := c.tasks.detach(ctx)
+	x := c.expression(sent, left)
 	sending := newSending()
 	answered := make(chan answer) // unbuffered: either the caller has it or nobody
 	gone := make(chan struct{})   // closed when the caller has gone
-	go func() {
-		defer c.tasks.end()
+	detached, cancel := c.detach(ctx)
+	if !c.tasks.Go(func(context.Context) {
 		defer cancel()
 		var r answer
-		r.updated, r.old, r.err = c.update(sending.trace(detached), c.key, e)
+		r.updated, r.old, r.err = c.update(sending.trace(detached), c.key, x)
 		select {
 		case answered <- r:
 		case <-gone:
 			c.seeThrough(sent, sending, r)
 		}
-	}()
+	}) {
+		cancel()
+		return outcome{}, holdfast.ErrClosed
+	}
 	select {
 	case r := <-answered:
 		return c.judge(sent, left, r)
 	case <-ctx.Done():
 		c.lookedAfter = true
-		c.errands.gaveUp(c.req.Key, c.key)
+		c.leftovers.gaveUp(c.req.Key, c.key)
 		if sending.never() {
 			cancel()
 		}
 		close(gone)
-		return nil, observation{}, c.waitedFor(c.req.Key)
+		return outcome{}, c.waitedFor(c.req.Key)
 	}
 }
 
@@ -196,44 +193,65 @@ func (c *contender) abandoned() *item {
 }
 
 // judge says what an answer means; left is the item that the write was to take.
-func (c *contender) judge(sent driver.Instant, left *item, r answer) (*hold, observation, error) {
+func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, error) {
 	switch {
 	case maybeDone(r.err):
-		c.doubt.add(sent, c.host.Now())
-		return nil, observation{}, r.err
+		c.unanswered.add(sent, c.host.Now())
+		return outcome{}, r.err
 	case r.err != nil:
-		return nil, observation{}, r.err
+		return outcome{}, r.err
 	case r.old == nil:
 		own, err := decode(c.opts.Table, r.updated)
 		if err == nil && !(own.held() && own.belongs(c.grant)) {
 			err = &ItemError{Table: c.opts.Table, Attribute: attrGUID, Reason: "is not the one that was written"}
 		}
 		if err != nil {
-			c.doubt.add(sent, c.host.Now())
-			return nil, observation{}, fmt.Errorf("the answer to UpdateItem: %w", err)
+			c.unanswered.add(sent, c.host.Now())
+			return outcome{}, fmt.Errorf("the answer to UpdateItem: %w", err)
 		}
-		return c.granted(own, sent), observation{}, nil
+		return outcome{hold: c.granted(own, sent)}, nil
 	case r.old.held() && r.old.belongs(c.grant):
 		// An earlier try was carried out, and this one met it: one of ours, or
 		// one that a wrapper of the SDK made by itself.
-		if !c.doubt.none() {
-			sent = c.doubt.first
-			c.doubt.requests--
+		if !c.unanswered.none() {
+			sent = c.unanswered.first
+			c.unanswered.requests--
 		}
-		return c.granted(r.old, sent), observation{}, nil
+		return outcome{hold: c.granted(r.old, sent)}, nil
 	}
 	if c.opts.Mode == FailClosed && r.old.form != absent && r.old.form != tokenless {
-		return nil, observation{}, &ItemError{
+		return outcome{}, &ItemError{
 			Table: c.opts.Table, Attribute: attrLease, Reason: "is there: the key is used with another mode than FailClosed",
 		}
 	}
 	if left != nil && left.form != absent && left.same(r.old) {
 		// Trying again would go on for ever, as fast as the network allows.
-		return nil, observation{}, &ItemError{
+		return outcome{}, &ItemError{
 			Table: c.opts.Table, Attribute: attrGUID, Reason: "is that of a key that is free, and the key cannot be taken",
 		}
 	}
-	return nil, c.see(c.req.Key, r.old), nil
+	return outcome{met: c.see(c.req.Key, r.old)}, nil
+}
+
+// granted makes a hold of the own item; sent is a moment before it was written.
+func (c *contender) granted(own *item, sent driver.Instant) *hold {
+	c.took(c.req.Key, own)
+	h := &hold{
+		engine:     c.engine,
+		name:       c.req.Key,
+		key:        c.key,
+		grant:      c.grant,
+		token:      own.token,
+		owner:      c.req.Owner,
+		lease:      c.host.NewLease(c.times.hold, holdfast.ErrLeaseExpired),
+		lose:       c.req.Lost,
+		unanswered: c.unanswered,
+		begun:      sent,
+		touches:    c.touches,
+		cleared:    c.cleared,
+	}
+	h.lease.Renew(sent)
+	return h
 }
 
 // seeThrough looks after a write whose caller has gone.
@@ -241,40 +259,12 @@ func (c *contender) seeThrough(sent driver.Instant, sending *sending, r answer) 
 	owed := false
 	switch taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(c.grant)); {
 	case taken:
-		_, err := c.giveBack(c.tasks.ctx, c.key, func(x *expression) string { return x.begins(c.grant) })
+		_, err := c.giveBack(c.tasks.Context(), c.key, func(x *expression) string { return x.begins(c.grant) })
 		owed = err != nil
 	case sending.never():
-		sending.outlive(c.tasks.ctx, c.opts.Timeout, c.opts.RetryDelay)
+		sending.outlive(c.tasks.Context(), c.opts.Timeout, c.opts.RetryDelay)
 	case maybeDone(r.err):
-		c.doubt.add(sent, c.host.Now())
+		c.unanswered.add(sent, c.host.Now())
 	}
-	c.errands.seenThrough(c.req.Key, c.key, c.doubt, owed)
-}
-
-// forever stands in for the lease of a lock that never expires.
-const forever = time.Duration(math.MaxInt64 / 4)
-
-// granted makes a hold of the own item; sent is a moment before it was written.
-func (c *contender) granted(own *item, sent driver.Instant) *hold {
-	c.took(c.req.Key, own)
-	h := &hold{
-		engine:  c.engine,
-		name:    c.req.Key,
-		key:     c.key,
-		grant:   c.grant,
-		token:   own.token,
-		owner:   c.req.Owner,
-		lose:    c.req.Lost,
-		doubt:   c.doubt,
-		begun:   sent,
-		touches: c.touches,
-		cleared: c.cleared,
-	}
-	if c.opts.Mode == FailOpen {
-		h.lease = c.host.NewLease(c.opts.Lease, holdfast.ErrLeaseExpired)
-	} else {
-		h.lease = c.host.NewLease(forever, holdfast.ErrLeaseExpired)
-	}
-	h.lease.Renew(sent)
-	return h
+	c.leftovers.seenThrough(c.req.Key, c.key, c.unanswered, owed)
 }

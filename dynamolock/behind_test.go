@@ -70,7 +70,7 @@ func TestOutageCostsNothing(t *testing.T) {
 				a.conn.SetFault(nil)
 				time.Sleep(3 * lease)
 				synctest.Wait()
-				if n := dynamolock.Errands(a.Client); n != 0 {
+				if n := dynamolock.Leftovers(a.Client); n != 0 {
 					t.Errorf("three leases after it, the client still has %d keys to see to", n)
 				}
 				if n := runtime.NumGoroutine(); n > before+5 {

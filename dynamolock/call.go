@@ -164,7 +164,7 @@ func (e *engine) get(ctx context.Context, key attributes, consistent bool) (*ite
 // ctx allows. A call that ctx ended before there was an answer fails with what
 // it failed with before, or else with errNoAnswer.
 func (e *engine) persist(ctx context.Context, try func() error) error {
-	loop := e.retries().Start()
+	loop := e.times.calls.Start()
 	var last error
 	for {
 		err := try()
@@ -192,12 +192,6 @@ func (e *engine) wake(err error) <-chan struct{} {
 		return nil
 	}
 	return e.health.whenUp()
-}
-
-// retries are the delays between the tries of what a caller's Retry does not
-// govern.
-func (e *engine) retries() backoff.Policy {
-	return backoff.Policy{Initial: e.opts.RetryDelay, Max: e.opts.Heartbeat}
 }
 
 // A sending knows whether a request has been given a connection to be sent on. It

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/task"
 )
 
 // engine implements [driver.Driver].
@@ -16,15 +16,16 @@ type engine struct {
 	host   driver.Host
 	api    API
 	opts   Options
+	times  times
 	id     string // the beginning of all guids of this client
 	health *health
-	tasks  *tasks
+	tasks  *task.Group
 	beats  atomic.Uint64 // numbers the holds, to spread their heartbeats
 	ttl    timeToLive
 	pulse  pulse
 
-	errands  *errands
-	releases chan struct{} // has what is under way
+	leftovers *leftovers
+	releases  chan struct{} // has what is under way
 
 	mu     sync.Mutex
 	lines  map[string]*line
@@ -36,15 +37,16 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 		host:     host,
 		api:      api,
 		opts:     o,
+		times:    timesOf(&o),
 		id:       newClientID(),
-		tasks:    newTasks(),
-		releases: make(chan struct{}, mostReleases),
+		tasks:    task.NewGroup(),
+		releases: make(chan struct{}, maxReleases),
 		lines:    make(map[string]*line),
 		grants:   make(map[string]*hold),
 	}
-	e.errands = newErrands(e)
+	e.leftovers = newLeftovers(e)
 	e.beats.Store(rand.Uint64())
-	e.health = &health{host: host, first: o.Poll, most: max(o.Poll, o.Heartbeat), probe: e.probe}
+	e.health = &health{engine: e}
 	return e
 }
 
@@ -65,9 +67,9 @@ func (e *engine) open(ctx context.Context) error {
 
 // probe asks whether the table can be used; the call itself tells health.
 func (e *engine) probe(key attributes) {
-	if e.tasks.begin() {
-		defer e.tasks.end()
-		_, _ = e.get(e.tasks.open, key, false)
+	if e.tasks.Begin() {
+		defer e.tasks.End()
+		_, _ = e.get(e.tasks.Open(), key, false)
 	}
 }
 
@@ -82,24 +84,23 @@ func (e *engine) CheckKey(key string) error {
 // were given up. That takes two leases at the most.
 func (e *engine) Close(ctx context.Context) error {
 	e.health.close()
-	limit, cancel := context.WithTimeout(ctx, 2*e.opts.Lease)
+	limit, cancel := context.WithTimeout(ctx, e.times.close)
 	defer cancel()
-	e.errands.settle(limit)
-	e.tasks.close(limit)
-	err := e.errands.remaining()
+	e.leftovers.settle(limit)
+	e.tasks.Close(limit)
+	err := e.leftovers.remaining()
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	return err
 }
 
-// firstBeat says how long after its grant a lock's first heartbeat is due. The
-// multiples of the golden ratio, less their whole parts, fill the period
-// evenly, however many locks there are and however suddenly they came.
-func (e *engine) firstBeat() time.Duration {
-	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
-	part := float64(e.beats.Add(1)*golden) / (1 << 64)
-	return time.Duration((1 - part) * float64(e.opts.Heartbeat))
+// detach returns a context with the values of ctx that ends with the tasks, not
+// with ctx.
+func (e *engine) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(e.tasks.Context(), cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // enter notes a grant that somebody waits for.

@@ -7,10 +7,10 @@ func Lines(c *Client) int {
 	return len(c.engine.lines)
 }
 
-// Errands is how many keys a client has yet to see to when those who called have
-// gone.
-func Errands(c *Client) int {
-	x := c.engine.errands
+// Leftovers is how many keys a client has yet to give back after calls that are over
+
+func Leftovers(c *Client) int {
+	x := c.engine.leftovers
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.byName)

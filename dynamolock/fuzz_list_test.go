@@ -18,8 +18,8 @@ import (
 
 const fuzzTable = "fuzz"
 
-// fuzzBackend returns a engine with a table of its own.
-func fuzzBackend(t *testing.T, o Options) (*engine, *dynamofake.DB) {
+// fuzzEngine returns a engine with a table of its own.
+func fuzzEngine(t *testing.T, o Options) (*engine, *dynamofake.DB) {
 	o.Table = fuzzTable
 	if err := o.fill(); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func fuzzBackend(t *testing.T, o Options) (*engine, *dynamofake.DB) {
 	if b == nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.tasks.stop)
+	t.Cleanup(func() { b.tasks.Close(t.Context()) })
 	return b, db
 }
 
@@ -82,7 +82,7 @@ func FuzzList(f *testing.F) {
 		if !ok || max(len(key), len(prefix), len(foreign)) > maxSort {
 			return
 		}
-		b, db := fuzzBackend(t, Options{Keys: k})
+		b, db := fuzzEngine(t, Options{Keys: k})
 		held := func(attrs attributes) {
 			attrs[attrGUID], attrs[attrToken], attrs[attrLease] = binary("guid"), number(7), number(20_000)
 			db.SetItem(fuzzTable, attrs)

@@ -107,7 +107,7 @@ func FuzzWrite(f *testing.F) {
 		if how&ttl != 0 {
 			o.TTLAttribute = "ttl"
 		}
-		b, db := fuzzBackend(t, o)
+		b, db := fuzzEngine(t, o)
 		key, _ := b.opts.Keys.encode("k")
 		begin := time.UnixMilli(int64(wall % (1 << 52)))
 		now := driver.Instant{Mono: begin, Wall: begin}

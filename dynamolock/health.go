@@ -12,10 +12,7 @@ import (
 // time. A client that holds nothing and waits for nothing would not learn
 // otherwise that all is well again.
 type health struct {
-	host  driver.Host
-	probe func(key attributes)
-	first time.Duration // delay of the first probe
-	most  time.Duration // delays double up to this
+	*engine
 
 	mu     sync.Mutex
 	hiccup bool          // a connection broke, and nothing was heard since
@@ -55,7 +52,7 @@ func (h *health) down(key attributes, err error) {
 	}
 	h.healed = make(chan struct{})
 	h.host.SetConnected(false)
-	h.probeLocked(h.healed, h.first)
+	h.probeLocked(h.healed, h.times.firstProbe)
 }
 
 // probeLocked probes after a delay, and then goes on until this outage is over.
@@ -72,7 +69,7 @@ func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !over() {
-			h.probeLocked(outage, min(2*delay, h.most))
+			h.probeLocked(outage, min(2*delay, h.times.maxProbe))
 		}
 	})
 }
@@ -127,24 +124,9 @@ func (p *pulse) missed(sent, now driver.Instant) time.Duration {
 	return now.Sub(p.since)
 }
 
-// minBeatTimeout is enough to make a connection and send a request on it, within
-// a region.
-const minBeatTimeout = 250 * time.Millisecond
-
-// limit is the time limit of the next heartbeat: an eighth of the usual one after
-// each of the first silences, up to all of it after ten; but never less than some
-// times what answers have taken.
+// limit is the time limit of the next heartbeat.
 func (p *pulse) limit(usual time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	part := usual
-	switch {
-	case p.silent < 4:
-		part = usual / 8
-	case p.silent < 8:
-		part = usual / 4
-	case p.silent < 10:
-		part = usual / 2
-	}
-	return min(usual, max(part, minBeatTimeout, 8*p.slow))
+	return beatTimeout(usual, p.silent, p.slow)
 }

@@ -21,7 +21,7 @@ import (
 type heartbeat struct {
 	mu      sync.Mutex
 	stopped bool
-	timer   interface{ Stop() bool }
+	timer   driver.Timer
 	cancel  context.CancelFunc // of the request that is under way
 	idle    chan struct{}      // closed when it has come back; nil if there is none
 	due     driver.Instant     // of the next regular beat
@@ -35,7 +35,7 @@ type heartbeat struct {
 func (h *hold) schedule() {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
-	h.due = h.begun.Add(h.firstBeat())
+	h.due = h.begun.Add(firstBeat(h.opts.Heartbeat, h.beats.Add(1)))
 	h.armLocked(h.due.Sub(h.host.Now()))
 }
 
@@ -75,7 +75,7 @@ func (h *hold) beat() {
 		h.heartbeat.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithCancel(h.tasks.ctx)
+	ctx, cancel := context.WithCancel(h.tasks.Context())
 	defer cancel()
 	h.cancel, h.idle = cancel, make(chan struct{})
 	idle := h.idle
@@ -109,7 +109,7 @@ func (h *hold) nextLocked(began driver.Instant, err error) time.Duration {
 		return conflictDelay()
 	}
 	if h.series == nil {
-		h.series = backoff.Policy{Initial: h.opts.RetryDelay, Max: max(h.opts.RetryDelay, h.opts.Heartbeat/4)}.Start()
+		h.series = h.times.beats.Start()
 	}
 	delay, _ := h.series.Next()
 	if unheard(err) {

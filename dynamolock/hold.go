@@ -12,15 +12,15 @@ import (
 // hold implements driver.Hold.
 type hold struct {
 	*engine
-	name  string     // the key as the user knows it
-	key   attributes // the same, as the table does
-	grant string
-	token uint64
-	owner string
-	lease driver.Lease
-	lose  func(error)
-	begun driver.Instant // before the write was sent that took it
-	doubt doubt          // about requests before that one
+	name       string     // the key as the user knows it
+	key        attributes // the same, as the table does
+	grant      string
+	token      uint64
+	owner      string
+	lease      driver.Lease
+	lose       func(error)
+	begun      driver.Instant // before the write was sent that took it
+	unanswered unanswered     // requests before that one
 
 	cleared string // the attribute of the table's Time to Live, as its last write knew it
 	touches uint64 // how many guids the grant has had; only one heartbeat is under way at a time
@@ -82,12 +82,12 @@ func (h *hold) remains(i *item) bool {
 // Release implements driver.Hold. The heartbeats have come to an end before it
 // sends anything. A request that got no answer is repeated; what the repetition
 // meets shows whether the first was carried out. What is refused for another reason
-// is left to the errands.
+// becomes a leftover.
 func (h *hold) Release(ctx context.Context) error {
 	h.stop()
 	err := h.release(ctx)
 	h.forget(h.grant)
-	h.errands.left(h.name, h.key, h.doubt, err != nil && !errors.Is(err, holdfast.ErrLost))
+	h.leftovers.add(h.name, h.key, h.unanswered, err != nil && !errors.Is(err, holdfast.ErrLost))
 	return err
 }
 

@@ -42,7 +42,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 		next, err := e.pages(prefix)
 		var bad error
 		for more := err == nil; more; {
-			if e.tasks.closing() {
+			if e.tasks.Open().Err() != nil {
 				err = holdfast.ErrClosed
 				break
 			}
@@ -154,36 +154,18 @@ func (e *engine) queryPages(partition, sort string) (func(context.Context) ([]at
 // learns of that at its next heartbeat, before the lease is over and somebody
 // else can have the key.
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
-	return e.end(ctx, info.Key, info.Grant, false)
+	return e.end(ctx, info.Key, info.Grant, ctx.Value(breakNow{}) != nil)
 }
 
 // BreakNow is Break without consideration for the holder: the key is free at
 // once, while the holder of a lock with a lease may believe in it until its next
 // heartbeat. Only fencing covers that gap. Errors are those of Break.
 func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
-	if err := c.breakNow(ctx, info); err != nil {
-		return fmt.Errorf("dynamolock: break %q now: %w", info.Key, err)
-	}
-	return nil
+	return c.Break(context.WithValue(ctx, breakNow{}, true), info)
 }
 
-func (c *Client) breakNow(ctx context.Context, info holdfast.Info) error {
-	if err := c.engine.CheckKey(info.Key); err != nil {
-		return err
-	}
-	if !info.Held || info.Grant == "" {
-		return driver.Invalid("info", "it describes no grant")
-	}
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	e := c.engine
-	if !e.tasks.begin() {
-		return holdfast.ErrClosed
-	}
-	defer e.tasks.end()
-	return e.end(ctx, info.Key, info.Grant, true)
-}
+// breakNow is the key of a context whose Break is a BreakNow.
+type breakNow struct{}
 
 // end breaks the grant of that name, and no other.
 func (e *engine) end(ctx context.Context, name, grant string, now bool) error {

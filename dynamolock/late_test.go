@@ -101,7 +101,7 @@ func TestLateRequestAfterBreak(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-lock.Done()
-		time.Sleep(3*lease/4 + time.Second) // the cleaner asks four times in a lease, at least
+		time.Sleep(3*lease/4 + time.Second) // a worker asks four times in a lease, at least
 		if i := h.item("k"); leaseOf(i) != 1 {
 			t.Errorf("held for nobody: %v", i)
 		}

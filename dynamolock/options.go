@@ -162,68 +162,6 @@ func (o *Options) fill() error {
 	return o.fillTTL()
 }
 
-func (o *Options) fillTimes() error {
-	if o.Lease == 0 {
-		o.Lease = DefaultLease
-	}
-	switch {
-	case o.Lease < MinLease:
-		return driver.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
-	case o.Lease > MaxLease:
-		return driver.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
-	case o.Lease%time.Millisecond != 0:
-		return driver.Invalid("Options.Lease", "%v is not in whole milliseconds, which is all that an item can say", o.Lease)
-	}
-	for _, d := range []struct {
-		field string
-		value *time.Duration
-		usual time.Duration
-	}{
-		{"Options.Heartbeat", &o.Heartbeat, o.Lease / 4},
-		{"Options.Poll", &o.Poll, min(DefaultPoll, o.Lease)},
-		{"Options.Timeout", &o.Timeout, min(o.Lease/6, 5*time.Second)},
-		{"Options.OpenTimeout", &o.OpenTimeout, DefaultOpenTimeout},
-	} {
-		if *d.value < 0 {
-			return driver.Invalid(d.field, "%v is negative", *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
-	}
-	if o.RetryDelay == 0 {
-		o.RetryDelay = min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat)
-	}
-	margin := o.margin()
-	switch {
-	case o.Heartbeat >= (o.Lease+2)/3:
-		return driver.Invalid("Options.Heartbeat", "%v, less than a third of the lease, %v, is needed", o.Heartbeat, o.Lease)
-	case o.Poll < MinPoll:
-		return driver.Invalid("Options.Poll", "%v, at least %v is needed", o.Poll, MinPoll)
-	case o.Poll > o.Lease:
-		return driver.Invalid("Options.Poll", "%v is more than the lease, %v", o.Poll, o.Lease)
-	case o.RetryDelay < 0:
-		return driver.Invalid("Options.RetryDelay", "%v is negative", o.RetryDelay)
-	case o.RetryDelay > o.Heartbeat:
-		return driver.Invalid("Options.RetryDelay", "%v is more than the heartbeat, %v", o.RetryDelay, o.Heartbeat)
-	case o.Margin < 0:
-		return driver.Invalid("Options.Margin", "%v is negative", o.Margin)
-	case o.Timeout >= (o.Lease-margin-o.Heartbeat+1)/2:
-		return driver.Invalid("Options.Timeout",
-			"%v: heartbeat %v + 2 x timeout must be less than the lease %v - margin %v", o.Timeout, o.Heartbeat, o.Lease, margin)
-	}
-	return nil
-}
-
-// margin is what [driver.Host.Margin] makes of the options.
-func (o *Options) margin() time.Duration {
-	margin := o.Margin
-	if margin == 0 {
-		margin = max(50*time.Millisecond, o.Lease/20)
-	}
-	return min(margin, o.Lease/2)
-}
-
 func (o *Options) fillTTL() error {
 	if o.TTLAttribute == "" {
 		if o.TTL != 0 {

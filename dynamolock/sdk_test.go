@@ -111,7 +111,7 @@ func TestAnswersThroughTheSDK(t *testing.T) {
 			}
 			closing, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_ = client.Close(closing) // with a doubt that nobody can resolve here
+			_ = client.Close(closing) // with a leftover that nobody can remove here
 		})
 	}
 }

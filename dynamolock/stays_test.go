@@ -75,7 +75,7 @@ func TestFailClosedLateRequest(t *testing.T) {
 					t.Errorf("%v, %v late: %v", mode, late, a.conn.Calls())
 				}
 				time.Sleep(20 * time.Minute)
-				if n := dynamolock.Errands(a.Client); n != 0 {
+				if n := dynamolock.Leftovers(a.Client); n != 0 {
 					t.Errorf("%v: after 20 minutes the client still has %d keys to see to", mode, n)
 				}
 			})

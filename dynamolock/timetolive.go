@@ -50,16 +50,9 @@ func (e *engine) foreignTTL() string {
 func (e *engine) lookAtTTL() {
 	now := e.host.Now()
 	e.ttl.mu.Lock()
-	due := !e.ttl.looking && now.Sub(e.ttl.again) >= 0 && e.tasks.begin()
-	if due {
-		e.ttl.looking = true
-	}
-	e.ttl.mu.Unlock()
-	if due {
-		go func() {
-			defer e.tasks.end()
-			e.learnTTL(e.tasks.open)
-		}()
+	defer e.ttl.mu.Unlock()
+	if !e.ttl.looking && now.Sub(e.ttl.again) >= 0 {
+		e.ttl.looking = e.tasks.Go(func(context.Context) { e.learnTTL(e.tasks.Open()) })
 	}
 }
 

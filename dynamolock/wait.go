@@ -15,24 +15,24 @@ import (
 // the first in line polls, for all; when it leaves, or rests after a failure, the
 // next goes on where it was. engine.mu guards all of it.
 type line struct {
-	waiters []*turn
+	waiters []*waiter
 	seen    observation
 	next    driver.Instant // no read before this; zero if there was no poll yet
 	looked  driver.Instant // when it was last asked for
 	err     error          // what the last request failed with; nil if it did not
 }
 
-// A turn is a place in a line.
-type turn struct {
+// A waiter is a place in a line.
+type waiter struct {
 	up    chan struct{} // capacity 1; full when it may have become the one that leads
 	rests bool          // it waits before another try, as its caller's Retry says
 }
 
 // lead returns the one that polls: the first that does not rest.
-func (l *line) lead() *turn {
-	for _, t := range l.waiters {
-		if !t.rests {
-			return t
+func (l *line) lead() *waiter {
+	for _, w := range l.waiters {
+		if !w.rests {
+			return w
 		}
 	}
 	return nil
@@ -40,26 +40,26 @@ func (l *line) lead() *turn {
 
 // call wakes the one that leads.
 func (l *line) call() {
-	if t := l.lead(); t != nil {
+	if w := l.lead(); w != nil {
 		select {
-		case t.up <- struct{}{}:
+		case w.up <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// leads reports whether it is for a turn to poll.
-func (e *engine) leads(key string, t *turn) bool {
+// leads reports whether it is for a waiter to poll.
+func (e *engine) leads(key string, w *waiter) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.lines[key].lead() == t
+	return e.lines[key].lead() == w
 }
 
-// rest has the line go on without a turn, or with it again in its old place.
-func (e *engine) rest(key string, t *turn, rests bool) {
+// rest has the line go on without a waiter, or with it again in its old place.
+func (e *engine) rest(key string, w *waiter, rests bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t.rests = rests
+	w.rests = rests
 	e.lines[key].call()
 }
 
@@ -158,24 +158,24 @@ func (e *engine) failed(key string, err error) {
 }
 
 // join takes the last place in the line for a key.
-func (e *engine) join(key string) *turn {
+func (e *engine) join(key string) *waiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lineLocked(key, e.host.Now(), true)
-	t := &turn{up: make(chan struct{}, 1)}
-	l.waiters = append(l.waiters, t)
+	w := &waiter{up: make(chan struct{}, 1)}
+	l.waiters = append(l.waiters, w)
 	if len(l.waiters) == 1 {
 		l.next = driver.Instant{}
 	}
-	return t
+	return w
 }
 
-// leave gives the place up, and its turn to the next.
-func (e *engine) leave(key string, t *turn) {
+// leave gives the place up, and has the next one lead.
+func (e *engine) leave(key string, w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lines[key]
-	l.waiters = slices.DeleteFunc(l.waiters, func(w *turn) bool { return w == t })
+	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter) bool { return o == w })
 	if len(l.waiters) == 0 {
 		e.tidyLocked(key, l)
 	}

@@ -1,0 +1,206 @@
+package dynamolock
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// The bounds of what a client does of its own accord.
+const (
+	maxGivenUp  = 64 // writes under way whose callers have gone; as long as there are so many, no others are sent
+	maxWorkers  = 4  // goroutines that give back what calls have left
+	maxReleases = 32 // releases under way
+)
+
+// unanswered are requests that may have been carried out without an answer, or may
+// be yet.
+type unanswered struct {
+	requests int
+	first    driver.Instant // before the first was sent
+	last     driver.Instant // after the last was given up
+}
+
+func (u *unanswered) none() bool { return u.requests == 0 }
+
+func (u *unanswered) add(sent, ended driver.Instant) {
+	u.merge(unanswered{requests: 1, first: sent, last: ended})
+}
+
+func (u *unanswered) merge(o unanswered) {
+	switch {
+	case o.none():
+		return
+	case u.none():
+		*u = o
+		return
+	}
+	u.requests += o.requests
+	if o.first.Sub(u.first) < 0 {
+		u.first = o.first
+	}
+	if o.last.Sub(u.last) > 0 {
+		u.last = o.last
+	}
+}
+
+// leftovers are what calls that are over may have left in the table: one at most for
+// each key. Workers give it back: see undo.go.
+type leftovers struct {
+	*engine
+
+	mu      sync.Mutex
+	byName  map[string]*leftover
+	due     []*leftover
+	workers int
+	writes  int           // under way, of all keys
+	room    chan struct{} // closed when there are fewer than maxGivenUp; nil while there are
+	closing bool
+	quiet   chan struct{} // closed when nothing is due or under way; nil if nobody wants to know
+}
+
+// A leftover is about one key.
+type leftover struct {
+	name string
+	key  attributes
+
+	// Writes that were given up and are under way.
+	writes  int
+	settled chan struct{} // closed when there are none; nil while there are none
+
+	unanswered unanswered // writes of grants that nobody has
+	owed       bool       // a grant that is over was not given back
+	queued     bool       // it is due, or being seen to
+	fresh      bool       // something was added since it was last taken up
+	logged     bool
+
+	timer  driver.Timer // of the next question; nil if there is none
+	delays *backoff.Loop
+}
+
+func newLeftovers(e *engine) *leftovers {
+	return &leftovers{engine: e, byName: make(map[string]*leftover)}
+}
+
+// nothing reports whether there is nothing to be given back.
+func (l *leftover) nothing() bool { return l.unanswered.none() && !l.owed }
+
+// admit waits until a key may be written to: not while a write for it is under way
+// whose caller has gone, since that may take the key, and not while there are too
+// many of those in all. It returns false if ctx ends before that.
+func (s *leftovers) admit(ctx context.Context, name string) bool {
+	for {
+		s.mu.Lock()
+		var wait chan struct{}
+		if l := s.byName[name]; l != nil && l.writes > 0 {
+			wait = l.settled
+		} else if s.writes >= maxGivenUp {
+			if s.room == nil {
+				s.room = make(chan struct{})
+			}
+			wait = s.room
+		}
+		s.mu.Unlock()
+		if wait == nil {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// gaveUp notes a write under way whose caller goes.
+func (s *leftovers) gaveUp(name string, key attributes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.ofLocked(name, key)
+	if l.writes == 0 {
+		l.settled = make(chan struct{})
+	}
+	l.writes++
+	s.writes++
+}
+
+// seenThrough notes that such a write has come back, and what it has left.
+func (s *leftovers) seenThrough(name string, key attributes, u unanswered, owed bool) {
+	s.mu.Lock()
+	l := s.ofLocked(name, key)
+	s.writes--
+	if s.room != nil && s.writes < maxGivenUp {
+		close(s.room)
+		s.room = nil
+	}
+	l.writes--
+	if l.writes == 0 {
+		close(l.settled)
+		l.settled = nil
+	}
+	s.addLocked(l, u, owed)
+	s.quietLocked()
+	s.mu.Unlock()
+	s.start()
+}
+
+// add notes what a call has left: writes without an answer, and a grant that could
+// not be given back.
+func (s *leftovers) add(name string, key attributes, u unanswered, owed bool) {
+	if u.none() && !owed {
+		return
+	}
+	s.mu.Lock()
+	s.addLocked(s.ofLocked(name, key), u, owed)
+	s.mu.Unlock()
+	s.start()
+}
+
+func (s *leftovers) ofLocked(name string, key attributes) *leftover {
+	l := s.byName[name]
+	if l == nil {
+		l = &leftover{name: name, key: key}
+		s.byName[name] = l
+	}
+	return l
+}
+
+func (s *leftovers) addLocked(l *leftover, u unanswered, owed bool) {
+	l.unanswered.merge(u)
+	l.owed = l.owed || owed
+	if u.none() && !owed {
+		s.tidyLocked(l)
+		return
+	}
+	l.fresh = true
+	l.delays = s.times.undo.Start()
+	s.dueLocked(l)
+}
+
+// dueLocked puts a leftover last in the queue.
+func (s *leftovers) dueLocked(l *leftover) {
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	if !l.queued {
+		l.queued = true
+		s.due = append(s.due, l)
+	}
+}
+
+// tidyLocked forgets a leftover of which nothing is left.
+func (s *leftovers) tidyLocked(l *leftover) {
+	if l.nothing() && l.writes == 0 && !l.queued && s.byName[l.name] == l {
+		delete(s.byName, l.name)
+	}
+}
+
+func (s *leftovers) quietLocked() {
+	if s.quiet != nil && s.workers == 0 && s.writes == 0 && len(s.due) == 0 {
+		close(s.quiet)
+		s.quiet = nil
+	}
+}

@@ -1,0 +1,147 @@
+package dynamolock
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// fillTimes refuses durations that do not go together, and fills in the defaults.
+func (o *Options) fillTimes() error {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	switch {
+	case o.Lease < MinLease:
+		return driver.Invalid("Options.Lease", "%v, at least %v is needed", o.Lease, MinLease)
+	case o.Lease > MaxLease:
+		return driver.Invalid("Options.Lease", "%v, at most %v is allowed", o.Lease, MaxLease)
+	case o.Lease%time.Millisecond != 0:
+		return driver.Invalid("Options.Lease", "%v is not in whole milliseconds, which is all that an item can say", o.Lease)
+	}
+	for _, d := range []struct {
+		field string
+		value *time.Duration
+		usual time.Duration
+	}{
+		{"Options.Heartbeat", &o.Heartbeat, o.Lease / 4},
+		{"Options.Poll", &o.Poll, min(DefaultPoll, o.Lease)},
+		{"Options.Timeout", &o.Timeout, min(o.Lease/6, 5*time.Second)},
+		{"Options.OpenTimeout", &o.OpenTimeout, DefaultOpenTimeout},
+	} {
+		if *d.value < 0 {
+			return driver.Invalid(d.field, "%v is negative", *d.value)
+		}
+		if *d.value == 0 {
+			*d.value = d.usual
+		}
+	}
+	if o.RetryDelay == 0 {
+		o.RetryDelay = min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat)
+	}
+	margin := driver.Margin(o.Margin, o.Lease)
+	switch {
+	case o.Heartbeat >= (o.Lease+2)/3:
+		return driver.Invalid("Options.Heartbeat", "%v, less than a third of the lease, %v, is needed", o.Heartbeat, o.Lease)
+	case o.Poll < MinPoll:
+		return driver.Invalid("Options.Poll", "%v, at least %v is needed", o.Poll, MinPoll)
+	case o.Poll > o.Lease:
+		return driver.Invalid("Options.Poll", "%v is more than the lease, %v", o.Poll, o.Lease)
+	case o.RetryDelay < 0:
+		return driver.Invalid("Options.RetryDelay", "%v is negative", o.RetryDelay)
+	case o.RetryDelay > o.Heartbeat:
+		return driver.Invalid("Options.RetryDelay", "%v is more than the heartbeat, %v", o.RetryDelay, o.Heartbeat)
+	case o.Margin < 0:
+		return driver.Invalid("Options.Margin", "%v is negative", o.Margin)
+	case o.Timeout >= (o.Lease-margin-o.Heartbeat+1)/2:
+		return driver.Invalid("Options.Timeout",
+			"%v: heartbeat %v + 2 x timeout must be less than the lease %v - margin %v", o.Timeout, o.Heartbeat, o.Lease, margin)
+	}
+	return nil
+}
+
+// times are the durations that follow from a client's options.
+type times struct {
+	// hold is the length of the leases of this client's holds.
+	hold time.Duration
+
+	// beats are the delays after heartbeats that failed; calls, those after a release,
+	// a verification or a question that failed. A caller's Retry governs the rest.
+	beats, calls backoff.Policy
+
+	// firstProbe is the time from the beginning of an outage to the first probe. It
+	// doubles from probe to probe, up to maxProbe.
+	firstProbe, maxProbe time.Duration
+
+	// late is for how long after a request was given up the client reckons with its
+	// being carried out. What it takes after that goes with its lease, which nobody
+	// renews; where there is none, DynamoDB refuses it by then.
+	late time.Duration
+
+	// undo are the delays between questions about what may have been left, as long as
+	// the answer is that there is nothing yet; undoFailed, those after a failure.
+	undo, undoFailed backoff.Policy
+
+	// close bounds the wait for what is under way when the client closes; closeAgain is
+	// the time from one round of questions to the next until then.
+	close, closeAgain time.Duration
+}
+
+// forever stands in for the lease of a lock that never expires.
+const forever = time.Duration(math.MaxInt64 / 4)
+
+// signed is for how long DynamoDB takes a request for one of now: its signature
+// has the time, by the client's clock, as the SDK has corrected it.
+const signed = 15 * time.Minute
+
+func timesOf(o *Options) times {
+	t := times{
+		hold:       o.Lease,
+		beats:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, o.Heartbeat/4)},
+		calls:      backoff.Policy{Initial: o.RetryDelay, Max: o.Heartbeat},
+		firstProbe: o.Poll,
+		maxProbe:   max(o.Poll, o.Heartbeat),
+		late:       o.Lease,
+		undo:       backoff.Policy{Initial: 4 * o.RetryDelay, Max: max(4*o.RetryDelay, o.Lease/4)},
+		undoFailed: backoff.Policy{Initial: o.RetryDelay, Max: o.Lease / 4},
+		close:      2 * o.Lease,
+		closeAgain: o.Lease / 8,
+	}
+	if o.Mode != FailOpen {
+		t.hold = forever
+		t.late = signed
+		t.undo.Max = max(t.undo.Max, time.Minute)
+	}
+	return t
+}
+
+// firstBeat returns how long after the grant of a client's n-th lock the first
+// heartbeat is due. The multiples of the golden ratio, less their whole parts, fill the
+// period evenly, however many locks there are and however suddenly they came.
+func firstBeat(period time.Duration, n uint64) time.Duration {
+	const golden = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
+	part := float64(n*golden) / (1 << 64)
+	return time.Duration((1 - part) * float64(period))
+}
+
+// minBeatTimeout is enough to make a connection and send a request on it, within
+// a region.
+const minBeatTimeout = 250 * time.Millisecond
+
+// beatTimeout returns the time limit of a heartbeat: an eighth of the usual one after
+// each of the first silences in a row, and all of it after ten; but never less than
+// some times what slow answers have taken.
+func beatTimeout(usual time.Duration, silent int, slow time.Duration) time.Duration {
+	part := usual
+	switch {
+	case silent < 4:
+		part = usual / 8
+	case silent < 8:
+		part = usual / 4
+	case silent < 10:
+		part = usual / 2
+	}
+	return min(usual, max(part, minBeatTimeout, 8*slow))
+}
