@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup demo test test-unit test-integration test-versions test-zookeeper-versions test-peer-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
+.PHONY: help build dist setup demo test test-unit test-integration test-versions test-zookeeper-versions test-peer-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,10 @@ bench: ## Measure against other lock libraries on real servers, and draw what do
 
 bench-draw: ## Draw that again from docs/bench.json, without measuring
 	go run ./integration/cmd/bench -draw
+
+recording: ## Record docs/takeover.svg anew: two programs and an operator in terminals, on a real ZooKeeper
+	@integration/setup.sh local
+	go run ./integration/cmd/recording docs/takeover.svg
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures
 	@cd tools && GOWORK=off go run ./diagrams ../docs/pictures
