@@ -30,14 +30,11 @@ type Client struct {
 // and with [holdfast.ErrDisconnected], and what ctx ended with, if nothing
 // answers in time. ddb is used until Close, and is not closed.
 func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
-	var o Options
-	if options != nil {
-		o = *options
-	}
 	if ddb == nil {
 		return nil, fmt.Errorf("dynamolock: %w", driver.Invalid("ddb", "it is nil"))
 	}
-	if err := o.fill(); err != nil {
+	o, err := filled(options)
+	if err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
 	var e *engine

@@ -52,14 +52,11 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 
 // open waits until the table can be used.
 func (e *engine) open(ctx context.Context) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, e.opts.OpenTimeout)
-		defer cancel()
-	}
+	ctx, cancel := e.opts.open(ctx)
+	defer cancel()
 	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, heard: e.pulse.heard}
 	if err := t.wait(ctx); err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	e.learnTTL(ctx)
 	return nil

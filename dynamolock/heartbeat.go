@@ -62,8 +62,8 @@ func (h *hold) stop() {
 	}
 }
 
-// outcome returns what the beats have found out.
-func (h *hold) outcome() (broken *item, lost error) {
+// learned returns what the beats have found out.
+func (h *hold) learned() (broken *item, lost error) {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
 	return h.broken, h.lost
@@ -131,7 +131,7 @@ func (h *hold) renew(ctx context.Context) error {
 		h.lease.Renew(sent)
 		h.tell(sent, nil)
 	case err == nil:
-		h.found(sent, i, h.judge(i))
+		h.found(sent, i, h.check(i))
 	case errors.Is(err, ErrItem):
 		h.found(sent, &item{}, holdfast.ErrBroken)
 	default:
@@ -177,7 +177,7 @@ func (h *hold) ask(ctx context.Context, now driver.Instant) (*item, error) {
 		return old, err
 	}
 	i, err := h.get(ctx, h.key, true)
-	if err != nil || h.judge(i) == nil {
+	if err != nil || h.check(i) == nil {
 		return nil, err
 	}
 	return i, nil

@@ -42,7 +42,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		i, err := h.get(ctx, h.key, true)
 		switch {
 		case err == nil:
-			return h.judge(i)
+			return h.check(i)
 		case errors.Is(err, ErrItem):
 			return fmt.Errorf("%w: %w", holdfast.ErrBroken, err)
 		case transient(err) && !h.lease.Live():
@@ -52,8 +52,8 @@ func (h *hold) Verify(ctx context.Context) error {
 	})
 }
 
-// judge says why an item is not that of this hold any more; nil if it is.
-func (h *hold) judge(i *item) error {
+// check says why an item is not that of this hold any more; nil if it is.
+func (h *hold) check(i *item) error {
 	switch {
 	case i.held() && i.belongs(h.grant) && i.token == h.token:
 		return nil
@@ -92,7 +92,7 @@ func (h *hold) Release(ctx context.Context) error {
 }
 
 func (h *hold) release(ctx context.Context) error {
-	if broken, why := h.outcome(); why != nil {
+	if broken, why := h.learned(); why != nil {
 		if broken != nil {
 			h.clear(ctx, broken)
 		}
@@ -118,7 +118,7 @@ func (h *hold) release(ctx context.Context) error {
 		case !old.held() && old.belongs(h.grant) && old.token == h.token:
 			return nil
 		}
-		why := h.judge(old)
+		why := h.check(old)
 		if unanswered && !old.sameGrant(h.token) {
 			return nil // it was carried out, and what is there now came after it
 		}

@@ -144,6 +144,15 @@ type Options struct {
 	Hooks holdfast.Hooks
 }
 
+// filled returns a copy of what New or CreateTable is given, as fill leaves it.
+func filled(options *Options) (o Options, err error) {
+	if options != nil {
+		o = *options
+	}
+	err = o.fill()
+	return o, err
+}
+
 // fill refuses what is out of bounds and fills in the defaults that are not
 // holdfast's.
 func (o *Options) fill() error {

@@ -22,32 +22,31 @@ import (
 // set. It waits until the table is active, as long as ctx or
 // [Options.OpenTimeout] allows. Errors are those of [New].
 func CreateTable(ctx context.Context, ddb TableAPI, options *Options) error {
-	var o Options
-	if options != nil {
-		o = *options
-	}
-	if ddb == nil {
-		return fmt.Errorf("dynamolock: create table: %w", driver.Invalid("ddb", "it is nil"))
-	}
-	if err := o.fill(); err != nil {
-		return fmt.Errorf("dynamolock: create table: %w", err)
-	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.OpenTimeout)
-		defer cancel()
-	}
-	t := &table{ddb: ddb, name: o.Table, keys: o.Keys, timeout: o.Timeout}
-	if err := t.create(ctx, ddb); err != nil {
-		return fmt.Errorf("dynamolock: create table: %w", err)
-	}
-	if err := t.wait(ctx); err != nil {
-		return fmt.Errorf("dynamolock: create table: %w", err)
-	}
-	if err := t.setTTL(ctx, ddb, o.TTLAttribute); err != nil {
+	if err := createTable(ctx, ddb, options); err != nil {
 		return fmt.Errorf("dynamolock: create table: %w", err)
 	}
 	return nil
+}
+
+func createTable(ctx context.Context, ddb TableAPI, options *Options) error {
+	if ddb == nil {
+		return driver.Invalid("ddb", "it is nil")
+	}
+	o, err := filled(options)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := o.open(ctx)
+	defer cancel()
+	t := &table{ddb: ddb, name: o.Table, keys: o.Keys, timeout: o.Timeout}
+	err = t.create(ctx, ddb)
+	if err == nil {
+		err = t.wait(ctx)
+	}
+	if err == nil {
+		err = t.setTTL(ctx, ddb, o.TTLAttribute)
+	}
+	return ended(ctx, err)
 }
 
 // A describer is what can tell whether a table is fit for use.
@@ -82,17 +81,17 @@ func (t *table) try(ctx context.Context, op string, send func(context.Context) e
 		}
 		err = &callError{op: op, table: t.name, kind: classify(err), err: err}
 		if ctx.Err() != nil || !transient(err) || !loop.Wait(ctx, nil) {
-			return t.ended(ctx, err)
+			return err
 		}
 	}
 }
 
 // ended adds to an error that ctx has ended, if it has.
-func (t *table) ended(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+func ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ctx.Err(), err)
+	return fmt.Errorf("%w: %w", driver.ContextError(ctx), err)
 }
 
 func (t *table) create(ctx context.Context, ddb TableAPI) error {
@@ -144,7 +143,7 @@ func (t *table) wait(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return t.ended(ctx, err)
+			return err
 		}
 		if err := t.check(out.Table); err != nil {
 			return err
@@ -154,7 +153,7 @@ func (t *table) wait(ctx context.Context) error {
 			return nil
 		case types.TableStatusCreating:
 			if !loop.Wait(ctx, nil) {
-				return t.ended(ctx, t.unfit("it is still being created"))
+				return t.unfit("it is still being created")
 			}
 		default:
 			return t.unfit("its status is %s", status)
@@ -230,7 +229,7 @@ func (t *table) setTTL(ctx context.Context, ddb TableAPI, attr string) error {
 			break
 		}
 	}
-	return t.ended(ctx, refusal)
+	return refusal
 }
 
 // hasTTL reports whether Time to Live goes by an attribute. It fails if it goes by

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -60,6 +61,14 @@ func (o *Options) fillTimes() error {
 			"%v: heartbeat %v + 2 x timeout must be less than the lease %v - margin %v", o.Timeout, o.Heartbeat, o.Lease, margin)
 	}
 	return nil
+}
+
+// open bounds the time that New or CreateTable takes.
+func (o *Options) open(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, o.OpenTimeout)
 }
 
 // times are the durations that follow from a client's options.

@@ -34,7 +34,7 @@ func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
 	for l := s.next(ctx); l != nil; l = s.next(ctx) {
 		asked := s.host.Now()
-		freed, err := s.free(ctx, l.key)
+		freed, err := s.giveBackDead(ctx, l.key)
 		s.conclude(ctx, l, asked, freed, err)
 		if !transient(err) {
 			failing = nil
@@ -62,8 +62,8 @@ func (s *leftovers) next(ctx context.Context) *leftover {
 	return l
 }
 
-// free gives a key back if a grant of this client has it that nobody has any more.
-func (s *leftovers) free(ctx context.Context, key attributes) (freed bool, err error) {
+// giveBackDead gives a key back if a grant of this client has it that nobody has any more.
+func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed bool, err error) {
 	i, err := s.get(ctx, key, true)
 	switch {
 	case errors.Is(err, ErrItem):
