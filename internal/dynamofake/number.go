@@ -56,7 +56,7 @@ func formatNumber(r *big.Rat) (string, error) {
 
 // significant returns the digits of a canonical number without the zeros around them.
 func significant(n string) string {
-	return strings.Trim(strings.NewReplacer("-", "", ".", "").Replace(n), "0")
+	return strings.Trim(strings.ReplaceAll(strings.TrimPrefix(n, "-"), ".", ""), "0")
 }
 
 // numberSize is about one byte for two digits, one byte for the exponent, and
