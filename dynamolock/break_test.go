@@ -17,9 +17,7 @@ import (
 func TestBreakTellsTheHolderFirst(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-			a, b := h.client(t), h.client(t)
-			defer a.close(t)
-			defer b.close(t)
+			a, b := h.pair(t)
 			lock := a.hold(t, "k")
 			time.Sleep(lease)
 			info, err := b.Inspect(t.Context(), "k")
@@ -147,9 +145,7 @@ func TestLostReplyToBreak(t *testing.T) {
 		for name, fault := range lost {
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
 				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.client(t), h.client(t)
-					defer a.close(t)
-					defer b.close(t)
+					a, b := h.pair(t)
 					a.hold(t, "k")
 					info, err := b.Inspect(t.Context(), "k")
 					if err != nil {
@@ -180,9 +176,7 @@ func TestBrokenAndTaken(t *testing.T) {
 		for _, grants := range []int{1, 3} {
 			for _, released := range []bool{false, true} {
 				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-					a, b := h.client(t), h.client(t)
-					defer a.close(t)
-					defer b.close(t)
+					a, b := h.pair(t)
 					lock := a.hold(t, "k", holdfast.WithOwner("worker"))
 					info, err := b.Inspect(t.Context(), "k")
 					if err != nil {
@@ -223,9 +217,7 @@ func TestBrokenAndTaken(t *testing.T) {
 // the key was.
 func TestReclaimedAfterABreak(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		first := b.hold(t, "k")
 		info, err := a.Inspect(t.Context(), "k")
 		if err != nil {

@@ -48,9 +48,7 @@ func TestFailClosedItem(t *testing.T) {
 func TestFailClosedNeverExpires(t *testing.T) {
 	for _, mode := range closedModes {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.client(t), h.client(t)
-			defer a.close(t)
-			defer b.close(t)
+			a, b := h.pair(t)
 			lock := a.hold(t, "k")
 			a.conn.Cut()
 			long, cancel := context.WithTimeout(t.Context(), 50*lease)
@@ -73,9 +71,7 @@ func TestFailClosedNeverExpires(t *testing.T) {
 func TestFailClosedBreak(t *testing.T) {
 	for _, mode := range closedModes {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.client(t), h.client(t)
-			defer a.close(t)
-			defer b.close(t)
+			a, b := h.pair(t)
 			lock := a.hold(t, "k")
 			info, err := b.Inspect(t.Context(), "k")
 			if err != nil {
@@ -111,9 +107,7 @@ func TestFailClosedBreak(t *testing.T) {
 func TestFailClosedReclaim(t *testing.T) {
 	for _, mode := range closedModes {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.client(t), h.client(t)
-			defer a.close(t)
-			defer b.close(t)
+			a, b := h.pair(t)
 			lock := a.hold(t, "k", holdfast.WithOwner("worker"))
 			if _, err := b.TryAcquire(t.Context(), "k", holdfast.WithOwner("other"), holdfast.WithReclaim()); !errors.Is(err, holdfast.ErrHeld) {
 				t.Errorf("%v: a stranger's: %v", mode, err)
@@ -140,9 +134,7 @@ func TestFailClosedLostReplies(t *testing.T) {
 		for name, fault := range lost {
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
 				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.client(t), h.client(t)
-					defer a.close(t)
-					defer b.close(t)
+					a, b := h.pair(t)
 					a.conn.SetFault(on(acquire, 1, fault))
 					var lock *holdfast.Lock
 					if d := took(func() { lock = a.hold(t, "k") }); d > lease/4 {

@@ -79,6 +79,17 @@ func (h *harness) client(t testing.TB, change ...func(*dynamolock.Options)) *cli
 	return c
 }
 
+// pair returns two clients, which end with the test.
+func (h *harness) pair(t testing.TB) (a, b *client) {
+	t.Helper()
+	a, b = h.client(t), h.client(t)
+	t.Cleanup(func() {
+		b.close(t)
+		a.close(t)
+	})
+	return a, b
+}
+
 func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	c := h.client(t, func(options *dynamolock.Options) { options.Owner, options.Hooks = o.Owner, o.Hooks })
 	return &locktest.Client{

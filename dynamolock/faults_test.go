@@ -51,9 +51,7 @@ func TestFailedHeartbeats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer a.close(t)
-				defer b.close(t)
+				a, b := h.pair(t)
 				lock := a.hold(t, "k")
 				events := a.Events()
 				<-events.Ready()

@@ -96,9 +96,7 @@ func TestKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, dynamolock.Options{Keys: c.keys}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer a.close(t)
-				defer b.close(t)
+				a, b := h.pair(t)
 				for _, key := range c.good {
 					lock := a.hold(t, key)
 					if _, err := b.TryAcquire(t.Context(), key); !errors.Is(err, holdfast.ErrHeld) {

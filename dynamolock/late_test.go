@@ -19,9 +19,7 @@ import (
 // would take a live lock.
 func TestHeartbeatArrivesTwice(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		beats := make(chan *dynamodb.UpdateItemInput, 1)
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if purposeOf(op) == beat {
@@ -55,9 +53,7 @@ func TestHeartbeatArrivesTwice(t *testing.T) {
 // acquisition arrives then, and takes the key: with another token.
 func TestLateRequestAfterBreakNow(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Second, dynamofake.Reset())))
 		lock := a.hold(t, "k")
 		info, err := b.Inspect(t.Context(), "k")
@@ -88,9 +84,7 @@ func TestLateRequestAfterBreakNow(t *testing.T) {
 // given back, as it is after a release.
 func TestLateRequestAfterBreak(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(lease/2, dynamofake.Reset())))
 		lock := a.hold(t, "k")
 		info, err := b.Inspect(t.Context(), "k")
@@ -115,9 +109,7 @@ func TestLateRequestAfterBreak(t *testing.T) {
 // is not the last.
 func TestTwoLateRequests(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		late := []time.Duration{lease / 2, 2 * time.Second}
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if purposeOf(op) != acquire || len(late) == 0 {

@@ -73,9 +73,7 @@ func TestLostReplyToRelease(t *testing.T) {
 		for name, fault := range lost {
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
 				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.client(t), h.client(t)
-					defer a.close(t)
-					defer b.close(t)
+					a, b := h.pair(t)
 					lock := a.hold(t, "k")
 					a.conn.SetFault(on(release, 1, fault))
 					if err := lock.Release(t.Context()); err != nil {
@@ -196,9 +194,7 @@ func TestDelayedDuplicateOfAcquire(t *testing.T) {
 // The same with another holder in between, whose guid hides the first.
 func TestDelayedDuplicateAfterAnotherHolder(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Second, dynamofake.Reset())))
 		if err := a.hold(t, "k").Release(t.Context()); err != nil {
 			t.Fatal(err)

@@ -21,9 +21,7 @@ func TestFailClosedReleaseDenied(t *testing.T) {
 		for _, outage := range []time.Duration{0, time.Second, time.Hour} {
 			logs := &logtest.Recorder{}
 			bubble(t, dynamolock.Options{Mode: mode, Logger: logs.Logger()}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer a.close(t)
-				defer b.close(t)
+				a, b := h.pair(t)
 				lock := a.hold(t, "k")
 				a.conn.SetFault(on(release, 1, dynamofake.Fail(dynamofake.Denied())))
 				if outage > 0 {
@@ -55,9 +53,7 @@ func TestFailClosedLateRequest(t *testing.T) {
 	for _, mode := range closedModes {
 		for _, late := range []time.Duration{lease / 2, 3 * lease, 14 * time.Minute} {
 			bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer a.close(t)
-				defer b.close(t)
+				a, b := h.pair(t)
 				a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(late, dynamofake.Reset())))
 				a.conn.ResetCounts()
 				if _, err := a.TryAcquire(t.Context(), "k", once); err == nil {

@@ -68,9 +68,7 @@ func TestWallClocksAreNotCompared(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
 		for _, holders := range []bool{true, false} {
 			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer a.close(t)
-				defer b.close(t)
+				a, b := h.pair(t)
 				if holders {
 					a.clock.Jump(jump)
 				} else {
@@ -94,9 +92,7 @@ func TestWallClocksAreNotCompared(t *testing.T) {
 // been suspended, so it gives its locks up, and nobody else has them before.
 func TestClockSetForwardUnderAHolder(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		lock := a.hold(t, "k")
 		done := make(chan bool)
 		go func() {

@@ -38,9 +38,7 @@ func TestConditionCheck(t *testing.T) {
 		} {
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
 				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.client(t), h.client(t)
-					defer a.close(t)
-					defer b.close(t)
+					a, b := h.pair(t)
 					lock := a.hold(t, "k", holdfast.WithOwner("worker"))
 					check, err := a.ConditionCheck(lock)
 					if err != nil {
@@ -71,9 +69,7 @@ func TestConditionCheck(t *testing.T) {
 
 func TestConditionCheckOfNoLock(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		for name, lock := range map[string]*holdfast.Lock{"nil": nil, "another client's": b.hold(t, "k")} {
 			if _, err := a.ConditionCheck(lock); !errors.Is(err, holdfast.ErrInvalid) {
 				t.Errorf("%s: %v", name, err)
@@ -88,9 +84,7 @@ func TestConditionCheckOfNoLock(t *testing.T) {
 func TestConditionCheckOfABrokenLock(t *testing.T) {
 	for _, mode := range closedModes {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.client(t), h.client(t)
-			defer a.close(t)
-			defer b.close(t)
+			a, b := h.pair(t)
 			broken := a.hold(t, "k", holdfast.WithOwner("o"))
 			info, err := b.Inspect(t.Context(), "k")
 			if err == nil {

@@ -21,9 +21,7 @@ const poll = dynamolock.DefaultPoll
 // however long that is.
 func TestReleaseIsNoticed(t *testing.T) {
 	bubble(t, dynamolock.Options{Lease: time.Hour}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		for i := range 20 {
 			lock := a.hold(t, "k")
 			granted := make(chan *holdfast.Lock)
@@ -281,9 +279,7 @@ func TestReclaimWhileWaiting(t *testing.T) {
 // again after that.
 func TestOthersGoOnWhileTheFirstRests(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
+		a, b := h.pair(t)
 		lock := a.hold(t, "k")
 		type grant struct {
 			who  string
