@@ -74,7 +74,7 @@ func lateRound(t *testing.T, e *zkserver.Ensemble, timeout time.Duration, quarte
 	// A heartbeat that is not answered for a quarter of the timeout makes its client go elsewhere.
 	hold := timeout/6 + timeout/4
 	if quarter {
-		opts.HeartbeatPeriod = timeout / 4
+		opts.Heartbeat = timeout / 4
 		hold = timeout/4 + timeout/4
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -140,9 +140,9 @@ type captive struct {
 // ticks it goes on acknowledging pings. A holder there must nevertheless know
 // that its lock is lost before the majority lets it go.
 //
-// The clients with a negative HeartbeatPeriod have the cure turned off. They
+// The clients with a negative Heartbeat have the cure turned off. They
 // show that the partition is one that needs it: without it two clients hold one
-// lock, which is what the comment at Options.HeartbeatPeriod warns of.
+// lock, which is what the comment at Options.Heartbeat warns of.
 func TestCutOffWithFollower(t *testing.T) {
 	start(t)
 	const tick = 200 * time.Millisecond
@@ -239,7 +239,7 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 	for i, sort := range sorts {
 		opts := zklock.Options{SessionTimeout: sort.timeout}
 		if sort.naive {
-			opts.HeartbeatPeriod = -1
+			opts.Heartbeat = -1
 		}
 		c := &captive{name: fmt.Sprintf("%d-%v-naive=%v-chatty=%v", i, sort.timeout, sort.naive, sort.chatty), naive: sort.naive}
 		c.client = dialled(opts, cutOff)

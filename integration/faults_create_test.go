@@ -292,7 +292,7 @@ func checkCreateQueued(t *testing.T, lost bool) {
 	})
 	mine := acquiring(limited(t), client, key)
 	eventually(t, "the creation is queued", func() bool {
-		return strings.Contains(goroutines(t.Name()), "zklock.(*backend).launch")
+		return strings.Contains(goroutines(t.Name()), "zklock.(*link).createAndList")
 	})
 	dead := client.Conn().SessionID()
 	if lost {

@@ -157,7 +157,7 @@ func TestBadOptions(t *testing.T) {
 		"root in zookeeper":      {Root: "/zookeeper/a"},
 		"root, slash at the end": {Root: "/a/"},
 		"names":                  {Names: 7},
-		"heartbeat":              {HeartbeatPeriod: 1},
+		"heartbeat":              {Heartbeat: 1},
 		"margin":                 {Margin: -1},
 		"auth":                   {Auth: []zklock.Auth{{}}},
 		"owner":                  {Owner: "a\x00b"},

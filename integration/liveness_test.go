@@ -44,7 +44,7 @@ func TestHeartbeatsPerSession(t *testing.T) {
 	start(t)
 	const period, periods = 300 * time.Millisecond, 8
 	opts := options()
-	opts.SessionTimeout, opts.HeartbeatPeriod = longest, period
+	opts.SessionTimeout, opts.Heartbeat = longest, period
 	client, p := proxied(t, opts)
 	const locks = 1000
 	hoard(t, client, newKey(t), locks)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -85,7 +84,7 @@ func (c *Client) Conn() *zk.Conn { return c.engine.link.conn }
 // SessionTimeout returns the session timeout that was negotiated with the
 // servers, last: it is negotiated anew whenever the session is resumed. If it has
 // been shorter in this session, locks go by that.
-func (c *Client) SessionTimeout() time.Duration { return c.engine.sessionTimeout() }
+func (c *Client) SessionTimeout() time.Duration { return c.engine.link.negotiated().session }
 
 // Guard returns a check for a transaction (zk.Conn.Multi) that makes it succeed
 // only while lock is held: its node must be there. It fails with what lock.Err
@@ -103,55 +102,4 @@ func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
 		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}
 	return &zk.CheckVersionRequest{Path: h.path, Version: -1}, nil
-}
-
-// engine implements [driver.Driver].
-type engine struct {
-	host      driver.Host
-	opts      Options
-	paths     paths
-	link      *link
-	heartbeat *heartbeat
-	doubts    *doubts
-	strays    *strays
-
-	background context.Context // of what goes on between calls
-	stop       context.CancelCauseFunc
-	closeLink  context.CancelCauseFunc
-	tasks      sync.WaitGroup
-
-	mu      sync.Mutex
-	warned  map[string]bool     // locks whose counter nears its end
-	refused map[string]struct{} // nodes that the server will not delete; see insist
-}
-
-func newEngine(host driver.Host, opts Options, chroot string) *engine {
-	b := &engine{
-		host:    host,
-		opts:    opts,
-		paths:   paths{chroot: chroot, root: opts.Root},
-		warned:  make(map[string]bool),
-		refused: make(map[string]struct{}),
-	}
-	b.background, b.stop = context.WithCancelCause(context.Background())
-	closing, closeLink := context.WithCancelCause(context.Background())
-	b.closeLink = closeLink
-	b.link = newLink(closing, host, opts)
-	b.heartbeat = newHeartbeat(b)
-	b.doubts = newDoubts(b)
-	b.strays = &strays{b: b}
-	b.link.reopened = func() {
-		b.heartbeat.now()
-		b.strays.reopened()
-	}
-	return b
-}
-
-// CheckKey implements [driver.Driver].
-func (b *engine) CheckKey(key string) error { return b.paths.check(key) }
-
-func (b *engine) sessionTimeout() time.Duration {
-	b.link.mu.Lock()
-	defer b.link.mu.Unlock()
-	return b.link.timeout
 }

@@ -2,136 +2,104 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/task"
 )
 
-func TestParseContender(t *testing.T) {
+// TestLostContenderIsDeleted: a server that shows less than others have says that a contender's
+// node is gone. The contender starts over; but if the node is there, it is in the way of all
+// others, and of this very client, until the session ends. So it is deleted.
+func TestLostContenderIsDeleted(t *testing.T) {
 	t.Parallel()
-	const guid = "_c_f4b5e2a6-1c0b-4d3e-8f6a-0123456789ab-"
-	for _, c := range []struct {
-		name string
-		seq  int64
-		ok   bool
-	}{
-		{guid + "lock-0000000012", 12, true},
-		{guid + "latch-0000000012", 12, true},
-		{"_c_00112233445566778899aabbccddeeff-lock-2147483647", 2147483647, true},
-		{"00112233445566778899aabbccddeeff__lock__0000000007", 7, true},
-		{"00112233445566778899aabbccddeeff__rlock__0000000007", 7, true},
-		{guid + "__READ__0000000007", 7, true},
-		{guid + "__WRIT__0000000007", 7, true},
-		{"guid-read-0000000007", 7, true},
-		{"guid-write-0000000007", 7, true},
-		{"lock-0000000007", 7, true},
-		{guid + "lock--214748364", -214748364, true},
-		{guid + "lock--2147483648", -2147483648, true},
-		{guid + "lock---147483648", 0, false},
-		{guid + "lock-00000000012", 0, false}, // eleven digits
-		{guid + "lock-00000012", 0, false},    // eight
-		{guid + "lock-0000000012x", 0, false},
-		{guid + "lock-", 0, false},
-		{guid + "node-0000000012", 0, false},
-		{"0000000012", 0, false},
-		{"-0000000012", 0, false},
-		{"", 0, false},
-	} {
-		got, ok := parseContender(c.name)
-		if ok != c.ok || (ok && (got.seq != c.seq || got.name != c.name)) {
-			t.Errorf("parseContender(%q) = %v, %v; want %d, %v", c.name, got, ok, c.seq, c.ok)
-		}
+	server := &nodeServer{}
+	conn, _, err := zk.Connect(
+		[]string{"in memory"}, 10*time.Second,
+		zk.WithDialer(server.dial),
+		zk.WithHostProvider(&ring{closing: t.Context()}),
+		zk.WithLogger(discard{}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
-	t.Parallel()
-	b := &engine{}
-	children := []string{"b-lock-0000000003", "foreign", "d-lock-0000000005", "a-lock-0000000001", "c-lock-0000000004"}
-	for own, want := range map[string][]string{
-		"":                  {"a-lock-0000000001", "b-lock-0000000003", "c-lock-0000000004", "d-lock-0000000005"},
-		"c-lock-0000000004": {"a-lock-0000000001", "b-lock-0000000003", "c-lock-0000000004"},
-		"a-lock-0000000001": {"a-lock-0000000001"},
-	} {
-		line, err := b.order(t.Context(), "/lock", slices.Clone(children), own)
-		if err != nil {
-			t.Fatalf("order with own %q: %v", own, err)
-		}
-		var got []string
-		for _, c := range line {
-			got = append(got, c.name)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("order with own %q = %q, want %q", own, got, want)
-		}
+	t.Cleanup(conn.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for conn.SessionID() == 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
 	}
-}
+	l, _ := testLink(t, Options{})
+	sess := testSession(conn.SessionID())
+	l.conn, l.session, l.up = conn, sess, true
+	e := &engine{host: l.host, link: l, tasks: task.NewGroup(), refused: make(map[string]struct{})}
+	req := &driver.Request{Key: "key", Wait: true}
 
-// TestOrderOfADowngrade guards the cure of hazard Z19: a reader with the number of a
-// writer stands right behind it, though it came after others, and no read is needed to
-// tell.
-func TestOrderOfADowngrade(t *testing.T) {
-	t.Parallel()
-	b := &engine{}
-	const guid = "_c_f4b5e2a6-1c0b-4d3e-8f6a-0123456789ab-"
-	want := []string{"a-lock-0000000004", guid + "__WRIT__0000000005", guid + "__READ__0000000005", "b-lock-0000000006"}
-	for _, own := range []string{"", "b-lock-0000000006"} {
-		line, err := b.order(t.Context(), "/lock", []string{want[3], want[2], want[0], want[1]}, own)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, c := range line {
-			got = append(got, c.name)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("order with own %q = %q, want %q", own, got, want)
-		}
+	c := &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "a-lock-0000000001"}
+	if _, err := c.join(ctx); !errors.Is(err, errStartOver) || c.node != "" {
+		t.Errorf("after a list that finds no parent: %v, node %q; want %v and none", err, c.node, errStartOver)
+	}
+	c = &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "b-lock-0000000002"}
+	if err := c.vanished(ctx); !errors.Is(err, errStartOver) || c.node != "" {
+		t.Errorf("after a list without the node: %v, node %q; want %v and none", err, c.node, errStartOver)
+	}
+	e.tasks.Close(ctx)
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	slices.Sort(server.deleted)
+	if want := []string{"/q/a-lock-0000000001", "/q/b-lock-0000000002"}; !slices.Equal(server.deleted, want) {
+		t.Errorf("deleted: %q, want %q", server.deleted, want)
 	}
 }
 
 // TestFindTwin guards against a node that is being deleted being taken for the
-// place's own: a creation that was repeated can leave two nodes, and the one that
+// contender's own: a creation that was repeated can leave two nodes, and the one that
 // was chosen can go, by an operator's hand, before the other.
 func TestFindTwin(t *testing.T) {
 	t.Parallel()
-	closed, closeNow := context.WithCancel(t.Context())
-	closeNow()
-	b := &engine{background: closed, strays: &strays{stopped: true}}
+	e := &engine{tasks: task.NewGroup(), late: &late{stopped: true}}
+	e.tasks.Close(t.Context()) // it deletes nothing
 	guid := newGUID()
-	first, second := b.opts.Names.name(guid)+"2147483647", b.opts.Names.name(guid)+"-2147483648"
-	contenders := func(names ...string) []contender {
+	first, second := e.opts.Names.name(guid)+"2147483647", e.opts.Names.name(guid)+"-2147483648"
+	entries := func(names ...string) []entry {
 		t.Helper()
-		var line []contender
+		var line []entry
 		for _, name := range names {
-			c, ok := parseContender(name)
+			c, ok := parseEntry(name)
 			if !ok {
-				t.Fatalf("%q is no contender", name)
+				t.Fatalf("%q is no entry", name)
 			}
 			line = append(line, c)
 		}
 		return line
 	}
-	for _, c := range []struct {
+	for _, test := range []struct {
 		name      string
 		node      string
 		uncertain bool
-		line      []contender
+		line      []entry
 		want      string // "": not found
 	}{
-		{"both", second, true, contenders("a-lock-0000000001", first, second), first},
-		{"the second only", second, true, contenders("a-lock-0000000001", second), second},
-		{"the one that was chosen", first, false, contenders("a-lock-0000000001", first, second), first},
-		{"a twin that comes before it", second, false, contenders("a-lock-0000000001", first, second), second},
-		{"its twin only", first, false, contenders("a-lock-0000000001", second), ""},
-		{"neither", first, false, contenders("a-lock-0000000001"), ""},
+		{"both", second, true, entries("a-lock-0000000001", first, second), first},
+		{"the second only", second, true, entries("a-lock-0000000001", second), second},
+		{"the one that was chosen", first, false, entries("a-lock-0000000001", first, second), first},
+		{"a twin that comes before it", second, false, entries("a-lock-0000000001", first, second), second},
+		{"its twin only", first, false, entries("a-lock-0000000001", second), ""},
+		{"neither", first, false, entries("a-lock-0000000001"), ""},
 	} {
-		p := &place{b: b, sess: &session{}, guid: guid, node: c.node, uncertain: c.uncertain, own: &own{}}
-		_, found := p.find(c.line)
+		c := &contender{engine: e, sess: testSession(0), guid: guid, node: test.node, uncertain: test.uncertain, own: &own{}}
+		_, found := c.find(test.line)
 		switch {
-		case found != (c.want != ""):
-			t.Errorf("%s: found = %v", c.name, found)
-		case found && p.node != c.want:
-			t.Errorf("%s: found %q, want %q", c.name, p.node, c.want)
+		case found != (test.want != ""):
+			t.Errorf("%s: found = %v", test.name, found)
+		case found && c.node != test.want:
+			t.Errorf("%s: found %q, want %q", test.name, c.node, test.want)
 		}
 	}
 }

@@ -41,7 +41,7 @@
 // A lock is valid as long as its session is. ZooKeeper's leader decides when a session
 // ends, and a follower's answer to a ping does not show that the leader has heard from
 // the client. So while a session holds a lock, it sends a sync and then a write to the
-// quorum, once per HeartbeatPeriod for all of its locks, and counts from what these
+// quorum, once per Heartbeat for all of its locks, and counts from what these
 // prove together:
 //
 //	r         a request that was answered at a

@@ -16,7 +16,7 @@ import (
 // it is a sync alone, and rarer: the creation that comes next, or the write of a waiter
 // before its grant, then has something to prove.
 type heartbeat struct {
-	b *engine
+	engine *engine
 
 	mu      sync.Mutex
 	holds   map[*hold]struct{}
@@ -26,12 +26,12 @@ type heartbeat struct {
 	stopped bool
 }
 
-// mostBeats may be on their way at a time: where an answer takes longer than the time
+// maxBeats may be on their way at a time: where an answer takes longer than the time
 // between two heartbeats, waiting for it would make them too rare.
-const mostBeats = 3
+const maxBeats = 3
 
-func newHeartbeat(b *engine) *heartbeat {
-	return &heartbeat{b: b, holds: make(map[*hold]struct{})}
+func newHeartbeat(e *engine) *heartbeat {
+	return &heartbeat{engine: e, holds: make(map[*hold]struct{})}
 }
 
 func (h *heartbeat) add(k *hold) {
@@ -60,24 +60,16 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// period is how often a session beats that holds locks, and that holds none.
-func (b *engine) period(timeout time.Duration, idle bool) time.Duration {
-	switch p := b.opts.HeartbeatPeriod; {
-	case idle:
-		return timeout / 3 // just more than the window: see trust
-	case p > 0:
-		return min(p, timeout/4)
-	}
-	return timeout / 6
-}
-
 // armLocked sees to it that the next heartbeat comes in time.
 func (h *heartbeat) armLocked(sess *session) {
-	if h.stopped || h.b.opts.HeartbeatPeriod < 0 {
+	if h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
-	wait := h.b.period(sess.timeout(), len(h.holds) == 0)
-	due := h.b.host.Now().Mono.Add(wait)
+	wait := sess.times().heartbeat
+	if len(h.holds) == 0 {
+		wait = sess.times().idle
+	}
+	due := h.engine.host.Now().Mono.Add(wait)
 	if h.timer != nil {
 		if !due.Before(h.due) {
 			return
@@ -85,24 +77,24 @@ func (h *heartbeat) armLocked(sess *session) {
 		h.timer.Stop()
 	}
 	h.due = due
-	h.timer = h.b.host.AfterFunc(wait, func() { h.beat(sess) })
+	h.timer = h.engine.host.AfterFunc(wait, func() { h.beat(sess) })
 }
 
 // beat runs when a heartbeat is due.
 func (h *heartbeat) beat(sess *session) {
-	if now := h.b.link.current(); now != nil {
+	if now := h.engine.link.current(); now != nil {
 		sess = now
 	}
 	h.mu.Lock()
 	h.timer = nil
 	h.armLocked(sess)
-	if h.beats == mostBeats || h.stopped {
+	if h.beats == maxBeats || h.stopped {
 		h.mu.Unlock()
 		return
 	}
 	h.beats++
 	h.mu.Unlock()
-	h.b.spawn(func(ctx context.Context) {
+	h.engine.tasks.Go(func(ctx context.Context) {
 		h.send(ctx, sess, true)
 		h.mu.Lock()
 		h.beats--
@@ -113,8 +105,8 @@ func (h *heartbeat) beat(sess *session) {
 // now sends a heartbeat out of turn, on a new connection. If the session has been
 // resumed, that counts for nothing without a write; a sync has nothing to show yet.
 func (h *heartbeat) now() {
-	sess := h.b.link.current()
-	if sess == nil || h.b.opts.HeartbeatPeriod < 0 {
+	sess := h.engine.link.current()
+	if sess == nil || h.engine.opts.Heartbeat < 0 {
 		return
 	}
 	h.mu.Lock()
@@ -122,7 +114,7 @@ func (h *heartbeat) now() {
 	stopped, holding := h.stopped, len(h.holds) > 0
 	h.mu.Unlock()
 	if !stopped {
-		h.b.spawn(func(ctx context.Context) { h.send(ctx, sess, !holding) })
+		h.engine.tasks.Go(func(ctx context.Context) { h.send(ctx, sess, !holding) })
 	}
 }
 
@@ -130,32 +122,33 @@ func (h *heartbeat) now() {
 // time is left: there may be one with a quorum, and enough of the session left to get
 // there.
 func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
-	h.b.link.mu.Lock()
-	up, w := h.b.link.up, h.b.link.wire
-	h.b.link.mu.Unlock()
+	link := h.engine.link
+	link.mu.Lock()
+	up, w := link.up, link.wire
+	link.mu.Unlock()
 	if !up {
 		return
 	}
 	limited := func(f func() error) error {
 		if h.any() != nil {
-			limit := time.AfterFunc(sess.timeout()/4, func() { h.b.link.drop(w) })
+			limit := time.AfterFunc(sess.times().answer, func() { link.drop(w) })
 			defer limit.Stop()
 		}
 		return f()
 	}
-	sent := h.b.host.Now()
-	step, path := "sync", "/"
+	sent := h.engine.host.Now()
+	path := "/"
 	var err error
 	if sync {
-		err = limited(func() error { return h.b.link.sync(ctx, path) })
+		err = limited(func() error { return link.sync(ctx, path) })
 	}
 	for try := 0; err == nil || errors.Is(err, zk.ErrNoNode); try++ {
 		k := h.any()
 		if k == nil || try == 3 {
 			return
 		}
-		step, path = "check", k.path
-		if err = limited(func() error { return h.b.link.check(ctx, path) }); err == nil {
+		path = k.path
+		if err = limited(func() error { return link.check(ctx, path) }); err == nil {
 			break
 		}
 		if errors.Is(err, zk.ErrNoNode) { // it may be on its way out; or nobody has told, if it is not watched
@@ -167,10 +160,9 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	case ctx.Err() != nil || h.any() == nil:
 		return // the client closes, or there is nothing to be kept alive
 	case err != nil:
-		err = stepError(step, path, err)
-		h.b.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
+		h.engine.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
 	}
-	h.b.host.Heartbeat("", sent, err)
+	h.engine.host.Heartbeat("", sent, err)
 }
 
 func (h *heartbeat) any() *hold {

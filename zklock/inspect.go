@@ -16,25 +16,28 @@ import (
 )
 
 // Inspect implements [driver.Driver].
-func (b *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
-	return retry(ctx, b.link, func(ctx context.Context) (driver.Info, error) {
-		return b.describe(ctx, b.paths.lock(key), key, true)
+func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
+	var info driver.Info
+	err := e.link.retry(ctx, nil, func(*session) (err error) {
+		info, err = e.describe(ctx, e.paths.lock(key), key, true)
+		return err
 	})
+	return info, err
 }
 
 // describe reads the queue of a lock. What vanishes while it is read is left
 // out.
-func (b *engine) describe(ctx context.Context, parent, key string, queue bool) (driver.Info, error) {
+func (e *engine) describe(ctx context.Context, parent, key string, queue bool) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	for {
-		names, err := b.link.children(ctx, parent)
+		names, err := e.link.children(ctx, parent)
 		if errors.Is(err, zk.ErrNoNode) {
 			return none, nil
 		}
 		if err != nil {
-			return none, stepError("list", parent, err)
+			return none, err
 		}
-		line, err := b.order(ctx, parent, names, "")
+		line, err := e.order(ctx, parent, names, "")
 		if err != nil {
 			return none, err
 		}
@@ -45,7 +48,7 @@ func (b *engine) describe(ctx context.Context, parent, key string, queue bool) (
 		if !queue {
 			read = line[:1]
 		}
-		nodes, err := b.readAll(ctx, parent, read)
+		nodes, err := e.readAll(ctx, parent, read)
 		if err != nil {
 			return none, err
 		}
@@ -54,8 +57,8 @@ func (b *engine) describe(ctx context.Context, parent, key string, queue bool) (
 			continue // it is the next one's by now
 		}
 		info := infoOf(key, line[0].name, holder)
-		for _, c := range read[1:] {
-			if node, ok := nodes[c.name]; ok {
+		for _, x := range read[1:] {
+			if node, ok := nodes[x.name]; ok {
 				owner, data := decodeData(node.data)
 				info.Queue = append(info.Queue, driver.Waiter{Owner: owner, Since: time.UnixMilli(node.stat.Ctime), Data: data})
 			}
@@ -65,7 +68,7 @@ func (b *engine) describe(ctx context.Context, parent, key string, queue bool) (
 }
 
 // infoOf describes the holder of a key.
-func infoOf(key, name string, node read) driver.Info {
+func infoOf(key, name string, node znode) driver.Info {
 	owner, data := decodeData(node.data)
 	return driver.Info{
 		Key:   key,
@@ -80,15 +83,17 @@ func infoOf(key, name string, node read) driver.Info {
 }
 
 // List implements [driver.Driver].
-func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
-		parent, keyOf := b.paths.search(prefix)
-		names, err := retry(ctx, b.link, func(ctx context.Context) ([]string, error) {
-			return b.link.children(ctx, parent)
+		parent, keyOf := e.paths.search(prefix)
+		var names []string
+		err := e.link.retry(ctx, nil, func(*session) (err error) {
+			names, err = e.link.children(ctx, parent)
+			return err
 		})
 		if err != nil {
 			if !errors.Is(err, zk.ErrNoNode) {
-				yield(driver.Info{}, stepError("list", parent, err))
+				yield(driver.Info{}, err)
 			}
 			return
 		}
@@ -100,7 +105,7 @@ func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			info, err := b.Inspect(ctx, key)
+			info, err := e.Inspect(ctx, key)
 			if err == nil && !info.Held {
 				continue
 			}
@@ -113,34 +118,33 @@ func (b *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 
 // Break implements [driver.Driver]. A node's name has a guid, so it is never
 // that of another grant; its czxid is compared all the same, for foreign names.
-func (b *engine) Break(ctx context.Context, info driver.Info) error {
-	path := b.paths.lock(info.Key) + "/" + info.Grant
-	if _, ok := parseContender(info.Grant); !ok || strings.Contains(info.Grant, "/") {
+func (e *engine) Break(ctx context.Context, info driver.Info) error {
+	path := e.paths.lock(info.Key) + "/" + info.Grant
+	if _, ok := parseEntry(info.Grant); !ok || strings.Contains(info.Grant, "/") {
 		return driver.Invalid("info", "%q is not the name of a lock's node", info.Grant)
 	}
 	sent := false
-	_, err := retry(ctx, b.link, func(ctx context.Context) (struct{}, error) {
-		now, err := b.describe(ctx, b.paths.lock(info.Key), info.Key, false)
+	return e.link.retry(ctx, nil, func(*session) error {
+		now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, false)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if now.Grant != info.Grant || now.Token != info.Token {
 			if sent {
-				return struct{}{}, nil // the request of which no reply came has done it
+				return nil // the request of which no reply came has done it
 			}
-			return struct{}{}, fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
+			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
 		again := sent
 		sent = true
-		_, err = call(ctx, b.link, func() (struct{}, error) { return struct{}{}, b.link.conn.Delete(path, -1) })
+		err = e.link.delete(ctx, path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && again:
-			return struct{}{}, nil // the same, and the list was of a server that is behind
+			return nil // the same, and the list was of a server that is behind
 		case errors.Is(err, zk.ErrNoNode):
-			b.doubts.about(path)
-			return struct{}{}, fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
+			e.stale.ask(path)
+			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
-		return struct{}{}, stepError("delete", path, err)
+		return err
 	})
-	return err
 }

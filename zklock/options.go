@@ -40,7 +40,7 @@ type Options struct {
 	// DefaultDialTimeout.
 	DialTimeout time.Duration
 
-	// HeartbeatPeriod is how often a session that holds locks sends a sync, and then
+	// Heartbeat is how often a session that holds locks sends a sync, and then
 	// a write to the quorum (one for all of them), to prove that it lives. Default: a
 	// sixth of the negotiated timeout, and at most a quarter of it: the deadline is
 	// then a quarter to a half of the timeout ahead, less the margin, instead of a
@@ -52,7 +52,7 @@ type Options struct {
 	// "the holder knows first" no longer holds when a follower is cut off from
 	// its leader together with its client: for up to syncLimit ticks more, the
 	// follower acknowledges what the leader never hears of.
-	HeartbeatPeriod time.Duration
+	Heartbeat time.Duration
 
 	// TickTime is the servers' tick, or the longest of several. It matters only where
 	// the ensemble has lowered minSessionTimeout below two ticks, or ticks differ.
@@ -131,8 +131,8 @@ func (o *Options) resolve() (Options, error) {
 	if c.SessionTimeout < time.Millisecond {
 		return c, driver.Invalid("Options.SessionTimeout", "%v is less than a millisecond", c.SessionTimeout)
 	}
-	if c.HeartbeatPeriod > 0 && c.HeartbeatPeriod < time.Millisecond {
-		return c, driver.Invalid("Options.HeartbeatPeriod", "%v is less than a millisecond", c.HeartbeatPeriod)
+	if c.Heartbeat > 0 && c.Heartbeat < time.Millisecond {
+		return c, driver.Invalid("Options.Heartbeat", "%v is less than a millisecond", c.Heartbeat)
 	}
 	if c.Root == "" {
 		c.Root = DefaultRoot

@@ -61,13 +61,13 @@ func TestOptionsRefused(t *testing.T) {
 			{Root: "/a\ufff0"},
 			{Root: "/" + strings.Repeat("x", 1000)},
 		},
-		"Options.SessionTimeout":  {{SessionTimeout: -1}, {SessionTimeout: time.Microsecond}, {SessionTimeout: MaxSessionTimeout + 1}},
-		"Options.DialTimeout":     {{DialTimeout: -1}},
-		"Options.HeartbeatPeriod": {{HeartbeatPeriod: 1}, {HeartbeatPeriod: time.Microsecond}},
-		"Options.TickTime":        {{TickTime: -1}},
-		"Options.Margin":          {{Margin: -1}},
-		"Options.Names":           {{Names: 2}, {Names: -1}},
-		"Options.Auth":            {{Auth: []Auth{{"", "u:p"}}}},
+		"Options.SessionTimeout": {{SessionTimeout: -1}, {SessionTimeout: time.Microsecond}, {SessionTimeout: MaxSessionTimeout + 1}},
+		"Options.DialTimeout":    {{DialTimeout: -1}},
+		"Options.Heartbeat":      {{Heartbeat: 1}, {Heartbeat: time.Microsecond}},
+		"Options.TickTime":       {{TickTime: -1}},
+		"Options.Margin":         {{Margin: -1}},
+		"Options.Names":          {{Names: 2}, {Names: -1}},
+		"Options.Auth":           {{Auth: []Auth{{"", "u:p"}}}},
 	} {
 		for _, o := range opts {
 			_, err := o.resolve()
@@ -80,8 +80,8 @@ func TestOptionsRefused(t *testing.T) {
 	for _, o := range []Options{
 		{SessionTimeout: time.Millisecond},
 		{SessionTimeout: MaxSessionTimeout},
-		{HeartbeatPeriod: -time.Nanosecond},
-		{HeartbeatPeriod: time.Millisecond},
+		{Heartbeat: -time.Nanosecond},
+		{Heartbeat: time.Millisecond},
 		{Root: "/a/b"},
 		{Root: "/zookeeperx"},
 		{Names: KazooNames},
@@ -138,17 +138,16 @@ func TestAuthIsNotShown(t *testing.T) {
 	}
 }
 
-// TestPeriod: a write goes out at least once per window of trust, or the lease
+// TestHeartbeat: a write goes out at least once per window of trust, or the lease
 // would run out between two.
-func TestPeriod(t *testing.T) {
+func TestHeartbeat(t *testing.T) {
 	const timeout = 12 * time.Second
 	for given, want := range map[time.Duration]time.Duration{
 		0: 2 * time.Second, time.Millisecond: time.Millisecond, time.Second: time.Second,
 		3 * time.Second: 3 * time.Second, 4 * time.Second: 3 * time.Second, time.Hour: 3 * time.Second,
 	} {
-		b := &engine{opts: Options{HeartbeatPeriod: given}}
-		if got := b.period(timeout, false); got != want {
-			t.Errorf("HeartbeatPeriod %v at a timeout of %v: every %v, want %v", given, timeout, got, want)
+		if got := timesOf(timeout, &Options{Heartbeat: given}).heartbeat; got != want {
+			t.Errorf("Heartbeat %v at a timeout of %v: every %v, want %v", given, timeout, got, want)
 		}
 	}
 }

@@ -11,30 +11,30 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// own is the watch on a node of this client's: a place in the queue, or a hold.
+// own is the watch on a node of this client's, of a contender or a hold.
 // It learns when somebody deletes the node, and that the node is the one it is
 // meant to be.
 //
-// What it is told, it acts on at once and in the order in which it was told: it
-// asks nobody before it says that the node is gone, or why. So no place is granted
-// after the word that its node is gone, and the end of a hold waits for nothing.
+// It acts on what it hears at once and in the order in which it hears it: it asks nobody
+// before it says that the node is gone, or why. So no contender is granted the lock after
+// the word that its node is gone, and the end of a hold waits for nothing.
 type own struct {
-	b    *engine
-	sess *session
-	path string
-	seen chan struct{} // closed when the node has been read and czxid is known
-	gone chan struct{} // closed when the node is known to be gone; cause says why
+	engine *engine
+	sess   *session
+	path   string
+	seen   chan struct{} // closed when the node has been read and czxid is known
+	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
 	mu    sync.Mutex
 	czxid int64 // 0: not known yet
 	cause error
-	lose  func(error)              // set when the place has become a hold
+	lost  func(error)              // set when the contender has become a hold
 	timer interface{ Stop() bool } // of the first read
 	watch *watch                   // nil before that
 	wire  *wire                    // the connection on which it was set
 	off   bool                     // the client is deleting the node itself
 
-	writes int // to the node by somebody, as far as has been told
+	writes int // to the node by somebody, as far as has been heard
 	after  int // how many of them the watch was set after
 	found  int // how many of them the node has survived
 }
@@ -49,15 +49,15 @@ const watchDelay = 5 * time.Millisecond
 
 // watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (b *engine) watchOwn(sess *session, path string, czxid int64) *own {
-	return &own{b: b, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
+func (e *engine) watchOwn(sess *session, path string, czxid int64) *own {
+	return &own{engine: e, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // setLater is set after the delay.
 func (o *own) setLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.timer = o.b.host.AfterFunc(watchDelay, o.set)
+	o.timer = o.engine.host.AfterFunc(watchDelay, o.set)
 }
 
 // set begins to watch, or does so again.
@@ -65,17 +65,16 @@ func (o *own) set() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
-		o.wire = o.b.link.present()
+		o.wire = o.engine.link.present()
 		o.after = o.writes
-		o.watch = o.b.link.watches.onOwn(o.b.background, o)
+		o.watch = o.engine.link.watches.onOwn(o.engine.tasks.Context(), o.path, o)
 	}
 }
 
 // errUnwatched is all that is known when go-zookeeper has dropped a watch.
 var errUnwatched = errors.New("the watch is gone")
 
-// fired is called when the watch has fired or could not be set: by the reader of
-// the connection, where it was an event.
+// fired implements [owner].
 func (o *own) fired(why zk.EventType) {
 	switch why {
 	case zk.EventNodeDeleted:
@@ -90,11 +89,11 @@ func (o *own) fired(why zk.EventType) {
 		o.mu.Unlock()
 		o.set()
 	default:
-		if !o.b.link.same(o.sess) {
+		if !o.engine.link.same(o.sess) {
 			o.finish(holdfast.ErrSessionExpired)
 			return
 		}
-		if o.b.background.Err() == nil {
+		if o.engine.tasks.Context().Err() == nil {
 			o.mu.Lock()
 			w := o.watch
 			o.mu.Unlock()
@@ -102,12 +101,12 @@ func (o *own) fired(why zk.EventType) {
 			if err == nil {
 				err = errUnwatched
 			}
-			o.b.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
 		}
 	}
 }
 
-// missing returns why a node that was not found is gone, as far as has been told.
+// missing returns why a node that was not found is gone, as far as is known.
 // That it was reclaimed shows in the write that came before; whoever was not
 // watching just then, as it had not begun to or was cut off, has not seen that,
 // and knows only that somebody has deleted the node. A node that is missing in
@@ -117,7 +116,7 @@ func (o *own) missing() error {
 	written := o.writes > o.found
 	o.mu.Unlock()
 	switch {
-	case !o.b.link.same(o.sess):
+	case !o.engine.link.same(o.sess):
 		return holdfast.ErrSessionExpired
 	case written:
 		return holdfast.ErrReclaimed
@@ -125,7 +124,7 @@ func (o *own) missing() error {
 	return holdfast.ErrBroken
 }
 
-// deleted is missing for a node whose watch has told of its deletion. If that was an
+// deleted is missing for a node whose watch has reported its deletion. If that was an
 // event, and not that the read which was to set the watch found no node, the node was
 // there after all writes before.
 func (o *own) deleted() error {
@@ -137,13 +136,13 @@ func (o *own) deleted() error {
 	return o.missing()
 }
 
-// doubtful reports whether the node may be gone for all that this client has been
-// told: it was written to, or its watch is that of a former connection and may not
+// doubtful reports whether the node may be gone for all that this client has
+// heard: it was written to, or its watch is that of a former connection and may not
 // have been set again. writes is for survived.
 func (o *own) doubtful() (writes int, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.writes, o.writes > o.found || (o.wire != nil && o.wire != o.b.link.present())
+	return o.writes, o.writes > o.found || (o.wire != nil && o.wire != o.engine.link.present())
 }
 
 // survived takes in that the node was there after that many writes.
@@ -173,9 +172,9 @@ func (o *own) settle(ctx context.Context) {
 	}
 }
 
-// verify compares the node with what it is meant to be, once it has been read:
-// it must have been created by this session, by the request that succeeded.
-func (o *own) verify(w *watch) {
+// read implements [owner]. It compares the node with what it is meant to be: it must have
+// been created by this session, by the request that succeeded.
+func (o *own) read(w *watch) {
 	if w.err != nil {
 		return
 	}
@@ -206,22 +205,22 @@ func (o *own) finish(cause error) {
 		return
 	}
 	o.cause = cause
-	lose := o.lose
+	lost := o.lost
 	close(o.gone)
 	o.mu.Unlock()
-	if lose != nil {
-		lose(cause)
+	if lost != nil {
+		lost(cause)
 	}
 }
 
-// hold makes lose be told from now on; false if the node is gone already.
-func (o *own) hold(lose func(error)) bool {
+// hold has lost called from now on; false if the node is gone already.
+func (o *own) hold(lost func(error)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cause != nil {
 		return false
 	}
-	o.lose = lose
+	o.lost = lost
 	return true
 }
 
@@ -229,13 +228,13 @@ func (o *own) hold(lose func(error)) bool {
 func (o *own) stop() {
 	o.mu.Lock()
 	o.off = true
-	o.lose = nil
+	o.lost = nil
 	w := o.watch
 	if o.timer != nil {
 		o.timer.Stop()
 	}
 	o.mu.Unlock()
 	if w != nil {
-		o.b.link.watches.forget(w)
+		o.engine.link.watches.disown(w)
 	}
 }

@@ -26,12 +26,12 @@ func TestMissing(t *testing.T) {
 		{"it was written to, in the next session", 1, 0, true, holdfast.ErrSessionExpired},
 	} {
 		l, _ := testLink(t, Options{})
-		sess := &session{}
+		sess := testSession(0)
 		l.conn, l.session = &zk.Conn{}, sess
 		if c.over {
-			l.session = &session{}
+			l.session = testSession(0)
 		}
-		o := &own{b: &engine{link: l}, sess: sess, writes: c.writes, found: c.found}
+		o := &own{engine: &engine{link: l}, sess: sess, writes: c.writes, found: c.found}
 		if err := o.missing(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}

@@ -1,15 +1,18 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
@@ -19,123 +22,193 @@ import (
 // A guid in the name tells one's own node from others' when the reply to its
 // creation was lost.
 
-// errNotGranted is why an attempt at a grant has to begin again.
-var errNotGranted = errors.New("not granted after all")
+// errStartOver is why an attempt at a grant has to begin again: something changed under
+// way, and nobody is to blame.
+var errStartOver = errors.New("start over")
 
 // Acquire implements [driver.Driver].
-func (b *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	parent := b.paths.lock(req.Key)
+func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+	parent := e.paths.lock(req.Key)
 	if !req.Wait && !req.Reclaim {
-		if err := b.probe(ctx, parent, req); err != nil {
+		if err := e.probe(ctx, parent, req); err != nil {
 			return driver.Grant{}, err
 		}
 	}
-	p := &place{b: b, req: req, parent: parent, data: encodeData(req.Owner, req.Data)}
+	c := &contender{engine: e, req: req, parent: parent, data: encodeData(req.Owner, req.Data)}
+	var grant driver.Grant
 	for {
-		sess, err := b.link.ready(ctx, req.Retry)
-		if err != nil {
-			p.leave()
-			return driver.Grant{}, err
-		}
-		p.enter(sess)
-		grant, err := p.attempt(ctx)
+		err := e.link.retry(ctx, req.Retry, func(sess *session) (err error) {
+			c.enter(sess)
+			grant, err = c.attempt(ctx)
+			return err
+		})
 		switch {
 		case err == nil:
 			return grant, nil
-		case errors.Is(err, errNotGranted):
-			// Something changed under way, for which nobody is to blame.
-		case ctx.Err() != nil, !transient(err):
-			p.leave()
+		case !errors.Is(err, errStartOver):
+			c.leave()
 			return driver.Grant{}, err
-		default:
-			if err := req.Retry(ctx, err, b.link.wake()); err != nil {
-				p.leave()
-				return driver.Grant{}, err
-			}
 		}
 	}
 }
 
 // probe fails with a HeldError if anybody is in the queue, so that tries that
 // are bound to fail create no nodes, over which other tries would fail.
-func (b *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
-	for {
-		if _, err := b.link.ready(ctx, req.Retry); err != nil {
-			return err
-		}
-		info, err := b.describe(ctx, parent, req.Key, false)
-		switch {
-		case err == nil && info.Held:
-			b.doubts.ifOld(parent+"/"+info.Grant, info.QueuedAt)
-			return &driver.HeldError{Holder: info}
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)
-		case !transient(err):
-			return err
-		}
-		if err := req.Retry(ctx, err, b.link.wake()); err != nil {
-			return err
-		}
+func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
+	var info driver.Info
+	err := e.link.retry(ctx, req.Retry, func(*session) (err error) {
+		info, err = e.describe(ctx, parent, req.Key, false)
+		return waiting(ctx, err)
+	})
+	if err == nil && info.Held {
+		e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
+		return &driver.HeldError{Holder: info}
 	}
+	return err
 }
 
-// attempt goes on from wherever the place is: not in the queue, perhaps in the
-// queue, or in it. It returns a grant, errNotGranted or a transient error if it
+// attempt goes on from wherever the contender is: not in the queue, perhaps in the
+// queue, or in it. It returns a grant, errStartOver or a transient error if it
 // is to be called again, or what has failed for good.
-func (p *place) attempt(ctx context.Context) (driver.Grant, error) {
+func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 	none := driver.Grant{}
-	children, err := p.join(ctx)
+	children, err := c.join(ctx)
 	if err != nil {
 		return none, err
 	}
-	own := p.node
-	if p.uncertain {
+	own := c.node
+	if c.uncertain {
 		own = "" // there may be another, which counts if it came before
 	}
-	line, err := p.b.order(ctx, p.parent, children, own)
+	line, err := c.engine.order(ctx, c.parent, children, own)
 	if err != nil {
-		return none, p.waiting(ctx, err)
+		return none, waiting(ctx, err)
 	}
-	ahead, found := p.find(line)
+	ahead, found := c.find(line)
 	if !found {
-		return none, p.vanished(ctx)
+		return none, c.vanished(ctx)
 	}
-	if p.req.Reclaim && !p.reclaimed && len(ahead) > 0 {
-		removed, err := p.reclaim(ctx, ahead)
+	if c.req.Reclaim && !c.reclaimed && len(ahead) > 0 {
+		removed, err := c.reclaim(ctx, ahead)
 		if err != nil {
-			return none, p.waiting(ctx, err)
+			return none, waiting(ctx, err)
 		}
-		p.reclaimed = true
+		c.reclaimed = true
 		if removed {
-			return none, errNotGranted
+			return none, errStartOver
 		}
 	}
 	if len(ahead) > 0 {
-		if !p.req.Wait {
-			return none, p.held(ctx, ahead[0])
+		if !c.req.Wait {
+			return none, c.held(ctx, ahead[0])
 		}
-		p.req.Queued(len(ahead))
+		c.req.Queued(len(ahead))
 		// Only the name goes there: a thousand waiters that keep the names of a
 		// thousand others, for as long as they wait, are a waste of memory.
-		if err := p.wait(ctx, ahead[len(ahead)-1].name, len(ahead) == 1); err != nil {
+		if err := c.wait(ctx, ahead[len(ahead)-1].name, len(ahead) == 1); err != nil {
 			return none, err
 		}
 	}
-	if err := p.prove(ctx); err != nil {
-		return none, p.waiting(ctx, err)
+	if err := c.prove(ctx); err != nil {
+		return none, waiting(ctx, err)
 	}
-	return p.grant(ctx)
+	return c.grant(ctx)
+}
+
+// vanished says what becomes of a contender whose node is not in the queue any more,
+// by an operator's hand, with its parent, or because it was reclaimed; the
+// session is the same, or calls would have failed. Its own watch knows which,
+// a moment later.
+func (c *contender) vanished(ctx context.Context) error {
+	if c.own != nil {
+		timer := time.NewTimer(c.sess.times().ownWatch)
+		defer timer.Stop()
+		select {
+		case <-c.own.gone:
+			return c.evicted()
+		case <-timer.C: // a node that its client may not read
+		case <-ctx.Done():
+		}
+	}
+	c.reset()
+	return errStartOver
+}
+
+// evicted says what becomes of a waiter whose own node is gone.
+func (c *contender) evicted() error {
+	cause := c.own.cause
+	c.clear()
+	if errors.Is(cause, holdfast.ErrReclaimed) {
+		return cause
+	}
+	return errStartOver
+}
+
+// reclaim deletes the nodes before this one that other sessions have under the
+// same owner name. It reports whether any of them is gone.
+func (c *contender) reclaim(ctx context.Context, ahead []entry) (removed bool, err error) {
+	nodes, err := c.engine.readAll(ctx, c.parent, ahead)
+	if err != nil {
+		return false, err
+	}
+	// From the back, or one that is reclaimed would let in the next that is to be.
+	for _, x := range slices.Backward(ahead) {
+		node, ok := nodes[x.name]
+		if !ok {
+			removed = true // by itself
+			continue
+		}
+		owner, _ := decodeData(node.data)
+		if owner != c.req.Owner || node.stat.EphemeralOwner == c.sess.id {
+			continue
+		}
+		path := c.parent + "/" + x.name
+		if err := c.engine.link.evict(ctx, path, node.data); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.stat.Czxid))
+		removed = true
+	}
+	return removed, nil
+}
+
+// evict deletes a node in such a way that its client can tell that it was
+// reclaimed: it writes to it in the same transaction. See own.fired.
+func (l *link) evict(ctx context.Context, path string, data []byte) error {
+	return l.do(ctx, "reclaim", path, func() error {
+		_, err := l.conn.Multi(
+			&zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1},
+			&zk.DeleteRequest{Path: path, Version: -1},
+		)
+		if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
+			err = l.conn.Delete(path, -1)
+		}
+		return err
+	})
+}
+
+// held gives up a try that came second, and says to whom.
+func (c *contender) held(ctx context.Context, first entry) error {
+	path := c.parent + "/" + first.name
+	node, err := c.engine.link.get(ctx, path)
+	switch {
+	case err == nil:
+		c.leave()
+		c.engine.stale.askIfOld(path, time.UnixMilli(node.stat.Ctime))
+		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
+	case errors.Is(err, zk.ErrNoNode):
+		return errStartOver
+	}
+	return waiting(ctx, err)
 }
 
 // wait waits for the node just before ours, by name, to go. It returns nil if
 // that was alone before ours, and is gone, and cannot have left anybody in its place;
-// errNotGranted when the queue has to be looked at again.
-func (p *place) wait(ctx context.Context, name string, alone bool) error {
-	before := p.parent + "/" + name
-	w := p.b.link.watches.on(p.b.background, before)
-	patience := firstDoubt * p.sess.timeout()
+// errStartOver when the queue has to be looked at again.
+func (c *contender) wait(ctx context.Context, name string, alone bool) error {
+	before := c.parent + "/" + name
+	w := c.engine.link.watches.on(c.engine.tasks.Context(), before)
+	patience := c.sess.times().doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	read := w.read
@@ -146,68 +219,39 @@ func (p *place) wait(ctx context.Context, name string, alone bool) error {
 		case <-read:
 			read = nil
 			if w.err == nil {
-				p.b.doubts.ifOld(before, time.UnixMilli(w.node.stat.Ctime))
+				c.engine.stale.askIfOld(before, time.UnixMilli(w.node.stat.Ctime))
 			}
 		case <-timer.C:
-			p.b.doubts.about(before)
-			patience = min(2*patience, mostDoubt*p.sess.timeout())
+			c.engine.stale.ask(before)
+			patience = min(2*patience, c.sess.times().maxDoubt)
 			timer.Reset(patience)
-		case <-p.own.gone:
-			return p.evicted()
+		case <-c.own.gone:
+			return c.evicted()
 		case <-ctx.Done():
-			return p.outwaited(w, name, alone)
+			return c.waitExpired(w, name, alone)
 		}
 	}
 	if !alone || w.why != zk.EventNodeDeleted || sequence.Downgrades(name) {
-		if err := w.failure(); err != nil && !errors.Is(err, zk.ErrNoNode) && !transient(err) && p.b.background.Err() == nil {
-			return stepError("watch", before, err)
+		if err := w.failure(); err != nil && !errors.Is(err, zk.ErrNoNode) && !transient(err) && c.engine.tasks.Context().Err() == nil {
+			return err
 		}
-		return errNotGranted
+		return errStartOver
 	}
-	p.own.settle(ctx)
+	c.own.settle(ctx)
 	return nil
 }
 
-// outwaited is the refusal of a wait that has lasted too long.
-func (p *place) outwaited(w *watch, name string, alone bool) error {
-	held := &driver.HeldError{Holder: driver.Info{Key: p.req.Key, Held: true}}
+// waitExpired is the refusal of a wait that has lasted too long.
+func (c *contender) waitExpired(w *watch, name string, alone bool) error {
+	held := &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true}}
 	select {
 	case <-w.read:
 		if alone && w.err == nil {
-			held.Holder = infoOf(p.req.Key, name, w.node)
+			held.Holder = infoOf(c.req.Key, name, w.node)
 		}
 	default:
 	}
 	return held
-}
-
-// vanished says what becomes of a place whose node is not in the queue any more,
-// by an operator's hand, with its parent, or because it was reclaimed; the
-// session is the same, or calls would have failed. Its own watch knows which,
-// a moment later.
-func (p *place) vanished(ctx context.Context) error {
-	if p.own != nil {
-		timer := time.NewTimer(p.sess.timeout() / 4)
-		defer timer.Stop()
-		select {
-		case <-p.own.gone:
-			return p.evicted()
-		case <-timer.C: // a node that its client may not read
-		case <-ctx.Done():
-		}
-	}
-	p.lose()
-	return errNotGranted
-}
-
-// evicted says what becomes of a waiter whose own node is gone.
-func (p *place) evicted() error {
-	cause := p.own.cause
-	p.forget()
-	if errors.Is(cause, holdfast.ErrReclaimed) {
-		return cause
-	}
-	return errNotGranted
 }
 
 // prove makes sure, before a grant, that the session has some time left, since one
@@ -215,93 +259,66 @@ func (p *place) evicted() error {
 // doubt. It costs nothing right after the creation of the node, which was a write.
 // Where a write has nothing to prove, because the process was stopped or answers are
 // slow, it takes another sync, or several: what is answered now counts a window later.
-func (p *place) prove(ctx context.Context) error {
-	path := p.path()
-	writes, doubtful := p.own.doubtful()
+func (c *contender) prove(ctx context.Context) error {
+	path, lease := c.path(), c.sess.lease
+	writes, doubtful := c.own.doubtful()
 	for slow := false; ; slow = true {
-		timeout := p.sess.timeout()
-		if left := time.Until(p.sess.lease.Deadline()); left > timeout/6 && p.sess.lease.Live() && !doubtful {
+		t := c.sess.times()
+		if left := time.Until(lease.Deadline()); left > t.enough && lease.Live() && !doubtful {
 			return nil
 		}
 		if slow {
-			if err := p.b.link.sync(ctx, path); err != nil {
-				return stepError("sync", path, err)
+			if err := c.engine.link.sync(ctx, path); err != nil {
+				return err
 			}
 		}
-		switch err := p.b.link.check(ctx, path); {
-		case err == nil && p.b.link.same(p.sess):
-			p.own.survived(writes)
+		switch err := c.engine.link.check(ctx, path); {
+		case err == nil && c.engine.link.same(c.sess):
+			c.own.survived(writes)
 			doubtful = false
 		case err == nil, errors.Is(err, zk.ErrNoNode):
-			return errNotGranted
+			return errStartOver
 		default:
-			return stepError("check", path, err)
+			return err
 		}
 		switch {
-		case p.b.opts.HeartbeatPeriod < 0, slow && p.sess.lease.Live():
+		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
 		case slow:
-			timer := time.NewTimer(timeout / 16)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			timer.Stop()
+			backoff.Sleep(ctx, t.again, nil)
 		}
 	}
 }
 
-// grant makes a hold of a place that is the first in line.
-func (p *place) grant(ctx context.Context) (driver.Grant, error) {
-	if p.czxid == 0 {
+// grant makes a hold of a contender that is the first in line.
+func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
+	if c.czxid == 0 {
 		// The creation was repeated: only the node itself tells which of the
 		// two creations it stems from, and whether this session made it.
 		select {
-		case <-p.own.seen:
-		case <-p.own.gone:
+		case <-c.own.seen:
+		case <-c.own.gone:
 		case <-ctx.Done():
-			return driver.Grant{}, p.waiting(ctx, driver.ContextError(ctx))
+			return driver.Grant{}, waiting(ctx, driver.ContextError(ctx))
 		}
-		p.own.mu.Lock()
-		p.czxid = p.own.czxid
-		p.own.mu.Unlock()
+		c.own.mu.Lock()
+		c.czxid = c.own.czxid
+		c.own.mu.Unlock()
 	}
-	if p.czxid == 0 || !p.b.link.same(p.sess) {
-		return driver.Grant{}, errNotGranted
+	if c.czxid == 0 || !c.engine.link.same(c.sess) {
+		return driver.Grant{}, errStartOver
 	}
-	if !p.own.hold(p.req.Lost) {
-		return driver.Grant{}, p.evicted()
+	if !c.own.hold(c.req.Lost) {
+		return driver.Grant{}, c.evicted()
 	}
-	h := &hold{
-		b:     p.b,
-		sess:  p.sess,
-		path:  p.path(),
-		key:   p.req.Key,
-		token: uint64(p.czxid),
-		own:   p.own,
-	}
-	p.b.heartbeat.add(h)
-	return driver.Grant{Token: h.token, Lease: p.sess.lease, Hold: h}, nil
-}
-
-// held gives up a try that came second, and says to whom.
-func (p *place) held(ctx context.Context, first contender) error {
-	path := p.parent + "/" + first.name
-	node, err := p.b.link.get(ctx, path)
-	switch {
-	case err == nil:
-		p.leave()
-		p.b.doubts.ifOld(path, time.UnixMilli(node.stat.Ctime))
-		return &driver.HeldError{Holder: infoOf(p.req.Key, first.name, node)}
-	case errors.Is(err, zk.ErrNoNode):
-		return errNotGranted
-	}
-	return p.waiting(ctx, stepError("read", path, err))
+	h := &hold{engine: c.engine, sess: c.sess, path: c.path(), own: c.own}
+	c.engine.heartbeat.add(h)
+	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.lease, Hold: h}, nil
 }
 
 // waiting adds, to an error that ctx has caused, what was being waited for.
-func (p *place) waiting(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
+func waiting(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return err
 	}
 	return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)

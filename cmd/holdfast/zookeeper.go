@@ -165,7 +165,7 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 		options.SessionTimeout, options.Margin = w.lease, w.margin
 		// What the margin takes from the time that an outage may last, this gives
 		// back in part: the session is shown to be alive at shorter intervals.
-		options.HeartbeatPeriod = max(w.lease/12, time.Millisecond)
+		options.Heartbeat = max(w.lease/12, time.Millisecond)
 	}
 	hosts, chroot, _ := strings.Cut(strings.Join(z.servers, ","), "/") // as Dial does
 	if chroot != "" {

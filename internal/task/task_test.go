@@ -2,6 +2,11 @@ package task
 
 import (
 	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,4 +68,30 @@ func TestTaskBeginsTask(t *testing.T) {
 			t.Error("a task began while Close was waiting")
 		}
 	})
+}
+
+// TestNoBareGo: the engines start goroutines by a Group only, so that Close waits for them.
+func TestNoBareGo(t *testing.T) {
+	for _, dir := range []string{"../../dynamolock", "../../zklock"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files, %v", dir, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if n, ok := n.(*ast.GoStmt); ok {
+					t.Errorf("%v: a goroutine that no Group owns", set.Position(n.Pos()))
+				}
+				return true
+			})
+		}
+	}
 }

@@ -41,7 +41,7 @@ func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
 		Owner:          config.Owner,
 	}
 	if config.Sabotage == noHeartbeats {
-		opts.HeartbeatPeriod = -1
+		opts.Heartbeat = -1
 	}
 	client, err := zklock.Dial(ctx, config.Login.Servers, opts)
 	if err != nil {

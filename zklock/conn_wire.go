@@ -1,9 +1,10 @@
 package zklock
 
 import (
+	"bufio"
+	"context"
 	"encoding/binary"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -70,7 +71,7 @@ type wire struct {
 type request struct {
 	sent   driver.Instant
 	op     int32
-	create string // of a lock node: its path without the sequence
+	create string // the path that is to be created
 }
 
 func newWire(conn net.Conn, l *link, first time.Duration) *wire {
@@ -112,7 +113,7 @@ func ends(b []byte) bool {
 	return len(b) >= 12 && int32(binary.BigEndian.Uint32(b[8:])) == opCloseSession
 }
 
-// noteRequest is told what is about to be sent, and reports whether it is the
+// noteRequest notes what is about to be sent, and reports whether it is the
 // ConnectRequest.
 func (w *wire) noteRequest(b []byte) (first bool) {
 	now := w.link.host.Now()
@@ -136,9 +137,7 @@ func (w *wire) noteRequest(b []byte) (first bool) {
 	r := request{sent: now, op: op}
 	if op == opCreate && len(b) >= 16 {
 		if n := int(binary.BigEndian.Uint32(b[12:])); n >= 0 && n <= len(b)-16 {
-			if path := string(b[16 : 16+n]); isLockPath(path) {
-				r.create = path
-			}
+			r.create = string(b[16 : 16+n])
 		}
 	}
 	w.sent[xid] = r
@@ -198,15 +197,15 @@ func (w *wire) noteReply() {
 	h := w.header[4:]
 	w.mu.Lock()
 	if w.trust == nil {
-		timeout := time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond
+		now := timesOf(time.Duration(int32(binary.BigEndian.Uint32(h[4:])))*time.Millisecond, &w.link.opts)
 		id := int64(binary.BigEndian.Uint64(h[8:]))
-		w.trust = newTrust(timeout, w.link.opts.TickTime, w.opening)
+		w.trust = newTrust(now, w.opening)
 		opening := w.opening
 		w.mu.Unlock()
 		w.over = id == 0
-		timeout = w.link.joined(w, id, timeout, opening)
+		now = w.link.joined(w, id, now, opening)
 		w.mu.Lock()
-		w.silence = timeout / 2
+		w.silence = now.silence
 		w.mu.Unlock()
 		return
 	}
@@ -233,7 +232,7 @@ func (w *wire) noteReply() {
 	}
 	shows := r.shows(failed)
 	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
-	if w.link.opts.HeartbeatPeriod < 0 {
+	if w.link.opts.Heartbeat < 0 {
 		renewed, ok = r.sent, shows != nothing
 	}
 	w.mu.Unlock()
@@ -292,8 +291,46 @@ func (w *wire) Close() error {
 
 func (w *wire) die() { w.died.Do(func() { close(w.dead) }) }
 
-// isLockPath tells the creation of a lock node, whose czxid is wanted, from
-// what the application creates on the same session.
-func isLockPath(path string) bool {
-	return strings.HasSuffix(path, "-lock-") || strings.HasSuffix(path, "__lock__")
+// endsSession waits for the server to confirm the end of the session, and, if there is
+// no time for that, until it has been asked to.
+func (w *wire) endsSession(ctx context.Context) bool {
+	select {
+	case <-w.closed:
+	case <-w.dead:
+	case <-ctx.Done():
+		select {
+		case <-w.asked:
+		case <-w.dead:
+		case <-time.After(sendTime):
+		}
+	}
+	select {
+	case <-w.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// buffered is a connection that reads ahead. go-zookeeper reads the length of a
+// frame and the frame itself by a call each, and a busy session has several
+// frames waiting: most of those calls then need no system call.
+//
+// What the wire notes of a reply, it still notes when go-zookeeper reads it,
+// which is later than it came: that errs on the safe side.
+type buffered struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+func newBuffered(conn net.Conn) *buffered {
+	return &buffered{conn, bufio.NewReader(conn)}
+}
+
+func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }
+
+// ahead returns what has come and was not read yet, n bytes at most.
+func (b *buffered) ahead(n int) []byte {
+	p, _ := b.reader.Peek(min(n, b.reader.Buffered()))
+	return p
 }

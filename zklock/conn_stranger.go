@@ -63,11 +63,10 @@ func (w *wire) explain(err error) error {
 	return w.link.unanswered(ctx, w.address, err)
 }
 
-// unanswered is told why a server has not come to answer, says it better if it can,
-// and notes it.
+// unanswered notes why a server has not come to answer, and says it better if it can.
 func (l *link) unanswered(ctx context.Context, address string, err error) error {
 	l.mu.Lock()
-	before := l.timeout == 0 // the first session
+	before := l.times == nil // the first session
 	l.mu.Unlock()
 	if before {
 		err = explain(ctx, address, l.opts.TLS != nil, err)
@@ -191,7 +190,7 @@ func newHopes(servers []string) *hopes {
 	return &hopes{servers: servers, refused: make(map[string]error), gone: make(chan struct{})}
 }
 
-// note is told why a server has given no session. Without hopes, as in tests of a
+// note takes in why a server has given no session. Without hopes, as in tests of a
 // link alone, it does nothing.
 func (h *hopes) note(server string, err error) {
 	if h == nil {

@@ -233,7 +233,7 @@ func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Du
 	conn := &scripted{cuts: cuts}
 	w := newWire(conn, l, time.Second)
 	l.wire = w
-	m := &wireModel{every: opts.HeartbeatPeriod < 0, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
+	m := &wireModel{every: opts.Heartbeat < 0, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
 	for _, path := range wirePaths[:expectedPaths] {
 		l.expectCreated(path)
 		m.created[path] = 0
@@ -285,8 +285,12 @@ func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Du
 func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) time.Duration {
 	l := w.link
 	s := l.current()
-	if (w.trust != nil) != m.greeted || (s != nil) != (m.id != 0) || l.timeout != m.timeout {
-		t.Fatalf("step %d: greeted %v, session %+v, timeout %v; want %v, %#x, %v", step, w.trust != nil, s, l.timeout, m.greeted, m.id, m.timeout)
+	timeout := time.Duration(0)
+	if l.times != nil {
+		timeout = l.times.session
+	}
+	if (w.trust != nil) != m.greeted || (s != nil) != (m.id != 0) || timeout != m.timeout {
+		t.Fatalf("step %d: greeted %v, session %+v, timeout %v; want %v, %#x, %v", step, w.trust != nil, s, timeout, m.greeted, m.id, m.timeout)
 	}
 	if !maps.Equal(l.created, m.created) {
 		t.Fatalf("step %d: czxids %v, want %v", step, l.created, m.created)
@@ -302,8 +306,8 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	if s == nil {
 		return 0
 	}
-	if s.id != m.id || s.timeout() != m.timeout {
-		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.timeout(), m.id, m.timeout)
+	if s.id != m.id || s.times().session != m.timeout {
+		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.times().session, m.id, m.timeout)
 	}
 	counts := s.lease.Deadline().Sub(begin) - m.timeout + l.host.Margin(m.timeout)
 	if counts > m.renewed || counts < m.opened || m.every && counts != m.renewed {
@@ -339,7 +343,7 @@ func FuzzWire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script, cuts []byte, noHeartbeats bool) {
 		opts := Options{}
 		if noHeartbeats {
-			opts.HeartbeatPeriod = -1
+			opts.Heartbeat = -1
 		}
 		steps := wireSteps(script)
 		whole := playWire(t, steps, opts, nil)

@@ -12,13 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
-)
-
-// Dialling is bounded by these, however long the session timeout is.
-const (
-	leastFirstReply = 250 * time.Millisecond
-	mostFirstReply  = 5 * time.Second
 )
 
 // connect starts go-zookeeper and waits for the first session.
@@ -37,11 +32,11 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 	}
 	l.conn = conn
 	close(l.begun)
-	go func() { // the callback has seen them already
+	l.tasks.Go(func(context.Context) { // the callback has seen them already
 		defer close(l.ended)
 		for range events {
 		}
-	}()
+	})
 	return l.authenticate(ctx, servers)
 }
 
@@ -56,19 +51,39 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), err)
 	}
 	for _, auth := range l.opts.Auth {
-		_, err := retry(ctx, l, func(ctx context.Context) (struct{}, error) {
-			return call(ctx, l, func() (struct{}, error) {
-				return struct{}{}, l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
+		err := l.retry(ctx, nil, func(*session) error {
+			return l.do(ctx, "send credentials of", auth.Scheme, func() error {
+				return l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
 			})
 		})
-		if errors.Is(err, zk.ErrAuthFailed) {
-			err = fmt.Errorf("%w: %w", holdfast.ErrDenied, err)
-		}
 		if err != nil {
 			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
 		}
 	}
 	return nil
+}
+
+// findChroot fails if the chroot does not exist. The sync makes a server that is behind
+// see one that has just been made.
+func (l *link) findChroot(ctx context.Context, chroot string) error {
+	err := l.retry(ctx, nil, func(*session) error {
+		err := l.sync(ctx, chroot)
+		if err == nil {
+			_, err = l.get(ctx, chroot)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return noChroot(chroot)
+	case errors.Is(err, zk.ErrNoAuth): // to read it; it is there
+		return nil
+	}
+	return err
+}
+
+func noChroot(chroot string) error {
+	return driver.Invalid("servers", "the chroot %q does not exist: make the znode first", chroot)
 }
 
 // dial opens one connection for go-zookeeper. The delay between rounds of
@@ -77,16 +92,15 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	l.mu.Lock()
 	l.failures++
-	failures, timeout := l.failures, l.opts.SessionTimeout
+	failures, t := l.failures, timesOf(l.opts.SessionTimeout, &l.opts)
 	if l.session != nil {
-		timeout = l.session.timeout()
+		t = l.session.times()
 	}
 	l.mu.Unlock()
-	first := min(max(timeout/4, leastFirstReply), mostFirstReply)
-	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, timeout), nil) {
+	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, t.redial), nil) {
 		return nil, holdfast.ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(l.closing, first)
+	ctx, cancel := context.WithTimeout(l.closing, t.firstReply)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -104,7 +118,7 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		l.mu.Unlock()
 		return nil, err
 	}
-	w := newWire(newBuffered(conn), l, first)
+	w := newWire(newBuffered(conn), l, t.firstReply)
 	w.address = address
 	l.mu.Lock()
 	l.wire = w
@@ -116,11 +130,10 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	return w, nil
 }
 
-// dialDelay doubles from a few milliseconds to a tenth of the session timeout,
-// so that a server that comes back within the session is found within it.
-func dialDelay(failures int, timeout time.Duration) time.Duration {
-	most := min(max(timeout/10, 20*time.Millisecond), time.Second)
-	return min(5*time.Millisecond<<min(failures, 10), most)
+// dialDelay doubles from a few milliseconds to the longest, which is short enough for a
+// server that comes back within the session to be found within it.
+func dialDelay(failures int, longest time.Duration) time.Duration {
+	return min(5*time.Millisecond<<min(failures, 10), longest)
 }
 
 func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {

@@ -158,7 +158,7 @@ func FuzzOrder(f *testing.F) {
 		all, names := history(script)
 		l, _ := testLink(t, Options{})
 		l.conn = conn
-		b := &engine{host: l.host, link: l, warned: make(map[string]bool)}
+		e := &engine{host: l.host, link: l, warned: make(map[string]bool)}
 
 		var want []string
 		alive, czxid := make(map[string]bool), make(map[string]int64)
@@ -182,7 +182,7 @@ func FuzzOrder(f *testing.F) {
 			me = all[i].name
 		}
 		for _, me := range []string{"", me} {
-			line, err := b.order(t.Context(), parent, slices.Clone(names), me)
+			line, err := e.order(t.Context(), parent, slices.Clone(names), me)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,6 +44,13 @@ func testLink(t *testing.T, opts Options) (*link, *stillClock) {
 	return l, fake
 }
 
+// testSession is a session with the default timeout.
+func testSession(id int64) *session {
+	s := &session{id: id}
+	s.shortest.Store(timesOf(DefaultSessionTimeout, &Options{}))
+	return s
+}
+
 // frame puts a length before what the parts make: int32, int64, string, []byte.
 func frame(parts ...any) []byte {
 	var b []byte
@@ -112,7 +119,7 @@ func TestScanAnyCut(t *testing.T) {
 		for _, chunk := range chunks {
 			w.scan(chunk)
 		}
-		if s := l.current(); s == nil || s.id != session || s.timeout() != 4*time.Second || l.timeout != 4*time.Second {
+		if s := l.current(); s == nil || s.id != session || s.times().session != 4*time.Second || l.times.session != 4*time.Second {
 			t.Fatalf("session %+v, want %#x for 4s", s, int64(session))
 		}
 		got := []int64{l.takeCreated("/q/_c_a-lock-"), l.takeCreated("/q/_c_failed-lock-"), l.takeCreated("/q/_c_read-lock-"), l.takeCreated("/q/_c_b-lock-")}
@@ -226,7 +233,7 @@ func TestWhatRenews(t *testing.T) {
 		}
 	})
 	t.Run("without heartbeats a ping does", func(t *testing.T) {
-		w, fake, from := begin(t, Options{HeartbeatPeriod: -1})
+		w, fake, from := begin(t, Options{Heartbeat: -1})
 		fake.Advance(390 * time.Millisecond)
 		ping(w, fake)
 		if from() != 500*time.Millisecond {
@@ -234,7 +241,7 @@ func TestWhatRenews(t *testing.T) {
 		}
 	})
 	t.Run("an old connection does not", func(t *testing.T) {
-		w, fake, from := begin(t, Options{HeartbeatPeriod: -1})
+		w, fake, from := begin(t, Options{Heartbeat: -1})
 		fake.Advance(390 * time.Millisecond)
 		w.link.wire = newWire(nil, w.link, time.Second)
 		ping(w, fake)
@@ -275,7 +282,7 @@ func TestWhatRenews(t *testing.T) {
 		}
 	})
 	t.Run("without heartbeats the same session goes on at once", func(t *testing.T) {
-		w, fake, from := begin(t, Options{HeartbeatPeriod: -1})
+		w, fake, from := begin(t, Options{Heartbeat: -1})
 		fake.Advance(time.Second)
 		again := newWire(nil, w.link, time.Second)
 		again.noteRequest(connectRequest())
@@ -310,8 +317,8 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if want := 3700 * time.Millisecond; left() != want { // since the request, less a twentieth
 			t.Errorf("%v left, want %v", left(), want)
 		}
-		if l.timeout != 4*time.Second || l.current().timeout() != 4*time.Second || w.silence != 2*time.Second {
-			t.Errorf("timeouts %v and %v, silence %v", l.timeout, l.current().timeout(), w.silence)
+		if l.times.session != 4*time.Second || l.current().times().session != 4*time.Second || w.silence != 2*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.times.session, l.current().times().session, w.silence)
 		}
 		if w.trust.window != 1125*time.Millisecond {
 			t.Errorf("window %v", w.trust.window)
@@ -342,8 +349,8 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if want := 9400 * time.Millisecond; left() != want {
 			t.Errorf("%v left, want %v", left(), want)
 		}
-		if l.timeout != 12*time.Second || l.current().timeout() != 10*time.Second || w.silence != 5*time.Second {
-			t.Errorf("timeouts %v and %v, silence %v", l.timeout, l.current().timeout(), w.silence)
+		if l.times.session != 12*time.Second || l.current().times().session != 10*time.Second || w.silence != 5*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.times.session, l.current().times().session, w.silence)
 		}
 		if want := 3375 * time.Millisecond; w.trust.window != want { // of twelve: the leader's tick may be six
 			t.Errorf("window %v, want %v", w.trust.window, want)
@@ -431,14 +438,14 @@ func TestDialDelay(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Millisecond, 400 * time.Millisecond, 10 * time.Second, 24 * time.Hour} {
 		last, total := time.Duration(0), time.Duration(0)
 		for failures := 1; failures < 100_000; failures = failures*2 + 1 {
-			delay := dialDelay(failures, timeout)
+			delay := dialDelay(failures, timesOf(timeout, &Options{}).redial)
 			if delay < last || delay <= 0 || delay > time.Second || delay > max(timeout/10, 20*time.Millisecond) {
 				t.Fatalf("after %d failures, timeout %v: %v, after %v before", failures, timeout, delay, last)
 			}
 			last = delay
 		}
 		for failures := 1; failures <= 5; failures++ {
-			total += dialDelay(failures, timeout)
+			total += dialDelay(failures, timesOf(timeout, &Options{}).redial)
 		}
 		if timeout >= 400*time.Millisecond && total > timeout/2 {
 			t.Errorf("timeout %v: five tries take %v", timeout, total)

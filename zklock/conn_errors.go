@@ -56,23 +56,7 @@ func stepError(step, path string, err error) error {
 	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
 }
 
-// call runs f, which may block in go-zookeeper for as long as the client is open, and
-// returns what it returns, or ctx's error as soon as ctx ends. f then goes on.
-func call[T any](ctx context.Context, l *link, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	l.routines.run(func() {
-		value, err := f()
-		done <- result{value, err}
-	})
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var zero T
-		return zero, driver.ContextError(ctx)
-	}
+// disconnected is what a call returns that ctx ends while it waits for a server.
+func disconnected(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 }

@@ -16,7 +16,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Options{})
 			l.quitOnce.Do(func() {}) // there is no go-zookeeper
-			before, after := &session{id: 1}, &session{id: 2}
+			before, after := testSession(1), testSession(2)
 			l.session = before
 			result := make(chan error, 1)
 			go func() { result <- l.end(t.Context()) }()
@@ -72,8 +72,8 @@ func TestSessionBeforeConn(t *testing.T) {
 	reopened := make(chan struct{})
 	l.reopened = func() { close(reopened) }
 	w := newWire(nil, l, time.Second)
-	l.wire, l.timeout = w, time.Second
-	l.session = &session{id: 1}
+	l.wire, l.times = w, timesOf(time.Second, &l.opts)
+	l.session = testSession(1)
 	l.opened()
 	select {
 	case <-reopened:

@@ -15,7 +15,23 @@ import (
 // readers is how many nodes are read at a time, where several must be.
 const readers = 32
 
-// order returns the contenders among the children of a lock node, the first in
+// entry is a node in the queue.
+type entry struct {
+	name string
+	seq  int64
+}
+
+// parseEntry parses a child of a lock node; false for what does not stand
+// in the queue.
+func parseEntry(name string) (entry, bool) {
+	seq, ok := sequence.Of(name)
+	if !ok {
+		return entry{}, false
+	}
+	return entry{name: name, seq: seq}, true
+}
+
+// order returns the entries among the children of a lock node, the first in
 // line first. Children that are none are left out, and so are those that come
 // after own, if that is the name of one of them and not empty: whoever waits for
 // those before has no need of an order among a thousand that came later.
@@ -26,44 +42,44 @@ const readers = 32
 // nodes that are gone by then are left out. Before the end no number is given out
 // twice, but Curator's write lock, when it is downgraded, lets a reader into its
 // own place, by its own number: that comes right behind it.
-func (b *engine) order(ctx context.Context, parent string, children []string, own string) ([]contender, error) {
-	var line []contender
-	me, known := parseContender(own)
+func (e *engine) order(ctx context.Context, parent string, children []string, own string) ([]entry, error) {
+	var line []entry
+	me, known := parseEntry(own)
 	last := int64(0)
 	for _, child := range children {
-		c, ok := parseContender(child)
+		x, ok := parseEntry(child)
 		if !ok {
 			continue
 		}
-		last = max(last, c.seq)
-		if !known || c.rank() <= me.rank() {
-			line = append(line, c)
+		last = max(last, x.seq)
+		if !known || x.rank() <= me.rank() {
+			line = append(line, x)
 		}
 	}
 	if last >= sequence.Warn {
-		b.warnSequence(parent, last)
+		e.warnSequence(parent, last)
 	}
-	slices.SortFunc(line, contender.compare)
+	slices.SortFunc(line, entry.compare)
 	tied := ties(line)
 	if len(tied) == 0 {
 		return line, nil
 	}
-	nodes, err := b.readAll(ctx, parent, tied)
+	nodes, err := e.readAll(ctx, parent, tied)
 	if err != nil {
 		return nil, err
 	}
 	czxids := make(map[string]int64, len(tied)) // 0: it is gone
-	for _, c := range tied {
-		czxids[c.name] = 0
-		if stat := nodes[c.name].stat; stat != nil {
-			czxids[c.name] = stat.Czxid
+	for _, x := range tied {
+		czxids[x.name] = 0
+		if stat := nodes[x.name].stat; stat != nil {
+			czxids[x.name] = stat.Czxid
 		}
 	}
-	line = slices.DeleteFunc(line, func(c contender) bool {
-		czxid, read := czxids[c.name]
+	line = slices.DeleteFunc(line, func(x entry) bool {
+		czxid, read := czxids[x.name]
 		return read && czxid == 0
 	})
-	slices.SortFunc(line, func(x, y contender) int {
+	slices.SortFunc(line, func(x, y entry) int {
 		return cmp.Or(x.compare(y), cmp.Compare(czxids[x.name], czxids[y.name]))
 	})
 	return line, nil
@@ -71,20 +87,20 @@ func (b *engine) order(ctx context.Context, parent string, children []string, ow
 
 // rank is the sequence number, or the end of the counter for all that are given
 // out when it has been reached.
-func (c contender) rank() int64 {
-	if c.seq < 0 || c.seq >= sequence.Last {
+func (x entry) rank() int64 {
+	if x.seq < 0 || x.seq >= sequence.Last {
 		return sequence.Last
 	}
-	return c.seq
+	return x.seq
 }
 
-// compare is the order of two contenders as far as their names tell it.
-func (c contender) compare(d contender) int {
-	if n := cmp.Compare(c.rank(), d.rank()); n != 0 || c.rank() == sequence.Last {
+// compare is the order of two entries as far as their names tell it.
+func (x entry) compare(y entry) int {
+	if n := cmp.Compare(x.rank(), y.rank()); n != 0 || x.rank() == sequence.Last {
 		return n
 	}
-	switch shared := sequence.Shared(c.name); {
-	case shared == sequence.Shared(d.name):
+	switch shared := sequence.Shared(x.name); {
+	case shared == sequence.Shared(y.name):
 		return 0
 	case shared:
 		return 1
@@ -93,39 +109,39 @@ func (c contender) compare(d contender) int {
 }
 
 // ties returns those of a sorted line whose names do not tell their order.
-func ties(line []contender) []contender {
-	var tied []contender
-	for i, c := range line {
-		if (i > 0 && c.compare(line[i-1]) == 0) || (i+1 < len(line) && c.compare(line[i+1]) == 0) {
-			tied = append(tied, c)
+func ties(line []entry) []entry {
+	var tied []entry
+	for i, x := range line {
+		if (i > 0 && x.compare(line[i-1]) == 0) || (i+1 < len(line) && x.compare(line[i+1]) == 0) {
+			tied = append(tied, x)
 		}
 	}
 	return tied
 }
 
 // readAll reads nodes, several at a time. Those that are gone have no entry.
-func (b *engine) readAll(ctx context.Context, parent string, line []contender) (map[string]read, error) {
+func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]znode, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
 		mu    sync.Mutex
-		nodes = make(map[string]read, len(line))
+		nodes = make(map[string]znode, len(line))
 		wg    sync.WaitGroup
 		slots = make(chan struct{}, readers)
 	)
-	for _, c := range line {
+	for _, x := range line {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			path := parent + "/" + c.name
-			node, err := b.link.get(ctx, path)
+			path := parent + "/" + x.name
+			node, err := e.link.get(ctx, path)
 			switch {
 			case err == nil:
 				mu.Lock()
-				nodes[c.name] = node
+				nodes[x.name] = node
 				mu.Unlock()
 			case !errors.Is(err, zk.ErrNoNode):
-				cancel(stepError("read", path, err))
+				cancel(err)
 			}
 		})
 	}
@@ -138,13 +154,13 @@ func (b *engine) readAll(ctx context.Context, parent string, line []contender) (
 
 // warnSequence tells the operator, once per lock, that its counter nears its
 // end.
-func (b *engine) warnSequence(parent string, seq int64) {
-	b.mu.Lock()
-	warned := b.warned[parent]
-	b.warned[parent] = true
-	b.mu.Unlock()
+func (e *engine) warnSequence(parent string, seq int64) {
+	e.mu.Lock()
+	warned := e.warned[parent]
+	e.warned[parent] = true
+	e.mu.Unlock()
 	if !warned {
-		b.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
+		e.host.Logger().Warn("the sequence counter of a lock nears its end: re-create the znode while nobody uses the lock",
 			"path", parent, "sequence", seq, "limit", sequence.Last)
 	}
 }

@@ -27,16 +27,25 @@ type watch struct {
 	path string
 
 	read chan struct{} // closed when node and err are set
-	node read
+	node znode
 	err  error // why the node could not be read: zk.ErrNoNode and the like
 
 	gone chan struct{} // closed when the watch has fired, or could not be set
 	why  zk.EventType  // set before that
 
 	// Guarded by the mutex of the watches.
-	own    *own // the node is this client's, who is to be told
-	shared bool // others wait on it
-	fired  bool // gone is closed, or about to be
+	owner  owner // nil, or who created the node
+	shared bool  // others wait on it
+	fired  bool  // gone is closed, or about to be
+}
+
+// An owner hears first what happens to its node, in the order in which that is received.
+type owner interface {
+	// read is called when the node has been read.
+	read(w *watch)
+	// fired is called when the watch has fired or could not be set: by the reader of the
+	// connection, where it was an event.
+	fired(why zk.EventType)
 }
 
 func newWatches(l *link) *watches {
@@ -52,15 +61,15 @@ func (ws *watches) on(background context.Context, path string) *watch {
 	return w
 }
 
-// onOwn watches a node of this client.
-func (ws *watches) onOwn(background context.Context, o *own) *watch {
+// onOwn watches a znode for its owner.
+func (ws *watches) onOwn(background context.Context, path string, o owner) *watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.joinLocked(background, o.path)
-	w.own = o
+	w := ws.joinLocked(background, path)
+	w.owner = o
 	select {
 	case <-w.read: // by a waiter, before
-		ws.link.routines.run(func() { o.verify(w) })
+		ws.link.tasks.Go(func(context.Context) { o.read(w) })
 	default:
 	}
 	return w
@@ -71,9 +80,32 @@ func (ws *watches) joinLocked(background context.Context, path string) *watch {
 	if w == nil {
 		w = &watch{path: path, read: make(chan struct{}), gone: make(chan struct{})}
 		ws.byPath[path] = w
-		ws.link.routines.run(func() { ws.set(background, w) })
+		ws.link.tasks.Go(func(context.Context) { ws.set(background, w) })
 	}
 	return w
+}
+
+// set sends the read. Its goroutine lives until the answer is there; closing
+// the connection is an answer too.
+func (ws *watches) set(background context.Context, w *watch) {
+	w.err = ws.link.retry(background, nil, func(*session) error {
+		var err error
+		w.node.data, w.node.stat, _, err = ws.link.conn.GetW(w.path) // onEvent hears of it
+		return stepError("watch", w.path, err)
+	})
+	ws.mu.Lock()
+	close(w.read)
+	o := w.owner
+	ws.mu.Unlock()
+	switch {
+	case w.err == nil && o != nil:
+		o.read(w)
+	case w.err == nil:
+	case errors.Is(w.err, zk.ErrNoNode):
+		ws.finish(w, zk.EventNodeDeleted)
+	default:
+		ws.finish(w, zk.EventNotWatching)
+	}
 }
 
 // failure is why the znode could not be read; nil if it could, or if its watch
@@ -87,31 +119,8 @@ func (w *watch) failure() error {
 	}
 }
 
-// set sends the read. Its goroutine lives until the answer is there; closing
-// the connection is an answer too.
-func (ws *watches) set(background context.Context, w *watch) {
-	node, err := retry(background, ws.link, func(context.Context) (read, error) {
-		data, stat, _, err := ws.link.conn.GetW(w.path) // onEvent hears of it
-		return read{data, stat}, err
-	})
-	w.node, w.err = node, err
-	ws.mu.Lock()
-	close(w.read)
-	o := w.own
-	ws.mu.Unlock()
-	switch {
-	case err == nil && o != nil:
-		o.verify(w)
-	case err == nil:
-	case errors.Is(err, zk.ErrNoNode):
-		ws.finish(w, zk.EventNodeDeleted)
-	default:
-		ws.finish(w, zk.EventNotWatching)
-	}
-}
-
-// fire is told what has happened to a znode. Paths that nobody waits on are the
-// application's own.
+// fire ends the watch on a znode to which something has happened. Paths that nobody waits
+// on are the application's own.
 func (ws *watches) fire(path string, why zk.EventType) {
 	ws.mu.Lock()
 	w := ws.byPath[path]
@@ -132,27 +141,27 @@ func (ws *watches) finish(w *watch, why zk.EventType) {
 		delete(ws.byPath, w.path)
 	}
 	w.why = why
-	o := w.own
-	w.own = nil
+	o := w.owner
+	w.owner = nil
 	ws.mu.Unlock()
 	switch {
 	case o == nil:
 	case why == zk.EventNodeDeleted, why == zk.EventNodeDataChanged:
-		// Here and now, or what is told of another node next might be acted on
+		// Here and now, or what is reported of another node next might be acted on
 		// before. And who has a node knows first.
 		o.fired(why)
 	default:
-		ws.link.routines.run(func() { o.fired(why) }) // go-zookeeper may hold locks of its own
+		ws.link.tasks.Go(func(context.Context) { o.fired(why) }) // go-zookeeper may hold locks of its own
 	}
 	close(w.gone)
 }
 
-// forget makes a watch not tell the owner of the node any more. The watch stays
+// disown makes a watch report nothing to the owner of the node any more. The watch stays
 // in the server until the node goes, which is now.
-func (ws *watches) forget(w *watch) {
+func (ws *watches) disown(w *watch) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w.own = nil
+	w.owner = nil
 }
 
 // any reports whether there are watches for go-zookeeper to renew.
@@ -170,7 +179,7 @@ func (ws *watches) any() bool {
 }
 
 // recheck reads anew, after a reconnect, what is waited on. go-zookeeper has
-// set its watches again by now, but if that failed it told nobody.
+// set its watches again by now, but if that failed it reported nothing.
 func (ws *watches) recheck() {
 	ws.mu.Lock()
 	var shared []*watch
@@ -180,24 +189,16 @@ func (ws *watches) recheck() {
 		}
 	}
 	ws.mu.Unlock()
-	if len(shared) == 0 {
-		return
-	}
-	next := make(chan *watch)
-	var workers sync.WaitGroup
-	for range min(recheckers, len(shared)) {
-		workers.Go(func() {
-			for w := range next {
-				_, err := ws.link.get(ws.link.closing, w.path)
-				if errors.Is(err, zk.ErrNoNode) {
-					ws.finish(w, zk.EventNodeDeleted)
-				}
+	slots := make(chan struct{}, recheckers)
+	var reads sync.WaitGroup
+	for _, w := range shared {
+		slots <- struct{}{}
+		reads.Go(func() {
+			defer func() { <-slots }()
+			if _, err := ws.link.get(ws.link.closing, w.path); errors.Is(err, zk.ErrNoNode) {
+				ws.finish(w, zk.EventNodeDeleted)
 			}
 		})
 	}
-	for _, w := range shared {
-		next <- w
-	}
-	close(next)
-	workers.Wait()
+	reads.Wait()
 }

@@ -59,9 +59,8 @@ const (
 	written              // and that the leader has read what the server had sent
 )
 
-func newTrust(timeout, tick time.Duration, opened driver.Instant) *trust {
-	window := max(timeout/4, tick/2)
-	return &trust{window: window + window/8, opened: opened, grain: timeout / 64}
+func newTrust(t *times, opened driver.Instant) *trust {
+	return &trust{window: t.window, opened: opened, grain: t.grain}
 }
 
 // note takes in an answered request. It returns the moment from which the session's

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // Names is a form of node names. It decides which other programs respect a
@@ -61,22 +60,6 @@ func newGUID() string {
 	b[8] = b[8]&0x3f | 0x80
 	h := hex.EncodeToString(b[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-}
-
-// contender is a node in the queue.
-type contender struct {
-	name string
-	seq  int64
-}
-
-// parseContender parses a child of a lock node; false for what does not stand
-// in the queue.
-func parseContender(name string) (contender, bool) {
-	seq, ok := sequence.Of(name)
-	if !ok {
-		return contender{}, false
-	}
-	return contender{name: name, seq: seq}, true
 }
 
 // encodeData makes a node's data: the owner, then NUL and the user's data if

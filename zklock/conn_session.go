@@ -2,9 +2,9 @@ package zklock
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -25,17 +25,18 @@ type session struct {
 	id    int64
 	lease driver.Lease
 
-	shortest atomic.Int64 // time.Duration
+	shortest atomic.Pointer[times]
 }
 
-// timeout is the shortest session timeout that was negotiated for this session.
-func (s *session) timeout() time.Duration { return time.Duration(s.shortest.Load()) }
+// times are those of the shortest timeout that was negotiated for this session.
+func (s *session) times() *times { return s.shortest.Load() }
 
-// joined is told, by the reader of a connection, that a server has answered: by
+// joined is called by the reader of a connection when a server has answered: by
 // a session, new or resumed, or by 0 for one that has ended. sent is when it was
-// asked. Nothing else on the connection counts before that. It returns how long
-// the session may last without a word.
-func (l *link) joined(w *wire, id int64, timeout time.Duration, sent driver.Instant) time.Duration {
+// asked, now the times of the timeout that it gave. Nothing else on the connection counts
+// before that. It returns the times that the session goes by.
+func (l *link) joined(w *wire, id int64, now *times, sent driver.Instant) *times {
+	timeout := now.session
 	l.mu.Lock()
 	old := l.session
 	if old != nil && old.id != id {
@@ -46,17 +47,19 @@ func (l *link) joined(w *wire, id int64, timeout time.Duration, sent driver.Inst
 	begun := id != 0 && l.session == nil
 	if begun {
 		l.session = &session{id: id, lease: l.host.NewLease(timeout, holdfast.ErrSessionExpired)}
-		l.session.shortest.Store(int64(timeout))
+		l.session.shortest.Store(now)
 	}
 	if id != 0 {
-		l.timeout = timeout
+		l.times = now
 	}
 	l.wire = w
 	s := l.session
 	renounced := false
 	if s != nil && !begun {
-		s.shortest.Store(int64(min(timeout, s.timeout())))
-		if renounced = timeout > s.timeout()*3/2 && l.opts.HeartbeatPeriod >= 0; renounced {
+		if timeout < s.times().session {
+			s.shortest.Store(now)
+		}
+		if renounced = timeout > s.times().longest && l.opts.Heartbeat >= 0; renounced {
 			l.renounced = id
 		}
 	}
@@ -68,18 +71,20 @@ func (l *link) joined(w *wire, id int64, timeout time.Duration, sent driver.Inst
 		old.lease.End(holdfast.ErrSessionExpired)
 	}
 	// That it was resumed proves nothing yet: see trust.
-	if begun || (s != nil && l.opts.HeartbeatPeriod < 0) {
+	if begun || (s != nil && l.opts.Heartbeat < 0) {
 		s.lease.Renew(sent)
 	}
 	if renounced {
 		// A handler may ask the client, and this is its reader.
-		l.routines.run(func() { l.host.Logger().Info("the session timeout has grown: a new session begins") })
+		l.tasks.Go(func(context.Context) {
+			l.host.Logger().Info("the session timeout has grown: a new session begins")
+		})
 		l.drop(w)
 	}
 	if s == nil {
-		return timeout
+		return now
 	}
-	return s.timeout()
+	return s.times()
 }
 
 // ask returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
@@ -107,8 +112,7 @@ func (l *link) ask(b []byte) []byte {
 	return b
 }
 
-// renew is told that the leader is known to have heard of the session after a
-// moment.
+// renew is called when the leader is known to have heard of the session after a moment.
 func (l *link) renew(w *wire, at driver.Instant) {
 	l.mu.Lock()
 	s := l.session
@@ -121,7 +125,7 @@ func (l *link) renew(w *wire, at driver.Instant) {
 	}
 }
 
-// expired is told that the server has declared the session to be over.
+// expired is called when the server has declared the session to be over.
 func (l *link) expired() {
 	l.mu.Lock()
 	s := l.session

@@ -1,0 +1,277 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/task"
+)
+
+// link is the way to the servers: the one zk.Conn of a client, the session that
+// it has at present, and the gate at which calls wait while there is none.
+// go-zookeeper runs what it is handed while it is down on the next connection,
+// in whatever session that has, so it is handed nothing then.
+//
+// It, and all else in the files conn*.go, knows nothing of locks.
+type link struct {
+	host driver.Host
+	opts Options
+	conn *zk.Conn
+
+	// tasks wait for go-zookeeper, or pass on what it has reported. All of them end by
+	// themselves when it has stopped, since it answers every request then.
+	tasks    *task.Group
+	watches  *watches
+	reopened func() // called when calls may be made again
+	closing  context.Context
+	hopes    *hopes        // set by connect
+	begun    chan struct{} // closed when conn is set
+	ended    chan struct{} // closed when go-zookeeper has stopped
+	quitOnce sync.Once
+	quitted  chan struct{} // closed when it was told to
+
+	mu      sync.Mutex
+	wire    *wire    // the newest connection
+	times   *times   // of the timeout that was negotiated last; nil before the first session
+	session *session // nil before the first, and from its expiry to the next
+
+	// renounced is a session that is not to be resumed again: see times.longest.
+	renounced int64
+
+	up       bool             // calls may be made
+	ending   bool             // the client closes
+	gate     chan struct{}    // closed when up becomes true
+	failures int              // connections in a row that came to nothing
+	lastErr  error            // why there is no connection
+	created  map[string]int64 // czxids; see expectCreated
+}
+
+func newLink(closing context.Context, host driver.Host, opts Options) *link {
+	l := &link{
+		host:     host,
+		opts:     opts,
+		tasks:    task.NewGroup(),
+		reopened: func() {},
+		closing:  closing,
+		begun:    make(chan struct{}),
+		ended:    make(chan struct{}),
+		quitted:  make(chan struct{}),
+		gate:     make(chan struct{}),
+		created:  make(map[string]int64),
+	}
+	l.watches = newWatches(l)
+	return l
+}
+
+// current returns the present session, or nil.
+func (l *link) current() *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// present returns the newest connection; nil if that is lost.
+func (l *link) present() *wire {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wire
+}
+
+// negotiated returns the times of the timeout that was negotiated last.
+func (l *link) negotiated() *times {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.times
+}
+
+// same reports whether the connection is up in session s, by the word of
+// go-zookeeper too: it stores a new id before it sends anything under it.
+func (l *link) same(s *session) bool { return l.current() == s && l.conn.SessionID() == s.id }
+
+// onEvent takes every event of go-zookeeper: changes of the session's state and
+// watches that fired. It is called on go-zookeeper's own goroutines, sometimes
+// with its locks held, so it neither blocks nor calls back. (The channel of
+// events would be no substitute: it drops what does not fit.)
+//
+// What users see of it are holdfast's events:
+//
+//	session established, or resumed  ->  Ready
+//	connection lost                  ->  Disconnected; locks live on until their deadline
+//	session expired                  ->  Lost (ErrSessionExpired) for each lock held
+//	own node deleted by somebody     ->  Lost (ErrBroken, ErrReclaimed)
+func (l *link) onEvent(event zk.Event) {
+	switch event.Type {
+	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged, zk.EventNotWatching:
+		l.watches.fire(event.Path, event.Type)
+	case zk.EventSession:
+		switch event.State {
+		case zk.StateHasSession:
+			l.opened()
+		case zk.StateExpired:
+			l.expired()
+		case zk.StateDisconnected:
+			l.mu.Lock()
+			l.shutLocked()
+			l.mu.Unlock()
+		}
+	}
+}
+
+// reconnectGrace is how long calls wait, after a session was resumed, for
+// go-zookeeper to renew its watches: it does so without synchronisation with
+// replies (a data race on its last zxid), and at once if it does it at all.
+// Where it has watches to renew, the wait is a longer one, for slow machines: it
+// ends when they are on their way.
+const reconnectGrace = 10 * time.Millisecond
+
+// opened is called when a session is there and requests may be made.
+func (l *link) opened() {
+	l.mu.Lock()
+	w, t := l.wire, l.times
+	l.failures = 0
+	l.mu.Unlock()
+	if w == nil {
+		return
+	}
+	grace := reconnectGrace
+	if l.watches.any() {
+		grace = t.rewatch
+	}
+	l.tasks.Go(func(context.Context) {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-w.watchesSet:
+		case <-timer.C:
+		case <-l.closing.Done():
+			return
+		}
+		select {
+		case <-l.begun: // the first session may be there before go-zookeeper has returned its Conn
+		case <-l.closing.Done():
+			return
+		}
+		l.open(w)
+	})
+}
+
+func (l *link) open(w *wire) {
+	l.mu.Lock()
+	if l.wire != w || l.up || l.session == nil {
+		l.mu.Unlock()
+		return
+	}
+	l.up = true
+	l.lastErr = nil
+	close(l.gate)
+	l.host.SetConnected(true)
+	l.mu.Unlock()
+	l.reopened()
+	l.watches.recheck()
+}
+
+// lost is called when a connection is gone, perhaps more than once.
+func (l *link) lost(w *wire, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wire != w {
+		return
+	}
+	l.wire = nil
+	l.lastErr = err
+	l.shutLocked()
+}
+
+func (l *link) shutLocked() {
+	if !l.up {
+		return
+	}
+	l.up = false
+	l.gate = make(chan struct{})
+	l.host.SetConnected(false)
+}
+
+// drop leaves the present server, if it still is the one of w.
+func (l *link) drop(w *wire) {
+	if w != nil {
+		_ = w.Close()
+	}
+}
+
+// sendTime is how long the end of the session may take to be sent when there is no
+// time to wait for the answer.
+const sendTime = 100 * time.Millisecond
+
+// end ends the present session. It returns nil if that is confirmed, or it has ended by
+// itself. go-zookeeper ends only one, on the connection that it has just then, and so
+// it is asked to only when there is a server that answers and has a quorum, or no more
+// time to find one.
+func (l *link) end(ctx context.Context) error {
+	l.mu.Lock()
+	s, again := l.session, l.ending
+	l.ending = true
+	l.mu.Unlock()
+	if again {
+		return nil
+	}
+	if s != nil {
+		l.answers(ctx, s)
+	}
+	l.mu.Lock()
+	w, up, same := l.wire, l.up, l.session == s
+	over := !same && (s == nil || l.renounced != s.id) // the server may only have been made to say so
+	l.mu.Unlock()
+	if up {
+		l.quit()
+		over = w.endsSession(ctx) && same || over
+	}
+	if s == nil || over {
+		return nil
+	}
+	return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
+		s.id, s.times().session, holdfast.ErrDisconnected)
+}
+
+// answers returns when a server has answered that has a quorum, the session is over, or
+// ctx is. A server that falls silent is left for the next.
+func (l *link) answers(ctx context.Context, s *session) {
+	_ = l.retry(ctx, nil, func(now *session) error {
+		if now != s {
+			return nil
+		}
+		w := l.present()
+		limit := time.AfterFunc(s.times().answer, func() { l.drop(w) })
+		defer limit.Stop()
+		return l.sync(ctx, "/")
+	})
+}
+
+// quit makes go-zookeeper send the end of the session, and stop.
+func (l *link) quit() {
+	l.quitOnce.Do(func() {
+		l.tasks.Go(func(context.Context) {
+			defer close(l.quitted)
+			l.conn.Close()
+		})
+	})
+}
+
+// stop ends go-zookeeper and its connection, and returns when all goroutines are gone.
+func (l *link) stop(stop context.CancelCauseFunc) {
+	stop(holdfast.ErrClosed) // it need not finish what it is trying
+	l.hangUp()
+	l.quit()
+	<-l.quitted
+	l.hangUp()
+	<-l.ended
+	l.tasks.Close(context.Background())
+}
+
+// hangUp closes the present connection.
+func (l *link) hangUp() { l.drop(l.present()) }

@@ -1,0 +1,119 @@
+package zklock
+
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// contender is one call of Acquire: its node in the queue of a lock, or its efforts to
+// have one. Outside the call's goroutine nobody touches it.
+type contender struct {
+	engine *engine
+	req    *driver.Request
+	parent string
+	data   []byte
+
+	sess      *session
+	guid      string
+	node      string // "": not known to exist
+	czxid     int64  // 0: to be learned from the node
+	uncertain bool   // a creation with this guid has an unknown outcome
+	own       *own
+	reclaimed bool
+	hangUps   int // creations in a row that a server answered by hanging up
+}
+
+func (c *contender) path() string { return c.parent + "/" + c.node }
+
+// guidInName returns the guid as it stands in node names.
+func (c *contender) guidInName() string { return c.engine.opts.Names.guid(c.guid) }
+
+// enter begins, or goes on, in a session. What another session has created ends
+// with it, and nothing of it may be taken for one's own.
+func (c *contender) enter(sess *session) {
+	if c.sess == sess {
+		return
+	}
+	if c.uncertain {
+		c.removeCreations(sess) // a creation handed over too late is carried out in the next session
+	}
+	c.clear()
+	c.sess = sess
+}
+
+// find returns the entries before this contender's in a line, and false if it is
+// not in it. A creation that was repeated may have succeeded twice: of several
+// nodes of its own, the first that it finds is the one, and stays it; the others
+// are deleted, and count for nothing even when the one is gone before them.
+func (c *contender) find(line []entry) (ahead []entry, found bool) {
+	guid := c.guidInName()
+	for i, x := range line {
+		switch {
+		case !strings.Contains(x.name, guid):
+		case !found && (c.uncertain || x.name == c.node):
+			found = true
+			ahead = line[:i]
+			c.node = x.name
+		default:
+			c.engine.removeLater(c.sess, c.parent+"/"+x.name)
+		}
+	}
+	if !found {
+		return nil, false
+	}
+	if c.uncertain {
+		c.uncertain = false
+		c.engine.late.expect(c.sess, c.parent, guid, c.node) // one of the creations may not have arrived yet
+	}
+	if c.own == nil {
+		c.own = c.engine.watchOwn(c.sess, c.path(), c.czxid)
+		if c.czxid == 0 || len(ahead) > 0 {
+			c.own.set() // it is waited for, or waits itself
+		} else {
+			c.own.setLater()
+		}
+	}
+	return ahead, true
+}
+
+// clear makes a contender that has no node, with a new guid. It deletes nothing.
+func (c *contender) clear() {
+	if c.own != nil {
+		c.own.stop()
+	}
+	c.guid, c.node, c.czxid, c.uncertain, c.own = newGUID(), "", 0, false, nil
+}
+
+// reset starts over after someone else deleted the node: as far as this server shows,
+// which may lack what others have.
+func (c *contender) reset() {
+	switch {
+	case c.uncertain:
+		c.removeCreations(c.sess) // the node was that of one creation; there may be another
+	case c.node != "":
+		c.engine.removeLater(c.sess, c.path())
+	}
+	c.clear()
+}
+
+// leave gives up, and removes the node in the background.
+func (c *contender) leave() {
+	if c.own != nil {
+		c.own.stop()
+	}
+	switch {
+	case c.uncertain:
+		if sess := c.engine.link.current(); sess != nil { // not c.sess: see enter
+			c.removeCreations(sess)
+		}
+	case c.node != "":
+		c.engine.removeLater(c.sess, c.path())
+	}
+	c.clear()
+}
+
+// removeCreations removes, in the background, whatever comes of creations in a session.
+func (c *contender) removeCreations(sess *session) {
+	c.engine.late.remove(sess, c.parent, c.guidInName())
+}

@@ -1,0 +1,79 @@
+package zklock
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/task"
+)
+
+// engine implements [driver.Driver]: it is what all calls of a client share.
+type engine struct {
+	host      driver.Host
+	opts      Options
+	paths     paths
+	link      *link
+	heartbeat *heartbeat
+	stale     *stale
+	late      *late
+	tasks     *task.Group // what goes on between calls
+
+	closeLink context.CancelCauseFunc
+
+	mu      sync.Mutex
+	warned  map[string]bool     // locks whose counter nears its end
+	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
+}
+
+func newEngine(host driver.Host, opts Options, chroot string) *engine {
+	e := &engine{
+		host:    host,
+		opts:    opts,
+		paths:   paths{chroot: chroot, root: opts.Root},
+		tasks:   task.NewGroup(),
+		warned:  make(map[string]bool),
+		refused: make(map[string]struct{}),
+	}
+	closing, closeLink := context.WithCancelCause(context.Background())
+	e.closeLink = closeLink
+	e.link = newLink(closing, host, opts)
+	e.heartbeat = newHeartbeat(e)
+	e.stale = newStale(e)
+	e.late = &late{engine: e}
+	e.link.reopened = func() {
+		e.heartbeat.now()
+		e.late.reopened()
+	}
+	return e
+}
+
+// CheckKey implements [driver.Driver].
+func (e *engine) CheckKey(key string) error { return e.paths.check(key) }
+
+// EndSession implements [driver.Ender]: ending a session deletes all its nodes in
+// one transaction. What background tasks have not got round to goes with it.
+func (e *engine) EndSession(ctx context.Context) error {
+	e.heartbeat.stop()
+	e.late.stop()
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	e.tasks.Close(now)
+	return e.link.end(ctx)
+}
+
+// Close implements [driver.Driver].
+func (e *engine) Close(ctx context.Context) error {
+	err := e.EndSession(ctx) // the second time, it is of no effect
+	e.link.stop(e.closeLink)
+	return err
+}
+
+// abort undoes a Dial that failed.
+func (e *engine) abort() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if e.link.conn != nil {
+		_ = e.Close(ctx)
+	}
+}

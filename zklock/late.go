@@ -1,0 +1,164 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A creation whose reply was lost may still be carried out long after, even when
+// it was repeated elsewhere, and the lock that came of it is released. ZooKeeper
+// refuses what arrives over a server that the session has left. But a server that
+// was stopped finds, when it goes on, the request on one connection and the
+// client's return to it on another, and takes both: then the session is there again
+// when the request comes to the leader. The node that is made belongs to a
+// session that lives, and nobody knows of it: the queue would stand still until the
+// session ends. So the client looks for it, whenever the session has come to a server,
+// and every so often. Where the session is not, the creation is refused, and the
+// connection ends; the next one looks.
+
+// creation is one that may still be carried out.
+type creation struct {
+	sess   *session
+	parent string
+	guid   string // as it stands in node names
+	keep   string // the node with this guid that is wanted; "": none is
+	until  time.Time
+}
+
+// late are the creations of a client that may be carried out late.
+type late struct {
+	engine *engine
+
+	mu      sync.Mutex
+	all     []creation
+	pause   time.Duration            // until the next look
+	timer   interface{ Stop() bool } // of that
+	stopped bool
+}
+
+// remove deletes, in the background, what has come of creations with a guid, and
+// what will.
+func (l *late) remove(sess *session, parent, guid string) {
+	one := l.expect(sess, parent, guid, "")
+	if l.engine.link.wake() == nil { // else see reopened
+		l.engine.tasks.Go(func(ctx context.Context) { l.look(ctx, sess, parent, []creation{one}) })
+	}
+}
+
+// expect has nodes with a guid, other than keep, deleted when they come.
+func (l *late) expect(sess *session, parent, guid, keep string) creation {
+	t := sess.times()
+	one := creation{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(t.late)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, one)
+	l.armLocked(t.look)
+	return one
+}
+
+// reopened is called when the session has come to a server.
+func (l *late) reopened() {
+	if sess := l.lookForAll(); sess != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.armLocked(sess.times().look)
+	}
+}
+
+// armLocked has the next look made after a pause.
+func (l *late) armLocked(pause time.Duration) {
+	if l.stopped {
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.pause = pause
+	l.timer = l.engine.host.AfterFunc(pause, l.again)
+}
+
+// again looks once more. While the connection is down there is nothing to be
+// seen, and when it is up again, it begins anew.
+func (l *late) again() {
+	if sess := l.lookForAll(); sess != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.armLocked(min(2*l.pause, sess.times().maxLook))
+	}
+}
+
+// stop is called when the client closes, and its session ends.
+func (l *late) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
+// lookForAll looks, in the background, for the late creations of the present session, and
+// returns that; nil if there can be none, or the connection is down.
+func (l *late) lookForAll() *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sess := l.engine.link.current()
+	if sess == nil || l.engine.link.wake() != nil {
+		return nil
+	}
+	byParent := l.expectedLocked(sess, time.Now())
+	if len(byParent) == 0 {
+		return nil
+	}
+	for parent, some := range byParent {
+		l.engine.tasks.Go(func(ctx context.Context) { l.look(ctx, sess, parent, some) })
+	}
+	return sess
+}
+
+// expectedLocked returns, by their parents, those that may still come in a
+// session, and forgets all others.
+func (l *late) expectedLocked(sess *session, now time.Time) map[string][]creation {
+	l.all = slices.DeleteFunc(l.all, func(one creation) bool { return one.sess != sess || now.After(one.until) })
+	byParent := make(map[string][]creation)
+	for _, one := range l.all {
+		byParent[one.parent] = append(byParent[one.parent], one)
+	}
+	return byParent
+}
+
+// look deletes what there is below a parent. The sync, which goes the way of a
+// write, makes the list that follows it see what was created before.
+func (l *late) look(ctx context.Context, sess *session, parent string, some []creation) {
+	link := l.engine.link
+	var names []string
+	err := link.retry(ctx, nil, func(*session) error {
+		if !link.same(sess) {
+			return nil
+		}
+		err := link.sync(ctx, parent)
+		if err == nil {
+			names, err = link.children(ctx, parent)
+		}
+		return err
+	})
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, zk.ErrNoNode) {
+			l.engine.host.Logger().Error("cannot look for nodes to delete", "path", parent, "error", err)
+		}
+		return
+	}
+	for _, name := range names {
+		for _, one := range some {
+			if strings.Contains(name, one.guid) && name != one.keep {
+				l.engine.removeLater(sess, parent+"/"+name)
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// removeLater is remove in the background.
+func (e *engine) removeLater(sess *session, path string) {
+	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, sess, path) })
+}
+
+// remove deletes a node of session sess, trying until it is known to be gone:
+// deleted, not there, or ended with its session. It reports whether it was not
+// there at the first try. If the server refuses, it returns that, and
+// the background goes on trying.
+func (e *engine) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+	missing, err = e.tryRemove(ctx, sess, path)
+	if err != nil && ctx.Err() == nil {
+		e.keepRemoving(sess, path, err)
+	}
+	return missing, err
+}
+
+// tryRemove is remove that gives up when the server refuses.
+func (e *engine) tryRemove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+	certain := true
+	err = e.link.retry(ctx, nil, func(now *session) error {
+		if now != sess {
+			return nil
+		}
+		err := e.link.delete(ctx, path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			// go-zookeeper runs what it is handed too late in the next session,
+			// where the node is missing because it has gone with its own.
+			missing = certain && e.link.same(sess)
+			return nil
+		case err != nil && ctx.Err() != nil:
+			return disconnected(ctx)
+		case unknownOutcome(err):
+			certain = false // that may have been this very request
+		}
+		return err
+	})
+	return missing, err
+}
+
+// keepRemoving goes on trying to delete a node, in the background, after the server has
+// refused that: those who keep others waiting by such a node may be given the
+// permission.
+func (e *engine) keepRemoving(sess *session, path string, why error) {
+	e.mu.Lock()
+	_, already := e.refused[path]
+	e.refused[path] = struct{}{}
+	e.mu.Unlock()
+	if already {
+		return
+	}
+	e.host.Logger().Error("cannot delete own node", "path", path, "error", why)
+	e.tasks.Go(func(ctx context.Context) {
+		defer func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			delete(e.refused, path)
+		}()
+		t := sess.times()
+		for pause := t.look; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, t.maxLook) {
+			if _, err := e.tryRemove(ctx, sess, path); err == nil {
+				return
+			}
+		}
+	})
+}
