@@ -95,9 +95,29 @@ func TestOptionsRefused(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	for _, servers := range [][]string{
-		nil, {}, {""}, {"a:1", ""}, {"a 1"}, {"a:1\n"}, {","}, {"a:1,"}, {",a:1"}, {"a:1,,b:1"}, {"a:1, b:1"},
-		{"/app"}, {"a:1", "/app"}, {"a:1/app", "b:1"}, {"a:1/app,b:1"}, {"a:1/app,b:1/app"}, {"a:1/", "b:1"},
-		{"a:1//app"}, {"a:1/app/"}, {"a:1/app/../x"}, {"a:1/\x00"}, {"a:1/zookeeper"}, {"a:1/zookeeper/x"},
+		nil,
+		{},
+		{""},
+		{"a:1", ""},
+		{"a 1"},
+		{"a:1\n"},
+		{","},
+		{"a:1,"},
+		{",a:1"},
+		{"a:1,,b:1"},
+		{"a:1, b:1"},
+		{"/app"},
+		{"a:1", "/app"},
+		{"a:1/app", "b:1"},
+		{"a:1/app,b:1"},
+		{"a:1/app,b:1/app"},
+		{"a:1/", "b:1"},
+		{"a:1//app"},
+		{"a:1/app/"},
+		{"a:1/app/../x"},
+		{"a:1/\x00"},
+		{"a:1/zookeeper"},
+		{"a:1/zookeeper/x"},
 	} {
 		var invalid *holdfast.InvalidError
 		if _, _, err := parseServers(servers); !errors.As(err, &invalid) || invalid.Field != "servers" {
