@@ -49,7 +49,7 @@ var dynamoChecks = []check[*table]{
 func (d DynamoDB) Examine(ctx context.Context, report func(Finding) error) error {
 	t := &table{DynamoDB: d, denied: make(map[string]bool)}
 	t.ddb = dynamodb.New(d.Client.Options(), func(o *dynamodb.Options) {
-		t.wire = &wire{next: o.HTTPClient, clocks: comparison{unit: time.Second}}
+		t.wire = &wire{next: o.HTTPClient}
 		o.HTTPClient = t.wire
 	})
 	t.key = newProbeKey(d.Options.Keys, d.Prefix)
@@ -173,10 +173,10 @@ func keyValue(attr dynamolock.KeyAttr, text string) types.AttributeValue {
 type wire struct {
 	next dynamodb.HTTPClient
 
-	mu     sync.Mutex
-	host   string
-	last   error // of the last request that has failed for another reason than its ctx
-	clocks comparison
+	mu    sync.Mutex
+	host  string
+	last  error // of the last request that has failed for another reason than its ctx
+	clock clock
 }
 
 // Do implements the SDK's interface.
@@ -188,7 +188,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	w.host = req.URL.Scheme + "://" + req.URL.Host
 	if err == nil {
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			w.clocks.add(sent, time.Now(), date)
+			w.clock.note(sent, time.Now(), date.Add(time.Second/2))
 		}
 	} else if req.Context().Err() == nil {
 		w.last = err
@@ -203,10 +203,8 @@ func (w *wire) trouble() error {
 	return w.last
 }
 
-func (w *wire) seen() (host string, clocks comparison) {
+func (w *wire) seen() (host string, c clock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	clocks = w.clocks
-	clocks.samples = slices.Clone(clocks.samples)
-	return w.host, clocks
+	return w.host, w.clock
 }

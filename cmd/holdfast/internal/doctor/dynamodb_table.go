@@ -80,8 +80,8 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 // were signed by a clock that is wrong.
 func (t *table) refusal(api smithy.APIError) []Finding {
 	told := fmt.Sprintf("DescribeTable on %s is refused: %s: %s", t.Options.Table, api.ErrorCode(), api.ErrorMessage())
-	if _, clocks := t.wire.seen(); len(clocks.samples) > 0 {
-		if f := judgeClock(&clocks); f.Status != OK {
+	if _, clock := t.wire.seen(); clock.known {
+		if f := judgeClock(clock); f.Status != OK {
 			return []Finding{problem(f.Cure, "%s; %s", told, f.Found)}
 		}
 	}

@@ -95,17 +95,17 @@ const farApart = 5 * time.Minute
 
 // clock compares the wall clocks: requests are signed with the time.
 func (t *table) clock(context.Context) ([]Finding, error) {
-	_, clocks := t.wire.seen()
-	if len(clocks.samples) == 0 {
+	_, clock := t.wire.seen()
+	if !clock.known {
 		return only(ok("the answers do not tell the time"))
 	}
-	return only(judgeClock(&clocks))
+	return only(judgeClock(clock))
 }
 
-func judgeClock(clocks *comparison) Finding {
-	if ahead, _ := clocks.difference(); ahead.Abs() >= farApart {
+func judgeClock(c clock) Finding {
+	if c.ahead.Abs() >= farApart {
 		return problem("set the clock of this machine (NTP)",
-			"the clock of DynamoDB differs from this machine's by %v: signatures are refused from %v on", figure(ahead.Abs()), farApart)
+			"the clock of DynamoDB differs from this machine's by %v: signatures are refused from %v on", figure(c.ahead.Abs()), farApart)
 	}
-	return clocks.skew("DynamoDB")
+	return c.skew("DynamoDB")
 }

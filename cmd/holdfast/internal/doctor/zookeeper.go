@@ -45,7 +45,7 @@ var zooKeeperChecks = []check[*ensemble]{
 // Examine makes the checks and reports each finding as it comes. It fails if ctx
 // ends, if report does, and with holdfast.ErrInvalid for what makes no sense.
 func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) error {
-	e := &ensemble{ZooKeeper: z, probe: probeName(), clocks: comparison{unit: time.Millisecond}}
+	e := &ensemble{ZooKeeper: z, probe: probeName()}
 	hosts, chroot, _ := strings.Cut(strings.Join(z.Servers, ","), "/") // as zklock.Dial does
 	if chroot != "" {
 		e.chroot = "/" + chroot
@@ -89,7 +89,7 @@ type ensemble struct {
 	made    []string // znodes to be removed at the end, in the order in which they were made
 
 	writes  latencies
-	clocks  comparison
+	leader  clock
 	lockSet []lockNode // that main shows
 }
 

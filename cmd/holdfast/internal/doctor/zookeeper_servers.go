@@ -161,14 +161,20 @@ func (s *server) observes(leader, above, master string) Finding {
 		s.addr, s.status.version, master)
 }
 
-// parseNumber finds the number in the line of an answer that begins with a name.
-func parseNumber(answer, name string) string {
+// after returns the rest of the line of an answer that begins with a name.
+func after(name, answer string) string {
 	for line := range strings.Lines(answer) {
 		if rest, found := strings.CutPrefix(strings.TrimSpace(line), name); found {
-			if n, err := strconv.Atoi(rest); err == nil && n >= 0 {
-				return rest
-			}
+			return rest
 		}
+	}
+	return ""
+}
+
+// parseNumber is after, for numbers.
+func parseNumber(answer, name string) string {
+	if rest := after(name, answer); rest != "" && !strings.ContainsFunc(rest, func(r rune) bool { return r < '0' || r > '9' }) {
+		return rest
 	}
 	return ""
 }
@@ -194,18 +200,9 @@ func (e *ensemble) word(ctx context.Context, addr, word string) string {
 }
 
 func parseStatus(answer string) status {
-	var s status
-	for line := range strings.Lines(answer) {
-		line = strings.TrimSpace(line)
-		if mode, found := strings.CutPrefix(line, "Mode: "); found {
-			s.mode = mode
-		}
-		if rest, found := strings.CutPrefix(line, "Zookeeper version: "); found {
-			s.version, _, _ = strings.Cut(rest, ",")
-			s.version, _, _ = strings.Cut(s.version, "-")
-		}
-	}
-	return s
+	version, _, _ := strings.Cut(after("Zookeeper version: ", answer), ",")
+	version, _, _ = strings.Cut(version, "-")
+	return status{mode: after("Mode: ", answer), version: version}
 }
 
 // before reports whether a version is known to be older than major.minor.
@@ -265,12 +262,6 @@ func judgeSession(asked, got, configured, tick time.Duration) Finding {
 
 // parseTick finds the tick in a server's answer to conf.
 func parseTick(answer string) time.Duration {
-	for line := range strings.Lines(answer) {
-		if text, found := strings.CutPrefix(strings.TrimSpace(line), "tickTime="); found {
-			if ms, err := strconv.Atoi(text); err == nil && ms > 0 {
-				return time.Duration(ms) * time.Millisecond
-			}
-		}
-	}
-	return 0
+	ms, _ := strconv.Atoi(after("tickTime=", answer))
+	return max(0, time.Duration(ms)*time.Millisecond)
 }

@@ -58,7 +58,7 @@ func (e *ensemble) sample(ctx context.Context) error {
 		}
 		answered := time.Now()
 		e.writes = append(e.writes, answered.Sub(sent))
-		e.clocks.add(sent, answered, time.UnixMilli(stat.Mtime))
+		e.leader.note(sent, answered, time.UnixMilli(stat.Mtime))
 	}
 	return nil
 }
@@ -89,10 +89,10 @@ func judgeWrites(writes latencies, timeout time.Duration) Finding {
 
 // clock compares the wall clocks, for whoever reads logs of both.
 func (e *ensemble) clock(context.Context) ([]Finding, error) {
-	if len(e.clocks.samples) == 0 {
+	if !e.leader.known {
 		return nil, errUnseen
 	}
-	return only(e.clocks.skew("the leader"))
+	return only(e.leader.skew("the leader"))
 }
 
 // containers makes a container znode: servers older than 3.5 close the

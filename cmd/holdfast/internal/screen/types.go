@@ -1,12 +1,12 @@
 // Package screen puts rows of text on a terminal, all of it, and gives the
 // terminal back as it was.
 //
-// It consists of a dozen control sequences that every terminal has understood
-// for decades, on golang.org/x/sys, because what is shown is a page of text that
-// changes once a second. A library such as Bubble Tea would bring a program's
-// whole architecture, some fifteen modules, and a reader of keys that wants
-// Ctrl-C for itself; here that stays a signal, so that it works even where this
-// program does not. (That is also why it is not the raw mode of
+// It consists of a dozen control sequences that every terminal has understood for
+// decades, on golang.org/x/sys, because what is shown is a page of text that changes
+// once a second. Bubble Tea would be shorter here and bring some fifteen modules; but a
+// program that uses it is stopped again by "bg" after Ctrl-Z, and not even SIGTERM ends
+// it then, and it reads Ctrl-C and Ctrl-\ as keys. Here they stay signals, so that they
+// work even where this program does not. (That is also why it is not the raw mode of
 // golang.org/x/term.) What a library is needed for is the width of text.
 package screen
 
