@@ -242,16 +242,21 @@ func TestWatchTerminalSuspended(t *testing.T) {
 			w.prompts()
 			w.modes()
 		}
+		resume := func(command string) {
+			t.Helper()
+			w.enter("%s", command)
+			// The page may be there from before.
+			if !becomes(func() bool { return state(pid) != "T" }) {
+				t.Fatal("watch does not go on")
+			}
+		}
 		suspend()
 		lock := e.acquire(t, key, "holder-1")
-		w.enter("fg")
+		resume("fg")
 		w.sees(key, "held by  holder-1", "connected")
 
 		suspend()
-		w.enter("clear; bg")
-		if !becomes(func() bool { return state(pid) != "T" }) {
-			t.Fatal("watch does not go on")
-		}
+		resume("clear; bg")
 		release(t, lock)
 		w.prompts()
 		w.modes()
@@ -264,7 +269,7 @@ func TestWatchTerminalSuspended(t *testing.T) {
 		}
 		w.shows("Stopped")
 		w.prompts()
-		w.enter("clear; fg")
+		resume("clear; fg")
 		w.sees(key, "free", "connected")
 
 		suspend()
