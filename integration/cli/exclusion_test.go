@@ -86,12 +86,12 @@ func TestRunNeverTwo(t *testing.T) {
 				e := e.open(t) // with a proxy of its own
 				key := newKey(t)
 				setting, command := testChild(t, "pair of stamps")
-				args := []string{"run", "-v", "-k", key, "--lease", "6s", "--grace", "2s", "--", command}
-				first := launch(t, append(e.env, setting), nil, args...)
+				args := []string{"run", "-v", "-k", key, "--grace", "3s", "--", command}
+				first := launch(t, append(e.env, setting, "HOLDFAST_LEASE=9s"), nil, args...)
 				if !becomes(func() bool { return len(first.stamped().processes) == 2 || first.hasEnded() }) {
 					t.Fatal("the first command does not run")
 				}
-				second := launch(t, append(e.direct, setting), nil, args...)
+				second := launch(t, append(e.direct, setting, "HOLDFAST_LEASE="+calm), nil, args...)
 				second.asks()
 				waits(t, e, key)
 				if n := len(second.stamped().processes); n != 0 {
