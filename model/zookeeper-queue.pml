@@ -1,6 +1,6 @@
 /*
- * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, place.go,
- * own.go, cleaner.go, hold.go): N clients want one lock, which is a queue of znodes.
+ * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, zklock/contender.go,
+ * zklock/create.go, zklock/own.go, zklock/late.go, zklock/hold.go): N clients want one lock, a queue of znodes.
  *
  * Time is in the other model, zookeeper-trust.pml. What that one proves is taken for granted here:
  * the ensemble ends a session only when the client's lease has lapsed.

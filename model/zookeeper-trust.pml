@@ -1,5 +1,5 @@
 /*
- * The trust window of the ZooKeeper engine (docs/design/zookeeper.md; zklock/trust.go):
+ * The trust window of the ZooKeeper engine (docs/design/zookeeper.md; zklock/conn_trust.go):
  * a client never believes in its session when the ensemble has ended it.
  *
  * Three servers. Server 0 leads; 1 and 2 follow it. The links 0-1 and 0-2 can be cut, each
