@@ -60,13 +60,7 @@ func TestBreakNow(t *testing.T) {
 		a, b := h.client(t), h.client(t)
 		defer a.close(t)
 		lock := a.hold(t, "k", holdfast.WithData([]byte("d")))
-		info, err := b.Inspect(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.BreakNow(t.Context(), info); err != nil {
-			t.Fatal(err)
-		}
+		info := b.breakIt(t, "k", true)
 		next, err := b.TryAcquire(t.Context(), "k")
 		if err != nil || next.Token() <= lock.Token() {
 			t.Fatalf("%v, %v", next, err)
@@ -178,13 +172,7 @@ func TestBrokenAndTaken(t *testing.T) {
 				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 					a, b := h.pair(t)
 					lock := a.hold(t, "k", holdfast.WithOwner("worker"))
-					info, err := b.Inspect(t.Context(), "k")
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := b.BreakNow(t.Context(), info); err != nil {
-						t.Fatal(err)
-					}
+					b.breakIt(t, "k", true)
 					next := b.hold(t, "k", holdfast.WithOwner(owner))
 					for range grants - 1 {
 						if err := next.Release(t.Context()); err != nil {
@@ -192,6 +180,7 @@ func TestBrokenAndTaken(t *testing.T) {
 						}
 						next = b.hold(t, "k", holdfast.WithOwner(owner))
 					}
+					var err error
 					if released {
 						err = lock.Release(t.Context())
 					} else {
@@ -219,13 +208,7 @@ func TestReclaimedAfterABreak(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
 		first := b.hold(t, "k")
-		info, err := a.Inspect(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.BreakNow(t.Context(), info); err != nil {
-			t.Fatal(err)
-		}
+		a.breakIt(t, "k", true)
 		<-first.Done()
 		lock := a.hold(t, "k", holdfast.WithOwner("worker"))
 		b.hold(t, "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())

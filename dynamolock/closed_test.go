@@ -73,13 +73,7 @@ func TestFailClosedBreak(t *testing.T) {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
 			a, b := h.pair(t)
 			lock := a.hold(t, "k")
-			info, err := b.Inspect(t.Context(), "k")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := b.Break(t.Context(), info); err != nil {
-				t.Fatal(err)
-			}
+			info := b.breakIt(t, "k", false)
 			if err := b.Break(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
 				t.Errorf("%v: for the second time: %v", mode, err)
 			}

@@ -40,6 +40,24 @@ func (c *client) hold(t testing.TB, key string, opts ...holdfast.Option) *holdfa
 	return lock
 }
 
+// breakIt ends the lock on a key by BreakNow or by Break, which lets the holder know, and
+// returns what it was.
+func (c *client) breakIt(t testing.TB, key string, now bool) holdfast.Info {
+	t.Helper()
+	info, err := c.Inspect(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	breakGrant := c.Break
+	if now {
+		breakGrant = c.BreakNow
+	}
+	if err := breakGrant(t.Context(), info); err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
 type item = map[string]types.AttributeValue
 
 func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }

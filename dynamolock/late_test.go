@@ -56,13 +56,7 @@ func TestLateRequestAfterBreakNow(t *testing.T) {
 		a, b := h.pair(t)
 		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Second, dynamofake.Reset())))
 		lock := a.hold(t, "k")
-		info, err := b.Inspect(t.Context(), "k")
-		if err == nil {
-			err = b.BreakNow(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		b.breakIt(t, "k", true)
 		next := b.hold(t, "k")
 		if err := next.Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -87,13 +81,7 @@ func TestLateRequestAfterBreak(t *testing.T) {
 		a, b := h.pair(t)
 		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(lease/2, dynamofake.Reset())))
 		lock := a.hold(t, "k")
-		info, err := b.Inspect(t.Context(), "k")
-		if err == nil {
-			err = b.Break(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		b.breakIt(t, "k", false)
 		<-lock.Done()
 		time.Sleep(3*lease/4 + time.Second) // a worker asks four times in a lease, at least
 		if i := h.item("k"); leaseOf(i) != 1 {

@@ -79,13 +79,7 @@ func TestRefusedReleaseIsNotUnanswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		info, err := b.Inspect(t.Context(), "k")
-		if err == nil {
-			err = b.BreakNow(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		b.breakIt(t, "k", true)
 		b.hold(t, "k")
 		failures := 1
 		conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {

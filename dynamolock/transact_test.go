@@ -24,13 +24,7 @@ func TestConditionCheck(t *testing.T) {
 				}
 			},
 			"broken": func(t *testing.T, lock *holdfast.Lock, other *client) {
-				info, err := other.Inspect(t.Context(), lock.Key())
-				if err == nil {
-					err = other.Break(t.Context(), info)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				other.breakIt(t, lock.Key(), false)
 			},
 			"reclaimed": func(t *testing.T, _ *holdfast.Lock, other *client) {
 				other.hold(t, "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())
@@ -86,13 +80,7 @@ func TestConditionCheckOfABrokenLock(t *testing.T) {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
 			a, b := h.pair(t)
 			broken := a.hold(t, "k", holdfast.WithOwner("o"))
-			info, err := b.Inspect(t.Context(), "k")
-			if err == nil {
-				err = b.Break(t.Context(), info)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.breakIt(t, "k", false)
 			next := a.hold(t, "k", holdfast.WithOwner("o"))
 			if err := broken.Err(); err != nil {
 				t.Fatalf("%v: it knows already: %v", mode, err)
