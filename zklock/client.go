@@ -84,7 +84,7 @@ func (c *Client) Conn() *zk.Conn { return c.engine.link.conn }
 // SessionTimeout returns the session timeout that was negotiated with the
 // servers, last: it is negotiated anew whenever the session is resumed. If it has
 // been shorter in this session, locks go by that.
-func (c *Client) SessionTimeout() time.Duration { return c.engine.link.negotiated().session }
+func (c *Client) SessionTimeout() time.Duration { return c.engine.link.negotiated().Session }
 
 // Guard returns a check for a transaction (zk.Conn.Multi) that makes it succeed
 // only while lock is held: its node must be there. It fails with what lock.Err

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
 // link is the way to the servers: the one zk.Conn of a client, the session that
@@ -37,9 +38,9 @@ type link struct {
 	quitted  chan struct{} // closed when it was told to
 
 	mu      sync.Mutex
-	wire    *wire    // the newest connection
-	times   *times   // of the timeout that was negotiated last; nil before the first session
-	session *session // nil before the first, and from its expiry to the next
+	wire    *wire          // the newest connection
+	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
+	session *session       // nil before the first, and from its expiry to the next
 
 	// renounced is a session that is not to be resumed again: see times.longest.
 	renounced int64
@@ -84,7 +85,7 @@ func (l *link) present() *wire {
 }
 
 // negotiated returns the times of the timeout that was negotiated last.
-func (l *link) negotiated() *times {
+func (l *link) negotiated() *zktimes.Times {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.times
@@ -141,7 +142,7 @@ func (l *link) opened() {
 	}
 	grace := reconnectGrace
 	if l.watches.any() {
-		grace = t.rewatch
+		grace = t.Rewatch
 	}
 	l.tasks.Go(func(context.Context) {
 		timer := time.NewTimer(grace)
@@ -235,7 +236,7 @@ func (l *link) end(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
-		s.id, s.times().session, holdfast.ErrDisconnected)
+		s.id, s.times().Session, holdfast.ErrDisconnected)
 }
 
 // answers returns when a server has answered that has a quorum, the session is over, or
@@ -246,7 +247,7 @@ func (l *link) answers(ctx context.Context, s *session) {
 			return nil
 		}
 		w := l.present()
-		limit := time.AfterFunc(s.times().answer, func() { l.drop(w) })
+		limit := time.AfterFunc(s.times().Answer, func() { l.drop(w) })
 		defer limit.Stop()
 		return l.sync(ctx, "/")
 	})

@@ -92,15 +92,15 @@ func noChroot(chroot string) error {
 func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	l.mu.Lock()
 	l.failures++
-	failures, t := l.failures, timesOf(l.opts.SessionTimeout, &l.opts)
+	failures, t := l.failures, l.opts.times(l.opts.SessionTimeout)
 	if l.session != nil {
 		t = l.session.times()
 	}
 	l.mu.Unlock()
-	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, t.redial), nil) {
+	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, t.Redial), nil) {
 		return nil, holdfast.ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(l.closing, t.firstReply)
+	ctx, cancel := context.WithTimeout(l.closing, t.FirstReply)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -118,7 +118,7 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		l.mu.Unlock()
 		return nil, err
 	}
-	w := newWire(newBuffered(conn), l, t.firstReply)
+	w := newWire(newBuffered(conn), l, t.FirstReply)
 	w.address = address
 	l.mu.Lock()
 	l.wire = w

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
 // session is one ZooKeeper session. A link has several in its life, one after
@@ -25,18 +26,18 @@ type session struct {
 	id    int64
 	lease driver.Lease
 
-	shortest atomic.Pointer[times]
+	shortest atomic.Pointer[zktimes.Times]
 }
 
 // times are those of the shortest timeout that was negotiated for this session.
-func (s *session) times() *times { return s.shortest.Load() }
+func (s *session) times() *zktimes.Times { return s.shortest.Load() }
 
 // joined is called by the reader of a connection when a server has answered: by
 // a session, new or resumed, or by 0 for one that has ended. sent is when it was
 // asked, now the times of the timeout that it gave. Nothing else on the connection counts
 // before that. It returns the times that the session goes by.
-func (l *link) joined(w *wire, id int64, now *times, sent driver.Instant) *times {
-	timeout := now.session
+func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant) *zktimes.Times {
+	timeout := now.Session
 	l.mu.Lock()
 	old := l.session
 	if old != nil && old.id != id {
@@ -56,10 +57,10 @@ func (l *link) joined(w *wire, id int64, now *times, sent driver.Instant) *times
 	s := l.session
 	renounced := false
 	if s != nil && !begun {
-		if timeout < s.times().session {
+		if timeout < s.times().Session {
 			s.shortest.Store(now)
 		}
-		if renounced = timeout > s.times().longest && l.opts.Heartbeat >= 0; renounced {
+		if renounced = timeout > s.times().Longest && l.opts.Heartbeat >= 0; renounced {
 			l.renounced = id
 		}
 	}

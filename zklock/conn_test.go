@@ -72,7 +72,7 @@ func TestSessionBeforeConn(t *testing.T) {
 	reopened := make(chan struct{})
 	l.reopened = func() { close(reopened) }
 	w := newWire(nil, l, time.Second)
-	l.wire, l.times = w, timesOf(time.Second, &l.opts)
+	l.wire, l.times = w, l.opts.times(time.Second)
 	l.session = testSession(1)
 	l.opened()
 	select {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
 // trust decides which requests of one connection are known to have kept the
@@ -59,8 +60,8 @@ const (
 	written              // and that the leader has read what the server had sent
 )
 
-func newTrust(t *times, opened driver.Instant) *trust {
-	return &trust{window: t.window, opened: opened, grain: t.grain}
+func newTrust(t *zktimes.Times, opened driver.Instant) *trust {
+	return &trust{window: t.Window, opened: opened, grain: t.Grain}
 }
 
 // note takes in an answered request. It returns the moment from which the session's

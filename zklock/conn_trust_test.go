@@ -105,7 +105,7 @@ func TestTrust(t *testing.T) {
 			if test.timeout > 0 {
 				length = test.timeout
 			}
-			play(t, newTrust(timesOf(length, &Options{TickTime: test.tick}), driver.Instant{}), test.steps)
+			play(t, newTrust((&Options{TickTime: test.tick}).times(length), driver.Instant{}), test.steps)
 		})
 	}
 }
@@ -144,7 +144,7 @@ func (e *exact) note(x exchange, p proof) (renewed driver.Instant) {
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
 	for _, slow := range []int{1, 40, 300} { // for how long an answer is on its way
-		busy := newTrust(timesOf(timeout, &Options{}), driver.Instant{})
+		busy := newTrust((&Options{}).times(timeout), driver.Instant{})
 		rule := &exact{window: busy.window}
 		for ms := 1; ms < 5_000; ms++ {
 			x, shows := exchange{at(ms), at(ms + slow)}, heard
@@ -172,7 +172,7 @@ func TestTrustOfABusySession(t *testing.T) {
 // TestTrustOfASessionThatWritesNothing: the memory is bounded, and the first write
 // after a long time has something to prove.
 func TestTrustOfASessionThatWritesNothing(t *testing.T) {
-	rule := newTrust(timesOf(4*time.Second, &Options{}), driver.Instant{})
+	rule := newTrust((&Options{}).times(4*time.Second), driver.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
 		rule.note(exchange{at(ms), at(ms + 1)}, heard)
 		rule.note(exchange{at(ms), at(ms + 1)}, synced)
@@ -189,7 +189,7 @@ func TestTrustOfASessionThatWritesNothing(t *testing.T) {
 // TestTrustOfAResumedSession: the first write that is acknowledged shows that
 // the leader who said yes was one, and had heard of the session then.
 func TestTrustOfAResumedSession(t *testing.T) {
-	play(t, newTrust(timesOf(4*time.Second, &Options{}), at(100)), []step{
+	play(t, newTrust((&Options{}).times(4*time.Second), at(100)), []step{
 		{160, 170, heard, 0},
 		{180, 190, synced, 0},
 		{200, 210, written, 100},
@@ -220,10 +220,10 @@ func TestHeartbeatsSuffice(t *testing.T) {
 		"no locks: a write that comes any time": {trip: 1, idle: true, least: 0.33, most: 0.67},
 	} {
 		t.Run(name, func(t *testing.T) {
-			times := timesOf(timeout*time.Millisecond, &c.opts)
-			period := int(times.heartbeat.Milliseconds())
+			times := c.opts.times(timeout * time.Millisecond)
+			period := int(times.Heartbeat.Milliseconds())
 			if c.idle {
-				period = int(times.idle.Milliseconds())
+				period = int(times.Idle.Milliseconds())
 			}
 			rule := newTrust(times, driver.Instant{})
 			type event struct {

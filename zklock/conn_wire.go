@@ -197,7 +197,7 @@ func (w *wire) noteReply() {
 	h := w.header[4:]
 	w.mu.Lock()
 	if w.trust == nil {
-		now := timesOf(time.Duration(int32(binary.BigEndian.Uint32(h[4:])))*time.Millisecond, &w.link.opts)
+		now := w.link.opts.times(time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond)
 		id := int64(binary.BigEndian.Uint64(h[8:]))
 		w.trust = newTrust(now, w.opening)
 		opening := w.opening
@@ -205,7 +205,7 @@ func (w *wire) noteReply() {
 		w.over = id == 0
 		now = w.link.joined(w, id, now, opening)
 		w.mu.Lock()
-		w.silence = now.silence
+		w.silence = now.Silence
 		w.mu.Unlock()
 		return
 	}

@@ -47,7 +47,7 @@ func testLink(t *testing.T, opts Options) (*link, *stillClock) {
 // testSession is a session with the default timeout.
 func testSession(id int64) *session {
 	s := &session{id: id}
-	s.shortest.Store(timesOf(DefaultSessionTimeout, &Options{}))
+	s.shortest.Store((&Options{}).times(DefaultSessionTimeout))
 	return s
 }
 
@@ -119,7 +119,7 @@ func TestScanAnyCut(t *testing.T) {
 		for _, chunk := range chunks {
 			w.scan(chunk)
 		}
-		if s := l.current(); s == nil || s.id != session || s.times().session != 4*time.Second || l.times.session != 4*time.Second {
+		if s := l.current(); s == nil || s.id != session || s.times().Session != 4*time.Second || l.times.Session != 4*time.Second {
 			t.Fatalf("session %+v, want %#x for 4s", s, int64(session))
 		}
 		got := []int64{l.takeCreated("/q/_c_a-lock-"), l.takeCreated("/q/_c_failed-lock-"), l.takeCreated("/q/_c_read-lock-"), l.takeCreated("/q/_c_b-lock-")}
@@ -317,8 +317,8 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if want := 3700 * time.Millisecond; left() != want { // since the request, less a twentieth
 			t.Errorf("%v left, want %v", left(), want)
 		}
-		if l.times.session != 4*time.Second || l.current().times().session != 4*time.Second || w.silence != 2*time.Second {
-			t.Errorf("timeouts %v and %v, silence %v", l.times.session, l.current().times().session, w.silence)
+		if l.times.Session != 4*time.Second || l.current().times().Session != 4*time.Second || w.silence != 2*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.times.Session, l.current().times().Session, w.silence)
 		}
 		if w.trust.window != 1125*time.Millisecond {
 			t.Errorf("window %v", w.trust.window)
@@ -349,8 +349,8 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if want := 9400 * time.Millisecond; left() != want {
 			t.Errorf("%v left, want %v", left(), want)
 		}
-		if l.times.session != 12*time.Second || l.current().times().session != 10*time.Second || w.silence != 5*time.Second {
-			t.Errorf("timeouts %v and %v, silence %v", l.times.session, l.current().times().session, w.silence)
+		if l.times.Session != 12*time.Second || l.current().times().Session != 10*time.Second || w.silence != 5*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.times.Session, l.current().times().Session, w.silence)
 		}
 		if want := 3375 * time.Millisecond; w.trust.window != want { // of twelve: the leader's tick may be six
 			t.Errorf("window %v, want %v", w.trust.window, want)
@@ -438,14 +438,14 @@ func TestDialDelay(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Millisecond, 400 * time.Millisecond, 10 * time.Second, 24 * time.Hour} {
 		last, total := time.Duration(0), time.Duration(0)
 		for failures := 1; failures < 100_000; failures = failures*2 + 1 {
-			delay := dialDelay(failures, timesOf(timeout, &Options{}).redial)
+			delay := dialDelay(failures, (&Options{}).times(timeout).Redial)
 			if delay < last || delay <= 0 || delay > time.Second || delay > max(timeout/10, 20*time.Millisecond) {
 				t.Fatalf("after %d failures, timeout %v: %v, after %v before", failures, timeout, delay, last)
 			}
 			last = delay
 		}
 		for failures := 1; failures <= 5; failures++ {
-			total += dialDelay(failures, timesOf(timeout, &Options{}).redial)
+			total += dialDelay(failures, (&Options{}).times(timeout).Redial)
 		}
 		if timeout >= 400*time.Millisecond && total > timeout/2 {
 			t.Errorf("timeout %v: five tries take %v", timeout, total)

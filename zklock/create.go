@@ -90,7 +90,7 @@ func (c *contender) create(ctx context.Context) (listing, error) {
 // its buffer, again and again and at once, from a network that fails.
 func (c *contender) tooLarge(after time.Duration) bool {
 	const enough, small = 4, 1024
-	if after > c.sess.times().hangUp || len(c.data) < small {
+	if after > c.sess.times().HangUp || len(c.data) < small {
 		c.hangUps = 0
 		return false
 	}

@@ -287,7 +287,7 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	s := l.current()
 	timeout := time.Duration(0)
 	if l.times != nil {
-		timeout = l.times.session
+		timeout = l.times.Session
 	}
 	if (w.trust != nil) != m.greeted || (s != nil) != (m.id != 0) || timeout != m.timeout {
 		t.Fatalf("step %d: greeted %v, session %+v, timeout %v; want %v, %#x, %v", step, w.trust != nil, s, timeout, m.greeted, m.id, m.timeout)
@@ -306,8 +306,8 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	if s == nil {
 		return 0
 	}
-	if s.id != m.id || s.times().session != m.timeout {
-		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.times().session, m.id, m.timeout)
+	if s.id != m.id || s.times().Session != m.timeout {
+		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.times().Session, m.id, m.timeout)
 	}
 	counts := s.lease.Deadline().Sub(begin) - m.timeout + l.host.Margin(m.timeout)
 	if counts > m.renewed || counts < m.opened || m.every && counts != m.renewed {

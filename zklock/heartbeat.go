@@ -65,9 +65,9 @@ func (h *heartbeat) armLocked(sess *session) {
 	if h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
-	wait := sess.times().heartbeat
+	wait := sess.times().Heartbeat
 	if len(h.holds) == 0 {
-		wait = sess.times().idle
+		wait = sess.times().Idle
 	}
 	due := h.engine.host.Now().Mono.Add(wait)
 	if h.timer != nil {
@@ -131,7 +131,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	}
 	limited := func(f func() error) error {
 		if h.any() != nil {
-			limit := time.AfterFunc(sess.times().answer, func() { link.drop(w) })
+			limit := time.AfterFunc(sess.times().Answer, func() { link.drop(w) })
 			defer limit.Stop()
 		}
 		return f()

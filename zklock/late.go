@@ -54,11 +54,11 @@ func (l *late) remove(sess *session, parent, guid string) {
 // expect has nodes with a guid, other than keep, deleted when they come.
 func (l *late) expect(sess *session, parent, guid, keep string) creation {
 	t := sess.times()
-	one := creation{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(t.late)}
+	one := creation{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(t.Late)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, one)
-	l.armLocked(t.look)
+	l.armLocked(t.Look)
 	return one
 }
 
@@ -67,7 +67,7 @@ func (l *late) reopened() {
 	if sess := l.lookForAll(); sess != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.armLocked(sess.times().look)
+		l.armLocked(sess.times().Look)
 	}
 }
 
@@ -89,7 +89,7 @@ func (l *late) again() {
 	if sess := l.lookForAll(); sess != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.armLocked(min(2*l.pause, sess.times().maxLook))
+		l.armLocked(min(2*l.pause, sess.times().MaxLook))
 	}
 }
 

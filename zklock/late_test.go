@@ -9,7 +9,7 @@ import (
 // client may live for months and lose a reply an hour.
 func TestLateExpected(t *testing.T) {
 	before, now := testSession(1), testSession(2)
-	patience := now.times().late
+	patience := now.times().Late
 	s := &late{stopped: true} // sets no timer
 	s.expect(before, "/a", "old", "")
 	s.expect(now, "/a", "1", "kept")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
 // The defaults of [Options].
@@ -157,6 +158,11 @@ func (o *Options) resolve() (Options, error) {
 		c.TLS = c.TLS.Clone()
 	}
 	return c, nil
+}
+
+// times returns the durations that follow from a session timeout.
+func (o *Options) times(session time.Duration) *zktimes.Times {
+	return zktimes.Of(session, o.Heartbeat, o.TickTime)
 }
 
 func aclOrOpen(acl []zk.ACL) []zk.ACL {

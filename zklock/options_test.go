@@ -166,7 +166,7 @@ func TestHeartbeat(t *testing.T) {
 		0: 2 * time.Second, time.Millisecond: time.Millisecond, time.Second: time.Second,
 		3 * time.Second: 3 * time.Second, 4 * time.Second: 3 * time.Second, time.Hour: 3 * time.Second,
 	} {
-		if got := timesOf(timeout, &Options{Heartbeat: given}).heartbeat; got != want {
+		if got := (&Options{Heartbeat: given}).times(timeout).Heartbeat; got != want {
 			t.Errorf("Heartbeat %v at a timeout of %v: every %v, want %v", given, timeout, got, want)
 		}
 	}

@@ -121,7 +121,7 @@ func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 // a moment later.
 func (c *contender) vanished(ctx context.Context) error {
 	if c.own != nil {
-		timer := time.NewTimer(c.sess.times().ownWatch)
+		timer := time.NewTimer(c.sess.times().OwnWatch)
 		defer timer.Stop()
 		select {
 		case <-c.own.gone:
@@ -208,7 +208,7 @@ func (c *contender) held(ctx context.Context, first entry) error {
 func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 	before := c.parent + "/" + name
 	w := c.engine.link.watches.on(c.engine.tasks.Context(), before)
-	patience := c.sess.times().doubt
+	patience := c.sess.times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	read := w.read
@@ -223,7 +223,7 @@ func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 			}
 		case <-timer.C:
 			c.engine.stale.ask(before)
-			patience = min(2*patience, c.sess.times().maxDoubt)
+			patience = min(2*patience, c.sess.times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
 			return c.evicted()
@@ -264,7 +264,7 @@ func (c *contender) prove(ctx context.Context) error {
 	writes, doubtful := c.own.doubtful()
 	for slow := false; ; slow = true {
 		t := c.sess.times()
-		if left := time.Until(lease.Deadline()); left > t.enough && lease.Live() && !doubtful {
+		if left := time.Until(lease.Deadline()); left > t.Enough && lease.Live() && !doubtful {
 			return nil
 		}
 		if slow {
@@ -285,7 +285,7 @@ func (c *contender) prove(ctx context.Context) error {
 		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
 		case slow:
-			backoff.Sleep(ctx, t.again, nil)
+			backoff.Sleep(ctx, t.Again, nil)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (e *engine) keepRemoving(sess *session, path string, why error) {
 			delete(e.refused, path)
 		}()
 		t := sess.times()
-		for pause := t.look; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, t.maxLook) {
+		for pause := t.Look; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, t.MaxLook) {
 			if _, err := e.tryRemove(ctx, sess, path); err == nil {
 				return
 			}

@@ -32,11 +32,11 @@ func newStale(e *engine) *stale { return &stale{engine: e, paths: make(map[strin
 // a question; there is one per session timeout at most.
 func (s *stale) askIfOld(path string, made time.Time) {
 	t := s.engine.link.negotiated()
-	if time.Since(made) < t.doubt {
+	if time.Since(made) < t.Doubt {
 		return
 	}
 	s.mu.Lock()
-	early := time.Since(s.aged) < t.session
+	early := time.Since(s.aged) < t.Session
 	if !early {
 		s.aged = time.Now()
 	}

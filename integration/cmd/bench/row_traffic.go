@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 	"github.com/holdfast-go/holdfast/zklock"
 
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
@@ -128,7 +129,7 @@ func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(re
 		return err
 	}
 	defer ours.Close(context.WithoutCancel(ctx))
-	period := ours.SessionTimeout() / 6
+	period := zktimes.Of(ours.SessionTimeout(), 0, 0).Heartbeat
 	var locks []*holdfast.Lock
 	if locks, err = holdMany(ctx, ours.Client, e.name("lively"), manyHeld); err != nil {
 		return err

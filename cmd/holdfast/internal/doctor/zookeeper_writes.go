@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -74,14 +75,15 @@ func judgeWrites(writes latencies, timeout time.Duration) Finding {
 	cure := fmt.Sprintf("give a --lease of %v or more, twenty times a write; or see to the network, and to the servers' disks (fsync), load and garbage collection",
 		figure(20*writes.median()))
 	const disturbed = "see to the servers' disks (fsync), load and garbage collection, and to the network; or give a longer --lease"
+	t := zktimes.Of(timeout, 0, 0)
 	switch {
 	case writes.median() >= timeout/10:
 		return problem(cure, "%s: too short for such round trips, locks are lost although nothing fails", told)
-	case writes.worst() >= timeout/4:
+	case writes.worst() >= t.Answer:
 		return problem(disturbed, "%s: holders leave a server that takes a quarter of it", told)
 	case writes.median() >= timeout/20:
 		return warning(cure, "%s: one heartbeat that fails costs the locks", told)
-	case writes.worst() >= timeout/6:
+	case writes.worst() >= t.Heartbeat:
 		return warning(disturbed, "%s, and there is to be a write per sixth of it", told)
 	}
 	return ok("%s", told)

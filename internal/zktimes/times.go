@@ -1,0 +1,71 @@
+// Package zktimes has all the durations that follow from a ZooKeeper session timeout: what
+// zklock goes by, holdfast doctor judges by, and the benchmarks count by.
+package zktimes
+
+import "time"
+
+// Times are the durations that follow from a session timeout, T. They are computed
+// again when that is renegotiated.
+type Times struct {
+	Session time.Duration // T itself
+
+	// To keep the session alive, and to prove it: see heartbeat and trust.
+	Heartbeat time.Duration // between heartbeats of a session that holds locks
+	Idle      time.Duration // between heartbeats of one that holds none; just more than window
+	Window    time.Duration // between the answer to a request and the sync that shows what became of it
+	Grain     time.Duration // answers that are closer together than this count as one
+	Enough    time.Duration // what is left of a lease at a grant
+	Again     time.Duration // until a grant tries once more to prove that much
+
+	// To leave a server while there is time to find another.
+	Silence    time.Duration // a server that sends nothing for this long is left
+	Answer     time.Duration // so is one that does not answer a heartbeat, or the last request of a session
+	FirstReply time.Duration // to connect, and until the first reply
+	Redial     time.Duration // the longest pause between two rounds of dialling
+	Rewatch    time.Duration // until go-zookeeper has sent its watches to a new server
+	Longest    time.Duration // a session that is resumed with a longer timeout is given up
+
+	// For the recipe.
+	OwnWatch time.Duration // until the watch on a node that is missing says what became of it
+	HangUp   time.Duration // a server that hangs up on a creation sooner than this has not even tried
+	Look     time.Duration // until the first look for nodes to remove; the pause doubles
+	MaxLook  time.Duration // the longest pause between two looks
+	Late     time.Duration // how long a creation whose reply was lost may still be carried out
+	Doubt    time.Duration // until the leader is asked about a node that is in the way; the pause doubles
+	MaxDoubt time.Duration // the longest pause between two questions
+}
+
+// Of computes the times of a session timeout. heartbeat is Options.Heartbeat of zklock, and
+// tick Options.TickTime; 0 has the defaults.
+func Of(session, heartbeat, tick time.Duration) *Times {
+	t := &Times{
+		Session: session,
+
+		Heartbeat: session / 6,
+		Idle:      session / 3,
+		Window:    max(session/4, tick/2),
+		Grain:     session / 64,
+		Enough:    session / 6,
+		Again:     session / 16,
+
+		Silence:    session / 2,
+		Answer:     session / 4,
+		FirstReply: min(max(session/4, 250*time.Millisecond), 5*time.Second),
+		Redial:     min(max(session/10, 20*time.Millisecond), time.Second),
+		Rewatch:    min(max(session/10, 10*time.Millisecond), 250*time.Millisecond),
+		Longest:    session * 3 / 2, // beyond that, the window leaves too little of the lease
+
+		OwnWatch: session / 4,
+		HangUp:   session / 4,
+		Look:     session / 4,
+		MaxLook:  2 * session,
+		Late:     64 * session, // a follower that is stopped for syncLimit ticks is left by its leader
+		Doubt:    2 * session,
+		MaxDoubt: 16 * session,
+	}
+	t.Window += t.Window / 8 // leaders ping twice a tick, and a bit later
+	if heartbeat > 0 {
+		t.Heartbeat = min(heartbeat, session/4)
+	}
+	return t
+}
