@@ -47,8 +47,8 @@ type contender struct {
 	lookedAfter bool // the last request was left to a goroutine, and all of unanswered with it
 }
 
-// try takes the key if nobody has it. What is seen of its holder is kept, so
-// that a later try finds out whether it is gone.
+// try takes the key if nobody has it. It remembers what it sees of the holder, so that
+// a later try can find out that the holder is gone.
 func (c *contender) try(ctx context.Context) (*hold, error) {
 	for {
 		got, err := c.take(ctx)
@@ -62,19 +62,19 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 		case !c.takeable(&got.met):
 			return nil, &driver.HeldError{Holder: got.met.item.info(c.req.Key)}
 		}
-		// Otherwise it has become free, or its lease is over, since the last look.
+		// Otherwise it has become free, or its lease has ended, since the last write.
 	}
 }
 
-// wait takes the key as soon as it can be had. Who comes first writes at once,
-// since the key may be free, and then polls; others stand in line behind it. To
-// reclaim is not for the line to decide.
+// wait takes the key as soon as it is available. The first contender of the client
+// writes at once, since the key may be free, and then polls; others wait in line behind
+// it. One that reclaims writes at once in any case.
 func (c *contender) wait(ctx context.Context) (*hold, error) {
 	w := c.join(c.req.Key)
 	defer c.leave(c.req.Key, w)
 	write := c.leads(c.req.Key, w) || c.req.Reclaim
 	for {
-		// Asked once for both: who comes to lead in between has seen nothing yet.
+		// Read once for both cases: a contender that leads only now has seen nothing yet.
 		leads := c.leads(c.req.Key, w)
 		var err error
 		switch {
@@ -85,7 +85,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			}
 			write = err != nil
 		case c.req.Reclaim && c.holding(c.req.Key, c.req.Owner):
-			return nil, c.waitedFor(c.req.Key) // its own client's, and live
+			return nil, c.waitedFor(c.req.Key) // this client's own lock, which stands
 		case leads:
 			err = c.poll(ctx, c.req.Key, c.key)
 		default:
@@ -98,7 +98,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 		if err == nil {
 			continue
 		}
-		c.rest(c.req.Key, w, true) // others need not wait for one that rests
+		c.rest(c.req.Key, w, true) // others go on meanwhile
 		err = c.again(ctx, err)
 		c.rest(c.req.Key, w, false)
 		if err != nil {
@@ -107,13 +107,13 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	}
 }
 
-// ripe reports whether a write might get the key, as far as is known.
+// ripe reports whether a write might get the key, by what was seen.
 func (c *contender) ripe() bool {
 	seen := c.observed(c.req.Key)
 	return seen.item == nil || c.takeable(&seen) || c.reclaimable(seen.item)
 }
 
-// reclaimable reports whether an item is a hold that the request is to end.
+// reclaimable reports whether an item is a grant that the request may end.
 func (c *contender) reclaimable(i *item) bool {
 	return c.req.Reclaim && i.held() && i.owner == c.req.Owner && !i.belongs(c.id) &&
 		(i.form == tokenless) == (c.opts.Mode == FailClosed)
@@ -143,10 +143,10 @@ type answer struct {
 	err     error
 }
 
-// take sends the one request that takes the key: if it is free, or left of an
-// earlier hold that is to be reclaimed, or still as it was when it was seen to
-// be abandoned. When ctx ends it returns at once: a request that was sent is seen
-// through in the background then, and what it has taken is given back.
+// take sends the request that takes the key if it is free, or reclaimable, or has not
+// changed since it was found to be abandoned. When ctx ends, take returns at once. A
+// request that was sent is then completed in the background, and what it has taken is
+// given back.
 func (c *contender) take(ctx context.Context) (outcome, error) {
 	if !c.leftovers.admit(ctx, c.req.Key) {
 		return outcome{}, c.waitedFor(c.req.Key)
@@ -154,8 +154,8 @@ func (c *contender) take(ctx context.Context) (outcome, error) {
 	sent, left := c.host.Now(), c.abandoned()
 	x := c.expression(sent, left)
 	sending := newSending()
-	answered := make(chan answer) // unbuffered: either the caller has it or nobody
-	gone := make(chan struct{})   // closed when the caller has gone
+	answered := make(chan answer) // unbuffered: the answer is the caller's or nobody's
+	gone := make(chan struct{})   // closed when the caller has returned
 	detached, cancel := c.detach(ctx)
 	if !c.tasks.Go(func(context.Context) {
 		defer cancel()
@@ -184,7 +184,8 @@ func (c *contender) take(ctx context.Context) (outcome, error) {
 	}
 }
 
-// abandoned returns the item that was seen, if it may be taken as it is; else nil.
+// abandoned returns the item that was seen, if the key may be taken while the item stays
+// as it is; else nil.
 func (c *contender) abandoned() *item {
 	if seen := c.observed(c.req.Key); c.takeable(&seen) {
 		return seen.item
@@ -192,7 +193,8 @@ func (c *contender) abandoned() *item {
 	return nil
 }
 
-// judge says what an answer means; left is the item that the write was to take.
+// judge says what an answer means; left is the abandoned item that the write was to
+// replace, or nil.
 func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, error) {
 	switch {
 	case maybeDone(r.err):
@@ -211,8 +213,8 @@ func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, e
 		}
 		return outcome{hold: c.granted(own, sent)}, nil
 	case r.old.held() && r.old.belongs(c.grant):
-		// An earlier try was carried out, and this one met it: one of ours, or
-		// one that a wrapper of the SDK made by itself.
+		// An earlier request was carried out: one of ours, or one that a wrapper of the
+		// SDK has repeated.
 		if !c.unanswered.none() {
 			sent = c.unanswered.first
 			c.unanswered.requests--
@@ -225,7 +227,7 @@ func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, e
 		}
 	}
 	if left != nil && left.form != absent && left.same(r.old) {
-		// Trying again would go on for ever, as fast as the network allows.
+		// Another try would meet the same, for ever.
 		return outcome{}, &ItemError{
 			Table: c.opts.Table, Attribute: attrGUID, Reason: "is that of a key that is free, and the key cannot be taken",
 		}
@@ -233,7 +235,8 @@ func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, e
 	return outcome{met: c.see(c.req.Key, r.old)}, nil
 }
 
-// granted makes a hold of the own item; sent is a moment before it was written.
+// granted makes a hold of the item that this contender wrote; sent is a moment before
+// the write.
 func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	c.took(c.req.Key, own)
 	h := &hold{
@@ -254,7 +257,7 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	return h
 }
 
-// seeThrough looks after a write whose caller has gone.
+// seeThrough finishes with a write whose caller has returned.
 func (c *contender) seeThrough(sent driver.Instant, sending *sending, r answer) {
 	owed := false
 	switch taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(c.grant)); {

@@ -16,13 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// once switches off the SDK's retries for one request: whether and when to try
-// again depends on the lease, and must not depend on a quota that all users of
-// the SDK's client share.
+// once switches off the SDK's retries for one request: whether and when to retry depends
+// on the lease, and must not depend on a quota that all users of the SDK's client share.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// call sends one request and waits for at most Options.Timeout. What it learns
-// of the connection it reports, unless it is the caller who gave up.
+// call sends one request and waits for at most Options.Timeout. It reports to health
+// whether the table answered, unless the caller gave up.
 func call[In, Out any](
 	ctx context.Context, e *engine, op string, key attributes, in In,
 	send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error),
@@ -63,17 +62,17 @@ func call[In, Out any](
 	return out, failure
 }
 
-// The delay after a conflict with a transaction: the item is free again as soon
-// as that is done, so waiting for longer and longer would only be worse.
+// The delay after a conflict with a transaction. It does not grow: the item can be
+// written again as soon as the transaction is over.
 const (
 	minConflictDelay = 10 * time.Millisecond
 	maxConflictDelay = 50 * time.Millisecond
 )
 
-// settle sends a request again as long as the answer is that a transaction is
-// just writing the item; and once if it is that the clock of this machine is
-// wrong, by which the SDK signed, since it goes by the server's from then on.
-// Neither is a failure of the connection, or says anything of the lock.
+// settle repeats a request as long as the answer is that a transaction is writing the
+// item. It repeats the request once if the answer is that the clock by which the SDK
+// signed is wrong: the SDK corrects its clock by that answer. Neither is a failure of the
+// connection, or says anything about the lock.
 func settle(ctx context.Context, send func() error) error {
 	for corrected := false; ; {
 		err := send()
@@ -160,9 +159,9 @@ func (e *engine) get(ctx context.Context, key attributes, consistent bool) (*ite
 	return decode(e.opts.Table, out.Item)
 }
 
-// persist tries something again for as long as its failures are transient, and
-// ctx allows. A call that ctx ended before there was an answer fails with what
-// it failed with before, or else with errNoAnswer.
+// persist tries something again as long as its failures are transient and ctx allows. If
+// ctx ends before there is an answer, it returns the error of the try before, or else
+// errNoAnswer.
 func (e *engine) persist(ctx context.Context, try func() error) error {
 	loop := e.times.calls.Start()
 	var last error
@@ -185,8 +184,8 @@ func (e *engine) persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// wake returns what is to cut the delay after a failure short: the news that
-// the table can be reached again, unless it is the server that asks for patience.
+// wake returns a channel that ends the delay after a failure: it closes when the table
+// can be reached again. It is nil if the server itself asked the client to slow down.
 func (e *engine) wake(err error) <-chan struct{} {
 	if !unheard(err) {
 		return nil
@@ -194,9 +193,9 @@ func (e *engine) wake(err error) <-chan struct{} {
 	return e.health.whenUp()
 }
 
-// A sending knows whether a request has been given a connection to be sent on. It
-// is asked of net/http, which tells when it looks for one and when it has it: with
-// another HTTP client below the SDK neither is heard of, and nothing is known.
+// A sending knows whether a request ever had a connection. net/http reports when it looks
+// for one and when it has one. With another HTTP client below the SDK nothing is reported,
+// and nothing is known.
 type sending struct {
 	wanted, got, dialing atomic.Bool
 
@@ -215,12 +214,12 @@ func (s *sending) trace(ctx context.Context) context.Context {
 	})
 }
 
-// never reports whether nothing was sent up to now, as far as is certain.
+// never reports whether it is certain that nothing was sent so far.
 func (s *sending) never() bool { return s.wanted.Load() && !s.got.Load() }
 
-// outlive waits, for a request that was cancelled before it had a connection, until
-// that has probably been made. net/http goes on with it, for the next request; if that
-// came and was cancelled at once, and so on, there would be no bound to connections.
+// outlive waits until the connection has probably been made that a cancelled request was
+// waiting for: net/http goes on dialing, for the next request. Without the wait, requests
+// that are cancelled one after the other would dial without bound.
 func (s *sending) outlive(ctx context.Context, timeout, grace time.Duration) {
 	if s.dialing.Load() {
 		backoff.Sleep(ctx, timeout, s.dialed)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// A Client takes locks in one table. Its methods are those of
+// A Client acquires locks in one table. Its methods are those of
 // [holdfast.Client], which the package documentation lists, and those below.
 type Client struct {
 	*holdfast.Client
@@ -20,9 +20,9 @@ type Client struct {
 	engine *engine
 }
 
-// New makes a client for a table that exists: see [CreateTable]. It looks at the
-// table first, waits while it is being created, for as long as ctx or
-// [Options.OpenTimeout] allows, and then is Ready.
+// New returns a client for a table that exists: see [CreateTable]. It describes the
+// table first, and waits while the table is being created, for as long as ctx or
+// [Options.OpenTimeout] allows. The client is then Ready.
 //
 // It fails with [holdfast.ErrInvalid] for options out of bounds, before anything
 // is sent; with [ErrTable] if there is no such table, or one with other keys;
@@ -61,24 +61,23 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 // Options returns the options in force, defaults filled in.
 func (c *Client) Options() Options { return c.engine.opts }
 
-// ConditionCheck returns a check for a transaction (TransactWriteItems) of one's
-// own that makes it succeed only while the engine has the lock for its holder:
-// not if it was released, taken over, reclaimed or broken. A fencing token, for
-// writes within DynamoDB.
+// ConditionCheck returns a check to put into your own transaction (TransactWriteItems).
+// The transaction then succeeds only while the table says that lock is held: not once it
+// was released, taken over, reclaimed or broken. It does for writes within DynamoDB what
+// a fencing token does for other resources.
 //
 //	check, err := client.ConditionCheck(lock)
 //	_, err = ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 //		TransactItems: []types.TransactWriteItem{{ConditionCheck: check}, {Put: ...}},
 //	})
 //
-// A check that fails shows in the TransactionCanceledException as the reason
-// ConditionalCheckFailed. The reason TransactionConflict is none of the lock's end:
-// heartbeats write the same item, so try the transaction again. The check stays
-// good for as long as the lock is held.
+// A check that fails is reported in the TransactionCanceledException as the reason
+// ConditionalCheckFailed. The reason TransactionConflict does not mean that the lock has
+// ended: heartbeats write the same item, so try the transaction again. The check can be
+// used for as long as the lock is held.
 //
-// ConditionCheck itself sends nothing. It fails with what lock.Err returns
-// if the lock has ended, and with [holdfast.ErrInvalid] if it is not a lock of
-// this client.
+// ConditionCheck itself sends nothing. If the lock has ended, it fails with the error of
+// lock.Err; if the lock is not one of this client, with [holdfast.ErrInvalid].
 func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, error) {
 	if lock == nil {
 		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is nil"))
@@ -107,12 +106,12 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 	}, nil
 }
 
-// API is what a client calls of the AWS SDK: [*dynamodb.Client] has it, and so
-// may a wrapper of it, for tracing or counting. A method must end when its ctx
-// does, and pass on the options that it is given: they switch off retries. It must
-// send with its ctx or one derived from it: by an [net/http/httptrace.ClientTrace] in
-// there the client learns whether a request that failed was sent at all. Below it
-// should be net/http, or else what never reached a server counts as if it might have.
+// API is the part of the AWS SDK that a client calls. [*dynamodb.Client] implements it,
+// and so can a wrapper, for tracing or counting. A method must return when its ctx ends,
+// and pass on the options that it is given: they switch off the SDK's retries. It must
+// send requests with its ctx or one derived from it: an [net/http/httptrace.ClientTrace]
+// in it tells the client whether a failed request was sent at all. Requests should go
+// through net/http; otherwise one that never reached a server counts as if it might have.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
@@ -123,7 +122,7 @@ type API interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// TableAPI is what [CreateTable] calls of the AWS SDK.
+// TableAPI is the part of the AWS SDK that [CreateTable] calls.
 type TableAPI interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)

@@ -25,11 +25,11 @@ type engine struct {
 	pulse  pulse
 
 	leftovers *leftovers
-	releases  chan struct{} // has what is under way
+	releases  chan struct{} // one element per release under way
 
 	mu     sync.Mutex
 	lines  map[string]*line
-	grants map[string]*hold // those that somebody has; nil for one that somebody waits for
+	grants map[string]*hold // in use; nil for one that a call is trying to get
 }
 
 func newEngine(host driver.Host, api API, o Options) *engine {
@@ -62,7 +62,8 @@ func (e *engine) open(ctx context.Context) error {
 	return nil
 }
 
-// probe asks whether the table can be used; the call itself tells health.
+// probe reads a key to find out whether the table can be used. The call itself reports
+// the result to health.
 func (e *engine) probe(key attributes) {
 	if e.tasks.Begin() {
 		defer e.tasks.End()
@@ -76,9 +77,9 @@ func (e *engine) CheckKey(key string) error {
 	return err
 }
 
-// Close implements driver.Driver. Locks have been released, or are being so
-// no longer; what may still be under way is the undoing of acquisitions that
-// were given up. That takes two leases at the most.
+// Close implements driver.Driver. All releases have come to an end. What may still be
+// under way is the undoing of acquisitions that were given up, which takes two leases at
+// most.
 func (e *engine) Close(ctx context.Context) error {
 	e.health.close()
 	limit, cancel := context.WithTimeout(ctx, e.times.close)
@@ -92,29 +93,28 @@ func (e *engine) Close(ctx context.Context) error {
 	return err
 }
 
-// detach returns a context with the values of ctx that ends with the tasks, not
-// with ctx.
+// detach returns a context that has the values of ctx, but ends with the tasks.
 func (e *engine) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(e.tasks.Context(), cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// enter notes a grant that somebody waits for.
+// enter registers a grant that a call is trying to get.
 func (e *engine) enter(grant string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.grants[grant] = nil
 }
 
-// forget notes that nobody has a grant any more, nor will.
+// forget removes a grant that nobody has or will have.
 func (e *engine) forget(grant string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.grants, grant)
 }
 
-// alive reports whether somebody has a grant, or waits for it.
+// alive reports whether a lock or a call has a grant.
 func (e *engine) alive(grant string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,7 +122,7 @@ func (e *engine) alive(grant string) bool {
 	return ok
 }
 
-// holding reports whether this client has the key under an owner name.
+// holding reports whether this client holds the key under an owner name.
 func (e *engine) holding(name, owner string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,15 +22,15 @@ var (
 	// ErrTable: the table does not exist, is not active in time, or has another
 	// key schema than [Options.Keys].
 	ErrTable = errors.New("table cannot be used")
-	// ErrItem: the item of the key is none that this client could have to do
-	// with; an [*ItemError] names the attribute.
+	// ErrItem: the item of the key is not a lock's, or is corrupt; an [*ItemError] names
+	// the attribute.
 	ErrItem = errors.New("not the item of a lock")
 )
 
-// An ItemError says which attribute keeps an item from being that of a lock: some
-// other program has written it. Such an item is not written to, as far as the
-// conditions of a write can tell, which know types and ranges: an item that looks
-// released, but for a token of 1.5 or a time before 1970, may be. It matches
+// An ItemError says which attribute keeps an item from being a lock's: some other program
+// has written it. Holdfast does not write to such an item, as far as the conditions of a
+// write can tell, which check types and ranges: it may write to an item that looks
+// released except for a token of 1.5 or a time before 1970. An ItemError matches
 // [ErrItem].
 type ItemError struct {
 	Table     string
@@ -46,24 +46,24 @@ func (e *ItemError) Error() string {
 // Unwrap makes errors.Is match ErrItem.
 func (e *ItemError) Unwrap() error { return ErrItem }
 
-// errNoAnswer is what a call fails with that gave up before its answer came.
+// errNoAnswer is the error of a call that gave up before its answer came.
 var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", holdfast.ErrDisconnected)
 
-// opGet is the call that asks what was in the way of a write.
+// opGet is the call that reads the item on which a write's condition failed.
 const opGet = "GetItem"
 
-// A callError is a request that failed for another reason than its condition.
+// A callError is the failure of a request for another reason than its condition.
 type callError struct {
 	op, table string
 	kind      errorKind
-	unsent    bool // for want of a connection
+	unsent    bool // it never had a connection
 	err       error
 }
 
 type errorKind int
 
 const (
-	permanent errorKind = iota // it would fail again
+	permanent errorKind = iota // another try would fail as well
 	refused                    // not carried out, worth another try: throttled
 	unknown                    // perhaps carried out, worth another try
 	denied                     // by the credentials
@@ -96,28 +96,27 @@ func (e *callError) sentinel() error {
 	return nil
 }
 
-// transient reports whether another try of what failed may have another outcome.
+// transient reports whether another try may succeed.
 func transient(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && (e.kind == unknown || e.kind == refused)
 }
 
-// unheard reports whether a request failed for want of an answer that counts.
+// unheard reports whether a request failed without an answer that decides anything.
 func unheard(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && e.kind == unknown
 }
 
-// maybeDone reports whether a write that failed may have been carried out, now or
-// later. If it is the read after a write that failed, the write was refused.
+// maybeDone reports whether a write that failed may have been carried out, or may still be.
+// If it was the read after the write that failed, the write was refused.
 func maybeDone(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && e.kind == unknown && !e.unsent && e.op != opGet
 }
 
-// deniedCodes are the answers to credentials that are wrong, missing or too
-// weak. New ones may come from the provider by the next heartbeat, so they are
-// no reason to give up a lock.
+// deniedCodes are the answers to credentials that are wrong, missing or insufficient. The
+// provider may have new ones by the next heartbeat, so a lock is not given up for them.
 var deniedCodes = map[string]bool{
 	"AccessDeniedException":               true,
 	"AccessDenied":                        true,
@@ -135,9 +134,9 @@ var deniedCodes = map[string]bool{
 	"OptInRequired":                       true,
 }
 
-// identityCodes are answers of the service that gives out credentials for a token
-// of another identity provider: that it could not check the token, which passes,
-// or that the token is being replaced. Nothing was sent to DynamoDB.
+// identityCodes are answers of the service that exchanges another identity provider's
+// token for credentials: that it could not check the token just now, or that the token is
+// being replaced. Nothing was sent to DynamoDB.
 var identityCodes = map[string]bool{
 	"InvalidIdentityToken":          true,
 	"InvalidIdentityTokenException": true,
@@ -146,8 +145,8 @@ var identityCodes = map[string]bool{
 
 var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 
-// classify says what an error of the SDK means. What is not an answer of the
-// server, but a failure on the way, may have been carried out.
+// classify says what an error of the SDK means. A request that failed without an answer of
+// the server may have been carried out.
 func classify(err error) errorKind {
 	var (
 		api     smithy.APIError
@@ -178,8 +177,8 @@ func classify(err error) errorKind {
 	return permanent
 }
 
-// conflicting reports whether a request was refused because a transaction, or
-// another region, was just writing the item.
+// conflicting reports whether a request was refused because a transaction or another
+// region was writing the item.
 func conflicting(err error) bool {
 	var (
 		conflict *types.TransactionConflictException
@@ -188,8 +187,8 @@ func conflicting(err error) bool {
 	return errors.As(err, &conflict) || errors.As(err, &replica)
 }
 
-// skewed reports whether a signature was refused, by an answer from which the SDK
-// has learned that its clock is wrong.
+// skewed reports whether a signature was refused because of a wrong clock, which the SDK
+// has corrected by that answer.
 func skewed(err error) bool {
 	var (
 		api       smithy.APIError
@@ -199,7 +198,7 @@ func skewed(err error) bool {
 		errors.As(err, &retryable) && retryable.RetryableError()
 }
 
-// answered reports whether a request had an answer, whichever.
+// answered reports whether a request had any answer.
 func answered(err error) bool {
 	var api smithy.APIError
 	return err == nil || errors.As(err, &api)
@@ -211,14 +210,14 @@ func brokenConnection(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// onTheWay reports whether an error is one of the network.
+// onTheWay reports whether an error is a network error.
 func onTheWay(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// unsigned reports whether there were no credentials to sign a request with.
-// The SDK has no type for that.
+// unsigned reports whether there were no credentials to sign a request with. The SDK has no
+// error type for that.
 func unsigned(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "get identity") || strings.Contains(text, "identity resolver") || strings.Contains(text, "credentials")

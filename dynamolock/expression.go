@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// An expression is the condition and the update of one request, with the names
-// and values that they refer to. Every name is an alias: "owner", and who knows
-// what the user's keys are called, are reserved words.
+// An expression is the condition and the update of one request, with the names and values
+// that they use. Every name is an alias: "owner" is a reserved word, and so may be the
+// names of the user's keys.
 type expression struct {
 	sets, removes []string
 	cond          string
@@ -19,7 +19,7 @@ type expression struct {
 	values        map[string]types.AttributeValue
 }
 
-// The aliases of attributes that are the user's to name.
+// The aliases of attributes that users name.
 const (
 	aliasKey = "#partition"
 	aliasTTL = "#ttl"
@@ -27,7 +27,7 @@ const (
 	aliasForeignTTL = "#foreignTTL"
 )
 
-// alias returns an alias, and notes what it stands for.
+// alias returns an alias, and records what it stands for.
 func (x *expression) alias(alias, attr string) string {
 	if x.names == nil {
 		x.names = make(map[string]string)
@@ -70,22 +70,22 @@ func (x *expression) is(attr string, v types.AttributeValue) string {
 	return x.name(attr) + " = " + x.value(v)
 }
 
-// atMost is a condition: an attribute is not greater than a value, and of its type.
+// atMost is a condition: an attribute has the type of a value and is not greater.
 func (x *expression) atMost(attr string, v types.AttributeValue) string {
 	return x.name(attr) + " <= " + x.value(v)
 }
 
-// isType is a condition: an attribute is there, and of a type.
+// isType is a condition: an attribute exists and has a type.
 func (x *expression) isType(attr, t string) string {
 	return "attribute_type(" + x.name(attr) + ", " + x.value(text(t)) + ")"
 }
 
-// counts is a condition: an attribute is a number, neither negative nor too large.
+// counts is a condition: an attribute is a number from 0 to most.
 func (x *expression) counts(attr string, most int64) string {
 	return x.name(attr) + " BETWEEN " + x.number(0) + " AND " + x.number(most)
 }
 
-// optional is a condition: an attribute is of a type, or is not there.
+// optional is a condition: an attribute has a type or does not exist.
 func (x *expression) optional(attr, t string) string {
 	return "(attribute_not_exists(" + x.name(attr) + ") OR " + x.isType(attr, t) + ")"
 }

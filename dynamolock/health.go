@@ -7,10 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// health follows whether the table can be used: every request tells it what came
-// of it. While it cannot, a probe looks at the key that failed from time to
-// time. A client that holds nothing and waits for nothing would not learn
-// otherwise that all is well again.
+// health knows whether the table can be used: every request reports its result. During
+// an outage, a probe reads the key of the last failure from time to time. Without it, a
+// client that holds nothing and waits for nothing would not learn that the outage is over.
 type health struct {
 	*engine
 
@@ -34,8 +33,8 @@ func (h *health) up() {
 	h.host.SetConnected(true) // with mu, so that reports keep their order
 }
 
-// down notes that a request for a key failed. One broken connection is no news:
-// servers close idle ones, sometimes just when a request is sent on them.
+// down notes that a request for a key failed. One broken connection is not an outage:
+// servers close idle connections, sometimes just when a request is sent on them.
 func (h *health) down(key attributes, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +54,7 @@ func (h *health) down(key attributes, err error) {
 	h.probeLocked(h.healed, h.times.firstProbe)
 }
 
-// probeLocked probes after a delay, and then goes on until this outage is over.
+// probeLocked probes after a delay, and again until this outage is over.
 func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	over := func() bool { return h.closed || h.healed != outage }
 	h.host.AfterFunc(delay, func() {
@@ -89,14 +88,13 @@ func (h *health) close() {
 	h.closed = true
 }
 
-// A pulse is how the table has answered of late, from which the time limit of a
-// heartbeat follows.
+// A pulse records how fast the table has answered recently. The time limit of a heartbeat
+// follows from it.
 //
-// Behind a connection that has died without a word a request waits for its whole
-// limit, and an HTTP client may have ten such connections, which it gives out one
-// after the other. So the first limits are short, and each silence in a row, of
-// whichever lock, makes the next one longer: what is not a dead connection is
-// perhaps a slow table.
+// A request on a connection that died silently waits for its whole time limit, and an
+// HTTP client may have ten such connections, which it hands out one after the other. So
+// the first limits are short. Each further heartbeat without an answer, of whichever
+// lock, has a longer limit: the table may be slow rather than the connection dead.
 type pulse struct {
 	mu     sync.Mutex
 	silent int            // heartbeats in a row that got no answer in time
@@ -104,7 +102,7 @@ type pulse struct {
 	slow   time.Duration  // what slow answers took of late
 }
 
-// heard takes note of an answer, and how long it took.
+// heard records an answer and how long it took.
 func (p *pulse) heard(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,8 +110,8 @@ func (p *pulse) heard(took time.Duration) {
 	p.slow = max(took, p.slow-p.slow/16)
 }
 
-// missed takes note that no answer came in time to what was sent, and returns
-// for how long there has been none.
+// missed records that a heartbeat got no answer in time, and returns for how long there
+// has been none.
 func (p *pulse) missed(sent, now driver.Instant) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

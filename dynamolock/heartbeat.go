@@ -11,19 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// A heartbeat keeps one hold alive: by a write each period for a lease, by a
-// read for a lock that never expires, which can only be broken. It is a timer; a
-// goroutine exists only while a request is under way. At most one is, and none
-// once stop has returned, so that a release is never overtaken.
+// A heartbeat keeps one hold alive, by a write each period. A lock that never expires can
+// only be broken, so there it is a read. It is a timer; a goroutine exists only while a
+// request is under way. At most one is, and none after stop has returned, so that no
+// heartbeat overtakes a release.
 //
-// A try that fails says nothing about the lock. It is repeated until it
-// succeeds or the lease is over by the holder's own clock.
+// A failed try says nothing about the lock. It is repeated until it succeeds or the lease
+// is over by the holder's own clock.
 type heartbeat struct {
 	mu      sync.Mutex
 	stopped bool
 	timer   driver.Timer
 	cancel  context.CancelFunc // of the request that is under way
-	idle    chan struct{}      // closed when it has come back; nil if there is none
+	idle    chan struct{}      // closed when that request is over; nil if there is none
 	due     driver.Instant     // of the next regular beat
 	series  *backoff.Loop      // nil while all goes well
 
@@ -62,7 +62,7 @@ func (h *hold) stop() {
 	}
 }
 
-// learned returns what the beats have found out.
+// learned returns what the heartbeats have found out.
 func (h *hold) learned() (broken *item, lost error) {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
@@ -93,11 +93,11 @@ func (h *hold) beat() {
 	close(idle)
 }
 
-// nextLocked returns the delay of the next beat, after one that began at some time.
-// Having waited for an answer in vain counts as delay.
+// nextLocked returns the delay before the next beat, after one that began at some time.
+// The time that a beat waited in vain for its answer counts as part of the delay.
 func (h *hold) nextLocked(began driver.Instant, err error) time.Duration {
 	now := h.host.Now()
-	for h.due.Sub(now) <= 0 { // the same phase, so that the beats of many locks stay apart
+	for h.due.Sub(now) <= 0 { // in the same phase, so that the beats of many locks stay spread
 		h.due = h.due.Add(h.opts.Heartbeat)
 	}
 	regular := h.due.Sub(now)
@@ -144,7 +144,7 @@ func (h *hold) renew(ctx context.Context) error {
 	return nil
 }
 
-// tell has hooks told of a beat. One that has no lease to renew is none to them.
+// tell reports a beat to hooks. One that renews no lease is not a heartbeat to them.
 func (h *hold) tell(sent driver.Instant, err error) {
 	if h.opts.Mode == FailOpen {
 		h.host.Heartbeat(h.name, sent, err)
@@ -162,8 +162,7 @@ func (h *hold) askInTime(ctx context.Context, now driver.Instant) (*item, error)
 	return i, err
 }
 
-// ask sends the request of a beat, and returns the item if it is not that of
-// this hold any more.
+// ask sends the request of a beat, and returns the item if it is not this hold's any more.
 func (h *hold) ask(ctx context.Context, now driver.Instant) (*item, error) {
 	if h.opts.Mode == FailOpen {
 		_, old, err := h.update(ctx, h.key, h.renewal(now))
@@ -183,12 +182,12 @@ func (h *hold) ask(ctx context.Context, now driver.Instant) (*item, error) {
 	return i, nil
 }
 
-// errOvertaken is why a beat had no effect on an item that is still ours.
+// errOvertaken is why a beat did not change an item that is still this hold's.
 var errOvertaken = errors.New("overtaken by another request of the same hold")
 
-// found tells of what a beat, sent at sent, has found in the place of its own item.
+// found reports the item that a beat, sent at sent, found instead of its own.
 func (h *hold) found(sent driver.Instant, i *item, why error) {
-	if why == nil { // the item was read later than the condition failed, and is ours again
+	if why == nil { // the item was read after the condition failed, and is ours again
 		h.tell(sent, errOvertaken)
 		return
 	}

@@ -20,14 +20,14 @@ type hold struct {
 	lease      driver.Lease
 	lose       func(error)
 	begun      driver.Instant // before the write was sent that took it
-	unanswered unanswered     // requests before that one
+	unanswered unanswered     // earlier requests of the acquisition
 
-	cleared string // the attribute of the table's Time to Live, as its last write knew it
+	cleared string // the attribute of the table's Time to Live that its last write removed
 	touches uint64 // how many guids the grant has had; only one heartbeat is under way at a time
 	heartbeat
 }
 
-// start enters the hold into the register, and has it kept alive.
+// start registers the hold and starts its heartbeats.
 func (h *hold) start() {
 	h.engine.mu.Lock()
 	h.grants[h.grant] = h
@@ -35,8 +35,8 @@ func (h *hold) start() {
 	h.schedule()
 }
 
-// Verify implements driver.Hold, by a consistent read. It renews nothing, and
-// goes on trying for no longer than there is something to be verified.
+// Verify implements driver.Hold, by a consistent read. It renews nothing. It stops trying
+// when the lease is over.
 func (h *hold) Verify(ctx context.Context) error {
 	return h.persist(ctx, func() error {
 		i, err := h.get(ctx, h.key, true)
@@ -52,7 +52,7 @@ func (h *hold) Verify(ctx context.Context) error {
 	})
 }
 
-// check says why an item is not that of this hold any more; nil if it is.
+// check says why an item is not this hold's any more; nil if it still is.
 func (h *hold) check(i *item) error {
 	switch {
 	case i.held() && i.belongs(h.grant) && i.token == h.token:
@@ -60,11 +60,11 @@ func (h *hold) check(i *item) error {
 	case i.form == absent:
 		return holdfast.ErrBroken
 	case i.sameGrant(h.token):
-		return holdfast.ErrBroken // with somebody else's guid
+		return holdfast.ErrBroken // Break wrote another guid
 	case i.belongs(h.grant):
-		return holdfast.ErrBroken // and then taken by a late request of its own contender
+		return holdfast.ErrBroken // and a late request of this acquisition took the key again
 	case h.token != 0 && i.broken == h.token:
-		return holdfast.ErrBroken // and then had by others
+		return holdfast.ErrBroken // and others took the key
 	case i.owner == h.owner && !i.belongs(h.id):
 		return holdfast.ErrReclaimed
 	case h.opts.Mode != FailOpen:
@@ -73,16 +73,14 @@ func (h *hold) check(i *item) error {
 	return holdfast.ErrTakenOver
 }
 
-// remains reports whether an item is what is left of this hold, and nobody else's,
-// after somebody broke it.
+// remains reports whether an item is still this hold's, as Break left it.
 func (h *hold) remains(i *item) bool {
 	return i.held() && (i.sameGrant(h.token) || i.belongs(h.grant))
 }
 
-// Release implements driver.Hold. The heartbeats have come to an end before it
-// sends anything. A request that got no answer is repeated; what the repetition
-// meets shows whether the first was carried out. What is refused for another reason
-// becomes a leftover.
+// Release implements driver.Hold. It sends nothing before the heartbeats have ended. It
+// repeats a request that got no answer; what the repetition meets shows whether the first
+// was carried out. A release that is refused for another reason becomes a leftover.
 func (h *hold) Release(ctx context.Context) error {
 	h.stop()
 	err := h.release(ctx)
@@ -120,7 +118,7 @@ func (h *hold) release(ctx context.Context) error {
 		}
 		why := h.check(old)
 		if unanswered && !old.sameGrant(h.token) {
-			return nil // it was carried out, and what is there now came after it
+			return nil // it was carried out, and what is there now came later
 		}
 		if h.remains(old) {
 			h.clear(ctx, old)
@@ -129,8 +127,8 @@ func (h *hold) release(ctx context.Context) error {
 	})
 }
 
-// unchanged is the condition that the item is still of this hold. The token tells
-// it from one that a late request of the same contender has taken anew.
+// unchanged is the condition that the item is still this hold's. The token distinguishes
+// it from a grant that a late request of the same acquisition made.
 func (h *hold) unchanged(x *expression) string {
 	if h.opts.Mode == FailClosed {
 		return x.begins(h.grant)
@@ -138,8 +136,8 @@ func (h *hold) unchanged(x *expression) string {
 	return all(x.is(attrToken, token(h.token)), x.begins(h.grant))
 }
 
-// giveBack sends the request that frees the key on a condition. It returns the
-// item that it met otherwise.
+// giveBack sends the request that frees the key on a condition. If the condition is
+// false, it returns the item.
 func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
 	if e.opts.Mode == FailClosed {
 		x := &expression{}
@@ -150,9 +148,9 @@ func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expres
 	return old, err
 }
 
-// clear frees the item of a lock that somebody broke: the lease that it still
-// has is there for the holder to learn of it, which it has. It tries once: if it
-// fails, the lease runs out.
+// clear frees the item of a lock that somebody broke. The item still has its lease so that
+// the holder learns of the break, which it has by now. clear tries once: if that fails,
+// the lease runs out.
 func (h *hold) clear(ctx context.Context, left *item) {
 	asLeft := func(x *expression) string {
 		return all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token)))

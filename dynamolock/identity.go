@@ -12,19 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A guid is new at every write of a live lock, so that an observer can tell
-// whether the holder lives. To other programs it is 64 random bytes, as the
-// npm client writes them. The ones of holdfast have parts:
+// Each write of a held lock has a new guid, so that an observer can tell whether the
+// holder is alive. To other programs a guid is 64 random bytes, such as the npm client
+// writes. Those of holdfast have parts:
 //
 //	client (16)  grant (16)  number (16)  random (16)
 //
-// so that one condition, on the first 32, recognises a grant by whichever
-// touch of it was the last to arrive, and one on the first 16 a client. The
-// number rises from touch to touch, and the guid with it, so that a heartbeat
-// can refuse to go back to one that observers have seen before.
+// A condition on the first 32 recognises a grant, whichever of its writes (touches) was
+// the last to arrive; one on the first 16 recognises a client. The number rises from
+// touch to touch, and with it the guid, so that a delayed heartbeat cannot go back to a
+// guid that observers have seen before.
 //
-// They are letters and digits, because not every server compares the beginnings
-// of binary values byte by byte.
+// Guids are letters and digits, because not every server compares the beginnings of
+// binary values byte by byte.
 const (
 	guidLen   = 64
 	clientLen = 16
@@ -43,8 +43,8 @@ func touch(grant string, n uint64) string {
 	return grant + ordered(n) + random(guidLen-grantLen-numberLen)
 }
 
-// ordered writes a number such that greater ones come later: a letter from A to
-// P for each four bits.
+// ordered writes a number so that the texts sort like the numbers: a letter from A to P
+// for each four bits.
 func ordered(n uint64) string {
 	var b [numberLen]byte
 	for i := range b {
@@ -64,8 +64,8 @@ func random(n int) string {
 	return b.String()[:n]
 }
 
-// grantOf returns the part of a guid that stays the same for as long as the
-// grant does, or false for one of another program.
+// grantOf returns the part of a guid that names the grant, or false for a guid of another
+// program.
 func grantOf(guid string) (string, bool) {
 	if len(guid) != guidLen || strings.Trim(guid, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 		return "", false
@@ -73,16 +73,16 @@ func grantOf(guid string) (string, bool) {
 	return guid[:grantLen], true
 }
 
-// grantID identifies one grant of a key, however often its guid has changed
-// since: what [driver.Info.Grant] has.
+// grantID identifies one grant of a key, however often its guid has changed since. Its
+// text is in [driver.Info.Grant].
 type grantID struct {
 	form  form
 	token uint64
-	grant string // the part of holdfast's guids that stays; "" for another program's
+	grant string // the part of the guid that names the grant; "" for another program's
 	guid  types.AttributeValue
 }
 
-// grant names the grant that the item is of, which is held.
+// grant returns the identity of the grant of an item that is held.
 func (i *item) grant() grantID {
 	id := grantID{form: i.form, token: i.token}
 	if i.form == tokenless {
@@ -93,7 +93,7 @@ func (i *item) grant() grantID {
 	return id
 }
 
-// String writes the identity down:
+// String returns the identity as text:
 //
 //	leased:TOKEN:GRANT   closed:TOKEN:GRANT   guid:B:BASE64   guid:S:BASE64
 func (g grantID) String() string {
@@ -112,7 +112,7 @@ func (g grantID) String() string {
 	return ""
 }
 
-// parseGrant reads what String wrote.
+// parseGrant parses what String returns.
 func parseGrant(text string) (grantID, error) {
 	parts := strings.Split(text, ":")
 	bad := driver.Invalid("info.Grant", "%q is not one of dynamolock", text)

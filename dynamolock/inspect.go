@@ -33,10 +33,10 @@ func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	return info, err
 }
 
-// List implements driver.Driver. Keys that begin with a whole partition key
-// and the separator are queried; for all else the table is scanned. Items of
-// other programs, and of keys that cannot be named here, are left out; one that
-// is a lock's but cannot be understood becomes the error at the end.
+// List implements driver.Driver. It queries the table if the prefix contains a whole
+// partition key and the separator, and scans it otherwise. It leaves out items of other
+// programs, and of keys that no key string names. A corrupt item of a lock becomes the
+// error at the end.
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
 		next, err := e.pages(prefix)
@@ -149,17 +149,16 @@ func (e *engine) queryPages(partition, sort string) (func(context.Context) ([]at
 	}, nil
 }
 
-// Break implements driver.Driver. A lock that never expires is freed. One
-// with a lease gets another guid, so that its holder cannot renew it: the holder
-// learns of that at its next heartbeat, before the lease is over and somebody
-// else can have the key.
+// Break implements driver.Driver. It frees a lock that never expires. It writes another
+// guid to a lock with a lease, so that the holder cannot renew it: the holder learns of
+// that at its next heartbeat, before the lease is over and somebody else can have the key.
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	return e.end(ctx, info.Key, info.Grant, ctx.Value(breakNow{}) != nil)
 }
 
-// BreakNow is Break without consideration for the holder: the key is free at
-// once, while the holder of a lock with a lease may believe in it until its next
-// heartbeat. Only fencing covers that gap. Errors are those of Break.
+// BreakNow is Break, but frees the key at once: the holder of a lock with a lease does not
+// know until its next heartbeat, and somebody else may have the key by then. Only fencing
+// covers that gap. Errors are those of Break.
 func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
 	return c.Break(context.WithValue(ctx, breakNow{}, true), info)
 }

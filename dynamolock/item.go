@@ -30,8 +30,8 @@ const (
 	closedLease = 1<<31 - 1 // ms
 )
 
-// maxWhole is the greatest number that is taken for a token or a lease, in reading
-// as in conditions. The npm client counts exactly up to 2^53.
+// maxWhole is the greatest token or lease that is accepted, when reading and in
+// conditions. The npm client counts exactly up to 2^53.
 const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
@@ -47,13 +47,13 @@ type form int
 
 const (
 	absent   form = iota // there is no item
-	released             // there is one, for the sake of its token
-	leased               // held, until nothing was heard of the holder for the lease
+	released             // there is one, which keeps the token
+	leased               // held, as long as the holder renews it
 	closed               // held, and never expires; has a token
 	tokenless
 )
 
-// An item is what a table has of a key.
+// An item is what the table has for a key.
 type item struct {
 	form    form
 	guid    string
@@ -64,18 +64,18 @@ type item struct {
 	touched time.Time // zero if unknown
 	since   time.Time // zero if unknown
 	data    []byte
-	broken  uint64 // of the grant that somebody broke; 0 if none is known
+	broken  uint64 // token of the grant that somebody broke; 0 if none is known
 }
 
 func (i *item) held() bool { return i.form >= leased }
 
-// same reports whether nothing was written between two looks at a key.
+// same reports whether nothing was written between two reads of a key.
 func (i *item) same(j *item) bool {
 	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease
 }
 
-// sameGrant reports whether an item is of the grant with a token, whoever has
-// changed it since. Without tokens nobody can tell.
+// sameGrant reports whether an item is of the grant with a token, whoever has changed it
+// since. Items without tokens never are.
 func (i *item) sameGrant(token uint64) bool {
 	return i.form != absent && i.form != tokenless && i.token == token
 }
@@ -100,16 +100,15 @@ func (i *item) info(key string) driver.Info {
 	return info
 }
 
-// reader takes the attributes of an item apart; the first one that is not as
-// it should be becomes its error.
+// reader reads the attributes of an item; the first corrupt one becomes its error.
 type reader struct {
 	table string
 	attrs map[string]types.AttributeValue
 	err   error
 }
 
-// decode reads an item. It fails, with an ItemError, for one that is not the
-// item of a lock, or could be misunderstood.
+// decode reads an item. It fails, with an ItemError, if the item is not a lock's or is
+// ambiguous.
 func decode(table string, attrs map[string]types.AttributeValue) (*item, error) {
 	if len(attrs) == 0 {
 		return &item{}, nil
@@ -122,12 +121,12 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 		return i, r.err
 	}
 	i.token = uint64(r.whole(attrToken))
-	if n, ok := attrs[attrBroken].(*types.AttributeValueMemberN); ok { // a hint, no more
+	if n, ok := attrs[attrBroken].(*types.AttributeValueMemberN); ok { // only a hint
 		token, _ := strconv.ParseUint(n.Value, 10, 64)
 		i.broken = uint64(token)
 	}
 	switch ms := r.whole(attrLease); {
-	case ms <= releasedLease: // nobody can hold a lock for 0 ms
+	case ms <= releasedLease: // a lease of 0 ms is none
 		i.form = released
 	case ms >= closedLease:
 		i.form = closed

@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// The bounds of what a client does of its own accord.
+// The limits of what a client does in the background.
 const (
 	maxGivenUp  = 64 // writes under way whose callers have gone; as long as there are so many, no others are sent
 	maxWorkers  = 4  // goroutines that give back what calls have left
 	maxReleases = 32 // releases under way
 )
 
-// unanswered are requests that may have been carried out without an answer, or may
-// be yet.
+// unanswered are requests without an answer: they may have been carried out, or may still
+// be.
 type unanswered struct {
 	requests int
 	first    driver.Instant // before the first was sent
@@ -46,8 +46,8 @@ func (u *unanswered) merge(o unanswered) {
 	}
 }
 
-// leftovers are what calls that are over may have left in the table: one at most for
-// each key. Workers give it back: see undo.go.
+// leftovers are what calls that are over may have left in the table, at most one for each
+// key. Workers give them back: see undo.go.
 type leftovers struct {
 	*engine
 
@@ -58,10 +58,10 @@ type leftovers struct {
 	writes  int           // under way, of all keys
 	room    chan struct{} // closed when there are fewer than maxGivenUp; nil while there are
 	closing bool
-	quiet   chan struct{} // closed when nothing is due or under way; nil if nobody wants to know
+	quiet   chan struct{} // closed when nothing is due or under way; nil unless the client closes
 }
 
-// A leftover is about one key.
+// A leftover is what may be left for one key.
 type leftover struct {
 	name string
 	key  attributes
@@ -71,12 +71,12 @@ type leftover struct {
 	settled chan struct{} // closed when there are none; nil while there are none
 
 	unanswered unanswered // writes of grants that nobody has
-	owed       bool       // a grant that is over was not given back
-	queued     bool       // it is due, or being seen to
-	fresh      bool       // something was added since it was last taken up
+	owed       bool       // a grant that is over could not be given back
+	queued     bool       // it is due, or a worker has it
+	fresh      bool       // something was added since a worker took it
 	logged     bool
 
-	timer  driver.Timer // of the next question; nil if there is none
+	timer  driver.Timer // of the next read; nil if there is none
 	delays *backoff.Loop
 }
 
@@ -87,9 +87,9 @@ func newLeftovers(e *engine) *leftovers {
 // nothing reports whether there is nothing to be given back.
 func (l *leftover) nothing() bool { return l.unanswered.none() && !l.owed }
 
-// admit waits until a key may be written to: not while a write for it is under way
-// whose caller has gone, since that may take the key, and not while there are too
-// many of those in all. It returns false if ctx ends before that.
+// admit waits until a contender may write to a key: not while a write for the key is
+// under way whose caller has returned, since that may take the key, and not while there
+// are too many of those in all. It returns false if ctx ends before that.
 func (s *leftovers) admit(ctx context.Context, name string) bool {
 	for {
 		s.mu.Lock()
@@ -114,7 +114,7 @@ func (s *leftovers) admit(ctx context.Context, name string) bool {
 	}
 }
 
-// gaveUp notes a write under way whose caller goes.
+// gaveUp notes a write under way whose caller returns.
 func (s *leftovers) gaveUp(name string, key attributes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *leftovers) gaveUp(name string, key attributes) {
 	s.writes++
 }
 
-// seenThrough notes that such a write has come back, and what it has left.
+// seenThrough notes that such a write is over, and what it has left.
 func (s *leftovers) seenThrough(name string, key attributes, u unanswered, owed bool) {
 	s.mu.Lock()
 	l := s.ofLocked(name, key)
@@ -146,8 +146,8 @@ func (s *leftovers) seenThrough(name string, key attributes, u unanswered, owed 
 	s.start()
 }
 
-// add notes what a call has left: writes without an answer, and a grant that could
-// not be given back.
+// add notes what a call has left: writes without an answer, or a grant that could not be
+// given back.
 func (s *leftovers) add(name string, key attributes, u unanswered, owed bool) {
 	if u.none() && !owed {
 		return

@@ -21,23 +21,23 @@ const (
 	MinTTL             = 24 * time.Hour
 )
 
-// Mode says what becomes of a lock whose holder falls silent, and how it is
-// written down. All programs that use a key must use the same one.
+// Mode says what happens to a lock whose holder falls silent, and which form its item
+// has. All programs that use a key must use the same mode.
 type Mode int
 
 const (
-	// FailOpen: the lock is a lease, and goes to another once nothing was heard
-	// of its holder for that long. The item is that of the npm client's FailOpen.
+	// FailOpen: the lock is a lease. Others can take it when its holder has not renewed
+	// it for that long. The item is that of the npm client's FailOpen.
 	FailOpen Mode = iota
 
-	// FailClosed: the lock never expires. When its holder dies, it has to be
-	// ended by Break, or claimed by WithReclaim. The item is that of the npm
-	// client's FailClosed, which has no place for a token: Token is 0, so
-	// resources cannot be fenced. A release deletes the item.
+	// FailClosed: the lock never expires. When its holder dies, somebody has to end it
+	// by Break, or claim it by WithReclaim. The item is that of the npm client's
+	// FailClosed, which has no token: Token is 0, so resources cannot be fenced. A
+	// release deletes the item.
 	FailClosed
 
-	// FailClosedFenced is FailClosed with a token, which needs an item that
-	// stays. Only holdfast knows this form.
+	// FailClosedFenced is FailClosed with a token, so the item stays after a release.
+	// Only holdfast knows this form.
 	FailClosedFenced
 )
 
@@ -68,10 +68,10 @@ type Options struct {
 	// Mode says whether locks expire with their lease. Default: FailOpen.
 	Mode Mode
 
-	// Lease is for how long others wait for a silent holder. Default 0:
-	// [DefaultLease]. From [MinLease] to [MaxLease], in whole milliseconds. Each
-	// item says its own lease, so clients with different ones get along. In the
-	// modes that fail closed it sets only the pace.
+	// Lease is how long others wait for a silent holder. Default 0: [DefaultLease].
+	// From [MinLease] to [MaxLease], in whole milliseconds. Each item has its holder's
+	// lease, so clients may have different ones. In the modes that fail closed it only
+	// sets the pace of heartbeats and retries.
 	Lease time.Duration
 
 	// Heartbeat is the time from one renewal of a lock to the next, and in the
@@ -79,50 +79,49 @@ type Options struct {
 	// Less than a third of Lease, so that a few renewals can fail.
 	Heartbeat time.Duration
 
-	// Poll is the time from one look at a key that is waited for to the next, and
-	// so how late a release may be noticed. Default 0: [DefaultPoll], or Lease if
-	// that is less. From [MinPoll] to Lease.
+	// Poll is the time from one read of a key that is waited for to the next, and so how
+	// late a waiter may notice a release. Default 0: [DefaultPoll], or Lease if that is
+	// less. From [MinPoll] to Lease.
 	Poll time.Duration
 
 	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
-	// Positive; Heartbeat + 2 x Timeout must be less than Lease less its Margin, so
-	// that a request that is lost does not cost the lock. A heartbeat has less time
-	// as long as few in a row were not answered: an eighth of Timeout at first, but
-	// 250 ms, and eight times what answers took of late.
+	// Positive; Heartbeat + 2 x Timeout must be less than Lease - Margin, so that one
+	// lost request does not cost the lock. Heartbeats have less time at first: an eighth
+	// of Timeout, but at least 250 ms and eight times what recent answers took. The limit
+	// rises to Timeout as more of them in a row are not answered.
 	Timeout time.Duration
 
-	// RetryDelay is the delay before a failed heartbeat, release or question is
-	// tried again; it doubles, up to Heartbeat/4 for heartbeats, up to Lease/4 for
-	// releases, and up to Heartbeat for questions. Default 0: Heartbeat/50, at least
-	// 10 ms. Not more than Heartbeat. How Acquire tries again is up to
-	// [holdfast.WithRetry]. The SDK's own retries are switched off: they do not
-	// know when a lease ends, and their quota is shared by all.
+	// RetryDelay is the delay before a failed heartbeat, release or read is tried again.
+	// It doubles: up to Heartbeat/4 for heartbeats, up to Lease/4 for what is given back
+	// in the background, and up to Heartbeat for the rest.
+	// Default 0: Heartbeat/50, at least 10 ms. Not more than Heartbeat. How Acquire
+	// retries is set by [holdfast.WithRetry]. The SDK's own retries are switched off:
+	// they do not know when a lease ends, and all requests share their quota.
 	RetryDelay time.Duration
 
-	// Margin is by how much a client gives up its locks sooner than others may
-	// take them, for clocks that run at different rates. Default 0:
-	// max(50 ms, Lease/20). Not negative; more than half of Lease counts as half.
+	// Margin is how much sooner a client gives up a lock than others may take it, for
+	// clocks that run at different rates. Default 0: max(50 ms, Lease/20). Not negative;
+	// more than half of Lease counts as half.
 	Margin time.Duration
 
-	// TrustLocalTime has a waiter compare the time that a holder has written
-	// down with its own wall clock, and take a lock that by those has expired
-	// (by Margin or more) without watching it for a lease. It is safe only while
-	// the clocks of all machines agree to within Margin, all the time, and while
-	// nobody pauses. Default: false. The npm client has the same option.
+	// TrustLocalTime lets a waiter compare the time that a holder wrote into the item
+	// with its own wall clock. It takes a lock that has expired by Margin or more by that
+	// comparison, without watching it for a lease. That is safe only as long as the
+	// clocks of all machines agree to within Margin and no process pauses. Default:
+	// false. The npm client has the same option.
 	TrustLocalTime bool
 
-	// TTLAttribute, if set, is an attribute in which DynamoDB's Time to Live is
-	// told when to delete an item that nobody uses any more: TTL after it was
-	// last written. It must not be a key or one of the lock's own attributes.
-	// The token of a key that comes back later still rises: see G3 in the package
-	// documentation. Default "": items stay. In the modes that fail closed no
-	// item that is held has it.
+	// TTLAttribute, if set, is the attribute that tells DynamoDB's Time to Live when to
+	// delete an unused item: TTL after it was last written. It must not be a key or one
+	// of the lock's own attributes. Tokens go on rising when a deleted key comes back: see
+	// G3 in the package documentation. Default "": items stay. In the modes that fail
+	// closed, the item of a held lock does not have it.
 	//
 	// The clients of a table may have different settings here: see "Time to Live"
 	// in the package documentation.
 	TTLAttribute string
 
-	// TTL is for how long an unused item stays, if TTLAttribute is set. Default
+	// TTL is how long an unused item stays, if TTLAttribute is set. Default
 	// 0: [DefaultTTL]. At least [MinTTL], and ten times Lease.
 	TTL time.Duration
 
@@ -134,13 +133,12 @@ type Options struct {
 	// without NUL. Default "": host:pid:random.
 	Owner string
 
-	// Logger gets what the client has to tell. Default nil: silent.
+	// Logger receives the log of the client. Default nil: silent.
 	Logger *slog.Logger
 
-	// Hooks are called when something happens to the client or its locks. Each
-	// Heartbeat has the Key of its lock; in the modes that fail closed there is no
-	// lease to be kept alive, and none. There is no queue, so Queued is never
-	// called. Default: none.
+	// Hooks are called when something happens to the client or its locks. Each Heartbeat
+	// has the Key of its lock; the modes that fail closed have no lease to renew, and
+	// never call it. There is no queue, so Queued is never called. Default: none.
 	Hooks holdfast.Hooks
 }
 
@@ -190,8 +188,7 @@ func (o *Options) fillTTL() error {
 	return nil
 }
 
-// checkTable refuses names that DynamoDB would refuse later, or that are
-// missing altogether.
+// checkTable refuses a name that is missing, or that DynamoDB would refuse later.
 func checkTable(name string) error {
 	const least, most, arn = 3, 255, 1024
 	switch {

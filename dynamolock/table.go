@@ -15,12 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// CreateTable sees to it that there is a table for clients with these options,
-// of which only Table, Keys, TTLAttribute, Timeout and OpenTimeout matter. One that
-// is missing is created, with on-demand billing; one that is there is checked, and
-// left as it is, but for Time to Live, which is switched on if TTLAttribute is
-// set. It waits until the table is active, as long as ctx or
-// [Options.OpenTimeout] allows. Errors are those of [New].
+// CreateTable makes sure that there is a table for clients with these options, of which
+// only Table, Keys, TTLAttribute, Timeout and OpenTimeout matter. It creates a missing
+// table, with on-demand billing. It checks an existing one and does not change it, except
+// that it switches Time to Live on if TTLAttribute is set. It waits until the table is
+// active, for as long as ctx or [Options.OpenTimeout] allows. Errors are those of [New].
 func CreateTable(ctx context.Context, ddb TableAPI, options *Options) error {
 	if err := createTable(ctx, ddb, options); err != nil {
 		return fmt.Errorf("dynamolock: create table: %w", err)
@@ -49,19 +48,19 @@ func createTable(ctx context.Context, ddb TableAPI, options *Options) error {
 	return ended(ctx, err)
 }
 
-// A describer is what can tell whether a table is fit for use.
+// A describer can tell whether a table is fit for use.
 type describer interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 }
 
-// table is one table, as it is set up or looked at.
+// table is a table to be created or checked.
 type table struct {
 	ddb     describer
 	name    string
 	keys    Keys
 	timeout time.Duration
-	heard   func(time.Duration) // is told what each answer took; may be nil
-	created bool                // the service has said that it is there
+	heard   func(time.Duration) // called with what each answer took; may be nil
+	created bool                // the service has confirmed that it exists
 }
 
 // try sends one request, again and again while its failures are transient, and
@@ -86,7 +85,7 @@ func (t *table) try(ctx context.Context, op string, send func(context.Context) e
 	}
 }
 
-// ended adds to an error that ctx has ended, if it has.
+// ended adds the end of ctx to an error, if ctx has ended.
 func ended(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
 		return err
@@ -110,7 +109,7 @@ func (t *table) create(ctx context.Context, ddb TableAPI) error {
 	})
 	var exists *types.ResourceInUseException
 	if errors.As(err, &exists) {
-		err = nil // perhaps by an earlier try; wait looks at what it is
+		err = nil // perhaps by an earlier try; wait checks it
 	}
 	t.created = err == nil
 	return err
@@ -164,7 +163,7 @@ func (t *table) wait(ctx context.Context) error {
 // check compares the keys that the table has with those that it should have.
 func (t *table) check(d *types.TableDescription) error {
 	if d == nil {
-		return t.unfit("DescribeTable told nothing of it")
+		return t.unfit("DescribeTable returned no description")
 	}
 	have := make(map[types.KeyType]string)
 	for _, k := range d.KeySchema {
@@ -195,12 +194,12 @@ func (t *table) unfit(reason string, args ...any) error {
 	return fmt.Errorf("table %q: %w: "+reason, append([]any{t.name, ErrTable}, args...)...)
 }
 
-// ttlLooks is how often setTTL looks whether somebody else has switched Time to
-// Live on, when it was refused itself: what it sees may be a moment old.
+// ttlLooks is how often setTTL checks whether somebody else has switched Time to Live on,
+// after its own request was refused: the answer may be a moment old.
 const ttlLooks = 6
 
-// setTTL switches Time to Live on, if an attribute is given. Others may be doing
-// the same: the service then refuses it to all but one.
+// setTTL switches Time to Live on, if an attribute is given. If several clients do so at
+// the same time, the service refuses all but one.
 func (t *table) setTTL(ctx context.Context, ddb TableAPI, attr string) error {
 	if attr == "" {
 		return nil
@@ -232,7 +231,7 @@ func (t *table) setTTL(ctx context.Context, ddb TableAPI, attr string) error {
 	return refusal
 }
 
-// hasTTL reports whether Time to Live goes by an attribute. It fails if it goes by
+// hasTTL reports whether Time to Live uses an attribute. It fails if Time to Live uses
 // another.
 func (t *table) hasTTL(ctx context.Context, ddb TableAPI, attr string) (bool, error) {
 	var out *dynamodb.DescribeTimeToLiveOutput
@@ -253,8 +252,8 @@ func (t *table) hasTTL(ctx context.Context, ddb TableAPI, attr string) (bool, er
 	return d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling, nil
 }
 
-// unborn reports whether an error is that of a table that was created just now,
-// and that not all of the service knows of yet.
+// unborn reports whether an error means that the table was created just now, and not all
+// of the service knows it yet.
 func (t *table) unborn(err error) bool {
 	var missing *types.ResourceNotFoundException
 	return t.created && errors.As(err, &missing)

@@ -73,36 +73,36 @@ func (o *Options) open(ctx context.Context) (context.Context, context.CancelFunc
 
 // times are the durations that follow from a client's options.
 type times struct {
-	// hold is the length of the leases of this client's holds.
+	// hold is the length of the lease of a hold.
 	hold time.Duration
 
-	// beats are the delays after heartbeats that failed; calls, those after a release,
-	// a verification or a question that failed. A caller's Retry governs the rest.
+	// beats are the delays after failed heartbeats; calls, those after other failed
+	// requests. After a failed try to acquire, the caller's Retry decides.
 	beats, calls backoff.Policy
 
 	// firstProbe is the time from the beginning of an outage to the first probe. It
 	// doubles from probe to probe, up to maxProbe.
 	firstProbe, maxProbe time.Duration
 
-	// late is for how long after a request was given up the client reckons with its
-	// being carried out. What it takes after that goes with its lease, which nobody
-	// renews; where there is none, DynamoDB refuses it by then.
+	// late is how long after giving up a request the client expects that it may still be
+	// carried out. A grant that is made even later ends with its lease, which nobody
+	// renews; where locks have no lease, DynamoDB refuses such a late request.
 	late time.Duration
 
-	// undo are the delays between questions about what may have been left, as long as
-	// the answer is that there is nothing yet; undoFailed, those after a failure.
+	// undo are the delays between reads of a key that may have a leftover, as long as they
+	// show none; undoFailed, those after a failure.
 	undo, undoFailed backoff.Policy
 
-	// close bounds the wait for what is under way when the client closes; closeAgain is
-	// the time from one round of questions to the next until then.
+	// close bounds the wait for leftovers when the client closes; closeAgain is the time
+	// from one round of reads to the next until then.
 	close, closeAgain time.Duration
 }
 
 // forever stands in for the lease of a lock that never expires.
 const forever = time.Duration(math.MaxInt64 / 4)
 
-// signed is for how long DynamoDB takes a request for one of now: its signature
-// has the time, by the client's clock, as the SDK has corrected it.
+// signed is how long DynamoDB accepts a request after it was signed: the signature
+// contains the time, by the client's clock, as corrected by the SDK.
 const signed = 15 * time.Minute
 
 func timesOf(o *Options) times {

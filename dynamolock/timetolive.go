@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A timeToLive is what a client knows of the table's Time to Live, which deletes
-// live items as well as others. An item may have a time to live that a client
-// with other settings has written; whoever takes such an item must move it or
-// remove it, and to do so has to know the attribute.
+// A timeToLive is what a client knows about the table's Time to Live, which deletes the
+// items of held locks as well as others. A client with other settings may have written a
+// time to live into an item. Whoever takes such an item must postpone that time or remove
+// it, and has to know the attribute for that.
 //
-// It is looked at when the client is made, and again from time to time while
-// there are locks: Time to Live may be switched on later. What holdfast writes
-// there is at least MinTTL ahead, so there is time.
+// The client looks when it is made, and from time to time while there are locks: Time to
+// Live may be switched on later. The times that holdfast writes are at least MinTTL
+// ahead, so the next look is soon enough.
 type timeToLive struct {
 	mu        sync.Mutex
 	attribute string // of the table, to be removed; "" if there is none that is known
@@ -38,15 +38,15 @@ const (
 	ttlRetry = time.Minute
 )
 
-// foreignTTL returns the attribute that the table's Time to Live goes by, if it
-// is not the client's own and can be removed; "" if there is none.
+// foreignTTL returns the attribute that the table's Time to Live uses, if it is not the
+// client's own and can be removed; "" if there is none.
 func (e *engine) foreignTTL() string {
 	e.ttl.mu.Lock()
 	defer e.ttl.mu.Unlock()
 	return e.ttl.attribute
 }
 
-// lookAtTTL looks at the table's Time to Live in the background, if it is time.
+// lookAtTTL looks at the table's Time to Live in the background, if a look is due.
 func (e *engine) lookAtTTL() {
 	now := e.host.Now()
 	e.ttl.mu.Lock()
@@ -56,8 +56,8 @@ func (e *engine) lookAtTTL() {
 	}
 }
 
-// learnTTL looks at the table's Time to Live, by one request. A look that fails
-// keeps nobody from locking.
+// learnTTL looks at the table's Time to Live, by one request. If that fails, locking goes
+// on.
 func (e *engine) learnTTL(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 	out, err := e.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &e.opts.Table}, once)
@@ -83,7 +83,7 @@ func (e *engine) learnTTL(ctx context.Context) {
 	}
 	switch {
 	case name == "" || name == e.opts.TTLAttribute:
-		// What was known before is removed for as long as the client lives:
+		// An attribute that was known before is removed for as long as the client lives:
 		// Time to Live may be switched on again, and other clients may write it.
 	case e.opts.Keys.checkFree("", name) != nil:
 		if !e.ttl.told {
@@ -96,8 +96,8 @@ func (e *engine) learnTTL(ctx context.Context) {
 	}
 }
 
-// tellTTLLocked tells, once, that the table's Time to Live cannot be looked at. A
-// server that has no such thing cannot delete items by it.
+// tellTTLLocked logs, once, that the table's Time to Live is unknown. A server without
+// Time to Live is no danger.
 func (e *engine) tellTTLLocked(err error) {
 	level := slog.LevelWarn
 	var api smithy.APIError
@@ -110,8 +110,8 @@ func (e *engine) tellTTLLocked(err error) {
 	}
 }
 
-// expire tells Time to Live when the item is of no use any more, or that it is
-// for good. No time to live that another client has written stays.
+// expire sets when Time to Live may delete the item, or removes that time if it never
+// may. It removes a time that another client wrote to another attribute.
 func (e *engine) expire(x *expression, now driver.Instant, ever bool) {
 	switch own := e.opts.TTLAttribute; {
 	case own == "":

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// start has one more worker see to what is due. If it is too late for a new task, the
-// caller, which is one, does it.
+// start adds a worker, if one is needed. If it is too late for a new task, the caller,
+// which is a task, does the work.
 func (s *leftovers) start() {
 	s.mu.Lock()
 	needed := len(s.due) > 0 && s.workers < maxWorkers
@@ -27,9 +27,9 @@ func (s *leftovers) start() {
 	}
 }
 
-// work sees to one leftover after the other until none is due. One that cannot be
-// seen to now goes to the end of the queue, and the worker waits: so however many
-// there are, no more is sent in an outage than a few workers send.
+// work gives back one leftover after the other until none is due. One that fails goes to
+// the end of the queue, and the worker waits before the next. So in an outage the number
+// of requests does not depend on the number of leftovers.
 func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
 	for l := s.next(ctx); l != nil; l = s.next(ctx) {
@@ -62,7 +62,8 @@ func (s *leftovers) next(ctx context.Context) *leftover {
 	return l
 }
 
-// giveBackDead gives a key back if a grant of this client has it that nobody has any more.
+// giveBackDead frees a key if it is held by a grant of this client that nobody has any
+// more.
 func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed bool, err error) {
 	i, err := s.get(ctx, key, true)
 	switch {
@@ -79,10 +80,10 @@ func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed boo
 	return err == nil && old == nil, err
 }
 
-// conclude says what remains of a leftover. That the key was not held by a dead grant
-// may only mean that the request has not arrived yet. So the client goes on asking,
-// seldomer and seldomer, for as long as it has to reckon with that, or until it has
-// freed the key once for each request.
+// conclude decides what remains of a leftover. That no dead grant holds the key may only
+// mean that the request has not arrived yet. So the client reads the key again, less and
+// less often, for as long as the request may still arrive, or until it has freed the key
+// once for each request.
 func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Instant, freed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Inst
 		return
 	case err != nil:
 		s.refusedLocked(ctx, l, late, err)
-	case l.fresh: // the answer may be older
+	case l.fresh: // the read may be older than what was added
 		s.dueLocked(l)
 		return
 	case freed && !l.owed && !l.unanswered.none():
@@ -114,10 +115,10 @@ func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Inst
 	}
 }
 
-// refusedLocked is for answers that will be the same next time, unless somebody changes
-// something. What goes with its lease is let go.
+// refusedLocked is for errors that another try would not change. What ends with its lease
+// is given up.
 func (s *leftovers) refusedLocked(ctx context.Context, l *leftover, late bool, err error) {
-	level := slog.LevelError // it stays
+	level := slog.LevelError // the key stays held
 	if s.opts.Mode == FailOpen {
 		level = slog.LevelWarn
 	}
@@ -144,8 +145,9 @@ func (s *leftovers) again(l *leftover) {
 	}
 }
 
-// settle is for a client that closes. Of a lock that expires it is content with one
-// answer about each key; otherwise it asks for a lease. When ctx ends it returns.
+// settle gives back what it can when the client closes. Where locks expire, one answer
+// about each key is enough; otherwise it goes on for the length of a lease. It returns
+// when ctx ends.
 func (s *leftovers) settle(ctx context.Context) {
 	s.mu.Lock()
 	s.closing = true
@@ -175,7 +177,7 @@ func (s *leftovers) settle(ctx context.Context) {
 	}
 }
 
-// young reports whether another question might settle whether something is left.
+// young reports whether a request may still arrive that another read would find.
 func (s *leftovers) young() bool {
 	now := s.host.Now()
 	s.mu.Lock()
@@ -188,7 +190,7 @@ func (s *leftovers) young() bool {
 	return false
 }
 
-// remaining says which keys a client that has closed may have left held.
+// remaining is the error of a client that closed and may have left keys held.
 func (s *leftovers) remaining() error {
 	s.mu.Lock()
 	names := slices.Sorted(maps.Keys(s.byName))

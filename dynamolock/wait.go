@@ -10,25 +10,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// A line is what a client knows of a key that others hold: those of its own who
-// wait for it, in the order of their coming, and what was seen of the item. Only
-// the first in line polls, for all; when it leaves, or rests after a failure, the
-// next goes on where it was. engine.mu guards all of it.
+// A line has the contenders of a client that wait for a key, in the order of their
+// arrival, and what was last seen of the item. Only the first in line polls, for all of
+// them; when it leaves, or rests after a failure, the next one goes on from there.
+// engine.mu guards all of it.
 type line struct {
 	waiters []*waiter
 	seen    observation
 	next    driver.Instant // no read before this; zero if there was no poll yet
-	looked  driver.Instant // when it was last asked for
+	looked  driver.Instant // when it was last used
 	err     error          // what the last request failed with; nil if it did not
 }
 
 // A waiter is a place in a line.
 type waiter struct {
-	up    chan struct{} // capacity 1; full when it may have become the one that leads
-	rests bool          // it waits before another try, as its caller's Retry says
+	up    chan struct{} // capacity 1; full when this waiter may have come to lead
+	rests bool          // it waits before its next try, in the caller's Retry
 }
 
-// lead returns the one that polls: the first that does not rest.
+// lead returns the waiter that polls: the first that does not rest.
 func (l *line) lead() *waiter {
 	for _, w := range l.waiters {
 		if !w.rests {
@@ -38,7 +38,7 @@ func (l *line) lead() *waiter {
 	return nil
 }
 
-// call wakes the one that leads.
+// call wakes the waiter that leads.
 func (l *line) call() {
 	if w := l.lead(); w != nil {
 		select {
@@ -48,14 +48,14 @@ func (l *line) call() {
 	}
 }
 
-// leads reports whether it is for a waiter to poll.
+// leads reports whether a waiter is the one to poll.
 func (e *engine) leads(key string, w *waiter) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lines[key].lead() == w
 }
 
-// rest has the line go on without a waiter, or with it again in its old place.
+// rest has the line go on without a waiter, or with it again in its old place in line.
 func (e *engine) rest(key string, w *waiter, rests bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,19 +63,19 @@ func (e *engine) rest(key string, w *waiter, rests bool) {
 	e.lines[key].call()
 }
 
-// maxLines is how many keys a client remembers that nobody of its own waits for,
-// some 20 MB at most. It does so for those who only ever try: they see at a later
-// try that a holder has not moved for its lease.
+// maxLines is how many keys a client remembers for which none of its contenders waits,
+// some 20 MB at most. It remembers them for programs that only try: a later try can then
+// see that the holder has not renewed for a whole lease.
 var maxLines = 32 * 1024
 
-// forgetAfter is for how long a key stays that nobody has looked at, if there is no
-// room for others.
+// forgetAfter is how long a client remembers an unused key when there is no room for
+// others.
 const forgetAfter = time.Hour
 
-// lineLocked returns the line of a key; nil if there is none, and no room for one
-// that nobody waits in. What is remembered is not given up for what is new: keys
-// that are tried in turn would drive each other out, and none would be seen for its
-// lease. A key makes room when it is taken, or found free.
+// lineLocked returns the line of a key, or nil if there is no room for a line without
+// waiters. A remembered key is not evicted for a new one: keys that are tried in turn
+// would evict each other, and none would be watched for its lease. A key makes room when
+// it is taken or found free.
 func (e *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
 	l := e.lines[key]
 	if l == nil {
@@ -89,8 +89,7 @@ func (e *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
 	return l
 }
 
-// makeRoomLocked forgets a key that nobody has looked at for long, if it finds one
-// among a few.
+// makeRoomLocked forgets a key that was not used for long, if it finds one among a few.
 func (e *engine) makeRoomLocked(now driver.Instant) bool {
 	few := 16
 	for key, l := range e.lines { // from a random one on
@@ -115,7 +114,7 @@ func (e *engine) observed(key string) observation {
 	return observation{}
 }
 
-// see notes an item that was read just now, and returns the observation.
+// see records an item that was read just now, and returns the observation.
 func (e *engine) see(key string, i *item) observation {
 	now := e.host.Now()
 	e.mu.Lock()
@@ -127,7 +126,7 @@ func (e *engine) see(key string, i *item) observation {
 	l.seen.see(i, now)
 	l.err = nil
 	seen := l.seen
-	if len(l.waiters) == 0 && l.seen.item.data != nil { // which whoever only tries is told, and need not be kept
+	if len(l.waiters) == 0 && l.seen.item.data != nil { // a try returns it, but need not remember it
 		kept := *l.seen.item
 		kept.data = nil
 		l.seen.item = &kept
@@ -136,7 +135,7 @@ func (e *engine) see(key string, i *item) observation {
 	return seen
 }
 
-// took notes the client's own item, for those who are next in line.
+// took records the item that this client wrote, for those who are next in line.
 func (e *engine) took(key string, own *item) {
 	now := e.host.Now()
 	e.mu.Lock()
@@ -148,7 +147,7 @@ func (e *engine) took(key string, own *item) {
 	}
 }
 
-// failed notes that nothing could be seen.
+// failed records that a request failed.
 func (e *engine) failed(key string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +169,7 @@ func (e *engine) join(key string) *waiter {
 	return w
 }
 
-// leave gives the place up, and has the next one lead.
+// leave gives up the place in line. The next waiter may lead then.
 func (e *engine) leave(key string, w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,7 +181,7 @@ func (e *engine) leave(key string, w *waiter) {
 	l.call()
 }
 
-// tidyLocked forgets a key for which nobody waits and that nobody else holds.
+// tidyLocked forgets a key for which nobody waits and that no other client holds.
 func (e *engine) tidyLocked(key string, l *line) {
 	i := l.seen.item
 	if len(l.waiters) == 0 && (i == nil || !i.held() || i.belongs(e.id)) {
@@ -190,7 +189,7 @@ func (e *engine) tidyLocked(key string, l *line) {
 	}
 }
 
-// waitedFor is what a waiter was waiting for when it gave up.
+// waitedFor is the error of a contender that gave up: what it was waiting for.
 func (e *engine) waitedFor(key string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -206,16 +205,16 @@ func (e *engine) waitedFor(key string) error {
 	return errNoAnswer
 }
 
-// poll waits until it is time for the next look at a key, or the item may be
-// taken as it is, whichever is first; in the first case it looks. The read may be
-// an old one: what follows from it is conditional on the item's being the same.
+// poll waits until the key may be taken as it was seen, or until the next read is due,
+// and reads it in that case. The read is eventually consistent: the write that follows
+// from it is conditional on what was read.
 func (e *engine) poll(ctx context.Context, key string, attrs attributes) error {
 	now := e.host.Now()
 	e.mu.Lock()
 	l := e.lines[key]
 	if l.next.IsZero() {
-		// Only the first period is cut short, by chance, so that clients that
-		// came upon the same holder at the same time do not stay in step.
+		// Only the first period is shortened, at random, so that clients that found the
+		// same holder at the same time do not stay in step.
 		l.next = now.Add(time.Duration(rand.Int64N(int64(e.opts.Poll))) + 1)
 	}
 	delay, seen := l.next.Sub(now), l.seen
@@ -248,19 +247,19 @@ func (e *engine) poll(ctx context.Context, key string, attrs attributes) error {
 	return err
 }
 
-// An observation is what a client has seen of a key's item, and since when it
-// has been the same. Whoever holds a lease changes the guid at each heartbeat; an
-// item that has not changed for its whole lease is that of a holder who is gone.
+// An observation is what a client has seen of a key's item, and since when the item has
+// been the same. A live holder changes the guid at each heartbeat; an item that has not
+// changed for its whole lease belongs to a holder that is gone.
 //
-// The time is the observer's own, on its monotonic clock, and begins *after* the
-// read that showed the item first. The holder counts from before the write. So
-// whatever the two clocks show, the holder's lease is over first.
+// The observer counts on its own monotonic clock, from *after* the read that showed the
+// item first. The holder counts from before the write. So the holder's lease ends first,
+// whatever the two clocks show.
 type observation struct {
 	item  *item // nil: nothing was seen yet
 	since driver.Instant
 }
 
-// see takes note of an item that was read before now.
+// see records an item that was read before now.
 func (o *observation) see(i *item, now driver.Instant) {
 	if o.item != nil && o.item.same(i) {
 		return
@@ -268,7 +267,7 @@ func (o *observation) see(i *item, now driver.Instant) {
 	o.item, o.since = i, now
 }
 
-// takeable reports whether the key may be had, as far as was seen.
+// takeable reports whether the key may be taken, by what was seen.
 func (e *engine) takeable(o *observation) bool {
 	switch {
 	case o.item == nil:
@@ -280,8 +279,8 @@ func (e *engine) takeable(o *observation) bool {
 	return ends && left <= 0
 }
 
-// left returns how long the item has to stay as it is until it may be taken, or
-// false if it never may.
+// left returns how long the item has to stay unchanged before the key may be taken, or
+// false if that never suffices.
 func (e *engine) left(o *observation) (time.Duration, bool) {
 	if o.item.form != leased {
 		return 0, false

@@ -6,10 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// expression is the write of a contender; left is the item that was seen, if it
-// may be taken as it is. Its condition names every state in which the key may be
-// had; whatever another program may have made of the item otherwise, it does not
-// hold.
+// expression is the write that takes the key; left is the abandoned item that it may
+// replace, or nil. Its condition names every state in which the key may be taken, so it
+// is false for whatever else another program may have written.
 func (c *contender) expression(now driver.Instant, left *item) *expression {
 	x := &expression{returns: types.ReturnValueUpdatedNew}
 	c.touches++
@@ -24,7 +23,7 @@ func (c *contender) expression(now driver.Instant, left *item) *expression {
 	}
 	x.cond = c.free(x, left)
 
-	// A new item continues above whatever the key had before it was deleted:
+	// The token of a new item is above all that the key had before it was deleted:
 	// nobody takes a lock once a millisecond for long.
 	start := number(max(now.Wall.UnixMilli()-1, 0))
 	x.sets = append(x.sets, x.name(attrToken)+" = if_not_exists("+x.name(attrToken)+", "+x.value(start)+") + "+x.number(1))
@@ -38,7 +37,7 @@ func (c *contender) expression(now driver.Instant, left *item) *expression {
 	return x
 }
 
-// describe stores the data of the hold, and no other's.
+// describe stores the data of this request, or removes an earlier holder's.
 func (c *contender) describe(x *expression) {
 	if len(c.req.Data) > 0 {
 		x.set(attrData, binary(string(c.req.Data)))
@@ -47,7 +46,7 @@ func (c *contender) describe(x *expression) {
 	}
 }
 
-// leaseValue is what an item of this client says its lease is.
+// leaseValue is the lease in an item of this client.
 func (e *engine) leaseValue() types.AttributeValue {
 	if e.opts.Mode == FailClosedFenced {
 		return number(closedLease)
@@ -55,14 +54,13 @@ func (e *engine) leaseValue() types.AttributeValue {
 	return number(e.opts.Lease.Milliseconds())
 }
 
-// free is the condition that the key may be had, in an item with a token.
+// free is the condition that the key may be taken, for an item with a token.
 //
-// The grant's own guid is excluded: a request that was given up and arrives
-// after the lock was released again would otherwise take it for nobody.
+// The grant's own guid is excluded. Otherwise a request that was given up, and arrives
+// after the lock was released again, would take the lock for nobody.
 //
-// The long alternative comes first and has no parentheses, which AND does not
-// need within OR: the parser of dynalite starts again wherever it finds that an
-// operand was the last one, at every level, and would take milliseconds.
+// The long alternative comes first and has no parentheses, which AND does not need
+// within OR: dynalite's parser backtracks at every level, and would take milliseconds.
 func (c *contender) free(x *expression, left *item) string {
 	states := x.name(attrLease) + " <= " + x.number(releasedLease)
 	if c.req.Reclaim {
@@ -72,7 +70,7 @@ func (c *contender) free(x *expression, left *item) string {
 		states += " OR (" + all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token))) + ")"
 	}
 	return all(
-		x.counts(attrToken, maxWhole-1), // it is to rise by 1
+		x.counts(attrToken, maxWhole-1), // it rises by 1
 		x.counts(attrLease, maxWhole),
 		"("+x.isType(attrGUID, "B")+" OR "+x.isType(attrGUID, "S")+")",
 		x.optional(attrOwner, "S"),
@@ -101,17 +99,16 @@ func (e *engine) missing(x *expression) string {
 	return "attribute_not_exists(" + x.alias(aliasKey, e.opts.Keys.Partition.Name) + ")"
 }
 
-// formerly is the condition that the item is of the same owner, and not of this
-// client.
+// formerly is the condition that the item has the same owner, but another client wrote it.
 func (c *contender) formerly(x *expression) string {
 	return "(" + all(x.is(attrOwner, text(c.req.Owner)), "NOT "+x.begins(c.id)) + ")"
 }
 
 // renewal is the write that keeps a lease alive.
 //
-// Its condition is on the guid's order, too: a copy of an earlier heartbeat that
-// arrives late would bring back a guid that an observer may have watched for a
-// lease by then.
+// Its condition compares the guids' order, too: a copy of an earlier heartbeat that
+// arrives late would bring back a guid that an observer may have watched for a lease by
+// then.
 func (h *hold) renewal(now driver.Instant) *expression {
 	x := &expression{}
 	h.touches++
@@ -123,8 +120,8 @@ func (h *hold) renewal(now driver.Instant) *expression {
 	return x
 }
 
-// immortal is the write that removes a time to live from the item of a lock that
-// never expires.
+// immortal is the write that removes the time to live from the item of a lock that never
+// expires.
 func (h *hold) immortal(now driver.Instant) *expression {
 	x := &expression{}
 	x.cond = h.unchanged(x)
@@ -135,9 +132,8 @@ func (h *hold) immortal(now driver.Instant) *expression {
 	return x
 }
 
-// releaseIf is the write that frees an item of which a condition holds. Token and
-// guid stay: the one has to rise for as long as the item lives, the other is
-// what those who wait have seen.
+// releaseIf is the write that frees an item on a condition. Token and guid stay: the
+// token rises for as long as the item exists, and the guid is what waiters have seen.
 func (e *engine) releaseIf(cond func(*expression) string, now driver.Instant) *expression {
 	x := &expression{}
 	x.cond = all(x.live(), cond(x))
@@ -158,7 +154,7 @@ func (e *engine) breaking(id grantID, mark string, now bool) *expression {
 	}
 	x.cond = all(conds...)
 	x.set(attrGUID, binary(mark))
-	x.set(attrBroken, token(id.token)) // so that its holder knows, whoever comes after
+	x.set(attrBroken, token(id.token)) // so that its holder learns of it, whoever comes next
 	if now || id.form == closed {
 		x.set(attrLease, number(releasedLease))
 		x.remove(attrData)
