@@ -27,8 +27,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// join takes a place in the queue, unless the request is not to wait and the
-// key is held.
+// join puts a contender into the queue, unless the key is held and the request does not
+// wait.
 func (e *engine) join(req *driver.Request) (*contender, error) {
 	sent := e.host.Now()
 	s := e.store
@@ -74,7 +74,7 @@ func (e *engine) reclaimLocked(req *driver.Request) {
 			mine = append(mine, c)
 		}
 	}
-	// From the back: a contender that is about to go is not given the key first.
+	// From the back, so that none of them gets the key just before it is removed.
 	for i := len(mine) - 1; i >= 0; i-- {
 		e.store.evictLocked(mine[i], holdfast.ErrReclaimed)
 	}
@@ -90,9 +90,9 @@ func (e *engine) wait(ctx context.Context, c *contender) error {
 	defer e.store.mu.Unlock()
 	switch {
 	case ctx.Err() != nil && e.cut:
-		// The store cannot be told that the place is given up until the client
-		// is healed; if that takes longer than the lease, it need not be.
-		e.held = append(e.held, func() {
+		// The store learns that the contender gave up when the client is healed. If
+		// that takes longer than the lease, the contender is gone by then.
+		e.missed = append(e.missed, func() {
 			e.store.mu.Lock()
 			defer e.store.mu.Unlock()
 			e.store.removeLocked(c, holdfast.ErrReleased)

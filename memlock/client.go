@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Client takes locks from a [Store]. Its methods are those of
+// A Client acquires locks from a [Store]. Its methods are those of
 // [holdfast.Client]; the package documentation lists them.
 type Client struct {
 	*holdfast.Client
@@ -16,8 +16,8 @@ type Client struct {
 }
 
 // New returns a client; options may be nil. It does not block. It fails with
-// [holdfast.ErrInvalid] if an option is out of bounds. Close ends the client,
-// but one that is merely forgotten leaves no goroutine behind either.
+// [holdfast.ErrInvalid] if an option is out of bounds. Close ends the client; one that is
+// never closed leaves no goroutine behind either.
 func New(options *Options) (*Client, error) {
 	var o Options
 	if options != nil {

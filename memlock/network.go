@@ -7,12 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// network is what lies between a client and the store, and can be cut. The store's
-// mu guards it.
+// network simulates the network between a client and the store. The store's mu guards it.
 type network struct {
 	cut    bool
 	healed chan struct{} // closed when cut ends; nil while it is not
-	held   []func()      // what the client is to be told when it is healed
+	missed []func()      // to be called when the client is healed
 }
 
 var (
@@ -20,21 +19,21 @@ var (
 	errLapsed = fmt.Errorf("%w while the client was cut off", holdfast.ErrSessionExpired)
 )
 
-// Cut cuts a client off: none of its requests arrives, and it hears nothing,
-// until [Store.Heal]. When its lease has passed, the store gives its locks and
-// places to others; the client's own locks have ended by then. Calls wait
-// as long as their ctx allows. It returns at once. A client that is
-// cut off already, or of another store, is left alone.
+// Cut cuts a client off: none of its requests arrives, and it hears nothing, until
+// [Store.Heal]. When its lease has passed, the store gives its locks to others and removes
+// it from all queues; the client's own locks have ended by then. The client's calls wait
+// as long as their ctx allows. Cut returns at once. It does nothing if the client is cut
+// off already, or belongs to another store.
 func (s *Store) Cut(c *Client) { s.setCut(c, true) }
 
-// Heal undoes [Store.Cut]: calls that wait go on, and the client learns what
-// it has missed. It returns at once.
+// Heal undoes [Store.Cut]: waiting calls go on, and the client learns what it has missed.
+// Heal returns at once.
 func (s *Store) Heal(c *Client) { s.setCut(c, false) }
 
-// Expire ends the client's session now, as if its lease had passed: its locks
-// and places go to others at once. The client learns of it in the same moment,
-// or when it is healed, or when its own lease is over, whichever is first. It
-// returns at once. A client of another store is left alone.
+// Expire ends the client's session now, as if its lease had passed: its locks go to others
+// at once, and it leaves all queues. The client learns of it at the same moment, or when
+// it is healed, or when its own lease is over, whichever is first. Expire returns at once.
+// It does nothing if the client belongs to another store.
 func (s *Store) Expire(c *Client) {
 	if c.engine.store != s {
 		return
@@ -61,8 +60,8 @@ func (s *Store) setCut(c *Client, cut bool) {
 		e.healed = make(chan struct{})
 	} else {
 		close(e.healed)
-		missed := e.held
-		e.healed, e.held = nil, nil
+		missed := e.missed
+		e.healed, e.missed = nil, nil
 		e.host.AfterFunc(0, func() {
 			for _, f := range missed {
 				f()
@@ -72,11 +71,11 @@ func (s *Store) setCut(c *Client, cut bool) {
 	e.host.SetConnected(!cut) // with mu, so that reports keep their order
 }
 
-// pushLocked tells the client something: soon, on a goroutine of its own and
-// on the client's clock, or once it is healed.
+// pushLocked has the client call f: on a goroutine of its own, timed by the client's clock,
+// or once the client is healed.
 func (e *engine) pushLocked(f func()) {
 	if e.cut {
-		e.held = append(e.held, f)
+		e.missed = append(e.missed, f)
 		return
 	}
 	e.host.AfterFunc(0, f)

@@ -18,34 +18,33 @@ const (
 // Options are the settings of a client. The zero value, like nil, stands for
 // the defaults. [New] copies them and never changes them.
 type Options struct {
-	// Store is what the client takes locks from. Default nil: one of its own,
-	// which no other client can see.
+	// Store is where the client takes locks. Default nil: a new store, which no other
+	// client can use.
 	Store *Store
 
-	// Lease is how long the store waits for a silent client before it gives
-	// its locks and its places to others. Default 0: [DefaultLease]. From
-	// [MinLease] to [MaxLease].
+	// Lease is how long the store waits for a silent client before it gives the client's
+	// locks to others. Default 0: [DefaultLease]. From [MinLease] to [MaxLease].
 	Lease time.Duration
 
 	// Owner is the default owner name, 1 to [holdfast.MaxOwner] bytes of UTF-8
 	// without NUL. Default "": host:pid:random.
 	Owner string
 
-	// Margin is by how much the client gives up its locks sooner than the store
-	// does. Default 0: max(50 ms, Lease/20). Not negative; more than half of
-	// Lease counts as half.
+	// Margin is how much sooner the client gives up its locks than the store does.
+	// Default 0: max(50 ms, Lease/20). Not negative; more than half of Lease counts as
+	// half.
 	Margin time.Duration
 
-	// Logger gets what the client has to tell. Default nil: silent.
+	// Logger receives the log of the client. Default nil: silent.
 	Logger *slog.Logger
 
-	// Hooks are called when something happens to the client or its locks. There
-	// are no heartbeats to tell of. Default: none.
+	// Hooks are called when something happens to the client or its locks, but Heartbeat
+	// never is. Default: none.
 	Hooks holdfast.Hooks
 
-	// Wrap, if set, is given the client's engine and what that reports to, and
-	// returns what the client is to use in its place: the way to put faults of
-	// one's own under a program that is tested. Default nil: the engine as it is.
+	// Wrap, if set, returns the driver that the client uses instead of its engine, which
+	// Wrap is given along with the host. With it, a test can inject faults of its own.
+	// Default nil: the engine as it is.
 	Wrap func(driver.Host, driver.Driver) driver.Driver
 
 	clock driver.Clock // set by tests

@@ -10,10 +10,9 @@ import (
 // beatsPerLease is how often the lease is renewed within its own length.
 const beatsPerLease = 6
 
-// A session is the store's view of one client between two expiries. What it
-// holds and where it waits ends with it. It is renewed, and can expire, only
-// while it has contenders: an idle client needs no timer. All fields below lease
-// are guarded by the store's mu.
+// A session is the store's view of one client between two expiries. The client's locks and
+// contenders end with it. It is renewed, and can expire, only while it has contenders: an
+// idle client needs no timer. The store's mu guards all fields below lapsed.
 type session struct {
 	engine *engine
 	lease  driver.Lease  // the client's view of the same
@@ -42,8 +41,8 @@ func (s *session) addLocked(c *contender) {
 	s.beatLocked()
 }
 
-// renewLocked begins the lease anew. The timer is not moved each time: when it
-// fires early it is set again.
+// renewLocked restarts the lease. It does not reset the timer: watch does, when the timer
+// fires early.
 func (s *session) renewLocked() {
 	s.until = time.Now().Add(s.engine.lease)
 	if s.timer == nil {
@@ -51,7 +50,7 @@ func (s *session) renewLocked() {
 	}
 }
 
-// beatLocked sees to it that the next heartbeat is scheduled.
+// beatLocked schedules the next heartbeat, if none is.
 func (s *session) beatLocked() {
 	if !s.beating {
 		s.beating = true
@@ -79,7 +78,7 @@ func (s *session) beat() {
 	}
 }
 
-// watch expires the session if nothing was heard for the length of the lease.
+// watch expires the session if it was not renewed for the length of the lease.
 func (s *session) watch() {
 	s.engine.store.mu.Lock()
 	defer s.engine.store.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *session) watch() {
 	close(s.lapsed)
 }
 
-// expireLocked ends the session: everything that it has goes to others.
+// expireLocked ends the session: all that it has goes to others.
 func (s *session) expireLocked() {
 	s.over = true
 	for c := range s.contenders {

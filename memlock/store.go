@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Store has the keys that clients of one process compete for. It takes the
-// place of the server, so it is also where faults are made: [Store.Cut],
-// [Store.Heal] and [Store.Expire]. Make it inside the testing/synctest bubble
-// that uses it.
+// A Store has the keys for which the clients of one process compete. It takes the place of
+// the server, so tests inject faults here: [Store.Cut], [Store.Heal] and [Store.Expire].
+// A testing/synctest bubble needs a store that was made inside it.
 type Store struct {
 	mu      sync.Mutex
 	queues  map[string][]*contender // the first of each holds the key; none is empty
@@ -86,7 +85,7 @@ func (s *Store) removeLocked(c *contender, cause error) {
 	}
 }
 
-// evictLocked removes a contender at somebody else's wish and tells its client.
+// evictLocked removes a contender at another client's request, and tells its own client.
 func (s *Store) evictLocked(c *contender, cause error) {
 	s.removeLocked(c, cause)
 	if c.taken {
@@ -96,7 +95,7 @@ func (s *Store) evictLocked(c *contender, cause error) {
 	c.tellLocked()
 }
 
-// tellLocked wakes the call of the contender.
+// tellLocked tells the client that the wait is over.
 func (c *contender) tellLocked() {
 	if !c.told {
 		c.told = true
