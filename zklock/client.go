@@ -26,14 +26,14 @@ type Client struct {
 // servers are host:port addresses, or whole connect strings as all ZooKeeper clients
 // take them: "h1:2181,h2:2181/app". The path after the last address, if there is one,
 // is the chroot: Options.Root and keys that start with a slash are below it. The znode
-// must exist, or a misspelt chroot would be a place where nobody else locks. Paths
-// in errors and logs, and those that Conn and Guard work with, are whole.
+// must exist: under a misspelt chroot, this client would lock where nobody else does.
+// Errors and logs, Conn and Guard have whole paths, which begin with the chroot.
 //
-// Errors: holdfast.ErrInvalid, also if the chroot does not exist; holdfast.ErrDisconnected
-// with ctx's own if no server gave a session in time, and without it, at once, if
-// each of them has answered by what waiting does not mend: it is no ZooKeeper server,
-// only one of the two sides speaks TLS, or a certificate is refused;
-// holdfast.ErrDenied if one refused the credentials.
+// Dial fails with holdfast.ErrInvalid if an option or servers is invalid, or the chroot does
+// not exist; with holdfast.ErrDenied if a server refused the credentials; and with
+// holdfast.ErrDisconnected and ctx's error if no server gave a session in time. It fails
+// with holdfast.ErrDisconnected at once if no server ever will: each is no ZooKeeper
+// server, or only one side speaks TLS, or a certificate is refused.
 func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	resolved, err := opts.resolve()
 	if err != nil {
@@ -77,19 +77,17 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 }
 
 // Conn returns the client's connection, so that an application can use the same
-// session for work of its own, until Close. It knows of no chroot: its paths are whole.
-// The session's events cannot be had from it: they are holdfast's. Do not close it.
+// session for its own work, until Close. It ignores the chroot: its paths are whole.
+// The session's events go to holdfast alone. Do not close it.
 func (c *Client) Conn() *zk.Conn { return c.engine.link.conn }
 
-// SessionTimeout returns the session timeout that was negotiated with the
-// servers, last: it is negotiated anew whenever the session is resumed. If it has
-// been shorter in this session, locks go by that.
+// SessionTimeout returns the session timeout that was negotiated last: it is negotiated
+// again whenever the session is resumed. Locks go by the shortest one of their session.
 func (c *Client) SessionTimeout() time.Duration { return c.engine.link.negotiated().Session }
 
-// Guard returns a check for a transaction (zk.Conn.Multi) that makes it succeed
-// only while lock is held: its node must be there. It fails with what lock.Err
-// returns if the lock has ended, and with holdfast.ErrInvalid if it is not a
-// lock of this client.
+// Guard returns a check for a transaction (zk.Conn.Multi), which then succeeds
+// only while lock is held: its node must exist. Guard fails with lock.Err's error
+// if the lock has ended, and with holdfast.ErrInvalid if it is not a lock of this client.
 func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
 	if lock == nil {
 		return nil, fmt.Errorf("zklock: guard: %w", driver.Invalid("lock", "it is nil"))

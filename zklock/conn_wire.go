@@ -32,7 +32,7 @@ const (
 )
 
 // wire is one connection to a server, as go-zookeeper uses it. It reads along,
-// for what go-zookeeper does not tell: the negotiated session timeout, when
+// for what go-zookeeper does not report: the negotiated session timeout, when
 // requests were sent and replies read, and the zxid of each reply. And it
 // leaves a server that has fallen silent sooner than go-zookeeper would.
 //

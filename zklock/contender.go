@@ -77,7 +77,7 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	return ahead, true
 }
 
-// clear makes a contender that has no node, with a new guid. It deletes nothing.
+// clear forgets the node and takes a new guid. It deletes nothing.
 func (c *contender) clear() {
 	if c.own != nil {
 		c.own.stop()
@@ -113,7 +113,8 @@ func (c *contender) leave() {
 	c.clear()
 }
 
-// removeCreations removes, in the background, whatever comes of creations in a session.
+// removeCreations removes, in the background, all nodes that this contender's creations
+// have left in a session, or may still leave there.
 func (c *contender) removeCreations(sess *session) {
 	c.engine.late.remove(sess, c.parent, c.guidInName())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// heartbeat keeps the proof going that the session lives: what a request proves,
-// and what that does to the lease, is for the wire to find out (see trust). While
+// heartbeat sends what proves that the session lives; what a reply proves, and what that
+// does to the lease, is found out by the connection (see trust). While
 // the session holds locks, a heartbeat is a sync and, when that is answered, one
 // write for all locks, which changes nothing and fires no watch. While it holds none,
 // it is a sync alone, and rarer: the creation that comes next, or the write of a waiter
@@ -151,7 +151,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		if err = limited(func() error { return link.check(ctx, path) }); err == nil {
 			break
 		}
-		if errors.Is(err, zk.ErrNoNode) { // it may be on its way out; or nobody has told, if it is not watched
+		if errors.Is(err, zk.ErrNoNode) { // it is being released; or it is not watched, and was deleted
 			h.remove(k)
 			k.own.finish(k.own.missing())
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Names is a form of node names. It decides which other programs respect a
-// lock, and whom it respects is decided by them: every known form is read.
+// Names is a form of node names. It decides which other programs respect this client's
+// locks. The client itself respects every known form.
 type Names int
 
 const (

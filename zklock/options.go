@@ -28,13 +28,13 @@ const MaxSessionTimeout = 24 * time.Hour
 // defaults. They are copied.
 type Options struct {
 	// Root is the znode under which keys live that do not start with a slash;
-	// it is made when needed. Default: DefaultRoot. Not "/", nor in /zookeeper.
+	// it is created when needed. Default: DefaultRoot. Not "/", nor in /zookeeper.
 	Root string
 
 	// SessionTimeout is the session timeout to ask for: how long the server
 	// waits for a silent client before it gives its locks to others. The server
-	// clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout tells
-	// what came of it. Default: DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
+	// clamps it, usually to 2 to 20 of its ticks: Client.SessionTimeout returns
+	// the result. Default: DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
 	SessionTimeout time.Duration
 
 	// DialTimeout bounds Dial if its ctx has no deadline. Default:
@@ -69,7 +69,7 @@ type Options struct {
 	Auth []Auth
 
 	// ACL is for lock nodes, ParentACL for the znodes above them that have to
-	// be made. Default: open to the world. Whoever contends for a lock must be
+	// be created. Default: open to the world. Whoever contends for a lock must be
 	// able to read its nodes; whoever may delete or write them can break it.
 	ACL, ParentACL []zk.ACL
 
@@ -83,7 +83,7 @@ type Options struct {
 	TLS *tls.Config
 
 	Owner  string        // default owner name; default: host:pid:random
-	Margin time.Duration // kept off the end of the session for clock drift; default: max(50 ms, session/20); at most half the session counts
+	Margin time.Duration // taken off the session timeout for clock drift; default: max(50 ms, session/20); at most half the session counts
 	Logger *slog.Logger  // default: silent
 
 	// Hooks are called when something happens to the client or its locks. A

@@ -187,7 +187,7 @@ func (l *link) evict(ctx context.Context, path string, data []byte) error {
 	})
 }
 
-// held gives up a try that came second, and says to whom.
+// held gives up a try that came second, and returns who came first.
 func (c *contender) held(ctx context.Context, first entry) error {
 	path := c.parent + "/" + first.name
 	node, err := c.engine.link.get(ctx, path)
@@ -202,9 +202,9 @@ func (c *contender) held(ctx context.Context, first entry) error {
 	return waiting(ctx, err)
 }
 
-// wait waits for the node just before ours, by name, to go. It returns nil if
-// that was alone before ours, and is gone, and cannot have left anybody in its place;
-// errStartOver when the queue has to be looked at again.
+// wait waits until the node just before ours, called name, is gone. It returns nil if
+// that was the only one before ours and cannot have left another in its place;
+// errStartOver if the queue has to be listed again.
 func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 	before := c.parent + "/" + name
 	w := c.engine.link.watches.on(c.engine.tasks.Context(), before)
@@ -212,10 +212,10 @@ func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	read := w.read
-	for waiting := true; waiting; {
+	for gone := false; !gone; {
 		select {
 		case <-w.gone:
-			waiting = false
+			gone = true
 		case <-read:
 			read = nil
 			if w.err == nil {
@@ -241,7 +241,7 @@ func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 	return nil
 }
 
-// waitExpired is the refusal of a wait that has lasted too long.
+// waitExpired returns the error of a wait that lasted until ctx ended.
 func (c *contender) waitExpired(w *watch, name string, alone bool) error {
 	held := &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true}}
 	select {
@@ -254,11 +254,11 @@ func (c *contender) waitExpired(w *watch, name string, alone bool) error {
 	return held
 }
 
-// prove makes sure, before a grant, that the session has some time left, since one
-// that only waits makes no writes, and that the node is there, where there is
-// doubt. It costs nothing right after the creation of the node, which was a write.
-// Where a write has nothing to prove, because the process was stopped or answers are
-// slow, it takes another sync, or several: what is answered now counts a window later.
+// prove makes sure, before a grant, that enough of the session is left, since one
+// that only waits makes no writes; and, where there is doubt, that the node exists. It
+// costs nothing right after the creation of the node, which was a write. Where a write
+// proves too little, because the process was stopped or answers are slow, it sends syncs
+// until one does: what is answered now counts a window later.
 func (c *contender) prove(ctx context.Context) error {
 	path, lease := c.path(), c.sess.lease
 	writes, doubtful := c.own.doubtful()
@@ -316,7 +316,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.lease, Hold: h}, nil
 }
 
-// waiting adds, to an error that ctx has caused, what was being waited for.
+// waiting adds to an error that ctx has caused that a server was being waited for.
 func waiting(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return err
