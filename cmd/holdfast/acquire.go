@@ -26,14 +26,14 @@ type acquireFlags struct {
 func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.DurationVarP(&q.wait, "wait", "w", 0, "give up when the lock was not to be had for this long (default: never)")
-	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody has the lock")
+	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
+	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock")
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
-	f.BoolVarP(&q.quiet, "quiet", "q", false, "do not say whom it waits for")
+	f.BoolVarP(&q.quiet, "quiet", "q", false, "do not say who holds the lock while waiting")
 	f.DurationVar(&q.ttl, "ttl", 0, ttlUsage)
 	f.StringVar(&q.owner, "owner", "", "owner name of this hold (default: host:pid:random)")
-	f.BoolVar(&q.reclaim, "reclaim", false, "end what an earlier holder with the same --owner still has; no two that live may share the name")
-	f.StringVar(&q.data, "data", "", "text for others to see by \"holdfast show\"")
+	f.BoolVar(&q.reclaim, "reclaim", false, "take over from an earlier process with the same --owner; two live processes must never share the name")
+	f.StringVar(&q.data, "data", "", "text that others see with \"holdfast show\"")
 }
 
 // check refuses what makes no sense before anything is sent.

@@ -17,15 +17,15 @@ import (
 
 const breakLong = `Take the lock of KEY away from whoever holds it, so that the next one gets it.
 
-It shows whom it would take the lock from, and asks. With --yes it does not ask;
-without a terminal it does nothing but with --yes. With --token, it does nothing
-unless the holder has that very fencing token. If another has come to hold the key
-between the look and the break, nothing is broken either (exit status 1).
+break shows who would lose the lock, and asks. With --yes it does not ask; without a
+terminal it needs --yes. With --token it does nothing unless the holder has that
+fencing token. If the key gets another holder between the look and the break, nothing
+is broken either (exit status 1).
 
-The holder is told afterwards, at once on ZooKeeper and within a heartbeat on
-DynamoDB, and until then may act on a lock that is another's: only what compares
-fencing tokens is safe from that. A command under "holdfast run" is killed when it
-is told.`
+The holder learns of it afterwards: at once on ZooKeeper, within a heartbeat on
+DynamoDB. Until then it may act on a lock that is somebody else's; only resources that
+compare fencing tokens are safe from that. A command under "holdfast run" is killed
+when its holder learns of it.`
 
 func newBreakCommand(a *app) *cobra.Command {
 	var yes bool

@@ -1,7 +1,7 @@
 // Command holdfast takes, shows and breaks distributed locks on ZooKeeper and
 // DynamoDB, and runs a command while a lock is held:
 //
-//	holdfast run -k reports/nightly -- ./make-reports.sh
+//	holdfast run reports/nightly -- ./make-reports.sh
 //
 // "holdfast help" and "holdfast help run" are its manual: everything that a user
 // has to know is there.
@@ -35,5 +35,9 @@
 //     the answer to the question is no, and otherwise what exitCode makes of
 //     holdfast's own errors. A writer of a.out that fails because its reader has gone
 //     away needs no care: main ends quietly.
-//   - Arguments that are keys get ValidArgsFunction: a.completeKey.
+//   - Arguments that are keys get ValidArgsFunction: a.completeKey. The manual pages
+//     are made of what help says.
+//
+// An engine is a type in a file of its own that implements engine: its flags, how to
+// connect, and what doctor looks at.
 package main

@@ -9,17 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 )
 
-const doctorLong = `Look whether locks will work: reach each server, or the table; look at settings,
-permissions, clocks and latencies, and at the locks whose keys begin with PREFIX
-for what gets in their way.
+const doctorLong = `Check whether locks will work: connect to each server, or to the table; check settings,
+permissions, clocks and latencies, and the locks whose keys begin with PREFIX.
 
 Each finding is a line: ok, warning or problem, the name of the check, and what was
-found; below a warning or a problem stands what to do. In JSON, each is a line with
-id, status, found and cure. The exit status is 1 if there is a problem, and 0
-otherwise.
+found. The line below a warning or a problem says what to do. In JSON, each finding is
+a line with id, status, found and cure. The exit status is 1 if there is a problem, and
+0 otherwise.
 
-It disturbs nobody. What it writes has a name of its own that begins with
-holdfast-doctor-, and is gone at the end, after Ctrl-C too. On DynamoDB it reads
+doctor disturbs nobody. What it writes has a name of its own that begins with
+holdfast-doctor-, and is removed at the end, after Ctrl-C too. On DynamoDB it reads
 the table twice, each time as "ls" does once.
 
 On ZooKeeper:
@@ -35,7 +34,7 @@ On ZooKeeper:
   foreign      znodes in queues that do not contend
   counter      sequence counters near their end
   acl          what everybody may do
-  clock        the leader's clock; locks do not rest on it
+  clock        how far the leader's clock is off; locks do not depend on it
 
 On DynamoDB:
   endpoint     region and address
@@ -54,7 +53,7 @@ On DynamoDB:
 func newDoctorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "doctor [PREFIX]",
-		Short:             "Look whether locks will work, and say what to do if not",
+		Short:             "Check whether locks will work, and say what to do if not",
 		Long:              doctorLong,
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,

@@ -41,8 +41,8 @@ func (d *dynamoDB) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.table, "table", "", "DynamoDB: name or ARN of the table")
 	f.StringVar(&d.partition, "partition-key", "id", "DynamoDB: NAME or NAME:TYPE of the partition key, with type S, N or B")
 	f.StringVar(&d.sort, "sort-key", "", "DynamoDB: NAME or NAME:TYPE of the sort key, if the table has one; a key is then PARTITION/SORT")
-	f.StringVar(&d.mode, "mode", "fail-open", "DynamoDB: fail-open (locks expire with their lease), fail-closed or fail-closed-fenced: all who use a key must agree")
-	f.DurationVar(&d.poll, "poll", 0, "DynamoDB: time from one look at a key that is waited for to the next (default 1s)")
+	f.StringVar(&d.mode, "mode", "fail-open", "DynamoDB: fail-open (locks expire with their lease), fail-closed or fail-closed-fenced: all clients of a key must agree")
+	f.DurationVar(&d.poll, "poll", 0, "DynamoDB: how often to look at a key while waiting for it (default 1s)")
 	f.StringVar(&d.ttlAttribute, "ttl-attribute", "", "DynamoDB: attribute for DynamoDB's Time to Live, which deletes unused items (default: items stay)")
 }
 

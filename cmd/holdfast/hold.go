@@ -15,14 +15,13 @@ import (
 )
 
 const holdLong = `Take the lock of KEY, print its fencing token, and keep the lock until standard input
-ends or INT, TERM, HUP or QUIT comes; then release it. Standard input is not looked at
-if it is /dev/null, as for a background job of a script: then only a signal ends it.
-Without --wait or --try, wait for the lock for as long as it takes.
+ends or INT, TERM, HUP or QUIT arrives; then release it. If standard input is
+/dev/null, as for a background job of a script, only a signal ends it. Without --wait
+or --try, hold waits as long as it takes.
 
 The exit status is 0 if the lock was held to the end, 79 if it was lost, and 124 if
---ttl was reached. Whoever works under the lock has to see to it that the work ends
-when "hold" does: nothing here ends it. Where the work is a command, "holdfast run"
-does that.
+--ttl was reached. Nothing ends the work that you do under the lock when "hold" ends.
+If the work is a command, use "holdfast run", which does that.
 
 With --mode fail-closed there is no token, and "-" is printed.`
 
@@ -39,7 +38,7 @@ func newHoldCommand(a *app) *cobra.Command {
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}
-	q.addFlags(cmd, "release the lock when it was held this long (default: never)")
+	q.addFlags(cmd, "release the lock when it has been held this long (default: never)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q.key = args[0]
 		if err := q.check(cmd); err != nil {
@@ -96,6 +95,8 @@ func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	switch {
 	case errors.Is(lock.Err(), holdfast.ErrLost):
 		return &exitError{exitLost, lock.Err()}
+	case errors.Is(err, holdfast.ErrLost): // found out by the release
+		return &exitError{exitLost, err}
 	case errors.Is(lock.Err(), holdfast.ErrTTLExpired):
 		return &exitError{exitTTL, fmt.Errorf("%q: --ttl was reached", lock.Key())}
 	case err != nil:

@@ -15,9 +15,9 @@ func newListCommand(a *app) *cobra.Command {
 		Use:     "ls [PREFIX]",
 		Aliases: []string{"list"},
 		Short:   "List the keys that are held or waited for",
-		Long: `List the keys that are held or waited for, those that begin with PREFIX if one
-is given. It is not a snapshot of one moment. In JSON, each key is a line. What
-cannot be read is told at the end, with exit status 69.`,
+		Long: `List the keys that are held or waited for; with PREFIX, those that begin with it. The
+list is not a snapshot of one moment. In JSON, each key is a line. What cannot be read
+is reported at the end, with exit status 69.`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -6,10 +6,9 @@ import (
 
 const rootLong = `Distributed locks on ZooKeeper and DynamoDB, for the shell.
 
-Settings are flags or environment variables, and nothing else; the flag wins.
-Which engine is used follows from --servers (ZooKeeper) or --table (DynamoDB).
-Region, credentials and endpoint of DynamoDB are the AWS SDK's own: AWS_REGION,
-AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_DYNAMODB and so on.
+Settings are flags or environment variables; the flag wins. --servers means ZooKeeper,
+--table means DynamoDB. Region, credentials and endpoint of DynamoDB are the AWS SDK's
+own: AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_DYNAMODB and so on.
 
 Exit status:
   0    done
@@ -24,8 +23,8 @@ Exit status:
   128+n  ended by signal n
 "run" otherwise ends with the status of its command.
 
-Ctrl-C ends any command in good order; pressed again, at once. What was held or
-waited for then goes to others when its lease is over, and not before.`
+Ctrl-C ends any command in good order; pressed again, at once. In that case others get
+what was held or waited for only when its lease is over.`
 
 func newRootCommand(a *app) *cobra.Command {
 	cobra.EnableCommandSorting = false // the most important comes first

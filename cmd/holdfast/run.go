@@ -8,17 +8,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const runLong = `Take the lock of KEY, run COMMAND while it is held, release it, and end with the
-status of COMMAND. Without --wait or --try, wait for the lock for as long as it
-takes, and say on standard error whom for and at which place in the queue (ZooKeeper
-has one); -q keeps it quiet.
+const runLong = `Take the lock of KEY, run COMMAND while holding it, release it, and exit with the
+status of COMMAND. Without --wait or --try, run waits as long as it takes. While it
+waits, it says on standard error who holds the lock and at which place in the queue it
+is (ZooKeeper has a queue); -q keeps it quiet.
 
-The first argument is KEY. Flags may stand before and after it; the first argument
-after KEY that is no flag begins COMMAND, and so does what follows "--". With -k KEY,
-all arguments are COMMAND. With -c STRING there is no COMMAND: a shell runs STRING.
+The first argument is KEY. Flags may come before it and after it. The first argument
+after KEY that is not a flag begins COMMAND, and so does whatever follows "--". With
+-k KEY, all arguments are COMMAND. With -c STRING there is no COMMAND: a shell runs
+STRING.
 
-COMMAND has standard input, output and error of holdfast itself, and in its
-environment
+COMMAND inherits standard input, output and error. Its environment has
 
   HOLDFAST_KEY    the key
   HOLDFAST_TOKEN  the fencing token: a number that grows with each grant of the
@@ -26,42 +26,40 @@ environment
                   to what the lock protects, and have that refuse smaller ones.
   HOLDFAST_OWNER  the owner name of this hold, as "holdfast show KEY" shows it
 
-It runs in a process group of its own. If holdfast has the terminal in the
-foreground, COMMAND gets it, and Ctrl-C and Ctrl-Z with it. INT, TERM, HUP, QUIT,
-USR1, USR2, ALRM, WINCH, TSTP and CONT sent to holdfast are passed on to the
-group. When COMMAND ends, what it has left running in its group gets SIGTERM, and
-SIGKILL after --grace; only then is the lock released. What has left the group
-(setsid, a daemon) is neither seen nor ended.
+COMMAND runs in a process group of its own. If holdfast has the terminal in the
+foreground, COMMAND gets it, and with it Ctrl-C and Ctrl-Z. holdfast passes INT, TERM,
+HUP, QUIT, USR1, USR2, ALRM, WINCH, TSTP and CONT on to the group. When COMMAND ends,
+what it has left running in its group gets SIGTERM, and SIGKILL after --grace; only
+then is the lock released. Processes that have left the group (setsid, a daemon) are
+neither seen nor ended.
 
-When the lock is lost, because the engine could not be reached for too long, the
-group gets SIGTERM at once and SIGKILL after --grace: which is before the engine
-can give the lock to anybody else. When somebody else may have it already, because
-it was broken ("holdfast break"), reclaimed, or the machine was suspended, the group
-gets SIGKILL at once. The longer the grace, the shorter the outage that a hold
-outlives; it must be less than half the lease (less a bit for clocks that run at
-different rates).
+When the lock is lost because the engine could not be reached for too long, the group
+gets SIGTERM at once and SIGKILL after --grace, before the engine can give the lock to
+anybody else. When somebody else may have it already, because it was broken ("holdfast
+break") or reclaimed, or the machine was suspended, the group gets SIGKILL at once.
+The longer the grace, the shorter the outage that a hold survives. The grace must be
+less than half the lease, less a little for clocks that run at different rates.
 
-On Linux this does not depend on holdfast getting to run: a second process of it,
-"holdfast guard of KEY" in ps -f, kills the group as soon as holdfast is gone, by
-SIGKILL for example, and in time before the lease is over if it was stopped meanwhile
-(Ctrl-Z, SIGSTOP), when nobody renews the lock. When that process is killed or stopped
-itself, another takes its place, and where none can, COMMAND is ended (status 69).
-Nobody is left when both are killed or stopped at once: docs/cli.md.
+On Linux this does not depend on holdfast itself: a second process, "holdfast guard of
+KEY" in ps -f, kills the group as soon as holdfast is gone, for example by SIGKILL, and
+before the lease is over if holdfast is stopped (Ctrl-Z, SIGSTOP), when nobody renews
+the lock. If the guard is killed or stopped, another one takes its place; if that
+fails, COMMAND is ended (status 69). Nobody is left if both are killed or stopped at
+once: see docs/cli.md.
 
-None of this makes up for the fencing token where COMMAND writes to something that
+None of this replaces the fencing token where COMMAND writes to something that
 outlives it.
 
-Ctrl-C while waiting for the lock gives up the place in the queue; a second one
-ends holdfast at once, and the engine notices when the lease is over. While
-COMMAND runs, signals are its business, however many. When it has ended, one
-signal kills what it has left running, or ends the wait for the engine's
-confirmation of the release, and another ends holdfast at once: if the lock is not
-released by then, it goes to others when its lease is over.`
+Ctrl-C while run is waiting gives up the place in the queue; a second Ctrl-C ends
+holdfast at once, and the engine notices when the lease is over. While COMMAND runs,
+signals are its business. When it has ended, a signal kills what it has left running,
+or ends the wait for the engine to confirm the release; another signal ends holdfast
+at once. If the lock is not released by then, others get it when its lease is over.`
 
 const runExample = `  holdfast run reports/nightly -- ./make-reports.sh
-  holdfast run deploy --try -E 0 -- ./deploy.sh         # somebody deploys: fine
+  holdfast run deploy --try -E 0 -- ./deploy.sh         # somebody else deploys: fine
   holdfast run import --wait 30s --ttl 1h -- ./import.sh
-  holdfast run cleanup -c 'rm -f /srv/tmp/*; date >/srv/cleaned'`
+  holdfast run accounts/7 -c 'psql -v fence="$HOLDFAST_TOKEN" -f transfer.sql'`
 
 // runFlags are those of run.
 type runFlags struct {
@@ -87,12 +85,12 @@ func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 			return nil, cobra.ShellCompDirectiveDefault // commands and files are the shell's
 		},
 	}
-	r.addFlags(cmd, "end COMMAND, by SIGTERM and after --grace SIGKILL, when it has run this long (default: never)")
+	r.addFlags(cmd, "end COMMAND when it has run this long: SIGTERM, and SIGKILL after --grace (default: never)")
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows COMMAND is its own, with or without "--"
-	f.StringVarP(&r.script, "command", "c", "", "run this `STRING` by $SHELL -c, or /bin/sh -c, in place of COMMAND")
-	f.StringVarP(&r.key, "key", "k", "", "the `KEY`, if it is not the first argument")
-	f.DurationVar(&r.grace, "grace", 0, "time from SIGTERM to SIGKILL when the lock is lost, the TTL is reached, or COMMAND leaves others behind (default: a fifth of the lease)")
+	f.StringVarP(&r.script, "command", "c", "", "instead of COMMAND, run `STRING` with $SHELL -c (or /bin/sh -c)")
+	f.StringVarP(&r.key, "key", "k", "", "the `KEY`, if it does not come first")
+	f.DurationVar(&r.grace, "grace", 0, "time from SIGTERM to SIGKILL when the lock is lost, the TTL is reached, or COMMAND leaves processes behind (default: a fifth of the lease)")
 	fromEnv(f.Lookup("grace"))
 	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKey)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

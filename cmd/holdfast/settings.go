@@ -28,8 +28,8 @@ const (
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.engine, "engine", "", "zookeeper or dynamodb; follows from --servers or --table")
-	f.DurationVar(&s.lease, "lease", 0, "for how long others wait for a silent holder; ZooKeeper's session timeout (default 10s on ZooKeeper, 20s on DynamoDB)")
-	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "for how long to wait for a connection, and for each answer")
+	f.DurationVar(&s.lease, "lease", 0, "how long others wait for a silent holder; on ZooKeeper the session timeout (default 10s on ZooKeeper, 20s on DynamoDB)")
+	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "how long to wait for a connection, and for each answer")
 	f.StringVarP(&s.output, "output", "o", outputText, "text or json")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
 	s.zookeeper.addFlags(f)

@@ -15,12 +15,12 @@ func newShowCommand(a *app) *cobra.Command {
 		Use:   "show KEY",
 		Short: "Show who holds a key and who waits for it",
 		Long: `Show who holds KEY, with which fencing token and data, and who waits for it.
-"since" is when the present holder was granted the lock, which DynamoDB records;
-"queued" is when it joined the queue, which ZooKeeper records: it may have waited
-for long, and hold the lock for a moment only. ZooKeeper keeps a queue of those who
-wait; DynamoDB does not.
+"since" is when the holder was granted the lock, which DynamoDB records; "queued" is
+when it joined the queue, which ZooKeeper records: it may have waited for a long time
+and hold the lock only since a moment ago. ZooKeeper keeps a queue of the waiters;
+DynamoDB does not.
 
-A key that nobody holds is no error; in JSON, "held" tells.`,
+A key that nobody holds is not an error; in JSON, see "held".`,
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {

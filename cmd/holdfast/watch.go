@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
-const watchLong = `Show who holds KEY and who waits for it, and go on showing it as it changes.
+const watchLong = `Show who holds KEY and who waits for it, and update that as it changes.
 
 On a terminal it takes the whole screen: q or Ctrl-C ends it, Ctrl-Z suspends it,
-Ctrl-L draws it anew. Elsewhere, and with -o json, it prints a line at first and
-for each change from then on, with the time at which that was seen:
+Ctrl-L redraws it. Elsewhere, and with -o json, it prints one line at first and one
+for each change, with the time at which watch saw it:
 
   TIME held key=KEY owner=NAME token=N since=TIME queued=TIME lease=D data=TEXT
        waiting=N next=NAME
@@ -25,15 +25,15 @@ for each change from then on, with the time at which that was seen:
   TIME disconnected key=KEY
   TIME unknown key=KEY error=TEXT
 
-What is not known or empty is left out; what is not plain text is quoted like a
-string in Go. In JSON each line has "time", "connected", perhaps "error", and while
-the engine answers what "show" tells.
+Fields that are unknown or empty are left out; what is not plain text is quoted like a
+Go string. In JSON each line has "time", "connected", perhaps "error", and the fields
+of "show" while the engine answers.
 
-ZooKeeper tells of each change; what follows within --interval (250ms by default,
-more where many wait) is shown together. An idle watch costs the servers one look
-in 30 seconds. DynamoDB is asked every --interval (2s by default): a consistent
-read, which is one read unit for items up to 4 KB, 43,200 a day. What comes and
-goes between two looks is not seen.`
+ZooKeeper announces each change; changes within --interval (250ms by default, more
+with many waiters) are shown together. An idle watch costs the servers one look in 30
+seconds. DynamoDB is read every --interval (2s by default): a consistent read, which
+is one read unit for items up to 4 KB, 43,200 a day. watch does not see what comes and
+goes between two looks.`
 
 func newWatchCommand(a *app) *cobra.Command {
 	var interval time.Duration
@@ -44,7 +44,7 @@ func newWatchCommand(a *app) *cobra.Command {
 		Args:              exactlyOneKey,
 		ValidArgsFunction: a.completeKey,
 	}
-	cmd.Flags().DurationVar(&interval, "interval", 0, "least time from one look to the next (default 250ms on ZooKeeper, 2s on DynamoDB)")
+	cmd.Flags().DurationVar(&interval, "interval", 0, "minimum time between two looks (default 250ms on ZooKeeper, 2s on DynamoDB)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if interval < 0 || interval != 0 && interval < leastInterval {
 			return usagef("--interval: %v, at least %v is needed", interval, leastInterval)

@@ -39,9 +39,9 @@ const (
 func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&z.servers, "servers", nil, "ZooKeeper: host:port,... and perhaps a chroot: host:port,.../app")
 	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode, below the chroot, under which keys without a leading slash live")
-	f.StringVar(&z.names, "names", namesCurator, "ZooKeeper: form of the node names, curator or kazoo: all who use a lock must agree")
+	f.StringVar(&z.names, "names", namesCurator, "ZooKeeper: form of the node names, curator or kazoo: all clients of a lock must agree")
 	f.StringVar(&z.authFile, "auth-file", "", "ZooKeeper: file with SCHEME:CREDENTIALS lines, such as digest:user:password; HOLDFAST_AUTH has one such line itself")
-	f.StringVar(&z.acl, "acl", aclOpen, "ZooKeeper: who may use what is created: open (everybody) or creator (whoever has the same credentials)")
+	f.StringVar(&z.acl, "acl", aclOpen, "ZooKeeper: who may use the znodes that are created: open (everybody) or creator (clients with the same credentials)")
 	f.DurationVar(&z.tick, "tick-time", 0, "ZooKeeper: the servers' tickTime, where they accept sessions of less than two ticks")
 	z.tlsSettings.addFlags(f)
 }
@@ -114,7 +114,7 @@ type tlsSettings struct {
 }
 
 func (t *tlsSettings) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&t.tls, "tls", false, "ZooKeeper: use TLS; any of the other --tls flags means it as well")
+	f.BoolVar(&t.tls, "tls", false, "ZooKeeper: use TLS; any other --tls flag implies it")
 	f.StringVar(&t.caFile, "tls-ca", "", "ZooKeeper: PEM file with the authorities to trust (default: the system's)")
 	f.StringVar(&t.certFile, "tls-cert", "", "ZooKeeper: PEM file with the client's certificate")
 	f.StringVar(&t.keyFile, "tls-key", "", "ZooKeeper: PEM file with its key")

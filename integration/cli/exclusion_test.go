@@ -113,6 +113,10 @@ func TestRunNeverTwo(t *testing.T) {
 				for _, pid := range before.processes {
 					dies(t, "the first command", pid)
 				}
+				_ = second.cmd.Process.Kill()
+				for _, pid := range after.processes {
+					dies(t, "the second command", pid) // before its folder goes
+				}
 				overlap := before.last.Sub(after.first)
 				if name == "broken" {
 					t.Logf("the first command lived on for %v", overlap)

@@ -25,7 +25,7 @@ func (c clock) skew(server string) Finding {
 	if c.ahead < 0 {
 		way = "behind"
 	}
-	return ok("the clock of %s is about %v %s this machine's; locks do not rest on that", server, figure(c.ahead.Abs()), way)
+	return ok("the clock of %s is about %v %s this machine's; locks do not depend on that", server, figure(c.ahead.Abs()), way)
 }
 
 // latencies are how long some calls have taken.
