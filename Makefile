@@ -34,13 +34,14 @@ test-unit: ## Run the tests that need no server
 	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
 	cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
 
-# One package at a time: several servers each, and tests that measure time, are enough for one machine.
+# Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and four tests of
+# each. The conformance results come as each engine is through.
 test-integration: ## Run the tests on real servers, and print the conformance results of each engine
-	@results=$$(mktemp)
-	trap '{ set +x; } 2>/dev/null; cat "$$results"; rm -f "$$results"' EXIT
-	export HOLDFAST_RESULTS=$$results
+	@export HOLDFAST_RESULTS=$$(mktemp)
+	tail -f "$$HOLDFAST_RESULTS" &
+	trap '{ set +x; } 2>/dev/null; sleep 1; kill $$!; rm -f "$$HOLDFAST_RESULTS"' EXIT
 	set -x
-	go test -race -shuffle=on -p 1 -timeout 12m $(TESTFLAGS) ./integration/...
+	go test -race -shuffle=on -p 2 -parallel 4 -timeout 12m $(TESTFLAGS) ./integration/...
 
 # "make test" keeps to Debian and npm.
 test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI
@@ -73,6 +74,7 @@ test-long: ## Run what "make test" runs for seconds only, for longer: fleets of 
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m ./integration/cmd/chaos
+	HOLDFAST_HISTORIES=1000 go test -v -timeout 10m ./integration/internal/history
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)

@@ -52,6 +52,7 @@ func TestCloseWithCtxDone(t *testing.T) {
 // TestCloseWithoutServer calls Close as README does, while nobody answers: it returns
 // when the lease is over, and says what was not confirmed.
 func TestCloseWithoutServer(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(*faultproxy.Proxy){
 		"silent":  func(p *faultproxy.Proxy) { p.BlackHole(faultproxy.Both) },
 		"refuses": func(p *faultproxy.Proxy) { p.RefuseNew(); p.Drop() },

@@ -104,11 +104,10 @@ func TestConfigurations(t *testing.T) {
 			continue
 		}
 		found++
-		result := results.of("zookeeper/" + c.name)
 		running.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			t.Run(c.name, func(t *testing.T) { goThrough(t, c, result, names != "") })
+			t.Run(c.name, func(t *testing.T) { goThrough(t, c, names != "") })
 		})
 	}
 	running.Wait()
@@ -117,7 +116,7 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-func goThrough(t *testing.T, c configuration, result *result, whole bool) {
+func goThrough(t *testing.T, c configuration, whole bool) {
 	const tick = 200 * time.Millisecond
 	config := zkserver.Config{TickTime: tick, SyncLimit: 10, MaxSessionTimeout: longest}
 	dress := c.open(t, &config)
@@ -147,7 +146,7 @@ func goThrough(t *testing.T, c configuration, result *result, whole bool) {
 	}
 
 	if whole {
-		t.Run("conformance", func(t *testing.T) { conforms(t, c, result, config, dress, server) })
+		t.Run("conformance", func(t *testing.T) { configurationConforms(t, c, config, dress, server) })
 	}
 	t.Run("cut off", func(t *testing.T) {
 		// Without the one of two ticks: with two ensembles on one machine the leader's pings are not on time.
@@ -155,18 +154,16 @@ func goThrough(t *testing.T, c configuration, result *result, whole bool) {
 	})
 }
 
-// conforms has the whole contract through one server.
-func conforms(t *testing.T, c configuration, result *result, config zkserver.Config, dress func(*zklock.Options), server *zkserver.Server) {
+// configurationConforms has the whole contract through one server.
+func configurationConforms(t *testing.T, c configuration, config zkserver.Config, dress func(*zklock.Options), server *zkserver.Server) {
 	addr := server.Addr()
 	if config.TLS != nil {
 		addr = server.SecureAddr()
 	}
 	first := zklock.Options{SessionTimeout: conformanceSession}
 	dress(&first)
-	result.is("ensemble" + versionOf(t, server.Addr()))
-	locktest.Run(t, locktest.Engine{
-		Start: func(t testing.TB) locktest.Harness {
-			result.count(t)
+	conforms(t, "zookeeper/"+c.name, "ensemble"+versionOf(t, server.Addr()), locktest.Engine{
+		Start: func(testing.TB) locktest.Harness {
 			return &zkHarness{
 				addr: addr, inspected: server.Addr(), names: zklock.CuratorNames, root: "/conformance-" + rand.Text()[:10],
 				dress: dress, expires: !c.silent,

@@ -24,7 +24,7 @@ func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration) {
 	if target.Source() == dynamoserver.Moto {
 		return 8 * time.Second, 250 * time.Millisecond
 	}
-	return 3 * time.Second, 50 * time.Millisecond
+	return 4 * time.Second, 50 * time.Millisecond
 }
 
 // dynamodbEngine is one that was given by its address, or in a container, or a

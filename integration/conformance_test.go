@@ -28,102 +28,67 @@ var engines = []struct {
 }
 
 // conformanceLanes is how many cases of each engine run at a time.
-const conformanceLanes = 3
+const conformanceLanes = 6
 
 // TestConformance runs the same cases on every engine, on real servers and in
-// real time. The results are printed at the end of the binary.
+// real time. The result of each is printed as soon as it is there.
 //
-// The engines run beside each other, and no other test beside them: it is not
-// the processors that this takes, but time for leases to run out.
+// The engines run beside each other, and no other test of this package beside
+// them: it is not the processors that this takes, but time for leases to run out.
 func TestConformance(t *testing.T) {
 	var running sync.WaitGroup
 	for _, e := range engines {
-		result := results.of(e.name)
 		running.Go(func() {
 			t.Run(e.name, func(t *testing.T) {
 				engine, source := e.open(t)
-				result.is(source)
-				start := engine.Start
-				engine.Start = func(t testing.TB) locktest.Harness {
-					result.count(t)
-					return start(t)
-				}
-				locktest.Run(t, engine)
+				conforms(t, e.name, source, engine)
 			})
 		})
 	}
 	running.Wait()
 }
 
-// results are those of the engines that ran.
-var results resultTable
-
-type resultTable struct {
-	mu   sync.Mutex
-	rows []*result
-}
-
-func (r *resultTable) of(engine string) *result {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	row := &result{engine: engine}
-	r.rows = append(r.rows, row)
-	return row
+// conforms runs the suite, and prints its result.
+func conforms(t *testing.T, name, source string, engine locktest.Engine) {
+	t.Helper()
+	r := &result{engine: name, source: source, began: time.Now()}
+	start := engine.Start
+	engine.Start = func(t testing.TB) locktest.Harness {
+		r.count(t)
+		return start(t)
+	}
+	locktest.Run(t, engine)
+	out := io.Writer(os.Stdout)
+	if name := os.Getenv(resultsVariable); name != "" {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		out = io.MultiWriter(out, file)
+	}
+	r.print(out)
 }
 
 // resultsVariable names a file that gets the results, too: "go test" keeps to
 // itself what the binaries print of several packages that pass.
 const resultsVariable = "HOLDFAST_RESULTS"
 
-// tell prints the results.
-func (r *resultTable) tell() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := io.Writer(os.Stdout)
-	if name := os.Getenv(resultsVariable); name != "" {
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return
-		}
-		defer func() { _ = file.Close() }()
-		out = io.MultiWriter(out, file)
-	}
-	for _, row := range r.rows {
-		if !row.began.IsZero() { // -run may choose some
-			row.print(out)
-		}
-	}
-}
-
 // A result is what became of an engine's cases.
 type result struct {
-	engine string
+	engine, source string
+	began          time.Time
 
 	mu                      sync.Mutex
-	source                  string
 	passed, failed, skipped int
-	began, ended            time.Time
-}
-
-func (r *result) is(source string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.source = source
 }
 
 // count has a case counted when it has ended. It is to be called before anything
 // else of the case asks for a cleanup, so that it sees what those say.
 func (r *result) count(t testing.TB) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.began.IsZero() {
-		r.began = time.Now()
-	}
 	t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.ended = time.Now()
 		switch {
 		case t.Failed():
 			r.failed++
@@ -143,5 +108,5 @@ func (r *result) print(w io.Writer) {
 		verdict = "FAIL"
 	}
 	fmt.Fprintf(w, "%s conformance  %-25s %3d cases  %3d passed  %3d failed  %3d skipped  %6.1fs  %s\n", verdict, r.engine,
-		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, r.ended.Sub(r.began).Seconds(), r.source)
+		r.passed+r.failed+r.skipped, r.passed, r.failed, r.skipped, time.Since(r.began).Seconds(), r.source)
 }

@@ -38,6 +38,7 @@ func lateRounds(t *testing.T) int {
 // and the leader's pings, and at this moment the way back is lost, with the tables
 // that the pings ask for. The leader has not heard of those reads.
 func TestLatePackets(t *testing.T) {
+	t.Parallel()
 	for name, quarter := range map[string]bool{"default": false, "quarter": true} {
 		t.Run(name, func(t *testing.T) {
 			start(t)

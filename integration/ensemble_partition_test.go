@@ -145,13 +145,13 @@ type captive struct {
 // lock, which is what the comment at Options.Heartbeat warns of.
 func TestCutOffWithFollower(t *testing.T) {
 	start(t)
-	const tick = 200 * time.Millisecond
+	const tick = 400 * time.Millisecond // on a busy machine, the shortest sessions would not last until the cut with less
 	e := zkserver.NewEnsemble(t, zkserver.Config{TickTime: tick, SyncLimit: 10})
 	version, err := zkserver.Version(t.Context(), e.Servers()[0].Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round := range 3 {
+	for round := range 2 { // one for each follower
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			// Up to 3.5 a server carries out nothing behind a write that waits for the leader, whoever sent it: there the
 			// heartbeats of the others would end the acknowledgements that mislead the clients that have none.

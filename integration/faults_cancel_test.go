@@ -45,6 +45,7 @@ func checkClean(t *testing.T, conn *zk.Conn, key string) {
 // behind. Guards: calls do not wait for go-zookeeper; what is under way is
 // adopted and undone.
 func TestCancelAtEveryStep(t *testing.T) {
+	t.Parallel()
 	type step struct {
 		name  string
 		op    faultproxy.Op
@@ -129,6 +130,7 @@ func acquiringOrTrying(ctx context.Context, client *zklock.Client, key string, t
 // G5, Z1. The outcome of a creation is unknown when ctx ends. Guards: the
 // cleaner that syncs, lists and deletes by guid.
 func TestCancelWithCreationLost(t *testing.T) {
+	t.Parallel()
 	for name, form := range forms {
 		for _, direction := range []string{"request", "reply"} {
 			t.Run(name+"/"+direction, func(t *testing.T) {
@@ -189,6 +191,7 @@ func TestCancelThenCreationLost(t *testing.T) {
 // G5. After a creation that was repeated, one's own node is read before the
 // grant; ctx ends meanwhile.
 func TestCancelAtOwnRead(t *testing.T) {
+	t.Parallel()
 	for _, direction := range []string{"request", "reply"} {
 		t.Run(direction, func(t *testing.T) {
 			start(t)
@@ -221,6 +224,7 @@ func TestCancelAtOwnRead(t *testing.T) {
 // G5. A waiter proves its session before it is granted the lock, if it has not
 // written for long; ctx ends meanwhile.
 func TestCancelAtProof(t *testing.T) {
+	t.Parallel()
 	for _, direction := range []string{"request", "reply"} {
 		t.Run(direction, func(t *testing.T) {
 			start(t)

@@ -95,6 +95,7 @@ func checkToken(t *testing.T, conn *zk.Conn, lock *holdfast.Lock, node string) *
 // Z1. Guards: the creation is repeated with the same guid, the lowest node with
 // it is kept and the others are deleted; the token is that of the kept node.
 func TestCreateReplyLost(t *testing.T) {
+	t.Parallel()
 	for name, form := range forms {
 		for _, losses := range []int{1, 2} {
 			t.Run(name+map[int]string{1: "/once", 2: "/twice"}[losses], func(t *testing.T) {
@@ -171,6 +172,7 @@ func TestCreateReplyLostWithWaiterBehind(t *testing.T) {
 
 // Z1, Z2. Guards: in another session the creation is made with another guid.
 func TestCreateReplyLostThenSessionExpired(t *testing.T) {
+	t.Parallel()
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			start(t)
@@ -208,6 +210,7 @@ func TestCreateReplyLostThenSessionExpired(t *testing.T) {
 // Z2. Guards: a node with one's own guid that another session owns is not taken
 // for one's own, because its own read tells.
 func TestGhostWithOwnGuid(t *testing.T) {
+	t.Parallel()
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			start(t)
@@ -261,6 +264,7 @@ func TestGhostWithOwnGuid(t *testing.T) {
 // creation that go-zookeeper queues under a session, it carries out in the next. What
 // comes of it there is looked for when its reply is lost there.
 func TestCreateQueuedUnderDeadSession(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		t.Run(map[bool]string{false: "reply comes", true: "reply is lost too"}[lost], func(t *testing.T) {
 			checkCreateQueued(t, lost)
@@ -272,6 +276,8 @@ func checkCreateQueued(t *testing.T, lost bool) {
 	start(t)
 	addr := server(t).Addr()
 	conn := plain(t, addr)
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait) // when the client and its proxy are gone: only then does everything end that stands in the queue
 	opts := options()
 	opts.SessionTimeout = longest // the queue is to last
 	client, p, expire := expirable(t, opts)
@@ -282,8 +288,6 @@ func checkCreateQueued(t *testing.T, lost bool) {
 	// sender is blocked and what is handed to it stays in the queue.
 	p.Stall(faultproxy.ToServer)
 	ballast := make([]byte, 800<<10)
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	for range 60 {
 		wg.Go(func() { _, _ = client.Conn().Set("/nowhere", ballast, -1) })
 	}

@@ -40,6 +40,7 @@ func reads(t *testing.T, p *faultproxy.Proxy, n int) {
 // Z17. A holder that is told of the deletion of its node asks nobody about it, however
 // many others there are, and whether or not it has been connected all the time.
 func TestBreakIsHeardAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"never cut off", "after a reconnection", "while it is cut off"} {
 		t.Run(when, func(t *testing.T) {
 			start(t)
@@ -94,6 +95,7 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 // Z17. A waiter is told that its own node is gone, and then that the one before it is:
 // that is no grant.
 func TestDeletionHeardBeforeTheGrant(t *testing.T) {
+	t.Parallel()
 	for _, reconnected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reconnected %v", reconnected), func(t *testing.T) {
 			start(t)
@@ -138,6 +140,7 @@ func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 // Z17. Somebody writes to a waiter's node. That may be half of a reclaim, so that
 // nothing is granted until it is known that the node is there.
 func TestWriteHeardBeforeTheGrant(t *testing.T) {
+	t.Parallel()
 	for _, gone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("and deletes it %v", gone), func(t *testing.T) {
 			start(t)
@@ -197,6 +200,7 @@ func TestBreakIsNoReclaim(t *testing.T) {
 // Z18. A session ends while the reads of a waiter are on their way, which find nothing
 // in the next: the waiter queues again there.
 func TestSessionExpiresWhileWaiterReads(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"first reads", "read after a write"} {
 		t.Run(what, func(t *testing.T) {
 			start(t)

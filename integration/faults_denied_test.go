@@ -18,6 +18,7 @@ import (
 // Z20. The server will not have the node deleted, for a while: Release says so at once,
 // and that it goes on trying is true, also where nobody calls Release.
 func TestReleaseDenied(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"release", "TTL"} {
 		t.Run(how, func(t *testing.T) {
 			start(t)

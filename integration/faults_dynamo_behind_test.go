@@ -37,6 +37,7 @@ func scale(t *testing.T, usual int) int {
 // finds them. Guards: what the client does behind their backs is bounded at any time,
 // and costs about as much as they did; nothing stays held.
 func TestDynamoCancelledCalls(t *testing.T) {
+	t.Parallel()
 	const callers = 10
 	calls := scale(t, 300)
 	for _, keys := range []int{1, calls} {

@@ -83,6 +83,7 @@ func TestDynamoCloseWhileOthersWait(t *testing.T) {
 // D4, G2. Guards: heartbeats that fail say nothing about the lock, and are
 // repeated.
 func TestDynamoHeartbeatsFail(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]faulthttp.Fault{
 		"500": faulthttp.ServerError(), "throttled": faulthttp.Throttled(), "rate limited": faulthttp.RateLimited(),
 		"reset": faulthttp.LoseRequest(faulthttp.Reset), "reply reset": faulthttp.LoseReply(faulthttp.Reset),
@@ -108,6 +109,7 @@ func TestDynamoHeartbeatsFail(t *testing.T) {
 // its holder's own clock, at the deadline that the last success has set, and
 // before anybody else can have the key.
 func TestDynamoHeartbeatsFailForLong(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]faulthttp.Fault{
 		"500": faulthttp.ServerError(), "throttled": faulthttp.Throttled(), "denied": faulthttp.Denied(),
 		"reset": faulthttp.LoseRequest(faulthttp.Reset), "silence": faulthttp.LoseRequest(faulthttp.Silence),
@@ -171,6 +173,7 @@ func TestDynamoEarlyRelease(t *testing.T) {
 // G9. Guards: heartbeats that fail are told, and their success again; so are both
 // to a client that holds nothing and asks for nothing.
 func TestDynamoEvents(t *testing.T) {
+	t.Parallel()
 	for _, idle := range []bool{false, true} {
 		t.Run(fmt.Sprintf("idle=%v", idle), func(t *testing.T) {
 			start(t)

@@ -110,6 +110,7 @@ func foreign() map[string]attributeMap {
 // Guards: what is not the item of a lock is not taken, not even if it says that
 // it was released; and a holder finds out at its next heartbeat.
 func TestDynamoForeignItem(t *testing.T) {
+	t.Parallel()
 	items := foreign()
 	for attribute, item := range items {
 		t.Run(attribute, func(t *testing.T) {

@@ -19,6 +19,7 @@ var lostReplies = map[string]error{"reset": faulthttp.Reset, "EOF": faulthttp.EO
 // D1, G6. The reply to a grant is lost. Guards: the grant's guid tells the next
 // try that the item is its own; nobody waits for a lease to run out.
 func TestDynamoGrantLost(t *testing.T) {
+	t.Parallel()
 	for name, seen := range lostReplies {
 		t.Run(name, func(t *testing.T) {
 			start(t)
@@ -53,6 +54,7 @@ func TestDynamoGrantLost(t *testing.T) {
 // D1, G2. The reply to a heartbeat is lost. Guards: later ones recognise the
 // item by the part of the guid that stays.
 func TestDynamoHeartbeatLost(t *testing.T) {
+	t.Parallel()
 	for name, seen := range lostReplies {
 		t.Run(name, func(t *testing.T) {
 			start(t)
@@ -81,6 +83,7 @@ func TestDynamoHeartbeatLost(t *testing.T) {
 // repetition meets shows that the first was carried out; it touches nothing of
 // whoever came in between.
 func TestDynamoReleaseLost(t *testing.T) {
+	t.Parallel()
 	for name, seen := range lostReplies {
 		for _, successor := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/successor=%v", name, successor), func(t *testing.T) {
@@ -120,6 +123,7 @@ func TestDynamoReleaseLost(t *testing.T) {
 // when the next holder has the key. Guards: it is on condition that the item is
 // held, and of its own grant.
 func TestDynamoHeartbeatAfterRelease(t *testing.T) {
+	t.Parallel()
 	for _, successor := range []bool{false, true} {
 		t.Run(fmt.Sprintf("successor=%v", successor), func(t *testing.T) {
 			start(t)
@@ -153,6 +157,7 @@ func TestDynamoHeartbeatAfterRelease(t *testing.T) {
 // request arrives only later. Guards: what may have been taken is given back, and
 // asked for until it must have arrived.
 func TestDynamoCancelWhileTaking(t *testing.T) {
+	t.Parallel()
 	for _, moment := range []string{"reply held", "request late"} {
 		t.Run(moment, func(t *testing.T) {
 			start(t)

@@ -39,6 +39,7 @@ func (d *dynamo) open(t *testing.T, tr *faulthttp.Transport, change ...func(*dyn
 
 // D11. A table that is not there, or not as it should be.
 func TestDynamoWrongTable(t *testing.T) {
+	t.Parallel()
 	for name, keys := range map[string][]dynamoserver.Key{
 		"other name": {{Name: "key"}},
 		"other type": {{Name: "id", Type: types.ScalarAttributeTypeN}},
@@ -87,6 +88,7 @@ func TestDynamoWrongTable(t *testing.T) {
 
 // D11. Credentials that do not suffice, or are not there.
 func TestDynamoDenied(t *testing.T) {
+	t.Parallel()
 	t.Run("by the server", func(t *testing.T) {
 		start(t)
 		d := newDynamo(t)

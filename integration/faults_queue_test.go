@@ -68,6 +68,7 @@ func TestParentsReapedAllTheTime(t *testing.T) {
 
 // Z7. The parent goes between two steps.
 func TestParentGone(t *testing.T) {
+	t.Parallel()
 	t.Run("between its creation and that of the node", func(t *testing.T) {
 		start(t)
 		conn := plain(t, server(t).Addr())
@@ -210,6 +211,7 @@ func TestForeignChildren(t *testing.T) {
 
 // Z8. Every known form of a contender's name is respected, also by tries.
 func TestForeignContenders(t *testing.T) {
+	t.Parallel()
 	for name, prefix := range map[string]string{
 		"Curator's mutex":           "_c_9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0001-lock-",
 		"Curator's latch":           "_c_9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0001-latch-",
@@ -259,6 +261,7 @@ func TestForeignContenders(t *testing.T) {
 // Z8. go-zookeeper's own Lock and this one exclude each other, both ways and
 // under both forms of names.
 func TestSharedWithGoZookeepersLock(t *testing.T) {
+	t.Parallel()
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			start(t)
@@ -353,6 +356,7 @@ func TestWaiterDeletedByOperator(t *testing.T) {
 // Z9. The predecessor goes while the waiter is cut off. Guards: after a
 // reconnect, what is waited for is read again.
 func TestHolderReleasesInWaitersOutage(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"drop", "cut", "cut, watches not renewed"} {
 		t.Run(how, func(t *testing.T) {
 			start(t)

@@ -13,6 +13,7 @@ import (
 // Z3, G10. Guards: a delete of which no reply came is repeated until it is known
 // to have happened, and then "no node" is what was wanted.
 func TestReleaseLost(t *testing.T) {
+	t.Parallel()
 	for _, direction := range []string{"request", "reply"} {
 		t.Run(direction, func(t *testing.T) {
 			start(t)

@@ -74,6 +74,7 @@ func (u *unanswered) returns(t *testing.T) {
 // carried out after all, when the lock that the repetition has led to is held, or
 // was given back, or given up, does not leave a node in the queue.
 func TestCreationArrivesLate(t *testing.T) {
+	t.Parallel()
 	for form, names := range forms {
 		opts := options()
 		opts.Names = names
@@ -120,6 +121,7 @@ func TestCreationArrivesLate(t *testing.T) {
 // Z1. Guards the looks that no return of the session gives rise to: it may have
 // returned to a server without its client's knowledge.
 func TestCreationArrivesAfterSomeLooks(t *testing.T) {
+	t.Parallel()
 	for name, returns := range map[string]bool{"after a return": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			start(t)
@@ -163,6 +165,7 @@ func TestReturnLooksAtOnce(t *testing.T) {
 // Z1. Guards: a creation that was repeated is not forgotten when an operator deletes
 // the node of the repetition, or everything, before its client has listed it.
 func TestCreationArrivesAfterDeletion(t *testing.T) {
+	t.Parallel()
 	for name, all := range map[string]bool{"the node": false, "its parent too": true} {
 		t.Run(name, func(t *testing.T) {
 			start(t)

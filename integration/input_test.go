@@ -176,6 +176,7 @@ func TestBadOptions(t *testing.T) {
 // Dial ends with its ctx, or with Options.DialTimeout, says why, and leaves no
 // goroutine (start looks).
 func TestDialNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	dialIt := func(t *testing.T, ctx context.Context, addr string, opts *zklock.Options, want error) {
 		t.Helper()
 		failed := make(chan error, 1)

@@ -87,6 +87,7 @@ func TestInteropRecipes(t *testing.T) {
 
 // TestInteropRecipesTold keeps docs/engines.md to what TestInteropRecipes wants.
 func TestInteropRecipesTold(t *testing.T) {
+	t.Parallel()
 	doc, err := os.ReadFile(filepath.Join("..", "docs", "engines.md"))
 	if err != nil {
 		t.Fatal(err)

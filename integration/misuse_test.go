@@ -164,6 +164,7 @@ func TestCloseWithManyLocks(t *testing.T) {
 
 // Parents are what Options say.
 func TestParents(t *testing.T) {
+	t.Parallel()
 	for name, persistent := range map[string]bool{"containers": false, "persistent": true} {
 		t.Run(name, func(t *testing.T) {
 			start(t)

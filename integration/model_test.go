@@ -18,6 +18,7 @@ const modelTime = 8 * time.Minute
 // cure is needed, as a counterexample without it shows. "make model" runs the
 // larger cases too.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%v: run \"make setup\" (it installs Debian's package %s when run as root)", err, program)

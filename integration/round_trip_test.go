@@ -13,6 +13,7 @@ import (
 // must relate to the round trip: with a twentieth of it nothing is lost, and with a
 // third every lock is, although nothing fails.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		part time.Duration // of the timeout that a round trip is
 		lost bool

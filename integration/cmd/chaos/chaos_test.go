@@ -91,6 +91,7 @@ func performed(t *testing.T, s settings) *verdict {
 //
 // It fails as well if the run was one in which nothing happened.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel() // each waits for most of its time
@@ -118,8 +119,10 @@ func TestChaos(t *testing.T) {
 // TestPlanted guards the sense of the whole: a process that is stopped between the look at its lock and its write ruins an
 // unfenced register, and not a fenced one. It is a part of each run, too.
 func TestPlanted(t *testing.T) {
+	t.Parallel()
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
 			s := newSettings(t, engine, time.Nanosecond)
 			r, err := prepare(t.Context(), s)
 			if err != nil {
@@ -154,6 +157,7 @@ func TestPlanted(t *testing.T) {
 // TestSabotage guards that a run finds what there is to be found, and says what it is: processes that lie about their locks make
 // it fail, by the rule that they break.
 func TestSabotage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		sabotage sabotage
 		engine   string
@@ -176,6 +180,7 @@ func TestSabotage(t *testing.T) {
 			continue // make test-long has it
 		}
 		t.Run(string(c.sabotage), func(t *testing.T) {
+			t.Parallel()
 			for range 3 {
 				s := newSettings(t, c.engine, c.length)
 				s.Kinds, s.Sabotage, s.Workers = c.kinds, c.sabotage, c.workers

@@ -134,6 +134,7 @@ func TestZooKeeperNetwork(t *testing.T) {
 // TestZooKeeperServers guards the faults that matter most: a server is cut off from the others together with its clients, which
 // reach no other, and all others reach no longer it; and the end of the fault is when all servers serve.
 func TestZooKeeperServers(t *testing.T) {
+	t.Parallel()
 	s := newSettings(t, "zookeeper", time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -215,6 +216,7 @@ func TestCompareListings(t *testing.T) {
 // TestZooKeeperResidue guards that every server is asked what is left: a node of a session that lives on is found, and a node that
 // one server alone shows is told from it.
 func TestZooKeeperResidue(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ensemble := zkserver.NewEnsemble(t, zkserver.Config{TickTime: zooKeeperTick, Plantable: true})

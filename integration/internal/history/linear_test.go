@@ -120,7 +120,7 @@ func TestUndecided(t *testing.T) {
 // all wait at the same time, half of whom are killed. The bound is for a machine that does much else; it takes a second or two.
 func TestLongHistory(t *testing.T) {
 	s := &script{}
-	const grants, waiters = 40_000, 30
+	const grants, waiters = 10_000, 30
 	for i := range int64(grants) {
 		process, token := fmt.Sprintf("%d.1", i), uint64(i+1)
 		at := 10 * i

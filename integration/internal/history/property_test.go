@@ -2,18 +2,32 @@ package history
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
 
+// histories is how many are made. HOLDFAST_HISTORIES makes it more than what shows each
+// of the faults a few times.
+func histories(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("HOLDFAST_HISTORIES")
+	if text == "" {
+		return 100
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n < 100 {
+		t.Fatalf("HOLDFAST_HISTORIES=%q: want a number from 100 on", text)
+	}
+	return n
+}
+
 // TestSimulatedHistories guards that nobody is accused falsely: whatever befalls clients that keep to the rules, no violation is
 // found; and that the simulator makes all that the rules are about.
 func TestSimulatedHistories(t *testing.T) {
-	runs := uint64(400)
-	if testing.Short() {
-		runs = 60
-	}
+	runs := histories(t)
 	var all Figures
 	struck, hurried := 0, 0
 	for seed := range runs {
@@ -232,10 +246,7 @@ func changeOne(match func(*Record) bool, change func(*Record)) func(*rand.Rand, 
 // TestMutatedHistories guards that a violation is found wherever it is, among all that is right, in whatever order the records
 // are given.
 func TestMutatedHistories(t *testing.T) {
-	runs := uint64(60)
-	if testing.Short() {
-		runs = 15
-	}
+	runs := histories(t) / 5
 	rules := Rules{Lease: scriptRules.Lease, Settle: 2 * time.Second, Late: scriptRules.Lease}
 	applied := map[string]int{}
 	for seed := range runs {
