@@ -23,7 +23,7 @@ var once = holdfast.WithRetry(holdfast.Retry{Attempts: 1})
 // While nothing can be reached, a program that tries again and again does not
 // make its client send more and more, nor keep more and more.
 func TestOutageCostsNothing(t *testing.T) {
-	const outage = 30 * time.Minute
+	const outage = 10 * time.Minute
 	for name, c := range map[string]struct {
 		fault dynamofake.Fault
 		keys  int
@@ -31,10 +31,10 @@ func TestOutageCostsNothing(t *testing.T) {
 	}{
 		// Nothing was sent, so there is nothing to undo: what asks is the probe, and a look at the table.
 		"refused":            {dynamofake.Refuse(), 1, 2 * int(outage/(5*time.Second))},
-		"refused, many keys": {dynamofake.Refuse(), 1800, 2 * int(outage/(5*time.Second))},
+		"refused, many keys": {dynamofake.Refuse(), 600, 2 * int(outage/(5*time.Second))},
 		// Whatever was sent may arrive: somebody has to ask, for all keys at once.
 		"reset":            {dynamofake.Fail(dynamofake.Reset()), 1, 2 * int(outage/time.Second)},
-		"reset, many keys": {dynamofake.Fail(dynamofake.Reset()), 1800, 2 * int(outage/time.Second)},
+		"reset, many keys": {dynamofake.Fail(dynamofake.Reset()), 600, 2 * int(outage/time.Second)},
 		"silence":          {dynamofake.Drop(), 1, 2 * int(outage/time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 // Calls that are cancelled while their writes are under way: what the client does
 // behind their backs is a request for each or two, and is bounded at any time.
 func TestManyCancelledCalls(t *testing.T) {
-	const callers, calls = 10, 100
+	const callers, calls = 10, 50
 	for name, c := range map[string]struct {
 		mode    dynamolock.Mode
 		keys    int

@@ -11,7 +11,7 @@ import (
 // memoryEngine is memlock in real time. Its clocks cannot be stopped or set from
 // here: memlock's own tests do that, in virtual time.
 func memoryEngine(*testing.T) (locktest.Engine, string) {
-	const lease = time.Second
+	const lease = 4 * time.Second
 	return locktest.Engine{
 		Start:   func(testing.TB) locktest.Harness { return &memoryHarness{store: memlock.NewStore(), lease: lease} },
 		Lanes:   conformanceLanes,

@@ -117,25 +117,24 @@ type exact struct {
 }
 
 func (e *exact) note(x exchange, p proof) (renewed driver.Instant) {
-	newest := func(all []exchange, after time.Duration) (found driver.Instant) {
-		for _, old := range all {
-			if x.sent.Sub(old.read) >= after && (found.IsZero() || old.sent.Sub(found) > 0) {
-				found = old.sent
+	// They are in the order in which they were sent.
+	newest := func(all []exchange, after time.Duration) driver.Instant {
+		for _, old := range slices.Backward(all) {
+			if x.sent.Sub(old.read) >= after {
+				return old.sent
 			}
 		}
-		return found
+		return driver.Instant{}
 	}
 	if p == written {
 		renewed = newest(e.tables, 0)
 	}
-	if table := newest(e.answers, e.window); p >= synced && !table.IsZero() {
-		e.tables = append(e.tables, exchange{table, x.read})
+	if p >= synced {
+		if table := newest(e.answers, e.window); !table.IsZero() {
+			e.tables = append(e.tables, exchange{table, x.read})
+		}
 	}
 	e.answers = append(e.answers, x)
-	// What is older than this can be the newest for nobody.
-	if len(e.answers) > 4000 {
-		e.answers = e.answers[1000:]
-	}
 	return renewed
 }
 
