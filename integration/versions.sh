@@ -6,9 +6,8 @@
 # Usage: integration/versions.sh fetch      fetch all
 #        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
 #        integration/versions.sh test       run the tests that talk to ZooKeeper on each version: all of them on the oldest and
-#                                           the newest, the conformance tests on those between
-#        integration/versions.sh peers      run the tests that share locks with Curator and kazoo with these versions of them, and
-#                                           those that talk to DynamoDB on moto
+#                                           the newest, the conformance tests on those between; those that share locks with
+#                                           Curator and kazoo with these versions of them; and those that talk to DynamoDB on moto
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -92,66 +91,73 @@ with_peers() {
 # on VERSION COMMAND... runs a command with that version as the one to start.
 on() { HOLDFAST_ZOOKEEPER=local ZOOKEEPER_HOME=$cache/zookeeper-$1 "${@:2}"; }
 
-# part WHAT COMMAND... prints what comes of a command, and how long it took.
+# part WHAT COMMAND... runs a command, and prints what comes of it and how long it took.
 part() {
-	local started=$SECONDS verdict=ok
-	"${@:2}" || verdict=FAILED status=1
-	printf '==> %s: %s after %d s\n' "$1" "$verdict" "$((SECONDS - started))"
+	local started=$SECONDS code=0
+	"${@:2}" || code=1
+	printf '==> %s: %s after %d s\n' "$1" "$([ "$code" = 0 ] && echo ok || echo FAILED)" "$((SECONDS - started))"
+	return "$code"
 }
 
-# gotest ARGUMENTS... runs tests of this repository. A server that is missing is a failure: no test is skipped for it.
-gotest() { go test -race -shuffle=on -count=1 "$@"; }
-
-all_of_it() {
-	on "$1" gotest -timeout 5m ./integration/internal/zkserver
-	# What talks to no ZooKeeper, and what "make test" does with other programs or measures.
-	on "$1" gotest -timeout 8m ./integration \
-		-skip 'Dynamo|Mixed|Fleet|Model|Interop|WithPeers|ForeignRace|Examples|Metrics|Memory|Recipes|TestConfigurations|TestConformance/(memory|dynamo)'
-}
-
-# It is waiting that the conformance tests spend their time on, so several may run at a time.
-conformance_of_each() {
-	local version pids=() code=0
-	for version in "$@"; do
-		on "$version" gotest -timeout 5m -run 'TestConformance/zookeeper' ./integration &
+# together COMMAND... runs commands beside each other: it is waiting that most of them spend their time on.
+together() {
+	local command pids=() code=0
+	for command; do
+		$command & # its words
 		pids+=($!)
 	done
-	for pid in "${pids[@]}"; do
-		wait "$pid" || code=1
+	for command in "${pids[@]}"; do
+		wait "$command" || code=1
 	done
 	return "$code"
 }
 
-test_all() {
-	local oldest=${zookeeper[0]} newest=${zookeeper[-1]} between=("${zookeeper[@]:1:${#zookeeper[@]}-2}") status=0 results
-	results=$(mktemp)
-	export HOLDFAST_RESULTS=$results
-	part "ZooKeeper $oldest" all_of_it "$oldest"
-	part "ZooKeeper ${between[*]}" conformance_of_each "${between[@]}"
-	part "ZooKeeper $newest" all_of_it "$newest"
-	part "ZooKeeper $newest, configured in other ways" \
-		on "$newest" env HOLDFAST_CONFIGURATIONS=all go test -race -count=1 -timeout 8m -run TestConfigurations ./integration
-	cat "$results"
-	rm -f "$results"
-	return "$status"
+# gotest ARGUMENTS... runs tests of this repository. A server that is missing is a failure: no test is skipped for it.
+gotest() { go test -race -shuffle=on -count=1 -parallel 4 -timeout 8m "$@"; }
+
+# What talks to no ZooKeeper, and what "make test" does with other programs or measures, is left out.
+all_of_it() {
+	on "$1" gotest -p 2 ./integration ./integration/internal/zkserver \
+		-skip 'Dynamo|Mixed|Fleet|Model|Interop|WithPeers|ForeignRace|Examples|Metrics|TestMemory|Recipes|TestConfigurations|TestConformance/(memory|dynamo)'
 }
+
+conformance() { on "$1" gotest -run 'TestConformance/zookeeper' ./integration; }
+
+configurations() { on "$newest" env HOLDFAST_CONFIGURATIONS=all go test -race -count=1 -timeout 8m -run TestConfigurations ./integration; }
+
+peers() { with_peers gotest -run 'TestInterop' ./integration; }
 
 # The modes in which nothing expires differ in what the client does, and dynalite has had them.
 on_moto() {
-	HOLDFAST_DYNAMODB=moto HOLDFAST_OPERATIONS=800 with_peers gotest -timeout 6m ./integration \
-		-run 'TestConformance/dynamodb|TestDynamoConditionCheck|TestDynamoDifferential$|TestDynamoTimeToLive|TestMotoDeviates' \
+	HOLDFAST_DYNAMODB=moto HOLDFAST_OPERATIONS=800 with_peers gotest ./integration \
+		-run 'TestConformance/dynamodb|TestDynamoConditionCheck|TestDynamoDifferentialLocks|TestDynamoTimeToLive|TestMotoDeviates' \
 		-skip 'TestConformance/dynamodb/Fail'
 }
 
-test_peers() {
-	local status=0 results
-	results=$(mktemp)
-	export HOLDFAST_RESULTS=$results
-	part "Curator $curator and kazoo $kazoo" with_peers gotest -timeout 6m -run 'TestInterop' ./integration
-	part "moto $moto" on_moto
-	cat "$results"
-	rm -f "$results"
-	return "$status"
+others() {
+	local code=0
+	part "ZooKeeper ${between[*]}" together "${between[@]/#/conformance }" || code=1
+	part "ZooKeeper $newest, configured in other ways" configurations || code=1
+	return "$code"
+}
+
+programs() {
+	local code=0
+	part "Curator $curator and kazoo $kazoo" peers || code=1
+	part "moto $moto" on_moto || code=1
+	return "$code"
+}
+
+test_all() {
+	local oldest=${zookeeper[0]} newest=${zookeeper[-1]} between=("${zookeeper[@]:1:${#zookeeper[@]}-2}") code=0
+	HOLDFAST_RESULTS=$(mktemp)
+	export HOLDFAST_RESULTS
+	part "ZooKeeper $oldest" all_of_it "$oldest" || code=1
+	part "ZooKeeper $newest" all_of_it "$newest" || code=1
+	together others programs || code=1
+	cat "$HOLDFAST_RESULTS"
+	rm -f "$HOLDFAST_RESULTS"
+	return "$code"
 }
 
 case ${1:-} in
@@ -164,7 +170,6 @@ fetch)
 	python "python-$kazoo-$moto" "kazoo==$kazoo" "moto[dynamodb,server]==$moto"
 	;;
 test) test_all ;;
-peers) test_peers ;;
 *)
 	printf 'versions: unknown argument %s\n' "${1:-}" >&2
 	exit 2

@@ -60,7 +60,7 @@ check "actionlint" tool actionlint
 check "workflows" workflows
 check "diagrams" go run -C tools ./diagrams -check ../docs/pictures
 if command -v shellcheck >/dev/null; then
-	check "shellcheck" shellcheck packaging/*.sh tools/*.sh integration/*.sh model/*.sh .ci/run
+	check "shellcheck" shellcheck packaging/*.sh tools/*.sh integration/*.sh integration/model/*.sh .ci/run
 fi
 # It says what it has compared even if all is well.
 printf 'lint: apidiff\n'

@@ -2,7 +2,7 @@
 # Checks the Promela models with Spin: what they say holds must be proved by exhausting the state space, and what they say goes
 # wrong without a cure must be found.
 #
-# Usage: model/run.sh [-v] [short|full] [NAME...]
+# Usage: integration/model/run.sh [-v] [short|full] [NAME...]
 #   short  the cases marked so: about a minute in all
 #   full   (default) all cases: about eight minutes
 #   NAME   only these cases, or all cases of a model: zookeeper-queue, for example

@@ -1,0 +1,250 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// The words that the tests on ZooKeeper are written in. Each fails the test if what
+// it says does not come about.
+
+var keys atomic.Int64
+
+// newKey returns a key that no other test uses, a plain one without a slash.
+func newKey(t *testing.T) string {
+	return fmt.Sprintf("%s.%d.%d", strings.NewReplacer("/", ".", " ", "_").Replace(t.Name()), os.Getpid(), keys.Add(1))
+}
+
+// under returns the znode of a plain key's lock.
+func under(key string) string { return zklock.DefaultRoot + "/" + key }
+
+// options returns the options of a client whose session outlives a slow moment
+// of the machine.
+func options() *zklock.Options { return &zklock.Options{SessionTimeout: 10 * time.Second} }
+
+// dial connects a client, which is closed when the test ends. opts may be nil,
+// for options.
+func dial(t testing.TB, addr string, opts *zklock.Options) *zklock.Client {
+	t.Helper()
+	if opts == nil {
+		opts = options()
+	}
+	return dialServers(t, *opts, addr)
+}
+
+// finish closes a client, whatever state it is in, and does not wait for long.
+func finish(t testing.TB, client *zklock.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = client.Close(ctx)
+	}()
+	receive(t, "Close returns", done)
+}
+
+// dialServers is dial with any number of servers.
+func dialServers(t testing.TB, opts zklock.Options, servers ...string) *zklock.Client {
+	t.Helper()
+	client, err := zklock.Dial(limited(t), servers, &opts)
+	if err != nil {
+		t.Fatalf("dial %v: %v", servers, err)
+	}
+	t.Cleanup(func() { finish(t, client) })
+	return client
+}
+
+// take acquires a key that nobody holds.
+func take(t *testing.T, client *zklock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	lock, err := client.Acquire(limited(t), key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// nodeOf is the path of a lock's own node.
+func nodeOf(t *testing.T, client *zklock.Client, lock *holdfast.Lock) string {
+	t.Helper()
+	guard, err := client.Guard(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guard.Path
+}
+
+// proxy returns a proxy to an address, which is closed when the test ends.
+func proxy(t testing.TB, addr string) *faultproxy.Proxy {
+	t.Helper()
+	p, err := faultproxy.StartZooKeeper(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// proxied connects a client through a proxy of its own to the shared server.
+func proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Proxy) {
+	t.Helper()
+	p := proxy(t, server(t).Addr())
+	return dial(t, p.Addr(), opts), p
+}
+
+// requests counts what a client has asked, but for the syncs that an idle session
+// sends of itself.
+func requests(p *faultproxy.Proxy) int {
+	return p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - p.Count(faultproxy.ToServer, faultproxy.OpSync)
+}
+
+// plain returns a connection that has nothing to do with the library, and is
+// closed when the test ends.
+func plain(t testing.TB, addr string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(noLog{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	for deadline := time.After(patience); ; {
+		select {
+		case e := <-events:
+			if e.State == zk.StateHasSession {
+				return conn
+			}
+		case <-deadline:
+			t.Fatal("never: plain session")
+		}
+	}
+}
+
+type noLog struct{}
+
+func (noLog) Printf(string, ...any) {}
+
+// list returns the children of a znode in order, none if it is not there.
+func list(t testing.TB, conn *zk.Conn, path string) []string {
+	t.Helper()
+	names, _, err := conn.Children(path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Fatalf("list %s: %v", path, err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// holds fails the test if a znode never has just n children.
+func holds(t testing.TB, conn *zk.Conn, path string, n int) []string {
+	t.Helper()
+	var names []string
+	if !becomes(func() bool { names = list(t, conn, path); return len(names) == n }) {
+		t.Fatalf("%s has children %q, want %d of them", path, names, n)
+	}
+	return names
+}
+
+// noResidue fails the test if anything stays below a lock's znode.
+func noResidue(t testing.TB, conn *zk.Conn, path string) {
+	t.Helper()
+	holds(t, conn, path, 0)
+}
+
+// noWatches fails the test if watches below a lock's znode stay in the server.
+func noWatches(t testing.TB, addr, path string) {
+	t.Helper()
+	var left []string
+	if !becomes(func() bool {
+		all, err := zkserver.Watches(limited(t), addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = left[:0]
+		for watched := range all {
+			if watched == path || strings.HasPrefix(watched, path+"/") {
+				left = append(left, watched)
+			}
+		}
+		return len(left) == 0
+	}) {
+		t.Errorf("watches left in the server: %q", left)
+	}
+}
+
+// forms are the options for both forms of names.
+var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames}
+
+// prepare makes the znode of a key's lock, so that the first creation below it
+// is that of a lock node.
+func prepare(t *testing.T, conn *zk.Conn, key string) string {
+	t.Helper()
+	for _, p := range []string{zklock.DefaultRoot, under(key)} {
+		if _, err := conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			t.Fatal(err)
+		}
+	}
+	return under(key)
+}
+
+// outcome is what an Acquire has returned.
+type outcome struct {
+	lock *holdfast.Lock
+	err  error
+}
+
+// acquiring calls Acquire in the background.
+func acquiring(ctx context.Context, client *zklock.Client, key string, opts ...holdfast.Option) <-chan outcome {
+	got := make(chan outcome, 1)
+	go func() {
+		lock, err := client.Acquire(ctx, key, opts...)
+		got <- outcome{lock, err}
+	}()
+	return got
+}
+
+// granted waits for a grant.
+func granted(t *testing.T, got <-chan outcome) *holdfast.Lock {
+	t.Helper()
+	o := receive(t, "Acquire returns", got)
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	return o.lock
+}
+
+// release gives a lock back, and insists on the confirmation.
+func release(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Release(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkToken fails the test unless the token is the czxid of the only node.
+func checkToken(t *testing.T, conn *zk.Conn, lock *holdfast.Lock, node string) *zk.Stat {
+	t.Helper()
+	_, stat, err := conn.Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uint64(stat.Czxid) != uint64(lock.Token()) {
+		t.Errorf("token is %v, czxid %d", lock.Token(), stat.Czxid)
+	}
+	return stat
+}
