@@ -30,16 +30,22 @@ demo: ## See locks, waiting, loss and fencing on a real ZooKeeper
 test: ## Run all tests, those on real servers too, with the race detector; without root, in a container if need be
 	@integration/setup.sh local make --no-print-directory --keep-going test-unit test-integration
 
+# A recipe that begins with it says how long it took.
+timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
+
 test-unit: ## Run the tests that need no server
+	$(timed)
 	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
 	cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
 
 # Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and four tests of
 # each. The conformance results come as each engine is through.
 test-integration: ## Run the tests on real servers, and print the conformance results of each engine
-	@export HOLDFAST_RESULTS=$$(mktemp)
-	tail -f "$$HOLDFAST_RESULTS" &
-	trap '{ set +x; } 2>/dev/null; sleep 1; kill $$!; rm -f "$$HOLDFAST_RESULTS"' EXIT
+	$(timed)
+	{ set +x; } 2>/dev/null
+	results=$$(mktemp)
+	export HOLDFAST_RESULTS=$$results
+	tail --pid=$$$$ -f "$$results" &
 	set -x
 	go test -race -shuffle=on -p 2 -parallel 4 -timeout 12m $(TESTFLAGS) ./integration/...
 
