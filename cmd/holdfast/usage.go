@@ -49,8 +49,10 @@ type flagGroup struct {
 // that only one engine has, of which the usage begins with its name.
 func flagGroups(cmd *cobra.Command) []flagGroup {
 	groups := []flagGroup{
-		{"Flags", newFlagSet()}, {"Flags of all commands", newFlagSet()},
-		{"Flags for ZooKeeper", newFlagSet()}, {"Flags for DynamoDB", newFlagSet()},
+		{"Flags", newFlagSet()},
+		{"Flags of all commands", newFlagSet()},
+		{"Flags for ZooKeeper", newFlagSet()},
+		{"Flags for DynamoDB", newFlagSet()},
 	}
 	local := cmd.LocalNonPersistentFlags()
 	local.SortFlags = cmd.Flags().SortFlags
