@@ -62,7 +62,7 @@ chaos: ## Break clients, network and servers at random, and judge what the locks
 	@integration/setup.sh local
 	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(KINDS),-kinds '$(KINDS)') $(if $(OUT),-out $(OUT))
 
-model: ## Exhaust the models of the protocols with Spin, and find what goes wrong without each cure
+model: ## Model-check the protocols exhaustively with Spin, and find what goes wrong without each cure
 	@integration/setup.sh local
 	integration/model/run.sh full
 

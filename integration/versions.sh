@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches what "make test-versions" runs and Debian does not have, each in one exact version, into the user's cache, once: the newest
-# of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, an imitation of DynamoDB, with pip. Says nothing if
+# of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, a fake of DynamoDB, with pip. Says nothing if
 # everything is there.
 #
 # Usage: integration/versions.sh fetch      fetch all

@@ -117,7 +117,7 @@ func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 		t.Fatalf("root %q: key %q is not one node: %q", p.root, key, path)
 	}
 	if dir(path)+"/"+base(path) != path && "/"+base(path) != path {
-		t.Fatalf("%q is parted into %q and %q", path, dir(path), base(path))
+		t.Fatalf("%q is split into %q and %q", path, dir(path), base(path))
 	}
 	// With any beginning of the key that reaches its own node's name.
 	least := 0

@@ -149,7 +149,7 @@ func TestDoctorTimeToLive(t *testing.T) {
 
 // TestDoctorItems guards what is said of items: those of other programs, those
 // of locks that never expire, with the command that breaks them, and those that
-// are spoilt.
+// are corrupt.
 func TestDoctorItems(t *testing.T) {
 	t.Parallel()
 	env := tableOfItsOwn(t)
@@ -178,10 +178,10 @@ func TestDoctorItems(t *testing.T) {
 	launch(t, env, nil, "break", "left it's here", "--token", lock.Token().String(), "--yes").exits(0)
 	well(t, examined(t, env, 0), "foreign")
 
-	putItem(t, env, map[string]types.AttributeValue{"id": attrS("spoilt"), "guid": attrS("x"), "fencingToken": attrS("many")})
+	putItem(t, env, map[string]types.AttributeValue{"id": attrS("corrupt"), "guid": attrS("x"), "fencingToken": attrS("many")})
 	finds(t, examined(t, env, 1), "locks", "problem", "fencingToken", "mend or delete")
 
-	if ids := slices.Sorted(maps.Keys(byID(allItems(t, env)))); !slices.Equal(ids, []string{"left it's here", "order 7", "spoilt"}) {
+	if ids := slices.Sorted(maps.Keys(byID(allItems(t, env)))); !slices.Equal(ids, []string{"left it's here", "order 7", "corrupt"}) {
 		t.Errorf("the items are %q", ids)
 	}
 }

@@ -120,9 +120,9 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestListWithSpoiltItems guards hazard C1: items that cannot be read hide no lock,
+// TestListWithCorruptItems guards hazard C1: items that cannot be read hide no lock,
 // in neither form, and a long owner name of somebody else's makes no long lines.
-func TestListWithSpoiltItems(t *testing.T) {
+func TestListWithCorruptItems(t *testing.T) {
 	t.Parallel()
 	e := newDynamoDB(t)
 	base := newKey(t)
@@ -135,12 +135,12 @@ func TestListWithSpoiltItems(t *testing.T) {
 			"fencingToken": token, "leaseDurationMs": attrN(10_000), "lockAcquiredTimeUnixMs": attrN(1), "owner": attrS(owner),
 		}
 	}
-	putItem(t, e.direct, item("spoilt", "x", attrS("seven")))
+	putItem(t, e.direct, item("corrupt", "x", attrS("seven")))
 	putItem(t, e.direct, item("long", strings.Repeat("long ", 60_000), attrN(7)))
 	for _, output := range []string{"text", "json"} {
 		p := e.run(t, "ls", "-o", output)
 		p.exits(69)
-		p.says(base + "/spoilt")
+		p.says(base + "/corrupt")
 		for _, want := range []string{base + "/held", "the holder", base + "/long"} {
 			if !strings.Contains(read(p.stdout), want) {
 				t.Errorf("ls -o %s does not tell of %q", output, want)

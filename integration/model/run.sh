@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the Promela models with Spin: what they say holds must be proved by exhausting the state space, and what they say goes
+# Checks the Promela models with Spin: what they say holds must be proved by going through all states, and what they say goes
 # wrong without a cure must be found.
 #
 # Usage: integration/model/run.sh [-v] [short|full] [NAME...]

@@ -228,14 +228,14 @@ func TestCheckPlanted(t *testing.T) {
 // otherwise.
 func TestParted(t *testing.T) {
 	const line = "server 1 shows 1 znode that the others have not"
-	for _, parted := range [][]string{nil, {line}} {
-		v := &verdict{parted: parted}
+	for _, diverged := range [][]string{nil, {line}} {
+		v := &verdict{diverged: diverged}
 		var out strings.Builder
 		if err := v.write(&out); err != nil {
 			t.Fatal(err)
 		}
-		if v.err() != nil || strings.Contains(out.String(), "\nparted     "+line+"\n") != (parted != nil) || strings.Count(out.String(), "parted") != len(parted) {
-			t.Errorf("parted %q: %v:\n%s", parted, v.err(), out.String())
+		if v.err() != nil || strings.Contains(out.String(), "\nparted     "+line+"\n") != (diverged != nil) || strings.Count(out.String(), "diverged") != len(diverged) {
+			t.Errorf("diverged %q: %v:\n%s", diverged, v.err(), out.String())
 		}
 	}
 }

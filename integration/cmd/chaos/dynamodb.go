@@ -163,7 +163,7 @@ func (s *dynamoStage) serves(ctx context.Context, way *dynamodb.Client) error {
 func (s *dynamoStage) stall() time.Duration { return 0 }
 
 // residue reads all items. A key that was released keeps its item, for the sake of its token, with a lease of 1 ms.
-func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, parted []string, err error) {
+func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, diverged []string, err error) {
 	missing := slices.Clone(keys)
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {

@@ -53,7 +53,7 @@ type run struct {
 
 	mu       sync.Mutex
 	problems []error
-	parted   []string // in what the servers differ from each other
+	diverged []string // in what the servers differ from each other
 	passed   int      // faults that were planned and not performed
 }
 
@@ -199,9 +199,9 @@ func (r *run) finish(ctx context.Context) error {
 	r.problem(r.operator.finish(ctx, r.settle()+closePatience))
 	asking, cancel := context.WithTimeout(ctx, r.settle())
 	defer cancel()
-	left, parted, err := r.stage.residue(asking, append(r.keys, plantedKey))
+	left, diverged, err := r.stage.residue(asking, append(r.keys, plantedKey))
 	r.problem(err)
-	r.parted = parted
+	r.diverged = diverged
 	for _, line := range left {
 		r.problem(fmt.Errorf("left behind: %s", line))
 	}

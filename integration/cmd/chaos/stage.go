@@ -36,7 +36,7 @@ type stage interface {
 	stall() time.Duration
 	// residue tells, when all clients have gone and the keys have been taken and released once more, what is left in the
 	// engine that should not be, and in what the servers differ from each other, which is their fault: one line each.
-	residue(ctx context.Context, keys []string) (left, parted []string, err error)
+	residue(ctx context.Context, keys []string) (left, diverged []string, err error)
 	// close stops the servers and proxies.
 	close()
 }

@@ -23,7 +23,7 @@ type verdict struct {
 	figures    history.Figures
 	violations []history.Violation // what the history shows
 	problems   []error             // what it does not
-	parted     []string            // in what the servers differ from each other, and nobody else is to blame for
+	diverged   []string            // in what the servers differ from each other, and nobody else is to blame for
 	passed     int                 // faults that were planned and not performed
 	pictures   []string
 }
@@ -38,7 +38,7 @@ func (r *run) judge() (*verdict, error) {
 		figures:    history.Count(records),
 		violations: history.Check(records, rules),
 		problems:   r.problems,
-		parted:     r.parted,
+		diverged:   r.diverged,
 		passed:     r.passed,
 	}
 	for i, violation := range v.violations {
@@ -81,8 +81,8 @@ func (v *verdict) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(&out, "%-11s%d faults of the plan had nothing to befall, or no time\n", "left out", v.passed)
-	for _, line := range v.parted {
-		fmt.Fprintf(&out, "%-11s%s\n", "parted", line)
+	for _, line := range v.diverged {
+		fmt.Fprintf(&out, "%-11s%s\n", "diverged", line)
 	}
 	for _, violation := range v.violations {
 		fmt.Fprintf(&out, "VIOLATION  %v\n", violation)

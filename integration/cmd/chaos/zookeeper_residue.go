@@ -11,7 +11,7 @@ import (
 )
 
 // residue asks each server for children of the znodes of locks, for as long as it takes the sessions of killed processes to end.
-func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, parted []string, err error) {
+func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, diverged []string, err error) {
 	var conns []*zk.Conn
 	for _, addr := range s.ensemble.Addrs() {
 		conn, _, err := zk.Connect([]string{addr}, 10*zooKeeperLease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
@@ -25,12 +25,12 @@ func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, parted [
 	for began := time.Now(); ; {
 		var shown [][]string
 		shown, err = listings(conns, zooKeeperRoot)
-		left, parted = compareListings(shown)
+		left, diverged = compareListings(shown)
 		switch {
 		case ctx.Err() != nil:
-			return left, parted, context.Cause(ctx)
-		case err == nil && len(left)+len(parted) == 0, time.Since(began) > 3*zooKeeperLease:
-			return left, parted, err
+			return left, diverged, context.Cause(ctx)
+		case err == nil && len(left)+len(diverged) == 0, time.Since(began) > 3*zooKeeperLease:
+			return left, diverged, err
 		}
 		sleep(ctx, zooKeeperTick)
 	}
@@ -55,7 +55,7 @@ func listings(conns []*zk.Conn, root string) ([][]string, error) {
 
 // compareListings tells what should not be there from what only some servers show, by the listings of all. What a minority shows
 // was deleted, and these servers have missed that for good: ZooKeeper does so at times (ZOOKEEPER-5010), and no client can help it.
-func compareListings(shown [][]string) (left, parted []string) {
+func compareListings(shown [][]string) (left, diverged []string) {
 	count := map[string]int{}
 	var all []string // in the order of the listings
 	for _, nodes := range shown {
@@ -83,10 +83,10 @@ func compareListings(shown [][]string) (left, parted []string) {
 			if n > 1 {
 				what = fmt.Sprintf("%d znodes", n)
 			}
-			parted = append(parted, fmt.Sprintf("server %d shows %s that the others have not (ZOOKEEPER-5010): %s", i, what, strings.Join(alone, ", ")))
+			diverged = append(diverged, fmt.Sprintf("server %d shows %s that the others have not (ZOOKEEPER-5010): %s", i, what, strings.Join(alone, ", ")))
 		}
 	}
-	return left, parted
+	return left, diverged
 }
 
 // nodesBelow is what stands below the znodes of all locks. The znodes themselves stay, until the server reaps them.

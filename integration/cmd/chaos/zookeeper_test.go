@@ -193,8 +193,8 @@ func TestZooKeeperServers(t *testing.T) {
 // that a single server shows is that server's.
 func TestCompareListings(t *testing.T) {
 	for name, c := range map[string]struct {
-		shown        [][]string
-		left, parted []string // of parted, how the lines begin
+		shown          [][]string
+		left, diverged []string // of diverged, how the lines begin
 	}{
 		"nothing":         {[][]string{nil, nil, nil}, nil, nil},
 		"no listing":      {nil, nil, nil},
@@ -206,9 +206,9 @@ func TestCompareListings(t *testing.T) {
 		"both":            {[][]string{{"a", "b"}, {"b"}, {"b"}}, []string{"b"}, []string{"server 0 shows 1 znode that the others have not (ZOOKEEPER-5010): a"}},
 		"one server only": {[][]string{{"a"}}, []string{"a"}, nil},
 	} {
-		left, parted := compareListings(c.shown)
-		if !slices.Equal(left, c.left) || !slices.EqualFunc(parted, c.parted, strings.HasPrefix) {
-			t.Errorf("%s: left %q, parted %q; want %q, %q", name, left, parted, c.left, c.parted)
+		left, diverged := compareListings(c.shown)
+		if !slices.Equal(left, c.left) || !slices.EqualFunc(diverged, c.diverged, strings.HasPrefix) {
+			t.Errorf("%s: left %q, diverged %q; want %q, %q", name, left, diverged, c.left, c.diverged)
 		}
 	}
 }
@@ -232,8 +232,8 @@ func TestZooKeeperResidue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left, parted, err := st.residue(ctx, nil); len(left)+len(parted) > 0 || err != nil {
-		t.Errorf("of nothing: left %q, parted %q, %v", left, parted, err)
+	if left, diverged, err := st.residue(ctx, nil); len(left)+len(diverged) > 0 || err != nil {
+		t.Errorf("of nothing: left %q, diverged %q, %v", left, diverged, err)
 	}
 	node, ghost := zooKeeperRoot+"/a/node", zooKeeperRoot+"/a/ghost"
 	if _, err := conn.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
@@ -243,9 +243,9 @@ func TestZooKeeperResidue(t *testing.T) {
 	if err := ensemble.Plant(ctx, server, ghost, nil); err != nil {
 		t.Fatal(err)
 	}
-	left, parted, err := st.residue(ctx, nil)
+	left, diverged, err := st.residue(ctx, nil)
 	want := fmt.Sprintf("server %d shows 1 znode that the others have not (ZOOKEEPER-5010): %s", server, ghost)
-	if err != nil || !slices.Equal(left, []string{node}) || !slices.Equal(parted, []string{want}) {
-		t.Errorf("left %q, parted %q, %v; want %q and %q", left, parted, err, node, want)
+	if err != nil || !slices.Equal(left, []string{node}) || !slices.Equal(diverged, []string{want}) {
+		t.Errorf("left %q, diverged %q, %v; want %q and %q", left, diverged, err, node, want)
 	}
 }

@@ -124,10 +124,10 @@ func TestIsolatePairLeavesTheThirdAlone(t *testing.T) {
 	e.IsolatePair(followers[0], followers[1])
 	time.Sleep(3 * time.Second)
 	if now, err := e.Leader(t.Context()); err != nil || now != leader {
-		t.Errorf("Leader = %d, %v after two followers were parted; want still %d", now, err, leader)
+		t.Errorf("Leader = %d, %v after two followers were cut off; want still %d", now, err, leader)
 	}
 	if n := len(e.Followers(t.Context())); n != 2 {
-		t.Errorf("%d followers after they were parted from each other; want 2", n)
+		t.Errorf("%d followers after they were cut off from each other; want 2", n)
 	}
 	heal(t, e)
 }

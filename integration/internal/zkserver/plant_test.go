@@ -24,7 +24,7 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	if len(followers) != EnsembleSize-1 {
 		t.Fatalf("followers %v, want two", followers)
 	}
-	parted := followers[0]
+	stale := followers[0]
 	conns := make([]*zk.Conn, EnsembleSize)
 	for i, s := range e.Servers() {
 		conns[i] = connect(t, 4*time.Second, s.Addr())
@@ -60,8 +60,8 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	if _, err := conns[leader].Create("/queue", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	wantChild(parted, "/queue/n-0000000000")
-	_, before, events, err := conns[parted].ChildrenW("/queue")
+	wantChild(stale, "/queue/n-0000000000")
+	_, before, events, err := conns[stale].ChildrenW("/queue")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	if err := e.Plant(ctx, leader, planted, nil); err == nil {
 		t.Error("Plant on the leader succeeded")
 	}
-	if err := e.Plant(ctx, parted, planted, []byte("a b")); err != nil {
+	if err := e.Plant(ctx, stale, planted, []byte("a b")); err != nil {
 		t.Fatal(err)
 	}
-	data, stat, err := conns[parted].Get(planted)
+	data, stat, err := conns[stale].Get(planted)
 	if err != nil || string(data) != "a b" {
-		t.Fatalf("Get on the parted server = %q, %v; want what was planted", data, err)
+		t.Fatalf("Get on the stale server = %q, %v; want what was planted", data, err)
 	}
 	if stat.EphemeralOwner == 0 || stat.Czxid > before.Pzxid {
 		t.Errorf("owner %#x, czxid %#x; want an ephemeral node that is older than the other child (%#x)",
@@ -83,21 +83,21 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	select {
 	case ev := <-events:
 		if ev.Type != zk.EventNodeChildrenChanged {
-			t.Errorf("the parent's watch on the parted server got %v", ev)
+			t.Errorf("the parent's watch on the stale server got %v", ev)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("no event for the parent's watch on the parted server within 20 s")
+		t.Error("no event for the parent's watch on the stale server within 20 s")
 	}
-	_, after, err := conns[parted].Get("/queue")
+	_, after, err := conns[stale].Get("/queue")
 	if err != nil || after.Pzxid != before.Pzxid || after.NumChildren != before.NumChildren+1 || after.Cversion != before.Cversion-1 {
 		t.Errorf("the parent is %+v, %v; before %+v; want one child more, one change less, and the same last change", after, err, before)
 	}
 
-	wantChild(parted, "/queue/n-0000000001")
+	wantChild(stale, "/queue/n-0000000001")
 	wantChild(leader, "/queue/n-0000000002")
 	for i := range conns {
-		if got := seenBy(i); got != (i == parted) {
-			t.Errorf("server %d (leader %d, parted %d) has the planted node: %v", i, leader, parted, got)
+		if got := seenBy(i); got != (i == stale) {
+			t.Errorf("server %d (leader %d, stale %d) has the planted node: %v", i, leader, stale, got)
 		}
 		// What a client does to learn whether it reads a leftover.
 		if res, err := conns[i].Multi(&zk.CheckVersionRequest{Path: planted, Version: -1}); !errors.Is(err, zk.ErrNoNode) {
@@ -107,12 +107,12 @@ func TestPlantPartsOneFollower(t *testing.T) {
 			t.Errorf("delete through server %d = %v, want %v", i, err, zk.ErrNoNode)
 		}
 	}
-	if !seenBy(parted) {
+	if !seenBy(stale) {
 		t.Error("the planted node is gone from its server after writes that failed")
 	}
 
 	for _, path := range []string{planted, "/absent/n", "/queue/", "queue", "/queue/a\nb"} {
-		if err := e.Plant(ctx, parted, path, nil); err == nil {
+		if err := e.Plant(ctx, stale, path, nil); err == nil {
 			t.Errorf("Plant of %q succeeded", path)
 		}
 	}

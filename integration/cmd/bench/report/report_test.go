@@ -57,13 +57,13 @@ func TestEncode(t *testing.T) {
 	if !bytes.Contains(b, []byte("[3000000,2000000,4000000]")) {
 		t.Errorf("a list of numbers is not on one line:\n%s", b)
 	}
-	for name, spoilt := range map[string]string{
+	for name, corrupt := range map[string]string{
 		"a field that is not known": `{"tooth": 1}`,
 		"no blocks":                 `{"rows": [{"contest": {"ops": 1}}]}`,
 		"a block without its other": `{"rows": [{"contest": {"ops": 1, "ours": {"blocks_ns": [1]}}}]}`,
 		"blocks of nothing":         `{"rows": [{"contest": {"ours": {"blocks_ns": [1]}, "other": {"blocks_ns": [1]}}}]}`,
 	} {
-		if r, err := Decode([]byte(spoilt)); err == nil {
+		if r, err := Decode([]byte(corrupt)); err == nil {
 			t.Errorf("%s: read as %+v", name, r)
 		}
 	}
@@ -173,10 +173,10 @@ func TestDraw(t *testing.T) {
 		t.Errorf("a place is in two parts:\n%s", s)
 	}
 
-	for name, spoilt := range map[string]string{
+	for name, corrupt := range map[string]string{
 		peersFile: "<svg/>", waitersFile: "", figuresFile: strings.Replace(s, "300 µs", "299 µs", 1),
 	} {
-		write(name, spoilt)
+		write(name, corrupt)
 		if err := Check(root); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not what was drawn, and Check says %v", name, err)
 		}

@@ -14,27 +14,27 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// partedTimeout is the session timeout of these tests: a node is doubted after
+// staleTimeout is the session timeout of these tests: a node is doubted after
 // twice that.
-const partedTimeout = time.Second
+const staleTimeout = time.Second
 
-// leaves is what a client logs when it leaves a parted server.
+// leaves is what a client logs when it leaves a stale server.
 const leaves = "the server shows a znode that the leader has not, and is left for the next"
 
 // ghostName is a contender that comes before all others, and whose owner calls
 // itself ghost.
 const ghostName = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// parted is an ensemble of which one server shows nodes that the others have
+// staleEnsemble is an ensemble of which one server shows nodes that the others have
 // not.
-type parted struct {
+type staleEnsemble struct {
 	ensemble *zkserver.Ensemble
 	server   int
 	logs     logtest.Recorder // of the clients
 }
 
-// haunt puts a ghost at the head of a key's queue, for the parted server.
-func (p *parted) haunt(t *testing.T, key string) {
+// haunt puts a ghost at the head of a key's queue, for the stale server.
+func (p *staleEnsemble) haunt(t *testing.T, key string) {
 	t.Helper()
 	servers := p.ensemble.Addrs()
 	maker := dialServers(t, zklock.Options{PersistentParents: true}, servers[(p.server+1)%len(servers)])
@@ -49,9 +49,9 @@ func (p *parted) haunt(t *testing.T, key string) {
 	}
 }
 
-// client makes a client that is connected to the parted server, and sees a
+// client makes a client that is connected to the stale server, and sees a
 // ghost that is as old as a ghost may be before it is doubted.
-func (p *parted) client(t *testing.T, key string) *zklock.Client {
+func (p *staleEnsemble) client(t *testing.T, key string) *zklock.Client {
 	t.Helper()
 	p.haunt(t, key)
 	servers := p.ensemble.Addrs()
@@ -67,19 +67,19 @@ func (p *parted) client(t *testing.T, key string) *zklock.Client {
 func dialInOrder(t *testing.T, logs *logtest.Recorder, first string, second *faultproxy.Proxy) *zklock.Client {
 	t.Helper()
 	second.RefuseNew()
-	client := dialServers(t, zklock.Options{SessionTimeout: partedTimeout, Logger: logs.Logger()}, first, second.Addr())
+	client := dialServers(t, zklock.Options{SessionTimeout: staleTimeout, Logger: logs.Logger()}, first, second.Addr())
 	if err := second.Heal(); err != nil {
 		t.Fatal(err)
 	}
 	return client
 }
 
-// TestPartedServer guards against waiting for ever behind a znode that only the
+// TestStaleServer guards against waiting for ever behind a znode that only the
 // server of the client still has: ZOOKEEPER-5010.
-func TestPartedServer(t *testing.T) {
+func TestStaleServer(t *testing.T) {
 	start(t)
 	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: longest})
-	p := &parted{ensemble: e, server: e.Followers(limited(t))[0]}
+	p := &staleEnsemble{ensemble: e, server: e.Followers(limited(t))[0]}
 	t.Run("Waiter", func(t *testing.T) {
 		release(t, take(t, p.client(t, "waiter"), "waiter"))
 		if !p.logs.Has(leaves) {
@@ -107,7 +107,7 @@ func TestPartedServer(t *testing.T) {
 	t.Run("ShortWait", func(t *testing.T) { // shorter than that of the first doubt
 		client := p.client(t, "short")
 		granted(t, func() (*holdfast.Lock, error) {
-			return client.Acquire(limited(t), "short", holdfast.WithWait(partedTimeout/2))
+			return client.Acquire(limited(t), "short", holdfast.WithWait(staleTimeout/2))
 		})
 	})
 	t.Run("Break", func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestLongHolderIsNotDoubtedAway(t *testing.T) {
 	holder, _ := proxied(t, nil)
 	lock := take(t, holder, "/not-doubted-away")
 	var logs logtest.Recorder
-	waiter, wire := proxied(t, &zklock.Options{SessionTimeout: partedTimeout, Logger: logs.Logger()})
+	waiter, wire := proxied(t, &zklock.Options{SessionTimeout: staleTimeout, Logger: logs.Logger()})
 	wire.ResetCounts()
 	granted := make(chan error, 1)
 	go func() {

@@ -1,0 +1,111 @@
+package zklock
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// onEvent takes every event of go-zookeeper: changes of the session's state and
+// watches that fired. It is called on go-zookeeper's own goroutines, sometimes
+// with its locks held, so it neither blocks nor calls back. (The channel of
+// events would be no substitute: it drops what does not fit.)
+//
+// What users see of it are holdfast's events:
+//
+//	session established, or resumed  ->  Ready
+//	connection lost                  ->  Disconnected; locks live on until their deadline
+//	session expired                  ->  Lost (ErrSessionExpired) for each lock held
+//	own node deleted by somebody     ->  Lost (ErrBroken, ErrReclaimed)
+func (l *link) onEvent(event zk.Event) {
+	switch event.Type {
+	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged, zk.EventNotWatching:
+		l.watches.fire(event.Path, event.Type)
+	case zk.EventSession:
+		switch event.State {
+		case zk.StateHasSession:
+			l.opened()
+		case zk.StateExpired:
+			l.expired()
+		case zk.StateDisconnected:
+			l.mu.Lock()
+			l.shutLocked()
+			l.mu.Unlock()
+		}
+	}
+}
+
+// reconnectGrace is how long calls wait, after a session was resumed, for
+// go-zookeeper to renew its watches: it does so without synchronisation with
+// replies (a data race on its last zxid), and at once if it does it at all.
+// Where it has watches to renew, the wait is a longer one, for slow machines: it
+// ends when they are on their way.
+const reconnectGrace = 10 * time.Millisecond
+
+// opened is called when a session is there and requests may be made.
+func (l *link) opened() {
+	l.mu.Lock()
+	w, t := l.wire, l.times
+	l.failures = 0
+	l.mu.Unlock()
+	if w == nil {
+		return
+	}
+	grace := reconnectGrace
+	if l.watches.any() {
+		grace = t.Rewatch
+	}
+	l.tasks.Go(func(context.Context) {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-w.watchesSet:
+		case <-timer.C:
+		case <-l.closing.Done():
+			return
+		}
+		select {
+		case <-l.begun: // the first session may be there before go-zookeeper has returned its Conn
+		case <-l.closing.Done():
+			return
+		}
+		l.open(w)
+	})
+}
+
+func (l *link) open(w *wire) {
+	l.mu.Lock()
+	if l.wire != w || l.up || l.session == nil {
+		l.mu.Unlock()
+		return
+	}
+	l.up = true
+	l.lastErr = nil
+	close(l.gate)
+	l.host.SetConnected(true)
+	l.mu.Unlock()
+	l.reopened()
+	l.watches.recheck()
+}
+
+// lost is called when a connection is gone, perhaps more than once.
+func (l *link) lost(w *wire, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wire != w {
+		return
+	}
+	l.wire = nil
+	l.lastErr = err
+	l.shutLocked()
+}
+
+func (l *link) shutLocked() {
+	if !l.up {
+		return
+	}
+	l.up = false
+	l.gate = make(chan struct{})
+	l.host.SetConnected(false)
+}
