@@ -18,13 +18,13 @@ import (
 )
 
 // conformancePace is the lease of all clients of the suite on DynamoDB, and how often
-// those who wait look. moto takes milliseconds of a processor for each request, and
-// one at a time.
-func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration) {
+// those who wait look, and how many cases run at a time. moto takes milliseconds of a
+// processor for each request, and one at a time.
+func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration, lanes int) {
 	if target.Source() == dynamoserver.Moto {
-		return 8 * time.Second, 250 * time.Millisecond
+		return 8 * time.Second, 250 * time.Millisecond, 3
 	}
-	return 4 * time.Second, 50 * time.Millisecond
+	return 6 * time.Second, 50 * time.Millisecond, conformanceLanes
 }
 
 // dynamodbEngine is one that was given by its address, or in a container, or a
@@ -35,10 +35,11 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 	return func(t *testing.T) (locktest.Engine, string) {
 		target := dynamoserver.Find(t)
 		h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t), mode: mode}
-		h.lease, h.poll = conformancePace(target)
+		var lanes int
+		h.lease, h.poll, lanes = conformancePace(target)
 		e := locktest.Engine{
 			Start:        func(testing.TB) locktest.Harness { return h },
-			Lanes:        conformanceLanes,
+			Lanes:        lanes,
 			Lease:        h.lease,
 			Soon:         soon,
 			Notice:       h.lease/4 + soon,

@@ -15,20 +15,17 @@ import (
 
 // engines are what the whole contract is run on. Each is opened along with the
 // name of what is behind it.
-var engines = []struct {
-	name string
-	open func(*testing.T) (locktest.Engine, string)
-}{
-	{"memory", memoryEngine},
-	{"zookeeper/curator", zookeeperEngine(zklock.CuratorNames)},
-	{"zookeeper/kazoo", zookeeperEngine(zklock.KazooNames)},
-	{"dynamodb", dynamodbEngine(dynamolock.FailOpen)},
-	{"dynamodb/FailClosed", dynamodbEngine(dynamolock.FailClosed)},
-	{"dynamodb/FailClosedFenced", dynamodbEngine(dynamolock.FailClosedFenced)},
+var engines = map[string]func(*testing.T) (locktest.Engine, string){
+	"memory":                    memoryEngine,
+	"zookeeper/curator":         zookeeperEngine(zklock.CuratorNames),
+	"zookeeper/kazoo":           zookeeperEngine(zklock.KazooNames),
+	"dynamodb":                  dynamodbEngine(dynamolock.FailOpen),
+	"dynamodb/FailClosed":       dynamodbEngine(dynamolock.FailClosed),
+	"dynamodb/FailClosedFenced": dynamodbEngine(dynamolock.FailClosedFenced),
 }
 
 // conformanceLanes is how many cases of each engine run at a time.
-const conformanceLanes = 6
+const conformanceLanes = 8
 
 // TestConformance runs the same cases on every engine, on real servers and in
 // real time. The result of each is printed as soon as it is there.
@@ -36,16 +33,14 @@ const conformanceLanes = 6
 // The engines run beside each other, and no other test of this package beside
 // them: it is not the processors that this takes, but time for leases to run out.
 func TestConformance(t *testing.T) {
-	var running sync.WaitGroup
-	for _, e := range engines {
-		running.Go(func() {
-			t.Run(e.name, func(t *testing.T) {
-				engine, source := e.open(t)
-				conforms(t, e.name, source, engine)
-			})
-		})
+	tests := make(map[string]func(*testing.T))
+	for name, open := range engines {
+		tests[name] = func(t *testing.T) {
+			engine, source := open(t)
+			conforms(t, name, source, engine)
+		}
 	}
-	running.Wait()
+	together(t, tests)
 }
 
 // conforms runs the suite, and prints its result.

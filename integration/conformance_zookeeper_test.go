@@ -20,7 +20,7 @@ import (
 
 // conformanceSession is what the clients of the suite ask for. A server that
 // was given by its address may clamp it.
-const conformanceSession = 4 * time.Second
+const conformanceSession = 6 * time.Second
 
 // zookeeperEngine is one that was given by its address, or in a container, or a
 // local process.

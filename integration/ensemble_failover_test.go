@@ -335,7 +335,7 @@ func serversComeAndGo(t *testing.T, e *zkserver.Ensemble) {
 	}
 	var clients []*zklock.Client
 	for range 4 {
-		clients = append(clients, dialServers(t, zklock.Options{SessionTimeout: 2 * time.Second}, addrs...))
+		clients = append(clients, dialServers(t, zklock.Options{SessionTimeout: 4 * time.Second}, addrs...))
 	}
 	key, a := newKey(t), &audit{}
 	stop := a.contend(t, key, clients...)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,17 +55,6 @@ func TestExamples(t *testing.T) {
 		tests[name] = func(t *testing.T) { test(t, all) }
 	}
 	together(t, tests)
-}
-
-// together runs subtests all at once. Those of t.Parallel are as few at a time as
-// there are processors, but these only wait for their children.
-func together(t *testing.T, tests map[string]func(*testing.T)) {
-	t.Helper()
-	var all sync.WaitGroup
-	for name, test := range tests {
-		all.Go(func() { t.Run(name, test) })
-	}
-	all.Wait()
 }
 
 func quickstartExample(t *testing.T, all examples) {

@@ -78,6 +78,17 @@ func start(t *testing.T) {
 	t.Cleanup(func() { noGoroutines(t) })
 }
 
+// together runs subtests all at once. Of those of t.Parallel only a few run at a
+// time, but these only wait: for servers, for children, for leases to run out.
+func together(t *testing.T, tests map[string]func(*testing.T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+	all.Wait()
+}
+
 // noGoroutines fails the test if goroutines of the library, or of go-zookeeper,
 // that stem from it do not end.
 func noGoroutines(t *testing.T) {

@@ -58,19 +58,15 @@ func TestInteropFleet(t *testing.T) {
 	}
 	t.Logf("HOLDFAST_SEED=%d", seed)
 	addr := server(t).Addr()
-	// At the same time, and not by t.Parallel, which would have some of them wait:
-	// for the most part they wait for sessions to end.
-	var all sync.WaitGroup
+	tests := make(map[string]func(*testing.T))
 	for i, name := range slices.Sorted(maps.Keys(interopFleets)) {
-		all.Go(func() {
-			t.Run(name, func(t *testing.T) {
-				f := newInteropFleet(t, addr, interopFleets[name], rand.New(rand.NewPCG(seed, uint64(i))))
-				f.run(duration)
-				f.judge()
-			})
-		})
+		tests[name] = func(t *testing.T) {
+			f := newInteropFleet(t, addr, interopFleets[name], rand.New(rand.NewPCG(seed, uint64(i))))
+			f.run(duration)
+			f.judge()
+		}
 	}
-	all.Wait()
+	together(t, tests)
 }
 
 // interopFleet is what one fleet has.

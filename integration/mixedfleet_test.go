@@ -55,9 +55,7 @@ func TestMixedFleet(t *testing.T) {
 	}
 	t.Logf("HOLDFAST_SEED=%d", seed)
 	target := dynamoserver.Find(t)
-	// Not by t.Parallel, which on a machine with two processors would have the
-	// third form wait for one of the others.
-	var forms sync.WaitGroup
+	tests := make(map[string]func(*testing.T))
 	for i, form := range []struct {
 		name  string
 		mode  dynamolock.Mode
@@ -67,16 +65,14 @@ func TestMixedFleet(t *testing.T) {
 		{"FailOpenTrustingClocks", dynamolock.FailOpen, true},
 		{"FailClosed", dynamolock.FailClosed, false},
 	} {
-		forms.Go(func() {
-			t.Run(form.name, func(t *testing.T) {
-				f := newFleet(t, target, form.mode, rand.New(rand.NewPCG(seed, uint64(i))))
-				f.config.Trust = form.trust
-				f.run(duration)
-				f.judge()
-			})
-		})
+		tests[form.name] = func(t *testing.T) {
+			f := newFleet(t, target, form.mode, rand.New(rand.NewPCG(seed, uint64(i))))
+			f.config.Trust = form.trust
+			f.run(duration)
+			f.judge()
+		}
 	}
-	forms.Wait()
+	together(t, tests)
 }
 
 // fleet is what one form of the test has.
