@@ -200,8 +200,8 @@ func TestRunNotAcquired(t *testing.T) {
 		}{
 			{[]string{"--try"}, 75},
 			{[]string{"-n", "-E", "0"}, 0},
-			{[]string{"--wait", "100ms"}, 75},
-			{[]string{"-w", "100ms", "--conflict-exit-code", "1"}, 1},
+			{[]string{"--wait", "3s"}, 75},
+			{[]string{"-w", "3s", "--conflict-exit-code", "1"}, 1},
 		} {
 			p := e.run(t, append(append([]string{"run", "-k", key, "--lease", calm}, test.flags...), "touch", filepath.Join(t.TempDir(), "x"))...)
 			p.exits(test.status)
