@@ -236,7 +236,10 @@ func TestRunGuardReplaced(t *testing.T) {
 						dies(t, "the guard", guard)
 					}
 					p.guardOf(guards...)
-					p.writes("stderr", "another takes its place")
+					// It is there a moment before it has its orders, and the tool says so after that.
+					if !becomes(func() bool { return strings.Count(read(p.stderr), "another takes its place") == 2 || p.hasEnded() }) || p.hasEnded() {
+						t.Fatalf("the second guard is not replaced: %s", read(p.stderr))
+					}
 					p.signal(trouble)
 					lock, err := e.dial(t, "").Acquire(limited(t), key)
 					granted := time.Now()

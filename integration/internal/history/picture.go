@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -70,13 +71,14 @@ func (s *story) annotations() []porcupine.Annotation {
 		list = append(list, porcupine.Annotation{Tag: tag, Start: from, End: max(from, to), Description: what, Details: details})
 	}
 	for _, g := range s.grants {
-		details := fmt.Sprintf("asked at %s, granted at %s, held from %s to %s", s.at(g.invoke), s.at(g.ret), s.at(g.first), s.at(g.last))
+		story := []string{fmt.Sprintf("asked at %s, granted at %s, held from %s to %s", s.at(g.invoke), s.at(g.ret), s.at(g.first), s.at(g.last))}
 		if g.ended != never {
-			details += fmt.Sprintf("; over at %s: %s", s.at(g.ended), g.endedHow)
+			story = append(story, fmt.Sprintf("over at %s: %s", s.at(g.ended), g.endedHow))
 		}
 		for _, hit := range g.strikes {
-			details += fmt.Sprintf("; %s at %s", hit.what, s.at(hit.from))
+			story = append(story, fmt.Sprintf("%s at %s", hit.what, s.at(hit.from)))
 		}
+		details := strings.Join(story, "; ")
 		if g.held {
 			add("process "+g.process, g.first, g.last, fmt.Sprintf("%s: token %d", g.key, g.token), details)
 		} else {
