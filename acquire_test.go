@@ -320,3 +320,17 @@ func TestWaitShorterThanTheAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A driver may wrap another, and add to its errors.
+func TestHeldErrorThatIsWrapped(t *testing.T) {
+	more := errors.New("traced")
+	c := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+		held := &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true, Owner: "somebody", Token: 7}}
+		return driver.Grant{}, fmt.Errorf("%w: %w", more, held)
+	}}).open(t, driver.Config{})
+	_, err := c.TryAcquire(t.Context(), "k")
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || held.Key != "k" || held.Holder.Owner != "somebody" || held.Holder.Token != 7 || !errors.Is(err, more) {
+		t.Errorf("got %v", err)
+	}
+}

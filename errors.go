@@ -105,10 +105,15 @@ func (e *HeldError) Error() string {
 
 // heldError makes a HeldError of the engine's.
 func heldError(err error) error {
-	if held, ok := err.(*driver.HeldError); ok {
-		return &HeldError{Key: held.Holder.Key, Holder: infoOf(held.Holder)}
+	var theirs *driver.HeldError
+	if !errors.As(err, &theirs) {
+		return err
 	}
-	return err
+	held := &HeldError{Key: theirs.Holder.Key, Holder: infoOf(theirs.Holder)}
+	if err == error(theirs) {
+		return held
+	}
+	return fmt.Errorf("%w (%w)", held, err) // a driver that wraps another has added to it
 }
 
 // quoteOwner quotes an owner name for a message. Other programs may have written

@@ -227,3 +227,14 @@ func TestEventKindNames(t *testing.T) {
 		}
 	}
 }
+
+// What is read of a queue that is being closed has no gap.
+func TestQueueClosedWhileItIsRead(t *testing.T) {
+	for range 2000 {
+		for i, seq := range holdfast.ReadWhileClosed(8) {
+			if seq != uint64(i) {
+				t.Fatalf("event %d was read, and not the one before", seq)
+			}
+		}
+	}
+}

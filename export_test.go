@@ -48,3 +48,27 @@ func HookAllocs(hooks Hooks) map[string]float64 {
 		}),
 	}
 }
+
+// ReadWhileClosed is what a reader gets of n events of a queue that is closed meanwhile.
+func ReadWhileClosed(n int) []uint64 {
+	q := newQueue()
+	for i := range n {
+		q.push(Event{Seq: uint64(i)})
+	}
+	read, closed := make(chan []uint64), make(chan struct{})
+	go func() {
+		var got []uint64
+		for {
+			select {
+			case event := <-q.out:
+				got = append(got, event.Seq)
+			case <-closed:
+				read <- got
+				return
+			}
+		}
+	}()
+	q.close()
+	close(closed)
+	return <-read
+}

@@ -49,7 +49,7 @@ func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Drive
 // HoldOf returns the engine's side of a lock that the client of host was granted; nil
 // for another client's. It is for engines that offer more than the contract.
 func HoldOf(h driver.Host, lock *Lock) driver.Hold {
-	if lock.client.feed != h.(*host).feed {
+	if lock == nil || lock.client == nil || lock.client.feed != h.(*host).feed {
 		return nil
 	}
 	return lock.hold

@@ -70,6 +70,11 @@ func newQueue() *queue {
 	}
 	q.give = func(event Event) {
 		select {
+		case <-q.quit: // first, or a reader might get one event and not the one before
+			return
+		default:
+		}
+		select {
 		case q.out <- event:
 		case <-q.quit:
 		}

@@ -56,7 +56,8 @@ type Driver interface {
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
 	// Break removes the grant that info describes, and no other;
-	// holdfast.ErrChanged if it is not there any more.
+	// holdfast.ErrChanged if it is not there any more. info has Key, Held, Owner, Token
+	// and Grant.
 	Break(ctx context.Context, info Info) error
 
 	// Close ends the session, or the heartbeats; Release has been called and has

@@ -12,8 +12,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 )
 
-// A HeldError says who holds a key that was wanted. A Driver returns it as it is, not
-// wrapped; callers see a holdfast.HeldError.
+// A HeldError says who holds a key that was wanted. Callers of Acquire see a
+// holdfast.HeldError in its place.
 type HeldError struct {
 	Holder Info // only Key and Held are set where there was no time to ask
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -210,5 +211,6 @@ func (s *leftovers) remaining() error {
 	if len(names) > most {
 		more = fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return fmt.Errorf("%w: %s: %q%s", holdfast.ErrReleasePending, text, names[:min(most, len(names))], more)
+	list := strings.Trim(fmt.Sprintf("%q", names[:min(most, len(names))]), "[]")
+	return fmt.Errorf("%w: %s: %s%s", holdfast.ErrReleasePending, text, list, more)
 }

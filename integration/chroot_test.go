@@ -1,13 +1,17 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -102,4 +106,40 @@ func TestChrootUnreadable(t *testing.T) {
 	}
 	client := dial(t, addr+chroot, nil)
 	release(t, granted(t, acquiring(limited(t), client, "a")))
+}
+
+// A chroot that cannot be asked about is an outage, after which a program dials again.
+func TestChrootUnanswered(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	chroot := "/" + newKey(t)
+	if _, err := plain(t, addr).Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	p := proxy(t, addr)
+	_, answer := p.HoldReply(faultproxy.OpSync, chroot)
+	defer answer()
+	ctx, cancel := context.WithTimeout(limited(t), 2*time.Second)
+	defer cancel()
+	_, err := zklock.Dial(ctx, []string{p.Addr() + chroot}, options())
+	if !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Dial: %v", err)
+	}
+}
+
+// A chroot that the server may remove is worth a warning.
+func TestChrootNotPersistent(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	chroot := "/" + newKey(t)
+	if _, err := plain(t, addr).Create(chroot, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	var logs logtest.Recorder
+	opts := options()
+	opts.Logger = logs.Logger()
+	dial(t, addr+chroot, opts)
+	if !logs.Has("the chroot is no persistent znode, and may be removed") {
+		t.Error("no warning")
+	}
 }

@@ -240,4 +240,7 @@ func TestGuard(t *testing.T) {
 	}
 	release(t, foreign)
 	checkClean(t, conn, key)
+	if _, err := client.Guard(&holdfast.Lock{}); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("Guard of a lock that nobody granted: %v", err)
+	}
 }

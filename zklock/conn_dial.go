@@ -56,7 +56,7 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 				return l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
 			})
 		})
-		if err != nil {
+		if err := waiting(ctx, err); err != nil {
 			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
 		}
 	}
@@ -68,8 +68,12 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 func (l *link) findChroot(ctx context.Context, chroot string) error {
 	err := l.retry(ctx, nil, func(*session) error {
 		err := l.sync(ctx, chroot)
-		if err == nil {
-			_, err = l.get(ctx, chroot)
+		if err != nil {
+			return err
+		}
+		node, err := l.get(ctx, chroot)
+		if err == nil && node.stat.EphemeralOwner != 0 { // a container or TTL node, or an ephemeral one
+			l.host.Logger().Warn("the chroot is no persistent znode, and may be removed", "path", chroot)
 		}
 		return err
 	})
@@ -79,7 +83,7 @@ func (l *link) findChroot(ctx context.Context, chroot string) error {
 	case errors.Is(err, zk.ErrNoAuth): // to read it; it is there
 		return nil
 	}
-	return err
+	return waiting(ctx, err)
 }
 
 func noChroot(chroot string) error {

@@ -224,9 +224,9 @@ func TestCheckPlanted(t *testing.T) {
 	}
 }
 
-// TestParted guards that a run tells of servers that differ from each other, does not blame the locks for it, and is silent about it
+// TestDiverged guards that a run tells of servers that differ from each other, does not blame the locks for it, and is silent about it
 // otherwise.
-func TestParted(t *testing.T) {
+func TestDiverged(t *testing.T) {
 	const line = "server 1 shows 1 znode that the others have not"
 	for _, diverged := range [][]string{nil, {line}} {
 		v := &verdict{diverged: diverged}
@@ -234,7 +234,7 @@ func TestParted(t *testing.T) {
 		if err := v.write(&out); err != nil {
 			t.Fatal(err)
 		}
-		if v.err() != nil || strings.Contains(out.String(), "\nparted     "+line+"\n") != (diverged != nil) || strings.Count(out.String(), "diverged") != len(diverged) {
+		if v.err() != nil || strings.Contains(out.String(), "\ndiverged   "+line+"\n") != (diverged != nil) || strings.Count(out.String(), "diverged") != len(diverged) {
 			t.Errorf("diverged %q: %v:\n%s", diverged, v.err(), out.String())
 		}
 	}
