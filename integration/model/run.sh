@@ -126,7 +126,7 @@ check() {
 	read -ra words <<<"$3"
 	began=$(date +%s%N)
 	# Most counterexamples are found sooner than the compiler optimises.
-	if search "$([ "$expected" = proof ] && echo -O2 || echo -O1)" "${words[@]}"; then
+	if search "$([ "$expected" = proof ] && echo -O2 || echo -O0)" "${words[@]}"; then
 		result=$(verdict)
 	else
 		result="not built: $(head -n 3 "$dir/out" | tr '\n' ' ')"
