@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ErrLocked: somebody else holds the lock of a file.
+// ErrLocked: someone else holds the file's lock.
 var ErrLocked = errors.New("locked by another process or by another user in this one")
 
 // LockFile creates and locks a file without waiting. Closing the file unlocks it, and so does the end of this process.
@@ -19,7 +19,8 @@ func LockFile(path string) (*os.File, error) {
 		f.Close()
 		return nil, ErrLocked
 	}
-	// Whoever held the lock before may have removed the file after we opened it; then the lock is on a file nobody else sees.
+	// The previous owner may have removed the file after we opened it; then our lock is on a file that nobody else
+	// sees.
 	held, err1 := f.Stat()
 	named, err2 := os.Stat(path)
 	if err1 != nil || err2 != nil || !os.SameFile(held, named) {

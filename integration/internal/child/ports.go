@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// PortLease is a TCP port that is this process's own, also while nothing listens on it: a restarted server needs its old
-// port back. The kernel frees the lock when the process ends.
+// PortLease reserves a TCP port for this process even while nothing listens on it: a restarted server needs its old port
+// back. The kernel frees the lock when the process ends.
 type PortLease struct {
 	Port int
 	file *os.File
@@ -47,8 +47,8 @@ func LeasePort() (*PortLease, error) {
 	return nil, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-// free reports whether nobody listens on a port. No process is started meanwhile: until it is another program it would have
-// the listener as well, and keep the port for as long.
+// free reports whether nobody listens on a port. It holds off process starts: a child that has not yet called exec shares
+// the listener, and keeps the port open.
 func free(port int) bool {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -59,7 +59,7 @@ func free(port int) bool {
 	return l.Close() == nil
 }
 
-// Listen listens on a port that is this process's own, perhaps again. For a moment it may not be free: see free.
+// Listen listens on a leased port. The port may be busy for a moment: see free.
 func Listen(network, addr string) (net.Listener, error) {
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		l, err := net.Listen(network, addr)

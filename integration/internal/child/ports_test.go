@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestListen guards that a port of one's own is waited for while the kernel has not
-// freed it: another goroutine that starts a process shares all listeners with it for
-// a moment, those too that are closed meanwhile.
+// TestListen guards that Listen waits until the kernel frees a leased port: a process that another goroutine starts shares
+// all listeners for a moment, even those closed meanwhile.
 func TestListen(t *testing.T) {
 	lease, err := LeasePort()
 	if err != nil {

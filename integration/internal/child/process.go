@@ -83,7 +83,7 @@ func Start(logPath string, piped bool, name string, args ...string) (*Process, e
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how the child has ended; it may only be called after Done. It is never nil.
+// Err says how the child ended. Call it only after Done; it is never nil.
 func (p *Process) Err() error { return p.err }
 
 // PID is the child's process id.
@@ -99,9 +99,9 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	}
 }
 
-// Stop ends the child in an orderly way if it does so in time, and kills it otherwise. It returns when the child is gone.
+// Stop asks the child to end, and kills it if it does not in time. It returns when the child is gone.
 func (p *Process) Stop(ctx context.Context, patience time.Duration) {
-	// A paused process takes no other signal than SIGCONT and SIGKILL. Errors mean that it has gone already.
+	// A paused process reacts only to SIGCONT and SIGKILL. An error means that it has already ended.
 	_ = p.Signal(syscall.SIGTERM)
 	_ = p.Signal(syscall.SIGCONT)
 	timer := time.NewTimer(patience)

@@ -1,4 +1,4 @@
-// Package docker is what the packages that run servers in containers have in common.
+// Package docker holds what the packages that run servers in containers share.
 package docker
 
 import (
@@ -33,7 +33,7 @@ var health struct {
 // testcontainers keeps its own, too.
 func Answers(ctx context.Context) error {
 	health.once.Do(func() {
-		// The answer is for later callers too, whatever becomes of this one.
+		// Later callers use the answer too, even if this one is cancelled.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if err := ask(ctx); err != nil {
@@ -44,7 +44,7 @@ func Answers(ctx context.Context) error {
 }
 
 func ask(ctx context.Context) (err error) {
-	// testcontainers panics where it finds no way at all to reach a daemon.
+	// testcontainers panics if it finds no way to reach a daemon.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("docker: %v", r)
@@ -58,8 +58,8 @@ func ask(ctx context.Context) (err error) {
 	return provider.Health(ctx)
 }
 
-// OnLoopback publishes a port such as "80/tcp" on a free port of 127.0.0.1. By itself Docker would publish it on all
-// interfaces of the machine.
+// OnLoopback publishes a port such as "80/tcp" on a free port of 127.0.0.1. By default Docker would publish it on
+// all interfaces.
 func OnLoopback(port string) testcontainers.CustomizeRequestOption {
 	return func(req *testcontainers.GenericContainerRequest) error {
 		if err := testcontainers.WithExposedPorts(port)(req); err != nil {
@@ -73,7 +73,7 @@ func OnLoopback(port string) testcontainers.CustomizeRequestOption {
 	}
 }
 
-// Addr is where a port of [OnLoopback] is reached.
+// Addr is the address of a port published by [OnLoopback].
 func Addr(ctx context.Context, c wait.StrategyTarget, port string) (string, error) {
 	p, err := c.MappedPort(ctx, port)
 	if err != nil {
@@ -82,8 +82,8 @@ func Addr(ctx context.Context, c wait.StrategyTarget, port string) (string, erro
 	return net.JoinHostPort("127.0.0.1", p.Port()), nil
 }
 
-// WaitFor waits until answers, called with the address of the port, returns nil; the port alone says nothing, as Docker's own
-// proxy accepts at once. It gives up when the container has ended.
+// WaitFor waits until answers, called with the address of the port, returns nil. An open port proves nothing,
+// because Docker's own proxy accepts at once. WaitFor gives up when the container has ended.
 func WaitFor(port string, answers func(ctx context.Context, addr string) error) wait.Strategy {
 	return wait.ForNop(func(ctx context.Context, target wait.StrategyTarget) error {
 		for {
@@ -124,7 +124,7 @@ func LogTail(c testcontainers.Container) string {
 	return string(b[max(0, len(b)-4000):])
 }
 
-// Remove ends a container by force, as nothing in it is worth an orderly end, and removes it. c may be nil.
+// Remove kills and removes a container. c may be nil.
 func Remove(c testcontainers.Container) {
 	if err := testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)); err != nil {
 		fmt.Fprintf(os.Stderr, "docker: container left behind: %v\n", err)

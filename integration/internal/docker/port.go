@@ -7,8 +7,8 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// ExposedPort is the only port that an image exposes, such as "80/tcp". It pulls the image if it is not here. An image that
-// exposes none or several has the port of whoever asks: "".
+// ExposedPort is the only port that an image exposes, such as "80/tcp". It pulls the image if it is not here. For an image
+// that exposes none or several it returns "".
 func ExposedPort(ctx context.Context, image string) (string, error) {
 	client, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// access is what a client signs its requests with.
+// access holds the credentials with which a client signs its requests.
 type access struct {
 	region, id, secret, token string
 }
 
-// anyAccess is for the servers that check no signatures. Some keep tables apart by region and key id, which may then have
-// letters and digits only, so all clients have the same.
+// anyAccess is for servers that check no signatures. Some separate tables by region and key id (letters and digits only), so
+// all clients use the same.
 var anyAccess = access{region: "us-east-1", id: "holdfast", secret: "holdfast"}
 
 // Client returns a client of the service with a [Target.Transport] of its own. The options are applied last; an HTTPClient
@@ -38,14 +38,14 @@ func (t *Target) Client(opts ...func(*dynamodb.Options)) *dynamodb.Client {
 func (t *Target) Transport() *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.MaxIdleConnsPerHost = tr.MaxIdleConns
-	// Node.js closes idle connections after 5 seconds. A request that is sent at that moment would fail, and nobody could
-	// tell whether it was carried out.
+	// Node.js closes idle connections after 5 seconds. A request that is sent at that moment would fail, and nobody would
+	// know whether it was applied.
 	tr.IdleConnTimeout = 3 * time.Second
 	return tr
 }
 
-// Env are the environment variables, name=value, by which a child process reaches the same service: one that calls [Open], or
-// one that uses an SDK of AWS with DYNAMODB_ENDPOINT for its endpoint.
+// Env returns the environment variables (name=value) with which a child process reaches the same service, by calling [Open]
+// or through an AWS SDK whose endpoint is DYNAMODB_ENDPOINT.
 func (t *Target) Env() []string {
 	return []string{
 		"DYNAMODB_ENDPOINT=" + t.endpoint,
@@ -66,8 +66,8 @@ func isAWS(endpoint string) bool {
 	return err == nil && (strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn"))
 }
 
-// awsAccess is the endpoint and access that the environment says. Profiles, roles and single sign-on would take a module more;
-// the AWS command line turns any of them into these variables.
+// awsAccess reads the endpoint and credentials from the environment. Profiles, roles and single sign-on would need another
+// module; the AWS command line turns any of them into these variables.
 func awsAccess(ctx context.Context, endpoint string) (string, access, error) {
 	a := access{
 		region: os.Getenv("AWS_REGION"),
@@ -79,7 +79,7 @@ func awsAccess(ctx context.Context, endpoint string) (string, access, error) {
 		a.region = os.Getenv("AWS_DEFAULT_REGION")
 	}
 	if a.region == "" || a.id == "" || a.secret == "" {
-		return "", access{}, errors.New("AWS wants AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN " +
+		return "", access{}, errors.New("AWS needs AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN " +
 			"with temporary credentials (\"aws configure export-credentials --format env\" prints all but the region)")
 	}
 	if endpoint == "aws" {

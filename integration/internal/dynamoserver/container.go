@@ -44,7 +44,7 @@ func startContainer(ctx context.Context) (*Target, error) {
 	options := []testcontainers.ContainerCustomizer{
 		testcontainers.WithLogger(log.NewNoopLogger()),
 		docker.OnLoopback(port),
-		// Node.js as the first process of a container would ignore the signal that ends it.
+		// As a container's process 1, Node.js would ignore SIGTERM.
 		testcontainers.WithHostConfigModifier(func(hc *container.HostConfig) { hc.Init = aws.Bool(true) }),
 		testcontainers.WithEnv(map[string]string{"DDB_LOCAL_TELEMETRY": "0"}),
 		testcontainers.WithWaitStrategyAndDeadline(startPatience, docker.WaitFor(port, func(ctx context.Context, addr string) error {

@@ -2,18 +2,18 @@
 //
 // [Open] looks in this order:
 //
-//   - DYNAMODB_ENDPOINT: a server that somebody else runs, or AWS itself;
+//   - DYNAMODB_ENDPOINT: a server that is already running, or AWS itself;
 //   - Docker: a container of Amazon's DynamoDB Local, or of another image;
-//   - dynalite, a server from npm, as a local process. It is installed into the user's cache by the first who needs it (see
-//     npmcache), and from then on works without a network. It wants Node.js 20 or newer.
+//   - dynalite, a server from npm, as a local process. It is installed into the user's cache on first use (see
+//     npmcache), and then works without a network. It needs Node.js 20 or newer.
 //
-// Amazon's DynamoDB Local as a local process is never started unasked, because its licence is only for those who have an AWS
-// account. Who has one unpacks it and sets DYNAMODB=local and DYNAMODB_LOCAL_HOME. Nor is moto, a server from PyPI, which has what
-// dynalite lacks (transactions, Time to Live, ALL_OLD), and is the slower one.
+// Amazon's DynamoDB Local as a local process is never started unasked, because its licence requires an AWS account. To use
+// it, unpack it and set DYNAMODB=local and DYNAMODB_LOCAL_HOME. Nor is moto, a server from PyPI: it supports what dynalite
+// lacks (transactions, Time to Live, ALL_OLD) but is slower.
 //
-// For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of its
-// own. A missing server is always a failure whose text says how to cure it; no test is skipped for it. What servers differ in,
-// a test asks the [Target].
+// For tests there is [Find]: all tests of a binary share one server, which [Main] stops at the end, and each has tables of
+// its own. A missing server is always a failure whose text says how to fix it; no test is skipped. A test asks the [Target]
+// which features the server has.
 //
 // What the package starts listens on loopback only, keeps all data in memory or in a container, and dies with the process that
 // started it, however that process ends (on Linux; elsewhere, and for containers, only on an orderly end).

@@ -11,20 +11,21 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// features are what not every server has.
+// features are those that some servers lack.
 type features struct {
 	allOld, transactions, timeToLive bool
 }
 
 var allFeatures = features{allOld: true, transactions: true, timeToLive: true}
 
-// AllOld says whether the service tells the item on which a condition has failed, when asked for ALL_OLD.
+// AllOld reports whether a failed condition returns the item when the request
+// asks for ALL_OLD.
 func (t *Target) AllOld() bool { return t.features.allOld }
 
-// Transactions says whether the service knows TransactWriteItems.
+// Transactions reports whether the service supports TransactWriteItems.
 func (t *Target) Transactions() bool { return t.features.transactions }
 
-// TimeToLive says whether the service knows UpdateTimeToLive.
+// TimeToLive reports whether the service supports UpdateTimeToLive.
 func (t *Target) TimeToLive() bool { return t.features.timeToLive }
 
 // probe tries each feature on a table of its own.
@@ -52,7 +53,7 @@ func probe(ctx context.Context, t *Target) (f features, err error) {
 	})
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
-		return f, fmt.Errorf("conditional write to an item that does not meet it: %v, want ConditionalCheckFailedException", err)
+		return f, fmt.Errorf("conditional write whose condition fails: %v, want ConditionalCheckFailedException", err)
 	}
 	f.allOld = len(failed.Item) > 0
 
@@ -70,7 +71,8 @@ func probe(ctx context.Context, t *Target) (f features, err error) {
 	return f, err
 }
 
-// known says of the error of an operation whether the server knows the operation.
+// known reports whether an operation's error shows that the server supports the
+// operation.
 func known(err error) (bool, error) {
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {

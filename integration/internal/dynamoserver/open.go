@@ -40,20 +40,20 @@ func (t *Target) Source() Source { return t.source }
 // Endpoint is its URL.
 func (t *Target) Endpoint() string { return t.endpoint }
 
-// LogTail returns the end of the server's log, or nothing for a server that somebody else runs.
+// LogTail returns the end of the server's log, or "" for a server that Open did not start.
 func (t *Target) LogTail() string { return t.tail() }
 
 // Close stops the server if Open has started it. It may be called more than once. On the target of [Find] it does nothing.
 func (t *Target) Close() { t.close() }
 
-// At is the service behind a URL that is known to serve and to take any credentials, such as a proxy before another target. It is
-// not asked for anything, and what it can do is not known.
+// At is the service behind a URL, such as a proxy in front of another target, that serves and accepts any credentials. At
+// sends no request, so the features are unknown.
 func At(endpoint string) *Target {
 	return &Target{source: Given, endpoint: endpoint, access: anyAccess, tail: func() string { return "" }, close: func() {}}
 }
 
-// Open finds or starts a server, and returns when it serves and is known for what it can do. HOLDFAST_DYNAMODB restricts it to
-// one of "docker", "dynalite" and "moto", and DYNAMODB to "local".
+// Open finds or starts a server, and returns when it serves and its features are known. HOLDFAST_DYNAMODB restricts it to one
+// of "docker", "dynalite" and "moto", and DYNAMODB to "local".
 func Open(ctx context.Context) (*Target, error) {
 	t, err := open(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func open(ctx context.Context) (*Target, error) {
 		if err == nil || ctx.Err() != nil {
 			return t, err
 		}
-		// A daemon without the image, and without a way to pull it, is no reason to fail where there is another way.
+		// If the daemon can neither find nor pull the image, try the next source.
 		t, errDynalite := startDynalite(ctx)
 		if errDynalite != nil {
 			return nil, errors.Join(err, errDynalite)

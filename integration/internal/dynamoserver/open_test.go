@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
 )
 
-// clean removes what the environment of the tests says of servers.
+// clean unsets the environment variables that choose a server.
 func clean(t *testing.T) {
 	for _, name := range []string{"DYNAMODB_ENDPOINT", "HOLDFAST_DYNAMODB", "DYNAMODB", "DYNAMODB_LOCAL_HOME", "AWS_REGION", "AWS_DEFAULT_REGION"} {
 		t.Setenv(name, "")
@@ -113,7 +113,8 @@ func TestAWSFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestLocalIsRunAsItsManualSays has a Java that runs dynalite in the place of Amazon's server.
+// TestLocalIsRunAsItsManualSays uses a fake java that runs dynalite instead
+// of Amazon's server.
 func TestLocalIsRunAsItsManualSays(t *testing.T) {
 	node, err := npmcache.Node(t.Context())
 	if err != nil {

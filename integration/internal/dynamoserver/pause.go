@@ -9,14 +9,15 @@ import (
 // ErrNoProcess: the server is not a process that Open has started.
 var ErrNoProcess = errors.New("not a process of our own")
 
-// Process reports whether the server is a process that Open has started, which can be paused.
+// Process reports whether Open has started the server as a process, which can be paused.
 func (t *Target) Process() bool { return t.process != nil }
 
-// Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the process
-// stands still. Where Process says no, it returns [ErrNoProcess].
+// Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the
+// process has stopped. If Process is false, it returns [ErrNoProcess].
 func (t *Target) Pause() error { return t.suspend(syscall.SIGSTOP, true) }
 
-// Resume lets a paused process go on. What it was sent in the meantime it carries out, whether or not anybody still waits for it.
+// Resume continues a paused process. The process then serves the requests that arrived meanwhile, even if their clients have
+// given up.
 func (t *Target) Resume() error { return t.suspend(syscall.SIGCONT, false) }
 
 func (t *Target) suspend(sig syscall.Signal, paused bool) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TestPause guards that a paused server is silent and loses nothing: what it was sent it carries out when it goes on, for a
-// client that has given up as well.
+// TestPause guards that a paused server is silent and loses nothing: once resumed, it serves the requests that arrived
+// meanwhile, even from a client that has given up.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	target, err := Open(t.Context())
@@ -23,7 +23,7 @@ func TestPause(t *testing.T) {
 	t.Cleanup(target.Close) // after the table has been deleted
 	if !target.Process() {
 		if err := target.Pause(); !errors.Is(err, ErrNoProcess) {
-			t.Errorf("Pause of a server that is not ours: %v, want ErrNoProcess", err)
+			t.Errorf("Pause of a server that Open did not start: %v, want ErrNoProcess", err)
 		}
 		return
 	}
@@ -66,7 +66,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestPauseOfAStranger guards that a server of somebody else is never signalled, and that the end of one's own is told.
+// TestPauseOfAStranger guards that Pause never signals a server that Open did not start, and fails after Close.
 func TestPauseOfAStranger(t *testing.T) {
 	t.Parallel()
 	target := At("http://127.0.0.1:1")

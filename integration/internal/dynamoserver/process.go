@@ -19,11 +19,12 @@ import (
 const (
 	// startPatience bounds a start for which the caller's ctx has no nearer deadline.
 	startPatience = 60 * time.Second
-	// stopPatience is how long a server may take to end in an orderly way. There is nothing to be saved.
+	// stopPatience is how long a server may take to end before it is killed. It has nothing to save.
 	stopPatience = time.Second
 )
 
-// survive is run by Node.js before dynalite, which would end at the first client that hangs up in the middle of a request.
+// survive is run by Node.js before dynalite, which otherwise exits when a client hangs up in the middle of
+// a request.
 const survive = `process.on("uncaughtException", e => {
 	if (e.code !== "ECONNRESET") { console.error(e); process.exit(1) }
 })`
@@ -50,7 +51,7 @@ func startDynalite(ctx context.Context) (*Target, error) {
 func startLocal(ctx context.Context) (*Target, error) {
 	home := os.Getenv("DYNAMODB_LOCAL_HOME")
 	if home == "" {
-		return nil, errors.New("DYNAMODB=local wants DYNAMODB_LOCAL_HOME: the directory into which you have unpacked Amazon's DynamoDB Local")
+		return nil, errors.New("DYNAMODB=local needs DYNAMODB_LOCAL_HOME: the directory into which you unpacked Amazon's DynamoDB Local")
 	}
 	home, err := filepath.Abs(home)
 	if err != nil {

@@ -111,7 +111,7 @@ func TestFindSharesAndOpenDoesNot(t *testing.T) {
 	own.Close()
 }
 
-// A client that ends in the middle of a request must not take the server of all others with it.
+// A client that ends in the middle of a request must not stop the server that the others share.
 func TestDynaliteSurvivesAHangUp(t *testing.T) {
 	t.Parallel()
 	target := Find(t)
@@ -131,7 +131,7 @@ func TestDynaliteSurvivesAHangUp(t *testing.T) {
 	if _, err := conn.Write([]byte(head + "Expect: 100-continue\r\n\r\n{")); err != nil {
 		t.Fatal(err)
 	}
-	// The answer says that the server has seen the request.
+	// The answer shows that the server has seen the request.
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

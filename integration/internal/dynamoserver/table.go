@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// DefaultKey is the name of the partition key of a table for which no keys are given. Its type is S.
+	// DefaultKey is the partition key, of type S, of a table created without keys.
 	DefaultKey = "id"
-	// tablePrefix is for those who look into their AWS account after a crash.
+	// tablePrefix marks our tables for people who clean up an AWS account after a crash.
 	tablePrefix = "holdfast-test-"
 	// tablePatience bounds the creation of a table. AWS needs some 10 seconds.
 	tablePatience = 2 * time.Minute
@@ -28,9 +28,9 @@ type Key struct {
 	Type types.ScalarAttributeType // default S
 }
 
-// CreateTable creates a table with a name that nobody else uses, and returns when it is active. The keys are the partition key
-// and perhaps a sort key; the default is a partition key called id. drop deletes the table; it returns nil when it has gone
-// already.
+// CreateTable creates a table with a unique name, and returns when it is active. The keys are the partition key and
+// optionally a sort key; the default is a partition key called id. drop deletes the table; it returns nil if the table is
+// already gone.
 func (t *Target) CreateTable(ctx context.Context, keys ...Key) (name string, drop func(context.Context) error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()

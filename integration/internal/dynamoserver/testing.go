@@ -15,8 +15,8 @@ var shared struct {
 	err    error
 }
 
-// Main runs the tests of a binary whose tests use [Find], and stops the server that they have started. It is to be called from
-// TestMain, and returns the exit code.
+// Main runs the tests of a binary that uses [Find], stops the server that they started, and returns the exit code. Call it
+// from TestMain.
 func Main(m *testing.M) int {
 	shared.mu.Lock()
 	shared.inMain = true
@@ -31,8 +31,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Find is [Open] for tests: it fails tb on error. All tests of the binary get the same server, so the first opens it, and [Main]
-// closes it; a second try after an error would only take its time again.
+// Find is [Open] for tests: it fails tb on error. All tests of the binary get the same server, so the first opens it, and
+// [Main] closes it. An error is kept too: a second try would only take as long again.
 func Find(tb testing.TB) *Target {
 	tb.Helper()
 	shared.mu.Lock()

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// idle is how long a connection to the server is kept for the next request. Node.js closes idle ones after 5 seconds; a request
-// sent at that moment would fail by itself.
+// idle is how long a connection to the server is kept for the next request. Node.js closes idle ones after
+// 5 seconds; a request sent at that moment would fail without an injected fault.
 const idle = 3 * time.Second
 
-// listener gives the proxy's server connections that the proxy knows.
+// listener registers each accepted connection with the proxy.
 type listener struct {
 	net.Listener
 	p *Proxy
@@ -28,7 +28,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit registers a connection, unless new ones are refused by now: the kernel may have accepted it before.
+// admit registers a connection, unless the proxy now refuses new ones: the kernel may have accepted it
+// before that.
 func (p *Proxy) admit(from net.Listener, conn *net.TCPConn) *proxied {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,14 +43,15 @@ func (p *Proxy) admit(from net.Listener, conn *net.TCPConn) *proxied {
 	return c
 }
 
-// proxied is a connection of a client. The proxy may reset it; it counts until whoever serves it closes it.
+// proxied is a connection of a client. The proxy may reset it; it counts until its server goroutine closes
+// it.
 type proxied struct {
 	*net.TCPConn
 	p    *Proxy
 	once sync.Once
 }
 
-// reset closes the connection with RST: the client learns of it at once, and what was on its way is lost.
+// reset closes the connection with RST: the client sees it at once, and bytes in flight are lost.
 func (c *proxied) reset() {
 	_ = c.SetLinger(0)
 	_ = c.TCPConn.Close()

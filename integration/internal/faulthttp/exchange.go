@@ -49,7 +49,7 @@ func (e *exchange) play() (*http.Response, error) {
 	return r.response(e.req), nil
 }
 
-// outlive waits for the server to answer, unless the caller gives up: then the server answers all the same.
+// outlive waits for the server's answer, or until the caller gives up; the request continues either way.
 func (e *exchange) outlive() (*http.Response, error) {
 	select {
 	case s := <-e.detach():
@@ -67,18 +67,18 @@ func (e *exchange) outlive() (*http.Response, error) {
 	}
 }
 
-// sent is what came of a request.
+// sent is the outcome of a request.
 type sent struct {
 	*reply
 	err error
 }
 
-// detach sends the request, after its delay, whether or not there is still a caller who waits for the reply.
+// detach sends the request after its delay, even if the caller no longer waits for the reply.
 func (e *exchange) detach() <-chan sent {
 	done := make(chan sent, 1)
 	// RoundTrip still counts: the group cannot be at zero.
 	e.t.wg.Go(func() {
-		// The network that may be cut lies behind a request that is late.
+		// A late request has already passed the network that may be cut.
 		if !sleep(e.t.life, e.fault.before, nil) {
 			e.tell(nil)
 			done <- sent{err: ErrClosed}
@@ -121,7 +121,7 @@ func (e *exchange) isCut() bool {
 	}
 }
 
-// wait waits for the end of a delay. It says no if ctx ends or the network is cut before.
+// wait waits for the end of a delay. It returns false if ctx ends or the network is cut first.
 func (e *exchange) wait(ctx context.Context, d *delay) bool {
 	return sleep(ctx, d, e.cable) && !e.isCut()
 }
@@ -147,7 +147,7 @@ func sleep(ctx context.Context, d *delay, cut <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// tell gives the outcome to whoever armed the fault.
+// tell reports the outcome to the test that armed the fault.
 func (e *exchange) tell(r *reply) {
 	if e.hit == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a client may see instead of a reply. Silence is no error at all: nothing comes until the client's ctx ends.
+// What a client may see instead of a reply. Silence is not an error: nothing comes until the client's ctx ends.
 var (
 	Reset   error = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	EOF     error = io.ErrUnexpectedEOF
@@ -48,11 +48,11 @@ var Pass = Fault{}
 
 func (f Fault) isPass() bool { return f.kind == pass && f.before == nil && f.after == nil }
 
-// LoseRequest keeps the request from the server. The client sees an error, such as [Reset], or [Silence].
+// LoseRequest drops the request: the server never sees it. The client sees an error, such as [Reset], or [Silence].
 func LoseRequest(seen error) Fault { return Fault{kind: loseRequest, seen: seen} }
 
-// LoseReply lets the server answer, and then keeps the reply from the client, which sees an error or [Silence]. The server gets
-// the request even if the client gives up.
+// LoseReply lets the server answer, and then drops the reply: the client sees an error or [Silence]. The server gets the
+// request even if the client gives up.
 func LoseReply(seen error) Fault { return Fault{kind: loseReply, seen: seen} }
 
 // Late shows the client an error, or [Silence], at once, and delivers the request to the server after d.
@@ -65,11 +65,11 @@ func LateUntil(released <-chan struct{}, seen error) Fault {
 	return Fault{kind: late, seen: seen, before: hold(released)}
 }
 
-// StallUntil keeps the request on its way until a channel is closed. Then it arrives, even if the client has given up, and a
-// client that has not gets the reply.
+// StallUntil holds the request in flight until a channel is closed. Then it arrives, even if the client has given up; a
+// client that still waits gets the reply.
 func StallUntil(released <-chan struct{}) Fault { return Fault{kind: stalled, before: hold(released)} }
 
-// DelayRequest delivers the request after d. If the client's ctx ends before, the server never sees it.
+// DelayRequest delivers the request after d. If the client's ctx ends first, the server never sees it.
 func DelayRequest(d time.Duration) Fault { return Fault{before: &delay{time: d}} }
 
 // HoldRequest is [DelayRequest] with the end of the delay given by a channel that is closed.
@@ -81,33 +81,33 @@ func DelayReply(d time.Duration) Fault { return Fault{after: &delay{time: d}} }
 // HoldReply is [DelayReply] with the end of the delay given by a channel that is closed.
 func HoldReply(released <-chan struct{}) Fault { return Fault{after: hold(released)} }
 
-// Answer keeps the request from the server, and answers in its place with an error as DynamoDB would: an HTTP status, an error
-// code such as "ThrottlingException", and a text.
+// Answer drops the request and answers in the server's place with an error as DynamoDB would: an HTTP status, an error code
+// such as "ThrottlingException", and a text.
 func Answer(status int, code, text string) Fault {
 	return Fault{kind: answered, answer: &answer{status: status, code: code, text: text}}
 }
 
-// Reply keeps the request from the server, and answers in its place with a JSON document.
+// Reply drops the request and answers in the server's place with a JSON document.
 func Reply(document string) Fault {
 	return Fault{kind: answered, answer: &answer{status: 200, document: document}}
 }
 
-// Throttled is the answer to a request beyond the throughput that was provisioned for the table.
+// Throttled is the answer to a request that exceeds the table's provisioned throughput.
 func Throttled() Fault {
 	return Answer(400, "ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded.")
 }
 
-// RateLimited is the answer to requests that come too fast for the service.
+// RateLimited is the answer to a request that exceeds the service's rate limit.
 func RateLimited() Fault {
 	return Answer(400, "ThrottlingException", "Rate of requests exceeds the allowed throughput.")
 }
 
-// ServerError is the answer of a service that has failed inside.
+// ServerError is the answer of a service with an internal error.
 func ServerError() Fault {
 	return Answer(500, "InternalServerError", "The request could not be processed because of an internal error.")
 }
 
-// Denied is the answer to a client whose policy does not allow the operation.
+// Denied is the answer to a client whose policy forbids the operation.
 func Denied() Fault {
 	return Answer(400, "AccessDeniedException", "User is not authorized to perform this operation.")
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFaults checks, for the transport and for the proxy, that each fault does to the server and to the client what it says, and
-// hits one request.
+// TestFaults checks, for the transport and for the proxy, that the server and the client see each fault as documented, and
+// that it hits one request.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, open := range routes {
@@ -120,7 +120,7 @@ func TestLateRequestOutlivesItsCaller(t *testing.T) {
 		t.Fatalf("the client has seen %+v, want a reset", r)
 	}
 	cancel()
-	// It has left the client's network.
+	// It has already left the client's network.
 	tr.Cut()
 	arrivals(t, s, 0)
 	close(released)
@@ -130,7 +130,8 @@ func TestLateRequestOutlivesItsCaller(t *testing.T) {
 	arrivals(t, s, 1)
 }
 
-// TestStalledRequestOutlivesItsCaller guards what makes a stall worse than a delay: what has left the client arrives, late.
+// TestStalledRequestOutlivesItsCaller guards what makes a stall worse than a delay: the request arrives late, after its
+// caller gave up.
 func TestStalledRequestOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, open := range routes {

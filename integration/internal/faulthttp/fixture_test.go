@@ -44,7 +44,7 @@ func newGatedServer(t *testing.T, gate <-chan struct{}) *server {
 	return s
 }
 
-// newTransport is a transport that ends before the server does.
+// newTransport makes a transport that closes before the server does.
 func newTransport(t *testing.T) *Transport {
 	t.Helper()
 	tr := New(nil)
@@ -61,7 +61,7 @@ type route struct {
 // direct is the route of a client that uses the transport itself.
 func direct(tr *Transport, s *server) route { return route{tr.Client(), s.URL} }
 
-// newProxy is a proxy that ends before the server does.
+// newProxy makes a proxy that closes before the server does.
 func newProxy(t *testing.T, s *server) *Proxy {
 	t.Helper()
 	p, err := Listen(s.URL)
@@ -72,7 +72,7 @@ func newProxy(t *testing.T, s *server) *Proxy {
 	return p
 }
 
-// through is the route of a client of the proxy that has its connections for itself.
+// through is the route of a proxy client that shares its connections with nobody.
 func through(t *testing.T, p *Proxy) route {
 	t.Helper()
 	base := http.DefaultTransport.(*http.Transport).Clone()
@@ -135,8 +135,8 @@ func (r route) start(ctx context.Context, t *testing.T, op string) <-chan result
 	return done
 }
 
-// silent fails the test if the call has ended, gives the call's goroutine occasion to show that it does not wait, ends its ctx,
-// and checks that this is what it sees.
+// silent checks that the call is still waiting, ends its ctx, and checks that the
+// call then returns that error.
 func silent(t *testing.T, done <-chan result, cancel context.CancelFunc) {
 	t.Helper()
 	for range 100 {

@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
-// Proxy is a [Transport] for other processes: a server on the loopback interface that passes on what it is asked. What becomes
-// of a request its Transport decides; what the proxy adds are the faults of connections. It is safe for concurrent use.
+// Proxy is a [Transport] for other processes: a server on the loopback interface that forwards requests. Its Transport
+// decides the fate of each request; the proxy adds connection faults. It is safe for concurrent use.
 type Proxy struct {
-	// Transport passes the requests on, and breaks them. Close closes it.
+	// Transport forwards the requests and injects their faults. Close closes it.
 	Transport *Transport
 
 	upstream *url.URL
@@ -32,8 +32,8 @@ type Proxy struct {
 	closed   bool
 }
 
-// Listen starts a proxy on a free port. upstream is the URL of a server that does not check for whom a request was signed; it
-// need not be up yet. Close the proxy after use.
+// Listen starts a proxy on a free port. upstream is the URL of a server that does not check the signed host; it need not be
+// up yet. Close the proxy after use.
 func Listen(upstream string) (*Proxy, error) {
 	u, err := url.Parse(upstream)
 	if err != nil {
@@ -115,8 +115,8 @@ func (p *Proxy) Conns() int {
 	return len(p.conns)
 }
 
-// Close resets all connections, ends the Transport, with the requests that are still to be delivered, gives the port back, and
-// returns when nothing of the proxy runs any more. It may be called more than once.
+// Close resets all connections, closes the Transport together with its undelivered requests, frees the port, and returns when
+// all goroutines of the proxy have ended. It may be called more than once.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	first := !p.closed
@@ -131,7 +131,7 @@ func (p *Proxy) Close() {
 	}
 }
 
-// hopByHop are the headers that belong to a connection and not to a request.
+// hopByHop are the headers of a connection rather than of a request.
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // ServeHTTP implements [http.Handler] for the proxy's own server.
@@ -156,7 +156,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, resp.Body) // it fails when the client has gone
 }
 
-// hangUp is what a network makes of an error.
+// hangUp shows the client an error as a network would.
 func hangUp(w http.ResponseWriter, err error) {
 	conn, _, hijackErr := http.NewResponseController(w).Hijack()
 	if hijackErr != nil {

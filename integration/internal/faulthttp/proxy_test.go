@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestRefuse guards that new connections are refused, at an address that stays, and that live ones go on.
+// TestRefuse guards that the proxy refuses new connections at an unchanged address, and that live ones continue.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -48,8 +48,8 @@ func accept(t *testing.T, p *Proxy) {
 	}
 }
 
-// TestRefuseCatchesTheConnectionBeingAccepted guards that a connection which the kernel had accepted before the listener was
-// closed does not slip through.
+// TestRefuseCatchesTheConnectionBeingAccepted guards that the proxy also resets a connection that the kernel accepted before
+// the listener closed.
 func TestRefuseCatchesTheConnectionBeingAccepted(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, newServer(t))
@@ -68,7 +68,7 @@ func TestRefuseCatchesTheConnectionBeingAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := p.admit(l, accepted.(*net.TCPConn)); got != nil {
-		t.Fatal("a connection of a listener that is closed was admitted")
+		t.Fatal("the proxy admitted a connection of a closed listener")
 	}
 	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestRefuseCatchesTheConnectionBeingAccepted(t *testing.T) {
 	}
 }
 
-// TestDrop guards that idle connections are reset as well as those with a request under way, once.
+// TestDrop guards that Drop resets each connection once, idle or with a request in flight.
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
@@ -116,7 +116,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// TestCutWithoutNotice guards the harsher kind of a cut: who is connected hears nothing any more, who is not is refused.
+// TestCutWithoutNotice guards a silent cut: a connected client hears nothing more, and a new one is refused.
 func TestCutWithoutNotice(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -142,7 +142,7 @@ func TestCutWithoutNotice(t *testing.T) {
 	arrivals(t, s, 2)
 }
 
-// TestHalfOpen guards that a server which accepts and never answers silences also those who were connected before.
+// TestHalfOpen guards that a server that accepts and never answers is silent for connected clients too.
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -167,8 +167,7 @@ func TestHalfOpen(t *testing.T) {
 	arrivals(t, s, 2)
 }
 
-// TestUpstreamIsGone guards that a server which does not listen looks to the client like a broken connection, and that the proxy
-// itself survives it.
+// TestUpstreamIsGone guards that a client sees a dead server as a broken connection, and that the proxy survives.
 func TestUpstreamIsGone(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -240,7 +239,7 @@ func TestProxyCloseLeavesNothingBehind(t *testing.T) {
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// TestListenRefusesWhatIsNoURL guards the text that names the argument.
+// TestListenRefusesWhatIsNoURL guards that the error names the argument.
 func TestListenRefusesWhatIsNoURL(t *testing.T) {
 	t.Parallel()
 	for _, upstream := range []string{"", "127.0.0.1:8000", "localhost", "http://", "%"} {

@@ -2,12 +2,11 @@ package faulthttp
 
 import "slices"
 
-// Rule decides what happens to a request. It is called for one request after the other or for several at a time, and should
-// return at once.
+// Rule decides what happens to a request. It may be called concurrently, and should return at once.
 type Rule func(Request) Fault
 
-// SetRule puts a rule in force for the requests that begin from then on; nil ends it. One-shot faults armed by [Transport.Once]
-// come before the rule.
+// SetRule sets the rule for requests that begin from now on; nil removes it. One-shot faults armed by [Transport.Once] take
+// precedence.
 func (t *Transport) SetRule(r Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +33,7 @@ func Nth(op string, n int, f Fault) Rule {
 	}
 }
 
-// First is the rule of several that asks each in turn, until one has a fault.
+// First combines rules: the first that returns a fault decides.
 func First(rules ...Rule) Rule {
 	return func(r Request) Fault {
 		for _, rule := range rules {
@@ -46,11 +45,11 @@ func First(rules ...Rule) Rule {
 	}
 }
 
-// Outcome tells what has become of a request that met a fault.
+// Outcome is the fate of a request that met a fault.
 type Outcome struct {
 	Request
-	// Status and Reply are what the server has answered, whoever has seen it. Status is 0 when it has not, or when nobody
-	// waited for it.
+	// Status and Reply are the server's answer, whether or not the client saw it. Status is 0 if the server has not answered,
+	// or nobody waited for the answer.
 	Status int
 	Reply  []byte
 }
@@ -62,9 +61,9 @@ type once struct {
 	hit   chan Outcome
 }
 
-// Once arms a fault for the next request of the operation, or of any with "". The channel gets the outcome when the server has
-// answered, or when it is clear that it will not; a reply that is held back is told before it is released. It is never closed.
-// Several may be armed: a request takes the first that fits. While the transport is cut, none is taken.
+// Once arms a fault for the next request of the operation, or of any with "". The channel receives the outcome when the
+// server has answered, or when it is clear that it will not; a held reply is reported before its release. The channel is
+// never closed. Several faults may be armed: a request takes the first that matches. A cut transport takes none.
 func (t *Transport) Once(op string, f Fault) <-chan Outcome {
 	o := &once{op: op, fault: f, hit: make(chan Outcome, 1)}
 	t.mu.Lock()
@@ -73,7 +72,7 @@ func (t *Transport) Once(op string, f Fault) <-chan Outcome {
 	return o.hit
 }
 
-// takeArmed takes the fault that is armed for the request, if there is one. The transport is locked.
+// takeArmed takes the fault armed for the request, if any. The caller holds the mutex.
 func (e *exchange) takeArmed() {
 	for i, o := range e.t.armed {
 		if o.op == "" || o.op == e.seen.Op {

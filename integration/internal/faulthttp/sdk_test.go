@@ -12,7 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// TestSDKUnderstandsTheAnswers also checks which of them the SDK takes for a reason to try again.
+// TestSDKUnderstandsTheAnswers also checks which of them the SDK retries.
 func TestSDKUnderstandsTheAnswers(t *testing.T) {
 	t.Parallel()
 	for name, open := range routes {

@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// ErrClosed is what a closed transport answers.
+// ErrClosed is the error of a closed transport.
 var ErrClosed = errors.New("faulthttp: transport is closed")
 
 // Request is what a [Rule] sees of a request.
 type Request struct {
 	Op   string // such as "UpdateItem"
-	N    int    // the how manieth of its operation this is, from 1, since the start or the last ResetCounts
+	N    int    // the number of this request among those of its operation, from 1, since the start or the last ResetCounts
 	Body []byte // JSON; not to be changed
 }
 
-// Transport passes requests on to another transport, and breaks them. It is safe for concurrent use.
+// Transport forwards requests to another transport, and injects faults. It is safe for concurrent use.
 type Transport struct {
 	base http.RoundTripper
 	life context.Context // of requests that outlive their caller
@@ -37,8 +37,7 @@ type Transport struct {
 	cable  chan struct{} // closed by the next Cut
 }
 
-// New returns a transport that breaks nothing yet. base is what it passes requests on to; nil is a new [http.Transport]. Close
-// it after use.
+// New returns a transport without faults. It forwards requests to base; nil is a new [http.Transport]. Close it after use.
 func New(base http.RoundTripper) *Transport {
 	if base == nil {
 		base = http.DefaultTransport.(*http.Transport).Clone()
@@ -51,8 +50,8 @@ func New(base http.RoundTripper) *Transport {
 // Client returns an HTTP client that uses the transport.
 func (t *Transport) Client() *http.Client { return &http.Client{Transport: t} }
 
-// Close ends all requests, those of the past that are still to be delivered too, and returns when nothing of the transport
-// runs any more. Callers that wait get [ErrClosed]. It may be called more than once.
+// Close ends all requests, including late ones that are not yet delivered, and returns when all goroutines of the transport
+// have ended. Waiting callers get [ErrClosed]. It may be called more than once.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	t.closed = true
@@ -64,9 +63,9 @@ func (t *Transport) Close() {
 	}
 }
 
-// Cut cuts the network until Heal: requests do not arrive, and neither do replies to requests that are under way. Requests that
-// a fault keeps back are lost with their replies, except those that are [Late]: they have left the client's network before. All
-// calls stay silent until their ctx ends.
+// Cut cuts the network until Heal: neither requests nor pending replies arrive. Requests that a fault holds back are lost
+// with their replies, except [Late] ones, which have already left the client's network. All calls stay silent until their ctx
+// ends.
 func (t *Transport) Cut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +75,7 @@ func (t *Transport) Cut() {
 	}
 }
 
-// Heal ends a Cut, for calls that begin from then on.
+// Heal ends a Cut for calls that begin from now on.
 func (t *Transport) Heal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +86,7 @@ func (t *Transport) Heal() {
 }
 
 // Count is the number of requests of an operation, or of all with "", that the client has sent since the start or the last
-// ResetCounts. A request counts whatever becomes of it.
+// ResetCounts. Every request counts, whatever its fate.
 func (t *Transport) Count(op string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +114,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer t.wg.Done()
-	// Closing the transport ends what waits, also where the caller's ctx would not.
+	// Close ends waiting calls even when their ctx does not.
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })()
@@ -158,7 +157,7 @@ func (t *Transport) begin(req *http.Request) (*exchange, error) {
 	return e, nil
 }
 
-// send passes a copy of the request on, and reads the whole reply.
+// send forwards a copy of the request, and reads the whole reply.
 func (t *Transport) send(ctx context.Context, req *http.Request, body []byte) (*reply, error) {
 	out := req.Clone(ctx)
 	if req.Body != nil {
@@ -177,7 +176,7 @@ func (t *Transport) send(ctx context.Context, req *http.Request, body []byte) (*
 	return &reply{resp: resp, body: b}, nil
 }
 
-// reply is a response that has been read.
+// reply is a response read in full.
 type reply struct {
 	resp *http.Response
 	body []byte

@@ -39,7 +39,7 @@ func newConn(p *Proxy, id int, client *net.TCPConn) *conn {
 // serve runs the connection and returns when all its goroutines have ended.
 func (c *conn) serve(upstream string) {
 	if c.silent {
-		// Reading notices a client that leaves.
+		// Reading detects that the client has left.
 		_, _ = io.Copy(io.Discard, c.client)
 		return
 	}
@@ -57,7 +57,7 @@ func (c *conn) serve(upstream string) {
 		wg.Go(pp.write)
 	}
 	wg.Wait()
-	// Both streams have come to their end; what was written must still arrive.
+	// Both streams have ended; what was written must still arrive.
 	c.finish()
 }
 
@@ -78,12 +78,12 @@ func (c *conn) join(server *net.TCPConn) bool {
 	return true
 }
 
-// reset ends the connection with RST on both sides: bytes on their way are
-// lost, and both peers learn of it at once.
+// reset ends the connection with RST on both sides: bytes in flight are lost,
+// and both peers notice at once.
 func (c *conn) reset() { c.end(true) }
 
-// finish ends the connection with FIN on both sides: what was written before
-// still arrives.
+// finish ends the connection with FIN on both sides: earlier writes still
+// arrive.
 func (c *conn) finish() { c.end(false) }
 
 func (c *conn) end(rst bool) {

@@ -37,9 +37,9 @@ func (c *counts) sum(match func(countKey) bool) int {
 
 // Count is the number of frames with operation op that the proxy has read in
 // direction dir since the start or the last ResetCounts. A frame counts when it
-// has been read, before filter and rules, whatever becomes of it; hence a client
-// that has got a reply finds both its request and the reply counted. Replies
-// count under the operation of their request.
+// has been read, before filter and rules, whatever its fate; so a client that
+// has a reply finds both its request and the reply counted. Replies count under
+// the operation of their request.
 func (p *Proxy) Count(dir Direction, op Op) int {
 	return p.counts.sum(func(k countKey) bool { return k.dir&dir != 0 && k.op == op })
 }

@@ -1,4 +1,4 @@
-// Package faultproxy is a TCP proxy that breaks connections on purpose.
+// Package faultproxy is a TCP proxy that injects network faults.
 //
 // A [Proxy] listens on the loopback interface and forwards to one upstream
 // address. It has two levels:
@@ -6,9 +6,9 @@
 //   - Bytes. Every proxy can refuse, reset, black-hole, stall and delay
 //     connections. This is enough for links whose protocol does not matter,
 //     such as the quorum and election ports of an ensemble.
-//   - ZooKeeper frames. A proxy made by [StartZooKeeper], or told so by
+//   - ZooKeeper frames. A proxy made by [StartZooKeeper], or after
 //     [Proxy.ParseFrames], also splits both streams into frames. It counts
-//     them, shows them to a [Filter], and obeys one-shot rules such as
+//     them, shows them to a [Filter], and applies one-shot rules such as
 //     [Proxy.LoseReply].
 //
 // # Path of a byte
@@ -18,9 +18,8 @@
 //	read -> count -> filter -> rules -> queue -> latency -> stall or black hole -> write
 //
 // Bytes never overtake each other within a direction, and the two directions
-// are independent. The end of a stream travels through the same pipeline: a
-// peer that closes while its direction is black-holed is, for the other side,
-// merely silent.
+// are independent. The end of a stream travels through the same pipeline: the
+// other side of a black-holed direction sees silence, not the close.
 //
 // # Faults and what they look like
 //
@@ -29,7 +28,7 @@
 //	Drop       live connections are reset once, new ones pass
 //	BlackHole  connections stay open, bytes are lost, Heal resets the connections
 //	Stall      connections stay open, bytes are late, Heal delivers them
-//	Turn       what one direction held back is delivered, and the other is a black hole from then on
+//	Turn       one direction delivers what it held back, and the other becomes a black hole
 //	HalfOpen   live connections continue, new ones are accepted and never answered
 //
 // [Proxy.Heal] ends all of them. It leaves latency, filter, rules and counts as
@@ -37,8 +36,8 @@
 //
 // # What it does not do
 //
-// The kernel completes TCP handshakes by itself, so a connection attempt during
-// a black hole succeeds at once instead of timing out, and latency does not
-// delay the handshake. If the upstream cannot be reached, the client's
-// connection is accepted first and reset right after.
+// The kernel completes TCP handshakes, so a connection attempt during a black
+// hole succeeds at once instead of timing out, and latency does not delay the
+// handshake. If the upstream cannot be reached, the proxy accepts the client's
+// connection and then resets it.
 package faultproxy

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// fakeZK answers each request frame with a reply that carries a running zxid.
+// fakeZK answers each request frame with a reply that carries an increasing
+// zxid.
 type fakeZK struct {
 	addr string
 

@@ -17,7 +17,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{changed: make(chan struct{})} }
 
-// setGateLocked puts dir into mode m.
+// setGateLocked sets the mode of dir to m.
 func (p *Proxy) setGateLocked(dir Direction, m mode) {
 	old := p.gate.Load()
 	next := newGate()
@@ -57,13 +57,13 @@ func (p *Proxy) Drop() {
 }
 
 // BlackHole swallows everything that travels in direction dir until Heal,
-// including the end of the stream: a side that closes or dies goes unnoticed by
-// the other. The connections stay open; nothing is answered. Bytes in the
-// latency queue are swallowed too. Nothing that is sent to the proxy after
-// BlackHole has returned gets through.
+// including the end of the stream: neither side notices that the other closes
+// or dies. The connections stay open; nothing is answered. Bytes in the latency
+// queue are swallowed too. Nothing sent to the proxy after BlackHole returns
+// gets through.
 //
 // New connections are accepted. While ToServer is swallowed they do not reach
-// the upstream at all, because neither would their handshake.
+// the upstream, since their handshake would not.
 //
 // Heal resets (RST) every connection that lived through any part of a black
 // hole, idle ones too, because a stream with a gap cannot be continued. Calls
@@ -78,20 +78,20 @@ func (p *Proxy) BlackHole(dir Direction) {
 }
 
 // Stall holds back everything that travels in direction dir until Heal, which
-// delivers it in order; the connections survive, like those of a network that
-// was paused. The end of a stream is held back too. New connections are
-// established with the upstream at once, and their bytes held back.
+// delivers it in order; the connections survive, as in a paused network. The
+// end of a stream is held back too. New connections reach the upstream at once,
+// but their bytes are held back.
 //
-// The proxy keeps some 16 MiB per connection and direction; a sender beyond
-// that is blocked.
+// The proxy buffers some 16 MiB per connection and direction, and then blocks
+// the sender.
 func (p *Proxy) Stall(dir Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.setGateLocked(dir, stalled)
 }
 
-// Turn ends a Stall of one direction and begins a BlackHole of the other, at one moment: what was held back is delivered, and
-// what is sent in reply is lost.
+// Turn ends a Stall of one direction and begins a BlackHole of the other in one
+// step: the held bytes are delivered, and the replies to them are lost.
 func (p *Proxy) Turn(delivered Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -72,7 +72,7 @@ func TestDropIsOnce(t *testing.T) {
 	expect(t, c, "b")
 }
 
-// recorder is a server that tells what it gets, and says "tick" on demand.
+// recorder is a server that reports what it gets, and sends "tick" on demand.
 type recorder struct {
 	addr string
 	got  chan string // one per read; "end" when the stream ends
@@ -195,7 +195,7 @@ func TestBlackHoleHidesTheEndOfAStream(t *testing.T) {
 			r.expect(t, "before")
 			p.BlackHole(ToServer)
 			leave(c.(*net.TCPConn))
-			r.tick <- struct{}{} // meets a client that is gone
+			r.tick <- struct{}{} // the client is gone
 			r.tick <- struct{}{}
 			r.expectNothing(t)
 			heal(t, p)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Verdict says what becomes of a frame.
+// Verdict decides the fate of a frame.
 type Verdict int
 
 const (
@@ -20,16 +20,16 @@ const (
 	CutBefore
 	// CutAfter delivers the frame, then closes the connection (FIN).
 	CutAfter
-	// Hold keeps back the frame and all later ones of that direction of that
-	// connection, unread, until Release; then they pass.
+	// Hold holds the frame, and leaves later ones of that direction of that
+	// connection unread, until Release; then they pass.
 	Hold
 )
 
 // Filter decides about frames. It is called for each frame in the order of its
 // direction, and concurrently for other directions and connections. It may
-// block, which keeps back that direction of that connection only; it must return
-// when [Frame.Gone] is closed, and its verdict is then without effect. It must
-// not call Close.
+// block, which holds up only that direction of that connection. It must return
+// when [Frame.Gone] is closed; its verdict then has no effect. It must not call
+// Close.
 type Filter func(Frame) Verdict
 
 // SetFilter shows all frames from now on to f; nil removes the filter. It calls
@@ -44,8 +44,8 @@ func (p *Proxy) SetFilter(f Filter) {
 	p.judge.filter = f
 }
 
-// Release lets all frames pass that a Filter's Hold keeps back at this moment.
-// Frames held by HoldReply and HoldRequest have releases of their own.
+// Release lets all frames pass that a Filter's Hold now holds. Frames held by
+// HoldReply and HoldRequest have their own releases.
 func (p *Proxy) Release() {
 	p.judge.mu.Lock()
 	defer p.judge.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *Proxy) Release() {
 	p.judge.released = make(chan struct{})
 }
 
-// judge holds everything that decides about frames.
+// judge holds the filter and the rules.
 type judge struct {
 	mu       sync.Mutex
 	filter   Filter
@@ -61,7 +61,7 @@ type judge struct {
 	rules    []*rule
 }
 
-// ruling is a verdict with its particulars.
+// ruling is a verdict with its details.
 type ruling struct {
 	verdict Verdict
 	until   <-chan struct{} // Hold: when to go on
@@ -91,7 +91,7 @@ const maxFrame = 128 << 20
 func (pp *pipe) readFrames() error {
 	src := bufio.NewReaderSize(pp.src, 16<<10)
 	for first := true; ; first = false {
-		prefix, _ := src.Peek(4) // an error comes again when readRaw reads
+		prefix, _ := src.Peek(4) // readRaw sees the error again
 		if pp.c.raw.Load() || len(prefix) < 4 {
 			return pp.readRaw(src)
 		}

@@ -9,8 +9,8 @@ import (
 // Op is a ZooKeeper operation code, as in org.apache.zookeeper.ZooDefs.OpCode.
 type Op int32
 
-// Operation codes. OpConnect and OpNotification do not travel: they stand for
-// the frames that open a session and for watch events.
+// Operation codes. OpConnect and OpNotification are not sent: they stand for the
+// frames that open a session and for watch events.
 const (
 	OpNotification    Op = 0
 	OpCreate          Op = 1
@@ -80,12 +80,12 @@ type Frame struct {
 	Xid  int32 // 0 for Connect
 	Op   Op    // of a reply: that of its request, 0 if that was not seen
 
-	Zxid int64 // replies, pings' answers and watch events only
+	Zxid int64 // only in replies, ping replies and watch events
 	Err  int32 // likewise; 0 is success
 
-	// Path of the node, where the request begins with one; for OpMulti and
-	// OpMultiRead the path of the first operation; for a reply the path of its
-	// request; for a watch event the node's.
+	// Path of the node, if the request begins with one; for OpMulti and
+	// OpMultiRead the path of the first operation; for a reply that of its
+	// request; for a watch event that of the node.
 	Path string
 
 	// Payload is the whole frame without its length prefix. Read only.
@@ -96,7 +96,7 @@ type Frame struct {
 	Gone <-chan struct{}
 }
 
-// String is short enough for a test's log.
+// String describes the frame briefly, for test logs.
 func (f Frame) String() string {
 	return fmt.Sprintf("#%d %v %v xid=%d op=%d path=%q zxid=%#x err=%d",
 		f.Conn, f.Dir, f.Kind, f.Xid, f.Op, f.Path, f.Zxid, f.Err)
@@ -162,8 +162,8 @@ func pathAt(body []byte, at int) string {
 	return string(rest[:n])
 }
 
-// pending remembers the requests of a connection that wait for their replies,
-// because a reply does not say what it answers.
+// pending holds the requests of a connection that have no reply yet, because a
+// reply does not name its operation.
 type pending struct {
 	mu  sync.Mutex
 	req map[int32]Frame
@@ -178,7 +178,7 @@ func (p *pending) add(f Frame) {
 	p.req[f.Xid] = Frame{Op: f.Op, Path: f.Path}
 }
 
-// answer fills in what the reply f answers, and forgets the request.
+// answer fills in the operation and path of the reply f, and forgets the request.
 func (p *pending) answer(f *Frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -98,7 +98,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// Frames that arrive in pieces, or many at once, are the same frames.
+// Frames are parsed alike whether they arrive in pieces or many at once.
 func TestFrameBoundaries(t *testing.T) {
 	t.Parallel()
 	p := startZK(t, newFakeZK(t).addr)
@@ -128,7 +128,7 @@ func TestFourLetterWordPasses(t *testing.T) {
 	p := startZK(t, serve(t, func(c net.Conn) {
 		word := make([]byte, 4)
 		if _, err := io.ReadFull(c, word); err == nil {
-			_, _ = c.Write(append([]byte{0, 0, 0, 3}, word...)) // looks like a frame, is none
+			_, _ = c.Write(append([]byte{0, 0, 0, 3}, word...)) // looks like a frame but is not one
 		}
 	}))
 	c := dial(t, p)

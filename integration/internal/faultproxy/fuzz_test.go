@@ -77,8 +77,8 @@ func referenceFrame(dir Direction, body []byte, sent map[int32][2]string) (strin
 	return fmt.Sprintf("#1 %v %s xid=%d op=%s path=%q zxid=%#x err=%d", dir, kind, r.Xid, op, name, r.Zxid, r.Err), true
 }
 
-// referenceStream splits a stream into the frames that a filter is to see, and
-// returns them with what is to come out of the proxy.
+// referenceStream splits a stream into the frames that a filter should see, and
+// returns them with the expected output of the proxy.
 func referenceStream(dir Direction, stream []byte, verdict func(int) Verdict, raw *bool, sent map[int32][2]string) (frames []string, out []byte, cut bool) {
 	for first := true; !*raw && len(stream) >= 4; first = false {
 		size := int64(int32(binary.BigEndian.Uint32(stream)))
@@ -120,8 +120,8 @@ func referenceStream(dir Direction, stream []byte, verdict func(int) Verdict, ra
 	return frames, append(out, stream...), false
 }
 
-// pieces is a stream that comes in pieces of the lengths that it is given, one
-// after the other and then again.
+// pieces is a stream that arrives in pieces of the given lengths, which it
+// cycles through.
 type pieces struct {
 	rest, cuts []byte
 	next       int
@@ -140,11 +140,10 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzFrames guards the parsing of both streams of a connection: what they have in
-// them, and how the network cuts it up, decides nothing but what it says. A
-// filter sees each frame, once, as what it is, a reply with the operation and
-// path of its request; what it lets pass comes out unchanged and in order, and
-// nothing else does.
+// FuzzFrames guards the parsing of both streams of a connection, whatever their
+// contents and however the network splits them. A filter sees each frame once,
+// a reply with the operation and path of its request. The frames that it passes
+// come out unchanged and in order, and nothing else does.
 func FuzzFrames(f *testing.F) {
 	connect := framed(make([]byte, 44))
 	multiRead := request(3, OpMulti, "/c")
@@ -226,8 +225,8 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// hugeFrame reports whether a stream announces a frame that it would take long
-// to make room for.
+// hugeFrame reports whether a stream announces a frame that would take long to
+// allocate.
 func hugeFrame(stream []byte) bool {
 	for len(stream) >= 4 {
 		size := int64(binary.BigEndian.Uint32(stream))

@@ -9,8 +9,8 @@ import (
 
 // portGuard keeps a port while nothing listens on it: a socket that is bound but
 // does not listen lets the kernel refuse connections, lets a listener with
-// SO_REUSEADDR (Go sets it) come and go, and keeps the port from being given to
-// anybody who asks for a free one.
+// SO_REUSEADDR (Go sets it) come and go, and keeps the kernel from handing the
+// port out as a free one.
 type portGuard struct{ fd int }
 
 // holdPort binds listen and returns the address with the port filled in.

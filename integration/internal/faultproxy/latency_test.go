@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What is sent back to back travels together: if the delays were served one
-// after the other, the test would take half a minute instead of 0.3 s.
+// Delays of back-to-back messages overlap: one after the other, they would
+// take half a minute instead of 0.3 s.
 func TestLatencyIsPipelined(t *testing.T) {
 	t.Parallel()
 	p := start(t, echoServer(t))

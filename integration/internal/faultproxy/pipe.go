@@ -23,7 +23,7 @@ func newPipe(c *conn, dir Direction, src io.Reader, dst *net.TCPConn) *pipe {
 }
 
 // push queues an item with the latency of this moment. An item that cannot be
-// queued has nothing left to act on: its connection has ended.
+// queued is dropped: its connection has ended.
 func (pp *pipe) push(it item) bool {
 	if d := pp.c.p.latency.Load(); d > 0 {
 		it.due = time.Now().Add(time.Duration(d))
@@ -79,7 +79,7 @@ func (pp *pipe) write() {
 	}
 }
 
-// flush settles what a finished connection has left in the queue.
+// flush settles the items that a finished connection left in the queue.
 func (pp *pipe) flush() {
 	for {
 		it, ok := pp.queue.tryPop()
@@ -92,7 +92,7 @@ func (pp *pipe) flush() {
 	}
 }
 
-// deliver lets one item take effect; false ends the writing.
+// deliver applies one item; false ends the writing.
 func (pp *pipe) deliver(it item) bool {
 	if it.done != nil {
 		defer it.done()
@@ -101,7 +101,7 @@ func (pp *pipe) deliver(it item) bool {
 		return false
 	}
 	if it.kind == itemCut {
-		// The proxy's own act, which no network fault holds back.
+		// This is the proxy's own act; no network fault holds it back.
 		pp.c.finish()
 		return false
 	}
@@ -111,7 +111,7 @@ func (pp *pipe) deliver(it item) bool {
 		if it.kind == itemData {
 			return true
 		}
-		// Nobody may learn that the source is gone, until Heal resets the
+		// Neither side may notice that the source is gone until Heal resets the
 		// connection.
 		<-pp.c.ctx.Done()
 		return false
@@ -145,8 +145,8 @@ func (pp *pipe) apply(it item) bool {
 			return true
 		}
 		if _, err := pp.dst.Write(it.data); err != nil {
-			// The news must travel to the source along the other direction,
-			// whose reader is about to notice, and not around its faults.
+			// The source must learn this through the other direction, whose
+			// reader is about to notice, and subject to its faults.
 			pp.c.broken.Store(true)
 		}
 		return true

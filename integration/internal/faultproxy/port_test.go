@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The port of a proxy that refuses must not go to anybody who asks for a free one.
+// The kernel must not hand out the port of a refusing proxy as a free one.
 func TestCutKeepsThePort(t *testing.T) {
 	t.Parallel()
 	p := start(t, echoServer(t))
@@ -17,7 +17,7 @@ func TestCutKeepsThePort(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l.Addr().String() == p.Addr() {
-			t.Fatal("the port was given away")
+			t.Fatal("the kernel handed out the port")
 		}
 		t.Cleanup(func() { _ = l.Close() })
 	}
@@ -47,8 +47,8 @@ func TestStartOn(t *testing.T) {
 	expect(t, c, "a")
 }
 
-// A connection that the kernel had accepted when the listener was closed must
-// not slip through.
+// The proxy must also reset a connection that the kernel accepted before the
+// listener closed.
 func TestCutCatchesTheConnectionBeingAccepted(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

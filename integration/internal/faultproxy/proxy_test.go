@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// patience bounds what must happen; a loaded machine gets plenty.
+// patience bounds the wait for what must happen, generously for a loaded
+// machine.
 const patience = 20 * time.Second
 
 // pause is how long a test watches for what must not happen.
 const pause = 60 * time.Millisecond
 
-// echoServer returns the address of a server that sends back what it gets and
-// closes when its client does.
+// echoServer returns the address of a server that echoes, and closes when its
+// client does.
 func echoServer(t testing.TB) string {
 	t.Helper()
 	return serve(t, func(c net.Conn) { _, _ = io.Copy(c, c) })

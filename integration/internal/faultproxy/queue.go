@@ -17,7 +17,7 @@ const (
 	itemCut            // the proxy ends the connection here
 )
 
-// item is something that travels along a pipe.
+// item is one thing in a pipe.
 type item struct {
 	kind itemKind
 	data []byte
@@ -98,7 +98,7 @@ func (q *queue) tryPop() (item, bool) {
 	case q.head == len(q.items):
 		q.items, q.head = q.items[:0], 0
 	case q.head >= 1024:
-		// A queue that never runs empty must not grow for ever.
+		// A queue that never empties must not grow for ever.
 		q.items, q.head = append([]item(nil), q.items[q.head:]...), 0
 	}
 	return it, true

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// AnyOp, as the operation of a rule, stands for every frame of KindRequest.
+// AnyOp, as the operation of a rule, matches every frame of KindRequest.
 const AnyOp Op = math.MinInt32
 
 // rule waits for one request, and acts once: on that request or on its reply.
@@ -34,8 +34,8 @@ func (r *rule) awaits(f Frame) bool {
 		f.Kind != KindWatchEvent && r.xid == f.Xid
 }
 
-// applyRules offers the frame to the rules in the order in which they were
-// armed; the first that matches takes it.
+// applyRules offers the frame to the rules in the order of their arming; the
+// first match takes it.
 func (j *judge) applyRules(f Frame) ruling {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -52,7 +52,7 @@ func (j *judge) applyRules(f Frame) ruling {
 	return ruling{}
 }
 
-// forget arms the rules again that awaited a reply on a connection that is gone.
+// forget re-arms the rules that awaited a reply on a closed connection.
 func (j *judge) forget(conn int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,14 +72,14 @@ func (p *Proxy) arm(r *rule) {
 
 // LoseReply arms a rule: the next request with operation op whose path begins
 // with pathPrefix reaches the server, its reply is swallowed, and the connection
-// is closed (FIN). The channel then gets the reply that was lost, once; it is
-// never closed. If the connection ends before the reply, the rule waits for the
-// next such request.
+// is closed (FIN). The channel then receives the lost reply, once; it is never
+// closed. If the connection ends before the reply, the rule waits for the next
+// such request.
 //
-// This holds for all rules: each acts once; several may be armed, a request is
-// taken by the first armed rule that it matches; OpPing and OpConnect work with
-// an empty pathPrefix, AnyOp too; a rule turns on ParseFrames; a rule in force
-// ends only by acting or with the proxy.
+// This holds for all rules: each acts once; several may be armed, and the first
+// one armed that matches takes the request; OpPing, OpConnect and AnyOp work
+// with an empty pathPrefix; a rule turns on ParseFrames; an armed rule ends only
+// when it acts or the proxy closes.
 func (p *Proxy) LoseReply(op Op, pathPrefix string) <-chan Frame {
 	return p.lose(op, pathPrefix, true)
 }
@@ -100,17 +100,17 @@ func (p *Proxy) lose(op Op, prefix string, reply bool) <-chan Frame {
 }
 
 // HoldReply arms a rule: the next matching request reaches the server, and its
-// reply is kept back, together with all that the server sends after it on that
-// connection, until release. The channel gets the reply when it is held. release
-// may be called at any time and more than once; called before the hit, it makes
-// the reply pass without delay.
+// reply is held, with everything that the server sends after it on that
+// connection, until release. The channel receives the held reply. release may be
+// called at any time and more than once; if it is called first, the reply passes
+// without delay.
 func (p *Proxy) HoldReply(op Op, pathPrefix string) (hit <-chan Frame, release func()) {
 	return p.hold(op, pathPrefix, true)
 }
 
-// HoldRequest arms a rule: the next matching request is kept back, together with
-// all that the client sends after it on that connection, until release. The
-// channel gets the request when it is held; for release see HoldReply.
+// HoldRequest arms a rule: the next matching request is held, with everything
+// that the client sends after it on that connection, until release. The channel
+// receives the held request; for release see HoldReply.
 func (p *Proxy) HoldRequest(op Op, pathPrefix string) (hit <-chan Frame, release func()) {
 	return p.hold(op, pathPrefix, false)
 }

@@ -185,7 +185,7 @@ func TestLoseConnectAndPing(t *testing.T) {
 	expectHit(t, hit)
 }
 
-// Each request is taken by the first armed rule that matches it.
+// The first armed rule that matches a request takes it.
 func TestRulesActInTheOrderArmed(t *testing.T) {
 	t.Parallel()
 	p := startZK(t, newFakeZK(t).addr)
@@ -234,10 +234,10 @@ func TestHoldRequest(t *testing.T) {
 	hit, _ = p.HoldRequest(OpCreate, "/x")
 	c.send(4, OpCreate, "/x")
 	expectHit(t, hit)
-	_ = p.Close() // ends a hold that nobody releases
+	_ = p.Close() // ends an unreleased hold
 }
 
-// A rule whose request dies with its connection has not acted yet.
+// A rule whose request is lost with its connection has not acted yet.
 func TestRuleSurvivesTheConnection(t *testing.T) {
 	t.Parallel()
 	p := startZK(t, newFakeZK(t).addr)

@@ -10,9 +10,9 @@ import (
 )
 
 // sleeper waits for a point in time more precisely than a runtime timer: an
-// idle Go program waits in epoll_wait, whose timeout counts in milliseconds, so
-// that a timer due in 0.4 ms can fire 0.6 ms late. A timerfd is an event of its
-// own for the same epoll_wait, wakes it at the right time, and blocks no thread.
+// idle Go program waits in epoll_wait, whose timeout is in milliseconds, so a
+// timer due in 0.4 ms can fire 0.6 ms late. A timerfd wakes the same epoll_wait
+// on time, and blocks no thread.
 type sleeper struct {
 	mu      sync.Mutex
 	file    *os.File
@@ -49,7 +49,7 @@ func (s *sleeper) stop() {
 	}
 }
 
-// open makes the descriptor at the first use: most connections have no latency.
+// open creates the descriptor on first use: most connections have no latency.
 func (s *sleeper) open() (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

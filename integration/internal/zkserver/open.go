@@ -34,7 +34,7 @@ func (t *Target) Source() Source { return t.source }
 // Addrs are the host:port of its servers.
 func (t *Target) Addrs() []string { return append([]string(nil), t.addrs...) }
 
-// LogTail returns the end of the server's log, or nothing for a server that somebody else runs.
+// LogTail returns the end of the server's log, or "" for a server that Open did not start.
 func (t *Target) LogTail() string { return t.tail() }
 
 // Close stops the server if Open has started it. It may be called more than once.
@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Target, error) {
 		if err == nil || ctx.Err() != nil {
 			return t, err
 		}
-		// A daemon without the image, and without a way to pull it, is no reason to fail where there is another way.
+		// If the daemon can neither find nor pull the image, try the next source.
 		t, errLocal := openLocal(ctx, cfg)
 		if errLocal != nil {
 			return nil, errors.Join(err, errLocal)
