@@ -15,8 +15,8 @@
 // its own. A missing server is always a failure whose text says how to fix it; no test is skipped. A test asks the [Target]
 // which features the server has.
 //
-// What the package starts listens on loopback only, keeps all data in memory or in a container, and dies with the process that
-// started it, however that process ends (on Linux; elsewhere, and for containers, only on an orderly end).
+// What the package starts listens on loopback only, keeps all data in memory or in a container, and dies with the process
+// that started it, however that process ends (on Linux; elsewhere, and for containers, only on a normal exit).
 //
 // Environment:
 //

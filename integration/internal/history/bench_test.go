@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// BenchmarkMillion measures what a long run costs: a million records, read and checked.
+// BenchmarkMillion measures the cost of a long run: reading and checking a million records.
 func BenchmarkMillion(b *testing.B) {
 	var lines bytes.Buffer
 	write := json.NewEncoder(&lines)

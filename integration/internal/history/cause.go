@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// causes are what a lock that was not released may end of.
+// causes are the reasons for which an unreleased lock may end.
 var causes = []string{
 	"ErrSessionExpired", "ErrLeaseExpired", "ErrBroken", "ErrReclaimed", "ErrTakenOver", "ErrClockJump", "ErrTTLExpired",
 }
 
-// checkCauses demands that a lock ends of what has happened to it: it was broken only if somebody broke it, reclaimed only if its
-// owner reclaimed it, and its TTL was over only if that had passed, on the monotonic clock or on the wall clock, which may be
-// set. A lock that a client gives up by a mistake of its own, and be it that of taking its own write for a stranger's, ends of
-// something that never happened.
+// checkCauses demands that a reported cause really happened: a lock was broken only if somebody broke it, reclaimed only if
+// its owner reclaimed it, and its TTL ended only if that had passed, on the monotonic clock or on the wall clock, which may
+// be set. A client that gives up a lock by mistake, for example because it takes its own write for a stranger's, reports a
+// cause that never happened.
 func (s *story) checkCauses(f *findings) {
 	for _, key := range s.names() {
 		for _, g := range s.keys[key] {
@@ -31,7 +31,7 @@ func (s *story) checkCauses(f *findings) {
 	}
 }
 
-// wrongCause says what is wrong with the cause of a lost lock; "" is nothing.
+// wrongCause says what is wrong with the cause of a lost lock, or "".
 func (s *story) wrongCause(g *grant) string {
 	struck := func(reclaimed bool) bool {
 		return slices.ContainsFunc(g.strikes, func(hit strike) bool {
@@ -40,7 +40,7 @@ func (s *story) wrongCause(g *grant) string {
 	}
 	switch cause := g.lost.Cause; {
 	case !slices.Contains(causes, cause):
-		return "which is no cause that there is"
+		return "which is not a known cause"
 	case cause == "ErrBroken" && !struck(false):
 		return "and nobody had broken it"
 	case cause == "ErrReclaimed" && !struck(true):
@@ -53,8 +53,8 @@ func (s *story) wrongCause(g *grant) string {
 	return ""
 }
 
-// forward is by how much a process may have set its wall clock forward in a time. A jump that was under way at either end of it
-// counts, and one back does not: the clock may have been read before the one and after the other.
+// forward is the largest amount by which a process may have set its wall clock forward within an interval. A jump under way
+// at either end counts; one backwards does not, because the clock may have been read before it.
 func (s *story) forward(process string, from, to int64) int64 {
 	sum := int64(0)
 	for _, c := range s.jumps[process] {
@@ -65,7 +65,7 @@ func (s *story) forward(process string, from, to int64) int64 {
 	return sum
 }
 
-// checkFailed demands that calls end in one of the ways that a caller is told of.
+// checkFailed demands that calls end in a documented way.
 func (s *story) checkFailed(f *findings) {
 	for _, c := range s.calls {
 		if c.invoke == nil || c.outcome() != Failed {
@@ -74,7 +74,7 @@ func (s *story) checkFailed(f *findings) {
 		f.add(Violation{
 			Rule: RuleFailed, Key: c.invoke.Key, Processes: []string{c.invoke.Process}, Tokens: []uint64{c.invoke.Token},
 			From: c.invoke.At, To: c.ret.At,
-			Text: fmt.Sprintf("process %q: %s, invoked at %s, failed at %s, and nothing can have made it: %s",
+			Text: fmt.Sprintf("process %q: %s, invoked at %s, failed at %s without a reason: %s",
 				c.invoke.Process, c.invoke.Call, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
 		})
 	}

@@ -14,30 +14,30 @@ const (
 	RuleTokens       = "tokens"       // a token is used twice, or falls
 	RuleFence        = "fence"        // the fenced register went back, or refused what it should have taken
 	RuleEnded        = "ended"        // a lock that had ended was live again
-	RuleCause        = "cause"        // a lock ended of what had not happened to it
-	RuleFailed       = "failed"       // a call failed, and no fault explains it
+	RuleCause        = "cause"        // a lock ended for a cause that had not happened
+	RuleFailed       = "failed"       // a call failed without a fault to explain it
 	RuleLinearizable = "linearizable" // no order of the calls explains what they answered
-	RuleUndecided    = "undecided"    // there was not the time to find out whether there is one
+	RuleUndecided    = "undecided"    // the search for such an order timed out
 	RuleSettle       = "settle"       // after the faults, a call did not return in time
 	RuleHistory      = "history"      // the records contradict each other, or show nothing
 )
 
-// Rules is what a check must know of the run.
+// Rules is what a check needs to know about the run.
 type Rules struct {
 	// Lease is the engine's: the session timeout that was negotiated, or the lease of an item.
 	Lease time.Duration
-	// Settle is how long a call may take that was under way when the faults were over, or was invoked later. If it is 0, no
-	// time is checked, and there need be no record of [Calm].
+	// Settle is how long a call may take that was under way when the faults ended, or was invoked later. If it is 0, no time
+	// is checked, and no record of [Calm] is needed.
 	Settle time.Duration
-	// Late is how long after the end of a process a request of it may still reach the engine. 0 stands for Lease.
+	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
 }
 
-// Violation is one thing that must not be.
+// Violation is one violation of a rule.
 type Violation struct {
 	Rule      string
 	Key       string
-	Processes []string // whose doing it is
+	Processes []string // the processes involved
 	Tokens    []uint64 // in the order of Processes
 	From, To  int64    // when, in nanoseconds of [Now]
 	Text      string   // with times since the first record of the history
@@ -51,9 +51,9 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: key %q: %s", v.Rule, v.Key, v.Text)
 }
 
-// Check returns all that is wrong with a history, in the order of when it went wrong. Records may be in any order. The package
-// documentation says what each rule demands, and why it may. There are at most [MostPerRule] violations of a rule; one more says
-// how many there were.
+// Check returns all that is wrong with a history, in the order of when it went wrong. Records may be in any order. The
+// package documentation explains each rule. At most [MostPerRule] violations of a rule are listed; one more says how many
+// were left out.
 func Check(records []Record, rules Rules) []Violation {
 	if rules.Late == 0 {
 		rules.Late = rules.Lease

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestAcquitted guards what a lock may do: histories with all that excuses a holder, and all that leaves an outcome open, have
-// no violation.
+// TestAcquitted guards what a lock may do: histories in which every excuse and every open outcome occurs have no
+// violation.
 func TestAcquitted(t *testing.T) {
 	for name, s := range map[string]*script{
 		"two holds":                         good(),
@@ -51,12 +51,12 @@ func TestAcquitted(t *testing.T) {
 	}
 }
 
-// A planted violation is a history that is wrong in one way.
+// A planted violation is a history with exactly one violation.
 type planted struct {
 	name string
 	s    *script
 	rule string
-	says string // a part of what is said about it
+	says string // a part of its text
 }
 
 var plantedViolations = []planted{
@@ -106,7 +106,7 @@ var plantedViolations = []planted{
 	},
 	{
 		"no cause", begin().lost("1.1", 1, 65, "").next(),
-		RuleCause, "no cause that there is",
+		RuleCause, "not a known cause",
 	},
 	{
 		"an acquisition that failed", good().call("3.1", Acquire, 0, 20, 90, Failed),
@@ -209,15 +209,15 @@ var plantedViolations = []planted{
 	},
 	{
 		"the register refuses a good token", good().wrote("2.1", 2, 145, false),
-		RuleFence, "refused what was not too low",
+		RuleFence, "refused a token that was not too low",
 	},
 	{
 		"the register refuses the first token", begin().edit(of(Wrote, "1.1", 1), func(r *Record) { r.Accepted = false }),
-		RuleFence, "refused what was not too low",
+		RuleFence, "refused a token that was not too low",
 	},
 	{
 		"held after it was lost", begin().lost("1.1", 1, 50, "ErrSessionExpired"),
-		RuleEnded, "had ended at 0.050000 s (it had seen the end of it: ErrSessionExpired)",
+		RuleEnded, "had ended at 0.050000 s (it had observed the loss: ErrSessionExpired)",
 	},
 	{
 		"held after its release", good().held("1.1", 1, 85),
@@ -229,31 +229,31 @@ var plantedViolations = []planted{
 	},
 	{
 		"held after a verification that failed", begin().call("1.1", Verify, 1, 45, 50, Gone),
-		RuleEnded, "a verification had told it",
+		RuleEnded, "Verify had reported the loss",
 	},
 	{
 		"verified after its release", good().verify("1.1", 1, 81, 84),
-		RuleEnded, "Verify said that it stands",
+		RuleEnded, "Verify confirmed it",
 	},
 	{
 		"held when the next was granted, who never looked", begin().held("1.1", 1, 120).acquire("2.1", 2, 5, 100).killed("2.1", 101),
-		RuleLinearizable, `process "1.1", token 1, had it until 0.120000 s at least, and process "2.1", token 2, was granted it by 0.100000 s`,
+		RuleLinearizable, `process "1.1", token 1, held it until at least 0.120000 s, and process "2.1", token 2, was granted it by 0.100000 s`,
 	},
 	{
 		"released when the next had been granted", begin().release("1.1", 1, 101, 130).next(),
-		RuleLinearizable, "had it until 0.101000 s at least",
+		RuleLinearizable, "held it until at least 0.101000 s",
 	},
 	{
 		"verified after the next was granted", begin().verify("1.1", 1, 105, 108).next(),
-		RuleLinearizable, "token 1 stands",
+		RuleLinearizable, "token 1 is valid",
 	},
 	{
 		"verified after the break", begin().breaks(1, 62, 68, OK).verify("1.1", 1, 69, 71).next(),
-		RuleLinearizable, "token 1 stands",
+		RuleLinearizable, "token 1 is valid",
 	},
 	{
 		"verified while the next held", begin().breaks(1, 85, 95, GaveUp).verify("1.1", 1, 140, 145).next(),
-		RuleLinearizable, "token 1 stands",
+		RuleLinearizable, "token 1 is valid",
 	},
 	{
 		"verified by both", begin().verify("1.1", 1, 60, 118).acquire("2.1", 2, 5, 120).held("2.1", 2, 125).release("2.1", 2, 130, 131).call("1.1", Release, 1, 119, 122, Pending).acquire("3.1", 3, 10, 117).killed("3.1", 118),
@@ -261,7 +261,7 @@ var plantedViolations = []planted{
 	},
 	{
 		"granted before the end, without a look", begin().acquire("2.1", 2, 5, 50).killed("2.1", 51),
-		RuleLinearizable, "had it until 0.060000 s at least",
+		RuleLinearizable, "held it until at least 0.060000 s",
 	},
 	{
 		"never returned", good().call("3.1", Acquire, 0, 200, 0, ""),
@@ -349,7 +349,7 @@ var plantedViolations = []planted{
 	},
 	{
 		"calm twice", good().add(450, Record{What: Calm}),
-		RuleHistory, "calm for the second time",
+		RuleHistory, "a second record of calm",
 	},
 	{
 		"nobody held", (&script{}).call("1.1", Acquire, 0, 10, 20, GaveUp),
@@ -357,7 +357,7 @@ var plantedViolations = []planted{
 	},
 }
 
-// TestPlantedViolations guards that a check finds what is wrong, that it names the rule, and that it accuses nobody else.
+// TestPlantedViolations guards that a check finds each violation, names the rule, and reports nothing else.
 func TestPlantedViolations(t *testing.T) {
 	for _, c := range plantedViolations {
 		t.Run(c.name, func(t *testing.T) {
@@ -383,7 +383,7 @@ func TestPlantedViolations(t *testing.T) {
 	}
 }
 
-// TestEmpty guards that what shows nothing acquits nobody.
+// TestEmpty guards that a history that shows nothing does not pass.
 func TestEmpty(t *testing.T) {
 	found := Check(nil, scriptRules)
 	if len(found) == 0 || slices.ContainsFunc(found, func(v Violation) bool { return v.Rule != RuleHistory }) {
@@ -397,7 +397,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestTooManyViolations guards that a check of a history that is wrong throughout can be read.
+// TestTooManyViolations guards that the findings on a thoroughly wrong history stay readable.
 func TestTooManyViolations(t *testing.T) {
 	s := good()
 	for i := range int64(50) {

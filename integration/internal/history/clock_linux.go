@@ -11,7 +11,7 @@ import (
 func Now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(fmt.Sprintf("clock_gettime: %v", err)) // no kernel of today lacks it
+		panic(fmt.Sprintf("clock_gettime: %v", err)) // every supported kernel has it
 	}
 	return ts.Nano()
 }

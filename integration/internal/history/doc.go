@@ -1,14 +1,14 @@
-// Package history is what the processes of a chaos run did, and the judgement of whether a lock may do so.
+// Package history records what the processes of a chaos run did, and checks it against the guarantees of a lock.
 //
 // Every process writes [Record] values, one JSON object a line, with stamps of the machine's monotonic clock, which all
 // processes of one machine share ([Now]). [Check] judges them, [Count] counts them, and [Picture] shows what is wrong.
 //
 // # What a hold is
 //
-// A process that holds a lock takes a stamp, and then asks the lock whether it is live (Err). If it is, the process has held the
-// lock at the stamp: whatever happened between the stamp and the answer, a stop of the process included, happened after the
-// stamp. A hold is the time from the first such stamp after Acquire returned to the last one. A grant without a stamp, such as
-// one of which its process was told too late, is no hold; its token counts.
+// A process that holds a lock takes a stamp, and then asks the lock whether it is live (Err). If it is, the process held the
+// lock at the stamp: anything that happened before the answer, even a pause of the process, happened after the stamp. A hold
+// is the time from the first such stamp after Acquire returned to the last one. A grant without a stamp, such as one that
+// arrived too late, is not a hold, but its token counts.
 //
 // The moment when Done closes would be no measure: a stopped process closes it only when it runs again, and that is the
 // moment that matters least, as it does nothing in between.

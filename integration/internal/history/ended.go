@@ -2,8 +2,8 @@ package history
 
 import "fmt"
 
-// checkEnded demands that a lock which has ended for its holder stays ended. A holder has seen the end when Err was not nil,
-// when Release returned, whatever it returned, and when Verify said so.
+// checkEnded demands that a lock which has ended for its holder stays ended. A holder has observed the end when Err was not
+// nil, when Release returned, whatever its result, and when Verify said so.
 func (s *story) checkEnded(f *findings) {
 	for _, key := range s.names() {
 		for _, g := range s.keys[key] {
@@ -12,7 +12,7 @@ func (s *story) checkEnded(f *findings) {
 			}
 			for _, c := range g.verified {
 				if c.invoke.At > g.ended {
-					f.add(s.revived(g, c.invoke.At, "Verify said that it stands"))
+					f.add(s.revived(g, c.invoke.At, "Verify confirmed it"))
 					break
 				}
 			}

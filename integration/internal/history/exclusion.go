@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// checkExclusion demands that no two holds of a key overlap, but for what is excused.
+// checkExclusion demands that no two holds of a key overlap, unless they are excused.
 func (s *story) checkExclusion(f *findings) {
 	for _, key := range s.names() {
 		var running []*grant // holds that have begun, and that may reach the next one
@@ -26,12 +26,12 @@ func (s *story) checkExclusion(f *findings) {
 	}
 }
 
-// excused reports whether a grant that was struck may have believed in itself from one time to another. told is a time by which
-// its successor had been granted.
+// excused reports whether the holder of a struck grant may have believed in it between two times. told is a time by which its
+// successor had been granted.
 //
 // A strike takes effect in the engine at some moment e, not before it was invoked. Nothing renews the grant after e, so its
-// holder believes in it until e + Lease at the latest. And e is not after the return of the strike, if that was a success; and
-// not after the successor was told of its grant, which is what the strike made possible.
+// holder believes in it until e + Lease at the latest. And e is not after the return of a successful strike, nor after the
+// successor's grant, which the strike made possible.
 func (s *story) excused(g *grant, told, from, to int64) bool {
 	for _, hit := range g.strikes {
 		if hit.from <= from && to <= s.believes(hit, told) {
@@ -41,7 +41,7 @@ func (s *story) excused(g *grant, told, from, to int64) bool {
 	return false
 }
 
-// believes is when a holder has learned of a strike at the latest.
+// believes is the latest time at which the holder of a struck grant may still believe in it.
 func (s *story) believes(hit strike, told int64) int64 {
 	e := min(hit.till, told)
 	if e == never {

@@ -2,9 +2,9 @@ package history
 
 import "fmt"
 
-// checkFence demands of the fenced register that it has accepted rising tokens, and refused lower ones only; and of those that it
-// has refused that they held the key no longer. That it refuses at all is what it is for: a holder that was stopped before its
-// write, or whose grant was broken, may well write too late.
+// checkFence demands that the fenced register accepted only rising tokens and refused only lower ones, and that refused
+// writers no longer held the key. A refusal is no violation: a holder that was stopped before its write, or whose grant was
+// broken, may write too late.
 func (s *story) checkFence(f *findings) {
 	highest := map[string]*Record{} // by key
 	told := map[*grant]bool{}
@@ -19,7 +19,7 @@ func (s *story) checkFence(f *findings) {
 		case w.Accepted:
 			f.add(s.wrote(top, w, "the register went back: it accepted"))
 		case top == nil || w.Token >= top.Token:
-			f.add(s.wrote(top, w, "the register refused what was not too low:"))
+			f.add(s.wrote(top, w, "the register refused a token that was not too low:"))
 		default:
 			g := s.grants[grantID{w.Process, w.Key, w.Token}]
 			if g == nil || !g.held || g.last <= w.At || told[g] || s.excused(g, top.At, w.At, g.last) {
@@ -43,7 +43,7 @@ func (s *story) wrote(top, w *Record, what string) Violation {
 	return v
 }
 
-// heldOn is the violation of exclusion by one whose write was refused, since another had the key, and who held it later still.
+// heldOn is the violation of a holder that still held the key after its write was refused because another had it.
 func (s *story) heldOn(g *grant, top, w *Record) Violation {
 	return Violation{
 		Rule: RuleExclusion, Key: g.key, Processes: []string{g.process, top.Process}, Tokens: []uint64{g.token, top.Token},

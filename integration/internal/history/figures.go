@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Figures is how much of what a run has seen.
+// Figures counts what happened in a run.
 type Figures struct {
 	Records   int
 	Span      time.Duration // from the first record to the last
@@ -18,7 +18,7 @@ type Figures struct {
 	Paused    int           // how often one of them was stopped
 	Killed    int
 
-	Calls    map[string]map[string]int // by call, then by outcome; NoReturn for those that have none
+	Calls    map[string]map[string]int // by call, then by outcome; NoReturn for calls without a return
 	Faults   map[string]int            // by kind
 	Grants   int
 	Holds    int            // grants with at least one stamp
@@ -30,13 +30,13 @@ type Figures struct {
 	Accepted int // writes of the fenced register
 	Refused  int // the same, with a token that was too low
 	Unfenced int // writes of the other register
-	WentBack int // the same, after that of a later grant: what a fence would have refused
+	WentBack int // of those, writes after a later grant's: a fence would have refused them
 }
 
 // NoReturn is the outcome, in [Figures], of a call that was invoked and has not returned.
 const NoReturn = "no return"
 
-// Count counts. Records may be in any order.
+// Count computes the figures. Records may be in any order.
 func Count(records []Record) Figures {
 	s := newStory(records, Rules{}, &findings{})
 	f := Figures{
@@ -109,7 +109,7 @@ func (f *Figures) call(c *call) {
 	}
 }
 
-// Write prints the figures, a line for each kind of thing.
+// Write prints the figures, one line per kind.
 func (f Figures) Write(w io.Writer) error {
 	var out bytes.Buffer
 	line := func(name, format string, args ...any) {
@@ -133,7 +133,7 @@ func (f Figures) Write(w io.Writer) error {
 	return err
 }
 
-// tally is a total and what it is made of, the most frequent first.
+// tally is a total and its parts, the most frequent first.
 func tally(counts map[string]int) string {
 	total := 0
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {

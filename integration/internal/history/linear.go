@@ -8,14 +8,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A lock, as a machine with states, is free or held with a token, and knows the highest token so far. What happens to it:
+// As a state machine, a lock is free or held with a token, and remembers the highest token so far. Its steps:
 //
 //	grant(t)   it is free, and t is the next token: it is held with t
 //	end(t)     it is held with t: it is free
 //	verify(t)  it is held with t, and stays so
 //
-// The history of a key is linearizable if each of these can be given a moment within its interval, such that the machine takes
-// them in the order of the moments.
+// The history of a key is linearizable if each step can be given a moment within its interval so that the machine accepts the
+// steps in that order.
 type step struct {
 	kind  stepKind
 	token uint64
@@ -33,7 +33,7 @@ const (
 	stepVerify
 )
 
-// lockState is what the machine knows. A free lock has a last token as well.
+// lockState is the machine's state. A free lock has a last token, too.
 type lockState struct {
 	last uint64
 	held bool
@@ -51,11 +51,11 @@ func (st lockState) take(s *step) (lockState, bool) {
 	panic(fmt.Sprintf("history: step of kind %d", s.kind))
 }
 
-// solveTimeout bounds the search for an order, of one key. Nearly all of a healthy history is decided without a search.
+// solveTimeout bounds the search for one key's order. Nearly all of a healthy history needs no search.
 const solveTimeout = time.Minute
 
-// checkLinearizable looks for an order of what happened to each key that explains what everybody was told. Keys of which
-// a rule about grants was found broken are left out: there is no order for them, and that would say it less well.
+// checkLinearizable looks, for each key, for an order of its steps that explains every answer. It skips keys that violate a
+// rule about grants: they have no order, and the other rule describes the violation better.
 func (s *story) checkLinearizable(f *findings) {
 	for _, key := range s.names() {
 		if f.dirty[key] {
@@ -72,16 +72,16 @@ func (s *story) checkLinearizable(f *findings) {
 	}
 }
 
-// steps returns what happened to a key, from grants in order of their tokens. Intervals are narrowed to where the machine can
-// take a step at all, which loses no order:
+// steps returns the steps of a key, from grants in order of their tokens. It narrows each interval to where the machine can
+// take the step, which loses no order:
 //
 //   - The order of grants is that of their tokens, since each needs a higher one than there was. (So grant(t) may as well demand
 //     that its predecessor was the last.)
 //   - Between a grant and the next the lock must become free. So the end of the first is not later than the return of the second,
 //     and the second not earlier than the end of the first can be.
 //
-// Without this an end that nobody confirmed, such as that of a process that was killed, is open for ever, and the search tries all
-// of them everywhere. Narrowing can leave nothing of an interval: then there is no order, and steps says why.
+// Otherwise an unconfirmed end, such as that of a killed process, would be open for ever, and the search would try each of
+// them everywhere. If narrowing empties an interval, there is no order, and steps says why.
 func (s *story) steps(grants []*grant) ([]porcupine.Operation, *Violation) {
 	var ops []porcupine.Operation
 	var before *grant
@@ -94,7 +94,7 @@ func (s *story) steps(grants []*grant) ([]porcupine.Operation, *Violation) {
 			from = max(from, beforeEnd)
 		}
 		if from > g.ret {
-			return nil, s.impossible(before, g, fmt.Sprintf("process %q, token %d, had it until %s at least, and process %q, token %d, was granted it by %s",
+			return nil, s.impossible(before, g, fmt.Sprintf("process %q, token %d, held it until at least %s, and process %q, token %d, was granted it by %s",
 				before.process, before.token, s.at(beforeEnd), g.process, g.token, s.at(g.ret)), g.ret, beforeEnd)
 		}
 		ops = append(ops, porcupine.Operation{Input: asked, Call: from, Return: g.ret})
@@ -105,11 +105,11 @@ func (s *story) steps(grants []*grant) ([]porcupine.Operation, *Violation) {
 		}
 		if first > last && i+1 < len(grants) && last == grants[i+1].ret {
 			next := grants[i+1]
-			return nil, s.impossible(g, next, fmt.Sprintf("process %q, token %d, had it until %s at least, and process %q, token %d, was granted it by %s",
+			return nil, s.impossible(g, next, fmt.Sprintf("process %q, token %d, held it until at least %s, and process %q, token %d, was granted it by %s",
 				g.process, g.token, s.at(first), next.process, next.token, s.at(next.ret)), last, first)
 		}
 		if first > last {
-			return nil, s.impossible(g, g, fmt.Sprintf("process %q, token %d, had it until %s at least, but it was over by %s: %s",
+			return nil, s.impossible(g, g, fmt.Sprintf("process %q, token %d, held it until at least %s, but it was over by %s: %s",
 				g.process, g.token, s.at(first), s.at(last), why), last, first)
 		}
 		ops = append(ops, porcupine.Operation{Input: &step{kind: stepEnd, token: g.token, g: g, why: why}, Call: first, Return: last})
@@ -126,10 +126,10 @@ func (s *story) steps(grants []*grant) ([]porcupine.Operation, *Violation) {
 
 // endOf is when a grant has ended in the engine: not before first, not after last.
 //
-// A holder believes in its lock for no longer than the engine does, so the end is not before the last stamp; nor before a release
-// that found the lock live. A strike is the exception: it ends the grant without asking the holder, at any time from its invoke
-// on. A release or a break that was confirmed has ended it. Everything else (a process that was killed, a session or a TTL that
-// ended, a release that goes on in the background) has ended it some time, perhaps long after the history.
+// A holder believes in its lock for no longer than the engine does, so the end is not before the last stamp; nor before a
+// release that found the lock live. A strike is the exception: it ends the grant without asking the holder, at any time from
+// its invoke on. A release or a break that was confirmed has ended it. Everything else (a killed process, a session or TTL
+// that ended, a release in the background) ends it at some time, perhaps long after the history.
 func (s *story) endOf(g *grant) (first, last int64, why string) {
 	first, last, why = g.invoke, never, "nobody knows when"
 	if g.held {
@@ -164,12 +164,12 @@ func (s *story) impossible(a, b *grant, text string, from, to int64) *Violation 
 	return v
 }
 
-// segment is about how many steps are searched at a time. The memory of a search is the square of them.
+// segment is roughly how many steps are searched at a time. The memory of a search grows with their square.
 const segment = 256
 
-// solve searches for an order of the steps of a key, piece by piece, each of at least size steps. A history may be cut at a moment that is in no step's
-// interval, since then all before it comes before all after it; and whatever order the first piece has, the machine ends in the
-// same state: that after its last grant, free if the end of that grant is in the piece.
+// solve searches for an order of the steps of a key, piece by piece, each of at least size steps. A history may be split at a
+// moment that lies in no step's interval: all earlier steps come before all later ones. Every order of the first piece leaves
+// the machine in the same state: that after its last grant, free if the piece has the end of that grant.
 func (s *story) solve(key string, ops []porcupine.Operation, size int, limit time.Duration) *Violation {
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(min(max(a.Call-b.Call, -1), 1)) })
 	deadline := time.Now().Add(limit)
@@ -191,7 +191,7 @@ func (s *story) solve(key string, ops []porcupine.Operation, size int, limit tim
 		default:
 			return &Violation{
 				Rule: RuleUndecided, Key: key, From: piece[0].Call, To: min(reach, s.end),
-				Text: fmt.Sprintf("no order was found of the %d steps from %s to %s, and none ruled out, within %v",
+				Text: fmt.Sprintf("an order of the %d steps from %s to %s was neither found nor ruled out within %v",
 					len(piece), s.at(piece[0].Call), s.at(min(reach, s.end)), limit),
 			}
 		}
@@ -199,7 +199,7 @@ func (s *story) solve(key string, ops []porcupine.Operation, size int, limit tim
 	return nil
 }
 
-// settled is the state that all orders of a piece lead to.
+// settled is the state after a piece, the same for all its orders.
 func settled(state lockState, piece []porcupine.Operation) lockState {
 	ended := uint64(0)
 	for _, op := range piece {
@@ -227,7 +227,7 @@ func lockModel(first lockState) porcupine.Model {
 	}
 }
 
-// stuck says which step is in the way of the longest order that there is.
+// stuck says which step the longest possible order cannot take.
 func (s *story) stuck(key string, model porcupine.Model, piece []porcupine.Operation) *Violation {
 	_, info := porcupine.CheckOperationsVerbose(model, piece, 0)
 	var longest []porcupine.Operation
@@ -255,7 +255,7 @@ func (s *story) stuck(key string, model porcupine.Model, piece []porcupine.Opera
 		Text: fmt.Sprintf("no order of the calls explains that %s", s.describe(*first)),
 	}
 	if n := len(longest); n > 0 {
-		v.Text += fmt.Sprintf("; the longest order that there is ends with this: %s", s.describe(longest[n-1]))
+		v.Text += fmt.Sprintf("; the longest possible order ends with this: %s", s.describe(longest[n-1]))
 	}
 	return v
 }
@@ -269,6 +269,6 @@ func (s *story) describe(op porcupine.Operation) string {
 	case stepEnd:
 		return fmt.Sprintf("the grant of token %d, of process %q, ended %s (%s)", step.token, step.g.process, when, step.why)
 	default:
-		return fmt.Sprintf("process %q was told that token %d stands %s", step.g.process, step.token, when)
+		return fmt.Sprintf("process %q verified that token %d is valid %s", step.g.process, step.token, when)
 	}
 }

@@ -13,9 +13,9 @@ import (
 // pictureTimeout bounds the search for an order that a picture shows.
 const pictureTimeout = 10 * time.Second
 
-// Picture writes a page, in HTML, of what happened around a violation: the grants, ends and verifications of its key with the
-// longest order that explains them, and beside them the holds of each process, its stops and fenced writes, and the faults.
-// Times are in order, not to scale.
+// Picture writes an HTML page of the events around a violation: the grants, ends and verifications of its key with the
+// longest order that explains them, and beside them each process's holds, pauses and fenced writes, and the faults. Times are
+// in order, not to scale.
 func Picture(w io.Writer, records []Record, rules Rules, around Violation) error {
 	s := newStory(records, rules, &findings{})
 	lease := int64(cmp.Or(rules.Lease, time.Second))
@@ -40,8 +40,8 @@ func Picture(w io.Writer, records []Record, rules Rules, around Violation) error
 	return porcupine.Visualize(model, info, w)
 }
 
-// stepsWithin returns what happened to a key in a time, from its first grant there, and the state of the lock before that. There
-// may be nothing to show: see steps.
+// stepsWithin returns the steps of a key in an interval, from the first grant in it, and the lock's state before that. The
+// result may be empty: see steps.
 func (s *story) stepsWithin(key string, from, to int64) ([]porcupine.Operation, lockState) {
 	all, _ := s.steps(s.keys[key])
 	clients := map[string]int{}
@@ -64,7 +64,7 @@ func (s *story) stepsWithin(key string, from, to int64) ([]porcupine.Operation, 
 	return ops, state
 }
 
-// annotations are what processes and faults did, in all of the history.
+// annotations show what processes and faults did, in the whole history.
 func (s *story) annotations() []porcupine.Annotation {
 	var list []porcupine.Annotation
 	add := func(tag string, from, to int64, what, details string) {
@@ -105,7 +105,7 @@ func (s *story) annotations() []porcupine.Annotation {
 			}
 		}
 	}
-	for _, r := range faults { // it was over by itself, or never
+	for _, r := range faults { // it ended without a record, or never
 		add("faults", r.At, r.At, r.Fault+" "+r.Target, fmt.Sprintf("fault %d, at %s %s", r.N, s.at(r.At), r.Note))
 	}
 	for _, w := range s.writes {

@@ -9,11 +9,10 @@ import (
 	"io"
 )
 
-// Read reads records, one JSON object a line. Empty lines are passed over; anything else that is not a record is an error that
-// names the line.
+// Read reads records, one JSON object a line. It skips empty lines; anything else that is not a record is an error that names
+// the line.
 //
-// A reader that can seek, such as a file, is read twice: the first time counts the lines, so that the records of a long run are
-// put where they stay.
+// Read reads a seekable reader, such as a file, twice: first it counts the lines, to allocate the records of a long run once.
 func Read(r io.Reader) ([]Record, error) {
 	lines, err := countLines(r)
 	if err != nil {
@@ -49,7 +48,7 @@ func Read(r io.Reader) ([]Record, error) {
 	}
 }
 
-// countLines counts the lines of what can seek, and goes back to where it began. It is 0 for what cannot.
+// countLines counts the lines of a seekable reader and seeks back. It returns 0 if the reader cannot seek.
 func countLines(r io.Reader) (int, error) {
 	file, ok := r.(io.Seeker)
 	if !ok {

@@ -1,6 +1,6 @@
 package history
 
-// What a [Record] is about.
+// Kinds of [Record].
 type What string
 
 // Records of client processes. Calls have two: Invoke is taken before the call, Return after it.
@@ -20,7 +20,7 @@ const (
 	Stopped What = "stopped" // by SIGSTOP; At is taken after
 	Resumed What = "resumed" // by SIGCONT; At is taken before
 	Killed  What = "killed"  // At is taken after the process was gone
-	Exited  What = "exited"  // by itself, in good order
+	Exited  What = "exited"  // on its own, cleanly
 	Calm    What = "calm"    // all faults are over; there are no new ones
 )
 
@@ -34,18 +34,18 @@ const (
 	Jump    = "jump"  // no call of a client: the process sets its wall clock
 )
 
-// What a call has come to.
+// Outcomes of a call.
 const (
 	OK      = "ok"      // granted, verified, released, broken
 	Refused = "refused" // of Acquire and Try: somebody has it (ErrHeld)
-	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: it is another grant by now (ErrChanged)
+	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
 	Pending = "pending" // of Release: it goes on in the background
 	GaveUp  = "gave up" // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
 	Closed  = "closed"  // the client was closed
 	Failed  = "failed"  // anything else, see Note
 )
 
-// Record is one thing that happened. Fields that a kind of record does not need are left out.
+// Record is one event. Fields that its kind does not use are omitted.
 type Record struct {
 	At      int64  `json:"at"` // nanoseconds of [Now]
 	What    What   `json:"what"`
@@ -72,7 +72,7 @@ type Record struct {
 	// Of Begin and End. N is the same for both.
 	N      int    `json:"n,omitempty"`
 	Fault  string `json:"fault,omitempty"`
-	Target string `json:"target,omitempty"` // what the fault befalls, such as "server 2, client 1"
+	Target string `json:"target,omitempty"` // what the fault hits, such as "server 2, client 1"
 
 	Note string `json:"note,omitempty"`
 }

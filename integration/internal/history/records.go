@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkRecords finds records that contradict each other: a history that was not recorded well cannot acquit anybody. What is
-// about one grant has been looked at when the story was put together.
+// checkRecords finds records that contradict each other: a badly recorded history proves nothing. Records about one grant
+// were checked when the story was built.
 func (s *story) checkRecords(f *findings) {
 	calls := []string{Acquire, Try, Verify, Release, Break, Jump}
 	outcomes := []string{OK, Refused, Gone, Pending, GaveUp, Closed, Failed}
@@ -50,7 +50,7 @@ func (s *story) checkRecords(f *findings) {
 	f.add(Violation{Rule: RuleHistory, From: s.start, To: s.end, Text: "there is no hold in it, so nothing was tested"})
 }
 
-// ofClient reports whether records are written by the process that they are about.
+// ofClient reports whether client processes write records of this kind.
 func ofClient(w What) bool { return w == Invoke || w == Return || w == Held || w == Lost }
 
 func (s *story) checkCalls(f *findings) {
@@ -70,8 +70,8 @@ func (s *story) checkCalls(f *findings) {
 	}
 }
 
-// checkWriters demands that whoever wrote to a register had been granted the token. The last records of a process that was
-// killed may be missing, but not what it did.
+// checkWriters demands that each writer to a register had been granted the token. A killed process may lack its last
+// records, but its writes count.
 func (s *story) checkWriters(f *findings) {
 	missing := map[grantID]*Record{}
 	for _, w := range s.writes {

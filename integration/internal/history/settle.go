@@ -2,8 +2,9 @@ package history
 
 import "fmt"
 
-// checkSettle demands that each call returns, or its process ends: within Settle of the moment when the faults were over and the
-// call was under way, and for all calls by the end of the history. A waiter that is not granted must be told so.
+// checkSettle demands that each call returns, or its process ends: within Settle of the moment when the faults
+// were over and the call was under way, and for all calls by the end of the history. A waiter that gets no grant
+// must get an error.
 func (s *story) checkSettle(f *findings) {
 	for _, c := range s.calls {
 		if c.invoke == nil {

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// never is later than everything.
+// never is later than any time.
 const never = math.MaxInt64
 
-// A story is a history put together: calls with their returns, grants with all that became of them.
+// A story is a history put together: calls with their returns, grants with everything that happened to them.
 type story struct {
 	rules      Rules
 	records    []Record
@@ -34,7 +34,7 @@ type callID struct {
 	op      int64
 }
 
-// A call has an invoke, and a return if it came to that.
+// A call has an invoke, and perhaps a return.
 type call struct{ invoke, ret *Record }
 
 func (c *call) outcome() string {
@@ -46,7 +46,7 @@ func (c *call) outcome() string {
 
 type ownedKey struct{ key, owner string }
 
-// granted reports whether a call has come to a grant. Every grant has a token.
+// granted reports whether a call was granted a lock. Every grant has a token.
 func (c *call) granted() bool {
 	return c.invoke != nil && (c.invoke.Call == Acquire || c.invoke.Call == Try) && c.outcome() == OK && c.ret.Token != 0
 }
@@ -56,7 +56,7 @@ type grantID struct {
 	token        uint64
 }
 
-// A grant is what a call of acquire or try has come to.
+// A grant is the result of a successful acquire or try.
 type grant struct {
 	grantID
 	owner       string
@@ -68,7 +68,7 @@ type grant struct {
 
 	verified []*call // with OK
 	released *call   // the first call of release
-	ended    int64   // the holder has seen the end: the earliest such time, or never
+	ended    int64   // the earliest time at which the holder has observed the end, or never
 	endedHow string
 	lost     *Record
 	strikes  []strike
@@ -106,7 +106,7 @@ func newStory(records []Record, rules Rules, f *findings) *story {
 	return s
 }
 
-// add takes in what needs to know nothing of other records.
+// add processes what depends on no other record.
 func (s *story) add(r *Record, f *findings) {
 	s.start, s.end = min(s.start, r.At), max(s.end, r.At)
 	switch r.What {
@@ -134,7 +134,7 @@ func (s *story) add(r *Record, f *findings) {
 		s.killed[r.Process] = r.What == Killed
 	case Calm:
 		if s.calm != never {
-			f.add(s.malformed(r, "calm for the second time"))
+			f.add(s.malformed(r, "a second record of calm"))
 		}
 		s.calm = min(s.calm, r.At)
 	}
@@ -168,7 +168,7 @@ func (s *story) addGrants(f *findings) {
 	}
 }
 
-// addLook takes in what a process saw when it looked at its lock.
+// addLook processes what a process saw when it looked at its lock.
 func (s *story) addLook(r *Record, f *findings) {
 	if r.What != Held && r.What != Lost {
 		return
@@ -183,7 +183,7 @@ func (s *story) addLook(r *Record, f *findings) {
 		return
 	case r.What == Lost:
 		g.lost = r
-		g.end(r.At, "it had seen the end of it: "+cmp.Or(r.Cause, "no cause"))
+		g.end(r.At, "it had observed the loss: "+cmp.Or(r.Cause, "no cause"))
 	case !g.held:
 		g.held, g.first, g.last = true, r.At, r.At
 	default:
@@ -198,7 +198,7 @@ func (g *grant) end(at int64, how string) {
 	}
 }
 
-// addCalls gives the calls that are about a grant to that grant.
+// addCalls assigns calls to the grants that they are about.
 func (s *story) addCalls(f *findings) {
 	for _, c := range s.calls {
 		if c.invoke != nil && (c.invoke.Call == Verify || c.invoke.Call == Release) {
@@ -241,7 +241,7 @@ func (s *story) addUse(c *call, f *findings) {
 		case OK:
 			g.verified = append(g.verified, c)
 		case Gone:
-			g.end(c.ret.At, "a verification had told it of the end")
+			g.end(c.ret.At, "Verify had reported the loss")
 		}
 		return
 	}
@@ -253,8 +253,8 @@ func (s *story) addUse(c *call, f *findings) {
 	}
 }
 
-// addBreak notes who may have been broken. A call that answers Gone may have sent a request before, of which it never learned
-// that it was carried out; so does any other answer but OK leave open whether it was, and when.
+// addBreak notes which grants may have been broken. A call that returns Gone may have sent an earlier request that was
+// carried out without a reply. Any outcome but OK leaves open whether the break took effect, and when.
 func (s *story) addBreak(c *call) {
 	hit := strike{from: c.invoke.At, till: never, what: "broken by " + c.invoke.Process}
 	if c.outcome() == OK {
@@ -265,8 +265,8 @@ func (s *story) addBreak(c *call) {
 	}
 }
 
-// addReclaim notes whose places an acquisition may have cleared away: those of the same owner in other processes. A token that
-// it was granted is above theirs, and when it returned they had gone.
+// addReclaim notes which grants an acquisition may have reclaimed: those of the same owner in other processes. Its token is
+// greater than theirs, and they had ended when it returned.
 func (s *story) addReclaim(c *call) {
 	r := c.invoke
 	hit := strike{from: r.At, till: never, reclaim: true, what: "reclaimed by " + r.Process}
@@ -288,8 +288,8 @@ func (s *story) addReclaim(c *call) {
 	}
 }
 
-// lastSeen is when the history last shows the holder with its lock, or with the news of its end. What comes later needs no excuse,
-// and explains nothing.
+// lastSeen is when the history last shows the holder with its lock, or learning of its end. Later events need no excuse and
+// explain nothing.
 func (g *grant) lastSeen() int64 {
 	seen := g.ret
 	if g.held {
@@ -304,7 +304,7 @@ func (g *grant) lastSeen() int64 {
 	return seen
 }
 
-// withToken returns the grants of a key with a token: one, in a history that is right.
+// withToken returns the grants of a key with a token: one, in a correct history.
 func (s *story) withToken(key string, token uint64) []*grant {
 	grants := s.keys[key]
 	i, _ := slices.BinarySearchFunc(grants, token, func(g *grant, t uint64) int { return cmp.Compare(g.token, t) })

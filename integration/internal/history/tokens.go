@@ -19,10 +19,10 @@ func (s *story) twice(a, b *grant) Violation {
 	}
 }
 
-// checkTokens demands of each key that no two grants have the same token; that of two grants, one of which was told before the
-// other was asked for, the later has the higher one; and that holds, in the order of their first stamps, have rising tokens.
-// The last is not demanded of a grant that was struck before its first stamp: its successor may look at its lock sooner than
-// the process whose grant was broken on the way.
+// checkTokens demands for each key that no two grants share a token; that if one grant returned
+// before another was invoked, the later has the higher token; and that holds, in the order of their
+// first stamps, have rising tokens. The last does not apply to a grant struck before its first stamp:
+// its successor may look at its lock before the process of the broken grant does.
 func (s *story) checkTokens(f *findings) {
 	for _, key := range s.names() {
 		grants := s.keys[key]
@@ -36,7 +36,7 @@ func (s *story) checkTokens(f *findings) {
 	}
 }
 
-// checkTold compares, of grants in the order of their calls, the highest token that was told by then.
+// checkTold compares each grant, in the order of the calls, with the highest token returned by then.
 func (s *story) checkTold(grants []*grant, f *findings) {
 	byInvoke := slices.SortedFunc(slices.Values(grants), func(a, b *grant) int { return cmp.Compare(a.invoke, b.invoke) })
 	byReturn := slices.SortedFunc(slices.Values(grants), func(a, b *grant) int { return cmp.Compare(a.ret, b.ret) })

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Shape is what a plan has to fit.
+// Shape describes the run for which a plan is made.
 type Shape struct {
 	Clients int           // slots of client processes
 	Servers int           // servers that a fault may name
 	Keys    int           // of locks
-	Lease   time.Duration // the measure of all durations
+	Lease   time.Duration // the unit of all durations
 	Length  time.Duration // of the run
 	Deck    []Kind        // what may happen; each kind once
 }
 
-// Tail is the last part of a run, which has no faults: what has begun has time to end.
+// Tail is the last part of a run, without faults, in which everything under way can end.
 func (s Shape) Tail() time.Duration { return min(3*s.Lease, s.Length/4) }
 
 // Draw makes the plan of a seed.
 //
-// Kinds are dealt from shuffled decks, so that each has its turn once in a round: one deck for the servers, whose faults follow
-// each other with time to recover in between, and one for all else, whose faults overlap as they come. With a lease of two
-// seconds and the kinds of an ensemble, 75 seconds are one round of the first deck and three or four of the second.
+// Kinds are dealt from shuffled decks, so that each occurs once per round: one deck for the servers, whose faults follow each
+// other with time to recover in between, and one for all others, whose faults may overlap. With a lease of two seconds and
+// the kinds of an ensemble, 75 seconds are one round of the first deck and three or four of the second.
 func Draw(seed uint64, s Shape) []Fault {
 	if s.Clients < 1 || s.Servers < 1 || s.Keys < 1 || s.Lease <= 0 {
 		return nil
@@ -37,7 +37,7 @@ func Draw(seed uint64, s Shape) []Fault {
 			others = append(others, kind)
 		}
 	}
-	// One source for each deck: a kind that is added to one does not change what comes of the other.
+	// One source per deck: adding a kind to one deck does not change the other.
 	plan := s.deal(rand.New(rand.NewPCG(seed, 1)), servers, 8*s.Lease, func(r *rand.Rand, f Fault) time.Duration {
 		return f.For + between(r, s.Lease, 3*s.Lease/2)
 	})
@@ -51,8 +51,8 @@ func Draw(seed uint64, s Shape) []Fault {
 	return plan
 }
 
-// deal deals one deck over and over, until the calm tail. gap is the time from the beginning of a fault to that of the next, and
-// a round takes no less than a certain time: a server that knows one fault only is not to have it all the time.
+// deal deals one deck repeatedly, until the calm tail. gap is the time between the starts of two faults. A round has a
+// minimum length, so that a deck of one kind does not inject it all the time.
 func (s Shape) deal(r *rand.Rand, deck []Kind, round time.Duration, gap func(*rand.Rand, Fault) time.Duration) []Fault {
 	if len(deck) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (s Shape) draw(r *rand.Rand, kind Kind) Fault {
 		Server: r.IntN(s.Servers),
 		Key:    r.IntN(s.Keys),
 		Pick:   r.Uint32(),
-		// One in three goes back, and the others may be too short to matter.
+		// One in three goes backwards, and the others may be too short to matter.
 		Jump: between(r, s.Lease/4, 5*s.Lease),
 	}
 	if r.IntN(3) == 0 {
@@ -95,8 +95,8 @@ func (s Shape) draw(r *rand.Rand, kind Kind) Fault {
 	return f
 }
 
-// duration is by what a kind of fault is worth: a partition of servers, or the pause of a client, that ends before its lease
-// proves nothing; a cut that lasts for as long as that is no more than a death.
+// duration depends on the kind: a server partition or a client pause that is shorter than the lease proves nothing; a cut
+// longer than the lease is no more than a crash.
 func (s Shape) duration(r *rand.Rand, kind Kind) time.Duration {
 	switch kind {
 	case ClientPaused:
@@ -104,7 +104,7 @@ func (s Shape) duration(r *rand.Rand, kind Kind) time.Duration {
 	case FollowerCutOff, LeaderCutOff, LeaderPaused, LinkTurned, MemberReplaced:
 		return between(r, 13*s.Lease/10, 2*s.Lease)
 	case RollingRestart, LimitsChanged:
-		return 3 * s.Lease // it takes what it takes
+		return 3 * s.Lease // it lasts as long as it needs
 	}
 	if r.IntN(8) == 0 {
 		return between(r, s.Lease/50, 3*s.Lease/10)

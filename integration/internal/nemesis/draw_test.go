@@ -52,17 +52,17 @@ func TestSameSeedSamePlan(t *testing.T) {
 	}
 }
 
-// TestGolden guards the seeds in reports of failures: whoever changes the generator changes what they mean, and should know.
+// TestGolden guards the seeds in failure reports: a change of the generator changes what they mean, and must be deliberate.
 func TestGolden(t *testing.T) {
 	sum := sha256.Sum256([]byte(text(Draw(1, shape(ensemble, time.Minute)))))
 	if got, want := hex.EncodeToString(sum[:8]), "48649a2591f46e9f"; got != want {
-		t.Errorf("the plan of seed 1 has the digest %s, want %s: seeds do not mean any more what they did. If that is meant, "+
+		t.Errorf("the plan of seed 1 has the digest %s, want %s: seeds have changed their meaning. If that is intended, "+
 			"accept the new digest. The plan is now:\n%s", got, want, text(Draw(1, shape(ensemble, time.Minute))))
 	}
 }
 
 // TestBounds guards what runs rely on: every kind of the deck within 75 seconds, faults in order and within the bounds of the
-// shape, a calm tail, and never two faults of the servers at a time, nor without a lease's time to recover in between.
+// shape, a calm tail, and server faults that never overlap and leave a lease's time to recover in between.
 func TestBounds(t *testing.T) {
 	for name, deck := range map[string][]Kind{"ensemble": ensemble, "table": table} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRounds guards that no kind is starved in a long run: after any number of faults of a deck, two kinds of it differ by one
-// turn at most.
+// TestRounds guards that no kind is starved in a long run: after any number of faults of a deck, the counts of two kinds
+// differ by at most one.
 func TestRounds(t *testing.T) {
 	count := map[Kind]int{}
 	for _, f := range Draw(7, shape(ensemble, 30*time.Minute)) {
@@ -127,7 +127,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestDegenerate guards the flags of a run: shapes that have no room for a plan have an empty one.
+// TestDegenerate guards that a shape without room for faults gets an empty plan.
 func TestDegenerate(t *testing.T) {
 	for name, s := range map[string]Shape{
 		"nothing":    {},

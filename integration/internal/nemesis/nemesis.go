@@ -1,5 +1,5 @@
-// Package nemesis plans the faults of a chaos run. A plan is a function of its seed and of the shape of the run, and of nothing
-// else: whoever repeats a seed gets the same faults at the same times, befalling the same clients, servers and keys.
+// Package nemesis plans the faults of a chaos run. A plan depends only on its seed and the shape of the run: the same seed
+// gives the same faults at the same times, for the same clients, servers and keys.
 package nemesis
 
 import "time"
@@ -9,43 +9,43 @@ type Kind string
 
 // Between one client and its servers.
 const (
-	LostReply   Kind = "lost reply"   // the server has carried out a request, its answer never comes
+	LostReply   Kind = "lost reply"   // the server carries out a request, but its reply is lost
 	LostRequest Kind = "lost request" // the connection ends with the request
-	LateRequest Kind = "late request" // the client is told of an error, the request arrives later
+	LateRequest Kind = "late request" // the client gets an error, the request arrives later
 	Cut         Kind = "cut"          // connections are reset, new ones refused
-	BlackHole   Kind = "black hole"   // nothing gets through, nobody is told
+	BlackHole   Kind = "black hole"   // nothing gets through, no connection is closed
 	OneWayIn    Kind = "one way in"   // requests get through, replies do not
 	OneWayOut   Kind = "one way out"  // replies get through, requests do not
 	HalfOpen    Kind = "half open"    // a server accepts connections and never answers
-	Stall       Kind = "stall"        // all is late, nothing is lost
-	Throttled   Kind = "throttled"    // the service refuses what comes too fast
+	Stall       Kind = "stall"        // everything is late, nothing is lost
+	Throttled   Kind = "throttled"    // the service throttles requests
 	Broken      Kind = "broken"       // the service answers 500
 )
 
 // Of the servers.
 const (
-	FollowerCutOff Kind = "follower cut off" // from the other servers, together with its clients
-	LeaderCutOff   Kind = "leader cut off"   // from its followers, together with its clients
+	FollowerCutOff Kind = "follower cut off" // from the other servers, with its clients
+	LeaderCutOff   Kind = "leader cut off"   // from its followers, with its clients
 	LinkCut        Kind = "link cut"         // between two servers
-	LinkTurned     Kind = "link turned"      // what the leader sends to a follower comes late, and then the replies are lost
+	LinkTurned     Kind = "link turned"      // the leader's messages to a follower arrive late, and then the replies are lost
 	LeaderKilled   Kind = "leader killed"
 	LeaderPaused   Kind = "leader paused"
 	FollowerPaused Kind = "follower paused"
 	ServerPaused   Kind = "server paused" // the only one
 	RollingRestart Kind = "rolling restart"
 	LimitsChanged  Kind = "limits changed"  // a rolling restart, with other ticks and bounds of session timeouts
-	MemberReplaced Kind = "member replaced" // taken out of the ensemble, and put in again
+	MemberReplaced Kind = "member replaced" // removed from the ensemble, and added again
 )
 
 // Of the client processes, and of the operator.
 const (
 	ClientPaused Kind = "client paused" // for longer than its lease
-	ClientKilled Kind = "client killed" // another process takes its place
+	ClientKilled Kind = "client killed" // another process replaces it
 	ClockJump    Kind = "clock jump"    // the wall clock of a client is set, forward or back
 	BreakHolder  Kind = "break"         // the operator breaks a grant
 )
 
-// OfServers reports whether a fault befalls the servers, and with them all clients. A plan never has two of these at a time.
+// OfServers reports whether a fault hits the servers, and with them all clients. A plan never has two of these at a time.
 func (k Kind) OfServers() bool {
 	switch k {
 	case FollowerCutOff, LeaderCutOff, LinkCut, LeaderKilled, LeaderPaused, FollowerPaused, ServerPaused, RollingRestart,
@@ -55,7 +55,7 @@ func (k Kind) OfServers() bool {
 	return false
 }
 
-// Fault is one fault of a plan. All fields are drawn for every fault, whatever its kind makes of them.
+// Fault is one fault of a plan. All fields are drawn for every fault, even those that its kind ignores.
 type Fault struct {
 	N      int           // from 1, in order of At
 	At     time.Duration // since the start of the run
@@ -64,6 +64,6 @@ type Fault struct {
 	Client int           // the slot of a client process
 	Server int           // an index among the servers, or among those that follow
 	Key    int           // the index of a key
-	Pick   uint32        // for choices that the kind leaves open, such as which operation
+	Pick   uint32        // for choices within the kind, such as which operation
 	Jump   time.Duration // of a clock
 }

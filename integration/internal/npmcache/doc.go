@@ -1,8 +1,8 @@
-// Package npmcache gives the tests programs and libraries of npm: a server to talk to, and another implementation to share
+// Package npmcache provides the tests with npm programs and libraries: a server, and another lock client to share
 // locks with.
 //
-// What is installed stays in a folder per set of packages and versions, below the user's cache directory; from then on
-// nothing is fetched. Concurrent processes install once. No install script of any package runs.
+// Each set of packages and versions is installed once, into a folder below the user's cache directory, even by
+// concurrent processes. Install scripts of packages do not run.
 //
 // Environment:
 //

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// oldestNode is the major version of Node.js that dynalite wants at least.
+	// oldestNode is the lowest major version of Node.js that dynalite supports.
 	oldestNode = 20
 	// ownNode is the version that is installed where the system has none or an older one.
 	ownNode = "22.23.2"
 )
 
-// ErrNoNode: there is no Node.js that is new enough. The text says what to do about it.
+// ErrNoNode: no Node.js is new enough. The text says what to do about it.
 var ErrNoNode = fmt.Errorf("no Node.js %d or newer: run \"make setup\" (it installs Debian's nodejs and npm when run as root, "+
 	"and a newer Node.js as an npm package if Debian's is older), or install it", oldestNode)
 
-// Node returns the path of a Node.js that is new enough: the one in PATH, else one from npm, which may have to be installed
-// first.
+// Node returns the path of a Node.js that is new enough: the one in PATH, else one from npm, which it installs if
+// necessary.
 func Node(ctx context.Context) (string, error) {
 	path, inPath := nodeInPath(ctx)
 	if inPath == nil {

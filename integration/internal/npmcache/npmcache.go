@@ -20,7 +20,7 @@ import (
 var (
 	// Dynalite is a server with the API of DynamoDB.
 	Dynalite = []string{"dynalite@4.0.0"}
-	// LockClient is the npm client that locks are shared with, and the SDK that it wants its caller to bring.
+	// LockClient is the npm client that locks are shared with, and the SDK that it needs.
 	LockClient = []string{"dynamodb-lock-client@0.7.3", "aws-sdk@2.1693.0"}
 )
 
@@ -31,12 +31,12 @@ const installPatience = 5 * time.Minute
 var ErrNoNPM = errors.New("no npm in PATH: run \"make setup\" (it installs Debian's nodejs and npm when run as root), or " +
 	"install Node.js 20 or newer")
 
-// pinned are a package's name, perhaps with a scope, and one exact version.
+// pinned matches a package name, perhaps with a scope, and one exact version.
 var pinned = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*@[0-9]+\.[0-9]+\.[0-9]+$`)
 
 // Modules returns the node_modules folder that holds the packages and what they depend on, each package given as name@version
-// with an exact version. It installs them if it is the first to ask, or waits for the process that does. Nobody may write
-// to the folder.
+// with an exact version. It installs them if necessary, or waits for the process that does. Callers must not write to the
+// folder.
 func Modules(ctx context.Context, packages ...string) (string, error) {
 	for _, p := range packages {
 		if !pinned.MatchString(p) {
@@ -76,10 +76,10 @@ func install(ctx context.Context, dir string, packages []string) error {
 	}
 	defer lock.Close()
 	if isDir(dir) {
-		return nil // by whoever had the lock
+		return nil // by the process that had the lock
 	}
 	unfinished := dir + ".new"
-	// Whoever left it behind no longer has the lock.
+	// The process that left it behind no longer has the lock.
 	if err := os.RemoveAll(unfinished); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func install(ctx context.Context, dir string, packages []string) error {
 	return os.Rename(unfinished, dir)
 }
 
-// run runs a command in a directory. When ctx ends first, it kills the command with all its children. The command has the lock
-// too: it goes on when this process is killed, and nobody else may work in the directory until it has ended.
+// run runs a command in a directory. When ctx ends first, it kills the command with all its children. The command inherits
+// the lock: it continues if this process is killed, and no other process may use the directory until it ends.
 func run(ctx context.Context, dir string, lock *os.File, name string, args ...string) error {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -39,7 +39,7 @@ func startContainer(ctx context.Context, cfg Config) (*Target, error) {
 		ctx, image,
 		testcontainers.WithLogger(log.NewNoopLogger()),
 		docker.OnLoopback(containerPort),
-		// Images start Java in ways of their own, but every JVM reads this variable.
+		// Images start Java in different ways, but every JVM reads this variable.
 		testcontainers.WithEnv(map[string]string{"JAVA_TOOL_OPTIONS": strings.Join(cfg.jvmFlags(), " ")}),
 		testcontainers.WithFiles(testcontainers.ContainerFile{
 			Reader:            strings.NewReader(cfg.render(settings)),

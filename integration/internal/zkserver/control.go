@@ -13,19 +13,19 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
-// control is the way into a server's data tree: a line protocol on the standard input and output of a Java program of ours
-// that runs the server. The program's source says which requests there are.
+// control reaches into a server's data tree: a line protocol on the standard input and output of our Java program that runs
+// the server. The program's source lists the requests.
 type control struct {
 	server *Server
-	turn   chan struct{} // of capacity one; full while a request is without its answer
+	turn   chan struct{} // of capacity one; full while a request is unanswered
 
 	// For whoever has the turn.
 	proc    *child.Process // the one that answers speaks for
 	answers *bufio.Reader
 }
 
-// newControlled is newServer for a server that runs in a Java program of ours, given by its file name and source. It needs a
-// JDK, because the program is compiled whenever the server starts.
+// newControlled is newServer for a server that our Java program runs; the arguments give its file name and source. It needs a
+// JDK, because each start compiles the program.
 func newControlled(cfg Config, ports []*child.PortLease, settings, files map[string]string, name, source string) (*Server, error) {
 	files = maps.Clone(files)
 	if files == nil {
@@ -42,8 +42,8 @@ func newControlled(cfg Config, ports []*child.PortLease, settings, files map[str
 	return s, nil
 }
 
-// request sends the line and returns when the server has done as it says, or why it has not. When ctx ends first, the server may
-// still do it; requests after that one wait for its answer.
+// request sends the line and waits until the server has carried it out or returned an error. If ctx ends first, the server
+// may still carry it out; later requests wait for its answer.
 func (c *control) request(ctx context.Context, line string) error {
 	if strings.ContainsAny(line, "\r\n") {
 		return fmt.Errorf("request %q: line break", line)

@@ -3,7 +3,7 @@
 // There are four ways to get one:
 //
 //   - [Start]: one server as a local process, which the caller may stop, kill, pause and restart. Needs Java and
-//     ZooKeeper's jars on this machine ("make setup" sees to it).
+//     ZooKeeper's jars on this machine ("make setup" installs them).
 //   - [StartEnsemble]: three servers whose quorum and election traffic runs through fault proxies, so that a test can
 //     partition them from each other while clients still reach each of them. With [Config.Plantable] a test can also
 //     make one of them show a node that the others lack ([Ensemble.Plant]).
@@ -13,11 +13,11 @@
 //     a local installation.
 //
 // Each has a twin for tests ([New], [NewEnsemble], [NewEmbedded], [Find]) which fails the test on error, stops the server
-// when the test ends, and prints the end of the server's log when the test has failed. A missing server is always a failure
-// whose text says how to cure it; no test is skipped for it.
+// when the test ends, and prints the end of the server's log if the test failed. A missing server is always a failure
+// whose text says how to fix it; no test is skipped.
 //
-// Every server listens on loopback only, keeps its data in a directory of its own under the system's temporary directory,
-// and dies with the process that started it, however that process ends (on Linux; elsewhere only on an orderly end).
+// Every server listens on loopback only, keeps its data in its own directory under the system's temporary directory, and
+// dies with the process that started it, however that process ends (on Linux; elsewhere only on a normal exit).
 //
 // Environment:
 //

@@ -12,13 +12,13 @@ import (
 //go:embed Embedded.java
 var embeddedSource string
 
-// Embedded is a standalone server with a way into its data tree. It does not reap container nodes. Stop, Kill and Start work
-// as on any server; what was set through the tree is not in the transaction log, so a restart may lose it.
+// Embedded is a standalone server with access to its data tree. It does not reap container nodes. Stop, Kill and Start
+// work as on any server; changes made through the tree are not in the transaction log, so a restart may lose them.
 type Embedded struct {
 	*Server
 }
 
-// StartEmbedded starts a standalone server with a way into its data tree. It needs a JDK, because the server's source is
+// StartEmbedded starts a standalone server with access to its data tree. It needs a JDK, because the server's source is
 // compiled as it starts; otherwise it is like [Start].
 func StartEmbedded(ctx context.Context, cfg Config) (*Embedded, error) {
 	if _, err := javaTool("javac"); err != nil {
@@ -40,8 +40,8 @@ func StartEmbedded(ctx context.Context, cfg Config) (*Embedded, error) {
 	return &Embedded{Server: s}, nil
 }
 
-// SetCversion sets the counter of a node's children behind the server's back: the next sequential child of path gets the
-// number n, and later ones count on from it. Nobody may be creating or deleting children of path at the time.
+// SetCversion sets the counter of a node's children directly: the next sequential child of path gets the number n, and
+// later ones count up from it. No client may create or delete children of path meanwhile.
 func (e *Embedded) SetCversion(path string, n int32) error {
 	if err := e.control.request(context.Background(), fmt.Sprintf("setcversion %d %s", n, path)); err != nil {
 		return fmt.Errorf("zookeeper %s: set cversion of %s to %d: %w", e.Addr(), path, n, err)

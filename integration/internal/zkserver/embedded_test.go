@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Up to 3.5 it went on below zero.
+// Up to 3.5 it continued below zero.
 func TestSequenceCounterSticksAtItsLimit(t *testing.T) {
 	t.Parallel()
 	s := NewEmbedded(t, Config{})
@@ -20,7 +20,8 @@ func TestSequenceCounterSticksAtItsLimit(t *testing.T) {
 	create := func() string {
 		path, err := conn.Create("/queue/n-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		if err != nil {
-			// A duplicate name is what the stuck counter leads to when both names have the same prefix.
+			// The stuck counter produces a duplicate name if both names have
+			// the same prefix.
 			return err.Error()
 		}
 		return strings.TrimPrefix(path, "/queue/n-")

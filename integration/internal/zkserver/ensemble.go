@@ -29,10 +29,10 @@ type Ensemble struct {
 	members []string                          // of a reconfigurable ensemble: what Add says of each
 }
 
-// link is the way of all traffic on connections that one server makes to another.
+// link carries all traffic on connections that one server makes to another.
 type link struct {
 	quorum, election *faultproxy.Proxy
-	master           *faultproxy.Proxy // of an observer to whichever server is its master, if that is no leader
+	master           *faultproxy.Proxy // of an observer to its master, if that is not the leader
 	relay            *relay
 }
 
@@ -102,7 +102,7 @@ func (e *Ensemble) layOut(cfg Config) error {
 		settings := map[string]string{
 			"initLimit": strconv.Itoa(cfg.InitLimit),
 			"syncLimit": strconv.Itoa(cfg.SyncLimit),
-			// Followers would otherwise learn the leader's view of the addresses, and bypass their own proxies.
+			// Otherwise followers would learn the addresses from the leader, and bypass their own proxies.
 			"reconfigEnabled":   strconv.FormatBool(cfg.Reconfigurable),
 			"standaloneEnabled": "false",
 		}
@@ -208,8 +208,8 @@ func portOf(p *faultproxy.Proxy) int {
 	return n
 }
 
-// Servers are the ensemble's servers. Each can be stopped, killed, paused and started again by itself; [Server.Start] returns
-// when that one serves, which takes a quorum that it can reach, so use [Server.Launch] for a server that is isolated.
+// Servers are the ensemble's servers. Each can be stopped, killed, paused and started again separately. [Server.Start]
+// returns when that server serves, for which it must reach a quorum; use [Server.Launch] for an isolated server.
 func (e *Ensemble) Servers() []*Server { return slices.Clone(e.servers) }
 
 // Addrs are the clients' addresses of all servers.
@@ -234,8 +234,8 @@ func (e *Ensemble) modes(ctx context.Context) []string {
 	return modes
 }
 
-// Leader returns the index of the server that leads. It is an error when none does, or when more than one say that they do:
-// a leader that was cut off goes on saying so for up to SyncLimit ticks.
+// Leader returns the index of the server that leads. It is an error if none does, or if several claim to: a leader that was
+// cut off claims so for up to SyncLimit ticks.
 func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 	modes := e.modes(ctx)
 	leader := slices.Index(modes, "leader")
@@ -291,8 +291,8 @@ func (e *Ensemble) WaitModes(ctx context.Context, ok func(modes []string) bool) 
 	}
 }
 
-// Isolate black-holes all traffic between server i and the others, in both directions: what they send each other is lost, and
-// nobody is told. Their clients notice nothing at first.
+// Isolate black-holes all traffic between server i and the others, in both directions: their messages are lost, and no
+// connection is closed. Their clients notice nothing at first.
 func (e *Ensemble) Isolate(i int) {
 	for j := range e.servers {
 		if j != i {
@@ -310,10 +310,10 @@ func (e *Ensemble) IsolatePair(i, j int) {
 	}
 }
 
-// HoldBack holds back what server from, the leader, sends to server to, which follows it; HealAll delivers it.
+// HoldBack holds back what server from, the leader, sends to its follower to; HealAll delivers it.
 func (e *Ensemble) HoldBack(from, to int) { e.links[to][from].quorum.Stall(faultproxy.ToClient) }
 
-// Turn delivers what HoldBack has held back, and loses from that moment on all that comes in reply.
+// Turn delivers what HoldBack has held back, and drops all replies from then on.
 func (e *Ensemble) Turn(from, to int) { e.links[to][from].quorum.Turn(faultproxy.ToClient) }
 
 // HealAll ends all partitions. Connections that lost bytes are reset, so that the servers make new ones.

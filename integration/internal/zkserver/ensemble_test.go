@@ -31,7 +31,8 @@ func TestEnsemblePartition(t *testing.T) {
 	if _, err := conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	// A session on a follower is live for the leader once the follower has told, which it does by the tick.
+	// The leader learns of a follower's session from the follower, which reports once per
+	// tick.
 	eventually(t, "the leader lists the session on a follower, with its ephemeral node", 20*time.Second, func() bool {
 		dump, err := Dump(t.Context(), e.Servers()[leader].Addr())
 		if err != nil {
@@ -46,14 +47,14 @@ func TestEnsemblePartition(t *testing.T) {
 	if _, err := conn.Create("/during", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Errorf("create on the majority's side: %v", err)
 	}
-	// A server that found a way around its proxies would be back within an election's time.
+	// A server that bypassed its proxies would be back within the time of an election.
 	time.Sleep(3 * time.Second)
 	if mode, err := Mode(t.Context(), e.Servers()[cutOff].Addr()); err == nil {
 		t.Errorf("the isolated server serves as %s", mode)
 	}
 	heal(t, e)
 	if ok, _, err := connect(t, 4*time.Second, e.Servers()[cutOff].Addr()).Exists("/during"); err != nil || !ok {
-		t.Errorf("the healed server has the node that was made meanwhile: %v, %v; want true", ok, err)
+		t.Errorf("the healed server has the node created meanwhile: %v, %v; want true", ok, err)
 	}
 
 	e.Isolate(leader)
@@ -86,7 +87,7 @@ func heal(t *testing.T, e *Ensemble) {
 	t.Logf("healed in %v", time.Since(started))
 }
 
-// Each index, so that links in both directions of the servers' ids are tried.
+// Every index, to try links towards both higher and lower server ids.
 func TestEnsembleLosesAndRegainsEachServer(t *testing.T) {
 	t.Parallel()
 	e := NewEnsemble(t, Config{})

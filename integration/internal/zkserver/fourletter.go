@@ -40,8 +40,8 @@ func fourLetter(ctx context.Context, addr, word string) (string, error) {
 	return string(b), err
 }
 
-// Mode asks the server at addr for its role: "standalone", "leader", "follower" or "observer". A server that listens but
-// serves nobody, for want of a quorum, is an error.
+// Mode asks the server at addr for its role: "standalone", "leader", "follower" or "observer". A server that listens but does
+// not serve, for lack of a quorum, is an error.
 func Mode(ctx context.Context, addr string) (string, error) {
 	answer, err := FourLetter(ctx, addr, "srvr")
 	if err != nil {
@@ -102,7 +102,7 @@ func parseWatches(answer string) (map[string][]int64, error) {
 // Connection is one client connection as the server shows it ("cons").
 type Connection struct {
 	Remote  string // host:port of the client
-	Session int64  // 0: none yet, such as the one that asks
+	Session int64  // 0: none yet, as for the connection that asks
 	// Fields are the server's own words: queued, recved, sent, sid, lop, est, to, lcxid, lzxid, lresp, llat, minlat, avglat, maxlat.
 	Fields map[string]string
 }
@@ -165,8 +165,8 @@ func Metrics(ctx context.Context, addr string) (map[string]float64, error) {
 	return m, nil
 }
 
-// Sessions is what the server knows of sessions and their ephemeral nodes ("dump"). Only a leader or a standalone server
-// knows all live sessions; every server knows all ephemeral nodes.
+// Sessions lists the sessions and ephemeral nodes that the server knows ("dump"). Only a leader or a standalone server knows
+// all live sessions; every server knows all ephemeral nodes.
 type Sessions struct {
 	Live       []int64
 	Ephemerals map[int64][]string

@@ -12,13 +12,14 @@ import (
 // relay forwards connections to a server's election port, and replaces the address by which the connecting server
 // introduces itself.
 //
-// Why: of two servers the one with the higher id makes the connection. Called by a lower one, it hangs up and calls back, not
-// at the address in its own zoo.cfg but at the one that the lower one has just told (QuorumCnxManager.handleConnection), which
-// is the caller's real port. That would lead around the fault proxies, and an "isolated" server would go on voting.
+// Why: of two servers, the one with the higher id makes the connection. When a lower one connects to it, it hangs up and
+// connects back, not to the address in its own zoo.cfg but to the one that the lower one has just sent
+// (QuorumCnxManager.handleConnection), its real port. That would bypass the fault proxies, and an "isolated" server would
+// go on voting.
 type relay struct {
 	listener net.Listener
 	upstream string
-	callback string // the address to be called back at
+	callback string // the address to connect back to
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -36,7 +37,7 @@ func startRelay(upstream string) (*relay, error) {
 
 func (r *relay) addr() string { return r.listener.Addr().String() }
 
-// serve begins to accept connections; what came before waits in the kernel.
+// serve begins to accept connections; earlier ones wait in the kernel.
 func (r *relay) serve(callback string) {
 	r.callback = callback
 	r.wg.Go(func() {
@@ -66,7 +67,7 @@ func (r *relay) forward(in net.Conn) {
 	}
 	defer r.remove(out)
 	var wg sync.WaitGroup
-	// The end of either stream ends both: no half-closed connection occurs between servers.
+	// The end of either stream ends both: servers do not use half-closed connections.
 	wg.Go(func() {
 		io.Copy(in, out)
 		in.Close()
@@ -78,7 +79,7 @@ func (r *relay) forward(in net.Conn) {
 	wg.Wait()
 }
 
-// introduce passes on the first message of a connection: protocol version (-65536 or -65535) and server id, 8 bytes each,
+// introduce forwards the first message of a connection: protocol version (-65536 or -65535) and server id, 8 bytes each,
 // then the length, 4 bytes, and text of the sender's election address.
 func (r *relay) introduce(out io.Writer, in io.Reader) error {
 	var head [20]byte

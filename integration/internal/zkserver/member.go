@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 )
 
-// TLS is what servers identify themselves and their clients with.
+// TLS holds the certificates with which servers identify themselves and their clients.
 type TLS struct {
 	// Key is a server's certificate and its key, which is in the form of PKCS #8; Trust are the certificates of those that sign
 	// clients' certificates. All are PEM.
 	Key, Trust []byte
 }
 
-// secured adds to a member's configuration and files what it takes to serve TLS.
+// secured adds what a member needs to serve TLS to its configuration and files.
 func (c Config) secured(ports []*child.PortLease, settings, files map[string]string) Config {
 	if c.TLS == nil {
 		return c
@@ -32,8 +32,8 @@ func (c Config) secured(ports []*child.PortLease, settings, files map[string]str
 	return c
 }
 
-// observe makes an observer of the last member, and a follower its master, if the configuration says so. A master listens on a
-// port that is the same for all voters; of two voters only one is a follower, and does.
+// observe makes the last member an observer, and a follower its master, if the configuration says so. A master listens on a
+// port that is the same for all voters; of the two voters, only the follower does.
 func (e *Ensemble) observe(c Config, member, port int, settings map[string]string) error {
 	const last = EnsembleSize - 1
 	if !c.Observer {

@@ -74,7 +74,7 @@ func openGiven(ctx context.Context, servers string) (*Target, error) {
 	t := &Target{source: Given, tail: func() string { return "" }, close: func() {}}
 	for addr := range strings.SplitSeq(servers, ",") {
 		addr = strings.TrimSpace(addr)
-		// Any answer will do: a server of somebody else's need not allow this word.
+		// Any answer will do: a server that we did not start need not allow this word.
 		if _, err := FourLetter(ctx, addr, "srvr"); err != nil {
 			return nil, fmt.Errorf("ZOOKEEPER_SERVERS=%q: %w", servers, err)
 		}

@@ -29,7 +29,7 @@ func TestOpenLocalOrContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if target.Source() == Given {
-		return // somebody else's server has somebody else's settings
+		return // only a server that Open started has these settings
 	}
 	eventually(t, "the empty container is reaped, as the configuration says", 5*time.Second, func() bool {
 		ok, _, err := conn.Exists("/open-test")

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Guards that a planted node is what its users need it to be: clients of that one server see it and a Sync does not help them,
-// no other server has it, no write goes by it, and the counter of its parent has not noticed.
+// Guards the properties of a planted node: only that server's clients see it, even after a Sync; no other server has it, no
+// write depends on it, and its parent's counter does not change.
 func TestPlantPartsOneFollower(t *testing.T) {
 	t.Parallel()
 	e := NewEnsemble(t, Config{Plantable: true})
@@ -99,7 +99,7 @@ func TestPlantPartsOneFollower(t *testing.T) {
 		if got := seenBy(i); got != (i == stale) {
 			t.Errorf("server %d (leader %d, stale %d) has the planted node: %v", i, leader, stale, got)
 		}
-		// What a client does to learn whether it reads a leftover.
+		// This is how a client finds out whether it reads a leftover.
 		if res, err := conns[i].Multi(&zk.CheckVersionRequest{Path: planted, Version: -1}); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("check through server %d = %v, %v; want %v", i, res, err, zk.ErrNoNode)
 		}
@@ -122,8 +122,8 @@ func TestPlantPartsOneFollower(t *testing.T) {
 	}
 }
 
-// Guards that a request to a server that does not answer ends with its ctx, and that the next one gets its own answer and not
-// the one that came late.
+// Guards that a request to a silent server ends with its ctx, and that the next one gets its own answer rather than the late
+// one.
 func TestPlantOnAPausedServer(t *testing.T) {
 	t.Parallel()
 	// The limit is for the pause: a server that was given up would leave its leader.
@@ -150,11 +150,11 @@ func TestPlantOnAPausedServer(t *testing.T) {
 		t.Errorf("Plant without a parent = %v, ctx %v; want an answer of its own", err, long.Err())
 	}
 	if ok, _, err := connect(t, 4*time.Second, s.Addr()).Exists("/late"); err != nil || !ok {
-		t.Errorf("the node that was asked for in the pause: %v, %v; want true", ok, err)
+		t.Errorf("the node requested during the pause: %v, %v; want true", ok, err)
 	}
 }
 
-// Guards that Plant needs its configuration, and says so.
+// Guards that Plant without its configuration fails with a clear error.
 func TestPlantNeedsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	e := &Ensemble{servers: []*Server{{}}}

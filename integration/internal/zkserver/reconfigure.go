@@ -9,18 +9,19 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Remove takes server i out of a reconfigurable ensemble. It goes on running, follows without a vote, and serves its clients.
+// Remove takes server i out of a reconfigurable ensemble. The server goes on running, follows without a vote, and serves its
+// clients.
 func (e *Ensemble) Remove(ctx context.Context, i int) error {
 	return e.reconfigure(ctx, nil, []string{strconv.Itoa(i + 1)})
 }
 
-// Add puts a server that was removed into the ensemble again.
+// Add puts a removed server back into the ensemble.
 func (e *Ensemble) Add(ctx context.Context, i int) error {
 	return e.reconfigure(ctx, e.members[i:i+1], nil)
 }
 
-// reconfigure tries until the servers have done it: an election may be under way, and a leader refuses a member that does not
-// follow it yet.
+// reconfigure retries until it succeeds: an election may be under way, and a leader refuses a member that does not follow it
+// yet.
 func (e *Ensemble) reconfigure(ctx context.Context, joining, leaving []string) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()

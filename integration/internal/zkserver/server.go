@@ -21,7 +21,7 @@ import (
 const (
 	// startPatience bounds a start for which the caller's ctx has no nearer deadline.
 	startPatience = 60 * time.Second
-	// stopPatience is how long a server may take to end in an orderly way. It needs some tens of milliseconds.
+	// stopPatience is how long a server may take to end before it is killed. It needs some tens of milliseconds.
 	stopPatience = 5 * time.Second
 )
 
@@ -107,8 +107,8 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 	return s, nil
 }
 
-// Configure changes lines of zoo.cfg, name to value; the server reads them when it starts the next time. They win over what
-// was there before.
+// Configure changes lines of zoo.cfg, name to value; the server reads them when it starts the next time. They override the
+// earlier settings.
 func (s *Server) Configure(lines map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,10 +128,10 @@ func (s *Server) Addr() string { return s.addr }
 // SecureAddr is the host:port for clients with TLS, or nothing.
 func (s *Server) SecureAddr() string { return s.secure }
 
-// LogPath is the file with everything that the server has printed, over all its restarts.
+// LogPath is the file with all output of the server, across restarts.
 func (s *Server) LogPath() string { return filepath.Join(s.dir, "log") }
 
-// LogTail returns the end of the log, for the text of a failure.
+// LogTail returns the end of the log, for failure messages.
 func (s *Server) LogTail() string {
 	const most = 4000
 	s.mu.Lock()

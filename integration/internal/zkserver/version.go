@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Version asks the server at addr which ZooKeeper it is, such as "3.9.5".
+// Version asks the server at addr for its ZooKeeper version, such as "3.9.5".
 func Version(ctx context.Context, addr string) (string, error) {
 	answer, err := FourLetter(ctx, addr, "srvr")
 	if err != nil {

@@ -34,7 +34,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// Guards that a run on another version of ZooKeeper is one on that version: that no other jar is found first.
+// Guards that a run on another version of ZooKeeper really uses it: that no other jar comes first.
 func TestVersionIsTheOneOfTheJar(t *testing.T) {
 	t.Parallel()
 	pattern := filepath.Join(debianJars, "zookeeper-[0-9]*.jar")

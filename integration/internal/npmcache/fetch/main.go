@@ -1,5 +1,5 @@
-// Fetch puts what the tests use of npm into the cache, and Node.js itself if the system's is too old, so that the tests
-// run without a network. See npmcache. It prints a line for each: its name and where it is, a program or a node_modules folder.
+// Fetch installs the npm packages that the tests use into the cache, and Node.js itself if the system's is too old, so that
+// the tests run without a network. See npmcache. It prints the name and path of each.
 package main
 
 import (
