@@ -25,11 +25,10 @@ var closeCases = []testCase{
 
 const closeWithoutEnd = "G11_CloseWhileCutWithoutEnd"
 
-// closeGrace is how much longer than its ctx allows, or than the last lease lasts,
-// Close may take.
+// closeGrace is how much longer Close may take than its ctx or the last lease.
 const closeGrace = time.Second
 
-// settling is what an engine may take beyond that, to make sure of what was given up.
+// settling is the further time in which an engine confirms what it gave up.
 func (e *env) settling() time.Duration { return 2*e.engine.Lease + e.engine.Soon }
 
 const ruleUnconfirmed = "Close reports what it could not confirm, with ErrReleasePending"
@@ -58,7 +57,7 @@ func closeEndsEverything(e *env) {
 		}
 		e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
 		if left := e.harness.Residue(e.TB, lock.Key()); len(left) > 0 {
-			e.broken("Close gives every key back", "the engine has %q of one", left)
+			e.broken("Close gives every key back", "the engine still has %q", left)
 		}
 		e.release(lock)
 	}
@@ -69,9 +68,9 @@ func closeEndsEverything(e *env) {
 	}
 	e.isLive(other, "Close touches the locks of its own client only")
 	e.release(other)
-	e.leavesNothing(e.key, e.engine.Soon, "Close leaves no place in a queue")
+	e.leavesNothing(e.key, e.engine.Soon, "Close leaves no contender in a queue")
 	if err := a.Close(e.soon()); err != nil {
-		e.broken("Close again returns what it did first", "%v", err)
+		e.broken("a second Close returns the same result as the first", "%v", err)
 	}
 }
 
@@ -128,11 +127,11 @@ func closeWhileCut(e *env) {
 	began := time.Now()
 	err := a.Close(e.within(limit))
 	if took := time.Since(began); took > limit+closeGrace+e.engine.Soon {
-		e.broken("ctx bounds Close, but for a grace", "it took %v, ctx had %v", took, limit)
+		e.broken("ctx bounds Close, with a short grace", "it took %v, ctx had %v", took, limit)
 	}
-	// An engine may know that nothing is left of a lease that is over.
+	// An engine may know that an expired lease needs no release.
 	if !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2) {
-		e.broken(ruleUnconfirmed, "it returned %v, with no way to the engine", err)
+		e.broken(ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
 	}
 	for _, lock := range locks {
 		e.ends(lock, 0, ruleClosed, holdfast.ErrReleased)
@@ -144,8 +143,8 @@ func closeWhileCut(e *env) {
 	e.inherits(b, e.prefix+"another")
 }
 
-// closeWhileCutWithoutEnd calls Close as in README: nobody answers, and its ctx never
-// ends.
+// closeWhileCutWithoutEnd calls Close as README does, with a ctx that never ends, while
+// the engine is out of reach.
 func closeWhileCutWithoutEnd(e *env) {
 	a := e.client()
 	lock := e.hold(a)
@@ -158,10 +157,10 @@ func closeWhileCutWithoutEnd(e *env) {
 	err := e.closesBy(a, over+closeGrace+e.settling())
 	switch {
 	case !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2):
-		// An engine may know that nothing is left of a lease that is over.
-		e.broken(ruleUnconfirmed, "it returned %v, with no way to the engine", err)
+		// An engine may know that an expired lease needs no release.
+		e.broken(ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
 	case err != nil && !strings.Contains(err.Error(), e.key):
-		e.broken("Close names what it could not confirm", "%v", err)
+		e.broken("Close names the keys that it could not confirm", "%v", err)
 	}
 	e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
 }
@@ -175,7 +174,7 @@ func (e *env) closesBy(c *Client, limit time.Duration) error {
 	case err := <-result:
 		return err
 	case <-time.After(limit):
-		e.broken("Close returns when the last lease is over, though nobody answers", "it has not, %v later", limit)
+		e.broken("Close returns when the last lease has expired, even if the engine never answers", "it has not returned after %v", limit)
 	}
 	panic("not reached")
 }
@@ -195,12 +194,12 @@ func closeAfterTheLoss(e *env) {
 	}
 	e.ends(lock, e.engine.Lease+e.engine.Soon, "a lock of a client that is cut off ends", expired...)
 	_ = e.closesBy(a, closeGrace+e.settling())
-	e.endedBy(lock, "Close changes the end of no lock", expired...)
+	e.endedBy(lock, "Close does not change how a lock ended", expired...)
 	e.release(e.holdWithin(e.handOver(), b, e.key))
 }
 
-// closeWithCtxDone closes as deferred calls do. The engine is well, so that it must
-// have everything back, and that at once.
+// closeWithCtxDone calls Close as deferred calls do. The engine answers, so Close must
+// give every key back at once.
 func closeWithCtxDone(e *env) {
 	b := e.client()
 	for i := range 5 {
@@ -212,12 +211,12 @@ func closeWithCtxDone(e *env) {
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
 		if err := a.Close(ctx); err != nil {
-			e.broken("Close of a client whose engine is well returns nil, though its ctx is done", "%v", err)
+			e.broken("Close returns nil if the engine answers, even if its ctx is done", "%v", err)
 		}
 		for _, key := range keys {
 			lock, err := b.TryAcquire(e.soon(), key)
 			if err != nil {
-				e.broken("Close gives every key back, though its ctx is done", "TryAcquire: %v", err)
+				e.broken("Close gives every key back, even if its ctx is done", "TryAcquire: %v", err)
 			}
 			e.release(lock)
 		}
@@ -225,7 +224,7 @@ func closeWithCtxDone(e *env) {
 }
 
 func closeIsNoOutage(e *env) {
-	const rule = "Close in good order is no outage: no event reports one"
+	const rule = "an orderly Close is not an outage: no event reports one"
 	var mu sync.Mutex
 	var seen []holdfast.Connection
 	a := e.clientWith(ClientOptions{Hooks: holdfast.Hooks{Connection: func(c holdfast.Connection) {
@@ -274,7 +273,7 @@ func closeEndsCallsThatWait(e *env) {
 				e.broken(ruleClosed, "%s: %v", r.name, r.err)
 			}
 		case <-time.After(e.engine.Lease/10 + e.engine.Soon):
-			e.broken("Close ends every call that waits", "one still does")
+			e.broken("Close ends every call that waits", "a call still waits")
 		}
 	}
 }
@@ -290,10 +289,10 @@ func closeTwiceAtOnce(e *env) {
 		select {
 		case err := <-errs:
 			if err != nil {
-				e.broken("Close may be called from anywhere and again, with the same result", "%v", err)
+				e.broken("Close may be called again and concurrently, with the same result", "%v", err)
 			}
 		case <-time.After(e.engine.Soon):
-			e.broken("Close may be called from anywhere and again, with the same result", "it hangs")
+			e.broken("Close may be called again and concurrently, with the same result", "it hangs")
 		}
 	}
 	e.leavesNothing(e.key, e.engine.Soon, "Close gives every key back")

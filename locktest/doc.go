@@ -9,36 +9,36 @@
 //		})
 //	}
 //
-// [Run] has a subtest for each rule, whose name begins with the number of the
-// guarantee that it belongs to, as listed in package holdfast:
+// [Run] has a subtest for each rule. Its name begins with the number of the guarantee, as
+// listed in package holdfast:
 //
 //	--- FAIL: TestConformance/G2_HolderKnowsFirst
-//	    G2 broken: the holder knows that its lease is over before anybody else gets the key:
-//	        another was granted the key, and Done of the old holder was open; its Deadline is 9s from now
+//	    G2 broken: the holder knows that its lease is over before anyone else gets the key:
+//	        another client was granted the key while the old holder's Done was open; its Deadline is 9s from now
 //
-// so that -run selects a guarantee ("/G2_"). It needs the standard library
-// only, and leaves nothing in the engine: every key begins with "locktest-" and
-// a random part, and every client is closed.
+// so -run selects a guarantee ("/G2_"). The suite needs only the standard library. It
+// leaves nothing in the engine: every key begins with "locktest-" and a random part, and
+// every client is closed.
 //
 // # What an engine brings
 //
-// An [Engine] says how clients are made, what is promised and how long things
-// may take; a [Harness] makes the clients of one case; a [Client] can be cut
-// off, healed, expired, paused, and have its clock set. Loss is the subject of
-// most cases, so Cut and Heal are required. What a harness cannot do (Pause,
-// Jump) is left nil; those cases are skipped, and say so.
+// An [Engine] says how clients are made, what the engine promises and how long its steps
+// may take. A [Harness] makes the clients of one case. The suite can cut off, heal,
+// expire and pause a [Client], and set its clock. Most cases are about loss, so Cut and
+// Heal are required. A harness leaves nil what it cannot do (Pause, Jump); the cases that
+// need it are skipped, and say so.
 //
-// What an engine does not promise is asserted in the weaker form, never
-// skipped: without [Engine.Ordered], that every waiter is served in the end. What it
-// declares not to do is asserted as such: with [Engine.Tokenless], that every token is
-// 0; with [Engine.NeverExpires], that the key of a silent holder goes to nobody until
-// somebody breaks the lock.
+// Where an engine promises less, the suite asserts the weaker form and never skips it:
+// without [Engine.Ordered], every waiter is served in the end. Where an engine declares
+// that it lacks something, the suite asserts that: with [Engine.Tokenless], every token
+// is 0; with [Engine.NeverExpires], nobody gets the key of a silent holder until somebody
+// breaks the lock.
 //
 // # Time
 //
-// In virtual time ([Engine.Bubble] is [testing/synctest.Test]) the limits can be
-// exact and the suite takes milliseconds. On a real engine they are upper
-// bounds: Lease decides how long the suite takes (about twenty cases wait for
-// one to pass; Lanes lets them do so together), Soon only how long it waits
-// before it calls something broken. No case compares absolute times.
+// In virtual time ([Engine.Bubble] is [testing/synctest.Test]) the limits can be exact
+// and the suite takes milliseconds. On a real engine they are upper bounds. Lease decides
+// how long the suite takes: about twenty cases wait for a lease to expire, and Lanes lets
+// them wait at the same time. Soon only decides how long the suite waits before it
+// reports a failure. No case compares absolute times.
 package locktest

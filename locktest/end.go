@@ -19,7 +19,7 @@ var endCases = []testCase{
 
 const ruleFirstEnd = "the first end of a lock wins and never changes"
 
-// ways are the ends that can be brought about at once.
+// ways are the ends that take effect at once.
 func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 	return map[string]func(*holdfast.Lock) error{
 		"release": func(k *holdfast.Lock) error {
@@ -41,7 +41,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 			if err != nil {
 				e.Fatalf("%s: Break: %v", e.rule, err)
 			}
-			e.ends(k, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrBroken)
+			e.ends(k, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
 			return holdfast.ErrBroken
 		},
 	}
@@ -75,7 +75,7 @@ func firstEndWins(e *env) {
 			e.broken("Extend never revives a lock", "after %s: %v", name, err)
 		}
 		if err := lock.Verify(e.soon()); !errors.Is(err, first[name]) {
-			e.broken("Verify of a lock that has ended reports that end", "after %s: %v", name, err)
+			e.broken("Verify after the end reports that end", "after %s: %v", name, err)
 		}
 	}
 	check("Release, Extend and Verify")
@@ -111,7 +111,7 @@ func causeIsNamed(e *env) {
 	reclaimed := e.holdKey(a, e.prefix+"reclaimed", holdfast.WithOwner("me"))
 	e.watches(a)
 	e.holdWithin(e.patience(), b, e.prefix+"reclaimed", holdfast.WithOwner("me"), holdfast.WithReclaim())
-	e.ends(reclaimed, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrReclaimed)
+	e.ends(reclaimed, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrReclaimed)
 	check(reclaimed, holdfast.ErrReclaimed)
 
 	silent := e.holdKey(a, e.prefix+"silent")
@@ -124,7 +124,7 @@ func causeIsNamed(e *env) {
 	check(silent, expired...)
 }
 
-// oneEndForAllWhoAsk ends a lock in several ways at the same moment.
+// oneEndForAllWhoAsk ends a lock in several ways at once: every reader sees the same end.
 func oneEndForAllWhoAsk(e *env) {
 	a := e.client()
 	for range 5 {
@@ -154,7 +154,7 @@ func oneEndForAllWhoAsk(e *env) {
 		wg.Wait()
 		for _, err := range seen {
 			if err == nil || err != seen[0] {
-				e.broken("a lock has one end, for all who ask", "%v and %v", seen[0], err)
+				e.broken("a lock has one end, the same for every reader", "%v and %v", seen[0], err)
 			}
 		}
 		e.leavesNothing(e.key, e.patience(), "however a lock ends, its key becomes free")
@@ -188,7 +188,7 @@ func neverBack(e *env) {
 			e.broken(rule, "%s: %v", name, err)
 		}
 	}
-	e.isLive(again, "what is done with a lost lock does not touch a later one of the same client")
+	e.isLive(again, "calls on a lost lock do not touch a later lock of the same client")
 }
 
 func contextFollowsTheLock(e *env) {
@@ -203,10 +203,10 @@ func contextFollowsTheLock(e *env) {
 	defer cancelChild()
 	given, cancelGiven := lock.Context(e.ctx)
 	if child.Value(keyType{}) != "value" || child.Err() != nil || follows.Err() != nil {
-		e.broken("the ctx of a live lock is a child of the given one", "value %v, errors %v, %v",
+		e.broken("the ctx of a live lock is a child of the ctx that it was given", "value %v, errors %v, %v",
 			child.Value(keyType{}), child.Err(), follows.Err())
 	}
-	gone := errors.New("the parent is gone")
+	gone := errors.New("the parent was cancelled")
 	cancel(gone)
 	if !e.closes(child.Done(), e.engine.Soon) || context.Cause(child) != gone {
 		e.broken("the ctx of a lock ends with its parent", "cause: %v", context.Cause(child))

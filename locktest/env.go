@@ -24,13 +24,13 @@ type env struct {
 	engine  Engine
 	harness Harness
 	rule    string // the number of the guarantee
-	prefix  string // of all keys of the case; no other case has it
+	prefix  string // of all keys of the case; unique to it
 	key     string // the key of cases that need only one
 	ctx     context.Context
 }
 
-// caseLimit bounds a case, in times of all that an engine may take for one
-// step: a call that never returns becomes a failure with a name.
+// caseLimit bounds a case, as a multiple of the longest time that one step may take: a
+// call that never returns becomes a failure with a name.
 const caseLimit = 10
 
 func runCase(t testing.TB, engine Engine, c testCase) {
@@ -61,15 +61,14 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 	c.run(e)
 }
 
-// patience bounds what has to happen in the end, but may need a lease to run
-// out and a few tries.
+// patience bounds what must happen in the end, but may need a lease to expire and a few
+// tries.
 func (e *env) patience() time.Duration { return 2*e.engine.Lease + e.engine.Late + e.engine.Soon }
 
-// handOver bounds the time from the last word of a holder to the grant of the
-// next in line.
+// handOver bounds the time from a holder's last request to the next grant.
 func (e *env) handOver() time.Duration { return e.engine.Lease + e.engine.Late }
 
-// client connects a client that is closed when the case is over.
+// client connects a client; it is closed when the case ends.
 func (e *env) client() *Client {
 	e.Helper()
 	return e.clientWith(ClientOptions{})
@@ -99,7 +98,7 @@ func (e *env) within(d time.Duration) context.Context {
 	return ctx
 }
 
-// soon is a context for one step that needs no waiting but the engine's answer.
+// soon is a context for one step that waits only for the engine's reply.
 func (e *env) soon() context.Context { return e.within(e.engine.Soon) }
 
 // broken fails the case: a rule of its guarantee does not hold.
@@ -128,14 +127,14 @@ func (e *env) holdWithin(d time.Duration, c *Client, key string, opts ...holdfas
 	return lock
 }
 
-// watches waits until a client would hear of a reclaim.
+// watches waits until a client would notice a reclaim.
 func (e *env) watches(c *Client) {
 	if c.Watches != nil {
 		c.Watches()
 	}
 }
 
-// release gives a lock back and insists on the confirmation.
+// release releases a lock and insists on the confirmation.
 func (e *env) release(lock *holdfast.Lock) {
 	e.Helper()
 	if err := lock.Release(e.soon()); err != nil {
@@ -143,7 +142,7 @@ func (e *env) release(lock *holdfast.Lock) {
 	}
 }
 
-// isHeld insists that the key cannot be had.
+// isHeld insists that TryAcquire does not get the key.
 func (e *env) isHeld(c *Client, key, rule string) *holdfast.HeldError {
 	e.Helper()
 	lock, err := c.TryAcquire(e.soon(), key)
@@ -152,12 +151,12 @@ func (e *env) isHeld(c *Client, key, rule string) *holdfast.HeldError {
 	}
 	var held *holdfast.HeldError
 	if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) || held.Key != key {
-		e.broken("a key that is held is refused with a HeldError for it", "TryAcquire(%q): %v", key, err)
+		e.broken("TryAcquire of a key that is held fails with a HeldError for it", "TryAcquire(%q): %v", key, err)
 	}
 	return held
 }
 
-// isLive insists that a lock is live, in its own eyes and in the engine's.
+// isLive insists that a lock is live, by its own account and by the engine's.
 func (e *env) isLive(lock *holdfast.Lock, rule string) {
 	e.Helper()
 	if err := lock.Err(); err != nil {
@@ -195,7 +194,7 @@ func (e *env) endedBy(lock *holdfast.Lock, rule string, causes ...error) {
 // expired are the causes of a loss by silence: which one is up to the engine.
 var expired = []error{holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired}
 
-// closes waits for a channel of facts.
+// closes reports whether a channel is closed within d.
 func (e *env) closes(ch <-chan struct{}, d time.Duration) bool {
 	if isClosed(ch) {
 		return true // also if d has passed
@@ -219,7 +218,7 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// eventually polls for something that has to become true within d.
+// eventually polls until a condition holds, for at most d.
 func (e *env) eventually(d time.Duration, cond func() bool) bool {
 	step := min(max(d/100, time.Millisecond), 50*time.Millisecond)
 	for end := time.Now().Add(d); ; time.Sleep(step) {
@@ -232,7 +231,7 @@ func (e *env) eventually(d time.Duration, cond func() bool) bool {
 	}
 }
 
-// leavesNothing insists that the engine has nothing left of a key, within d.
+// leavesNothing insists that within d the engine stores nothing for a key.
 func (e *env) leavesNothing(key string, d time.Duration, rule string) {
 	e.Helper()
 	var left []string
@@ -240,15 +239,14 @@ func (e *env) leavesNothing(key string, d time.Duration, rule string) {
 		left = e.harness.Residue(e.TB, key)
 		return len(left) == 0
 	}) {
-		e.broken(rule, "after %v the engine still has of %q: %s", d, key, strings.Join(left, "; "))
+		e.broken(rule, "after %v the engine still has, for %q: %s", d, key, strings.Join(left, "; "))
 	}
 }
 
-// settle lets what might still be on its way arrive, where the absence of
-// something is to be seen.
+// settle gives late events time to arrive before a case asserts that there are none.
 func (e *env) settle() { time.Sleep(e.engine.Lease / 50) }
 
-// lapse waits for the moment at which the holder has to know that it is over.
+// lapse waits until the holder must know that its lock is over.
 func (e *env) lapse(lock *holdfast.Lock) {
 	time.Sleep(time.Until(lock.Deadline()) + time.Millisecond)
 }

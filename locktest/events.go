@@ -51,12 +51,12 @@ func (e *env) silent(rule string, channels ...<-chan holdfast.Event) {
 func (e *env) isState(event holdfast.Event, kind holdfast.EventKind) {
 	e.Helper()
 	if event.Kind != kind || event.Seq == 0 || event.Time.IsZero() || event.Key != "" || event.Token != 0 {
-		e.broken("a state event has its kind, number and time, and no lock", "%+v, want %v", event, kind)
+		e.broken("a state event has a kind, a number and a time, and no lock", "%+v, want %v", event, kind)
 	}
 }
 
 const (
-	ruleAtOnceState = "a subscription delivers the present state at once"
+	ruleAtOnceState = "a subscription delivers the current state at once"
 	ruleState       = "the loss and the return of the connection are reported"
 	ruleFacts       = "every end by TTL or loss is reported, once and in order, however slow the reader"
 )
@@ -110,18 +110,18 @@ func stateIsReplaced(e *env) {
 	e.hold(a)
 	a.Cut()
 	e.next(fast.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
-	a.Events().Close() // which waits for the news to have come to all
+	a.Events().Close() // which waits until every subscription has the event
 	e.silent("a newer state replaces one that is unread", slow.Ready())
 	a.Heal()
 	last := e.next(fast.Ready(), e.patience(), ruleState)
-	a.Events().Close() // which waits for the news to have come to all
+	a.Events().Close() // which waits until every subscription has the event
 	e.silent("a newer state replaces one that is unread", slow.Disconnected())
 	if got := e.next(slow.Ready(), e.engine.Soon, ruleState); got.Seq != last.Seq {
 		e.broken("the newest state is the one that is unread", "number %d, want %d", got.Seq, last.Seq)
 	}
 }
 
-// factsAreNotLost has many locks end before anybody reads.
+// factsAreNotLost ends many locks before anyone reads.
 func factsAreNotLost(e *env) {
 	const n = 20
 	a, b := e.client(), e.client()
@@ -145,7 +145,7 @@ func factsAreNotLost(e *env) {
 		a.Cut()
 	}
 	for _, lock := range want {
-		e.ends(lock, e.handOver(), "each lock comes to its end", append(losses, holdfast.ErrTTLExpired)...)
+		e.ends(lock, e.handOver(), "each lock ends", append(losses, holdfast.ErrTTLExpired)...)
 	}
 	for _, events := range []*holdfast.Events{first, second} {
 		seen := make(map[string]bool)
@@ -197,10 +197,10 @@ func onlyOwnAndFromNow(e *env) {
 	lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
 	e.ends(lock, e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
 	if event := e.next(mine.TTLExpired(), e.engine.Soon, ruleFacts); event.Key != e.key {
-		e.broken("a subscription reports what happens from then on", "%+v", event)
+		e.broken("a subscription reports what happens after it was opened", "%+v", event)
 	}
 	time.Sleep(e.engine.Lease / 20)
-	e.silent("a client hears of its own locks only", other.TTLExpired(), other.Lost())
+	e.silent("a client receives events of its own locks only", other.TTLExpired(), other.Lost())
 }
 
 func slowReaderBlocksNothing(e *env) {
@@ -210,8 +210,8 @@ func slowReaderBlocksNothing(e *env) {
 	defer unread.Close()
 	for i := range n {
 		lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
-		e.ends(lock, e.engine.Soon, "whoever does not read events holds up nothing", holdfast.ErrTTLExpired)
-		e.leavesNothing(e.key, e.engine.Soon, "whoever does not read events holds up nothing")
+		e.ends(lock, e.engine.Soon, "a reader that does not read its events blocks nothing", holdfast.ErrTTLExpired)
+		e.leavesNothing(e.key, e.engine.Soon, "a reader that does not read its events blocks nothing")
 		if i%10 == 0 {
 			e.next(unread.TTLExpired(), e.engine.Soon, ruleFacts)
 		}
@@ -219,14 +219,14 @@ func slowReaderBlocksNothing(e *env) {
 }
 
 func closeEndsTheSubscription(e *env) {
-	const rule = "Close of a subscription, or of its client, closes Done, and leaves nothing to be read"
+	const rule = "Close of a subscription, or of its client, closes Done and leaves nothing to read"
 	a := e.client()
 	ended := func(events *holdfast.Events) {
 		e.Helper()
 		if !isClosed(events.Done()) {
 			e.broken(rule, "Done is open")
 		}
-		// A channel that is closed makes a select over it spin.
+		// A closed channel would make a select over it spin.
 		e.silent(rule, events.Ready(), events.Disconnected(), events.TTLExpired(), events.Lost())
 	}
 	first, second := a.Events(), a.Events()
@@ -245,6 +245,6 @@ func closeEndsTheSubscription(e *env) {
 		e.Fatalf("%s: Close: %v", e.rule, err)
 	}
 	ended(second)
-	ended(a.Events()) // after Close: it has ended already
+	ended(a.Events()) // after Close it has already ended
 	second.Close()
 }

@@ -26,7 +26,7 @@ func oneHolder(e *env) {
 	lock := e.hold(a)
 	held := e.isHeld(b, e.key, ruleOne)
 	if h := held.Holder; h.Owner != a.Owner() || h.Token != lock.Token() {
-		e.broken("TryAcquire says who has the key", "it says %q, token %v; it is %q, token %v",
+		e.broken("TryAcquire reports the holder of the key", "it reports %q, token %v, want %q, token %v",
 			h.Owner, h.Token, a.Owner(), lock.Token())
 	}
 	e.release(lock)
@@ -42,14 +42,14 @@ func oneHolder(e *env) {
 func notReentrant(e *env) {
 	a := e.client()
 	lock := e.hold(a)
-	e.isHeld(a, e.key, "a client does not get a key that it holds itself")
+	e.isHeld(a, e.key, "a client does not get a key that it already holds")
 	w := e.wait(a).waits(a, e.key, 1)
 	e.release(lock)
-	e.release(w.granted(e.engine.Soon, "a second Acquire by the holder waits like anybody's"))
+	e.release(w.granted(e.engine.Soon, "a second Acquire by the holder waits like anyone else's"))
 }
 
-// oneHolderAmongMany has clients compete; a counter that is changed without any
-// other protection shows two holders at a time.
+// oneHolderAmongMany lets clients compete. A counter that only the lock protects reveals
+// two holders at a time.
 func oneHolderAmongMany(e *env) {
 	const rounds = 5
 	clients := []*Client{e.client(), e.client(), e.client()}
@@ -84,9 +84,8 @@ func oneHolderAmongMany(e *env) {
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }
 
-// noWaitOutlastsTheHolder has clients wait, and try again and again, for longer
-// than a lease. An engine whose clients judge by themselves whether a holder is
-// gone has to have them see that it is not.
+// noWaitOutlastsTheHolder has clients wait and retry for longer than a lease. Where
+// clients judge for themselves whether a holder is gone, they must see that it is not.
 func noWaitOutlastsTheHolder(e *env) {
 	const rule = "a holder that renews its lease keeps the key, however long others wait"
 	a, b, c := e.client(), e.client(), e.client()
@@ -105,14 +104,14 @@ func noWaitOutlastsTheHolder(e *env) {
 	e.release(w.granted(e.handOver(), "a release lets the next in"))
 }
 
-// keysAreIndependent takes keys that an engine might mistake for each other.
+// keysAreIndependent takes keys that an engine might confuse.
 func keysAreIndependent(e *env) {
 	c := e.client()
 	var locks []*holdfast.Lock
 	for _, key := range []string{"a", "A", "a/b", "a%2Fb", "a%b", "a_b", "a b", "ab", "a.b", "aé", "ae\u0301", "a\\b"} {
 		lock, err := c.TryAcquire(e.soon(), e.prefix+key)
 		if err != nil {
-			e.broken("keys that differ are different locks", "%q, with the ones before it held: %v", key, err)
+			e.broken("keys that differ are different locks", "%q, with the keys before it held: %v", key, err)
 		}
 		locks = append(locks, lock)
 	}
@@ -127,7 +126,7 @@ func inspectTellsTheHolder(e *env) {
 	a, b := e.client(), e.client()
 	info, err := b.Inspect(e.soon(), e.key)
 	if err != nil || info.Held || info.Key != e.key || info.Token != 0 || info.Grant != "" {
-		e.broken(rule, "of a key that nobody holds: %+v, %v", info, err)
+		e.broken(rule, "for a key that nobody holds: %+v, %v", info, err)
 	}
 	lock := e.hold(a, holdfast.WithOwner("the owner"), holdfast.WithData([]byte("the\x00data")))
 	info, err = b.Inspect(e.soon(), e.key)
@@ -144,10 +143,10 @@ func inspectTellsTheHolder(e *env) {
 	}
 }
 
-// inspectTellsSinceWhen has a holder wait for its lock. Only times that the engine
-// itself reports are compared, whatever its clock shows.
+// inspectTellsSinceWhen has a holder wait for its lock. It compares only times that the
+// engine itself reports, whatever its clock shows.
 func inspectTellsSinceWhen(e *env) {
-	const rule = "Since is when the grant began, or zero; when its holder joined the queue is QueuedAt"
+	const rule = "Since is when the grant began, or zero; QueuedAt is when its holder joined the queue"
 	a, b := e.client(), e.client()
 	inspect := func() holdfast.Info {
 		info, err := a.Inspect(e.soon(), e.key)
@@ -169,7 +168,7 @@ func inspectTellsSinceWhen(e *env) {
 	if len(before.Queue) > 0 {
 		earlier = before.Queue[0].Since
 		if !after.QueuedAt.Equal(earlier) {
-			e.broken(rule, "it waited from %v on, and then was queued at %v", earlier, after.QueuedAt)
+			e.broken(rule, "it waited from %v on, but was queued at %v", earlier, after.QueuedAt)
 		}
 	}
 	const rounding = 2 * time.Millisecond
@@ -202,7 +201,7 @@ func listTellsAllHolders(e *env) {
 				e.broken(rule, "prefix %q: %v", prefix, err)
 			}
 			if !info.Held {
-				continue // a key that is waited for, or was released: allowed, if not useful
+				continue // a key with waiters only, or a released one: allowed, if not useful
 			}
 			if token, ok := tokens[info.Key]; !ok || seen[info.Key] || info.Token != token {
 				e.broken(rule, "prefix %q: %+v, want token %v, once", prefix, info, token)
@@ -214,6 +213,6 @@ func listTellsAllHolders(e *env) {
 		}
 	}
 	for range b.List(e.soon(), e.prefix) {
-		break // a loop that is left early leaves nothing behind
+		break // leaving the loop early leaves nothing behind
 	}
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// A faultyTable is the engine for DynamoDB with one deliberate fault, of those
-// that are easily made there. Each client has its own.
+// A faultyTable is the DynamoDB engine with one deliberate fault that is easy to make
+// there. Each client has its own.
 type faultyTable struct {
 	name   string
-	breaks string // the guarantee that the suite has to name
+	breaks string // the guarantee that the suite must name
 	update func(updater) updater
 	get    func(getter) getter
 	change func(*dynamolock.Options)
-	set    func(*Engine) // what it promises, if not the usual
+	set    func(*Engine) // changes what the engine promises
 }
 
 type (
@@ -36,7 +36,8 @@ type (
 	getter  func(context.Context, *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error)
 )
 
-// TestFaultyTables has each fault caught, by the number of what it breaks.
+// TestFaultyTables checks that the suite catches each fault, and names the guarantee that
+// it breaks.
 func TestFaultyTables(t *testing.T) {
 	for _, l := range faultyTables {
 		t.Run(l.breaks+"_"+strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
@@ -51,13 +52,13 @@ func TestFaultyTables(t *testing.T) {
 				}
 			}
 			if !caught {
-				t.Errorf("an engine with this fault (%s) passes for one that keeps %s", l.name, l.breaks)
+				t.Errorf("the suite does not catch this fault (%s): %s passes", l.name, l.breaks)
 			}
 		})
 	}
 }
 
-// The wrapper itself must not be what makes faults fail.
+// The wrapper itself must not be the reason why faults fail.
 func TestHonestDynamoEngine(t *testing.T) {
 	correct := faultyTable{
 		update: func(next updater) updater {
@@ -74,7 +75,7 @@ func TestHonestDynamoEngine(t *testing.T) {
 	}
 }
 
-// newDynamoEngine returns an correct engine, except for what the fault changes.
+// newDynamoEngine returns a correct engine, except for what the fault changes.
 func newDynamoEngine(l faultyTable) Engine {
 	e := Engine{
 		Start:      func(t testing.TB) Harness { return newDynamoHarness(t, l) },
@@ -150,7 +151,7 @@ func numberOf(v types.AttributeValue) string {
 	return ""
 }
 
-// tampered is a connection some of whose requests are replaced.
+// tampered is a connection that replaces some of its requests.
 type tampered struct {
 	dynamolock.API
 	update updater
@@ -184,7 +185,7 @@ func (c *tampered) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...
 	return c.get(ctx, in)
 }
 
-// A write is what a request is for, as far as its update shows.
+// A write is the purpose of a request, as its update shows it.
 type write int
 
 const (
@@ -206,7 +207,7 @@ func writeOf(in *dynamodb.UpdateItemInput) write {
 	return releasing
 }
 
-// assigned is the alias of the value that an update gives an attribute.
+// assigned is the alias of the value that an update assigns to an attribute.
 func assigned(in *dynamodb.UpdateItemInput, attr string) string {
 	for alias, name := range in.ExpressionAttributeNames {
 		if name != attr {
@@ -221,8 +222,8 @@ func assigned(in *dynamodb.UpdateItemInput, attr string) string {
 
 func assigns(in *dynamodb.UpdateItemInput, attr string) bool { return assigned(in, attr) != "" }
 
-// prune returns a copy of a request without names and values that it does not
-// use, which would be refused.
+// prune returns a copy of a request without its unused names and values: DynamoDB would
+// refuse them.
 func prune(in *dynamodb.UpdateItemInput) *dynamodb.UpdateItemInput {
 	out := *in
 	used := make(map[string]bool)
@@ -246,8 +247,8 @@ func unconditional(kind write) func(updater) updater {
 	return changed(kind, func(in *dynamodb.UpdateItemInput) { in.ConditionExpression = nil })
 }
 
-// changed makes a faulty engine that sends one kind of request otherwise. Maps in it are
-// its own.
+// changed makes a faulty engine that changes one kind of request. The maps of the request
+// are copies.
 func changed(kind write, change func(*dynamodb.UpdateItemInput)) func(updater) updater {
 	return func(next updater) updater {
 		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
@@ -261,15 +262,15 @@ func changed(kind write, change func(*dynamodb.UpdateItemInput)) func(updater) u
 	}
 }
 
-// newToken has a grant count from what it is given, whatever the item has.
+// newToken makes a grant derive its token from the given value, whatever the item has.
 func newToken(in *dynamodb.UpdateItemInput, from string) {
 	update := regexp.MustCompile(`if_not_exists\([^)]*\)`).ReplaceAllString(*in.UpdateExpression, ":from")
 	in.UpdateExpression = &update
 	in.ExpressionAttributeValues[":from"] = &types.AttributeValueMemberN{Value: from}
 }
 
-// firstSeen makes a faulty engine whose looks at an item that is held show it as it was
-// at the first, as a cache would; then it is changed.
+// firstSeen makes a faulty engine that reads a held item as it first saw it, as a cache
+// would, and then changes it.
 func firstSeen(change func(map[string]types.AttributeValue)) func(getter) getter {
 	return func(next getter) getter {
 		var first sync.Map
@@ -289,7 +290,7 @@ func firstSeen(change func(map[string]types.AttributeValue)) func(getter) getter
 	}
 }
 
-// faultyTables is what the suite has to catch.
+// faultyTables are the faults that the suite must catch.
 var faultyTables = []faultyTable{
 	{name: "a key is taken whoever has it", breaks: "G1", update: unconditional(taking)},
 	{name: "a key is taken for the age of what was seen once", breaks: "G1", get: firstSeen(nil), update: changed(

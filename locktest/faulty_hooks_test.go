@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// onRequest makes a faulty engine that changes what becomes of a waiter's place.
+// onRequest makes a faulty engine that changes how a waiter's place is reported.
 func onRequest(queued func(tell func(int)) func(int)) func(driver.Host, driver.Driver) driver.Driver {
 	return request(func(req *driver.Request) { req.Queued = queued(req.Queued) })
 }
 
-// heartbeats makes a faulty engine that tells of a heartbeat each second while it holds locks.
+// heartbeats makes a faulty engine that reports a heartbeat each second while it holds
+// locks.
 func heartbeats(tell func(host driver.Host, key string, cut bool)) func(driver.Host, driver.Driver) driver.Driver {
 	return func(host driver.Host, inner driver.Driver) driver.Driver {
 		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
@@ -45,7 +46,7 @@ func heartbeats(tell func(host driver.Host, key string, cut bool)) func(driver.H
 	}
 }
 
-// faultyHooks lie to hooks, or about them.
+// faultyHooks report falsely to hooks, or about them.
 var faultyHooks = []fault{
 	{name: "the start of an acquisition is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		h.Started = nil
@@ -155,7 +156,7 @@ var faultyHooks = []fault{
 	},
 }
 
-// correctBeats is what the faults about heartbeats would be without the fault.
+// correctBeats is the engine of the heartbeat faults without a fault.
 var correctBeats = fault{
 	set: func(e *Engine) { e.Heartbeats = PerLock },
 	engine: heartbeats(func(host driver.Host, key string, cut bool) {

@@ -17,14 +17,15 @@ import (
 // A fault makes an engine with one deliberate fault.
 type fault struct {
 	name   string
-	breaks string                                         // the guarantee that the suite has to name
+	breaks string                                         // the guarantee that the suite must name
 	engine func(driver.Host, driver.Driver) driver.Driver // the fault is in the engine
 	client func(*Client)                                  // or above it
 	hooks  func(holdfast.Hooks) holdfast.Hooks            // or between it and the hooks
 	set    func(*Engine)                                  // or in what it promises
 }
 
-// TestFaultyEngines has each fault caught, by the number of what it breaks.
+// TestFaultyEngines checks that the suite catches each fault, and names the guarantee
+// that it breaks.
 func TestFaultyEngines(t *testing.T) {
 	caught := make(map[string]bool)
 	for _, l := range slices.Concat(faults, faultyHooks) {
@@ -45,7 +46,7 @@ func TestFaultyEngines(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("an engine with this fault (%s) passes for one that keeps %s; reported: %q", l.name, l.breaks, all)
+			t.Errorf("the suite does not catch this fault (%s): %s passes; reported: %q", l.name, l.breaks, all)
 		})
 	}
 	if t.Failed() || len(caught) == 0 {
@@ -59,7 +60,7 @@ func TestFaultyEngines(t *testing.T) {
 	}
 }
 
-// faulty is an engine some of whose calls are replaced.
+// faulty is an engine with some calls replaced.
 type faulty struct {
 	driver.Driver
 	acquire  func(context.Context, *driver.Request) (driver.Grant, error)
@@ -104,7 +105,7 @@ func (b *faulty) Close(ctx context.Context) error {
 	return b.Driver.Close(ctx)
 }
 
-// request makes a faulty engine that changes what the engine is asked for.
+// request makes a faulty engine that changes requests.
 func request(change func(*driver.Request)) func(driver.Host, driver.Driver) driver.Driver {
 	return func(_ driver.Host, inner driver.Driver) driver.Driver {
 		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
@@ -115,7 +116,7 @@ func request(change func(*driver.Request)) func(driver.Host, driver.Driver) driv
 	}
 }
 
-// granted makes a faulty engine that changes what is granted.
+// granted makes a faulty engine that changes grants.
 func granted(change func(host driver.Host, inner driver.Driver, key string, g *driver.Grant)) func(driver.Host, driver.Driver) driver.Driver {
 	return func(host driver.Host, inner driver.Driver) driver.Driver {
 		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
@@ -142,7 +143,8 @@ func failing(change func(ctx context.Context, inner driver.Driver, req *driver.R
 	}
 }
 
-// lifeKey finds a ctx that ends with the client, for what a faulty engine leaves behind.
+// lifeKey finds a ctx that ends with the client, for goroutines that a faulty engine
+// leaves behind.
 type lifeKey struct{}
 
 func leave(ctx context.Context, inner driver.Driver, req *driver.Request) {
@@ -160,7 +162,7 @@ func leave(ctx context.Context, inner driver.Driver, req *driver.Request) {
 	go inner.Acquire(ctx.Value(lifeKey{}).(context.Context), &left)
 }
 
-// hold is a hold some of whose calls are replaced.
+// hold is a hold with some calls replaced.
 type hold struct {
 	driver.Hold
 	verify, release func(context.Context) error
@@ -182,7 +184,7 @@ func (h *hold) Release(ctx context.Context) error {
 
 func nothing(context.Context) error { return nil }
 
-// faultyClient is the portable API, some of whose calls are replaced.
+// faultyClient is the portable API with some calls replaced.
 type faultyClient struct {
 	API
 	acquire func(context.Context, string, ...holdfast.Option) (*holdfast.Lock, error)
@@ -211,7 +213,7 @@ func (l *faultyClient) Close(ctx context.Context) error {
 	return l.API.Close(ctx)
 }
 
-// polling makes an engine without a queue, and without its promise of order.
+// polling makes an engine without a queue that does not promise order.
 func polling(_ driver.Host, inner driver.Driver) driver.Driver {
 	return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 		try := *req
@@ -229,7 +231,7 @@ func polling(_ driver.Host, inner driver.Driver) driver.Driver {
 	}}
 }
 
-// faults is what the suite has to catch.
+// faults are the faults that the suite must catch.
 var faults = []fault{
 	{name: "a holder that waited has held since it began to", breaks: "G1", engine: func(_ driver.Host, inner driver.Driver) driver.Driver {
 		return &faulty{Driver: inner, inspect: func(ctx context.Context, key string) (driver.Info, error) {
@@ -401,7 +403,7 @@ var faults = []fault{
 			g.Hold = &hold{Hold: g.Hold, release: func(ctx context.Context) error {
 				info, err := inner.Inspect(ctx, key)
 				if err == nil && info.Held {
-					err = inner.Break(ctx, info) // by key, whosever it is
+					err = inner.Break(ctx, info) // by key, whoever holds it
 				}
 				return err
 			}}

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	ruleForever = "without a lease a holder keeps the key, however long nothing is heard of it"
-	ruleFreed   = "a break frees the key of a holder that is silent"
+	ruleForever = "without a lease a holder keeps the key, however long it is silent"
+	ruleFreed   = "a break frees the key of a silent holder"
 )
 
-// newer insists that the token of a grant is greater than that of an earlier one, or
-// that there are none where the engine has none.
+// newer insists that the token of a grant is greater than that of an earlier grant; on an
+// engine without tokens, that both are 0.
 func (e *env) newer(next, earlier holdfast.Token, rule string) {
 	e.Helper()
 	switch {
@@ -27,11 +27,11 @@ func (e *env) newer(next, earlier holdfast.Token, rule string) {
 	}
 }
 
-// aLeaseAndMore is time enough for a lease to pass, and for a waiter to see it.
+// aLeaseAndMore is enough for a lease to expire and for a waiter to notice.
 func (e *env) aLeaseAndMore() time.Duration { return e.engine.Lease * 3 / 2 }
 
-// outlasts insists that a holder of whom nothing is heard keeps its key from c for
-// longer than a lease, and believes so itself.
+// outlasts insists that a silent holder keeps its key from c for longer than a lease, and
+// knows that it does.
 func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 	e.Helper()
 	e.keptFrom(c, lock.Key())
@@ -43,7 +43,7 @@ func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 	}
 }
 
-// keptFrom insists that c does not get a key in more than a lease.
+// keptFrom insists that c does not get a key, even after a lease.
 func (e *env) keptFrom(c *Client, key string) {
 	e.Helper()
 	ctx := e.within(e.aLeaseAndMore())
@@ -54,10 +54,10 @@ func (e *env) keptFrom(c *Client, key string) {
 	case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil:
 		e.broken(ruleForever, "Acquire(%q): %v, want it to wait for as long as ctx allows", key, err)
 	}
-	e.isHeld(c, key, ruleForever) // what the wait ended with may be the last look's silence
+	e.isHeld(c, key, ruleForever) // the last look may have timed out
 }
 
-// breaks ends whatever grant of a key there is, as an operator does.
+// breaks breaks the lock of a key, as an operator does.
 func (e *env) breaks(c *Client, key string) {
 	e.Helper()
 	info, err := c.Inspect(e.soon(), key)
@@ -69,8 +69,8 @@ func (e *env) breaks(c *Client, key string) {
 	}
 }
 
-// inherits has c get the key of a holder that is silent: when its lease has passed
-// or, if it has none, by a break, and not without one.
+// inherits has c take over the key of a silent holder: after its lease or, if it has
+// none, only after a break.
 func (e *env) inherits(c *Client, key string) *holdfast.Lock {
 	e.Helper()
 	if !e.engine.NeverExpires {
@@ -85,9 +85,9 @@ func (e *env) inherits(c *Client, key string) *holdfast.Lock {
 	return lock
 }
 
-// keepsForever is what an engine without leases does in the place of ending one:
-// the client a falls silent, which the lock outlasts; it learns of the break when
-// it can be reached again, and lives on if there was none.
+// keepsForever is what an engine without leases does instead of ending one. Client a
+// falls silent and its lock lives on. If the lock was broken, a learns of it when it can
+// be reached again.
 func (e *env) keepsForever(a *Client, silence, speak func()) {
 	e.Helper()
 	b := e.client()
@@ -101,7 +101,7 @@ func (e *env) keepsForever(a *Client, silence, speak func()) {
 		e.broken(ruleFreed, "Acquire: %v", err)
 	}
 	speak()
-	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken hears of it when it can be reached again", holdfast.ErrBroken)
+	e.ends(broken, e.engine.Notice+e.engine.Lease, "a holder whose lock was broken learns of it when it can be reached again", holdfast.ErrBroken)
 	if err := kept.Verify(e.within(e.patience())); err != nil {
 		e.broken(ruleForever, "Verify: %v", err)
 	}

@@ -23,12 +23,12 @@ var giveUpCases = []testCase{
 
 const (
 	ruleAtOnce   = "Acquire returns as soon as its ctx ends"
-	ruleSays     = "its error matches that of ctx and what it was waiting for"
-	ruleNothing  = "whoever gives up leaves nothing behind"
+	ruleSays     = "its error matches the error of ctx and says what it waited for"
+	ruleNothing  = "a waiter that gives up leaves nothing behind"
 	ruleWaitsFor = "a client that is cut off waits as long as ctx allows"
 )
 
-// gone ends the ctx of a waiter and looks at what it returns.
+// gone ends the ctx of a waiter and checks its error.
 func (w *waiter) gone(waitedFor ...error) {
 	w.e.Helper()
 	cause := errors.New("the caller went home")
@@ -59,7 +59,7 @@ func cancelWhileWaiting(e *env) {
 	}
 	e.isLive(lock, ruleOne)
 	e.release(lock)
-	e.release(stays.granted(e.handOver(), "whoever gives up is in nobody's way"))
+	e.release(stays.granted(e.handOver(), "a waiter that gave up blocks nobody"))
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
@@ -103,14 +103,14 @@ func cancelWhileWaitingDisconnected(e *env) {
 		info, err := a.Inspect(e.soon(), e.key)
 		return err == nil && len(info.Queue) == 0
 	}) {
-		e.broken(ruleNothing, "its place in the queue was there %v later", e.handOver())
+		e.broken(ruleNothing, "it was still in the queue %v later", e.handOver())
 	}
 	e.release(lock)
 	e.release(e.holdWithin(e.handOver(), c, e.key))
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
 
-// cancelAtAnyMoment lets ctx end before, while and after the key is granted.
+// cancelAtAnyMoment ends ctx before, during and after the grant.
 func cancelAtAnyMoment(e *env) {
 	a, b := e.client(), e.client()
 	for i := range 10 {
@@ -123,7 +123,7 @@ func cancelAtAnyMoment(e *env) {
 			e.broken(ruleAtOnce, "round %d", i)
 		}
 		if w.err == nil {
-			e.isLive(w.lock, "a grant that was returned is one")
+			e.isLive(w.lock, "a grant that Acquire returns is valid")
 			e.release(w.lock)
 		}
 		e.settle()
@@ -200,7 +200,7 @@ func retryEnds(e *env) {
 	began := time.Now()
 	_, err := a.Acquire(e.ctx, e.key, retry)
 	if !errors.Is(err, holdfast.ErrDisconnected) || e.ctx.Err() != nil {
-		e.broken("Acquire fails with what the engine said when its Retry ends", "%v, after %v", err, time.Since(began))
+		e.broken("Acquire fails with the engine's error when its Retry ends", "%v, after %v", err, time.Since(began))
 	}
 	a.Heal()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
@@ -226,7 +226,7 @@ func acquireAnyGivesUp(e *env) {
 	}
 	for _, key := range keys {
 		if e.engine.Ordered {
-			e.queued(a, key, 0) // it never stands in a queue
+			e.queued(a, key, 0) // AcquireAny never joins a queue
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // hookLog records what hooks are called with.
 type hookLog struct {
-	takes   time.Duration // each call, so that one at the same time would be noticed
+	takes   time.Duration // each call, so that a concurrent call is noticed
 	calling sync.Mutex
 
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ func (l *hookLog) hooks() holdfast.Hooks {
 	}
 }
 
-// start and outcome tell an acquisition's Started and outcome apart.
+// start and outcome distinguish an acquisition's Started from its outcome.
 type (
 	start   holdfast.Acquisition
 	outcome holdfast.Acquisition
@@ -70,8 +70,8 @@ func (e *env) watched() (*Client, *hookLog) {
 	return e.clientWith(ClientOptions{Hooks: l.hooks()}), l
 }
 
-// closed closes a client, after which its hooks have been called for everything, and
-// insists on the order of that.
+// closed closes a client, after which every hook call has been made, and insists on their
+// order.
 func (e *env) closed(c *Client, l *hookLog) {
 	e.Helper()
 	if err := c.Close(e.within(e.patience())); err != nil {
@@ -107,13 +107,13 @@ func (e *env) closed(c *Client, l *hookLog) {
 			at = v.Time
 		}
 		if at.IsZero() || at.Before(last) {
-			e.broken(ruleHookOrder, "call %d is of %v, the one before of %v: %+v", i+1, at, last, about)
+			e.broken(ruleHookOrder, "call %d is dated %v, the call before it %v: %+v", i+1, at, last, about)
 		}
 		if last = at; from == to && from == 0 {
 			continue
 		}
 		if story[id] = append(story[id], about); id == 0 || states[id] != from {
-			e.broken(ruleHookOrder, "call %d is out of turn; of the same acquisition there are, in this order:\n\t%+v", i+1, story[id])
+			e.broken(ruleHookOrder, "call %d is out of order; the calls of this acquisition are:\n\t%+v", i+1, story[id])
 		}
 		states[id] = to
 	}

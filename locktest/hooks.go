@@ -21,15 +21,15 @@ var hookCases = []testCase{
 
 const (
 	ruleHookOrder   = "hooks are called one at a time, in the order in which things happened"
-	ruleAcquisition = "each acquisition reaches hooks: its start and its outcome"
-	rulePlace       = "a waiter's place in the queue reaches hooks, where there is one"
-	ruleEnding      = "each end of a hold reaches hooks, once, with what Err returns and how long it was held"
-	ruleHeartbeat   = "the outcome of each heartbeat reaches hooks"
-	ruleConnection  = "hooks hear of the loss and the return of the connection"
-	ruleHookBlocks  = "a slow hook holds nothing up but the next one, and Close"
+	ruleAcquisition = "hooks receive the start and the outcome of each acquisition"
+	rulePlace       = "hooks receive a waiter's place in the queue, if there is a queue"
+	ruleEnding      = "hooks receive each end of a hold once, with the error of Err and the time held"
+	ruleHeartbeat   = "hooks receive the outcome of each heartbeat"
+	ruleConnection  = "hooks receive the loss and the return of the connection"
+	ruleHookBlocks  = "a slow hook delays only the next hook call and Close"
 )
 
-// An attempt is a call that hooks are to hear of.
+// An attempt is a call that must reach hooks.
 type attempt struct {
 	call   string
 	want   start
@@ -55,7 +55,7 @@ func hooksTellOfAcquisitions(e *env) {
 	try("Acquire", e.key, "somebody", true, func() (*holdfast.Lock, error) {
 		return a.Acquire(e.soon(), e.key, holdfast.WithOwner("somebody"))
 	})
-	try("TryAcquire of what another has", taken, a.Owner(), false, func() (*holdfast.Lock, error) {
+	try("TryAcquire of a held key", taken, a.Owner(), false, func() (*holdfast.Lock, error) {
 		return a.TryAcquire(e.soon(), taken)
 	})
 	try("Acquire with a ctx that ends", taken, a.Owner(), true, func() (*holdfast.Lock, error) {
@@ -78,7 +78,7 @@ func hooksTellOfAcquisitions(e *env) {
 		done, cancel := context.WithCancel(e.ctx)
 		cancel()
 		if _, err := a.Acquire(done, key); err == nil {
-			e.broken(ruleAcquisition, "Acquire(%q), with a ctx that is done, is granted", key)
+			e.broken(ruleAcquisition, "Acquire(%q) is granted, although its ctx is done", key)
 		}
 	}
 	e.closed(a, l)
@@ -102,16 +102,16 @@ func hooksTellOfAcquisitions(e *env) {
 			e.broken(ruleAcquisition, "%s: ended as %+v, want %+v", a.call, ended, want)
 		}
 		if ended.Took < 0 || ended.Took > a.lasted {
-			e.broken(ruleAcquisition, "%s: took %v of the %v that passed around it", a.call, ended.Took, a.lasted)
+			e.broken(ruleAcquisition, "%s: reported as taking %v, but the call took %v in all", a.call, ended.Took, a.lasted)
 		}
 	}
 	if took := outcomes[2].Took; took < giveUp {
-		e.broken(ruleAcquisition, "a wait of more than %v took %v", giveUp, took)
+		e.broken(ruleAcquisition, "a wait of more than %v is reported as %v", giveUp, took)
 	}
 }
 
-// hooksTellOfPlaces has several wait in line: each knows how many are ahead, where
-// there is a line, and is never reported where there is none.
+// hooksTellOfPlaces has several clients wait. With a queue, hooks receive how many are
+// ahead of each; without one, they receive no place.
 func hooksTellOfPlaces(e *env) {
 	const n = 3
 	a, l := e.watched()
@@ -148,7 +148,7 @@ func hooksTellOfPlaces(e *env) {
 				continue
 			}
 			want := holdfast.Place{ID: s.ID, Time: p.Time, Key: e.key, Owner: a.Owner(), Ahead: i + 1}
-			if first[s.ID] && p.Ahead > 0 && p.Ahead < want.Ahead { // it looked again
+			if first[s.ID] && p.Ahead > 0 && p.Ahead < want.Ahead { // the waiter looked again
 				want.Ahead = p.Ahead
 			}
 			if first[s.ID] = true; p != want {
@@ -205,8 +205,8 @@ func hooksTellOfEnds(e *env) {
 	}
 }
 
-// hooksTellOfHeartbeats looks at the heartbeats of a client that holds two locks
-// for a lease, and is then cut off.
+// hooksTellOfHeartbeats checks the heartbeats of a client that holds two locks for a
+// lease and is then cut off.
 func hooksTellOfHeartbeats(e *env) {
 	a, l := e.watched()
 	one, two := e.holdKey(a, e.prefix+"one"), e.holdKey(a, e.prefix+"two")
@@ -217,7 +217,7 @@ func hooksTellOfHeartbeats(e *env) {
 	}
 	for _, key := range keys {
 		if !e.eventually(e.engine.Soon, func() bool { return heartbeatsOf(l, key).well > 1 }) {
-			e.broken(ruleHeartbeat, "a lease has passed, and for %q nothing of it was reported: %+v", key, reported[holdfast.Heartbeat](l))
+			e.broken(ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, reported[holdfast.Heartbeat](l))
 		}
 	}
 	a.Cut()
@@ -233,7 +233,7 @@ func hooksTellOfHeartbeats(e *env) {
 	}
 	healed := time.Now()
 	a.Heal()
-	time.Sleep(e.engine.Lease) // for what was lost to be given back, which Close would not wait for
+	time.Sleep(e.engine.Lease) // to give back what was lost; Close would not wait for that
 	e.closed(a, l)
 	for _, h := range reported[holdfast.Heartbeat](l) {
 		sent := h.Time.Add(-h.Took)
@@ -241,12 +241,12 @@ func hooksTellOfHeartbeats(e *env) {
 			e.broken(ruleHeartbeat, "%+v; they are for %q", h, keys)
 		}
 		if h.Err == nil && sent.After(cut) && h.Time.Before(healed) {
-			e.broken(ruleHeartbeat, "one that was sent while the client was cut off has renewed the lease: %+v", h)
+			e.broken(ruleHeartbeat, "a heartbeat sent while the client was cut off renewed the lease: %+v", h)
 		}
 	}
 	for _, key := range keys {
 		if heartbeatsOf(l, key).badly == 0 {
-			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q went well: %+v", key, reported[holdfast.Heartbeat](l))
+			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, reported[holdfast.Heartbeat](l))
 		}
 	}
 }
@@ -272,7 +272,7 @@ func hooksTellOfTheConnection(e *env) {
 	defer events.Close()
 	var want []bool
 	for i := range 2 {
-		e.holdKey(a, fmt.Sprintf("%s%d", e.prefix, i)) // some engines notice by its heartbeats
+		e.holdKey(a, fmt.Sprintf("%s%d", e.prefix, i)) // some engines notice by their heartbeats
 		e.next(events.Ready(), e.patience(), ruleState)
 		a.Cut()
 		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
@@ -292,7 +292,7 @@ func hooksTellOfTheConnection(e *env) {
 	}
 }
 
-// hooksHoldNothingUp has locks come and go while a hook does not return.
+// hooksHoldNothingUp acquires and releases locks while a hook does not return.
 func hooksHoldNothingUp(e *env) {
 	const n = 10
 	l := &hookLog{}
@@ -319,7 +319,7 @@ func hooksHoldNothingUp(e *env) {
 	close(goOn)
 	<-finished
 	if !inTime || early > 0 {
-		e.broken(ruleHookBlocks, "after %v: all done: %v; %d calls came before their turn", e.patience(), inTime, early)
+		e.broken(ruleHookBlocks, "after %v: all done: %v; %d hook calls came early", e.patience(), inTime, early)
 	}
 	e.closed(a, l)
 	if got := len(reported[holdfast.Ending](l)); got != n {

@@ -18,7 +18,7 @@ var inputCases = []testCase{
 	{"G12_DefaultOwnersDiffer", defaultOwnersDiffer},
 }
 
-// longest is a key that has as many bytes as are allowed, in short elements.
+// longest is a key of the maximum length, in short elements.
 func (e *env) longest() string {
 	key := e.prefix + strings.Repeat("0123456789/", holdfast.MaxKey/11+1)
 	return key[:holdfast.MaxKey-1] + "x"
@@ -67,8 +67,8 @@ func (e *env) refused(err error, field, what string) {
 	}
 }
 
-// badKeys tries them on a client that is cut off: nothing is sent, so nothing
-// is waited for.
+// badKeys tries bad keys on a client that is cut off: they are refused at once, because
+// nothing is sent.
 func badKeys(e *env) {
 	a := e.client()
 	e.release(e.hold(a))
@@ -131,7 +131,7 @@ func badOptions(e *env) {
 		{"negative attempts", "Retry.Attempts", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Attempts: -1})}},
 		{"negative delay", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: -1})}},
 		{"negative largest delay", "Retry.Max", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Max: -1})}},
-		{"delays the wrong way round", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
+		{"a minimum delay above the maximum", "Retry.Initial", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 2, Max: 1})}},
 		{"negative total", "Retry.Total", []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Total: -1})}},
 	} {
 		_, err := a.Acquire(e.soon(), e.key, bad.opts...)
@@ -150,7 +150,7 @@ func badCalls(e *env) {
 	e.refused(err, "keys", "AcquireAny of no keys")
 	e.refused(a.Do(e.soon(), e.prefix+"other", nil), "fn", "Do without a function")
 	e.refused(a.Break(e.soon(), holdfast.Info{Key: e.key}), "info", "Break of nothing")
-	e.refused(lock.Extend(-1), "TTL", "Extend by less than nothing")
+	e.refused(lock.Extend(-1), "TTL", "Extend by a negative duration")
 	e.isLive(lock, "bad input changes nothing")
 }
 
@@ -163,7 +163,7 @@ func whatIsAllowedWorks(e *env) {
 	} {
 		lock := e.holdKey(a, key)
 		if e.isHeld(b, key, ruleOne).Holder.Key != key {
-			e.broken("what may be a key comes back as it was", "%q", key)
+			e.broken("a valid key comes back unchanged", "%q", key)
 		}
 		e.release(lock)
 		e.leavesNothing(key, e.engine.Soon, ruleNothing)
@@ -171,7 +171,7 @@ func whatIsAllowedWorks(e *env) {
 	data, owner := strings.Repeat("\x00\xff", holdfast.MaxData/2), strings.Repeat("é", holdfast.MaxOwner/2)
 	lock := e.hold(a, holdfast.WithData([]byte(data)), holdfast.WithOwner(owner), nil)
 	if info, err := b.Inspect(e.soon(), e.key); err != nil || string(info.Data) != data || info.Owner != owner {
-		e.broken("data and owner of the largest size come back as they were", "%d bytes, %q, %v", len(info.Data), info.Owner, err)
+		e.broken("data and owner of the largest size come back unchanged", "%d bytes, %q, %v", len(info.Data), info.Owner, err)
 	}
 	e.release(lock)
 }
@@ -182,11 +182,11 @@ func defaultOwnersDiffer(e *env) {
 		e.broken("the default owner name is unique to a client", "%q and %q", a.Owner(), b.Owner())
 	}
 	if got := e.hold(a).Owner(); got != a.Owner() {
-		e.broken("a lock has its client's owner name, unless WithOwner says otherwise", "%q, want %q", got, a.Owner())
+		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, a.Owner())
 	}
 	named := e.clientWith(ClientOptions{Owner: "named"})
 	if got := e.holdKey(named, e.prefix+"named").Owner(); got != "named" {
-		e.broken("a lock has its client's owner name, unless WithOwner says otherwise", "%q, want %q", got, "named")
+		e.broken("a lock has its client's owner name, unless WithOwner sets another", "%q, want %q", got, "named")
 	}
 	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
 	if holder.Owner != "named" {

@@ -25,9 +25,9 @@ var leaseCases = []testCase{
 }
 
 const (
-	ruleRenewed = "a lease is renewed by itself while the engine can be reached"
-	ruleFirst   = "the holder knows that its lease is over before anybody else gets the key"
-	ruleAlone   = "a lease ends on the holder's own clock, without a word from the engine"
+	ruleRenewed = "the client renews its lease while the engine can be reached"
+	ruleFirst   = "the holder knows that its lease is over before anyone else gets the key"
+	ruleAlone   = "a lease ends on the holder's own clock, with no reply from the engine"
 )
 
 func renewedWhileHeld(e *env) {
@@ -38,7 +38,7 @@ func renewedWhileHeld(e *env) {
 		time.Sleep(e.engine.Lease / 2)
 		e.isLive(lock, ruleRenewed)
 		if left := time.Until(lock.Deadline()); left <= 0 || (left > e.engine.Lease) != e.engine.NeverExpires {
-			e.broken("Deadline is within a lease from now, or far away if there is none", "it is %v from now", left)
+			e.broken("Deadline is at most a lease from now, or far away if there is no lease", "it is %v from now", left)
 		}
 	}
 	if !e.engine.NeverExpires && !lock.Deadline().After(first) {
@@ -62,7 +62,7 @@ func shortCutKeepsTheLock(e *env) {
 	e.isLive(lock, ruleRenewed)
 }
 
-// holderKnowsFirst has a client wait for the key of one that is cut off.
+// holderKnowsFirst has a client wait for the key of a client that is cut off.
 func holderKnowsFirst(e *env) {
 	a, b := e.client(), e.client()
 	if e.engine.NeverExpires {
@@ -77,7 +77,7 @@ func holderKnowsFirst(e *env) {
 	a.Cut()
 	next := w.granted(e.handOver(), "the key of a client that is cut off goes to the next when its lease has passed")
 	if !<-known {
-		e.broken(ruleFirst, "another was granted the key, and Done of the old holder was open; its Deadline is %v from now",
+		e.broken(ruleFirst, "another client was granted the key while the old holder's Done was open; its Deadline is %v from now",
 			time.Until(lock.Deadline()))
 	}
 	e.endedBy(lock, ruleAlone, expired...)
@@ -96,7 +96,7 @@ func deadlineIsKept(e *env) {
 		e.isLive(lock, ruleForever)
 		return
 	}
-	time.Sleep(e.engine.Lease / 8) // what was on its way has arrived
+	time.Sleep(e.engine.Lease / 8) // replies on their way have arrived
 	deadline := lock.Deadline()
 	if lock.Err() != nil {
 		e.broken("a lock lives on while the engine cannot be reached, until its Deadline", "%v", lock.Err())
@@ -131,11 +131,11 @@ func sessionThatExpired(e *env) {
 	}
 	e.holdWithin(e.handOver(), b, e.key)
 	a.Heal()
-	e.holdWithin(e.patience(), a, e.prefix+"a third") // the client begins anew
+	e.holdWithin(e.patience(), a, e.prefix+"a third") // the client opens a new session
 }
 
-// everyMethodLooksAtTheClock stops clients, whose timers then say nothing, and
-// asks each one method of Lock: the first call ends all locks of a session.
+// everyMethodLooksAtTheClock pauses clients, so that no timer fires, and calls one method
+// of Lock on each: the first call ends all locks of a session.
 func everyMethodLooksAtTheClock(e *env) {
 	if e.client().Pause == nil {
 		e.Skipf("%s: this harness has no pause", e.rule)
@@ -209,8 +209,8 @@ func pauseShorterThanTheLease(e *env) {
 	e.isLive(lock, ruleRenewed)
 }
 
-// pausePastTheDeadline resumes a client when its own lease is over and that of
-// the engine, which is longer by the margin, is perhaps not.
+// pausePastTheDeadline resumes a client when the lease is over by its own count. The
+// engine's count is longer by the margin, so there it may still run.
 func pausePastTheDeadline(e *env) {
 	a, b := e.client(), e.client()
 	if a.Pause == nil {
@@ -238,16 +238,16 @@ func clockJumpForward(e *env) {
 	}
 	lock := e.hold(a)
 	a.Jump(e.engine.Lease / 8)
-	e.isLive(lock, "a jump of the wall clock by less than is left of the lease costs nothing")
+	e.isLive(lock, "a wall clock jump that is shorter than the rest of the lease costs nothing")
 	e.holdKey(a, e.prefix+"renewed")
 	a.Jump(e.engine.Lease)
 	if e.engine.NeverExpires {
-		e.isLive(lock, "a jump of the wall clock ends no lock without a lease")
+		e.isLive(lock, "a wall clock jump ends no lock without a lease")
 		e.outlasts(b, lock)
 		return
 	}
-	e.endedBy(lock, "a jump of the wall clock beyond the lease ends the lock: it may have been a suspend", holdfast.ErrClockJump)
-	e.ends(lock, 0, "an end by the clock is a loss", holdfast.ErrLost)
+	e.endedBy(lock, "a wall clock jump beyond the lease ends the lock: it may have been a suspend", holdfast.ErrClockJump)
+	e.ends(lock, 0, "an end by the wall clock is a loss", holdfast.ErrLost)
 	e.holdWithin(e.patience(), b, e.key)
 	e.holdWithin(e.patience(), a, e.prefix+"after the jump")
 }
@@ -275,7 +275,7 @@ func clockJumpBackward(e *env) {
 	a.Cut()
 	w.granted(e.handOver(), "the key of a client that is cut off goes to the next when its lease has passed")
 	if !<-known {
-		e.broken(ruleFirst, "not once the wall clock had been set back")
+		e.broken(ruleFirst, "it does not after the wall clock was set back")
 	}
 }
 
@@ -289,11 +289,11 @@ func breakIsTold(e *env) {
 	if err := b.Break(e.soon(), info); err != nil {
 		e.broken("Break removes the grant that its Info describes", "%v", err)
 	}
-	e.ends(lock, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrBroken)
+	e.ends(lock, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
 	e.holdWithin(e.patience(), b, e.key)
 }
 
-// verifyAsksTheEngine breaks a grant while no word of it can reach its holder.
+// verifyAsksTheEngine breaks a grant while nothing can notify its holder.
 func verifyAsksTheEngine(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.hold(a)
@@ -307,9 +307,9 @@ func verifyAsksTheEngine(e *env) {
 	}
 	a.Heal()
 	if err := lock.Verify(e.within(e.engine.Lease)); !errors.Is(err, holdfast.ErrLost) {
-		e.broken("Verify asks the engine, and finds a loss that nobody else has reported", "%v", err)
+		e.broken("Verify asks the engine and finds a loss that was not yet reported", "%v", err)
 	}
-	e.endedBy(lock, "what Verify finds out ends the lock", append(expired, holdfast.ErrBroken)...)
+	e.endedBy(lock, "a loss that Verify finds ends the lock", append(expired, holdfast.ErrBroken)...)
 }
 
 func doEndsWithTheLock(e *env) {

@@ -19,8 +19,8 @@ var orderCases = []testCase{
 	{"G7_AcquireAnyShuffles", acquireAnyShuffles},
 }
 
-// line has n clients wait for the key of the case, one after the other. What
-// is returned grows as they are served; each releases at once.
+// line has n clients wait for the key of the case, one after the other. The result grows
+// as they are served; each releases at once.
 func (e *env) line(holder *Client, n int) (waiters []*waiter, served func() []int) {
 	e.Helper()
 	var mu sync.Mutex
@@ -82,7 +82,7 @@ func givingUpKeepsTheOrder(e *env) {
 	}
 	e.release(lock)
 	for _, i := range []int{1, 3, 4} {
-		waiters[i].granted(e.patience(), "whoever gives up is in nobody's way")
+		waiters[i].granted(e.patience(), "a waiter that gave up blocks nobody")
 	}
 	e.inOrder(served(), []int{1, 3, 4})
 }
@@ -97,12 +97,12 @@ func aLostWaiterBlocksNobody(e *env) {
 		b.Expire()
 	}
 	e.release(lock)
-	e.release(next.granted(e.handOver(), "a waiter whose session ended is in nobody's way"))
+	e.release(next.granted(e.handOver(), "a waiter whose session ended blocks nobody"))
 	if isClosed(lost.done) {
 		e.broken("a waiter that is cut off goes on waiting", "Acquire returned %v, %v", lost.lock, lost.err)
 	}
 	b.Heal()
-	e.release(lost.granted(e.patience(), "a waiter whose session ended takes its turn again"))
+	e.release(lost.granted(e.patience(), "a waiter whose session ended joins the queue again"))
 	e.leavesNothing(e.key, e.handOver(), ruleNothing)
 }
 
@@ -126,7 +126,7 @@ func queueIsTold(e *env) {
 	}
 	for info, err := range a.List(e.soon(), e.key) {
 		if err != nil || info.Owner != "holder" || len(info.Queue) != 3 {
-			e.broken("List says what Inspect says", "%+v, %v", info, err)
+			e.broken("List and Inspect agree", "%+v, %v", info, err)
 		}
 	}
 	e.release(lock)
@@ -148,7 +148,7 @@ func acquireAnyTakesTheFirstFree(e *env) {
 		e.isHeld(a, want, ruleOne)
 	}
 	if lock, err := b.AcquireAny(e.soon(), keys); !errors.Is(err, holdfast.ErrHeld) {
-		e.broken(rule, "all held: %v, %v", lock, err)
+		e.broken(rule, "with all keys held: %v, %v", lock, err)
 	}
 	time.AfterFunc(e.engine.Lease/10, func() { first.Release(e.within(e.engine.Soon)) })
 	lock, err := b.AcquireAny(e.within(e.patience()), keys, holdfast.WithWait(e.patience()))
@@ -175,5 +175,5 @@ func acquireAnyShuffles(e *env) {
 			return
 		}
 	}
-	e.broken("AcquireAny shuffles if asked to", "40 times it took the same of %d free keys", len(keys))
+	e.broken("AcquireAny shuffles if asked to", "it took the same one of %d free keys 40 times", len(keys))
 }

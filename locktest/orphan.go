@@ -15,16 +15,16 @@ var orphanCases = []testCase{
 	{"G6_WhatIsReturnedIsHeld", whatIsReturnedIsHeld},
 }
 
-// moments are delays after which a cut may hit a request, or its reply, on the
-// way; a negative one has the cut come before the call.
+// moments are delays after which a cut may hit a request or its reply on the way; with a
+// negative delay the cut comes before the call.
 var moments = []time.Duration{
 	-1, 0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond,
 }
 
-// owns insists that the engine and the holder of a lock say the same.
+// owns insists that the engine and the holder of a lock agree.
 func (e *env) owns(lock *holdfast.Lock, probe *Client) {
 	e.Helper()
-	const rule = "what Acquire returns is what the engine has"
+	const rule = "the engine has the grant that Acquire returns"
 	if err := lock.Verify(e.within(e.patience())); err != nil {
 		e.broken(rule, "Verify: %v", err)
 	}
@@ -33,7 +33,7 @@ func (e *env) owns(lock *holdfast.Lock, probe *Client) {
 		e.broken(rule, "token %v of %q; Inspect: %+v, %v", lock.Token(), lock.Owner(), info, err)
 	}
 	if len(info.Queue) != 0 {
-		e.broken("a client never waits for itself", "behind its own grant waits %+v", info.Queue)
+		e.broken("a client never waits for itself", "%+v waits behind its own grant", info.Queue)
 	}
 }
 
@@ -48,14 +48,14 @@ func cutDuringAcquire(e *env) {
 		a.Cut()
 		time.Sleep(e.engine.Lease / 20)
 		a.Heal()
-		lock := w.granted(e.patience(), "a request whose reply was lost ends in a grant all the same")
+		lock := w.granted(e.patience(), "a request whose reply was lost still ends in a grant")
 		if i%2 == 0 {
 			e.owns(lock, probe)
 		}
 		if err := lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken("Release goes on until the engine has confirmed it", "%v", err)
+			e.broken("Release retries until the engine has confirmed it", "%v", err)
 		}
-		e.leavesNothing(e.key, e.handOver(), "a lost reply leaves no grant that nobody knows of")
+		e.leavesNothing(e.key, e.handOver(), "a lost reply leaves no grant without a holder")
 	}
 }
 
@@ -72,12 +72,12 @@ func cutDuringRelease(e *env) {
 		select {
 		case err := <-released:
 			if err != nil && !errors.Is(err, holdfast.ErrLost) {
-				e.broken("Release goes on until the engine has confirmed it", "%v", err)
+				e.broken("Release retries until the engine has confirmed it", "%v", err)
 			}
 		case <-time.After(e.patience()):
-			e.broken("Release goes on until the engine has confirmed it", "it has not returned")
+			e.broken("Release retries until the engine has confirmed it", "it has not returned")
 		}
-		e.leavesNothing(e.key, e.handOver(), "a lost reply to a release leaves nothing")
+		e.leavesNothing(e.key, e.handOver(), "a lost reply to a release leaves nothing behind")
 	}
 }
 
@@ -103,16 +103,16 @@ func giveUpDuringCut(e *env) {
 		case <-time.After(e.engine.Soon):
 			e.broken(ruleAtOnce, "while the reply was lost")
 		}
-		if lock != nil { // it was faster than the cut
+		if lock != nil { // the call was faster than the cut
 			pending, stop := context.WithCancel(e.ctx)
 			stop()
 			if err := lock.Release(pending); err != nil && !errors.Is(err, holdfast.ErrReleasePending) && !errors.Is(err, holdfast.ErrLost) {
-				e.broken("Release while the engine does not answer is pending", "%v", err)
+				e.broken("Release is pending while the engine does not answer", "%v", err)
 			}
 		}
 		a.Heal()
 		e.settle()
-		e.leavesNothing(e.key, e.handOver(), "an acquire that was given up while its outcome was unknown leaves nothing")
+		e.leavesNothing(e.key, e.handOver(), "an acquire that was given up while its outcome was unknown leaves nothing behind")
 		e.release(e.holdWithin(e.patience(), b, e.key))
 	}
 }
@@ -122,10 +122,10 @@ func whatIsReturnedIsHeld(e *env) {
 	for range 5 {
 		lock := e.hold(a)
 		e.owns(lock, b)
-		e.isHeld(b, e.key, "what Acquire returns is what the engine has")
+		e.isHeld(b, e.key, "the engine has the grant that Acquire returns")
 		e.release(lock)
 		if info, err := b.Inspect(e.soon(), e.key); err != nil || info.Held {
-			e.broken("what Release confirms is done", "Inspect: %+v, %v", info, err)
+			e.broken("a release that was confirmed has taken effect", "Inspect: %+v, %v", info, err)
 		}
 	}
 }

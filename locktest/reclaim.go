@@ -16,7 +16,7 @@ var reclaimCases = []testCase{
 	{"G13_SparesTheSameClient", sparesTheSameClient},
 }
 
-const ruleReclaim = "WithReclaim ends what other clients hold under the same owner name"
+const ruleReclaim = "WithReclaim ends the holds of other clients under the same owner name"
 
 func reclaim() []holdfast.Option {
 	return []holdfast.Option{holdfast.WithOwner("worker"), holdfast.WithReclaim()}
@@ -38,8 +38,8 @@ func reclaimsAtOnce(e *env) {
 	e.release(lock)
 }
 
-// reclaimsFromTheDead is what WithReclaim is for: the holder is silent, and its
-// lease has long to run.
+// reclaimsFromTheDead is what WithReclaim is for: the holder is silent, and its lease
+// runs for long.
 func reclaimsFromTheDead(e *env) {
 	a, b := e.client(), e.client()
 	old := e.hold(a, holdfast.WithOwner("worker"))
@@ -50,11 +50,11 @@ func reclaimsFromTheDead(e *env) {
 	}
 	if e.engine.NeverExpires {
 		if err := old.Err(); err != nil {
-			e.broken(ruleForever, "no word has reached it, and Err is %v", err)
+			e.broken(ruleForever, "nothing has reached it, and Err is %v", err)
 		}
 		a.Heal()
 	}
-	e.ends(old, e.handOver(), "a holder that was reclaimed ends by its own clock, if no word reaches it",
+	e.ends(old, e.handOver(), "a reclaimed lock ends by its holder's own clock, if nothing reaches the holder",
 		append(expired, holdfast.ErrReclaimed)...)
 	a.Heal()
 	e.isLive(lock, ruleSpares)
@@ -67,22 +67,22 @@ func reclaimsPlaces(e *env) {
 	e.watches(a)
 	young := e.wait(b, reclaim()...)
 	if e.engine.Ordered {
-		err := old.fails(e.engine.Soon, "WithReclaim ends places in the queue under the same owner name")
+		err := old.fails(e.engine.Soon, "WithReclaim removes contenders under the same owner name from the queue")
 		if !errors.Is(err, holdfast.ErrReclaimed) {
-			e.broken("a place that was reclaimed fails with ErrReclaimed", "%v", err)
+			e.broken("a contender that was reclaimed fails with ErrReclaimed", "%v", err)
 		}
 		e.queued(c, e.key, 1)
 	}
 	e.release(lock)
-	e.release(young.granted(e.patience(), "WithReclaim waits for strangers"))
-	old.cancel(nil) // without a queue it has no place to lose, and may yet win
+	e.release(young.granted(e.patience(), "WithReclaim waits for other owners"))
+	old.cancel(nil) // without a queue it has no place to lose and may still win
 	if e.closes(old.done, e.engine.Soon) && old.err == nil {
 		_ = old.lock.Release(e.soon()) // ErrReclaimed, if it won before
 	}
 	e.leavesNothing(e.key, e.handOver(), ruleNothing)
 }
 
-// takesItsTurn reclaims a hold for which others wait.
+// takesItsTurn reclaims a hold that others wait for.
 func takesItsTurn(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	old := e.hold(a, holdfast.WithOwner("worker"))
@@ -95,9 +95,9 @@ func takesItsTurn(e *env) {
 		e.release(waits.granted(e.patience(), "every waiter is served in the end"))
 		return
 	}
-	lock := waits.granted(e.engine.Soon, "with a queue, whoever was there before is served first")
+	lock := waits.granted(e.engine.Soon, "with a queue, earlier contenders are served first")
 	if isClosed(young.done) {
-		e.broken(ruleOne, "WithReclaim returned %v, %v, with another's lock live", young.lock, young.err)
+		e.broken(ruleOne, "WithReclaim returned %v, %v while another client's lock was live", young.lock, young.err)
 	}
 	e.isLive(lock, ruleSpares)
 	e.release(lock)
@@ -136,12 +136,12 @@ func sparesTheSameClient(e *env) {
 	first := e.wait(a, holdfast.WithOwner("worker")).waits(b, e.key, 1)
 	second := e.wait(a, reclaim()...).waits(b, e.key, 2)
 	if isClosed(first.done) {
-		e.broken("a place of the same client is never reclaimed", "Acquire: %v", first.err)
+		e.broken("a contender of the same client is never reclaimed", "Acquire: %v", first.err)
 	}
 	e.release(stranger)
 	if !e.engine.Ordered {
 		return // the second may find the first to be the holder, which is ErrHeld
 	}
-	e.release(first.granted(e.engine.Soon, "a place of the same client is never reclaimed"))
+	e.release(first.granted(e.engine.Soon, "a contender of the same client is never reclaimed"))
 	e.release(second.granted(e.engine.Soon, "WithReclaim takes its turn"))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A recorder takes down what a case has to say, instead of failing the test.
+// A recorder records the failures of a case instead of failing the test.
 type recorder struct {
 	testing.TB
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ func (r *recorder) reported() []string {
 	return r.failures
 }
 
-// record runs one case in virtual time and returns its complaints.
+// record runs one case in virtual time and returns its failures.
 func record(t *testing.T, engine Engine, c testCase) []string {
 	r := &recorder{}
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func record(t *testing.T, engine Engine, c testCase) []string {
 
 const lease = 10 * time.Second
 
-// newEngine returns an correct engine, except for what the fault changes.
+// newEngine returns a correct engine, except for what the fault changes.
 func newEngine(l fault) Engine {
 	e := Engine{
 		Start: func(testing.TB) Harness { return &harness{store: memlock.NewStore(), fault: l} },
@@ -119,7 +119,7 @@ func (h *harness) Residue(t testing.TB, key string) []string {
 	return left
 }
 
-// The recorder itself must not be what makes faults fail.
+// The recorder itself must not be the reason why faults fail.
 func TestHonestEngine(t *testing.T) {
 	for _, c := range cases {
 		if reported := record(t, newEngine(fault{}), c); len(reported) > 0 {
@@ -128,7 +128,7 @@ func TestHonestEngine(t *testing.T) {
 	}
 }
 
-// What makes heartbeats for faults must not be what makes them fail.
+// The fault-free heartbeats must not be the reason why faults fail.
 func TestHonestHeartbeats(t *testing.T) {
 	for _, c := range hookCases {
 		if reported := record(t, newEngine(correctBeats), c); len(reported) > 0 {
@@ -155,7 +155,7 @@ func TestCasesAreNumbered(t *testing.T) {
 	for _, c := range cases {
 		rule, _, ok := strings.Cut(c.name, "_")
 		if !ok || names[c.name] {
-			t.Errorf("case %q: it needs a name of its own that begins with the number of its guarantee", c.name)
+			t.Errorf("case %q: its name must be unique and begin with the number of its guarantee", c.name)
 		}
 		seen[rule], names[c.name] = true, true
 	}
@@ -165,6 +165,6 @@ func TestCasesAreNumbered(t *testing.T) {
 		}
 	}
 	if len(seen) != 13 {
-		t.Errorf("the cases are for %d guarantees, not 13", len(seen))
+		t.Errorf("the cases cover %d guarantees, not 13", len(seen))
 	}
 }

@@ -44,7 +44,7 @@ func releaseHolderFirst(e *env) {
 	e.release(lock)
 	w.granted(e.handOver(), "a release lets the next in")
 	if !<-known {
-		e.broken("Release ends the lock for the holder first, then in the engine", "Done was open when another had the key")
+		e.broken("Release ends the lock for the holder first, then in the engine", "Done was open when another client had the key")
 	}
 }
 
@@ -61,9 +61,9 @@ func ctxDoneAlready(e *env) {
 	if !isClosed(lock.Done()) {
 		e.broken("Release ends the lock for the holder at once", "Done is open")
 	}
-	e.release(w.granted(e.engine.Soon, "a release goes out although its ctx is done"))
-	e.release(lock) // waits for the same delivery
-	e.leavesNothing(e.key, e.engine.Soon, "a release goes out although its ctx is done")
+	e.release(w.granted(e.engine.Soon, "a release is sent although its ctx is done"))
+	e.release(lock) // waits for the same release
+	e.leavesNothing(e.key, e.engine.Soon, "a release is sent although its ctx is done")
 }
 
 func pendingWhileCut(e *env) {
@@ -75,7 +75,7 @@ func pendingWhileCut(e *env) {
 	began := time.Now()
 	err := lock.Release(e.within(wait))
 	if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
-		e.broken("Release that the engine does not confirm in time is pending", "%v", err)
+		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
 	}
 	if took := time.Since(began); took > wait+e.engine.Soon {
 		e.broken("ctx bounds the wait for the confirmation", "%v, for %v", took, wait)
@@ -105,7 +105,7 @@ func twiceAndFromAnywhere(e *env) {
 	errs = append(errs, lock.Release(e.soon()))
 	for _, err := range errs {
 		if err != nil {
-			e.broken("Release may be called from anywhere and again, with the same result", "%v", errs)
+			e.broken("Release may be called again and concurrently, with the same result", "%v", errs)
 		}
 	}
 	e.isLive(next, ruleSpares)
@@ -125,25 +125,25 @@ func releaseAfterTheEnd(e *env) {
 	}
 }
 
-// lateReleaseSparesTheSuccessor delivers a release when the key is another's.
+// lateReleaseSparesTheSuccessor delivers a release when another client has the key.
 func lateReleaseSparesTheSuccessor(e *env) {
 	a, b := e.client(), e.client()
 	lost, pending := e.holdKey(a, e.prefix+"lost"), e.holdKey(a, e.prefix+"pending")
 	a.Cut()
 	if err := pending.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, holdfast.ErrReleasePending) {
-		e.broken("Release that the engine does not confirm in time is pending", "%v", err)
+		e.broken("a Release that the engine does not confirm in time is pending", "%v", err)
 	}
 	nextLost, nextPending := e.inherits(b, lost.Key()), e.inherits(b, pending.Key())
 	unknown := holdfast.ErrLost
 	if e.engine.NeverExpires {
-		unknown = holdfast.ErrReleasePending // no clock has ended it for its holder
+		unknown = holdfast.ErrReleasePending // the holder's clock has not ended it
 	}
 	if err := lost.Release(e.within(e.engine.Lease / 20)); !errors.Is(err, unknown) {
 		e.broken("Release after a loss reports the loss", "%v", err)
 	}
 	a.Heal()
 	if err := pending.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-		e.broken("a pending release comes to an end when the engine can be reached", "%v", err)
+		e.broken("a pending release ends when the engine can be reached", "%v", err)
 	}
 	time.Sleep(e.engine.Lease / 2)
 	e.isLive(nextLost, ruleSpares)
@@ -161,20 +161,20 @@ func breakSparesTheSuccessor(e *env) {
 	}
 	e.release(first)
 	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "of a grant that is gone: %v, want ErrChanged", err)
+		e.broken(rule, "for a grant that is gone: %v, want ErrChanged", err)
 	}
-	second := e.hold(a) // the same client: only the grant differs
+	second := e.hold(a) // by the same client: only the grant differs
 	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
-		e.broken(rule, "of a grant that is gone, the key held by another: %v, want ErrChanged", err)
+		e.broken(rule, "for a grant that is gone, with the key held by another: %v, want ErrChanged", err)
 	}
 	e.isLive(second, rule)
 	waiting := e.wait(b).waits(b, e.key, 1)
 	held := e.isHeld(b, e.key, ruleOne)
 	if err := b.Break(e.soon(), held.Holder); err != nil {
-		e.broken("the Info in a HeldError can be used for Break", "%v", err)
+		e.broken("Break accepts the Info of a HeldError", "%v", err)
 	}
-	next := waiting.granted(e.handOver(), "a break lets the next in")
-	e.ends(second, e.engine.Notice, "a holder whose live lease is ended on purpose hears of it", holdfast.ErrBroken)
+	next := waiting.granted(e.handOver(), "a break lets the next waiter in")
+	e.ends(second, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
 	if err := b.Break(e.soon(), held.Holder); !errors.Is(err, holdfast.ErrChanged) {
 		e.broken(rule, "for the second time: %v, want ErrChanged", err)
 	}
@@ -212,7 +212,7 @@ func doReleases(e *env) {
 
 	err = a.Do(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) })
 	if err != nil {
-		e.broken("a function that releases by itself is no error", "%v", err)
+		e.broken("a function that releases the lock itself is no error", "%v", err)
 	}
 
 	ctx, cancel := context.WithCancel(e.ctx)
@@ -229,7 +229,7 @@ func doReleases(e *env) {
 	func() {
 		defer func() {
 			if recover() != "stop" {
-				e.Errorf("%s broken: a panic in the function of Do goes on", e.rule)
+				e.Errorf("%s broken: Do does not swallow a panic of its function", e.rule)
 			}
 		}()
 		_ = a.Do(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { panic("stop") })

@@ -12,9 +12,9 @@ var cases = slices.Concat(
 	ttlCases, eventCases, hookCases, releaseCases, closeCases, inputCases, reclaimCases,
 )
 
-// Run tests an engine: each guarantee of the contract has at least one
-// subtest, whose name begins with its number. Each failure names the
-// guarantee, the rule that is broken, and what was seen.
+// Run tests an engine: each guarantee of the contract has at least one subtest, whose
+// name begins with its number. Each failure names the guarantee, the broken rule and what
+// the suite saw.
 func Run(t *testing.T, engine Engine) {
 	run := func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func Run(t *testing.T, engine Engine) {
 		})
 	}
 	order := slices.Clone(cases)
-	if engine.NeverExpires { // Close then takes its minute beside the others
+	if engine.NeverExpires { // the minute of Close then passes while other cases run
 		slices.SortStableFunc(order, func(a, b testCase) int { return rank(a) - rank(b) })
 	}
 	for _, c := range order {
@@ -51,8 +51,7 @@ func Run(t *testing.T, engine Engine) {
 	lanes.Wait()
 }
 
-// rank is 0 for the case that takes a minute where no lease ends, and so is to begin
-// first.
+// rank is 0 for the case that takes a minute where no lease ends: it must begin first.
 func rank(c testCase) int {
 	if c.name == closeWithoutEnd {
 		return 0

@@ -12,7 +12,7 @@ var tokenCases = []testCase{
 	{"G3_TokensRiseFromClientToClient", tokensRiseFromClientToClient},
 }
 
-// tokensRise ends one hold after the other in every way that there is.
+// tokensRise ends one hold after the other, in every possible way.
 func tokensRise(e *env) {
 	probe := e.client()
 	ends := []struct {
@@ -85,7 +85,7 @@ func tokenIsFixed(e *env) {
 	}
 }
 
-// tokensRiseFromClientToClient hands a key round, by release, while others wait.
+// tokensRiseFromClientToClient passes a key on by release while others wait.
 func tokensRiseFromClientToClient(e *env) {
 	clients := []*Client{e.client(), e.client(), e.client()}
 	lock := e.hold(clients[0])

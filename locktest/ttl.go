@@ -18,7 +18,7 @@ var ttlCases = []testCase{
 
 const ruleTTL = "at the TTL the lock ends with ErrTTLExpired"
 
-// short is a TTL that is well within the lease.
+// short is a TTL well within the lease.
 func (e *env) short() time.Duration { return e.engine.Lease / 8 }
 
 func endsAtTheTTL(e *env) {
@@ -27,13 +27,13 @@ func endsAtTheTTL(e *env) {
 	lock := e.hold(a, holdfast.WithTTL(e.short()))
 	granted := time.Now()
 	if d := lock.Deadline(); d.Before(began.Add(e.short())) || d.After(granted.Add(e.short())) {
-		e.broken("Deadline is that of the TTL, if it is sooner than the lease", "%v after the grant", d.Sub(granted))
+		e.broken("Deadline is that of the TTL, if the TTL ends before the lease", "%v after the grant", d.Sub(granted))
 	}
 	e.ends(lock, e.short()+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
 	if took := time.Since(began); took < e.short() {
 		e.broken(ruleTTL, "after %v instead of %v", took, e.short())
 	}
-	// Nobody has called anything: the engine learns of it all the same.
+	// No method was called, and still the engine learns of the end.
 	e.leavesNothing(e.key, e.engine.Soon, "at the TTL the hold ends in the engine too")
 	if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrTTLExpired) {
 		e.broken("Release after the TTL reports it", "%v", err)
@@ -47,7 +47,7 @@ func ttlHolderFirst(e *env) {
 	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) }).waits(b, e.key, 1)
 	next := w.granted(e.handOver(), "at the TTL the key goes to the next")
 	if !<-known {
-		e.broken("the TTL ends the lock for the holder first, then in the engine", "Done was open when another had the key")
+		e.broken("the TTL ends the lock for the holder first, then in the engine", "Done was open when another client had the key")
 	}
 	e.endedBy(lock, ruleTTL, holdfast.ErrTTLExpired)
 	e.isLive(next, ruleOne)
@@ -57,7 +57,7 @@ func ttlIsNotTheLease(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease*3/2))
 	time.Sleep(e.engine.Lease * 5 / 4)
-	e.isLive(lock, "a TTL longer than the lease counts, while the lease is renewed by itself")
+	e.isLive(lock, "a TTL longer than the lease counts, as long as the client renews the lease")
 	e.isHeld(b, e.key, ruleOne)
 	e.ends(lock, e.engine.Lease/4+e.engine.Soon, ruleTTL, holdfast.ErrTTLExpired)
 }
@@ -115,8 +115,8 @@ func leaseEndsFirst(e *env) {
 		return
 	}
 	e.ends(late, e.handOver(), "a lease that ends before the TTL ends the lock", expired...)
-	e.endedBy(soon, "of TTL and lease, the one that is over first ends the lock", holdfast.ErrTTLExpired)
+	e.endedBy(soon, "a lock ends with its TTL or its lease, whichever is over first", holdfast.ErrTTLExpired)
 	if d := late.Deadline(); time.Until(d) > 0 {
-		e.broken("the Deadline of a lock that has ended is past", "it is %v from now", time.Until(d))
+		e.broken("the Deadline of a lock that has ended is in the past", "it is %v from now", time.Until(d))
 	}
 }

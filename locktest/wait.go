@@ -40,7 +40,7 @@ func (e *env) waitKey(c *Client, key string, granted func(*holdfast.Lock), opts 
 	return w
 }
 
-// waits insists that the call has not returned, having given it time to begin.
+// waits gives the call time to begin, and insists that it has not returned.
 func (w *waiter) waits(probe *Client, key string, place int) *waiter {
 	w.e.Helper()
 	if w.e.engine.Ordered {
@@ -54,7 +54,7 @@ func (w *waiter) waits(probe *Client, key string, place int) *waiter {
 	return w
 }
 
-// queued waits until n clients stand in the queue, and returns their owners.
+// queued waits until n clients are in the queue, and returns their owners.
 func (e *env) queued(probe *Client, key string, n int) []string {
 	e.Helper()
 	var owners []string
@@ -69,7 +69,7 @@ func (e *env) queued(probe *Client, key string, n int) []string {
 		}
 		return len(owners) == n
 	}) {
-		e.broken("a client that waits stands in the queue, once", "%d wait, and the queue is %q", n, owners)
+		e.broken("a client that waits is in the queue once", "%d wait, and the queue is %q", n, owners)
 	}
 	return slices.Clone(owners)
 }
