@@ -19,22 +19,21 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// configurationsVariable names the configurations that TestConfigurations goes
-// through, with commas between, or "all". Without it, it is the partition alone
-// with TLS: "make test-versions" does the rest.
+// configurationsVariable lists the configurations for TestConfigurations, separated by
+// commas, or is "all". Without it, the test runs only the partition with TLS; "make
+// test-versions" runs the rest.
 const configurationsVariable = "HOLDFAST_CONFIGURATIONS"
 
-// A configuration is one of an ensemble, and what its clients ask for.
+// A configuration is that of an ensemble and of its clients.
 type configuration struct {
 	name string
-	// open changes the configuration of the servers, and returns what changes
+	// open changes the configuration of the servers, and returns a function that changes
 	// that of the clients, or nil.
 	open func(*testing.T, *zkserver.Config) func(*zklock.Options)
-	// prepare is called with a connection to the ensemble before anything else, or
-	// nil.
+	// prepare, if not nil, is called first, with a connection to the ensemble.
 	prepare func(*testing.T, *zk.Conn, *zklock.Options)
-	// silent says that sessions can be on their server alone, so that the suite
-	// cannot look for them elsewhere.
+	// silent says that sessions can be local to their server, so the suite cannot look
+	// them up elsewhere.
 	silent bool
 }
 
@@ -65,8 +64,8 @@ var configurations = []configuration{
 		auth, acl := digest(t)
 		return func(o *zklock.Options) { o.Auth, o.ACL, o.ParentACL = []zklock.Auth{auth}, acl, acl }
 	}},
-	// What a tenant has that may do as it likes beneath one znode, and nothing elsewhere. (go-zookeeper takes no chroot in its
-	// list of servers, so this is how a client is kept beneath one.)
+	// A tenant has all permissions below one znode and none elsewhere. (go-zookeeper takes
+	// no chroot in its list of servers, so this keeps a client below one.)
 	{name: "chroot", open: func(t *testing.T, _ *zkserver.Config) func(*zklock.Options) {
 		auth, _ := digest(t)
 		return func(o *zklock.Options) {
@@ -89,14 +88,14 @@ var configurations = []configuration{
 	}},
 }
 
-// TestConfigurations has the whole contract, and the partition of
-// TestCutOffWithFollower, on ensembles that are configured in other ways than
-// those of the other tests.
+// TestConfigurations runs the whole contract, and the partition of
+// TestCutOffWithFollower, on ensembles with configurations that the other tests do not
+// use.
 func TestConfigurations(t *testing.T) {
 	names := os.Getenv(configurationsVariable)
 	wanted := strings.Split(cmp.Or(names, "tls"), ",")
 	found := 0
-	// Two beside each other: it is waiting that takes the time.
+	// Two at a time: the tests mostly wait.
 	var running sync.WaitGroup
 	places := make(chan struct{}, 2)
 	for _, c := range configurations {
@@ -128,7 +127,7 @@ func goThrough(t *testing.T, c configuration, whole bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The last of the other two, which is the observer if there is one.
+	// The last of the other two; the observer, if there is one.
 	place := zkserver.EnsembleSize - 1
 	if leader == place {
 		place--
@@ -149,12 +148,13 @@ func goThrough(t *testing.T, c configuration, whole bool) {
 		t.Run("conformance", func(t *testing.T) { configurationConforms(t, c, config, dress, server) })
 	}
 	t.Run("cut off", func(t *testing.T) {
-		// Without the one of two ticks: with two ensembles on one machine the leader's pings are not on time.
+		// Leave out the limit of two ticks: with two ensembles on one machine the leader's
+		// pings are late.
 		cutOffFrom(t, e, place, dress, tick, 0, cutOffSorts(tick, false)[1:])
 	})
 }
 
-// configurationConforms has the whole contract through one server.
+// configurationConforms runs the whole contract through one server.
 func configurationConforms(t *testing.T, c configuration, config zkserver.Config, dress func(*zklock.Options), server *zkserver.Server) {
 	addr := server.Addr()
 	if config.TLS != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// conformancePace is the lease of all clients of the suite on DynamoDB, and how often
-// those who wait look, and how many cases run at a time. moto takes milliseconds of a
-// processor for each request, and one at a time.
+// conformancePace is the lease and the polling period of all clients of the suite on
+// DynamoDB, and how many cases run at a time. moto serves one request at a time, in
+// milliseconds of processor time each.
 func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration, lanes int) {
 	if target.Source() == dynamoserver.Moto {
 		return 8 * time.Second, 250 * time.Millisecond, 3
@@ -27,9 +27,8 @@ func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration, la
 	return 6 * time.Second, 50 * time.Millisecond, conformanceLanes
 }
 
-// dynamodbEngine is one that was given by its address, or in a container, or a
-// local process. A holder whose lease somebody ended learns of it from its next
-// heartbeat.
+// dynamodbEngine is a server given by its address, in a container, or a local process. A
+// holder whose lease somebody ended learns of it from its next heartbeat.
 func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, string) {
 	const soon = 20 * time.Second
 	return func(t *testing.T) (locktest.Engine, string) {
@@ -54,8 +53,8 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 	}
 }
 
-// dynamoHarness is a table, which all cases share, as programs do. Each client
-// has a transport of its own, and a clock that can be stopped and set.
+// dynamoHarness is a table that all cases share, as programs do. Each client has its own
+// transport, and a clock that can be stopped and set.
 type dynamoHarness struct {
 	target *dynamoserver.Target
 	server *dynamodb.Client
@@ -86,15 +85,15 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 		API:  c.Client,
 		Cut:  tr.Cut,
 		Heal: tr.Heal,
-		// A stopped process neither runs timers nor reads and writes.
+		// A stopped process runs no timers, reads nothing and writes nothing.
 		Pause:  func() { fake.Pause(); tr.Cut() },
 		Resume: func() { tr.Heal(); fake.Resume() },
 		Jump:   fake.Jump,
 	}
 }
 
-// Residue is an item that somebody holds and whose lease is not over, by the
-// clock of this machine, which all clients have that had theirs not set.
+// Residue is an item that is held under a live lease, by the clock of this machine. All
+// clients share that clock unless the suite set theirs.
 func (h *dynamoHarness) Residue(t testing.TB, key string) []string {
 	t.Helper()
 	out, err := h.server.GetItem(limited(t), &dynamodb.GetItemInput{

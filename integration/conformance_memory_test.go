@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// memoryEngine is memlock in real time. Its clocks cannot be stopped or set from
-// here: memlock's own tests do that, in virtual time.
+// memoryEngine is memlock in real time. memlock's own tests stop and set its clocks, in
+// virtual time.
 func memoryEngine(*testing.T) (locktest.Engine, string) {
 	const lease = 4 * time.Second
 	return locktest.Engine{
@@ -40,7 +40,7 @@ func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	}
 }
 
-// Residue asks the store through a client of its own.
+// Residue asks the store through its own client.
 func (h *memoryHarness) Residue(t testing.TB, key string) []string {
 	t.Helper()
 	c, err := memlock.New(&memlock.Options{Store: h.store})

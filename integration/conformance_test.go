@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// engines are what the whole contract is run on. Each is opened along with the
-// name of what is behind it.
+// engines are the engines that run the whole contract. Opening one returns the name of
+// its server.
 var engines = map[string]func(*testing.T) (locktest.Engine, string){
 	"memory":                    memoryEngine,
 	"zookeeper/curator":         zookeeperEngine(zklock.CuratorNames),
@@ -65,11 +65,11 @@ func conforms(t *testing.T, name, source string, engine locktest.Engine) {
 	r.print(out)
 }
 
-// resultsVariable names a file that gets the results, too: "go test" keeps to
-// itself what the binaries print of several packages that pass.
+// resultsVariable names a file to which the results are also written: with several
+// packages, "go test" hides the output of those that pass.
 const resultsVariable = "HOLDFAST_RESULTS"
 
-// A result is what became of an engine's cases.
+// A result counts an engine's cases.
 type result struct {
 	engine, source string
 	began          time.Time
@@ -78,8 +78,8 @@ type result struct {
 	passed, failed, skipped int
 }
 
-// count has a case counted when it has ended. It is to be called before anything
-// else of the case asks for a cleanup, so that it sees what those say.
+// count counts a case when it ends. Call it before the case registers any other cleanup,
+// so that it sees their failures.
 func (r *result) count(t testing.TB) {
 	t.Cleanup(func() {
 		r.mu.Lock()

@@ -18,12 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// conformanceSession is what the clients of the suite ask for. A server that
-// was given by its address may clamp it.
+// conformanceSession is the session timeout that the clients of the suite ask for. A
+// server given by its address may clamp it.
 const conformanceSession = 6 * time.Second
 
-// zookeeperEngine is one that was given by its address, or in a container, or a
-// local process.
+// zookeeperEngine is a server given by its address, in a container, or a local process.
 func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, string) {
 	return func(t *testing.T) (locktest.Engine, string) {
 		target := zkserver.Find(t, zkserver.Config{MaxSessionTimeout: 30 * time.Second})
@@ -34,7 +33,7 @@ func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, stri
 			Start: func(t testing.TB) locktest.Harness {
 				return &zkHarness{
 					addr: addr, inspected: addr, names: names, root: "/conformance-" + rand.Text()[:10],
-					expires: target.Source() != zkserver.Given, // whose operator may have switched off what that takes
+					expires: target.Source() != zkserver.Given, // the operator may have disabled the command
 				}
 			},
 			Lanes:      conformanceLanes,
@@ -46,8 +45,8 @@ func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, stri
 	}
 }
 
-// versionOf is what a server says of itself, for the results; nothing if it does
-// not, as a server of somebody else's need not.
+// versionOf is the version that a server reports, for the results; it is empty if the
+// server reports none.
 func versionOf(t *testing.T, addr string) string {
 	version, err := zkserver.Version(limited(t), addr)
 	if err != nil {
@@ -56,16 +55,16 @@ func versionOf(t *testing.T, addr string) string {
 	return ", ZooKeeper " + version
 }
 
-// zkHarness is a namespace on a ZooKeeper server. Each client has a proxy of
-// its own, and a clock that can be stopped and set.
+// zkHarness is a namespace on a ZooKeeper server. Each client has its own proxy, and a
+// clock that can be stopped and set.
 type zkHarness struct {
 	addr  string // of the clients
 	root  string
 	names zklock.Names
-	dress func(*zklock.Options) // what else they ask for, or nil
-	// inspected is where residue is looked for, without TLS.
+	dress func(*zklock.Options) // further options, or nil
+	// inspected is the address at which Residue looks, without TLS.
 	inspected string
-	// expires says that the server tells of its sessions, which it need not.
+	// expires says that the server lists its sessions; not every server does.
 	expires bool
 
 	once  sync.Once
@@ -111,21 +110,21 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		API:  c.Client,
 		Cut:  func() { cut.Store(true); p.BlackHole(faultproxy.Both) },
 		Heal: func() { cut.Store(false); heal() },
-		// A stopped process neither runs timers nor reads and writes.
+		// A stopped process runs no timers, reads nothing and writes nothing.
 		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
 		Resume: func() { heal(); fake.Resume() },
 		Jump:   fake.Jump,
 		Watches: func() {
 			t.Helper()
-			if opts.TLS != nil { // which lets nobody read along
+			if opts.TLS != nil { // the proxy cannot read TLS
 				eventually(t, "own nodes are watched", func() bool { return h.watched(t, c.Conn().SessionID()) })
 			}
 			eventually(t, "own nodes are watched", unwatched.none)
 		},
 	}
 	if h.expires && opts.TLS == nil {
-		// The client must not get its session back in between: it would see its
-		// node deleted in a session that lives, which is not what expiry is.
+		// The client must not regain its session in between: it would see its node deleted
+		// in a live session, and that is no expiry.
 		client.Expire = func() {
 			p.BlackHole(faultproxy.Both)
 			secret.expire(t, h.addr)
@@ -156,14 +155,14 @@ func (h *zkHarness) watched(t testing.TB, session int64) bool {
 	return true
 }
 
-// unreadNodes are the nodes that a client has created, and has not read or deleted
-// since. It reads its own with a watch.
+// unreadNodes are the nodes that a client has created and not yet read or deleted. It
+// reads its own nodes with a watch.
 type unreadNodes struct {
 	mu    sync.Mutex
 	paths map[string]struct{}
 }
 
-// see is a filter's part: it is to be called for every frame.
+// see belongs to a filter: call it for every frame.
 func (u *unreadNodes) see(f faultproxy.Frame) {
 	if f.Dir != faultproxy.ToClient || f.Kind != faultproxy.KindReply {
 		return
@@ -184,7 +183,7 @@ func (u *unreadNodes) none() bool {
 	return len(u.paths) == 0
 }
 
-// Residue lists the lock nodes of a key, through a session of its own.
+// Residue lists the lock nodes of a key, through its own session.
 func (h *zkHarness) Residue(t testing.TB, key string) []string {
 	t.Helper()
 	opts := h.options()

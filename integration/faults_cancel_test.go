@@ -13,13 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// promptly is how soon a call whose ctx has ended is to return: long before a
-// connection on which nothing moves is given up, with a session timeout of
-// longest.
+// promptly is how soon a call must return after its ctx has ended: long before the client
+// gives up a silent connection, with a session timeout of longest.
 const promptly = 10 * time.Second
 
-// checkGivenUp fails the test unless an Acquire whose ctx was cancelled returns
-// at once, and with the errors that G5 asks for.
+// checkGivenUp fails the test unless an Acquire whose ctx was cancelled returns at once
+// with the errors that G5 demands.
 func checkGivenUp(t *testing.T, got <-chan outcome, want error) {
 	t.Helper()
 	select {
@@ -32,18 +31,16 @@ func checkGivenUp(t *testing.T, got <-chan outcome, want error) {
 	}
 }
 
-// checkClean fails the test if a lock's queue does not become empty, or watches
-// on it stay.
+// checkClean fails the test if a lock's queue does not become empty or keeps a watch.
 func checkClean(t *testing.T, conn *zk.Conn, key string) {
 	t.Helper()
 	noResidue(t, conn, under(key))
 	noWatches(t, server(t).Addr(), under(key))
 }
 
-// G5, at every step of Acquire: the step is held up on its way there or back,
-// ctx ends, Acquire returns at once, and once the step goes on nothing stays
-// behind. Guards: calls do not wait for go-zookeeper; what is under way is
-// adopted and undone.
+// G5, at every step of Acquire: the request or the reply is delayed, ctx ends, and
+// Acquire returns at once. Once the step completes, nothing stays behind. Tests that
+// calls do not wait for go-zookeeper, and that pending steps are adopted and undone.
 func TestCancelAtEveryStep(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -102,7 +99,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 					holds(t, conn, under(key), 1)
 					release(t, holder)
 				}
-				// The client is all right, and the lock free.
+				// The client works, and the lock is free.
 				again, err := client.Acquire(limited(t), key)
 				if err != nil {
 					t.Fatal(err)
@@ -127,8 +124,8 @@ func acquiringOrTrying(ctx context.Context, client *zklock.Client, key string, t
 	return got
 }
 
-// G5, Z1. The outcome of a creation is unknown when ctx ends. Guards: the
-// cleaner that syncs, lists and deletes by guid.
+// G5, Z1. ctx ends while the outcome of a create is unknown. Tests the cleaner that
+// syncs, lists and deletes by guid.
 func TestCancelWithCreationLost(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
@@ -165,8 +162,8 @@ func TestCancelWithCreationLost(t *testing.T) {
 	}
 }
 
-// G5, Z1. As above, but the connection breaks after ctx has ended, while the
-// creation is with the background.
+// G5, Z1. As above, but the connection breaks after ctx has ended, while the background
+// waits for the create.
 func TestCancelThenCreationLost(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -188,8 +185,8 @@ func TestCancelThenCreationLost(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// G5. After a creation that was repeated, one's own node is read before the
-// grant; ctx ends meanwhile.
+// G5. After a repeated create, the contender reads its own node before the grant; ctx
+// ends meanwhile.
 func TestCancelAtOwnRead(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []string{"request", "reply"} {
@@ -221,8 +218,8 @@ func TestCancelAtOwnRead(t *testing.T) {
 	}
 }
 
-// G5. A waiter proves its session before it is granted the lock, if it has not
-// written for long; ctx ends meanwhile.
+// G5. A waiter that has not written for long proves its session before the grant; ctx
+// ends meanwhile.
 func TestCancelAtProof(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []string{"request", "reply"} {
@@ -247,7 +244,7 @@ func TestCancelAtProof(t *testing.T) {
 			defer cancel()
 			got := acquiring(ctx, client, key)
 			holds(t, conn, under(key), 2)
-			time.Sleep(client.SessionTimeout()) // what it last wrote proves nothing any more
+			time.Sleep(client.SessionTimeout()) // its last write proves nothing any more
 			release(t, holder)
 			receive(t, "proof", held)
 			cancel()
@@ -258,7 +255,7 @@ func TestCancelAtProof(t *testing.T) {
 	}
 }
 
-// G5. A waiter that gives up takes its node away, on a context of its own.
+// G5. A waiter that gives up deletes its node, on its own context.
 func TestCancelInQueue(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -272,22 +269,22 @@ func TestCancelInQueue(t *testing.T) {
 	defer cancel()
 	got := acquiring(ctx, client, key)
 	holds(t, conn, under(key), 2)
-	eventually(t, "the waiter has read its own node and the one before", func() bool {
+	eventually(t, "the waiter has read its own node and its predecessor", func() bool {
 		return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= 2
 	})
 	cancel()
 	checkGivenUp(t, got, holdfast.ErrHeld)
 	holds(t, conn, under(key), 1)
 	if _, err := client.Acquire(limited(t), key, holdfast.WithWait(50*time.Millisecond)); !errors.Is(err, holdfast.ErrHeld) {
-		t.Errorf("error of a wait that elapsed is %v", err)
+		t.Errorf("error after WithWait elapsed is %v", err)
 	}
 	holds(t, conn, under(key), 1)
 	release(t, holder)
 	checkClean(t, conn, key)
 }
 
-// G5. Nothing is handed to go-zookeeper during an outage; ctx ends the wait for
-// its end at once.
+// G5. During an outage the client hands nothing to go-zookeeper; when ctx ends, the wait
+// ends at once.
 func TestCancelInOutage(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -311,8 +308,8 @@ func TestCancelInOutage(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// G5. As the server does not answer at all, Close does not wait for it either,
-// and the calls that wait end at once.
+// G5. While the server does not answer, Close does not wait for it, and waiting calls end
+// at once.
 func TestCloseWhileServerIsSilent(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -335,7 +332,7 @@ func TestCloseWhileServerIsSilent(t *testing.T) {
 		t.Errorf("error is %v, want %v", o.err, holdfast.ErrClosed)
 	}
 	if err := receive(t, "Close returns", closed); err == nil {
-		t.Error("Close says that all is well")
+		t.Error("Close reports success")
 	}
 	receive(t, "Done", held.Done())
 	checkClean(t, conn, key)

@@ -13,23 +13,23 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// createdName returns the name of the node that a reply to a creation tells of.
+// createdName returns the name of the node in the reply to a create.
 func createdName(t *testing.T, f faultproxy.Frame) string {
 	t.Helper()
 	if f.Err != 0 || len(f.Payload) < 20 {
-		t.Fatalf("not the reply to a creation that succeeded: %v", f)
+		t.Fatalf("not the reply to a successful create: %v", f)
 	}
 	return path.Base(createdPath(f))
 }
 
-// createdPath is the path in the reply to a creation.
+// createdPath is the path in the reply to a create.
 func createdPath(f faultproxy.Frame) string {
 	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
 	return string(f.Payload[20 : 20+n])
 }
 
-// Z1. Guards: the creation is repeated with the same guid, the lowest node with
-// it is kept and the others are deleted; the token is that of the kept node.
+// Z1. The client repeats a create with the same guid, keeps the lowest node with that
+// guid and deletes the others. The token is that of the node it kept.
 func TestCreateReplyLost(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
@@ -40,7 +40,7 @@ func TestCreateReplyLost(t *testing.T) {
 				opts := options()
 				opts.Names = form
 				client, p := proxied(t, opts)
-				for range 5 { // the list that goes with a creation may overtake it
+				for range 5 { // the list that follows a create may overtake it
 					checkCreateReplyLost(t, conn, client, p, losses)
 				}
 			})
@@ -65,7 +65,7 @@ func checkCreateReplyLost(t *testing.T, conn *zk.Conn, client *zklock.Client, p 
 		}
 	}
 	if names := holds(t, conn, parent, 1); names[0] != first {
-		t.Errorf("kept %q of the nodes created, not the first, %q", names[0], first)
+		t.Errorf("kept %q of the created nodes, not the first, %q", names[0], first)
 	}
 	checkToken(t, conn, lock, parent+"/"+first)
 	release(t, lock)
@@ -73,8 +73,8 @@ func checkCreateReplyLost(t *testing.T, conn *zk.Conn, client *zklock.Client, p 
 	noWatches(t, server(t).Addr(), parent)
 }
 
-// Z1. Guards: of one's own nodes it is the lowest that counts, whoever stands
-// between them.
+// Z1. The lowest of the client's own nodes counts, even with another contender in
+// between.
 func TestCreateReplyLostWithWaiterBehind(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
@@ -106,7 +106,7 @@ func TestCreateReplyLostWithWaiterBehind(t *testing.T) {
 	noWatches(t, addr, parent)
 }
 
-// Z1, Z2. Guards: in another session the creation is made with another guid.
+// Z1, Z2. In another session the client creates with another guid.
 func TestCreateReplyLostThenSessionExpired(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
@@ -134,7 +134,7 @@ func TestCreateReplyLostThenSessionExpired(t *testing.T) {
 				t.Errorf("node is owned by %#x; session was %#x, is %#x", stat.EphemeralOwner, before, client.Conn().SessionID())
 			}
 			if names[0][:len(names[0])-10] == first[:len(first)-10] {
-				t.Errorf("guid of the session before is used again: %q, %q", first, names[0])
+				t.Errorf("the guid of the previous session is used again: %q, %q", first, names[0])
 			}
 			release(t, lock)
 			noResidue(t, conn, parent)
@@ -143,8 +143,8 @@ func TestCreateReplyLostThenSessionExpired(t *testing.T) {
 	}
 }
 
-// Z2. Guards: a node with one's own guid that another session owns is not taken
-// for one's own, because its own read tells.
+// Z2. A client does not take a node with its own guid for its own if another session owns
+// it: reading the node shows the owner.
 func TestGhostWithOwnGuid(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
@@ -157,8 +157,8 @@ func TestGhostWithOwnGuid(t *testing.T) {
 			client, p := proxied(t, opts)
 			key := newKey(t)
 			parent := prepare(t, conn, key)
-			// The creation never arrives, so that what another session creates
-			// under the same name comes first.
+			// The create never arrives, so a node that another session creates under the
+			// same name comes first.
 			lost := p.LoseRequest(faultproxy.OpCreate, parent)
 			reconnecting, reconnect := p.HoldRequest(faultproxy.OpConnect, "")
 			defer reconnect()
@@ -170,8 +170,8 @@ func TestGhostWithOwnGuid(t *testing.T) {
 				t.Fatal(err)
 			}
 			reconnect()
-			// It has been seen through when there is a node with another guid.
-			eventually(t, "the client stands in the queue under another guid", func() bool {
+			// The client has noticed once there is a node with another guid.
+			eventually(t, "the client is in the queue under another guid", func() bool {
 				for _, n := range list(t, conn, parent) {
 					if !strings.HasPrefix(n, path.Base(request.Path)) {
 						return true
@@ -196,9 +196,9 @@ func TestGhostWithOwnGuid(t *testing.T) {
 	}
 }
 
-// Z2. Guards: the session is compared before a creation and after its reply. A
-// creation that go-zookeeper queues under a session, it carries out in the next. What
-// comes of it there is looked for when its reply is lost there.
+// Z2. The client compares the session before a create and after its reply. go-zookeeper
+// sends a create that it queued in one session in the next. If the reply is lost there,
+// the client looks for the node.
 func TestCreateQueuedUnderDeadSession(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -213,15 +213,15 @@ func checkCreateQueued(t *testing.T, lost bool) {
 	addr := server(t).Addr()
 	conn := plain(t, addr)
 	var wg sync.WaitGroup
-	t.Cleanup(wg.Wait) // when the client and its proxy are gone: only then does everything end that stands in the queue
+	t.Cleanup(wg.Wait) // once the client and its proxy are gone: only then does everything in the queue end
 	opts := options()
 	opts.SessionTimeout = longest // the queue is to last
 	client, p, expire := expirable(t, opts)
 	key := newKey(t)
 	parent := prepare(t, conn, key)
 
-	// Fill whatever lies between go-zookeeper's queue and the server, until its
-	// sender is blocked and what is handed to it stays in the queue.
+	// Fill the buffers between go-zookeeper's queue and the server until the sender blocks
+	// and further requests stay in the queue.
 	p.Stall(faultproxy.ToServer)
 	ballast := make([]byte, 800<<10)
 	for range 60 {
@@ -254,8 +254,8 @@ func checkCreateQueued(t *testing.T, lost bool) {
 	noWatches(t, addr, parent)
 }
 
-// Z2. A creation that a proxy held until its session was over is not carried
-// out, and another is made.
+// Z2. A proxy holds a create until its session has expired: the server does not carry it
+// out, and the client creates again.
 func TestCreateHeldPastSession(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()

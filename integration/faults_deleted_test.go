@@ -29,7 +29,7 @@ func reconnects(t *testing.T, client *zklock.Client, p *faultproxy.Proxy) {
 	})
 }
 
-// reads waits until a client has had the answers to so many reads of nodes.
+// reads waits until a client has had the replies to n reads of nodes.
 func reads(t *testing.T, p *faultproxy.Proxy, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d nodes are read", n), func() bool {
@@ -37,8 +37,8 @@ func reads(t *testing.T, p *faultproxy.Proxy, n int) {
 	})
 }
 
-// Z17. A holder that is told of the deletion of its node asks nobody about it, however
-// many others there are, and whether or not it has been connected all the time.
+// Z17. A holder whose watch reports the deletion of its node sends no request about it,
+// however many others there are, and whether or not it stayed connected.
 func TestBreakIsHeardAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"never cut off", "after a reconnection", "while it is cut off"} {
@@ -77,7 +77,7 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 				}
 			}
 			var wg sync.WaitGroup
-			for _, got := range waiting { // each in its turn, which is not the order here
+			for _, got := range waiting { // one after the other, but not in this order
 				wg.Go(func() {
 					if o := <-got; o.err != nil {
 						t.Error(o.err)
@@ -92,8 +92,8 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 	}
 }
 
-// Z17. A waiter is told that its own node is gone, and then that the one before it is:
-// that is no grant.
+// Z17. A waiter's watches report the deletion of its own node, and then of its
+// predecessor: that is no grant.
 func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	for _, reconnected := range []bool{false, true} {
@@ -116,7 +116,7 @@ func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 				reads(t, p, 2)
 				if reconnected {
 					reconnects(t, client, p)
-					reads(t, p, 3) // the node before is looked at once more
+					reads(t, p, 3) // the waiter reads its predecessor once more
 				}
 				p.Stall(faultproxy.ToClient)
 				if err := conn.Delete(under(key)+"/"+node, -1); err != nil {
@@ -128,7 +128,7 @@ func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 				}
 				lock := granted(t, got)
 				if lock.Token() == holdfast.Token(stat.Czxid) {
-					t.Fatal("a lock is granted by a node of whose deletion its client had been told")
+					t.Fatal("the client was granted the lock although its watch had reported its node deleted")
 				}
 				release(t, lock)
 				checkClean(t, conn, key)
@@ -137,8 +137,8 @@ func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 	}
 }
 
-// Z17. Somebody writes to a waiter's node. That may be half of a reclaim, so that
-// nothing is granted until it is known that the node is there.
+// Z17. Somebody writes to a waiter's node. That may be half of a reclaim, so there is no
+// grant until the waiter has seen that the node still exists.
 func TestWriteHeardBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
@@ -163,7 +163,7 @@ func TestWriteHeardBeforeTheGrant(t *testing.T) {
 			}
 			receive(t, "look at the own node", again)
 			release(t, holder)
-			silent(t, "grant to who may have lost its place", got)
+			silent(t, "grant to a waiter that may have lost its node", got)
 			pass()
 			if gone {
 				if o := receive(t, "Acquire returns", got); !errors.Is(o.err, holdfast.ErrReclaimed) {
@@ -177,7 +177,7 @@ func TestWriteHeardBeforeTheGrant(t *testing.T) {
 	}
 }
 
-// Z18. Somebody of the same owner name stands in the queue, who has reclaimed nothing.
+// Z18. A contender with the same owner name is in the queue and has reclaimed nothing.
 func TestBreakIsNoReclaim(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -197,8 +197,8 @@ func TestBreakIsNoReclaim(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z18. A session ends while the reads of a waiter are on their way, which find nothing
-// in the next: the waiter queues again there.
+// Z18. A waiter's session ends while its reads are on their way, and they find nothing in
+// the next session: the waiter queues again there.
 func TestSessionExpiresWhileWaiterReads(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"first reads", "read after a write"} {

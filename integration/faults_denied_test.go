@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-// Z20. The server will not have the node deleted, for a while: Release says so at once,
-// and that it goes on trying is true, also where nobody calls Release.
+// Z20. The server refuses to delete the node for a while. Release reports that at once.
+// The client goes on trying, even if nobody calls Release.
 func TestReleaseDenied(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"release", "TTL"} {
@@ -47,7 +47,7 @@ func TestReleaseDenied(t *testing.T) {
 			} else if err := lock.Release(limited(t)); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDenied) {
 				t.Errorf("Release returns %v; want %v and %v", err, holdfast.ErrReleasePending, holdfast.ErrDenied)
 			}
-			eventually(t, "the log says so", func() bool { return logs.Has("cannot delete own node") })
+			eventually(t, "the log reports the refusal", func() bool { return logs.Has("cannot delete own node") })
 			holds(t, conn, parent, 1)
 			permit(zk.PermAll)
 			next := granted(t, acquiring(limited(t), dial(t, server(t).Addr(), nil), key))
@@ -58,9 +58,8 @@ func TestReleaseDenied(t *testing.T) {
 	}
 }
 
-// Z20. A deletion that go-zookeeper queues in one session, and carries out in the next,
-// finds no node. That is not a lock that somebody had broken: the node has gone with its
-// session.
+// Z20. go-zookeeper queues a delete in one session, sends it in the next, and finds no
+// node. That does not mean that somebody broke the lock: the node ended with its session.
 func TestDeletionQueuedUnderDeadSession(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// downgrade is what a read-write lock of Curator's, from 5.5 on, does on one thread: it
-// takes the lock for writing, then for reading, and gives it back for writing. The read
+// downgrade does what Curator's read-write lock, from 5.5 on, does on one thread: it
+// acquires the lock for writing, then for reading, and releases it for writing. The read
 // node gets the number of the write node by hand.
 type downgrade struct {
 	conn        *zk.Conn
@@ -34,7 +34,7 @@ func (d *downgrade) delete(t *testing.T, name string) {
 	}
 }
 
-// writes begins one.
+// writes begins a downgrade.
 func writes(t *testing.T, conn *zk.Conn, parent string) *downgrade {
 	t.Helper()
 	d := &downgrade{conn: conn}
@@ -42,7 +42,7 @@ func writes(t *testing.T, conn *zk.Conn, parent string) *downgrade {
 	return d
 }
 
-// reads goes on with it.
+// reads continues it.
 func (d *downgrade) reads(t *testing.T) {
 	t.Helper()
 	number := d.write[strings.LastIndex(d.write, "_")+1:]
@@ -58,7 +58,8 @@ func watched(t *testing.T, node string) {
 	})
 }
 
-// Z19. The read node appears in the middle of the queue, before those who wait already.
+// Z19. The read node appears in the middle of the queue, before contenders that already
+// wait.
 func TestDowngradeBeforeAWaiter(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -79,8 +80,8 @@ func TestDowngradeBeforeAWaiter(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z19. Whoever looks at the queue while both are there finds the reader behind the
-// writer, although it came later, and waits for it.
+// Z19. A contender that lists the queue while both are there finds the reader right
+// behind the writer, although the reader came later, and waits for it.
 func TestDowngradeSeenByAWaiter(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -91,7 +92,7 @@ func TestDowngradeSeenByAWaiter(t *testing.T) {
 	got := acquiring(limited(t), client, key)
 	watched(t, between)
 	theirs.reads(t)
-	theirs.delete(t, between) // so that the waiter looks again
+	theirs.delete(t, between) // the waiter looks again
 	watched(t, theirs.read)
 	info, err := client.Inspect(limited(t), key)
 	if err != nil || info.Grant != path.Base(theirs.write) || len(info.Queue) != 2 || info.Queue[0].Owner != "curator" {

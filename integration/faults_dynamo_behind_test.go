@@ -22,8 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// scale is how much of something a test does: HOLDFAST_BEHIND sets it, for
-// measurements.
+// scale multiplies the load of a test: HOLDFAST_BEHIND sets it, for measurements.
 func scale(t *testing.T, usual int) int {
 	t.Helper()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_BEHIND"), strconv.Itoa(usual)))
@@ -33,9 +32,9 @@ func scale(t *testing.T, usual int) int {
 	return n
 }
 
-// D20, D21. Calls that are cancelled after some milliseconds, at whatever point that
-// finds them. Guards: what the client does behind their backs is bounded at any time,
-// and costs about as much as they did; nothing stays held.
+// D20, D21. Calls are cancelled after some milliseconds, wherever they are. Their cleanup
+// in the background is bounded at any time, and costs about as much as the calls did; no
+// key stays held.
 func TestDynamoCancelledCalls(t *testing.T) {
 	t.Parallel()
 	const callers = 10
@@ -85,7 +84,7 @@ func TestDynamoCancelledCalls(t *testing.T) {
 				}
 				lock, err := other.TryAcquire(limited(t), fmt.Sprint(name, i))
 				if err != nil {
-					t.Fatalf("held for nobody: %v", err)
+					t.Fatalf("held without a holder: %v", err)
 				}
 				release(t, lock)
 			}
@@ -93,8 +92,8 @@ func TestDynamoCancelledCalls(t *testing.T) {
 	}
 }
 
-// D19. The endpoint refuses connections. Guards: what has had no connection to be
-// sent on leaves nothing that has to be undone.
+// D19. The endpoint refuses connections. A request that never had a connection leaves
+// nothing to undo.
 func TestDynamoRefusedLeavesNothing(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -106,13 +105,13 @@ func TestDynamoRefusedLeavesNothing(t *testing.T) {
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dials.Add(1)
 		if refuse.Load() {
-			address = "127.0.0.1:1" // where nobody listens
+			address = "127.0.0.1:1" // nobody listens there
 		}
 		return dialer.DialContext(ctx, network, address)
 	}
 	client := d.clientBy(t, transport, longLease, func(o *dynamolock.Options) {
 		o.Mode = dynamolock.FailClosed
-		o.Timeout = 10 * time.Second // one that is over before a connection is looked for leaves a doubt
+		o.Timeout = 10 * time.Second // a ctx that ends before the dial leaves the outcome in doubt
 	})
 	key := newKey(t)
 	refuse.Store(true)
@@ -132,7 +131,7 @@ func TestDynamoRefusedLeavesNothing(t *testing.T) {
 		t.Errorf("%d connections were tried for %d calls", n, calls)
 	}
 	refuse.Store(false)
-	// A FailClosed client that had to reckon with them would say so.
+	// A FailClosed client that still had doubtful grants would say so.
 	if err := client.Close(limited(t)); err != nil {
 		t.Error(err)
 	}
@@ -141,8 +140,8 @@ func TestDynamoRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
-// D22. A client that holds many locks closes. Guards: no more requests are under way
-// than there are connections for.
+// D22. A client that holds many locks closes. It has no more requests under way than
+// connections.
 func TestDynamoCloseWithManyLocks(t *testing.T) {
 	start(t)
 	d := newDynamo(t)

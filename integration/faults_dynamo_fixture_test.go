@@ -21,14 +21,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 )
 
-// Leases of the tests on DynamoDB: one that has to run out, and one that must
-// not help.
+// Leases of the tests on DynamoDB: one that must expire, and one too long to help.
 const (
 	shortLease = 2 * time.Second
 	longLease  = time.Minute
 )
 
-// dynamo is a table of a test's own, and a way to it that nothing disturbs.
+// dynamo is a test's own table, and a connection to it without faults.
 type dynamo struct {
 	target *dynamoserver.Target
 	server *dynamodb.Client
@@ -41,7 +40,7 @@ func newDynamo(t *testing.T, keys ...dynamoserver.Key) *dynamo {
 	return &dynamo{target: target, server: target.Client(), table: target.Table(t, keys...)}
 }
 
-// dynamoClient is a client with a transport of its own.
+// dynamoClient is a client with its own transport.
 type dynamoClient struct {
 	*dynamolock.Client
 	net *faulthttp.Transport
@@ -80,10 +79,10 @@ func (d *dynamo) clientBy(t *testing.T, base http.RoundTripper, lease time.Durat
 	return c
 }
 
-// quickBeats has the heartbeats of a long lease come soon.
+// quickBeats makes the heartbeats of a long lease frequent.
 func quickBeats(o *dynamolock.Options) { o.Heartbeat = time.Second / 2 }
 
-// take acquires a key that can be had.
+// take acquires a free key.
 func (c *dynamoClient) take(t *testing.T, key string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
 	lock, err := c.Acquire(limited(t), key, opts...)
@@ -103,14 +102,14 @@ func (c *dynamoClient) taking(ctx context.Context, key string) <-chan outcome {
 	return got
 }
 
-// What a request of a client with leases is for.
+// The purposes of a request of a client with leases.
 const (
 	aGrant   = "grant"
 	aBeat    = "heartbeat"
 	aRelease = "release"
 )
 
-// purpose returns one of those, or the name of the operation.
+// purpose returns one of these, or the name of the operation.
 func purpose(r faulthttp.Request) string {
 	if r.Op != "UpdateItem" {
 		return r.Op
@@ -126,7 +125,7 @@ func purpose(r faulthttp.Request) string {
 	return aRelease
 }
 
-// keyOf is the key that a request is for.
+// keyOf is the key of a request.
 func keyOf(r faulthttp.Request) string {
 	var in struct {
 		Key map[string]struct{ S string }
@@ -135,8 +134,8 @@ func keyOf(r faulthttp.Request) string {
 	return in.Key[dynamoserver.DefaultKey].S
 }
 
-// each has requests for a purpose meet faults, one after the other, and the
-// last of them for good. The channel closes when the first is met.
+// each injects faults into the requests for a purpose, one after the other; the last
+// stays for good. The channel closes when the first has struck.
 func (c *dynamoClient) each(what string, faults ...faulthttp.Fault) <-chan struct{} {
 	met := make(chan struct{})
 	var n atomic.Int32
@@ -153,7 +152,7 @@ func (c *dynamoClient) each(what string, faults ...faulthttp.Fault) <-chan struc
 	return met
 }
 
-// next has the next request for a purpose meet a fault.
+// next injects a fault into the next request for a purpose.
 func (c *dynamoClient) next(what string, f faulthttp.Fault) <-chan struct{} {
 	return c.each(what, f, faulthttp.Pass)
 }
@@ -162,7 +161,7 @@ func (d *dynamo) key(key string) attributeMap {
 	return attributeMap{dynamoserver.DefaultKey: &types.AttributeValueMemberS{Value: key}}
 }
 
-// item reads what the table has of a key; nil if nothing.
+// item reads the item of a key from the table; nil if there is none.
 func (d *dynamo) item(t *testing.T, key string) attributeMap {
 	t.Helper()
 	out, err := d.server.GetItem(limited(t), &dynamodb.GetItemInput{
@@ -174,7 +173,7 @@ func (d *dynamo) item(t *testing.T, key string) attributeMap {
 	return out.Item
 }
 
-// put writes an item past all locks.
+// put writes an item, ignoring all locks.
 func (d *dynamo) put(t *testing.T, key string, attributes attributeMap) {
 	t.Helper()
 	item := d.key(key)
@@ -189,7 +188,7 @@ func (d *dynamo) released(t *testing.T, key string) bool {
 	return wholeNumber(d.item(t, key)["leaseDurationMs"]) == 1
 }
 
-// isReleased fails the test unless the table says that nobody has the key.
+// isReleased fails the test unless the table shows the key as released.
 func (d *dynamo) isReleased(t *testing.T, key string) {
 	t.Helper()
 	if !d.released(t, key) {
@@ -197,13 +196,13 @@ func (d *dynamo) isReleased(t *testing.T, key string) {
 	}
 }
 
-// tokenOf is the fencing token that the table has.
+// tokenOf is the fencing token in the table.
 func (d *dynamo) tokenOf(t *testing.T, key string) holdfast.Token {
 	t.Helper()
 	return holdfast.Token(wholeNumber(d.item(t, key)["fencingToken"]))
 }
 
-// renews waits until a lock has been renewed past what it rests on now.
+// renews waits until a lock's lease has been renewed.
 func renews(t *testing.T, lock *holdfast.Lock) {
 	t.Helper()
 	until := lock.Deadline()

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 )
 
-// D3, G2. One of many locks has heartbeats that get no answer, ever. Guards: each
-// lock has heartbeats of its own, which wait for nobody else's.
+// D3, G2. The heartbeats of one of many locks never get a reply. Each lock has its own
+// heartbeats, which do not wait for those of others.
 func TestDynamoSilentHeartbeat(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -48,8 +48,8 @@ func TestDynamoSilentHeartbeat(t *testing.T) {
 	}
 }
 
-// D3, G11. Guards: Close ends an Acquire that waits for a holder, and one whose
-// request gets no answer, and is not held up by them.
+// D3, G11. Close ends an Acquire that waits for a holder and one whose request gets no
+// reply, without waiting for them.
 func TestDynamoCloseWhileOthersWait(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -65,7 +65,7 @@ func TestDynamoCloseWhileOthersWait(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), promptly/10)
 	defer cancel()
 	began := time.Now()
-	_ = client.Close(ctx) // what the silent request has left cannot be confirmed
+	_ = client.Close(ctx) // the outcome of the silent request cannot be confirmed
 	if took := time.Since(began); took > promptly {
 		t.Errorf("Close took %v", took)
 	}
@@ -80,8 +80,7 @@ func TestDynamoCloseWhileOthersWait(t *testing.T) {
 	d.isReleased(t, held)
 }
 
-// D4, G2. Guards: heartbeats that fail say nothing about the lock, and are
-// repeated.
+// D4, G2. A failed heartbeat does not end the lock; the client repeats it.
 func TestDynamoHeartbeatsFail(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]faulthttp.Fault{
@@ -105,9 +104,9 @@ func TestDynamoHeartbeatsFail(t *testing.T) {
 	}
 }
 
-// D4, G2. Heartbeats fail for longer than the lease. Guards: the lock ends on
-// its holder's own clock, at the deadline that the last success has set, and
-// before anybody else can have the key.
+// D4, G2. Heartbeats fail for longer than the lease. The lock ends on its holder's own
+// clock, at the deadline that the last success set, and before anyone else can get the
+// key.
 func TestDynamoHeartbeatsFailForLong(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]faulthttp.Fault{
@@ -146,14 +145,13 @@ func TestDynamoHeartbeatsFailForLong(t *testing.T) {
 				t.Errorf("it ended with %v, want %v", err, holdfast.ErrLeaseExpired)
 			}
 			if !receive(t, "the other is granted the key", known) {
-				t.Error("the other was granted the key before the holder knew, or with no greater token")
+				t.Error("the other was granted the key before the holder knew, or without a greater token")
 			}
 		})
 	}
 }
 
-// D8. Guards: who waits looks again and again, and does not sleep until the
-// lease is over.
+// D8. A waiter polls; it does not sleep until the lease is over.
 func TestDynamoEarlyRelease(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -170,8 +168,8 @@ func TestDynamoEarlyRelease(t *testing.T) {
 	}
 }
 
-// G9. Guards: heartbeats that fail are told, and their success again; so are both
-// to a client that holds nothing and asks for nothing.
+// G9. A client reports failing heartbeats, and their next success, even if it holds
+// nothing and has no call under way.
 func TestDynamoEvents(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []bool{false, true} {
@@ -195,7 +193,7 @@ func TestDynamoEvents(t *testing.T) {
 				}
 			}
 			receive(t, "Disconnected", events.Disconnected())
-			silent(t, "Ready while nothing succeeds", events.Ready())
+			silent(t, "Ready while every request fails", events.Ready())
 			client.net.SetRule(nil)
 			receive(t, "Ready again", events.Ready())
 		})

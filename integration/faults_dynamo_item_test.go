@@ -16,11 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// bulk is almost all that an item may have: 400 KB with names and key.
+// bulk is almost the maximum size of an item: 400 KB with names and key.
 var bulk = &types.AttributeValueMemberS{Value: strings.Repeat("x", 390_000)}
 
-// D12. Guards: List goes on over pages in which nothing is left of what other
-// programs have written.
+// D12. List goes on past pages that hold only the items of other programs.
 func TestDynamoListPages(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -46,15 +45,15 @@ func TestDynamoListPages(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("List(%q) has %v, want %v", p, got, want)
 		}
-		// Of four pages at least two have no lock.
+		// At least two of the four pages have no lock.
 		if n := client.net.Count("Scan"); n < 4 {
-			t.Errorf("List(%q) took %d pages: this tests nothing", p, n)
+			t.Errorf("List(%q) took %d pages: too few to test anything", p, n)
 		}
 	}
 }
 
-// D12. Guards: an item that looks like a lock's but cannot be understood does not
-// keep List from the others, nor is it kept quiet.
+// D12. List reports an item that looks like a lock but is corrupt, and goes on to the
+// others.
 func TestDynamoListBadItem(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -65,7 +64,7 @@ func TestDynamoListBadItem(t *testing.T) {
 	for info, err := range client.List(limited(t), "") {
 		switch {
 		case failed != nil:
-			t.Errorf("after the error comes %+v, %v", info, err)
+			t.Errorf("List yields %+v, %v after the error", info, err)
 		case err != nil:
 			failed = err
 		case info.Key == lock.Key():
@@ -86,7 +85,7 @@ func isItemError(t *testing.T, err error, attribute string) {
 	}
 }
 
-// foreign are items of other programs, by the attribute that gives them away.
+// foreign are items of other programs, by the attribute that shows it.
 func foreign() map[string]attributeMap {
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	n := func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
@@ -107,8 +106,8 @@ func foreign() map[string]attributeMap {
 	}
 }
 
-// Guards: what is not the item of a lock is not taken, not even if it says that
-// it was released; and a holder finds out at its next heartbeat.
+// A client does not acquire an item that is not a lock, not even if it is marked as
+// released. A holder finds out at its next heartbeat.
 func TestDynamoForeignItem(t *testing.T) {
 	t.Parallel()
 	items := foreign()
@@ -152,8 +151,8 @@ func TestDynamoForeignItem(t *testing.T) {
 	})
 }
 
-// Guards: a holder whose item was deleted finds out at its next heartbeat, and
-// makes no new one.
+// A holder whose item was deleted finds out at its next heartbeat, and creates no new
+// item.
 func TestDynamoItemDeleted(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -179,7 +178,7 @@ func TestDynamoItemDeleted(t *testing.T) {
 	}
 }
 
-// A server of DynamoDB's API with transactions may not be at hand; the fake is.
+// A server with transactions may not be available; the fake is.
 type transactor struct {
 	dynamoAPI
 	table string
@@ -199,8 +198,8 @@ func newTransactor(t *testing.T) transactor {
 	return transactor{fake, d.table}
 }
 
-// Guards: a transaction with a lock's check is carried out while the table has
-// that grant, and not afterwards, whatever ended it.
+// A transaction with a lock's check succeeds while the table has that grant, and fails
+// once the grant has ended, however it ended.
 func TestDynamoConditionCheck(t *testing.T) {
 	start(t)
 	server := newTransactor(t)

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 )
 
-// What a client may see in place of a reply.
+// What a client may see instead of a reply.
 var lostReplies = map[string]error{"reset": faulthttp.Reset, "EOF": faulthttp.EOF, "silence": faulthttp.Silence}
 
-// D1, G6. The reply to a grant is lost. Guards: the grant's guid tells the next
-// try that the item is its own; nobody waits for a lease to run out.
+// D1, G6. The reply to a grant is lost. The next try recognises the item by the grant's
+// guid; nobody waits for a lease to expire.
 func TestDynamoGrantLost(t *testing.T) {
 	t.Parallel()
 	for name, seen := range lostReplies {
@@ -51,8 +51,8 @@ func TestDynamoGrantLost(t *testing.T) {
 	}
 }
 
-// D1, G2. The reply to a heartbeat is lost. Guards: later ones recognise the
-// item by the part of the guid that stays.
+// D1, G2. The reply to a heartbeat is lost. Later heartbeats recognise the item by the
+// part of the guid that stays.
 func TestDynamoHeartbeatLost(t *testing.T) {
 	t.Parallel()
 	for name, seen := range lostReplies {
@@ -79,9 +79,9 @@ func TestDynamoHeartbeatLost(t *testing.T) {
 	}
 }
 
-// D1, G10. The reply to a release is lost. Guards: it is repeated, and what the
-// repetition meets shows that the first was carried out; it touches nothing of
-// whoever came in between.
+// D1, G10. The reply to a release is lost. The client repeats the release and sees from
+// the item that the first one succeeded. It does not touch the item of a holder that came
+// in between.
 func TestDynamoReleaseLost(t *testing.T) {
 	t.Parallel()
 	for name, seen := range lostReplies {
@@ -119,9 +119,8 @@ func TestDynamoReleaseLost(t *testing.T) {
 	}
 }
 
-// D2, G10. A heartbeat arrives after the release that it was sent before, or
-// when the next holder has the key. Guards: it is on condition that the item is
-// held, and of its own grant.
+// D2, G10. A heartbeat that was sent before the release arrives after it, or when the
+// next holder has the key. Its condition demands that the item is held by its own grant.
 func TestDynamoHeartbeatAfterRelease(t *testing.T) {
 	t.Parallel()
 	for _, successor := range []bool{false, true} {
@@ -153,9 +152,9 @@ func TestDynamoHeartbeatAfterRelease(t *testing.T) {
 	}
 }
 
-// D6, G5. ctx ends while a grant is under way, and nobody has the reply, or the
-// request arrives only later. Guards: what may have been taken is given back, and
-// asked for until it must have arrived.
+// D6, G5. ctx ends while a grant is under way; the reply is lost, or the request arrives
+// only later. The client releases what it may have acquired, and goes on asking until the
+// request must have arrived.
 func TestDynamoCancelWhileTaking(t *testing.T) {
 	t.Parallel()
 	for _, moment := range []string{"reply held", "request late"} {

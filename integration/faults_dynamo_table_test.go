@@ -37,7 +37,7 @@ func (d *dynamo) open(t *testing.T, tr *faulthttp.Transport, change ...func(*dyn
 	return err
 }
 
-// D11. A table that is not there, or not as it should be.
+// D11. A table that is missing, or has the wrong schema.
 func TestDynamoWrongTable(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]dynamoserver.Key{
@@ -86,7 +86,7 @@ func TestDynamoWrongTable(t *testing.T) {
 	})
 }
 
-// D11. Credentials that do not suffice, or are not there.
+// D11. Credentials that are insufficient or missing.
 func TestDynamoDenied(t *testing.T) {
 	t.Parallel()
 	t.Run("by the server", func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestDynamoDenied(t *testing.T) {
 	}
 }
 
-// D11. A server that asks for patience for longer than a lease.
+// D11. A server that throttles for longer than a lease.
 func TestDynamoThrottled(t *testing.T) {
 	start(t)
 	d := newDynamo(t)
@@ -174,7 +174,7 @@ func TestDynamoEndpointGone(t *testing.T) {
 	release(t, client.take(t, lock.Key()))
 }
 
-// relay returns a transport to the server whose connections go through a proxy.
+// relay returns a transport to the server through a proxy.
 func (d *dynamo) relay(t *testing.T) (*faultproxy.Proxy, *http.Transport) {
 	t.Helper()
 	u, err := url.Parse(d.target.Endpoint())

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Z7. The server removes parents as fast as it can. Guards: no node on creation
-// makes the parents anew; no node on listing begins anew.
+// Z7. The server deletes parents as fast as it can. A create that finds no parent creates
+// the parents again; a list that finds none starts over.
 func TestParentsReapedAllTheTime(t *testing.T) {
 	start(t)
 	s := zkserver.New(t, zkserver.Config{
@@ -54,7 +54,7 @@ func TestParentsReapedAllTheTime(t *testing.T) {
 					if err := lock.Release(limited(t)); err != nil {
 						t.Errorf("%q: %v", key, err)
 					}
-					time.Sleep(12 * time.Millisecond) // so that the reaper comes between
+					time.Sleep(12 * time.Millisecond) // lets the reaper come in between
 				}
 			})
 		}
@@ -66,14 +66,14 @@ func TestParentsReapedAllTheTime(t *testing.T) {
 	noWatches(t, s.Addr(), "")
 }
 
-// Z7. The parent goes between two steps.
+// Z7. The parent is deleted between two steps.
 func TestParentGone(t *testing.T) {
 	t.Parallel()
 	t.Run("between its creation and that of the node", func(t *testing.T) {
 		start(t)
 		conn := plain(t, server(t).Addr())
 		client, p := proxied(t, nil)
-		prepare(t, conn, newKey(t)) // so that the root is there, or the first try fails, and is held
+		prepare(t, conn, newKey(t)) // creates the root; otherwise the first try fails and is held
 		key := newKey(t)
 		held, pass := p.HoldReply(faultproxy.OpCreateContainer, under(key))
 		defer pass()
@@ -129,7 +129,7 @@ func TestParentGone(t *testing.T) {
 		pass()
 		lock := granted(t, got)
 		if names := holds(t, conn, parent, 1); names[0][:len(names[0])-10] == node[:len(node)-10] {
-			t.Errorf("guid of the node that was removed is used again: %q", names)
+			t.Errorf("the guid of the deleted node is used again: %q", names)
 		}
 		release(t, lock)
 		checkClean(t, conn, key)
@@ -153,8 +153,8 @@ func TestParentGone(t *testing.T) {
 		if err := lock.Err(); !errors.Is(err, holdfast.ErrBroken) {
 			t.Errorf("Err is %v, want %v", err, holdfast.ErrBroken)
 		}
-		// The holder's node went first, so that the waiter may have got the lock
-		// for a moment before it learned that its own node is gone.
+		// The holder's node was deleted first, so the waiter may have had the lock for a
+		// moment before it learned that its own node was gone.
 		next := granted(t, got)
 		if next.Token() <= lock.Token() {
 			t.Errorf("tokens fall from %v to %v", lock.Token(), next.Token())
@@ -167,7 +167,7 @@ func TestParentGone(t *testing.T) {
 	})
 }
 
-// Z8. Guards: children that do not stand in the queue are left out of it.
+// Z8. Children that are not contenders are left out of the queue.
 func TestForeignChildren(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -209,7 +209,7 @@ func TestForeignChildren(t *testing.T) {
 	noWatches(t, server(t).Addr(), parent)
 }
 
-// Z8. Every known form of a contender's name is respected, also by tries.
+// Z8. Every known form of a contender's name counts, for tries too.
 func TestForeignContenders(t *testing.T) {
 	t.Parallel()
 	for name, prefix := range map[string]string{
@@ -258,8 +258,8 @@ func TestForeignContenders(t *testing.T) {
 	}
 }
 
-// Z8. go-zookeeper's own Lock and this one exclude each other, both ways and
-// under both forms of names.
+// Z8. go-zookeeper's own Lock and this one exclude each other, in both directions and
+// with both forms of names.
 func TestSharedWithGoZookeepersLock(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
@@ -328,7 +328,7 @@ func TestSharedWithGoZookeepersLock(t *testing.T) {
 	}
 }
 
-// Z9. Guards: a waiter whose node somebody deletes enters the queue again.
+// Z9. A waiter whose node somebody deletes enters the queue again.
 func TestWaiterDeletedByOperator(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -353,8 +353,8 @@ func TestWaiterDeletedByOperator(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z9. The predecessor goes while the waiter is cut off. Guards: after a
-// reconnect, what is waited for is read again.
+// Z9. The predecessor is deleted while the waiter is cut off. After a reconnect the
+// waiter reads its predecessor again.
 func TestHolderReleasesInWaitersOutage(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"drop", "cut", "cut, watches not renewed"} {
@@ -368,7 +368,7 @@ func TestHolderReleasesInWaitersOutage(t *testing.T) {
 			holder := granted(t, acquiring(limited(t), dial(t, server(t).Addr(), nil), key))
 			got := acquiring(limited(t), client, key)
 			holds(t, conn, under(key), 2)
-			eventually(t, "the waiter has read its own node and the one before", func() bool {
+			eventually(t, "the waiter has read its own node and its predecessor", func() bool {
 				return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= 2
 			})
 			if how == "drop" {
@@ -416,8 +416,8 @@ func TestWaiterSessionExpires(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z4. The predecessor goes between the list and its read. Guards: the watch is
-// set by a data read, which a znode that is gone refuses.
+// Z4. The predecessor is deleted between the list and its read. A data read sets the
+// watch, and sets none on a missing znode.
 func TestPredecessorGoneBeforeItIsWatched(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -425,7 +425,7 @@ func TestPredecessorGoneBeforeItIsWatched(t *testing.T) {
 	key := newKey(t)
 	holder := granted(t, acquiring(limited(t), dial(t, server(t).Addr(), nil), key))
 	before := under(key) + "/" + holds(t, conn, under(key), 1)[0]
-	held, pass := p.HoldRequest(faultproxy.AnyOp, before) // whatever sets the watch
+	held, pass := p.HoldRequest(faultproxy.AnyOp, before) // whichever request sets the watch
 	defer pass()
 	got := acquiring(limited(t), client, key)
 	receive(t, "watch", held)
@@ -435,8 +435,8 @@ func TestPredecessorGoneBeforeItIsWatched(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z4, Z10. Many waiters of one client, most of which give up: their nodes go,
-// and so do the watches.
+// Z4, Z10. Most of the many waiters of one client give up: their nodes and watches are
+// removed.
 func TestWaitersGiveUp(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -452,8 +452,8 @@ func TestWaitersGiveUp(t *testing.T) {
 	holds(t, conn, under(key), 21)
 	staying := acquiring(limited(t), client, key)
 	holds(t, conn, under(key), 22)
-	// What is in flight when the connection goes, go-zookeeper sends anew before
-	// it has renewed its watches, and that is a data race of its own.
+	// go-zookeeper resends requests that were in flight before it has set its watches
+	// again: a data race of its own.
 	eventually(t, "all nodes are watched", func() bool {
 		return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= 22
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 )
 
-// Z3, G10. Guards: a delete of which no reply came is repeated until it is known
-// to have happened, and then "no node" is what was wanted.
+// Z3, G10. The client repeats a delete without a reply until it knows the outcome; "no
+// node" then means success.
 func TestReleaseLost(t *testing.T) {
 	t.Parallel()
 	for _, direction := range []string{"request", "reply"} {
@@ -36,8 +36,8 @@ func TestReleaseLost(t *testing.T) {
 	}
 }
 
-// Z3, G10. Guards: "no node" at the first delete says that the lock had been
-// lost, although no watch event has told.
+// Z3, G10. "No node" at the first delete means that the lock had been lost, although no
+// watch has reported it.
 func TestReleaseOfNodeThatIsGone(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -66,12 +66,12 @@ func TestReleaseOfNodeThatIsGone(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z3, G10. Guards: what is released during an outage is delivered after it.
+// Z3, G10. A release during an outage is delivered after it.
 func TestReleaseInOutage(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
 	opts := options()
-	opts.SessionTimeout = longest // no expiry is to help
+	opts.SessionTimeout = longest // too long for an expiry to help
 	client, p := proxied(t, opts)
 	key := newKey(t)
 	lock := granted(t, acquiring(limited(t), client, key))
@@ -90,7 +90,7 @@ func TestReleaseInOutage(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// G10. Guards: the release goes out on a context of its own.
+// G10. The release is sent on its own context.
 func TestReleaseWithDoneContext(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -108,7 +108,7 @@ func TestReleaseWithDoneContext(t *testing.T) {
 	release(t, lock)
 }
 
-// Z3. The session ends while a release waits to be delivered: it is done.
+// Z3. The session ends while a release waits to be delivered: that completes the release.
 func TestReleaseAsSessionExpires(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -133,8 +133,8 @@ func TestReleaseAsSessionExpires(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// Z3, G6. A reconnect while locks are held does not end them, nor does a
-// release that was repeated touch the next holder's.
+// Z3, G6. A reconnect does not end locks that are held, and a repeated release does not
+// touch the next holder's lock.
 func TestReleaseLeavesNextHolderAlone(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())

@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// unanswered is a client, one creation of which has never arrived, and what that
-// creation asks for.
+// unanswered is a client with a create that never arrived, and the create itself.
 type unanswered struct {
 	client *zklock.Client
 	proxy  *faultproxy.Proxy
@@ -25,8 +24,8 @@ type unanswered struct {
 	name   string // the path that was sent
 }
 
-// loseCreation has a client take a lock, and loses the first request to create
-// its node. It returns when that is lost.
+// loseCreation has a client acquire a lock, loses the first create of its node, and then
+// returns.
 func loseCreation(ctx context.Context, t *testing.T, opts *zklock.Options) (*unanswered, <-chan outcome) {
 	t.Helper()
 	u, got, reconnect := loseCreationAndWait(ctx, t, opts)
@@ -34,8 +33,8 @@ func loseCreation(ctx context.Context, t *testing.T, opts *zklock.Options) (*una
 	return u, got
 }
 
-// loseCreationAndWait is loseCreation that keeps the client from coming back until
-// reconnect is called: what it sent on the connection that is lost is over by then.
+// loseCreationAndWait is loseCreation, but the client cannot reconnect before reconnect
+// is called: by then, all that it sent on the lost connection is over.
 func loseCreationAndWait(ctx context.Context, t *testing.T, opts *zklock.Options) (_ *unanswered, _ <-chan outcome, reconnect func()) {
 	t.Helper()
 	u := &unanswered{conn: plain(t, server(t).Addr()), key: newKey(t)}
@@ -50,8 +49,8 @@ func loseCreationAndWait(ctx context.Context, t *testing.T, opts *zklock.Options
 	return u, got, reconnect
 }
 
-// arrives has the lost creation carried out now, in the client's session, as a
-// server would that was stopped when it came.
+// arrives carries out the lost create now, in the client's session, as a server would
+// that was stopped when the create came.
 func (u *unanswered) arrives(t *testing.T) {
 	t.Helper()
 	if _, err := u.client.Conn().Create(u.name, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
@@ -59,7 +58,7 @@ func (u *unanswered) arrives(t *testing.T) {
 	}
 }
 
-// returns has the client come back to a server, and waits until it has.
+// returns makes the client reconnect to a server, and waits for that.
 func (u *unanswered) returns(t *testing.T) {
 	t.Helper()
 	events := u.client.Events()
@@ -70,9 +69,9 @@ func (u *unanswered) returns(t *testing.T) {
 	receive(t, "Ready", events.Ready())
 }
 
-// Z1. Guards: a creation that was repeated because its reply was lost, and is
-// carried out after all, when the lock that the repetition has led to is held, or
-// was given back, or given up, does not leave a node in the queue.
+// Z1. A create was repeated because its reply was lost, and the server then carries out
+// the first one after all, while the lock is held, released or given up. No node of it
+// stays in the queue.
 func TestCreationArrivesLate(t *testing.T) {
 	t.Parallel()
 	for form, names := range forms {
@@ -118,8 +117,8 @@ func TestCreationArrivesLate(t *testing.T) {
 	}
 }
 
-// Z1. Guards the looks that no return of the session gives rise to: it may have
-// returned to a server without its client's knowledge.
+// Z1. Tests the periodic looks for strays: the session may have moved to a server without
+// its client's knowledge.
 func TestCreationArrivesAfterSomeLooks(t *testing.T) {
 	t.Parallel()
 	for name, returns := range map[string]bool{"after a return": true, "without": false} {
@@ -138,14 +137,14 @@ func TestCreationArrivesAfterSomeLooks(t *testing.T) {
 				receive(t, "a look", look)
 				pass()
 			}
-			u.arrives(t) // on the same connection, and so behind them
+			u.arrives(t) // on the same connection, and therefore after them
 			noResidue(t, u.conn, u.parent)
 		})
 	}
 }
 
-// Z1. Guards the look at a return, when nearly all of them come: the queue is not to
-// stand still until the next one is due.
+// Z1. Tests the look at a reconnect, when nearly all strays appear: the queue must not
+// stand still until the next periodic look.
 func TestReturnLooksAtOnce(t *testing.T) {
 	start(t)
 	opts := options()
@@ -158,19 +157,19 @@ func TestReturnLooksAtOnce(t *testing.T) {
 	u.returns(t)
 	receive(t, "a look", look)
 	if waited := time.Since(began); waited > longest/4 {
-		t.Errorf("it came after %v, when it was due anyway", waited)
+		t.Errorf("it came after %v, when the periodic look was due anyway", waited)
 	}
 }
 
-// Z1. Guards: a creation that was repeated is not forgotten when an operator deletes
-// the node of the repetition, or everything, before its client has listed it.
+// Z1. The client does not forget a repeated create when an operator deletes the second
+// node, or all nodes, before the client has listed it.
 func TestCreationArrivesAfterDeletion(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]bool{"the node": false, "its parent too": true} {
 		t.Run(name, func(t *testing.T) {
 			start(t)
 			for tries := 1; !checkArrivalAfterDeletion(t, all); tries++ {
-				if tries == 10 { // it does once in fifty times
+				if tries == 10 { // it does so once in fifty times
 					t.Fatal("the list overtakes the creation each time")
 				}
 			}
@@ -178,8 +177,8 @@ func TestCreationArrivesAfterDeletion(t *testing.T) {
 	}
 }
 
-// checkArrivalAfterDeletion returns false if the list, which is sent together with
-// the creation, has overtaken it: then there was no node to delete.
+// checkArrivalAfterDeletion returns false if the list overtook the create that it was
+// sent with: then there was no node to delete.
 func checkArrivalAfterDeletion(t *testing.T, all bool) bool {
 	t.Helper()
 	u, got, reconnect := loseCreationAndWait(limited(t), t, options())
@@ -210,8 +209,8 @@ func checkArrivalAfterDeletion(t *testing.T, all bool) bool {
 	return true
 }
 
-// Z1. Guards: strays are looked for in their own session only, and the next one
-// begins without.
+// Z1. The client looks for strays in their own session only; the next session begins with
+// none.
 func TestNoLookInTheNextSession(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -236,17 +235,17 @@ func TestNoLookInTheNextSession(t *testing.T) {
 	receive(t, "Disconnected", events.Disconnected())
 	receive(t, "Ready", events.Ready())
 	release(t, take(t, client, newKey(t)))
-	// One sync is the heartbeat at the return; a look would be another.
+	// One sync is the heartbeat at the reconnect; a look would be another.
 	if n := p.Count(faultproxy.ToServer, faultproxy.OpSync); n > 1 {
-		t.Errorf("%d looks for what a session that is over may have left", n)
+		t.Errorf("%d looks for strays of a session that is over", n)
 	}
 }
 
-// abandonedReturn makes real servers give a session back to a server without its
-// client's knowledge: the client has turned to a follower that was stopped, has had
-// no patience, and has gone on to another one. In half of the rounds a creation from
-// before is carried out then. The client does nothing of itself meanwhile; and the
-// follower that it is connected to has no part in what goes on.
+// abandonedReturn makes real servers move a session to a server without its client's
+// knowledge: the client connected to a stopped follower, timed out, and went on to
+// another one. In half of the rounds an earlier create is carried out then. The client
+// sends nothing of itself meanwhile, and the follower that it is connected to takes no
+// part.
 func abandonedReturn(t *testing.T, e *zkserver.Ensemble) {
 	const timeout = 4 * time.Second
 	_, followers := leaderAndFollowers(t, e)
@@ -279,20 +278,20 @@ func abandonedReturn(t *testing.T, e *zkserver.Ensemble) {
 		if err := stopped.Resume(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * delivery) // for it to come
+		time.Sleep(10 * delivery) // time for the create to arrive
 		noResidue(t, conn, parent)
 	}
 }
 
-// delivery is what it takes from a proxy to the socket of a stopped server, nearly
-// always. Where it takes longer, these tests find less than they could.
+// delivery is nearly always enough to get from a proxy to the socket of a stopped server.
+// If it takes longer, these tests find less than they could.
 const delivery = 20 * time.Millisecond
 
-// stoppedFollower makes real servers do what arrives does: a follower is
-// stopped, a creation is sent to it and repeated at the leader, and the client is
-// back, on a new connection, when the follower goes on. In a third of the rounds
-// the creation on the old connection is carried out then. Nobody is to stand in
-// the queue for longer than it takes to find that out.
+// stoppedFollower makes real servers do what arrives does: a follower is stopped, the
+// client sends it a create and repeats that at the leader, and is back on a new
+// connection when the follower resumes. In a third of the rounds the follower then
+// carries out the create of the old connection. The stray must not stay in the queue for
+// longer than it takes to notice it.
 func stoppedFollower(t *testing.T, e *zkserver.Ensemble) {
 	leader, followers := leaderAndFollowers(t, e)
 	main, stopped := e.Servers()[leader], e.Servers()[followers[0]]

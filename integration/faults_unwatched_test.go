@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 )
 
-// Z28. The watches of a client are not set again after a reconnection. A holder whose
-// node is deleted then hears of it by a heartbeat.
+// Z28. A client's watches are not set again after a reconnect. A holder whose node is
+// deleted then learns of it from a heartbeat.
 func TestBreakIsHeardWithoutAWatch(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())

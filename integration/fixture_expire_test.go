@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// credentials notes, of the connections that a proxy makes from now on, the
-// session and its password: what it takes to end the session from outside. It
-// is a filter's part: call see for every frame.
+// credentials records the session and its password from the connections that a proxy
+// makes from now on. A test needs both to end the session from outside. It belongs to a
+// filter: call see for every frame.
 type credentials struct {
 	mu       sync.Mutex
 	session  int64
@@ -54,8 +54,8 @@ func (c *credentials) expire(t testing.TB, addr string) {
 	})
 }
 
-// endSession resumes a session and closes it. It may fail: the server hangs up
-// when the session's client resumes it at the same time.
+// endSession resumes a session and closes it. It may fail: the server hangs up if the
+// session's client resumes it at the same time.
 func endSession(addr string, session int64, password []byte) {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -87,7 +87,7 @@ func endSession(addr string, session int64, password []byte) {
 	}
 }
 
-// expirable is proxied, with the means to end the client's session.
+// expirable is proxied, and also returns a way to end the client's session.
 func expirable(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Proxy, func()) {
 	t.Helper()
 	addr := server(t).Addr()
@@ -99,9 +99,9 @@ func expirable(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.
 	})
 	return dial(t, p.Addr(), opts), p, func() {
 		t.Helper()
-		p.RefuseNew() // or the client would get its session back in between
+		p.RefuseNew() // or the client would regain its session in between
 		c.expire(t, addr)
-		p.Drop() // so that the client asks
+		p.Drop() // so that the client reconnects
 		if err := p.Heal(); err != nil {
 			t.Error(err)
 		}

@@ -16,26 +16,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/signaltest"
 )
 
-// patience is how long anything may take that has to happen: only a failure
-// waits so long.
+// patience bounds everything that must happen: only a failure waits that long.
 const patience = 30 * time.Second
 
-// tick is that of the shared server. Sessions last from two ticks to longest.
+// tick is the tick of the shared server. Session timeouts are from two ticks to longest.
 const (
 	tick    = 100 * time.Millisecond
 	longest = 60 * time.Second
 )
 
-// shared is the server that tests use which do no harm to it. It is started for
-// the first that asks.
+// shared is the server for tests that do it no harm. The first such test starts it.
 var shared struct {
 	once   sync.Once
 	server *zkserver.Server
 	err    error
 }
 
-// children are what this binary does when it is started as a child process, by
-// the value of childVariable.
+// children are the programs that this binary runs as a child process, by the value of
+// childVariable.
 var children = map[string]func() int{}
 
 const childVariable = "HOLDFAST_TEST_CHILD"
@@ -68,18 +66,18 @@ func server(t *testing.T) *zkserver.Server {
 	return shared.server
 }
 
-// start makes a test run beside others and look, at its end, whether all of
-// its goroutines have ended. Call it first.
+// start runs a test in parallel with others, and checks at its end that all of its
+// goroutines have ended. Call it first.
 func start(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	// Goroutines inherit the labels of the one that starts them.
+	// A goroutine inherits the labels of the goroutine that starts it.
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
 	t.Cleanup(func() { noGoroutines(t) })
 }
 
-// together runs subtests all at once. Of those of t.Parallel only a few run at a
-// time, but these only wait: for servers, for children, for leases to run out.
+// together runs subtests all at once. t.Parallel would run only a few at a time, but
+// these only wait: for servers, children or leases.
 func together(t *testing.T, tests map[string]func(*testing.T)) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -89,8 +87,8 @@ func together(t *testing.T, tests map[string]func(*testing.T)) {
 	all.Wait()
 }
 
-// noGoroutines fails the test if goroutines of the library, or of go-zookeeper,
-// that stem from it do not end.
+// noGoroutines fails the test if goroutines that it started in the library or in
+// go-zookeeper do not end.
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	var left string
@@ -99,8 +97,8 @@ func noGoroutines(t *testing.T) {
 	}
 }
 
-// goroutines returns those of the library and of go-zookeeper that stem from a
-// test.
+// goroutines returns the goroutines of the library and of go-zookeeper that a test
+// started.
 func goroutines(test string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
@@ -120,7 +118,7 @@ func goroutines(test string) string {
 	return strings.Join(found, "\n\n")
 }
 
-// limited returns a context for calls that ought to succeed.
+// limited returns a context for calls that should succeed.
 func limited(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -148,7 +146,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// receive returns what comes from a channel, and fails the test if nothing does.
+// receive receives from a channel, and fails the test if nothing comes.
 func receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {
@@ -160,8 +158,8 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// silent fails the test if something comes from a channel that ought not to,
-// for a while: this can only ever miss a fault, never invent one.
+// silent fails the test if something comes from a channel within a short time. It can
+// miss a fault, but never reports a false one.
 func silent[T any](t *testing.T, what string, from <-chan T) {
 	t.Helper()
 	select {

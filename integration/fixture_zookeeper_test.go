@@ -19,8 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// The words that the tests on ZooKeeper are written in. Each fails the test if what
-// it says does not come about.
+// The helpers of the tests on ZooKeeper. Each fails the test if it does not succeed.
 
 var keys atomic.Int64
 
@@ -29,11 +28,11 @@ func newKey(t *testing.T) string {
 	return fmt.Sprintf("%s.%d.%d", strings.NewReplacer("/", ".", " ", "_").Replace(t.Name()), os.Getpid(), keys.Add(1))
 }
 
-// under returns the znode of a plain key's lock.
+// under returns the znode of the lock of a plain key.
 func under(key string) string { return zklock.DefaultRoot + "/" + key }
 
-// options returns the options of a client whose session outlives a slow moment
-// of the machine.
+// options returns the options of a client whose session survives a slow moment of the
+// machine.
 func options() *zklock.Options { return &zklock.Options{SessionTimeout: 10 * time.Second} }
 
 // dial connects a client, which is closed when the test ends. opts may be nil,
@@ -46,7 +45,7 @@ func dial(t testing.TB, addr string, opts *zklock.Options) *zklock.Client {
 	return dialServers(t, *opts, addr)
 }
 
-// finish closes a client, whatever state it is in, and does not wait for long.
+// finish closes a client in any state, without waiting for long.
 func finish(t testing.TB, client *zklock.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -108,14 +107,12 @@ func proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Pr
 	return dial(t, p.Addr(), opts), p
 }
 
-// requests counts what a client has asked, but for the syncs that an idle session
-// sends of itself.
+// requests counts a client's requests, except for the syncs that an idle session sends.
 func requests(p *faultproxy.Proxy) int {
 	return p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - p.Count(faultproxy.ToServer, faultproxy.OpSync)
 }
 
-// plain returns a connection that has nothing to do with the library, and is
-// closed when the test ends.
+// plain returns a connection without the library; it is closed when the test ends.
 func plain(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(noLog{}))
@@ -139,7 +136,7 @@ type noLog struct{}
 
 func (noLog) Printf(string, ...any) {}
 
-// list returns the children of a znode in order, none if it is not there.
+// list returns the children of a znode in order; none if it does not exist.
 func list(t testing.TB, conn *zk.Conn, path string) []string {
 	t.Helper()
 	names, _, err := conn.Children(path)
@@ -150,7 +147,7 @@ func list(t testing.TB, conn *zk.Conn, path string) []string {
 	return names
 }
 
-// holds fails the test if a znode never has just n children.
+// holds fails the test if a znode never has exactly n children.
 func holds(t testing.TB, conn *zk.Conn, path string, n int) []string {
 	t.Helper()
 	var names []string
@@ -160,7 +157,7 @@ func holds(t testing.TB, conn *zk.Conn, path string, n int) []string {
 	return names
 }
 
-// noResidue fails the test if anything stays below a lock's znode.
+// noResidue fails the test if any node stays below a lock's znode.
 func noResidue(t testing.TB, conn *zk.Conn, path string) {
 	t.Helper()
 	holds(t, conn, path, 0)
@@ -190,8 +187,8 @@ func noWatches(t testing.TB, addr, path string) {
 // forms are the options for both forms of names.
 var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames}
 
-// prepare makes the znode of a key's lock, so that the first creation below it
-// is that of a lock node.
+// prepare creates the znode of a key's lock, so that the first create below it is that of
+// a lock node.
 func prepare(t *testing.T, conn *zk.Conn, key string) string {
 	t.Helper()
 	for _, p := range []string{zklock.DefaultRoot, under(key)} {
@@ -202,7 +199,7 @@ func prepare(t *testing.T, conn *zk.Conn, key string) string {
 	return under(key)
 }
 
-// outcome is what an Acquire has returned.
+// outcome is the result of an Acquire.
 type outcome struct {
 	lock *holdfast.Lock
 	err  error
@@ -228,7 +225,7 @@ func granted(t *testing.T, got <-chan outcome) *holdfast.Lock {
 	return o.lock
 }
 
-// release gives a lock back, and insists on the confirmation.
+// release releases a lock, and insists on the confirmation.
 func release(t *testing.T, lock *holdfast.Lock) {
 	t.Helper()
 	if err := lock.Release(limited(t)); err != nil {

@@ -1,6 +1,5 @@
-// Package cli_test uses the command line tool, cmd/holdfast, as a person or a
-// script would: its own binary, real processes, signals and terminals, and real
-// servers.
+// Package cli_test uses the command line tool, cmd/holdfast, as a person or a script
+// would: with its own binary, real processes, signals, terminals and servers.
 package cli_test
 
 import (
@@ -29,12 +28,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// patience is how long anything may take that has to happen: only a failure
-// waits so long.
+// patience bounds everything that must happen: only a failure waits that long.
 const patience = 60 * time.Second
 
-// calm is a lease that no slow moment of the machine outlasts, for tests that
-// are not about its end.
+// calm is a lease that outlasts any slow moment of the machine, for tests that are not
+// about its end.
 const calm = "30s"
 
 var (
@@ -68,7 +66,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	signaltest.Default()
-	// They wait for others, mostly, and would take their time one after the other.
+	// The tests mostly wait, so they run at the same time.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set("8")
@@ -98,15 +96,14 @@ func binary(t testing.TB) string {
 	return path
 }
 
-// An engine is a server, with a proxy between it and the tool that a test can
-// have swallow everything.
+// An engine is a server with a proxy in front of it that can swallow all traffic.
 type engine struct {
 	name   string
-	env    []string // by which the tool finds it, through the proxy
+	env    []string // for the tool, through the proxy
 	direct []string // past the proxy
-	cut    func()   // nothing gets through any more, and nothing is refused
+	cut    func()   // partitions the tool silently: nothing gets through or is refused
 	heal   func()
-	slow   func()                                            // each request takes a tenth of a second and more
+	slow   func()                                            // delays each request by at least a tenth of a second
 	dial   func(t *testing.T, owner string) *holdfast.Client // a client of the library, past the proxy
 	open   func(t *testing.T) *engine                        // another of the kind
 }
@@ -141,7 +138,7 @@ func newZooKeeper(t *testing.T) *engine {
 	return zooKeeperAt(t, server.Addr())
 }
 
-// zooKeeperAt is an engine for a server with settings of a test's own.
+// zooKeeperAt is an engine for a server that a test has configured itself.
 func zooKeeperAt(t *testing.T, addr string) *engine {
 	t.Helper()
 	p, err := faultproxy.Start(addr)
@@ -213,7 +210,7 @@ func closeAtEnd(t *testing.T, l *holdfast.Client) {
 	})
 }
 
-// environment is this process's, less what would set the tool up, and more.
+// environment is that of this process without the tool's variables, and with more.
 func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "HOLDFAST_") || strings.HasPrefix(e, "AWS_")
@@ -221,7 +218,7 @@ func environment(more ...string) []string {
 	return append(env, append([]string{"AWS_EC2_METADATA_DISABLED=true", "GORACE=halt_on_error=1"}, more...)...)
 }
 
-// limited returns a context for calls that ought to succeed.
+// limited returns a context for calls that should succeed.
 func limited(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -248,7 +245,7 @@ func newKey(t *testing.T) string {
 	return fmt.Sprintf("%s.%d.%d", strings.NewReplacer("/", ".", " ", "_").Replace(t.Name()), os.Getpid(), keys.Add(1))
 }
 
-// free fails the test unless a key can be had at once.
+// free fails the test unless a key is free.
 func free(t *testing.T, e *engine, key string) {
 	t.Helper()
 	lock, err := e.dial(t, "").TryAcquire(limited(t), key)
