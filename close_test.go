@@ -195,7 +195,7 @@ type ender struct {
 
 func (e ender) EndSession(ctx context.Context) error { return e.end(ctx) }
 
-// TestCloseTellsOfTheSession guards that Close says so when the end of the session is
+// TestCloseTellsOfTheSession checks that Close says so when the end of the session is
 // not confirmed although the client has no lock: places in queues go with it too.
 func TestCloseTellsOfTheSession(t *testing.T) {
 	for _, want := range []error{nil, errors.New("nobody answers")} {

@@ -329,7 +329,7 @@ func (s stuck) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// TestLoseDoesNotWaitForTheLog guards that an engine, which tells of a loss on the
+// TestLoseDoesNotWaitForTheLog checks that an engine, which tells of a loss on the
 // goroutine that reads its answers, does not wait for a handler, which may be asking it.
 func TestLoseDoesNotWaitForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {

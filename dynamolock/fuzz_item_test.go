@@ -123,7 +123,7 @@ func wrongAttributes(attrs attributes) []string {
 	return wrong
 }
 
-// FuzzItem guards what is made of other programs' items: one is a lock's if, and
+// FuzzItem tests what is made of other programs' items: one is a lock's if, and
 // only if, all attributes that matter are of their types and in range; else the
 // error names one that is not. What is there is read as it stands, and the name
 // of a grant leads back to it.
@@ -250,7 +250,7 @@ func sameGrantID(x, y grantID) bool {
 	return x.form == y.form && x.token == y.token && x.grant == y.grant && same(x.guid, y.guid)
 }
 
-// FuzzGrant guards the names of grants, which come back from users: one that is
+// FuzzGrant tests the names of grants, which come back from users: one that is
 // understood is written down as what is understood the same again; all else is
 // ErrInvalid.
 func FuzzGrant(f *testing.F) {

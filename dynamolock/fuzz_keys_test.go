@@ -68,7 +68,7 @@ func sameKey(x, y attributes) bool {
 	return len(x) == len(y)
 }
 
-// FuzzKeys guards the way from keys to items and back, for keys of each type, with
+// FuzzKeys tests the way from keys to items and back, for keys of each type, with
 // sort keys and without: no two keys are the same item, an item's key is the one
 // that leads to it, a number has one form only, and what is refused is
 // ErrInvalid.

@@ -59,7 +59,7 @@ func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	return false
 }
 
-// FuzzWrite guards what is written, and when. Whatever another program has left
+// FuzzWrite tests what is written, and when. Whatever another program has left
 // under a key, an acquisition takes it if it is a lock's and free, and otherwise
 // leaves it as it is; what it writes is read back as what it meant; and
 // heartbeats and releases change the grant's own item only.

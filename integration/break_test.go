@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// lostTo fails the test unless a lock ends with this cause, and an event says so.
+// lostTo fails the test unless a lock ends with this cause and an event reports it.
 func lostTo(t *testing.T, lock *holdfast.Lock, events *holdfast.Events, cause error) {
 	t.Helper()
 	receive(t, "Done", lock.Done())
@@ -21,7 +21,7 @@ func lostTo(t *testing.T, lock *holdfast.Lock, events *holdfast.Events, cause er
 		t.Errorf("Err = %v, want ErrLost with %v", err, cause)
 	}
 	event := receive(t, "the event Lost", events.Lost())
-	for event.Token > lock.Token() { // of a place that was reclaimed with it
+	for event.Token > lock.Token() { // of a contender that was reclaimed with it
 		event = receive(t, "the event Lost", events.Lost())
 	}
 	if event.Key != lock.Key() || event.Token != lock.Token() || !errors.Is(event.Err, cause) {
@@ -32,9 +32,9 @@ func lostTo(t *testing.T, lock *holdfast.Lock, events *holdfast.Events, cause er
 	}
 }
 
-// TestBrokenByHand guards the cure of hazard Z12, the watch on the own node:
-// somebody deletes it, by whatever means, and the holder is told by that one
-// event, without asking.
+// TestBrokenByHand tests the cure of hazard Z12, the watch on the client's own node:
+// somebody deletes the node, by whatever means, and that one event tells the holder,
+// without a request.
 func TestBrokenByHand(t *testing.T) {
 	start(t)
 	client, p := proxied(t, nil)
@@ -84,10 +84,9 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// TestBreakUnanswered: the reply to a deletion is lost, and a server that is
-// behind shows the node as if it were there still, so that it is deleted again.
-// It is gone then, and that is what was asked for. Here the first request is lost
-// instead, and the node goes by other hands, which looks just the same.
+// TestBreakUnanswered: the reply to a delete is lost, and a lagging server still shows
+// the node, so the client deletes it again. "No node" then means success. Here the first
+// request is lost instead and somebody else deletes the node, which looks the same.
 func TestBreakUnanswered(t *testing.T) {
 	start(t)
 	holder := dial(t, server(t).Addr(), nil)
@@ -116,7 +115,7 @@ func TestBreakUnanswered(t *testing.T) {
 	noResidue(t, conn, under(key))
 }
 
-// TestBrokenWhileCutOff: the holder learns of it when it is back, at the latest.
+// TestBrokenWhileCutOff: the holder learns of it when it reconnects, at the latest.
 func TestBrokenWhileCutOff(t *testing.T) {
 	start(t)
 	client, p := proxied(t, nil)
@@ -136,8 +135,8 @@ func TestBrokenWhileCutOff(t *testing.T) {
 	lostTo(t, lock, events, holdfast.ErrBroken)
 }
 
-// TestReclaim: another process under the same owner name ends the hold, and the
-// places in the queue, of the one before.
+// TestReclaim: a process ends the hold and the contenders of an earlier process with the
+// same owner name.
 func TestReclaim(t *testing.T) {
 	start(t)
 	first, second, other := dial(t, server(t).Addr(), nil), dial(t, server(t).Addr(), nil), dial(t, server(t).Addr(), nil)
@@ -148,7 +147,7 @@ func TestReclaim(t *testing.T) {
 	waiting := make(chan error, 1)
 	go func() {
 		place, err := first.Acquire(limited(t), key, owner)
-		if err == nil { // its turn came while it was being reclaimed
+		if err == nil { // it was granted the lock while it was being reclaimed
 			<-place.Done()
 			err = place.Err()
 		}
@@ -166,7 +165,7 @@ func TestReclaim(t *testing.T) {
 		stranger <- lock
 	}()
 	holds(t, conn, under(key), 3)
-	time.Sleep(50 * time.Millisecond) // reads of own nodes may be put off
+	time.Sleep(50 * time.Millisecond) // reads of its own nodes may be delayed
 	mine := make(chan *holdfast.Lock, 1)
 	go func() {
 		lock, err := second.Acquire(limited(t), key, owner, holdfast.WithReclaim())
@@ -200,9 +199,9 @@ func TestReclaim(t *testing.T) {
 	noResidue(t, conn, under(key))
 }
 
-// TestCutOffForLong: a client that is cut off for longer than its session lasts
-// loses its lock before another one gets it, is told in order, and goes on in a
-// new session.
+// TestCutOffForLong: a client that is cut off for longer than its session loses its lock
+// before another client gets it, reports the events in order, and goes on in a new
+// session.
 func TestCutOffForLong(t *testing.T) {
 	start(t)
 	opts := options()
@@ -221,7 +220,7 @@ func TestCutOffForLong(t *testing.T) {
 	if !errors.Is(lost.Err, holdfast.ErrSessionExpired) || lost.Token != lock.Token() {
 		t.Errorf("event %+v, want ErrSessionExpired of token %d", lost, lock.Token())
 	}
-	next := receive(t, "the next grant", waiter) // audit has asked the lock by now
+	next := receive(t, "the next grant", waiter) // audit has read the lock by now
 	if err := p.Heal(); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +253,7 @@ func TestCutOffForLong(t *testing.T) {
 	}
 }
 
-// TestGuardOfALostLock: a transaction with the guard of a lock that has been
-// broken changes nothing.
+// TestGuardOfALostLock: a transaction with the guard of a broken lock changes nothing.
 func TestGuardOfALostLock(t *testing.T) {
 	start(t)
 	client := dial(t, server(t).Addr(), nil)
@@ -285,8 +283,8 @@ func TestGuardOfALostLock(t *testing.T) {
 	}
 }
 
-// TestServerRestarted: a server that is stopped and started again, with its old
-// data, is no end of a session that outlives the gap.
+// TestServerRestarted: a restart of the server with its data does not end a session that
+// outlives the gap.
 func TestServerRestarted(t *testing.T) {
 	start(t)
 	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: longest})

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestChroot: a client with a chroot shares its locks with everybody who names the
-// same znodes, with a chroot or without.
+// TestChroot: a client with a chroot shares its locks with all clients that use the same
+// znodes, with or without a chroot.
 func TestChroot(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
@@ -63,8 +63,8 @@ func TestChroot(t *testing.T) {
 	}
 }
 
-// A chroot is not made: if it is misspelt, Dial says so, and so does Acquire when
-// somebody has removed it since.
+// The client does not create a chroot: if it is missing, Dial reports that, and so does
+// Acquire if somebody removes it later.
 func TestChrootMissing(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
@@ -95,7 +95,7 @@ func TestChrootMissing(t *testing.T) {
 	}
 }
 
-// A chroot that the client may not read is there all the same.
+// A chroot works even if the client may not read it.
 func TestChrootUnreadable(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
@@ -108,7 +108,7 @@ func TestChrootUnreadable(t *testing.T) {
 	release(t, granted(t, acquiring(limited(t), client, "a")))
 }
 
-// A chroot that cannot be asked about is an outage, after which a program dials again.
+// A chroot that cannot be checked is an outage: the program dials again.
 func TestChrootUnanswered(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
@@ -127,7 +127,7 @@ func TestChrootUnanswered(t *testing.T) {
 	}
 }
 
-// A chroot that the server may remove is worth a warning.
+// A chroot that the server may remove causes a warning.
 func TestChrootNotPersistent(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()

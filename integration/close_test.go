@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// closing calls Close on a goroutine and returns what comes of it.
+// closing calls Close on a goroutine and returns a channel of its result.
 func closing(ctx context.Context, client *zklock.Client) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- client.Close(ctx) }()
@@ -26,7 +26,7 @@ func closing(ctx context.Context, client *zklock.Client) <-chan error {
 }
 
 // TestCloseWithCtxDone closes as deferred calls do, with a healthy server: when Close
-// has returned, it is confirmed that nothing is left.
+// returns, the server has confirmed that nothing is left.
 func TestCloseWithCtxDone(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -49,8 +49,8 @@ func TestCloseWithCtxDone(t *testing.T) {
 	logs.Check(t, nil, logtest.Want{Text: "connected", Level: slog.LevelInfo}) // and no outage
 }
 
-// TestCloseWithoutServer calls Close as README does, while nobody answers: it returns
-// when the lease is over, and says what was not confirmed.
+// TestCloseWithoutServer calls Close as README does while no server answers: it returns
+// when the lease is over and names what was not confirmed.
 func TestCloseWithoutServer(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*faultproxy.Proxy){
@@ -93,8 +93,8 @@ func TestCloseWithoutServer(t *testing.T) {
 	}
 }
 
-// TestCloseOfStoppedServer has the end of the session sent though nobody answers in
-// time: when the server goes on, the lock is free, long before the session would end.
+// TestCloseOfStoppedServer: Close sends the end of the session although no reply comes in
+// time. When the server resumes, the lock is free, long before the session would expire.
 func TestCloseOfStoppedServer(t *testing.T) {
 	start(t)
 	s, err := zkserver.Start(limited(t), zkserver.Config{TickTime: tick, MaxSessionTimeout: longest})
@@ -126,7 +126,7 @@ func TestCloseOfStoppedServer(t *testing.T) {
 	}
 }
 
-// TestCloseAfterAnOutage has the connection come back while Close waits.
+// TestCloseAfterAnOutage: the connection returns while Close waits.
 func TestCloseAfterAnOutage(t *testing.T) {
 	start(t)
 	client, p := proxied(t, nil)
@@ -147,8 +147,8 @@ func TestCloseAfterAnOutage(t *testing.T) {
 	}
 }
 
-// TestCloseDuringReleases has callers release while Close ends the session: what it
-// confirms, they are told is confirmed.
+// TestCloseDuringReleases: callers release while Close ends the session. What Close
+// confirms, their releases report as confirmed.
 func TestCloseDuringReleases(t *testing.T) {
 	start(t)
 	client := dial(t, server(t).Addr(), nil)
@@ -191,8 +191,8 @@ func TestCloseOfMany(t *testing.T) {
 	}
 }
 
-// TestSocketOfAnExpiredSession: the connection on which a client was told that its
-// session has expired is closed by the client, too.
+// TestSocketOfAnExpiredSession: the client closes the connection on which it learned that
+// its session had expired.
 func TestSocketOfAnExpiredSession(t *testing.T) {
 	start(t)
 	client, p, expire := expirable(t, nil)
@@ -205,8 +205,8 @@ func TestSocketOfAnExpiredSession(t *testing.T) {
 	eventually(t, "one connection is left", func() bool { return p.Conns() == 1 })
 }
 
-// TestCloseLeavesNoGoroutine counts at the very moment at which Close returns, while
-// the client is about to look at its watches on a new connection.
+// TestCloseLeavesNoGoroutine counts goroutines the moment Close returns, while the client
+// is about to check its watches on a new connection.
 func TestCloseLeavesNoGoroutine(t *testing.T) {
 	start(t)
 	for range 20 {
@@ -221,9 +221,9 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 		<-waiting
-		runtime.Gosched() // one that is done may not have been taken away yet
+		runtime.Gosched() // a goroutine that is done may still be listed
 		for group := range strings.SplitSeq(goroutines(t.Name()), "\n\n") {
-			// go-zookeeper closes its socket once more when it has said that it is done.
+			// go-zookeeper closes its socket again after it has reported that it is done.
 			begun := group[strings.LastIndex(strings.TrimRight(group, "\n"), "\n")+1:]
 			if group != "" && !strings.Contains(begun, "go-zookeeper/zk.") {
 				t.Fatalf("a goroutine outlives Close:\n%s", group)

@@ -27,11 +27,11 @@ var engines = map[string]func(*testing.T) (locktest.Engine, string){
 // conformanceLanes is how many cases of each engine run at a time.
 const conformanceLanes = 8
 
-// TestConformance runs the same cases on every engine, on real servers and in
-// real time. The result of each is printed as soon as it is there.
+// TestConformance runs the same cases on every engine, on real servers and in real time.
+// It prints the result of each engine at once.
 //
-// The engines run beside each other, and no other test of this package beside
-// them: it is not the processors that this takes, but time for leases to run out.
+// The engines run at the same time, and no other test of this package runs with them: the
+// cases mostly wait for leases to expire.
 func TestConformance(t *testing.T) {
 	tests := make(map[string]func(*testing.T))
 	for name, open := range engines {

@@ -36,7 +36,7 @@ func (l *logged) String() string {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// TestSequenceCounter guards the cure of hazard Z6, which is in order and
+// TestSequenceCounter tests the cure of hazard Z6, which is in order and
 // ambiguous: where the counter of a lock's parent sticks at its end, all nodes
 // have one number, or negative ones, and czxids decide who comes first.
 func TestSequenceCounter(t *testing.T) {

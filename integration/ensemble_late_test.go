@@ -29,7 +29,7 @@ func lateRounds(t *testing.T) int {
 	return n
 }
 
-// TestLatePackets guards the cure of hazard Z16: what a request proves must not
+// TestLatePackets tests the cure of hazard Z16: what a request proves must not
 // depend on how long packets take between servers.
 //
 // What a leader sends to a follower is late by more than the window of the trust

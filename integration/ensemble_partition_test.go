@@ -101,7 +101,7 @@ type captive struct {
 	token  holdfast.Token
 }
 
-// TestCutOffWithFollower guards the cure of hazard Z5, which is the rule of
+// TestCutOffWithFollower tests the cure of hazard Z5, which is the rule of
 // zklock's trust together with the heartbeats that feed it: an acknowledged
 // request does not show that the leader, who ends sessions, has heard of it.
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestHerd guards the cure of hazard Z10: a waiter watches only the node just
+// TestHerd tests the cure of hazard Z10: a waiter watches only the node just
 // before its own. One release causes one watch event to 1000 waiters, and one
 // grant.
 func TestHerd(t *testing.T) {

@@ -57,7 +57,7 @@ func TestInteropJudge(t *testing.T) {
 	}
 }
 
-// TestForeignRace guards the filter of race reports: it passes over those that
+// TestForeignRace tests the filter of race reports: it passes over those that
 // are go-zookeeper's alone, and over nothing else.
 func TestForeignRace(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 // a machine with nothing else to do.
 const modelTime = 8 * time.Minute
 
-// TestModel guards the models of the protocols: their proofs, which exhaust
+// TestModel tests the models of the protocols: their proofs, which exhaust
 // every order of events for small numbers of clients and faults, and that each
 // cure is needed, as a counterexample without it shows. "make model" runs the
 // larger cases too.

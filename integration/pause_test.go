@@ -120,7 +120,7 @@ func runPaused() int {
 	}
 }
 
-// TestPause guards the cure of hazard Z11, which is that every method of a lock
+// TestPause tests the cure of hazard Z11, which is that every method of a lock
 // compares the clocks: a process that is stopped for longer than its session
 // lasts, and goes on when another one has the lock, learns of it from the first
 // thing it asks.

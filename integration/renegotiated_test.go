@@ -33,7 +33,7 @@ func renegotiated(t *testing.T, s *zkserver.Server, key string, asked time.Durat
 	return client, lock, p
 }
 
-// TestSessionShortened guards the cure of hazard Z15: a session that is resumed is
+// TestSessionShortened tests the cure of hazard Z15: a session that is resumed is
 // counted by what was negotiated then. A server that grants less than before ends
 // the session sooner, and the holder must know that first.
 func TestSessionShortened(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestRoundTrip guards the rule in docs/operating.md for how the session timeout
+// TestRoundTrip tests the rule in docs/operating.md for how the session timeout
 // must relate to the round trip: with a twentieth of it nothing is lost, and with a
 // third every lock is, although nothing fails.
 func TestRoundTrip(t *testing.T) {

@@ -93,7 +93,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStrangersAmongServers guards that Dial waits for as long as one of the servers
+// TestStrangersAmongServers checks that Dial waits for as long as one of the servers
 // may come to serve, and names all when none may.
 func TestStrangersAmongServers(t *testing.T) {
 	web, mail := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), answering(t, "220 mail.example ESMTP\r\n")
@@ -111,7 +111,7 @@ func TestStrangersAmongServers(t *testing.T) {
 	}
 }
 
-// TestHopes guards that it is the last word of each server that counts.
+// TestHopes checks that it is the last word of each server that counts.
 func TestHopes(t *testing.T) {
 	h := newHopes([]string{"a", "b", "a"})
 	foreign := stranger([]byte("HTTP"))
@@ -141,7 +141,7 @@ func TestHopes(t *testing.T) {
 	}
 }
 
-// TestReplyTooLong guards that a length is no more believed once a server has been
+// TestReplyTooLong checks that a length is no more believed once a server has been
 // greeted, and that replies which are long, but true, are read.
 func TestReplyTooLong(t *testing.T) {
 	for _, c := range []struct {
@@ -161,7 +161,7 @@ func TestReplyTooLong(t *testing.T) {
 	}
 }
 
-// TestTLSWithAStranger guards that a port is told from its answer to a handshake, too.
+// TestTLSWithAStranger checks that a port is told from its answer to a handshake, too.
 func TestTLSWithAStranger(t *testing.T) {
 	addr := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	_, err := Dial(context.Background(), []string{addr}, &Options{TLS: &tls.Config{}})
@@ -170,7 +170,7 @@ func TestTLSWithAStranger(t *testing.T) {
 	}
 }
 
-// TestServerOfBothKinds guards that a server whose port takes clients with TLS and
+// TestServerOfBothKinds checks that a server whose port takes clients with TLS and
 // without (client.portUnification) is waited for when it has no quorum yet.
 func TestServerOfBothKinds(t *testing.T) {
 	cert := selfSigned(t)

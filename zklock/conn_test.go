@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// TestEndOfAnotherSession guards that the end of a session is not taken for that of one
+// TestEndOfAnotherSession checks that the end of a session is not taken for that of one
 // that was renounced: the servers keep that for as long as it lasts.
 func TestEndOfAnotherSession(t *testing.T) {
 	for _, renounced := range []bool{false, true} {
@@ -36,7 +36,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 	}
 }
 
-// TestReadErrorEndsWrites guards that a connection that is read no more keeps nobody
+// TestReadErrorEndsWrites checks that a connection that is read no more keeps nobody
 // who writes to it, as it otherwise would for two thirds of a session timeout.
 func TestReadErrorEndsWrites(t *testing.T) {
 	l, _ := testLink(t, Options{})
@@ -65,7 +65,7 @@ func TestReadErrorEndsWrites(t *testing.T) {
 
 var _ driver.Ender = (*engine)(nil)
 
-// TestSessionBeforeConn guards that nothing is asked of go-zookeeper before there is
+// TestSessionBeforeConn checks that nothing is asked of go-zookeeper before there is
 // its Conn: the first session may be there when zk.Connect has not returned yet.
 func TestSessionBeforeConn(t *testing.T) {
 	l, _ := testLink(t, Options{})

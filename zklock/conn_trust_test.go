@@ -32,7 +32,7 @@ type step struct {
 	renewed    int
 }
 
-// TestTrust guards the rule behind hazards Z5 and Z16: which requests are known to
+// TestTrust tests the rule behind hazards Z5 and Z16: which requests are known to
 // have kept a session alive. See trust. Each line breaks some simpler rule.
 func TestTrust(t *testing.T) {
 	const timeout = 4000 * time.Millisecond // the window is 1125 ms

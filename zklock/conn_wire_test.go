@@ -293,7 +293,7 @@ func TestWhatRenews(t *testing.T) {
 	})
 }
 
-// TestResumedWithAnotherTimeout guards the cure of hazard Z15: the timeout of a
+// TestResumedWithAnotherTimeout tests the cure of hazard Z15: the timeout of a
 // session is negotiated again whenever it is resumed.
 func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7

@@ -316,7 +316,7 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	return counts
 }
 
-// FuzzWire guards what is learned by reading along (hazard Z5, and the tokens):
+// FuzzWire tests what is learned by reading along (hazard Z5, and the tokens):
 // whatever the streams have in them and however the network cuts them up, every
 // byte passes unchanged, each frame is understood once and at its place, the
 // session is the server's, a lock node's czxid is that of the reply to its

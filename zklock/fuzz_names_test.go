@@ -91,7 +91,7 @@ func FuzzNodeName(f *testing.F) {
 	})
 }
 
-// FuzzNodeData guards what a node says of its holder: every owner and all data
+// FuzzNodeData tests what a node says of its holder: every owner and all data
 // that may be written are read back, and of what others have written nothing is
 // lost and nothing is taken for an owner that could not be one.
 func FuzzNodeData(f *testing.F) {

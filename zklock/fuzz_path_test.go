@@ -38,7 +38,7 @@ func (p paths) accepted(key string) bool {
 	return holdfast.CheckKey("key", strings.TrimPrefix(key, "/")) == nil && p.check(key) == nil
 }
 
-// FuzzKeyPath guards the way from keys to znodes: every key that is taken has a
+// FuzzKeyPath tests the way from keys to znodes: every key that is taken has a
 // path that ZooKeeper takes, none escapes from the root or gets into it or into
 // /zookeeper, no two keys share a znode, and List finds its way back to the key,
 // and to nothing that is none.

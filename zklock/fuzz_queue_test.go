@@ -129,7 +129,7 @@ func history(script []byte) (all []birth, names []string) {
 	return all, names
 }
 
-// FuzzOrder guards the order of a queue (hazards Z6 and Z19): whatever has become of
+// FuzzOrder tests the order of a queue (hazards Z6 and Z19): whatever has become of
 // the counter, it is the order of creation, but for readers in the place of a writer,
 // the same for whoever looks, in whatever order the server lists; nobody who came
 // before is ever left out, and no stranger is let in.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLateExpected guards what is looked for, and that it is not for ever: a
+// TestLateExpected tests what is looked for, and that it is not for ever: a
 // client may live for months and lose a reply an hour.
 func TestLateExpected(t *testing.T) {
 	before, now := testSession(1), testSession(2)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TestMissing guards the cure of hazard Z18: only what this client was told, in the
+// TestMissing tests the cure of hazard Z18: only what this client was told, in the
 // session that the node is of, says why the node is gone.
 func TestMissing(t *testing.T) {
 	t.Parallel()

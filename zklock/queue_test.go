@@ -67,7 +67,7 @@ func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
 	}
 }
 
-// TestOrderOfADowngrade guards the cure of hazard Z19: a reader with the number of a
+// TestOrderOfADowngrade tests the cure of hazard Z19: a reader with the number of a
 // writer stands right behind it, though it came after others, and no read is needed to
 // tell.
 func TestOrderOfADowngrade(t *testing.T) {
@@ -125,7 +125,7 @@ func TestEntryForms(t *testing.T) {
 	}
 }
 
-// TestTies guards the cure of hazard Z6: where sequence numbers do not tell who came
+// TestTies tests the cure of hazard Z6: where sequence numbers do not tell who came
 // first, nobody goes by them.
 func TestTies(t *testing.T) {
 	for _, test := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManualPages guards that each command has a page with all that its help says, and
+// TestManualPages checks that each command has a page with all that its help says, and
 // that troff takes none of the text for its own.
 func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestManualPages(t *testing.T) {
 	look(newRootCommand(&app{}))
 }
 
-// TestVersion guards that a release says which one it is, in each way to ask.
+// TestVersion checks that a release says which one it is, in each way to ask.
 func TestVersion(t *testing.T) {
 	defer func(was string) { version = was }(version)
 	version = "v1.2.3"

@@ -39,7 +39,7 @@ func fieldNames(of reflect.Type, names map[string]bool) {
 	}
 }
 
-// TestManualOfJSON guards what scripts rely on: docs/cli.md tells of each field of
+// TestManualOfJSON tests what scripts rely on: docs/cli.md tells of each field of
 // the output in JSON, and of none that is not there.
 func TestManualOfJSON(t *testing.T) {
 	names := make(map[string]bool)
@@ -61,7 +61,7 @@ func TestManualOfJSON(t *testing.T) {
 	}
 }
 
-// TestManualOfStatus guards the exit statuses: the documentation and the help tell
+// TestManualOfStatus tests the exit statuses: the documentation and the help tell
 // of the same, which are those of the program.
 func TestManualOfStatus(t *testing.T) {
 	_, help, _ := call(t, nil, "help")

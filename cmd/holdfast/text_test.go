@@ -25,7 +25,7 @@ func printable(s string) bool {
 	return !strings.ContainsFunc(strings.TrimSuffix(s, "\n"), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// TestPlain guards what foreign text looks like: harmless, and never two texts
+// TestPlain tests what foreign text looks like: harmless, and never two texts
 // alike.
 func TestPlain(t *testing.T) {
 	seen := make(map[string]string)
@@ -46,7 +46,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestLine guards that a message is one line, whatever is in it.
+// TestLine checks that a message is one line, whatever is in it.
 func TestLine(t *testing.T) {
 	for _, s := range nasty {
 		if got := line("error: " + s + "\n\tmore"); !printable(got) {
@@ -58,7 +58,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestJSON guards that JSON is safe on a terminal and still says the same.
+// TestJSON checks that JSON is safe on a terminal and still says the same.
 func TestJSON(t *testing.T) {
 	for _, s := range nasty {
 		var out bytes.Buffer
@@ -86,7 +86,7 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// TestExitCode guards what each error means to a script.
+// TestExitCode tests what each error means to a script.
 func TestExitCode(t *testing.T) {
 	for _, test := range []struct {
 		err  error

@@ -25,7 +25,7 @@ func call(t *testing.T, env map[string]string, args ...string) (status int, stdo
 	return status, out.String(), err.String()
 }
 
-// TestBadUsage guards that what makes no sense is refused before anything is
+// TestBadUsage checks that what makes no sense is refused before anything is
 // sent, with exit status 64 and one line that names the flag.
 func TestBadUsage(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
@@ -129,7 +129,7 @@ func TestBadUsage(t *testing.T) {
 	}
 }
 
-// TestRunArguments guards how KEY, flags and COMMAND are told apart.
+// TestRunArguments tests how KEY, flags and COMMAND are told apart.
 func TestRunArguments(t *testing.T) {
 	t.Setenv("SHELL", "/bin/zsh")
 	for _, test := range []struct {
@@ -170,7 +170,7 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// TestSettings guards that a flag wins over its variable, a variable over the
+// TestSettings checks that a flag wins over its variable, a variable over the
 // default, and that an empty variable is none.
 func TestSettings(t *testing.T) {
 	for _, test := range []struct {
@@ -190,7 +190,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestOutputsAreNoSettings guards that what run tells its command never becomes
+// TestOutputsAreNoSettings checks that what run tells its command never becomes
 // a setting of another call below it, and that no flag takes a secret.
 func TestOutputsAreNoSettings(t *testing.T) {
 	root := newRootCommand(&app{})
@@ -213,7 +213,7 @@ func TestOutputsAreNoSettings(t *testing.T) {
 	}
 }
 
-// TestHelp guards that help tells of every flag and every exit status, on stdout.
+// TestHelp checks that help tells of every flag and every exit status, on stdout.
 func TestHelp(t *testing.T) {
 	root := newRootCommand(&app{})
 	for _, cmd := range root.Commands() {
@@ -245,7 +245,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestSecretFiles guards that no message repeats what a file of credentials has
+// TestSecretFiles checks that no message repeats what a file of credentials has
 // in it.
 func TestSecretFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth")

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TestWaitingFor guards what is said of a wait: nothing that is not known, and no place
+// TestWaitingFor tests what is said of a wait: nothing that is not known, and no place
 // that may be another's.
 func TestWaitingFor(t *testing.T) {
 	queue := []holdfast.Waiter{{Owner: "a"}, {Owner: "me"}, {Owner: "twice"}, {Owner: "twice"}, {}}

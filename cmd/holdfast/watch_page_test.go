@@ -38,7 +38,7 @@ func texts(rows []screen.Row, width int) []string {
 	return all
 }
 
-// TestPage guards what the page shows, and what of it is left when there is less
+// TestPage tests what the page shows, and what of it is left when there is less
 // room.
 func TestPage(t *testing.T) {
 	since := moment(pageTime.Add(-72 * time.Second))
@@ -121,7 +121,7 @@ func TestPageOfAnySize(t *testing.T) {
 	}
 }
 
-// TestExcerpt guards a row against data of any size, and characters against being
+// TestExcerpt tests a row against data of any size, and characters against being
 // cut in two.
 func TestExcerpt(t *testing.T) {
 	if got := excerpt(strings.Repeat("é", 1000), 10); got != strings.Repeat("é", 20) {

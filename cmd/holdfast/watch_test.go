@@ -117,7 +117,7 @@ func (s *scene) take(opts ...holdfast.Option) *holdfast.Lock {
 	return lock
 }
 
-// TestWatchPrintsChanges guards the lines: one for each change and none between,
+// TestWatchPrintsChanges tests the lines: one for each change and none between,
 // in a form that does not change.
 func TestWatchPrintsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestWatchPrintsChanges(t *testing.T) {
 	})
 }
 
-// TestWatchPrintsJSON guards the form of the same in JSON: a document per line,
+// TestWatchPrintsJSON tests the form of the same in JSON: a document per line,
 // and what is not known is not there.
 func TestWatchPrintsJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestWatchPrintsJSON(t *testing.T) {
 	})
 }
 
-// TestWatchLooksSeldom guards the engine against a watch that is left open: where
+// TestWatchLooksSeldom tests the engine against a watch that is left open: where
 // something tells of changes it hardly looks, and never more often than it may.
 func TestWatchLooksSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestWatchLooksSeldom(t *testing.T) {
 	})
 }
 
-// TestWatchPanics guards the terminal, which is given back on the goroutine of the
+// TestWatchPanics tests the terminal, which is given back on the goroutine of the
 // watch: a panic in a look comes out there.
 func TestWatchPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestWatchPanics(t *testing.T) {
 	})
 }
 
-// TestWatchFirstLook guards a watch that makes no sense from going on: what is
+// TestWatchFirstLook tests a watch that makes no sense from going on: what is
 // wrong with its first look ends it.
 func TestWatchFirstLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestWatchFirstLook(t *testing.T) {
 	})
 }
 
-// TestLockPath guards the znode that is watched: it is the one that zklock's
+// TestLockPath tests the znode that is watched: it is the one that zklock's
 // documentation says.
 func TestLockPath(t *testing.T) {
 	for key, want := range map[string]string{

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestDivide guards the arithmetic that safety rests on: for any lease and grace
+// TestDivide tests the arithmetic that safety rests on: for any lease and grace
 // that is accepted, SIGKILL comes before the lease is over, by the drift, and the
 // margin is one that the library takes as it is.
 func TestDivide(t *testing.T) {
@@ -30,7 +30,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestAlarm guards that the earliest moment counts, on whichever clock it comes.
+// TestAlarm checks that the earliest moment counts, on whichever clock it comes.
 func TestAlarm(t *testing.T) {
 	var a alarm
 	if a.c() != nil || a.passed() {

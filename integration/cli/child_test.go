@@ -16,7 +16,7 @@ const childVariable = "HOLDFAST_CLI_CHILD"
 
 var children = map[string]func(){"notes signals": noteSignals, "pair of stamps": stampPair, "stamps": stamp, "adopts": adopt}
 
-// testChild returns what has the tool run one of them: a setting, and the command.
+// testChild returns the setting and the command with which the tool runs one of them.
 func testChild(t *testing.T, name string) (setting, command string) {
 	t.Helper()
 	path, err := os.Executable()
@@ -26,8 +26,8 @@ func testChild(t *testing.T, name string) (setting, command string) {
 	return childVariable + "=" + name, path
 }
 
-// noteSignals notes all signals that it gets, until a SIGPIPE comes. Unlike a
-// shell, it has no processes of its own to which they go as well.
+// noteSignals records the signals that it gets until a SIGPIPE. Unlike a shell, it has no
+// child processes that get them too.
 func noteSignals() {
 	signals := make(chan os.Signal, 100)
 	signal.Notify(signals)
@@ -49,7 +49,7 @@ var names = map[syscall.Signal]string{
 	syscall.SIGTSTP: "TSTP", syscall.SIGCONT: "CONT",
 }
 
-// note appends to a file in the directory of the tool's.
+// note appends to a file in the tool's directory.
 func note(name, text string) {
 	f, err := os.OpenFile(filepath.Join(os.Getenv("DIR"), name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -60,8 +60,8 @@ func note(name, text string) {
 	fmt.Fprint(f, text)
 }
 
-// adopt becomes the program in its arguments, to which orphans go as they do to the
-// first process of a container.
+// adopt becomes the program in its arguments, and orphans become its children, as with
+// the first process of a container.
 func adopt() {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {

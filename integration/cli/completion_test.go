@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCompletion guards that a shell is offered keys, quietly: none if the engine
-// does not answer, or if some key would be trouble.
+// TestCompletion checks that completion offers keys, quietly: none if the engine does not
+// answer or if a key would be unsafe in a shell.
 func TestCompletion(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -33,7 +33,7 @@ func TestCompletion(t *testing.T) {
 	})
 }
 
-// TestCompletionScripts guards that there is a script for each shell.
+// TestCompletionScripts checks that there is a script for each shell.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -46,8 +46,8 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// TestTerminalCompletion guards completion as a person has it: Tab in bash, for a
-// command and for a key that is held.
+// TestTerminalCompletion tests completion as a person uses it: Tab in bash, for a command
+// and for a held key.
 func TestTerminalCompletion(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		const library = "/usr/share/bash-completion/bash_completion"

@@ -21,15 +21,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// TestUnreachable guards what a user sees of an engine that is not there: one
-// line, within --timeout, from every command.
+// TestUnreachable tests the error for an unreachable engine: one line, within --timeout,
+// from every command.
 func TestUnreachable(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // a server that accepts, and says nothing
+		defer l.Close() // a server that accepts and never answers
 		for name, addr := range map[string]string{"refused": "127.0.0.1:1", "silent": l.Addr().String()} {
 			env := append(e.direct, "HOLDFAST_SERVERS="+addr)
 			if e.name == "dynamodb" {
@@ -50,8 +50,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestRefused guards that a user need not wait for --timeout to hear that the engine
-// is not where it was said to be: nobody is there, or somebody else.
+// TestRefused checks that an error comes before --timeout if nothing listens at the
+// address, or something other than the engine.
 func TestRefused(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		mail := foreign(t)
@@ -107,8 +107,8 @@ func foreign(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestRunWaitsOutAnOutage guards that a wait for a lock outlasts an engine that
-// is away for a while, and that --wait bounds it even so.
+// TestRunWaitsOutAnOutage checks that a wait for a lock survives an outage of the engine,
+// and that --wait still bounds it.
 func TestRunWaitsOutAnOutage(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -131,7 +131,7 @@ func TestRunWaitsOutAnOutage(t *testing.T) {
 	})
 }
 
-// TestWrongTable guards that a table which is missing is told by its name.
+// TestWrongTable checks that the error names a missing table.
 func TestWrongTable(t *testing.T) {
 	t.Parallel()
 	e := newDynamoDB(t)
@@ -143,7 +143,7 @@ func TestWrongTable(t *testing.T) {
 	p.says(`"s" is expected`)
 }
 
-// TestChroot guards connect strings with a chroot: all that the tool does is below it.
+// TestChroot tests connect strings with a chroot: the tool works only below it.
 func TestChroot(t *testing.T) {
 	t.Parallel()
 	e, chroot := newZooKeeper(t), "/"+newKey(t)
@@ -184,12 +184,12 @@ func TestChroot(t *testing.T) {
 	p.says("--servers: ")
 }
 
-// TestZooKeeperAuth guards credentials: from a file or the environment, in force,
-// and never in what is printed.
+// TestZooKeeperAuth tests credentials: from a file or the environment, effective, and
+// never printed.
 func TestZooKeeperAuth(t *testing.T) {
 	t.Parallel()
 	e := newZooKeeper(t)
-	root := "HOLDFAST_ROOT=/" + newKey(t) // the znodes above a lock are the creator's as well
+	root := "HOLDFAST_ROOT=/" + newKey(t) // the creator owns the znodes above a lock as well
 	e.env, e.direct = append(e.env, root), append(e.direct, root)
 	key, secret := newKey(t), "digest:me:pass:word"
 	file := filepath.Join(t.TempDir(), "auth")
@@ -240,8 +240,8 @@ func TestZooKeeperAuth(t *testing.T) {
 	}
 }
 
-// TestZooKeeperTLS guards TLS by files: an authority, a certificate of the
-// client's own, and a server name.
+// TestZooKeeperTLS tests TLS from files: an authority, a client certificate, and a server
+// name.
 func TestZooKeeperTLS(t *testing.T) {
 	t.Parallel()
 	server, err := zookeeperServer()
@@ -281,7 +281,7 @@ func TestZooKeeperTLS(t *testing.T) {
 	}
 }
 
-// authority is a certificate authority of a test's own, with its files.
+// authority is a test's own certificate authority, with its files.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -303,7 +303,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue makes a certificate, and files of it; the first is the authority's own.
+// issue makes a certificate and its files; the first is the authority's own.
 func (a *authority) issue(t *testing.T, name, host string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -345,7 +345,7 @@ func (a *authority) issue(t *testing.T, name, host string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// serveTLS passes on to a server what it gets by TLS.
+// serveTLS terminates TLS in front of a server.
 func serveTLS(t *testing.T, config *tls.Config, upstream string) string {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)

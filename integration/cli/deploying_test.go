@@ -75,7 +75,7 @@ func commands(node any) [][]string {
 	return lines
 }
 
-// verify has systemd, where it is installed, say what is wrong with a unit.
+// verify checks a unit with systemd, where it is installed.
 func verify(t *testing.T, unit string) {
 	t.Helper()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -93,8 +93,8 @@ func verify(t *testing.T, unit string) {
 	}
 }
 
-// TestDeploying guards that what docs/deploying.md shows for Kubernetes and systemd
-// can be parsed, and that holdfast takes the command lines in it.
+// TestDeploying checks that the examples for Kubernetes and systemd in docs/deploying.md
+// can be parsed, and that holdfast accepts their command lines.
 func TestDeploying(t *testing.T) {
 	t.Parallel()
 	lines := deployed(t)

@@ -54,8 +54,7 @@ func allItems(t *testing.T, env []string) []map[string]types.AttributeValue {
 	return out.Items
 }
 
-// broken are the settings of a table that is reached through a proxy, and the
-// proxy.
+// broken returns the settings of a table behind a proxy, and the proxy.
 func broken(t *testing.T) ([]string, *faulthttp.Proxy) {
 	t.Helper()
 	env := tableOfItsOwn(t)
@@ -67,9 +66,8 @@ func broken(t *testing.T) ([]string, *faulthttp.Proxy) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL()), p
 }
 
-// TestDoctorDenied guards that each call that is not permitted is told by the
-// name that a policy has for it, and is a problem only if locks cannot do
-// without it; and that nothing is left behind.
+// TestDoctorDenied checks that doctor names each forbidden call as a policy does, calls
+// it a problem only if locks need it, and leaves nothing behind.
 func TestDoctorDenied(t *testing.T) {
 	t.Parallel()
 	env, proxy := broken(t)
@@ -105,8 +103,8 @@ func TestDoctorDenied(t *testing.T) {
 	}
 }
 
-// TestDoctorQueryDenied is TestDoctorDenied for the one call that only tables
-// with a sort key see. It guards doctor on such tables as well.
+// TestDoctorQueryDenied is TestDoctorDenied for the one call that only tables with a sort
+// key need. It also tests doctor on such tables.
 func TestDoctorQueryDenied(t *testing.T) {
 	t.Parallel()
 	target := dynamoserver.Find(t)
@@ -120,8 +118,8 @@ func TestDoctorQueryDenied(t *testing.T) {
 	nothingLeft(t, env)
 }
 
-// TestDoctorTable guards what is said of tables that do not do, each with the
-// command or setting that helps.
+// TestDoctorTable tests the findings about unsuitable tables, each with the command or
+// setting that helps.
 func TestDoctorTable(t *testing.T) {
 	t.Parallel()
 	env := tableOfItsOwn(t)
@@ -130,7 +128,7 @@ func TestDoctorTable(t *testing.T) {
 	finds(t, examined(t, env, 1, "--partition-key", "other:N"), "schema", "problem", `is "id", not "other"`, "--partition-key")
 }
 
-// TestDoctorTimeToLive guards the comparison of a table's Time to Live with the
+// TestDoctorTimeToLive tests the comparison of a table's Time to Live with the
 // setting.
 func TestDoctorTimeToLive(t *testing.T) {
 	t.Parallel()
@@ -138,7 +136,7 @@ func TestDoctorTimeToLive(t *testing.T) {
 	env := tableOfItsOwn(t)
 	all := examined(t, env, 0, "--ttl-attribute", "expires")
 	finds(t, all, "ttl", "warning", "clients write expires, and Time to Live of the table is off", "--ttl-attribute expires")
-	if !target.TimeToLive() { // nor can it be switched on; what is said then has tests beside the check
+	if !target.TimeToLive() { // nor can it be enabled; the unit tests cover that finding
 		return
 	}
 	launch(t, env, nil, "table", "create", "--ttl-attribute", "expires").exits(0)
@@ -147,9 +145,8 @@ func TestDoctorTimeToLive(t *testing.T) {
 	finds(t, examined(t, env, 0, "--ttl-attribute", "other"), "ttl", "warning", "clients write other", "--ttl-attribute expires")
 }
 
-// TestDoctorItems guards what is said of items: those of other programs, those
-// of locks that never expire, with the command that breaks them, and those that
-// are corrupt.
+// TestDoctorItems tests the findings about items: those of other programs, those of locks
+// that never expire, with the command that breaks them, and corrupt ones.
 func TestDoctorItems(t *testing.T) {
 	t.Parallel()
 	env := tableOfItsOwn(t)
@@ -174,7 +171,7 @@ func TestDoctorItems(t *testing.T) {
 	well(t, all, "foreign", "locks")
 	finds(t, all, "locks", "warning", `"left it's here" is held by "a dead one" since `,
 		"holdfast break 'left it'\\''s here' --table "+setting(env, "HOLDFAST_TABLE")+" --token "+lock.Token().String())
-	// The cure is one.
+	// All of them have one cure.
 	launch(t, env, nil, "break", "left it's here", "--token", lock.Token().String(), "--yes").exits(0)
 	well(t, examined(t, env, 0), "foreign")
 
@@ -186,12 +183,12 @@ func TestDoctorItems(t *testing.T) {
 	}
 }
 
-// TestDoctorManyLeft guards that many locks that never expire do not drown the
-// rest, and are counted.
+// TestDoctorManyLeft checks that doctor counts many locks that never expire, and they do
+// not hide the rest.
 func TestDoctorManyLeft(t *testing.T) {
 	t.Parallel()
 	env := tableOfItsOwn(t)
-	for i := range 23 { // in the form of the npm client
+	for i := range 23 { // in the format of the npm client
 		putItem(t, env, map[string]types.AttributeValue{"id": attrS("left " + strconv.Itoa(i)), "owner": attrS("gone"), "guid": attrS("x")})
 	}
 	all := examined(t, env, 0)
@@ -210,7 +207,7 @@ func byID(items []map[string]types.AttributeValue) map[string]bool {
 	return ids
 }
 
-// TestDoctorLatency guards that calls that take long are told.
+// TestDoctorLatency checks that doctor reports slow calls.
 func TestDoctorLatency(t *testing.T) {
 	t.Parallel()
 	env, proxy := broken(t)
@@ -218,8 +215,8 @@ func TestDoctorLatency(t *testing.T) {
 	finds(t, examined(t, env, 1, "--lease", "1s"), "latency", "problem", "at worst of 10", "--lease")
 }
 
-// altered are the settings of a table whose server's answers are changed. The
-// change is told what was asked for.
+// altered returns the settings of a table with changed replies. change also gets the
+// request.
 func altered(t *testing.T, change func(answer *http.Response, request []byte) error) []string {
 	t.Helper()
 	env := tableOfItsOwn(t)
@@ -241,15 +238,15 @@ func altered(t *testing.T, change func(answer *http.Response, request []byte) er
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL)
 }
 
-// replace gives an answer another status and body.
+// replace gives a reply another status and body.
 func replace(r *http.Response, status int, body []byte) {
 	r.StatusCode, r.Body, r.ContentLength = status, io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	r.Header.Del("X-Amz-Crc32")
 }
 
-// TestDoctorConditions guards against a server that does not keep to conditions:
-// no lock would exclude there.
+// TestDoctorConditions guards against a server that ignores conditions: there, no lock
+// excludes anyone.
 func TestDoctorConditions(t *testing.T) {
 	t.Parallel()
 	env := altered(t, func(r *http.Response, request []byte) error {
@@ -261,8 +258,7 @@ func TestDoctorConditions(t *testing.T) {
 	finds(t, examined(t, env, 1), "allold", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself")
 }
 
-// TestDoctorLock guards against an engine that shows another lock than the one
-// that was taken.
+// TestDoctorLock guards against an engine that shows another lock than the acquired one.
 func TestDoctorLock(t *testing.T) {
 	t.Parallel()
 	env := altered(t, func(r *http.Response, _ []byte) error {
@@ -284,8 +280,8 @@ func TestDoctorLock(t *testing.T) {
 	nothingLeft(t, env)
 }
 
-// TestDoctorClock guards that a clock with which requests could not be signed is
-// a problem, and that one that is somewhat off is none.
+// TestDoctorClock checks that a clock that is too far off to sign requests is a problem,
+// and that a small offset is none.
 func TestDoctorClock(t *testing.T) {
 	t.Parallel()
 	off := func(by time.Duration) []string {
@@ -300,8 +296,8 @@ func TestDoctorClock(t *testing.T) {
 	finds(t, all, "clock", "ok", "behind this machine's", "")
 }
 
-// TestDoctorSignature guards that requests that are refused for the time by which
-// they were signed are told as that, and other refusals are not.
+// TestDoctorSignature checks that doctor reports a signature refused for its time as
+// such, and other refusals differently.
 func TestDoctorSignature(t *testing.T) {
 	t.Parallel()
 	refusing := func(code string, by time.Duration) []string {
@@ -316,8 +312,8 @@ func TestDoctorSignature(t *testing.T) {
 	finds(t, examined(t, refusing("UnrecognizedClientException", 0), 1), "table", "problem", "UnrecognizedClientException: No.", "credentials")
 }
 
-// TestDoctorDescription guards what is said of tables in a state that servers
-// for tests do not have: a global one, and one that is being created.
+// TestDoctorDescription tests the findings about tables that test servers do not have: a
+// global one, and one that is being created.
 func TestDoctorDescription(t *testing.T) {
 	t.Parallel()
 	with := func(field string, value any) []string {
@@ -342,8 +338,8 @@ func TestDoctorDescription(t *testing.T) {
 	finds(t, all, "table", "problem", "is CREATING", "wait until")
 }
 
-// TestDoctorCredentials guards that missing credentials are told as such, and
-// that those that are there are never told.
+// TestDoctorCredentials checks that doctor reports missing credentials as such, and never
+// prints existing ones.
 func TestDoctorCredentials(t *testing.T) {
 	t.Parallel()
 	env := tableOfItsOwn(t)

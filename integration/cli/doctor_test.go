@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
-// A finding is a line of doctor's.
+// A finding is a line of doctor's output.
 type finding struct{ ID, Status, Found, Cure string }
 
-// examined starts doctor with settings, and returns what it has found.
+// examined runs doctor with settings, and returns its findings.
 func examined(t *testing.T, settings []string, status int, args ...string) []finding {
 	t.Helper()
 	p := launch(t, settings, nil, append([]string{"doctor", "--lease", calm, "-o", "json"}, args...)...)
@@ -42,8 +42,8 @@ func examined(t *testing.T, settings []string, status int, args ...string) []fin
 	return all
 }
 
-// finds fails the test unless there is a finding of a check, with a status, and
-// texts in what was found and in the cure.
+// finds fails the test unless a check has a finding with a status, and with texts in its
+// detail and its cure.
 func finds(t *testing.T, all []finding, id, status, found, cure string) {
 	t.Helper()
 	for _, f := range all {
@@ -67,7 +67,7 @@ func well(t *testing.T, all []finding, but ...string) {
 	}
 }
 
-// ids are the checks that were made, in order.
+// ids are the checks that ran, in order.
 func ids(all []finding) []string {
 	var names []string
 	for _, f := range all {
@@ -83,13 +83,12 @@ var (
 	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock allold foreign locks clock")
 )
 
-// ofItsOwn are settings of an engine with which a test is alone: a root or a
-// table of its own.
+// ofItsOwn returns settings of an engine for one test alone: its own root or table.
 func ofItsOwn(t *testing.T, e *engine) []string {
 	return append(e.direct, "HOLDFAST_ROOT=/"+newKey(t))
 }
 
-// rootOfItsOwn are settings of a root of ZooKeeper that a test has for itself.
+// rootOfItsOwn returns settings of a ZooKeeper root for one test alone.
 func rootOfItsOwn(t *testing.T) []string {
 	t.Helper()
 	server, err := zookeeperServer()
@@ -99,14 +98,14 @@ func rootOfItsOwn(t *testing.T) []string {
 	return []string{"HOLDFAST_SERVERS=" + server.Addr(), "HOLDFAST_ROOT=/" + newKey(t)}
 }
 
-// tableOfItsOwn are settings of a table of DynamoDB that a test has for itself.
+// tableOfItsOwn returns settings of a DynamoDB table for one test alone.
 func tableOfItsOwn(t *testing.T) []string {
 	t.Helper()
 	target := dynamoserver.Find(t)
 	return append(target.Env(), "AWS_ENDPOINT_URL_DYNAMODB="+target.Endpoint(), "HOLDFAST_TABLE="+target.Table(t))
 }
 
-// setting returns a variable of settings, the last one that was set.
+// setting returns the last value of a variable in settings.
 func setting(env []string, name string) string {
 	value := ""
 	for _, e := range env {
@@ -117,8 +116,8 @@ func setting(env []string, name string) string {
 	return value
 }
 
-// nothingLeft fails the test unless the root, or the table, of settings is as it
-// was before: not there, or empty.
+// nothingLeft fails the test unless the root or the table of settings is missing or
+// empty, as before.
 func nothingLeft(t *testing.T, env []string) {
 	t.Helper()
 	if setting(env, "HOLDFAST_TABLE") != "" {
@@ -135,8 +134,8 @@ func nothingLeft(t *testing.T, env []string) {
 	}
 }
 
-// TestDoctorHealthy guards that a healthy engine is found healthy, check by
-// check, in both forms, and that nothing is left behind.
+// TestDoctorHealthy checks that doctor finds a healthy engine healthy, check by check, in
+// both output formats, and leaves nothing behind.
 func TestDoctorHealthy(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		want := dynamoIDs
@@ -171,8 +170,8 @@ func TestDoctorHealthy(t *testing.T) {
 	})
 }
 
-// TestDoctorInterrupted guards that Ctrl-C ends an examination with the signal's
-// status, and with nothing left behind, wherever it is.
+// TestDoctorInterrupted checks that Ctrl-C ends an examination at any point, with the
+// signal's status and nothing left behind.
 func TestDoctorInterrupted(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		env := ofItsOwn(t, e)
@@ -196,8 +195,8 @@ func TestDoctorInterrupted(t *testing.T) {
 	})
 }
 
-// TestDoctorUnreachable guards what is said of an engine that is not there: a
-// line with a cure, within --timeout.
+// TestDoctorUnreachable tests the finding for an unreachable engine: a line with a cure,
+// within --timeout.
 func TestDoctorUnreachable(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -221,8 +220,8 @@ func TestDoctorUnreachable(t *testing.T) {
 	})
 }
 
-// TestDoctorLosesTheEngine guards that an engine that falls silent in the
-// middle ends the examination, within the time of one check.
+// TestDoctorLosesTheEngine checks that the examination ends within the time of one check
+// if the engine falls silent in the middle.
 func TestDoctorLosesTheEngine(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		e.slow()
@@ -238,7 +237,7 @@ func TestDoctorLosesTheEngine(t *testing.T) {
 	})
 }
 
-// writesTo waits until a file of the tool's has a text in it.
+// writesTo waits until one of the tool's files contains a text.
 func (p *tool) writesTo(path, text string) {
 	p.t.Helper()
 	if !becomes(func() bool { return strings.Contains(read(path), text) || p.hasEnded() }) || !strings.Contains(read(path), text) {
@@ -246,8 +245,8 @@ func (p *tool) writesTo(path, text string) {
 	}
 }
 
-// TestDoctorUsage guards that what makes no sense is refused, in one line,
-// before anything is sent.
+// TestDoctorUsage checks that doctor refuses invalid usage in one line, before it sends
+// anything.
 func TestDoctorUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -276,8 +275,8 @@ func TestDoctorUsage(t *testing.T) {
 	}
 }
 
-// TestDoctorBrokenPipe guards that a reader who goes away ends doctor quietly,
-// with nothing left behind.
+// TestDoctorBrokenPipe checks that doctor ends quietly when its reader goes away, with
+// nothing left behind.
 func TestDoctorBrokenPipe(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		env := ofItsOwn(t, e)
@@ -297,11 +296,11 @@ func TestDoctorBrokenPipe(t *testing.T) {
 	})
 }
 
-// TestDoctorForeignText guards the terminal against what others have written.
+// TestDoctorForeignText tests that text written by others cannot harm the terminal.
 func TestDoctorForeignText(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		env := ofItsOwn(t, e)
-		if e.name == "zookeeper" { // which takes no control characters in names, but others
+		if e.name == "zookeeper" { // allows other characters in names, but no control characters
 			c := plainZooKeeper(t)
 			makeNodes(t, c, zk.WorldACL(zk.PermAll), setting(env, "HOLDFAST_ROOT")+"/key/forged\u202e")
 		} else {

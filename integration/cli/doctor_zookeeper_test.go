@@ -53,7 +53,7 @@ type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
-// makeNodes makes plain znodes, and those above them.
+// makeNodes creates plain znodes and their parents.
 func makeNodes(t *testing.T, c *zk.Conn, acl []zk.ACL, paths ...string) {
 	t.Helper()
 	for _, p := range paths {
@@ -66,11 +66,11 @@ func makeNodes(t *testing.T, c *zk.Conn, acl []zk.ACL, paths ...string) {
 	}
 }
 
-// contender is a name in a queue.
+// contender is the name of a contender's znode.
 const contender = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// TestDoctorOpenACL guards the warning of znodes that everybody can change, with
-// and without credentials, and that there is none where nobody can.
+// TestDoctorOpenACL tests the warning about znodes that everybody can change, with and
+// without credentials, and that there is none otherwise.
 func TestDoctorOpenACL(t *testing.T) {
 	t.Parallel()
 	env := rootOfItsOwn(t)
@@ -92,12 +92,12 @@ func TestDoctorOpenACL(t *testing.T) {
 	finds(t, all, "acl", "ok", "", "")
 }
 
-// TestDoctorPermissions guards that each permission that is missing is named,
-// and where, and that what needs it is no further problem.
+// TestDoctorPermissions checks that doctor names each missing permission and its znode,
+// and reports no further problem for checks that need it.
 func TestDoctorPermissions(t *testing.T) {
 	t.Parallel()
 	c := plainZooKeeper(t, "owner:secret")
-	// but is an ACL that grants to everybody what is given, and all to the owner.
+	// but is an ACL that grants perms to everybody, and all permissions to the owner.
 	but := func(world int32) []zk.ACL {
 		acl := zk.AuthACL(zk.PermAll)
 		if world != 0 {
@@ -168,8 +168,8 @@ func allFound(all []finding) string {
 	return b.String()
 }
 
-// TestDoctorQueues guards what is said of queues: strangers in them are told,
-// contenders of all recipes are not, and no sequence number is used up.
+// TestDoctorQueues tests the findings about queues: doctor reports strangers but no
+// recipe's contenders, and uses up no sequence number.
 func TestDoctorQueues(t *testing.T) {
 	t.Parallel()
 	env := rootOfItsOwn(t)
@@ -191,15 +191,15 @@ func TestDoctorQueues(t *testing.T) {
 		t.Errorf("the lock's counter was touched: %d, then %d (%v)", before.Cversion, after.Cversion, err)
 	}
 
-	// In znodes of other programs, what has no queue is no lock.
+	// A znode of another program without a queue is no lock.
 	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+".app/config/a", root+".app/lock/"+contender)
 	all = examined(t, env, 0, root+".app/")
 	finds(t, all, "locks", "ok", "1 lock in "+root+".app", "")
 	well(t, all, "acl")
 }
 
-// TestDoctorCounter guards the warning of a sequence counter near its end, and
-// the problem at its end.
+// TestDoctorCounter tests the warning about a sequence counter near its end, and the
+// problem at its end.
 func TestDoctorCounter(t *testing.T) {
 	t.Parallel()
 	s := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: time.Minute})
@@ -224,8 +224,8 @@ func TestDoctorCounter(t *testing.T) {
 	}
 }
 
-// TestDoctorSession guards what is said of a session timeout that the servers do
-// not give, and that their tick is known.
+// TestDoctorSession tests the finding about a session timeout that the servers do not
+// grant, and that doctor knows their tick.
 func TestDoctorSession(t *testing.T) {
 	t.Parallel()
 	env := rootOfItsOwn(t)
@@ -234,8 +234,8 @@ func TestDoctorSession(t *testing.T) {
 	finds(t, examined(t, env, 0, "--lease", calm), "session", "ok", "300 ticks of 100ms", "")
 }
 
-// TestDoctorEnsemble guards what only an ensemble shows: roles, a server that has
-// diverged, a server that is down, and servers that do not belong together.
+// TestDoctorEnsemble tests the findings that only an ensemble has: roles, a diverged
+// server, a server that is down, and servers of different ensembles.
 func TestDoctorEnsemble(t *testing.T) {
 	t.Parallel()
 	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: time.Minute})
@@ -286,8 +286,8 @@ func TestDoctorEnsemble(t *testing.T) {
 	}
 }
 
-// TestDoctorObserver guards that an observer behind an observer master is told from
-// one that follows the leader.
+// TestDoctorObserver checks that doctor distinguishes an observer behind an observer
+// master from one that follows the leader.
 func TestDoctorObserver(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -306,8 +306,8 @@ func TestDoctorObserver(t *testing.T) {
 	}
 }
 
-// TestDoctorSilentServer guards that one server that takes connections and says
-// nothing keeps nobody from looking at the others.
+// TestDoctorSilentServer checks that a server that accepts connections and never answers
+// does not keep doctor from examining the others.
 func TestDoctorSilentServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -323,9 +323,9 @@ func TestDoctorSilentServer(t *testing.T) {
 	well(t, all, "server", "role", "acl")
 }
 
-// TestDoctorSettings guards that a server that answers no four-letter word but
-// srvr, which is what servers do unless they are told to, is none the worse, and
-// that servers with different settings are told.
+// TestDoctorSettings checks that a server that answers only srvr of the four-letter
+// words, which is the default, is no problem, and that doctor reports servers with
+// different settings.
 func TestDoctorSettings(t *testing.T) {
 	t.Parallel()
 	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: 40 * time.Second, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
@@ -342,8 +342,8 @@ func TestDoctorSettings(t *testing.T) {
 	finds(t, all, "session", "warning", s.Addr()+" gives sessions of 40s, and "+other+" of 50s", "minSessionTimeout")
 }
 
-// TestDoctorTLS guards that servers are looked at by TLS if that is wanted, and
-// that a certificate that does not do is told as such.
+// TestDoctorTLS checks that doctor examines servers over TLS if asked to, and reports a
+// bad certificate as such.
 func TestDoctorTLS(t *testing.T) {
 	t.Parallel()
 	server, err := zookeeperServer()
@@ -359,7 +359,7 @@ func TestDoctorTLS(t *testing.T) {
 	finds(t, examined(t, env, 1, "--tls-server-name", "other.example"), "server", "problem", addr+" cannot be reached: ", "certificate")
 }
 
-// TestDoctorRoundTrip guards that the round trip is measured, and judged by the
+// TestDoctorRoundTrip checks that doctor measures the round trip and compares it with the
 // session timeout.
 func TestDoctorRoundTrip(t *testing.T) {
 	t.Parallel()
@@ -372,7 +372,8 @@ func TestDoctorRoundTrip(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	p.SetLatency(200 * time.Millisecond)
 	env[0] = "HOLDFAST_SERVERS=" + p.Addr()
-	// 400 ms and a bit are a seventh of the shortest, and less than a tenth of the longest.
+	// A little over 400 ms is a seventh of the shortest timeout, and less than a tenth of
+	// the longest.
 	finds(t, examined(t, env, 1, "--lease", "3s"), "write", "problem", "although nothing fails", "give a --lease of ")
 	finds(t, examined(t, env, 0, "--lease", "7s"), "write", "warning", "one heartbeat that fails", "give a --lease of ")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// stampPair is a command of two processes in one group, which do not heed what can
-// be left unheeded, and stamp a file each millisecond.
+// stampPair is a command of two processes in one group that ignore all signals they can,
+// and stamp a file each millisecond.
 func stampPair() {
 	again := exec.Command("/proc/self/exe")
 	again.Env = append(os.Environ(), childVariable+"=stamps")
@@ -36,7 +36,7 @@ func stamp() {
 	}
 }
 
-// stamped is what the stamps of a command say.
+// stamped summarises the stamps of a command.
 type stamped struct {
 	first, last time.Time
 	processes   []int
@@ -50,7 +50,7 @@ func (p *tool) stamped() stamped {
 		var at int64
 		var pid int
 		if !strings.HasSuffix(line, "\n") {
-			break // the last one, while it is written
+			break // the last one may be incomplete
 		}
 		if _, err := fmt.Sscan(line, &at, &pid, &s.token); err != nil {
 			p.t.Fatalf("%q: %v", line, err)
@@ -69,10 +69,10 @@ func (p *tool) stamped() stamped {
 	return s
 }
 
-// TestRunNeverTwo guards the purpose of run with two of them, whose commands tell
-// when they were alive: whatever befalls the first, the command of the second does
-// not begin before all of the first one's is dead. After a break, which takes the
-// lock away without asking, only tokens tell them apart.
+// TestRunNeverTwo tests the purpose of run with two of them, whose commands record when
+// they were alive: whatever happens to the first, the second's command does not begin
+// before all processes of the first's are dead. After a break, which ends the lock
+// without asking its holder, only tokens exclude.
 func TestRunNeverTwo(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for name, trouble := range map[string]func(t *testing.T, e *engine, p *tool, key string){
@@ -99,7 +99,7 @@ func TestRunNeverTwo(t *testing.T) {
 				}
 				trouble(t, e, first, key)
 				second.writes("stamps", "\n")
-				time.Sleep(500 * time.Millisecond) // for what the first may still have to say
+				time.Sleep(500 * time.Millisecond) // time for the last stamps of the first
 				first.signalIfAlive(syscall.SIGCONT)
 				if name == "killed" {
 					first.wait()
@@ -128,7 +128,7 @@ func TestRunNeverTwo(t *testing.T) {
 	})
 }
 
-// signalIfAlive sends a signal, unless there is nobody to get it any more.
+// signalIfAlive sends a signal, unless the process is gone.
 func (p *tool) signalIfAlive(s syscall.Signal) {
 	p.t.Helper()
 	if !p.hasEnded() {
@@ -136,8 +136,8 @@ func (p *tool) signalIfAlive(s syscall.Signal) {
 	}
 }
 
-// guardOf returns the process that guards the tool's command, and is another than
-// those before.
+// guardOf returns the process that guards the tool's command, other than the earlier
+// ones.
 func (p *tool) guardOf(before ...int) int {
 	p.t.Helper()
 	found := 0
@@ -162,18 +162,18 @@ func (p *tool) guardOf(before ...int) int {
 	return found
 }
 
-// key is the one that the tool was told to lock.
+// key is the key that the tool locks.
 func (p *tool) key() string { return p.cmd.Args[slices.Index(p.cmd.Args, "-k")+1] }
 
-// TestRunGuard guards the process that kills the command when the tool cannot: it
-// has nothing of the tool's settings, does not keep the tool's output open, is not
-// ended by the signals that end others, and leaves with the tool.
+// TestRunGuard tests the process that kills the command when the tool cannot: it gets
+// none of the tool's settings, does not keep the tool's output open, survives the signals
+// that end other processes, and ends with the tool.
 func TestRunGuard(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
 		p.pid("pid")
 		guard := p.guardOf()
-		// It has begun its work when it sleeps in poll: before that, signals end it.
+		// It is ready when it sleeps in poll: before that, signals end it.
 		if !becomes(func() bool {
 			return state(guard) == "S" && read(fmt.Sprintf("/proc/%d/environ", guard)) == "GOMAXPROCS=1\x00"
 		}) {
@@ -211,9 +211,9 @@ func ignores(pid int, s syscall.Signal) bool {
 	return false
 }
 
-// TestRunGuardReplaced guards hazard C4: the guard's death is noticed, told, and made
-// up for, also where it was only stopped. When the tool is killed after that, or
-// stopped, nothing of the command outlives the lease.
+// TestRunGuardReplaced tests hazard C4: the tool notices and reports the guard's death,
+// or its stop, and starts another guard. If the tool is killed or stopped after that, no
+// process of the command outlives the lease.
 func TestRunGuardReplaced(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
@@ -236,7 +236,8 @@ func TestRunGuardReplaced(t *testing.T) {
 						dies(t, "the guard", guard)
 					}
 					p.guardOf(guards...)
-					// It is there a moment before it has its orders, and the tool says so after that.
+					// It exists a moment before it has its orders; the tool reports it after
+					// that.
 					if !becomes(func() bool { return strings.Count(read(p.stderr), "another takes its place") == 2 || p.hasEnded() }) || p.hasEnded() {
 						t.Fatalf("the second guard is not replaced: %s", read(p.stderr))
 					}
@@ -259,8 +260,8 @@ func TestRunGuardReplaced(t *testing.T) {
 	})
 }
 
-// TestRunGuardless guards hazard C4 where the guard cannot be replaced: the command
-// is ended in good order, while the lock is held, rather than run on unguarded.
+// TestRunGuardless tests hazard C4 where the guard cannot be replaced: the tool ends the
+// command with its grace, while it holds the lock, rather than let it run unguarded.
 func TestRunGuardless(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for name, prevent := range map[string]func(p *tool){
@@ -292,13 +293,13 @@ func TestRunGuardless(t *testing.T) {
 	})
 }
 
-// TestRunGuardAndToolKilled guards what is left when both are killed: the kernel ends
-// the command itself.
+// TestRunGuardAndToolKilled tests the case in which both are killed: the kernel ends the
+// command itself.
 func TestRunGuardAndToolKilled(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
 		pid, guard := p.pid("pid"), p.guardOf()
-		p.signal(syscall.SIGSTOP) // so that it starts no other
+		p.signal(syscall.SIGSTOP) // so that the tool starts no other
 		_ = syscall.Kill(guard, syscall.SIGKILL)
 		p.signal(syscall.SIGKILL)
 		p.wait()
@@ -306,8 +307,8 @@ func TestRunGuardAndToolKilled(t *testing.T) {
 	})
 }
 
-// TestRunOutlastsLease guards that the guard knows of each renewal: a command may
-// run for longer than a lease.
+// TestRunOutlastsLease checks that the guard learns of each renewal: a command may run
+// for longer than a lease.
 func TestRunOutlastsLease(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		p := e.run(t, "run", "-k", newKey(t), "--lease", "10s", "--", "sh", "-c", "sleep 14; exit 4")

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// held waits until hold says that it has the lock, and fails the test unless that is so
-// and what it prints is the token.
+// held waits until hold reports the lock, and fails the test unless hold holds it and
+// prints its token.
 func (p *tool) held(e *engine, key string) {
 	p.t.Helper()
 	p.writes("stdout", "\n")
@@ -25,8 +25,8 @@ func (p *tool) held(e *engine, key string) {
 	}
 }
 
-// TestHold guards hold: it prints the token, has the lock until its input ends or a signal
-// comes, and ends with 0.
+// TestHold tests hold: it prints the token, holds the lock until its input ends or a
+// signal comes, and exits with 0.
 func TestHold(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		r, w, err := os.Pipe()
@@ -51,7 +51,7 @@ func TestHold(t *testing.T) {
 
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 			key := newKey(t)
-			p := e.start(t, "hold", key, "--lease", calm) // with /dev/null for its input
+			p := e.start(t, "hold", key, "--lease", calm) // with /dev/null as its input
 			p.held(e, key)
 			p.signal(s)
 			p.exits(0)
@@ -71,8 +71,8 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestHoldScript guards the script that docs/cli.md shows: it works while it has the lock,
-// gives it back, and fails when the lock was lost.
+// TestHoldScript tests the script that docs/cli.md shows: it works while it holds the
+// lock, releases it, and fails if the lock was lost.
 func TestHoldScript(t *testing.T) {
 	_, script, found := strings.Cut(read(filepath.Join("..", "..", "docs", "cli.md")), "```bash\n")
 	script, _, _ = strings.Cut(script, "```\n")
@@ -101,7 +101,7 @@ func TestHoldScript(t *testing.T) {
 	})
 }
 
-// TestHoldEnds guards the exit status of hold where it does not end in good order.
+// TestHoldEnds tests the exit status of hold when it fails.
 func TestHoldEnds(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -130,8 +130,8 @@ func TestHoldEnds(t *testing.T) {
 	})
 }
 
-// TestTerminalHold guards hold at a terminal: Ctrl-D ends it, and in the background it
-// goes on, although the terminal is another's to read.
+// TestTerminalHold tests hold at a terminal: Ctrl-D ends it; in the background it goes
+// on, although another process reads the terminal.
 func TestTerminalHold(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w, key := newTerminal(t, e), newKey(t)
@@ -166,8 +166,8 @@ func (e *engine) isHeld(t *testing.T, key string) bool {
 	return info.Held
 }
 
-// TestWaiting guards what is said of a wait: for whom, and at which place, once for each
-// change; and with -q nothing.
+// TestWaiting tests the messages about a wait: for whom and at which place, once for each
+// change; with -q none.
 func TestWaiting(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -194,8 +194,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestTerminalWaiting guards the line that says whom run waits for: it changes in its
-// place, and nothing of it stays.
+// TestTerminalWaiting tests the line that shows whom run waits for: it is updated in
+// place, and then cleared.
 func TestTerminalWaiting(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w, key := newTerminal(t, e), newKey(t)

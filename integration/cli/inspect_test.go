@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
-// field returns what a line of "show" says.
+// field returns the value on a line of "show".
 func field(t *testing.T, text, name string) string {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -26,7 +26,7 @@ func field(t *testing.T, text, name string) string {
 	return ""
 }
 
-// TestShow guards what show tells of a key, in both forms.
+// TestShow tests what show prints for a key, in both formats.
 func TestShow(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -81,7 +81,7 @@ func TestShow(t *testing.T) {
 	})
 }
 
-// TestList guards ls: what is held below a prefix, a line for each.
+// TestList tests ls: a line for each key held below a prefix.
 func TestList(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		base := newKey(t)
@@ -120,8 +120,8 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestListWithCorruptItems guards hazard C1: items that cannot be read hide no lock,
-// in neither form, and a long owner name of somebody else's makes no long lines.
+// TestListWithCorruptItems tests hazard C1: corrupt items hide no lock in either format,
+// and another client's long owner name makes no long lines.
 func TestListWithCorruptItems(t *testing.T) {
 	t.Parallel()
 	e := newDynamoDB(t)
@@ -157,9 +157,9 @@ func TestListWithCorruptItems(t *testing.T) {
 	}
 }
 
-// TestForeignText guards the terminal: whatever others have written into their
-// locks, no control character of it is printed, nor anything that changes the
-// direction of writing; and a line stays a line.
+// TestForeignText tests that text in other clients' locks cannot harm the terminal: the
+// tool prints no control character and no change of writing direction from it, and a line
+// stays a line.
 func TestForeignText(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -191,8 +191,8 @@ func TestForeignText(t *testing.T) {
 	})
 }
 
-// TestBreak guards that break takes away the grant that was meant, and only
-// with somebody's consent.
+// TestBreak checks that break ends exactly the grant that was meant, and only with
+// consent.
 func TestBreak(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -237,8 +237,8 @@ func TestBreak(t *testing.T) {
 	})
 }
 
-// TestBrokenPipe guards that a reader who has seen enough ends a command
-// quietly: no message, and the status that such an end has everywhere.
+// TestBrokenPipe checks that a command whose reader goes away ends quietly: without a
+// message, and with the usual status.
 func TestBrokenPipe(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -259,7 +259,8 @@ func TestBrokenPipe(t *testing.T) {
 	})
 }
 
-// TestTableCreate guards that a table is made, found fit, and found unfit.
+// TestTableCreate checks that table create creates a table, accepts a suitable one, and
+// refuses an unsuitable one.
 func TestTableCreate(t *testing.T) {
 	t.Parallel()
 	e := newDynamoDB(t)

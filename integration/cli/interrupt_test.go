@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInterruptWhileWaiting guards that Ctrl-C and its like give up the place in the
-// queue: nothing of the tool stays behind, and the status is the signal's.
+// TestInterruptWhileWaiting checks that Ctrl-C and similar signals leave the queue:
+// nothing stays behind, and the status is the signal's.
 func TestInterruptWhileWaiting(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -37,9 +37,9 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestInterruptTwice guards that a second Ctrl-C ends the tool at once, where the
-// first is held up by an engine that does not answer: after the command's end it
-// waits for the confirmation of the release.
+// TestInterruptTwice checks that a second Ctrl-C ends the tool at once if the engine does
+// not answer: after the first, and the command's end, the tool waits for the confirmation
+// of the release.
 func TestInterruptTwice(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--timeout", "1h", "--", "sh", "-c",
@@ -63,8 +63,8 @@ func TestInterruptTwice(t *testing.T) {
 	})
 }
 
-// TestInterruptCommand guards that signals are the command's while it runs,
-// however many, and that the tool stays until it has ended.
+// TestInterruptCommand checks that the command gets all signals while it runs, and that
+// the tool stays until the command has ended.
 func TestInterruptCommand(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -80,8 +80,8 @@ func TestInterruptCommand(t *testing.T) {
 	})
 }
 
-// TestInterruptLeftovers guards that one signal cuts short the grace of what a
-// command has left behind, and that the lock is released in good order.
+// TestInterruptLeftovers checks that one signal cuts short the grace of a command's
+// leftover processes, and that the tool then releases the lock.
 func TestInterruptLeftovers(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -89,7 +89,7 @@ func TestInterruptLeftovers(t *testing.T) {
 			`(trap "" TERM; sh -c 'echo $PPID' >"$DIR/pid"; exec sleep 1000) & echo $$ >"$DIR/parent"; until [ -s "$DIR/pid" ]; do sleep 0.02; done; exit 3`)
 		pid, parent := p.pid("pid"), p.pid("parent")
 		dies(t, "the command itself", parent)
-		// A zombie is dead, and yet not known to be: wait until it has been waited for.
+		// A zombie is dead, but the tool may not know yet: wait until it has been reaped.
 		if !becomes(func() bool { return state(parent) == "" }) {
 			t.Fatal("the command's end is not noticed")
 		}

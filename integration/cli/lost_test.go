@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// TestRunDiesBeforeNext guards what run promises above all: a command that does
+// TestRunDiesBeforeNext tests what run promises above all: a command that does
 // not heed SIGTERM is dead before another client is granted the lock, although
 // nothing from the engine gets through to its holder any more.
 //
@@ -42,8 +42,8 @@ func TestRunDiesBeforeNext(t *testing.T) {
 	})
 }
 
-// waits waits until somebody waits for a key, where the engine tells, and a while
-// where it does not.
+// waits waits until somebody waits for a key, if the engine shows waiters, and otherwise
+// for a while.
 func waits(t *testing.T, e *engine, key string) {
 	t.Helper()
 	if e.name != "zookeeper" {
@@ -59,8 +59,8 @@ func waits(t *testing.T, e *engine, key string) {
 	}
 }
 
-// TestRunLost guards that a command which heeds SIGTERM has its grace, and that
-// the status is that of a lost lock whatever the command's own is.
+// TestRunLost checks that a command that obeys SIGTERM gets its grace, and that the
+// status is that of a lost lock whatever the command's own is.
 func TestRunLost(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -73,8 +73,8 @@ func TestRunLost(t *testing.T) {
 	})
 }
 
-// TestRunBroken guards that a command gets SIGKILL at once when somebody else
-// may have the lock already.
+// TestRunBroken checks that a command gets SIGKILL at once if another client may already
+// have the lock.
 func TestRunBroken(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -91,8 +91,8 @@ func TestRunBroken(t *testing.T) {
 	})
 }
 
-// TestRunTTL guards --ttl: the command is ended, by SIGKILL if need be, and the
-// lock is another's only after that.
+// TestRunTTL tests --ttl: the tool ends the command, by SIGKILL if need be, and only then
+// can another client get the lock.
 func TestRunTTL(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		t.Run("heeded", func(t *testing.T) {
@@ -123,9 +123,8 @@ func TestRunTTL(t *testing.T) {
 	})
 }
 
-// TestRunParentKilled guards that no command, nor what it has started, runs on
-// without the tool that holds its lock, and that the lock then goes to others when
-// its lease is over.
+// TestRunParentKilled checks that no process of a command outlives the tool that holds
+// its lock, and that the lock is free when its lease is over.
 func TestRunParentKilled(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -145,9 +144,9 @@ func TestRunParentKilled(t *testing.T) {
 	})
 }
 
-// TestRunStopped guards what happens when the tool itself is stopped for longer
-// than its lease: the command is dead before anybody else has the lock, and when the
-// tool goes on, it tells of the loss.
+// TestRunStopped tests what happens when the tool is stopped for longer than its lease:
+// the command is dead before another client has the lock, and the tool reports the loss
+// when it resumes.
 func TestRunStopped(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -172,8 +171,8 @@ func TestRunStopped(t *testing.T) {
 	})
 }
 
-// TestRunLostAtTheEnd guards the status of a command that ends by itself as its lock
-// is lost: it is that of a lost lock, whatever is noticed first.
+// TestRunLostAtTheEnd tests the status of a command that ends by itself just as its lock
+// is lost: that of a lost lock, whatever the tool notices first.
 func TestRunLostAtTheEnd(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -190,9 +189,9 @@ func TestRunLostAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestRunReleaseUnconfirmed guards the end of a command while the engine cannot be
-// reached: its status is its own, for it had the lock, and a line tells that others
-// have to wait.
+// TestRunReleaseUnconfirmed tests the end of a command while the engine cannot be
+// reached: its status is its own, since it held the lock, and a line warns that others
+// must wait.
 func TestRunReleaseUnconfirmed(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--timeout", "2s", "--", "sh", "-c", untilGo)
@@ -204,9 +203,8 @@ func TestRunReleaseUnconfirmed(t *testing.T) {
 	})
 }
 
-// TestRunGrace guards that a grace which could outlast the lease is refused,
-// also when the servers give a shorter session than was asked for, and that the
-// default fits itself to what they give.
+// TestRunGrace checks that the tool refuses a grace that could outlast the lease, even if
+// the servers shorten the session, and that the default adapts to the session.
 func TestRunGrace(t *testing.T) {
 	t.Parallel()
 	server := zkserver.New(t, zkserver.Config{MinSessionTimeout: time.Second, MaxSessionTimeout: 3 * time.Second})
@@ -232,8 +230,8 @@ func TestRunGrace(t *testing.T) {
 	p.says("SIGKILL in ")
 }
 
-// TestRunFailClosed guards a key whose holder crashed in a mode that fails
-// closed: it stays held until somebody breaks it, and the tool shows by whom.
+// TestRunFailClosed tests a key whose holder crashed in a mode that fails closed: it
+// stays held until somebody breaks it, and the tool shows its holder.
 func TestRunFailClosed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"fail-closed", "fail-closed-fenced"} {

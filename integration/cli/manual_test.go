@@ -42,8 +42,8 @@ func manual(t *testing.T) []string {
 	return lines
 }
 
-// TestManual guards the documentation: each command line that it shows does what
-// it is shown for, on both engines.
+// TestManual tests the documentation: each command line in it works as described, on both
+// engines.
 func TestManual(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		lines := manual(t)
@@ -69,12 +69,12 @@ func TestManual(t *testing.T) {
 		for _, line := range lines {
 			words := strings.Fields(line)
 			switch words[1] {
-			case "break": // it needs somebody who holds the key, and whose token it is
+			case "break": // it needs a holder of the key and its token
 				holder := launch(t, settings, nil, "run", "-k", words[2], "--", "sh", "-c", `echo $HOLDFAST_TOKEN >"$DIR/token"; exec sleep 1000`)
 				holder.writes("token", "\n")
 				command := regexp.MustCompile(`--token \d+`).ReplaceAllString(line, "--token "+strings.TrimSpace(read(holder.file("token"))))
 				if !slices.Contains(words, "--yes") {
-					command += " --yes" // who answers is in TestTerminalBreak
+					command += " --yes" // TestTerminalBreak tests the question
 				}
 				if out, err := shell(command); err != nil {
 					t.Errorf("%s: %v: %s", line, err, out)

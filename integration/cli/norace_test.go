@@ -2,5 +2,5 @@
 
 package cli_test
 
-// raceEnabled says that the tool is to look for data races, too.
+// raceEnabled says that the tool is built with the race detector.
 const raceEnabled = false

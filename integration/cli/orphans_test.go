@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRunReapsOrphans guards that no zombies pile up while a command runs where the
-// tool is the first process of a container: orphans are its children there, those
-// that have left the command's group, too.
+// TestRunReapsOrphans checks that no zombies pile up while the tool is the first process
+// of a container: orphans become its children there, even those that left the command's
+// group.
 func TestRunReapsOrphans(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		setting, adopter := testChild(t, "adopts")
@@ -33,6 +33,6 @@ func TestRunReapsOrphans(t *testing.T) {
 			}
 		}
 		p.goes()
-		p.exits(5) // and nobody has taken the command's status away
+		p.exits(5) // reaping did not lose the command's status
 	})
 }

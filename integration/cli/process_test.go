@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// A tool is the binary, started. Its output goes to files, which, unlike pipes,
-// nobody has to wait for.
+// A tool is a process of the binary. Its output goes to files: unlike pipes, nobody must
+// wait for them.
 type tool struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	dir    string // for what the command that it runs leaves behind
+	dir    string // for the files of its command
 	stdout string
 	stderr string
 	done   chan struct{}
@@ -41,8 +41,8 @@ func (e *engine) run(t *testing.T, args ...string) *tool {
 	return p
 }
 
-// launch starts the tool with settings, in a session of its own: without a
-// terminal. What it runs finds a directory in DIR.
+// launch starts the tool with settings, in its own session and without a terminal. Its
+// command finds a directory in DIR.
 func launch(t *testing.T, settings []string, stdin io.Reader, args ...string) *tool {
 	t.Helper()
 	return prepare(t, settings, args...).launch(stdin, nil)
@@ -126,8 +126,8 @@ func (p *tool) exits(status int) {
 	}
 }
 
-// says fails the test unless stderr is one line of the tool's with a text in
-// it, apart from its log, and from whom it waits for; "" is for nothing at all.
+// says fails the test unless stderr, without the log and the lines about waiting, is one
+// line of the tool with a text in it; "" stands for no line.
 func (p *tool) says(text string) {
 	p.t.Helper()
 	p.wait()
@@ -162,10 +162,10 @@ func (p *tool) signal(s syscall.Signal) {
 	}
 }
 
-// untilGo is a command that ends with 5 when it is told to by goes.
+// untilGo is a command that exits with 5 once goes is called.
 const untilGo = `echo $$ >"$DIR/pid"; until [ -e "$DIR/go" ]; do sleep 0.02; done; exit 5`
 
-// goes lets a command end that waits for it.
+// goes ends a command that runs untilGo.
 func (p *tool) goes() {
 	p.t.Helper()
 	if err := os.WriteFile(p.file("go"), nil, 0o644); err != nil {
@@ -173,10 +173,10 @@ func (p *tool) goes() {
 	}
 }
 
-// file is the path of a file of the command's.
+// file is the path of one of the command's files.
 func (p *tool) file(name string) string { return filepath.Join(p.dir, name) }
 
-// writes waits until a file of the command's has a text in it.
+// writes waits until one of the command's files contains a text.
 func (p *tool) writes(name, text string) {
 	p.t.Helper()
 	if !becomes(func() bool { return strings.Contains(read(p.file(name)), text) || p.hasEnded() }) ||
@@ -194,7 +194,7 @@ func (p *tool) hasEnded() bool {
 	}
 }
 
-// pid waits for a process id in a file of the command's.
+// pid waits for a process id in one of the command's files.
 func (p *tool) pid(name string) int {
 	p.t.Helper()
 	p.writes(name, "\n")
@@ -242,13 +242,13 @@ func dies(t *testing.T, what string, pid int) {
 	}
 }
 
-// asks waits until the tool, called with -v, has connected and asks for the lock.
+// asks waits until the tool, run with -v, has connected and requests the lock.
 func (p *tool) asks() {
 	p.t.Helper()
 	p.writes("stderr", "the lock is asked for")
 }
 
-// begins waits until the tool, called with -v, knows that its command runs.
+// begins waits until the tool, run with -v, knows that its command runs.
 func (p *tool) begins() {
 	p.t.Helper()
 	p.writes("stderr", "the command has been started")

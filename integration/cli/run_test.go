@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TestRunHolds guards what run is for: the command runs while the lock is held,
-// knows what it holds, has the streams of the tool, and the lock is free after
-// it.
+// TestRunHolds tests the purpose of run: the command runs while the lock is held, knows
+// its key and token, has the tool's streams, and the lock is free after it.
 func TestRunHolds(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key, observer := newKey(t), e.dial(t, "observer")
@@ -44,12 +43,12 @@ func TestRunHolds(t *testing.T) {
 	})
 }
 
-// TestRunByFlags guards that flags do for an engine what the environment does, and
-// that --engine chooses where that has both.
+// TestRunByFlags checks that flags configure an engine as the environment does, and that
+// --engine chooses if the environment has both.
 func TestRunByFlags(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		settings := make(map[string]string)
-		var rest []string // what the AWS SDK has no flags for
+		var rest []string // the tool has no flags for these settings of the AWS SDK
 		for _, s := range e.direct {
 			name, value, _ := strings.Cut(s, "=")
 			if strings.HasPrefix(name, "HOLDFAST_") && value != "" {
@@ -82,7 +81,7 @@ func TestRunByFlags(t *testing.T) {
 	})
 }
 
-// TestRunForms guards the ways to say which key and which command.
+// TestRunForms tests the ways to say which key and which command.
 func TestRunForms(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -101,7 +100,7 @@ func TestRunForms(t *testing.T) {
 	})
 }
 
-// TestRunStatus guards the exit status: the command's own, or that of shells for
+// TestRunStatus tests the exit status: the command's own, or that of shells for
 // a command that died of a signal.
 func TestRunStatus(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -124,9 +123,9 @@ func TestRunStatus(t *testing.T) {
 	})
 }
 
-// TestRunCommandNotRunnable guards that a command is looked for before the lock
-// is: the engine cannot be reached here, and is not asked for. The exit status is
-// that of shells.
+// TestRunCommandNotRunnable checks that run looks for the command before it asks for the
+// lock: the engine is unreachable here, and is not asked. The exit status is that of
+// shells.
 func TestRunCommandNotRunnable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -159,9 +158,8 @@ func TestRunCommandNotRunnable(t *testing.T) {
 	}
 }
 
-// TestRunCommandFailsToStart guards that the lock does not stay when only the
-// start shows that a command cannot be run, and that scripts without an
-// interpreter line work as in every shell.
+// TestRunCommandFailsToStart checks that run releases the lock if the command fails to
+// start, and that scripts without an interpreter line work as in every shell.
 func TestRunCommandFailsToStart(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		dir := t.TempDir()
@@ -185,7 +183,7 @@ func TestRunCommandFailsToStart(t *testing.T) {
 	})
 }
 
-// TestRunNotAcquired guards --try, --wait and -E: the command does not run, and
+// TestRunNotAcquired tests --try, --wait and -E: the command does not run, and
 // the status says why.
 func TestRunNotAcquired(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -218,9 +216,8 @@ func TestRunNotAcquired(t *testing.T) {
 	})
 }
 
-// TestRunReclaims guards --reclaim: what an earlier run under the same owner
-// name holds is ended, and its command killed, because another has the lock by
-// then.
+// TestRunReclaims tests --reclaim: it ends the lock of an earlier run with the same owner
+// name, whose command is killed, since another run has the lock by then.
 func TestRunReclaims(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -237,14 +234,14 @@ func TestRunReclaims(t *testing.T) {
 	})
 }
 
-// ignoreTerm is a command that does not heed SIGTERM.
+// ignoreTerm is a command that ignores SIGTERM.
 const ignoreTerm = `trap "" TERM; echo $$ >"$DIR/pid"; exec sleep 1000`
 
-// heedTerm notes SIGTERM, and ends then in good order.
+// heedTerm records SIGTERM and then exits cleanly.
 const heedTerm = `trap 'echo TERM >"$DIR/signals"; exit 0' TERM; echo $$ >"$DIR/pid"; sleep 1000 & wait`
 
-// TestRunForks guards what a command leaves behind in its group: it gets SIGTERM,
-// then SIGKILL, and the lock is given up only when it is dead.
+// TestRunForks tests the processes that a command leaves behind in its group: they get
+// SIGTERM, then SIGKILL, and the lock is released only when they are dead.
 func TestRunForks(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -270,8 +267,8 @@ func TestRunForks(t *testing.T) {
 	})
 }
 
-// TestRunBrokenPipe guards a run whose output nobody reads any more: that ends
-// neither the tool, which holds the lock and has a log to write, nor the command.
+// TestRunBrokenPipe tests a run whose output nobody reads any more: neither the tool,
+// which holds the lock and writes a log, nor the command ends.
 func TestRunBrokenPipe(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -295,8 +292,7 @@ func TestRunBrokenPipe(t *testing.T) {
 	})
 }
 
-// TestRunForwardsSignals guards that the command gets the signals that are sent
-// to the tool, each once.
+// TestRunForwardsSignals checks that the tool forwards each signal to the command once.
 func TestRunForwardsSignals(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		setting, command := testChild(t, "notes signals")

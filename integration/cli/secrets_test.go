@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNotPrinted guards credentials, which come from the environment or
-// from a file: whatever a command does, and however it fails, they are neither in
-// what it prints nor in what it logs.
+// TestSecretsAreNotPrinted tests credentials from the environment or a file: no command
+// prints or logs them, however it fails.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		const secret = "correct-horse-battery"

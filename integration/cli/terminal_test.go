@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
-// A terminal is one with a person at it: a window of tmux with an interactive
-// shell, in which the tool is called "holdfast" and finds its engine.
+// A terminal is a tmux window with an interactive shell, as a person uses it. The tool is
+// called "holdfast" there and finds its engine.
 type terminal struct {
 	t      *testing.T
-	dir    string // where the shell is, and DIR
+	dir    string // the shell's directory, and DIR
 	socket string
 	env    []string
 }
@@ -58,7 +58,7 @@ func newTerminal(t *testing.T, e *engine, settings ...string) *terminal {
 	return w
 }
 
-// tmux runs a command of tmux.
+// tmux runs a tmux command.
 func (w *terminal) tmux(args ...string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(limited(w.t), "tmux", append([]string{"-S", w.socket}, args...)...)
@@ -70,7 +70,7 @@ func (w *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// close closes the window, as a person does who has had enough.
+// close closes the window.
 func (w *terminal) close() {
 	cmd := exec.Command("tmux", "-S", w.socket, "kill-session")
 	cmd.Env = w.env
@@ -115,8 +115,8 @@ func (w *terminal) clear() {
 	}
 }
 
-// prompts waits until the shell answers again: it has the terminal, and prints
-// what it is asked to. What is asked looks different from the answer.
+// prompts waits until the shell has the terminal again: it prints what it is asked to.
+// The question looks different from the answer.
 func (w *terminal) prompts() {
 	w.t.Helper()
 	n := keys.Add(1)
@@ -145,7 +145,7 @@ func (w *terminal) pid(name string) int {
 	return pid
 }
 
-// TestTerminalForeground guards that the command can use the terminal, and that
+// TestTerminalForeground checks that the command can use the terminal, and that
 // the shell has it again afterwards.
 func TestTerminalForeground(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -159,8 +159,8 @@ func TestTerminalForeground(t *testing.T) {
 	})
 }
 
-// TestTerminalCtrlC guards that Ctrl-C is the command's: it gets it once, from
-// the terminal and not also from the tool, and what it makes of it is its own.
+// TestTerminalCtrlC checks that the command gets Ctrl-C once, from the terminal and not
+// also from the tool, and may handle it as it likes.
 func TestTerminalCtrlC(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		setting, command := testChild(t, "notes signals")
@@ -186,7 +186,7 @@ func TestTerminalCtrlC(t *testing.T) {
 	})
 }
 
-// TestTerminalCtrlZ guards job control: Ctrl-Z stops the tool with its command,
+// TestTerminalCtrlZ tests job control: Ctrl-Z stops the tool with its command,
 // and fg continues both.
 func TestTerminalCtrlZ(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -213,8 +213,8 @@ func TestTerminalCtrlZ(t *testing.T) {
 	})
 }
 
-// TestTerminalCtrlZForLong guards that a command whose lock was lost while it was
-// stopped does not get to run again.
+// TestTerminalCtrlZForLong checks that a command whose lock was lost while it was stopped
+// never runs again.
 func TestTerminalCtrlZForLong(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -242,8 +242,8 @@ func TestTerminalCtrlZForLong(t *testing.T) {
 	})
 }
 
-// TestTerminalBackground guards a job that was started in the background, asks
-// for the terminal, and is brought to the foreground.
+// TestTerminalBackground tests a job that starts in the background, asks for the
+// terminal, and is brought to the foreground.
 func TestTerminalBackground(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -252,8 +252,8 @@ func TestTerminalBackground(t *testing.T) {
 		if !becomes(func() bool { return state(pid) == "T" && state(tool) == "T" }) {
 			t.Fatal("the command reads from a terminal that is not its own")
 		}
-		// The shell tells of a stop before it prompts the next time, and fg before it
-		// knows would continue nobody.
+		// The shell reports a stop before its next prompt; fg before that would continue
+		// nothing.
 		if !becomes(func() bool { w.prompts(); return strings.Contains(w.screen(), "Stopped") }) {
 			t.Fatal("the shell does not know that the job is stopped")
 		}
@@ -267,8 +267,8 @@ func TestTerminalBackground(t *testing.T) {
 	})
 }
 
-// TestTerminalPipeline guards pipelines: the command gets the terminal when it
-// asks for it, and another in the pipeline, such as a pager, when that does.
+// TestTerminalPipeline tests pipelines: the command gets the terminal when it asks for
+// it, and so does another member of the pipeline, such as a pager.
 func TestTerminalPipeline(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -286,7 +286,7 @@ func TestTerminalPipeline(t *testing.T) {
 	})
 }
 
-// TestTerminalModes guards the terminal's modes: a command that is killed cannot
+// TestTerminalModes tests the terminal's modes: a command that is killed cannot
 // leave it without echo.
 func TestTerminalModes(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -300,8 +300,8 @@ func TestTerminalModes(t *testing.T) {
 	})
 }
 
-// TestTerminalOutputStops guards the tool where the terminal stops whoever prints
-// from the background: it goes on renewing the lock, and its words appear.
+// TestTerminalOutputStops tests the tool on a terminal that stops background output: it
+// goes on renewing the lock, and its output appears.
 func TestTerminalOutputStops(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -315,8 +315,8 @@ func TestTerminalOutputStops(t *testing.T) {
 	})
 }
 
-// TestTerminalLost guards the end of the terminal: the command gets SIGHUP, and
-// what it leaves of itself and of the lock is nothing.
+// TestTerminalLost tests the end of the terminal: the command gets SIGHUP, and neither
+// its processes nor the lock remain.
 func TestTerminalLost(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -331,7 +331,7 @@ func TestTerminalLost(t *testing.T) {
 	})
 }
 
-// TestTerminalBreak guards that break asks, and takes no other answer than yes.
+// TestTerminalBreak checks that break asks, and accepts only yes.
 func TestTerminalBreak(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -369,7 +369,7 @@ func TestTerminalBreak(t *testing.T) {
 			t.Error("the lock was not broken")
 		}
 
-		// Between the question and the answer the key has come to another.
+		// Another client gets the key between the question and the answer.
 		if lock, err = e.dial(t, "another").Acquire(limited(t), key); err != nil {
 			t.Fatal(err)
 		}

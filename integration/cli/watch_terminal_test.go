@@ -18,13 +18,13 @@ func (w *terminal) resize(width, height int) {
 	w.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
 }
 
-// page returns the rows of the screen, whatever is in them.
+// page returns all rows of the screen.
 func (w *terminal) page() []string {
 	w.t.Helper()
 	return strings.Split(strings.TrimSuffix(w.tmux("capture-pane", "-p"), "\n"), "\n")
 }
 
-// sees waits until rows of the screen begin with these texts, in this order.
+// sees waits until rows of the screen begin with these texts, in order.
 func (w *terminal) sees(texts ...string) {
 	w.t.Helper()
 	seen := func() bool {
@@ -54,8 +54,8 @@ func watched(t *testing.T, e *engine, key string) *terminal {
 	return w
 }
 
-// restored fails the test unless the terminal is as it was before the watch, which
-// has ended with a status, and has said nothing.
+// restored fails the test unless the watch has ended with a status and no message, and
+// the terminal is as before.
 func (w *terminal) restored(status int) {
 	w.t.Helper()
 	w.shows(fmt.Sprintf("\nstatus %d", status))
@@ -95,8 +95,8 @@ func (w *terminal) process() int {
 	return pid
 }
 
-// TestWatchTerminal guards the page: holder, queue and age as they change, at each
-// size of the window, and nothing of it left behind.
+// TestWatchTerminal tests the page: holder, queue and age as they change, at each window
+// size, and nothing left behind.
 func TestWatchTerminal(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -152,8 +152,8 @@ func TestWatchTerminal(t *testing.T) {
 	})
 }
 
-// TestWatchTerminalHostile guards the terminal against owner names made to harm
-// it, or to pass for something else.
+// TestWatchTerminalHostile tests that owner names made to harm the terminal, or to look
+// like something else, do not.
 func TestWatchTerminalHostile(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -176,8 +176,8 @@ func TestWatchTerminalHostile(t *testing.T) {
 	})
 }
 
-// TestWatchTerminalDisconnected guards what the page says during an outage: that
-// it is one, and since when, with what was known before.
+// TestWatchTerminalDisconnected tests the page during an outage: it shows the outage and
+// its beginning, and the last known state.
 func TestWatchTerminalDisconnected(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -195,8 +195,8 @@ func TestWatchTerminalDisconnected(t *testing.T) {
 	})
 }
 
-// TestWatchTerminalEnds guards the ways in which a watch ends, but for q: the
-// terminal is as before, and the status is that of the signal.
+// TestWatchTerminalEnds tests the ways to end a watch, other than q: the terminal is as
+// before, and the status is that of the signal.
 func TestWatchTerminalEnds(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for name, end := range map[string]struct {
@@ -224,7 +224,7 @@ func TestWatchTerminalEnds(t *testing.T) {
 	})
 }
 
-// TestWatchTerminalSuspended guards job control: Ctrl-Z gives the terminal to the
+// TestWatchTerminalSuspended tests job control: Ctrl-Z gives the terminal to the
 // shell, and fg takes it again, from a stop or from the background. In the
 // background watch touches nothing, and can be ended.
 func TestWatchTerminalSuspended(t *testing.T) {
@@ -235,7 +235,7 @@ func TestWatchTerminalSuspended(t *testing.T) {
 		suspend := func() {
 			t.Helper()
 			w.press("C-z")
-			// What the shell says of it may be there from another time.
+			// The shell's message may be from an earlier stop.
 			if !becomes(func() bool { return state(pid) == "T" }) {
 				t.Fatal("watch does not stop")
 			}
@@ -245,7 +245,7 @@ func TestWatchTerminalSuspended(t *testing.T) {
 		resume := func(command string) {
 			t.Helper()
 			w.enter("%s", command)
-			// The page may be there from before.
+			// The page may still be the old one.
 			if !becomes(func() bool { return state(pid) != "T" }) {
 				t.Fatal("watch does not go on")
 			}
@@ -263,7 +263,7 @@ func TestWatchTerminalSuspended(t *testing.T) {
 		w.enter("fg")
 		w.sees(key, "free", "connected")
 
-		// Stopped behind its back, it takes the screen anew.
+		// After a SIGSTOP, it takes the screen again.
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -280,8 +280,8 @@ func TestWatchTerminalSuspended(t *testing.T) {
 	})
 }
 
-// TestWatchTerminalLost guards the end of the terminal: watch ends with it, whether
-// it is told by SIGHUP or not.
+// TestWatchTerminalLost tests the end of the terminal: watch ends with it, with or
+// without SIGHUP.
 func TestWatchTerminalLost(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for name, hup := range map[string]string{"told": "", "not told": "trap '' HUP; "} {
@@ -298,8 +298,8 @@ func TestWatchTerminalLost(t *testing.T) {
 	})
 }
 
-// TestWatchTerminalPlain guards terminals that cannot show a page, and those who
-// want lines: they get lines.
+// TestWatchTerminalPlain tests terminals that cannot show a page, and users who ask for
+// lines: both get lines.
 func TestWatchTerminalPlain(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -316,7 +316,7 @@ func TestWatchTerminalPlain(t *testing.T) {
 			w.shows("status 130")
 		}
 		key := newKey(t)
-		w.enter("clear; holdfast watch %s </dev/null; echo \"status $?\"", key) // keys come from the terminal all the same
+		w.enter("clear; holdfast watch %s </dev/null; echo \"status $?\"", key) // keys still come from the terminal
 		w.sees(key, "free", "connected")
 		w.press("q")
 		w.shows("status 0")

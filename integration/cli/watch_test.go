@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// watchQuick is how often a watch of the tests may look.
+// watchQuick is the polling period of the tests' watches.
 const watchQuick = "--interval=50ms"
 
-// moment is the name of the one that an engine tells of a holder.
+// moment is the name of the time that an engine reports for a holder.
 func (e *engine) moment() string {
 	if e.name == "zookeeper" {
 		return "queued"
@@ -26,10 +26,10 @@ func (e *engine) moment() string {
 	return "since"
 }
 
-// moments is a regular expression for a time as watch prints it.
+// moments matches a time as watch prints it.
 const moments = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?(Z|[-+]\d\d:\d\d)`
 
-// acquire takes a lock as one with an owner name, and gives it back at the end.
+// acquire acquires a lock under an owner name, and releases it at the end.
 func (e *engine) acquire(t *testing.T, key, owner string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
 	lock, err := e.dial(t, owner).Acquire(limited(t), key, opts...)
@@ -39,7 +39,7 @@ func (e *engine) acquire(t *testing.T, key, owner string, opts ...holdfast.Optio
 	return lock
 }
 
-// wait has somebody wait for a key, and returns what makes them give up.
+// wait starts a waiter for a key, and returns a function that makes it give up.
 func (e *engine) wait(t *testing.T, key, owner string) context.CancelFunc {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,8 +66,8 @@ func release(t *testing.T, lock *holdfast.Lock) {
 	}
 }
 
-// line waits for the n-th line of stdout, from 1, and fails the test unless it is
-// like that, after its time.
+// line waits for the n-th line of stdout, from 1, and fails the test unless the line
+// after its time matches.
 func (p *tool) line(n int, pattern string) {
 	p.t.Helper()
 	p.writes("stdout", "\n")
@@ -80,8 +80,8 @@ func (p *tool) line(n int, pattern string) {
 	}
 }
 
-// TestWatchLines guards watch where nobody looks: a line for each change and none
-// for anything else, and what others have written does no harm.
+// TestWatchLines tests watch without a terminal: it prints a line for each change and no
+// other, and text written by others does no harm.
 func TestWatchLines(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -113,8 +113,7 @@ func TestWatchLines(t *testing.T) {
 	})
 }
 
-// TestWatchJSON guards the form that programs read: each line is a document by
-// itself.
+// TestWatchJSON tests the format for programs: each line is a document.
 func TestWatchJSON(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -150,8 +149,8 @@ func TestWatchJSON(t *testing.T) {
 	})
 }
 
-// TestWatchDisconnected guards an outage: it is told once, and so is what there is
-// to see after it.
+// TestWatchDisconnected tests an outage: watch reports it once, and then once the state
+// after it.
 func TestWatchDisconnected(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -167,8 +166,8 @@ func TestWatchDisconnected(t *testing.T) {
 	})
 }
 
-// TestWatchBrokenPipe guards pipelines: when nobody reads any more, watch ends,
-// and it does not take a change for it to find out.
+// TestWatchBrokenPipe tests pipelines: when nobody reads any more, watch ends, even
+// without a change.
 func TestWatchBrokenPipe(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -195,7 +194,7 @@ func TestWatchBrokenPipe(t *testing.T) {
 		}
 		pipe(1, func() {})
 		pipe(2, func() {
-			// The change has to come after the first look, of which nobody here hears.
+			// The change must come after the first look, which this test cannot observe.
 			client := e.dial(t, "owner")
 			for range 20 {
 				lock, err := client.Acquire(limited(t), key)
@@ -211,13 +210,13 @@ func TestWatchBrokenPipe(t *testing.T) {
 	})
 }
 
-// TestWatchIsCheap guards ZooKeeper's servers against a watch that is left open:
-// it has one watch there, however much has changed, asks nothing while nothing
-// changes, and leaves nothing behind.
+// TestWatchIsCheap checks that a watch left open is cheap for ZooKeeper: it has one watch
+// there, however much has changed, sends no request while nothing changes, and leaves
+// nothing behind.
 func TestWatchIsCheap(t *testing.T) {
 	t.Parallel()
-	// Of watches for children the server tells only how many there are in all: it is
-	// a server for this test alone.
+	// The server reports only the total number of child watches, so this test has its own
+	// server.
 	server := zkserver.New(t, zkserver.Config{})
 	e := zooKeeperAt(t, server.Addr())
 	key := newKey(t)
@@ -263,10 +262,10 @@ func TestWatchIsCheap(t *testing.T) {
 		}
 		return n
 	}
-	time.Sleep(time.Second) // what the last change has caused
+	time.Sleep(time.Second) // caused by the last change
 	before := received()
 	time.Sleep(3 * time.Second)
-	if n := received() - before; before == 0 || n > 15 { // what keeps the session; at the pace of its interval, it would be sixty
+	if n := received() - before; before == 0 || n > 15 { // heartbeats of the session; polling at the interval would send sixty
 		t.Errorf("%d requests in 3 s in which nothing happened, %d before", n, before)
 	}
 	p.signal(syscall.SIGINT)
@@ -276,8 +275,8 @@ func TestWatchIsCheap(t *testing.T) {
 	}
 }
 
-// TestWatchRefuses guards what makes no sense, or cannot be: one line, and the
-// status of its kind.
+// TestWatchRefuses tests invalid or impossible usage: one line, and the status of its
+// kind.
 func TestWatchRefuses(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// FuzzExpression guards the language: an expression means something, or is
+// FuzzExpression tests the language: an expression means something, or is
 // refused by a ValidationException or as unknown to the fake; what is parsed can
 // be evaluated on any item, which stays as it is; and what an update leaves could
 // be stored as it is.

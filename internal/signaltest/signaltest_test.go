@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDefault guards that what a test was started to ignore is not ignored by what
+// TestDefault checks that what a test was started to ignore is not ignored by what
 // the test starts (hazard C6).
 func TestDefault(t *testing.T) {
 	exe, err := os.Executable()

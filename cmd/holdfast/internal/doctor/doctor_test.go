@@ -23,7 +23,7 @@ func is(t *testing.T, f Finding, status Status, found, cure string) {
 
 var errRefused = errors.New("refused")
 
-// TestExamine guards the course of an examination: findings are told at once and
+// TestExamine tests the course of an examination: findings are told at once and
 // in order, an answer of the engine is no reason to stop, silence is, and what
 // has nothing to do with the engine is returned.
 func TestExamine(t *testing.T) {
@@ -75,7 +75,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestChecksAreNamed guards that the checks of an engine have names of their own.
+// TestChecksAreNamed checks that the checks of an engine have names of their own.
 func TestChecksAreNamed(t *testing.T) {
 	var zookeeper, dynamo []string
 	for _, c := range zooKeeperChecks {
@@ -91,7 +91,7 @@ func TestChecksAreNamed(t *testing.T) {
 	}
 }
 
-// TestShell guards that what a user copies means what it says.
+// TestShell checks that what a user copies means what it says.
 func TestShell(t *testing.T) {
 	for word, want := range map[string]string{
 		"orders/42": "orders/42", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "a;b": "'a;b'", "käse": "'käse'",
@@ -102,7 +102,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestSome guards the beginning of long lists.
+// TestSome tests the beginning of long lists.
 func TestSome(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "a", 3: "a, b, c", 5: "a, b, c and 2 more"} {
 		if got := some(strings.Split("abcde", "")[:n]); got != want {

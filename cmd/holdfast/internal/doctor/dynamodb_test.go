@@ -30,7 +30,7 @@ func TestJudgeTable(t *testing.T) {
 	}
 }
 
-// TestJudgeReplicas guards the warning of global tables; DynamoDB lists the
+// TestJudgeReplicas tests the warning of global tables; DynamoDB lists the
 // region itself among the replicas.
 func TestJudgeReplicas(t *testing.T) {
 	in := func(regions ...string) *types.TableDescription {
@@ -45,7 +45,7 @@ func TestJudgeReplicas(t *testing.T) {
 	is(t, judgeReplicas(in("here", "there"), "here"), Warning, "replicas in there", "use here")
 }
 
-// TestJudgeTTL guards the comparison of Time to Live with the setting.
+// TestJudgeTTL tests the comparison of Time to Live with the setting.
 func TestJudgeTTL(t *testing.T) {
 	const create = "run: holdfast table create"
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProbeKey guards that the key of a probe is one that a client could have,
+// TestProbeKey checks that the key of a probe is one that a client could have,
 // of the types of the table, and below the prefix, as policies may go by that.
 func TestProbeKey(t *testing.T) {
 	s, n, b := types.ScalarAttributeTypeS, types.ScalarAttributeTypeN, types.ScalarAttributeTypeB
@@ -143,7 +143,7 @@ func valueText(v types.AttributeValue) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// TestCommand guards that a command that is told names the table as it was
+// TestCommand checks that a command that is told names the table as it was
 // named.
 func TestCommand(t *testing.T) {
 	for want, o := range map[string]dynamolock.Options{

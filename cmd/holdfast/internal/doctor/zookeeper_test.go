@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// TestJudgeSession guards what is said of a session timeout.
+// TestJudgeSession tests what is said of a session timeout.
 func TestJudgeSession(t *testing.T) {
 	const s = time.Second
 	for _, test := range []struct {
@@ -31,7 +31,7 @@ func TestJudgeSession(t *testing.T) {
 	}
 }
 
-// TestDescribe guards what is made of a server's answer to srvr, as the various
+// TestDescribe tests what is made of a server's answer to srvr, as the various
 // versions give it.
 func TestDescribe(t *testing.T) {
 	const rest = ", built on 2022-03-17 03:52 UTC\nLatency min/avg/max: 0/0.0/0\nMode: follower\nNode count: 5\n"
@@ -54,7 +54,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestObserves guards what is said of an observer: behind an observer master, two tables
+// TestObserves tests what is said of an observer: behind an observer master, two tables
 // in a row stand between a client and the leader.
 func TestObserves(t *testing.T) {
 	for _, test := range []struct {
@@ -75,14 +75,14 @@ func TestObserves(t *testing.T) {
 	}
 }
 
-// TestObservesAFollower guards that a follower's word counts for more: an observer tells the
+// TestObservesAFollower checks that a follower's word counts for more: an observer tells the
 // number of the address that it has connected to.
 func TestObservesAFollower(t *testing.T) {
 	s := &server{addr: "a:1", status: status{mode: "observer", version: "3.8.0"}}
 	is(t, s.observes("2", "b:1", "2"), Problem, "b:1, a follower, has observers", "list the other servers")
 }
 
-// TestParseTick guards the tick that a server tells of.
+// TestParseTick tests the tick that a server tells of.
 func TestParseTick(t *testing.T) {
 	for answer, want := range map[string]time.Duration{
 		"clientPort=2181\ntickTime=2000\nmaxClientCnxns=0\n": 2 * time.Second, "conf is not executed because": 0, "": 0, "tickTime=soon\n": 0,
@@ -115,14 +115,14 @@ func TestJudgeWrites(t *testing.T) {
 	}
 }
 
-// TestJudgeContainer guards what is said of servers that know no containers:
+// TestJudgeContainer tests what is said of servers that know no containers:
 // they close the connection.
 func TestJudgeContainer(t *testing.T) {
 	is(t, judgeContainer(nil), OK, "containers", "")
 	is(t, judgeContainer(zk.ErrConnectionClosed), Problem, "no container znode can be made", "3.5")
 }
 
-// TestJudgeDiverged guards what is said of a server that differs from the leader,
+// TestJudgeDiverged tests what is said of a server that differs from the leader,
 // either way: it is to be restarted.
 func TestJudgeDiverged(t *testing.T) {
 	if found := judgeDiverged("a:1", nil, nil); len(found) > 0 {
@@ -152,7 +152,7 @@ func TestContends(t *testing.T) {
 	}
 }
 
-// TestCounterOfWhatIsShown guards that the counter is found again in what a
+// TestCounterOfWhatIsShown checks that the counter is found again in what a
 // server shows of it: twice the counter less the children, in 32 bits.
 func TestCounterOfWhatIsShown(t *testing.T) {
 	for _, counter := range []int32{0, 1, 1000, 1 << 30, 1<<30 + 1, sequence.Warn - 1, sequence.Warn, math.MaxInt32 - 1, math.MaxInt32} {
@@ -165,7 +165,7 @@ func TestCounterOfWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestSearch guards that a prefix means what it means in "ls".
+// TestSearch checks that a prefix means what it means in "ls".
 func TestSearch(t *testing.T) {
 	for _, test := range []struct {
 		prefix, parent string
@@ -196,7 +196,7 @@ func TestRefusedByZooKeeper(t *testing.T) {
 	}
 }
 
-// TestPathsTo guards the way down to a root.
+// TestPathsTo tests the way down to a root.
 func TestPathsTo(t *testing.T) {
 	if got := pathsTo("/a/b/c"); len(got) != 3 || got[0] != "/a" || got[1] != "/a/b" || got[2] != "/a/b/c" {
 		t.Errorf("pathsTo gives %q", got)

@@ -125,7 +125,7 @@ func die(t *testing.T, pids ...int) {
 	}
 }
 
-// TestGuardOutlivesProgram guards that all of a job is killed when the program that
+// TestGuardOutlivesProgram checks that all of a job is killed when the program that
 // runs it is, and not only what that has started itself.
 func TestGuardOutlivesProgram(t *testing.T) {
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestGuardOutlivesProgram(t *testing.T) {
 	die(t, job[:]...)
 }
 
-// TestGuardKeepsTime guards that a job is killed in time when the program that
+// TestGuardKeepsTime checks that a job is killed in time when the program that
 // runs it is stopped.
 func TestGuardKeepsTime(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestGuardKeepsTime(t *testing.T) {
 	die(t, job[:]...)
 }
 
-// TestGuardDismissed guards that a guard which is not wanted any more does nothing.
+// TestGuardDismissed checks that a guard which is not wanted any more does nothing.
 func TestGuardDismissed(t *testing.T) {
 	t.Parallel()
 	program, job, end := guarded(t, "1h")
@@ -161,7 +161,7 @@ func TestGuardDismissed(t *testing.T) {
 	}
 }
 
-// TestGuardOrders guards that what a guard has been told counts before the clock,
+// TestGuardOrders checks that what a guard has been told counts before the clock,
 // however much of it there is: after a stop, it must not go by an old deadline.
 func TestGuardOrders(t *testing.T) {
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestGuardOrders(t *testing.T) {
 	}
 }
 
-// TestSharedClock guards the arithmetic of the deadline: what is past is past, and
+// TestSharedClock tests the arithmetic of the deadline: what is past is past, and
 // what never comes is none.
 func TestSharedClock(t *testing.T) {
 	now := time.Now()
@@ -222,7 +222,7 @@ func TestSharedClock(t *testing.T) {
 // TestStartingThread would take for a cure.
 func init() { runtime.LockOSThread() }
 
-// TestStartingThread guards that the thread which has started a command lives as
+// TestStartingThread checks that the thread which has started a command lives as
 // long as that: otherwise the kernel takes its end for that of the program. All
 // processors are busy here, so that goroutines change threads whenever they may, and
 // threads end all the time.

@@ -52,7 +52,7 @@ func appears(t *testing.T, path string) {
 	}
 }
 
-// TestStatus guards how an end is told.
+// TestStatus tests how an end is told.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "exit 255": 255, "kill -9 $$": 137, "kill -15 $$": 143} {
@@ -73,7 +73,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStops guards that stops are told, and that a stopped command goes on.
+// TestStops checks that stops are told, and that a stopped command goes on.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	j, _ := start(t, "kill -STOP $$; exit 5")
@@ -88,7 +88,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestGroup guards that the group is a thing of its own: it outlives the command,
+// TestGroup checks that the group is a thing of its own: it outlives the command,
 // gets signals as a whole, and is empty when the last of it is dead.
 func TestGroup(t *testing.T) {
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestStartFails guards the errors of commands that cannot be run, and that a
+// TestStartFails tests the errors of commands that cannot be run, and that a
 // script without "#!" can.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestFind guards the search for a command.
+// TestFind tests the search for a command.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"program": 0o755, "text": 0o644} {

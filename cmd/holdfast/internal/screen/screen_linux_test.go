@@ -116,7 +116,7 @@ func draw(t *testing.T, s *Screen, rows ...Row) {
 	}
 }
 
-// TestTerminalIsGivenBack guards the terminal's modes and its first screen: they
+// TestTerminalIsGivenBack tests the terminal's modes and its first screen: they
 // are back after Close, called once or twice, and after a panic.
 func TestTerminalIsGivenBack(t *testing.T) {
 	for name, use := range map[string]func(*Screen){
@@ -147,7 +147,7 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDraw guards what is sent for a page: all of it at first, then the rows that
+// TestDraw tests what is sent for a page: all of it at first, then the rows that
 // have changed, and all again after a change of size.
 func TestDraw(t *testing.T) {
 	p := newPTY(t, 10, 3)
@@ -176,7 +176,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestContinued guards a program that was stopped without its knowledge: when it
+// TestContinued tests a program that was stopped without its knowledge: when it
 // goes on, the terminal is as it needs it.
 func TestContinued(t *testing.T) {
 	p := newPTY(t, 80, 24)
@@ -200,7 +200,7 @@ func TestContinued(t *testing.T) {
 // sequence is one of those that Draw may send.
 var sequence = regexp.MustCompile(`\x1b\[(\?1049h|\?25l|\?7l|2J|\d+;1H|2K|1m|7m|0m)`)
 
-// TestNothingButText guards the terminal against what others have put into rows.
+// TestNothingButText tests the terminal against what others have put into rows.
 func TestNothingButText(t *testing.T) {
 	for _, text := range []string{
 		"\x1b[31mred", "\x1b]0;title\x07", "\u009b31m", "a\nb\r\tc\b", "\x00", "\x7f", "\xff\x9b31m", "\u202eabc", "\u2066a", "\u200b", "\ufeff",

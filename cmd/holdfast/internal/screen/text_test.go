@@ -44,7 +44,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// FuzzCut guards the same against all texts: the result fits, is a beginning of
+// FuzzCut tests the same against all texts: the result fits, is a beginning of
 // the text but for replaced characters, and is the text itself where that fits.
 func FuzzCut(f *testing.F) {
 	f.Add("worker-1", 5)
