@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// TestRunDiesBeforeNext tests what run promises above all: a command that does
-// not heed SIGTERM is dead before another client is granted the lock, although
-// nothing from the engine gets through to its holder any more.
+// TestRunDiesBeforeNext tests the main promise of run: a command that ignores SIGTERM is
+// dead before another client is granted the lock, although nothing from the engine gets
+// through to its holder any more.
 //
 // The grace is nearly as long as it may be: without the client's margin, the
 // command would outlive the lease by it.
