@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// side is one of the two things that are compared.
+// side is one of the two things compared.
 type side struct {
 	name string
-	// block does ops operations and returns the time that counts.
+	// block does ops operations and returns their time.
 	block func(ctx context.Context, ops int) (time.Duration, error)
 }
 
@@ -23,11 +23,10 @@ type plan struct {
 	warmup time.Duration // of each side, before
 }
 
-// alternate measures both sides of a contest in blocks of the same number of
-// operations that take turns, so that whatever else the machine does falls on both;
-// the order within a pair changes from pair to pair, so that neither side is always
-// first. c.Ops is the number of operations in a block; 0 finds one that fills its
-// length.
+// alternate measures both sides of a contest in alternating blocks of the same
+// number of operations, so that other load on the machine affects both; the order
+// within a pair alternates too. c.Ops is the number of operations in a block; 0
+// finds one that fills its length.
 func alternate(ctx context.Context, p plan, c report.Contest, ours, other side) (report.Contest, error) {
 	rate := 0.0
 	for _, s := range []side{other, ours} {
@@ -75,8 +74,7 @@ func warm(ctx context.Context, p plan, s side, ops int) (rate float64, err error
 	return rate, nil
 }
 
-// timed runs one block. The garbage of the block before is not to be collected
-// at its expense.
+// timed runs one block, after collecting the garbage of the one before.
 func timed(ctx context.Context, s side, ops int) (time.Duration, error) {
 	runtime.GC()
 	took, err := s.block(ctx, ops)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 )
 
-// dynamoEnv is what the rows of DynamoDB are measured on: one table.
+// dynamoEnv is the table on which the DynamoDB rows are measured.
 type dynamoEnv struct {
 	scale
 	target *dynamoserver.Target
@@ -37,17 +37,17 @@ func newDynamoEnv(ctx context.Context, quick bool) (*dynamoEnv, error) {
 func (e *dynamoEnv) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = e.drop(ctx) // the table of a server that goes on
+	_ = e.drop(ctx) // the table of a server that keeps running
 	e.target.Close()
 }
 
-// connect opens a client as a user would.
+// connect opens a client as a program would.
 func (e *dynamoEnv) connect(ctx context.Context, o dynamolock.Options, sdk ...func(*dynamodb.Options)) (*dynamolock.Client, error) {
 	o.Table, o.Owner = e.table, owner
 	return dynamolock.New(ctx, e.target.Client(sdk...), &o)
 }
 
-// wired is a client whose requests can be counted.
+// wired makes a client whose requests are counted.
 type wired struct {
 	*dynamolock.Client
 	wire      *faulthttp.Transport
@@ -77,9 +77,9 @@ func closeDynamo(c *dynamolock.Client) {
 	_ = c.Close(ctx)
 }
 
-// perPeriod counts the requests of an operation, or all with "", in a number of
-// periods, for something that sends one in each. It begins half a period after
-// one of them was sent: so none is near either end.
+// perPeriod counts the requests of an operation, or all with "", over a number
+// of periods in which a sender makes one each. It starts half a period after a
+// request, so that none is near either end.
 func (w *wired) perPeriod(ctx context.Context, op string, period time.Duration, periods int) (float64, error) {
 	sent := w.wire.Count(op)
 	for began := time.Now(); w.wire.Count(op) == sent; {
@@ -100,7 +100,7 @@ func (w *wired) perPeriod(ctx context.Context, op string, period time.Duration, 
 	return float64(w.wire.Count(op)-sent) / float64(periods), nil
 }
 
-// pause is time.Sleep for as long as ctx allows.
+// pause is time.Sleep bounded by ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -112,7 +112,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// server names what has the API.
+// server names the server behind the API.
 func (e *dynamoEnv) server() string {
 	if e.target.Source() == dynamoserver.Dynalite {
 		return "dynalite"

@@ -61,7 +61,7 @@ func TestPerPeriodWithoutAny(t *testing.T) {
 	})
 }
 
-// answers is a server that has nothing to say.
+// answers is a server with empty replies.
 type answers struct{}
 
 func (answers) RoundTrip(*http.Request) (*http.Response, error) {

@@ -16,14 +16,14 @@ import (
 // sessionTimeout is the same on both sides.
 const sessionTimeout = 10 * time.Second
 
-// root is where our keys are; peerRoot, as deep, where go-zookeeper's are.
+// root holds our keys; peerRoot, as deep, holds go-zookeeper's.
 const root, peerRoot = "/bench", "/peer"
 
-// owner is what every lock node holds, on both sides.
+// owner is the data of every lock node, on both sides.
 const owner = "bench-host:12345:ABCDEFGHIJ"
 
-// env is what the rows of ZooKeeper are measured on: one server, reached directly
-// or through a proxy.
+// env is the server on which the ZooKeeper rows are measured, reached
+// directly or through a proxy.
 type env struct {
 	scale
 	server *zkserver.Server

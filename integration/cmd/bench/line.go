@@ -10,11 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// take waits for a lock, as the i-th contender, and returns what releases it.
+// take waits for a lock, as the i-th contender, and returns its release
+// function.
 type take func(ctx context.Context, i int) (release func() error, err error)
 
-// line is one lock that is held and a number of waiters for it. Whoever gets it
-// passes it on at once, as long as hand-offs are allowed; then it is kept.
+// line is a held lock with a number of waiters. Each holder passes it on at
+// once while hand-offs are allowed, and otherwise keeps it.
 type line struct {
 	take     take
 	parent   string // the znode of the lock
@@ -43,8 +44,8 @@ func newLine(ctx context.Context, e *env, look *zk.Conn, parent string, waiters 
 	}
 }
 
-// block makes a block of hand-offs of which only the hand-offs are timed: the
-// line is filled up again, while the lock is held, before it is half empty.
+// block makes a block that times only hand-offs: while the lock is held, the
+// line is refilled before it is half empty.
 func (l *line) block(ctx context.Context, ops int) (time.Duration, error) {
 	var total time.Duration
 	for ops > 0 {
@@ -116,8 +117,7 @@ func (l *line) await(ctx context.Context) error {
 	}
 }
 
-// settle waits until all contenders have their nodes, and no more watches are
-// being set.
+// settle waits until all contenders have their nodes and no watch is being set.
 func (l *line) settle(ctx context.Context) error {
 	const calm = 3
 	for still, last := 0, -1.0; still < calm; time.Sleep(2 * time.Millisecond) {
@@ -144,7 +144,7 @@ func (l *line) settle(ctx context.Context) error {
 	return nil
 }
 
-// fillInTurn is fill for a line in which contenders stand in the order of their
+// fillInTurn is fill for a line that keeps contenders in the order of their
 // numbers.
 func (l *line) fillInTurn(ctx context.Context) error {
 	if err := l.fillTo(ctx, 1); err != nil {

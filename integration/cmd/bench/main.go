@@ -1,6 +1,6 @@
-// Bench measures holdfast's locks on ZooKeeper against those of go-zookeeper, and
-// those on DynamoDB against those of the npm client dynamodb-lock-client, on
-// servers that it starts, and holds them to the bars of the project.
+// Bench compares holdfast's locks on ZooKeeper with go-zookeeper's, and those
+// on DynamoDB with the npm client dynamodb-lock-client's, on servers that it
+// starts, and checks them against the project's bars.
 package main
 
 import (
@@ -30,7 +30,7 @@ var rows = []struct {
 	{"memory", onZooKeeper(memory)},
 	{"traffic", onZooKeeper(traffic)},
 	{"dynamodb-calls", onDynamoDB(calls)},
-	{"dynamodb-held", onDynamoDB(manyLeases)}, // before the npm row, which leaves much to be collected
+	{"dynamodb-held", onDynamoDB(manyLeases)}, // before the npm row, which leaves much garbage
 	{"dynamodb-line", onDynamoDB(waitingLine)},
 	{"dynamodb-notice", onDynamoDB(notice)},
 	{"dynamodb-npm", onDynamoDB(againstNPM)},
@@ -44,11 +44,11 @@ func main() {
 }
 
 func run() error {
-	quick := flag.Bool("quick", false, "few and short blocks: does it work, not how fast")
-	only := flag.String("run", "", "measure only the rows whose `name` this regular expression matches")
-	out := flag.String("o", "", "write everything that was measured to this `file`, as JSON")
-	publish := flag.Bool("publish", false, "write it to docs/bench.json, and draw from that the pictures and the tables in docs")
-	draw := flag.Bool("draw", false, "measure nothing, but draw again from docs/bench.json")
+	quick := flag.Bool("quick", false, "few and short blocks: shows that it works, not how fast")
+	only := flag.String("run", "", "measure only the rows whose `name` matches this regular expression")
+	out := flag.String("o", "", "write all measurements to this `file`, as JSON")
+	publish := flag.Bool("publish", false, "write the measurements to docs/bench.json, and redraw the pictures and tables in docs from it")
+	draw := flag.Bool("draw", false, "measure nothing; redraw from docs/bench.json")
 	cpu := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	flag.Parse()
 	want, err := regexp.Compile(*only)
@@ -58,7 +58,7 @@ func run() error {
 	case *draw:
 		return report.Draw(".")
 	case *publish && (*quick || *only != ""):
-		return errors.New("only a whole run is published: neither -quick nor -run goes with -publish")
+		return errors.New("-publish needs a full run: it excludes -quick and -run")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

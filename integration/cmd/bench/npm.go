@@ -75,7 +75,8 @@ func (n *npmProcess) close() {
 	_ = n.lock.Close()
 }
 
-// block has the process do ops acquisitions and releases. It times them itself.
+// block makes the process do ops acquisitions and releases. The process times
+// them itself.
 func (n *npmProcess) block(ctx context.Context, ops int) (time.Duration, error) {
 	stop := context.AfterFunc(ctx, n.process.Kill)
 	defer stop()
@@ -94,7 +95,7 @@ func (n *npmProcess) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	n.process.Kill() // it has ended, or is of no more use
+	n.process.Kill() // it has ended, or cannot be used any more
 	log, logErr := os.ReadFile(n.log())
 	return fmt.Errorf("%w; the process: %w; it said:\n%s", errors.Join(err, logErr), n.process.Err(), log)
 }

@@ -27,7 +27,7 @@ func calls(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	var key string
 	holds := e.times(100, 20)
 	for i := range holds {
-		if i%2 == 0 { // then the same again, which has an item
+		if i%2 == 0 { // then again, now with an existing item
 			key = e.name("calls")
 		}
 		lock, err := w.Acquire(ctx, key)

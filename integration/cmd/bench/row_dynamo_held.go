@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// beatPeriods is for how many heartbeats of each lock it is watched: a minute.
+// beatPeriods is how many heartbeats of each lock are observed: a minute.
 const beatPeriods = 12
 
-// manyLeases measures what it takes to keep many locks alive, each of which has
-// heartbeats of its own: what they cost their process, when heartbeats are sent,
-// and whether all locks live on.
+// manyLeases measures the cost of many held locks, each with its own heartbeats:
+// what the process needs, how heartbeats are spread over time, and whether all
+// locks stay alive.
 func manyLeases(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	if err := firstLeases(ctx, e); err != nil {
 		return err
@@ -46,8 +46,8 @@ func manyLeases(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error 
 	return nil
 }
 
-// firstLeases takes and releases some locks, for what only the first cost, and
-// waits until their leases would have ended.
+// firstLeases acquires and releases some locks as a warm-up, and waits until
+// their leases would have ended.
 func firstLeases(ctx context.Context, e *dynamoEnv) error {
 	const lease = 2 * time.Second
 	w, err := e.connectWired(ctx, dynamolock.Options{Lease: lease})
@@ -63,9 +63,8 @@ func firstLeases(ctx context.Context, e *dynamoEnv) error {
 }
 
 func leaseFootprint(ctx context.Context, e *dynamoEnv, w *wired, before footprint, n int, row string, emit func(report.Row)) error {
-	// The connections over which the locks came would close by themselves when
-	// they have been idle for a while. The heartbeats open those that they need,
-	// which count.
+	// The acquisitions' connections would be closed later, when idle. The
+	// heartbeats open the connections that they need, which count.
 	w.transport.CloseIdleConnections()
 	var heaps, goroutines []float64
 	for range e.times(7, 2) {

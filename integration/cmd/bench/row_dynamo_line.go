@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// waitingLine counts what a client sends while many of its goroutines wait for
-// the lock of another.
+// waitingLine counts the requests of a client of which many goroutines wait for another client's lock.
 func waitingLine(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	const waiters, poll, periods = 100, 200 * time.Millisecond, 20
 	holder, err := e.connect(ctx, dynamolock.Options{})

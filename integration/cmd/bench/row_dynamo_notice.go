@@ -11,22 +11,21 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// The trials come in groups, of which the worst count, and noise is what the
-// machine may add to the worst of one side and not to that of the other.
+// Trials come in groups, of which the worst counts. noise is what the machine may
+// add to the worst of only one side.
 const (
 	groupSize = 5
 	noise     = 0.05
 )
 
-// notice measures how long after a release a waiter in another client has the
-// lock, at the worst moment: right after the waiter has looked.
+// notice measures how long after a release a waiter in another client gets the
+// lock, in the worst case: right after the waiter's poll.
 //
-// Then it sends its next read a poll period after the last, learns by it that the
-// lock is free, and writes: two calls. One of them is made up for by half of the
-// last read, and the half of the release's own call in which its answer came back;
-// so from the return of Release it is a poll period and a call. How long those
-// are on this machine at this moment a control says, which sleeps for the
-// one and makes the other in the same trial.
+// The waiter sends its next read a poll period later, sees that the lock is free,
+// and writes: two calls. Half of the last read and the return half of the
+// release's call already lie behind, so from the return of Release it takes a poll
+// period and one call. A control measures both in the same trial on the same
+// machine: it sleeps for the one and makes the other.
 func notice(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	const poll = 200 * time.Millisecond
 	holder, err := e.connect(ctx, dynamolock.Options{})
@@ -72,16 +71,16 @@ func notice(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	return nil
 }
 
-// noticeTrial is one release after the other of one lock.
+// noticeTrial releases one lock repeatedly.
 type noticeTrial struct {
 	holder     *dynamolock.Client
 	waiter     *wired
-	looked     chan struct{} // gets a value when the waiter sends a read
+	looked     chan struct{} // receives a value when the waiter sends a read
 	poll       time.Duration
-	key, other string // other is what the control reads
+	key, other string // the control reads this
 }
 
-// run returns how long the waiter took, and how long the control.
+// run returns the times of the waiter and of the control.
 func (n *noticeTrial) run(ctx context.Context) (took, control time.Duration, err error) {
 	lock, err := n.holder.Acquire(ctx, n.key)
 	if err != nil {
@@ -97,8 +96,8 @@ func (n *noticeTrial) run(ctx context.Context) (took, control time.Duration, err
 		}
 		failed <- err
 	}()
-	// Some servers do not say what is in the way of a write: then the first read
-	// is no poll, but asks for that.
+	// Some servers do not return the item that made a write fail: then the first
+	// read fetches it and is not a poll.
 	for range 2 {
 		select {
 		case <-n.looked:
@@ -108,7 +107,7 @@ func (n *noticeTrial) run(ctx context.Context) (took, control time.Duration, err
 			return 0, 0, context.Cause(ctx)
 		}
 	}
-	// It was about to be sent, and is over when another call is.
+	// It was about to be sent, and has ended when another call has.
 	if _, err := n.holder.Inspect(ctx, n.other); err != nil {
 		return 0, 0, err
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// againstNPM is acquire and release of a key that nobody else wants, against the
-// npm client in a process of its own: the same table, server and lease, both over
-// connections that are kept alive.
+// againstNPM compares uncontended acquire and release with the npm client in a separate process: same table, server and
+// lease, both with keep-alive connections.
 func againstNPM(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	client, err := e.connect(ctx, dynamolock.Options{Lease: dynamolock.DefaultLease})
 	if err != nil {
@@ -33,7 +32,7 @@ func againstNPM(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error 
 	})}
 	other := side{"npm's dynamodb-lock-client", npm.block}
 	p := e.plan(250 * time.Millisecond)
-	p.warmup *= 3 // both V8s, the server's too, compile as they go
+	p.warmup *= 3 // both V8 engines, the server's too, compile while running
 	c, err := alternate(ctx, p, report.Contest{Where: "DynamoDB's API, " + e.server(), What: uncontendedHold, Op: hold}, ours, other)
 	if err != nil {
 		return err

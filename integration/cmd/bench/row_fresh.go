@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// freshKeys takes a new key each time, so that its parent has to be made.
+// freshKeys uses a new key each time, so that its parent must be created.
 func freshKeys(ctx context.Context, e *env, emit func(report.Row)) error {
 	cs, err := e.connect(ctx, e.server.Addr())
 	if err != nil {

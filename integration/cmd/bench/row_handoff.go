@@ -8,12 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// handoffSessions is how many sessions the contenders of one lock are spread
-// over, turn by turn, on each side: successive holders are in different ones, as
-// they are in different processes in real life.
+// handoffSessions is over how many sessions the contenders of one lock are
+// spread, round robin, on each side: successive holders use different
+// sessions, as different processes would.
 const handoffSessions = 10
 
-// crowds is how many wait.
+// crowds are the numbers of waiters.
 var crowds = []int{2, 10, 30, 100, 300, 1000}
 
 func handoffs(ctx context.Context, e *env, emit func(report.Row)) error {
@@ -67,7 +67,7 @@ func handoffsOf(ctx context.Context, e *env, waiters int) (c report.Contest, err
 	})
 	p := e.plan(0)
 	p.warmup = time.Nanosecond // one block
-	// The waiters that are left in the end give up with their sessions.
+	// The remaining waiters give up with their sessions.
 	return alternate(ctx, p, report.Contest{
 		Where: loopback, What: fmt.Sprintf("hand-offs of one lock, %d waiters", waiters), Waiters: waiters,
 		Op: "hand-off", Ops: e.times(min(100, 20*waiters), 10),

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// manyHeld and manyWaiters are the numbers for which sizes are measured.
+// manyHeld and manyWaiters are the numbers whose memory is measured.
 const manyHeld, manyWaiters = 10_000, 1_000
 
-// footprint is what the process uses: the heap without what can be collected,
-// stacks not counted, and goroutines.
+// footprint is what the process uses: live heap, without stacks, and
+// goroutines.
 type footprint struct{ heap, goroutines int64 }
 
 func measureFootprint() footprint {
@@ -28,12 +28,12 @@ func measureFootprint() footprint {
 	return footprint{int64(m.HeapAlloc), int64(runtime.NumGoroutine())}
 }
 
-// since is what has come, per item.
+// since is the growth per item.
 func (f footprint) since(before footprint, items int) (heap, goroutines float64) {
 	return float64(f.heap-before.heap) / float64(items), float64(f.goroutines-before.goroutines) / float64(items)
 }
 
-// memory measures what held locks and waiters cost their process.
+// memory measures the memory of held locks and waiters.
 func memory(ctx context.Context, e *env, emit func(report.Row)) error {
 	rounds := e.times(7, 1)
 	for _, c := range []struct {
@@ -72,13 +72,13 @@ func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64
 	if err != nil {
 		return 0, 0, err
 	}
-	time.Sleep(500 * time.Millisecond) // reads that nobody waits for
+	time.Sleep(500 * time.Millisecond) // unawaited reads
 	heap, goroutines = measureFootprint().since(before, n)
 	runtime.KeepAlive(locks)
 	return heap, goroutines, nil
 }
 
-// holdMany takes n locks of one client.
+// holdMany acquires n locks with one client.
 func holdMany(ctx context.Context, locker *holdfast.Client, prefix string, n int) ([]*holdfast.Lock, error) {
 	const workers = 64
 	locks := make([]*holdfast.Lock, n)
@@ -100,8 +100,8 @@ func holdMany(ctx context.Context, locker *holdfast.Client, prefix string, n int
 	return locks, nil
 }
 
-// waiterFootprint counts what waiters use beyond their callers: a goroutine
-// each that is parked in a call takes as many goroutines off.
+// waiterFootprint counts what waiters use beyond their callers: it subtracts
+// the goroutine that is parked in each call.
 func waiterFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64, err error) {
 	cs, err := e.connect(ctx, e.server.Addr())
 	if err != nil {

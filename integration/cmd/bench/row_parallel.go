@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// parallelLocks is how many keys one session works on at the same time.
+// parallelLocks is how many keys one session uses at the same time.
 const parallelLocks = 32
 
 func parallel(ctx context.Context, e *env, emit func(report.Row)) error {
@@ -34,7 +34,7 @@ func parallel(ctx context.Context, e *env, emit func(report.Row)) error {
 	return nil
 }
 
-// together makes a block that shares its operations out among goroutines.
+// together makes a block that distributes its operations over goroutines.
 func together(each []func(context.Context) error) func(context.Context, int) (time.Duration, error) {
 	return func(ctx context.Context, ops int) (time.Duration, error) {
 		failed := make(chan error, len(each))

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// traffic counts frames, by a proxy that reads them.
+// traffic counts frames with a parsing proxy.
 func traffic(ctx context.Context, e *env, emit func(report.Row)) error {
 	proxy, err := faultproxy.StartZooKeeper(e.server.Addr())
 	if err != nil {
@@ -27,9 +27,8 @@ func traffic(ctx context.Context, e *env, emit func(report.Row)) error {
 	return liveness(ctx, e, proxy, emit)
 }
 
-// wakeUps counts, for one release after the other, the watch events that go to
-// others than the session that released: its own watch on its own node fires as
-// well.
+// wakeUps counts, per release, the watch events to sessions other than the
+// releasing one, whose own watch on its node fires too.
 func wakeUps(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(report.Row)) error {
 	var all []*clients
 	defer func() {
@@ -120,8 +119,7 @@ func (w *watcher) toOthers() int {
 	return w.events
 }
 
-// liveness counts the writes of a session that holds many locks and does
-// nothing else.
+// liveness counts the writes of a session that only holds many locks.
 func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(report.Row)) error {
 	const timeout = 6 * time.Second
 	ours, err := zklock.Dial(ctx, []string{proxy.Addr()}, &zklock.Options{Root: root, Owner: owner, SessionTimeout: timeout})
@@ -153,7 +151,7 @@ func liveness(ctx context.Context, e *env, proxy *faultproxy.Proxy, emit func(re
 	return nil
 }
 
-// writes is how many requests have come that go through the quorum.
+// writes is the number of requests so far that go through the quorum.
 func writes(proxy *faultproxy.Proxy) int {
 	total := 0
 	for _, op := range []faultproxy.Op{

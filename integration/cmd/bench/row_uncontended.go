@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// linkLatency is added in each direction, by the proxy.
+// linkLatency is what the proxy adds in each direction.
 const linkLatency = time.Millisecond
 
-// uncontended is acquire and release of a key that nobody else wants, against
-// go-zookeeper's Lock and against a bare create and delete.
+// uncontended compares uncontended acquire and release with go-zookeeper's
+// Lock and with a bare create and delete.
 func uncontended(ctx context.Context, e *env, emit func(report.Row)) error {
 	for _, c := range []struct {
 		name        string
@@ -66,9 +66,9 @@ func uncontendedOver(ctx context.Context, e *env, cs *clients, where string, pee
 	return watched(ctx, e, cs, where, key, peer, emit)
 }
 
-// watched is the same with holds that are long enough for the break watch to be
-// set, which a hold of less than some milliseconds does without. Only acquire
-// and release are timed.
+// watched is the same with holds long enough to set the break watch, which a
+// hold of a few milliseconds does without. Only acquire and release are
+// timed.
 func watched(ctx context.Context, e *env, cs *clients, where, key string, bar report.Bar, emit func(report.Row)) error {
 	const held = 10 * time.Millisecond
 	ours := side{"holdfast", heldLoop(held, func(ctx context.Context) (func() error, error) {

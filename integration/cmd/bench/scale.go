@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// scale is how much is measured, and what with.
+// scale is how much is measured.
 type scale struct {
 	quick  bool
 	unique atomic.Int64
 }
 
-// plan is how long to measure with blocks of a length.
+// plan is how long to measure with blocks of a given length.
 func (s *scale) plan(length time.Duration) plan {
 	if s.quick {
 		return plan{blocks: 6, length: length / 4, warmup: 300 * time.Millisecond}
@@ -28,7 +28,7 @@ func (s *scale) times(full, quick int) int {
 	return full
 }
 
-// name returns a name that was not used before.
+// name returns an unused name.
 func (s *scale) name(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, s.unique.Add(1))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
 
-// servers are started when the first row wants them, and stopped at the end.
+// servers are started when the first row needs them, and stopped at the end.
 type servers struct {
 	quick     bool
 	zookeeper *env

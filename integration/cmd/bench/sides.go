@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Names of what is compared, where, and in what.
+// Names of sides, places and kinds of work.
 const (
 	goZookeeper     = "go-zookeeper's Lock"
 	loopback        = "ZooKeeper, loopback"
@@ -15,7 +15,7 @@ const (
 	hold            = "acquire + release"
 )
 
-// loop makes a block of one operation that is repeated.
+// loop makes a block that repeats one operation.
 func loop(op func(ctx context.Context) error) func(context.Context, int) (time.Duration, error) {
 	return func(ctx context.Context, ops int) (time.Duration, error) {
 		began := time.Now()
@@ -28,8 +28,8 @@ func loop(op func(ctx context.Context) error) func(context.Context, int) (time.D
 	}
 }
 
-// acquireRelease is one uncontended hold of our lock. The context of the wait
-// can end, as that of a server's request can.
+// acquireRelease is one uncontended hold of our lock. Its context is
+// cancellable, as in a server's request.
 func (c *clients) acquireRelease(key string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lock, err := c.ours.Acquire(ctx, key)
@@ -40,7 +40,7 @@ func (c *clients) acquireRelease(key string) func(context.Context) error {
 	}
 }
 
-// lockUnlock is one uncontended hold of go-zookeeper's.
+// lockUnlock is one uncontended hold of go-zookeeper's lock.
 func (c *clients) lockUnlock(key string) func(context.Context) error {
 	lock := c.peerLock(key)
 	return func(context.Context) error {
@@ -51,7 +51,7 @@ func (c *clients) lockUnlock(key string) func(context.Context) error {
 	}
 }
 
-// createDelete is what no lock on ZooKeeper can do without.
+// createDelete is the minimum for any lock on ZooKeeper.
 func (c *clients) createDelete(parent string) func(context.Context) error {
 	return func(context.Context) error {
 		path, err := c.peer.Create(parent+"/"+createPrefix, []byte(owner), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
@@ -62,7 +62,7 @@ func (c *clients) createDelete(parent string) func(context.Context) error {
 	}
 }
 
-// heldLoop makes a block of holds that last for a while, which does not count.
+// heldLoop makes a block of longer holds; the time held does not count.
 func heldLoop(hold time.Duration, take func(context.Context) (release func() error, err error)) func(context.Context, int) (time.Duration, error) {
 	return func(ctx context.Context, ops int) (time.Duration, error) {
 		var total time.Duration
@@ -84,5 +84,5 @@ func heldLoop(hold time.Duration, take func(context.Context) (release func() err
 	}
 }
 
-// createPrefix is as long as that of a lock's node.
+// createPrefix is as long as a lock node's.
 const createPrefix = "_c_00000000-0000-4000-8000-000000000000-node-"

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// parts is into how many parts a period is cut to see whether what happens in it
-// is spread.
+// parts is the number of parts of a period in which events are counted to measure
+// their spread.
 const parts = 10
 
-// busiest returns, for each of a number of periods that follow on each other, how
-// many times its share of what happened in the period has happened in the busiest
-// of the period's parts: 1 is perfectly even, parts is all at once. The times
-// count from the beginning of the first period; those after the last do not
-// count, and neither does a period in which nothing happened.
+// busiest returns, for each of a number of consecutive periods, the events in its
+// busiest part relative to the average part: 1 is perfectly even, parts is all at
+// once. Times count from the beginning of the first period; times after the last
+// period and empty periods are ignored.
 func busiest(at []time.Duration, period time.Duration, periods int) []float64 {
 	counts := make([][parts]int, periods)
 	for _, t := range at {
@@ -34,8 +33,8 @@ func busiest(at []time.Duration, period time.Duration, periods int) []float64 {
 	return out
 }
 
-// worstOf compares the worst of one sample to the worst of another, in groups of
-// values that were measured together. The rest of a sample counts as a group.
+// worstOf compares the worst values of two samples, in groups measured together.
+// The remainder counts as a group.
 func worstOf(ours, other []float64, size int) []float64 {
 	var out []float64
 	for i := 0; i < len(ours); i += size {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// versions are those of what has taken part.
+// versions are those of all components.
 func (s *servers) versions(ctx context.Context) ([]report.Version, error) {
 	all := []report.Version{{Name: "Go", Version: strings.TrimPrefix(runtime.Version(), "go")}}
 	if s.zookeeper != nil {
@@ -53,7 +53,7 @@ func (s *servers) versions(ctx context.Context) ([]report.Version, error) {
 	return all, nil
 }
 
-// setting finds a value in what a server tells of its environment.
+// setting finds a value in a server's environment report.
 func setting(told, name string) string {
 	for line := range strings.Lines(told) {
 		if value, ok := strings.CutPrefix(line, name+"="); ok {
@@ -63,7 +63,7 @@ func setting(told, name string) string {
 	return "unknown"
 }
 
-// moduleVersion is that with which this program was built.
+// moduleVersion is the version with which this program was built.
 func moduleVersion(path string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, dep := range info.Deps {

@@ -6,63 +6,63 @@
 // # What a hold is
 //
 // A process that holds a lock takes a stamp, and then asks the lock whether it is live (Err). If it is, the process held the
-// lock at the stamp: anything that happened before the answer, even a pause of the process, happened after the stamp. A hold
-// is the time from the first such stamp after Acquire returned to the last one. A grant without a stamp, such as one that
-// arrived too late, is not a hold, but its token counts.
+// lock at the stamp: even if the process is paused before it asks, the stamp is earlier. A hold is the time from the first
+// such stamp after Acquire returned to the last one. A grant without a stamp, such as one that arrived too late, is not a
+// hold, but its token counts.
 //
-// The moment when Done closes would be no measure: a stopped process closes it only when it runs again, and that is the
-// moment that matters least, as it does nothing in between.
+// The moment when Done closes would be no measure: a paused process closes it only when it runs again, and does nothing in
+// between.
 //
 // # What a check demands
 //
-//	exclusion     No two holds of a key overlap. And whoever was refused by the fenced register, since another had the key, holds
-//	              it no more.
-//	tokens        No two grants of a key have the same token. Of two grants, the one that was asked for when the other had been
-//	              told has the higher one. Holds, in the order of their first stamps, have rising ones.
-//	fence         The fenced register accepts what is not below the highest token that it has seen, and nothing else.
-//	ended         A lock whose holder has seen its end, by Err, by Verify or by Release, is not live again.
-//	cause         A lock that was not released ends of what has happened to it: a break, a reclaim, a TTL that has passed on one
-//	              of the two clocks, of which the wall clock may be set; or of something that only its client knows.
-//	failed        Calls end in one of the ways that callers are told of. No fault of a run makes one fail otherwise.
-//	linearizable  There is an order of the grants, ends and verifications of a key, each at some moment of its interval, in which
-//	              the lock is granted when it is free, with rising tokens, and stands when it is verified.
-//	undecided     Such an order was neither found nor ruled out in the time that there was.
-//	settle        Calls return, within a bound when the faults are over. Whoever waits is granted or told why not.
-//	history       The records do not contradict each other, and there is at least one hold in them.
+//	exclusion     No two holds of a key overlap. A process whose write the fenced register refused because another had the key
+//	              does not hold the key afterwards.
+//	tokens        No two grants of a key share a token. If one grant returned before another was invoked, the later has the
+//	              higher token. Holds, in the order of their first stamps, have rising tokens.
+//	fence         The fenced register accepts exactly the tokens that are not below the highest it has seen.
+//	ended         A lock whose holder has observed its end, by Err, Verify or Release, is not live again.
+//	cause         A lock that was not released ends for a cause that happened: a break, a reclaim, a TTL that has passed on one
+//	              of the two clocks, of which the wall clock may be set; or for a cause that only its client knows.
+//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise.
+//	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that the
+//	              lock is free when it is granted, tokens rise, and a verified grant is the current one.
+//	undecided     The search neither found nor ruled out such an order in time.
+//	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error.
+//	history       The records do not contradict each other, and contain at least one hold.
 //
-// Writes of the unfenced register are only counted, in [Figures]: it goes back when holders are stopped between their look and
-// their write, and is there to show it.
+// Writes to the unfenced register are only counted, in [Figures]: it goes back when a holder is paused between its look and
+// its write, and exists to show that.
 //
 // # What is excused
 //
 // A break, and an acquisition that reclaims, end a grant without asking its holder: both are called a strike. The holder is
-// excused from the invoke of the strike on. What ends the excuse is not its next look at Err, since the notice of the strike may
-// be lost or late, and Err knows what the process knows. It ends
+// excused from the invoke of the strike on. Its next look at Err does not end the excuse, since the notice of the strike may
+// be lost or late. The excuse ends
 //
-//   - when it has been told (rule ended), and in any case
-//   - a lease after the moment e at which the strike has taken effect, since nothing renews the grant after e, and the holder
+//   - when the holder has observed the end (rule ended), and in any case
+//   - a lease after the moment e at which the strike took effect, since nothing renews the grant after e, and the holder
 //     counts its lease from renewals. On DynamoDB the heartbeat is conditional on the guid that a break replaces. On ZooKeeper
-//     the session does live on, but the answer to any write that could renew the lease comes after the event that tells of the
-//     deleted node, on the same connection; a new connection begins by looking at the node.
+//     the session lives on, but the reply to any write that could renew the lease comes after the watch event of the deleted
+//     node, on the same connection; a new connection begins by reading the node.
 //
-// e is not after the return of the strike, if that is a success, and never after a successor was told of its grant, as the
-// strike is what made room for it. A break that failed leaves open whether it was carried out. So does one that answers Gone: it
-// may have been sent twice, and have met its own work. An acquisition that reclaims may, if it was not granted, take effect until
-// Late after the end of its process. If it was granted, it has ended lower tokens only.
+// e is not after the return of a successful strike, nor after a successor's grant, which the strike made possible. A break
+// that failed may have been carried out. So may one that answers Gone: it may have been sent twice, and have met its own
+// effect. An acquisition that reclaims but was not granted may take effect until Late after the end of its process. If it was
+// granted, it has ended only lower tokens.
 //
-// A verification is a check with the engine, and excused by nothing: if it was invoked after the return of a successful break, or
-// after a successor was told of its grant, and says that the grant stands, there is no order that explains it.
+// Nothing excuses a verification: if it was invoked after a successful break or a successor's grant had returned, and says
+// that the grant is valid, no order explains it.
 //
-// Tokens are excused by nothing, either. Only the order of first stamps says nothing about a grant that was struck before its
-// first one: a process that was stopped between its grant and the answer may look later than its successor does.
+// Nothing excuses tokens, either. Only the order of first stamps means nothing for a grant that was struck before its first
+// stamp: a process that was paused between its grant and the reply may look later than its successor does.
 //
 // # What is not an operation
 //
-// A call that was refused, gave up or failed, and a grant of which nobody was told since its process was killed in the call, leave
-// no step in the order. This accuses nobody falsely: they may have held the key between others, and no rule says that a free
-// lock must have been granted. In particular a try that is refused does not show that there was a holder: on ZooKeeper a
-// contender that is giving up stands in line as well, until its node is gone.
+// A call that was refused, gave up or failed, and a grant whose process was killed during the call, leave no step in the
+// order. This causes no false alarm: they may have held the key between others, and no rule says that a free lock must have
+// been granted. In particular a refused try does not prove that there was a holder: on ZooKeeper a contender that is giving
+// up stays in the queue until its node is deleted.
 //
-// A holder whose lock has ended by itself, by a TTL or by a lease, gives it back later, or leaves that to the engine. When that
-// is done is unknown, like everything that nobody has confirmed, so such a step may come at any time after the last stamp.
+// A holder whose lock has ended by a TTL or a lease releases it later, or leaves that to the engine. The time of that is
+// unknown, like everything unconfirmed, so such a step may come at any time after the last stamp.
 package history

@@ -2,10 +2,10 @@ package report
 
 import "fmt"
 
-// Bar is what a measured value is held to.
+// Bar is the bound for a measured value.
 type Bar struct {
 	value float64
-	least bool // the value is to be at least this, else at most
+	least bool // the value must be at least this, else at most
 	unit  string
 }
 
@@ -21,7 +21,7 @@ func Limit(v float64, unit string) Bar { return Bar{value: v, unit: unit} }
 
 func (b Bar) reached(v float64) bool { return v == b.value || (v > b.value) == b.least }
 
-// atLeast is how a bar begins which is to be reached from above.
+// atLeast begins the text of a lower bound.
 const atLeast = ">="
 
 // String is the bar as a condition.
@@ -32,7 +32,7 @@ func (b Bar) String() string {
 	return "<= " + number(b.value) + b.unit
 }
 
-// verdict is short only if the whole interval is on the wrong side.
+// verdict says "short" only if the whole interval is on the wrong side.
 func (b Bar) verdict(in Interval) string {
 	low, high := b.reached(in.Low), b.reached(in.High)
 	switch {
@@ -44,7 +44,7 @@ func (b Bar) verdict(in Interval) string {
 	return "SHORT"
 }
 
-// number keeps three digits or so.
+// number keeps about three digits.
 func number(v float64) string {
 	switch {
 	case v == float64(int64(v)):

@@ -2,8 +2,7 @@ package report
 
 import "testing"
 
-// TestVerdict guards what is called short: only what lies beyond the bar with its
-// whole interval.
+// TestVerdict guards that a value is short only if its whole interval lies beyond the bar.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	const within = "not short: the bar is within the interval"

@@ -1,3 +1,3 @@
-// Package report is what a run of the benchmark has found: its rows as text, as a
-// file of data, and as the pictures and tables that are made from that file.
+// Package report holds the results of a benchmark run: its rows as text, as a data file, and as the pictures and tables drawn
+// from that file.
 package report

@@ -12,13 +12,13 @@ import (
 type Machine struct {
 	CPU        string `json:"cpu"`
 	Cores      int    `json:"cores"`
-	Virtual    bool   `json:"virtual"` // of which others may use a part
+	Virtual    bool   `json:"virtual"` // other virtual machines may use a part
 	System     string `json:"system"`
 	LoadBefore string `json:"load_before"` // averages over 1, 5 and 15 minutes
 	LoadAfter  string `json:"load_after"`
 }
 
-// ThisMachine is the one that the process runs on, as it is before a run.
+// ThisMachine describes this machine before a run.
 func ThisMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, LoadBefore: Load()}
 	b, _ := os.ReadFile("/proc/cpuinfo")
@@ -35,8 +35,8 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d %sCPUs, %s", m.CPU, m.Cores, virtual, m.System)
 }
 
-// processor reads Linux's description of the first one. Not every architecture
-// has a name in it, and other systems have no such file.
+// processor reads Linux's name of the first processor. Not every architecture
+// has one, and other systems have no such file.
 func processor(cpuinfo string) (name string, virtual bool) {
 	name = "unknown processor"
 	for line := range strings.Lines(cpuinfo) {

@@ -18,11 +18,11 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// width is that of all pictures: what a README has on GitHub, roughly.
+// width is the width of all pictures: roughly that of a README on GitHub.
 const width vg.Length = 620
 
-// The pictures bring their own light ground, so that they look the same on pages
-// that are light and on those that are dark.
+// The pictures have a light background of their own, so that they look the same
+// on light and dark pages.
 var (
 	ground = color.NRGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}
 	ink    = color.NRGBA{R: 0x1f, G: 0x23, B: 0x28, A: 0xff}
@@ -30,15 +30,15 @@ var (
 	rule   = color.NRGBA{R: 0xd8, G: 0xde, B: 0xe4, A: 0xff}
 )
 
-// The colours can be told apart by those who see fewer, and in grey: Okabe and
-// Ito, "Color Universal Design", 2008.
+// The colours are distinguishable for colour-blind readers and in grey: Okabe
+// and Ito, "Color Universal Design", 2008.
 var colours = map[string]color.NRGBA{
 	"holdfast":               {R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
 	"go-zookeeper's Lock":    {R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	"a bare create + delete": {R: 0x99, G: 0x99, B: 0x99, A: 0xff},
 }
 
-// otherColour is for who has none.
+// otherColour is for sides without a colour of their own.
 var otherColour = color.NRGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}
 
 func colourOf(name string) color.NRGBA {
@@ -48,8 +48,8 @@ func colourOf(name string) color.NRGBA {
 	return otherColour
 }
 
-// Viewers may not have the font by which texts are measured. The first three have
-// the same widths; any other is made as wide (see fit).
+// Viewers may lack the font used for measuring. The first three have the same
+// widths; any other is stretched to fit (see fit).
 const measuredFont, shownFonts = "font-family:Liberation Sans", "font-family:Arial,Helvetica,Liberation Sans,sans-serif"
 
 // words is a style for text.
@@ -61,8 +61,8 @@ func words(size float64, c color.Color, bold bool) text.Style {
 	return text.Style{Color: c, Font: f, Handler: plot.DefaultTextHandler}
 }
 
-// picture is a canvas with a title above and words about the run below what draw
-// puts on it.
+// picture makes a canvas with a title above and a description of the run below
+// what draw adds.
 func (r *Report) picture(height vg.Length, title, subtitle string, put func(draw.Canvas)) ([]byte, error) {
 	const margin, head, foot = 12, 40, 30
 	c := vgsvg.New(width, height+head+foot+2*margin)
@@ -94,14 +94,14 @@ func (r *Report) picture(height vg.Length, title, subtitle string, put func(draw
 // written is a text of an SVG: its style, its size and what it says.
 var written = regexp.MustCompile(`(?s)<text ([^>]*?font-size:([0-9.]+)px[^>]*)>(.*?)</text>`)
 
-// fit gives each text the width that it was measured to have, so that it neither
-// meets its neighbour nor is cut off in a viewer's wider font.
+// fit sets each text to its measured width, so that it neither overlaps its
+// neighbour nor is cut off in a wider font.
 func fit(svg []byte) []byte {
 	return written.ReplaceAllFunc(svg, func(element []byte) []byte {
 		m := written.FindSubmatch(element)
 		size, err := strconv.ParseFloat(string(m[2]), 64)
 		if err != nil {
-			return element // the expression lets nothing else through
+			return element // the expression matches only numbers
 		}
 		wide := words(size, ink, bytes.Contains(m[1], []byte("font-weight:bold"))).Width(html.UnescapeString(string(m[3])))
 		return fmt.Appendf(nil, `<text textLength="%.1f" lengthAdjust="spacingAndGlyphs" %s>%s</text>`, wide.Points(), m[1], m[3])

@@ -18,7 +18,7 @@ const (
 	headHeight vg.Length = 24
 )
 
-// peersPicture has a bar for each side of each contest that is not about waiters.
+// peersPicture draws a bar for each side of each contest without waiters.
 func (r *Report) peersPicture() ([]byte, error) {
 	var panels []panel
 	height := vg.Length(0)
@@ -43,7 +43,7 @@ func (r *Report) peersPicture() ([]byte, error) {
 		})
 }
 
-// panel is the contests in one place, on one scale.
+// panel draws the contests of one place, on one scale.
 type panel struct {
 	where    string
 	contests []*Contest
@@ -53,8 +53,8 @@ func (p panel) height() vg.Length {
 	return headHeight + axisHeight + vg.Length(len(p.contests))*pairHeight
 }
 
-// name is what was done, and against whom if that alone does not tell it from
-// another contest of the panel.
+// name is the work, and the other side if needed to distinguish contests of
+// the panel.
 func (p panel) name(c *Contest) string {
 	for _, another := range p.contests {
 		if another != c && another.What == c.What {
@@ -108,7 +108,7 @@ func (p panel) draw(c draw.Canvas, top vg.Length) {
 	c.StrokeLine2(draw.LineStyle{Color: faint, Width: 1}, left, bottom, left, bottom+vg.Length(len(p.contests))*pairHeight)
 }
 
-// drawBar draws one, with its whisker and its name and figure behind.
+// drawBar draws a bar with its whisker, its name and its figure.
 func drawBar(c draw.Canvas, x func(float64) vg.Length, y vg.Length, name string, in Interval) {
 	box := vg.Rectangle{Min: vg.Point{X: x(0), Y: y + 1}, Max: vg.Point{X: x(in.Median), Y: y + barHeight - 1}}
 	c.SetColor(colourOf(name))

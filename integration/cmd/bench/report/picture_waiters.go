@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// waitersPicture has a line for each library.
+// waitersPicture draws a line per library.
 func (r *Report) waitersPicture() ([]byte, error) {
 	var lines []*line
 	p := plot.New()
@@ -53,7 +53,7 @@ func (r *Report) waitersPicture() ([]byte, error) {
 		"From a release to the next holder, on ZooKeeper: median time with its 95% interval. Lower is better.", p.Draw)
 }
 
-// style gives a plot the look of the pictures.
+// style sets a plot's look.
 func style(p *plot.Plot) {
 	p.BackgroundColor = color.Transparent
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
@@ -67,12 +67,12 @@ func style(p *plot.Plot) {
 	}
 	p.Legend.TextStyle = words(10.5, ink, false)
 	p.Legend.ThumbnailWidth = 24
-	p.Legend.Left = true // at the bottom, where no line comes: times begin at 0
+	p.Legend.Left = true // at the bottom, below all lines: times begin at 0
 	p.Legend.XOffs, p.Legend.YOffs = 12, 8
 	p.Legend.Padding = 3
 }
 
-// line is what hand-offs take with one library.
+// line is the hand-off times of one library.
 type line struct {
 	name     string
 	greatest float64
@@ -107,5 +107,5 @@ func (l *line) plot(p *plot.Plot, i int) error {
 	return nil
 }
 
-// shapes tell lines apart where colours do not.
+// shapes distinguish lines where colours cannot.
 var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// What a repository shows of a run; the paths are below its root.
+// Files in a repository that show a run; paths are relative to its root.
 const (
 	dataFile    = "docs/bench.json"
 	peersFile   = "docs/bench-peers.svg"
@@ -16,11 +16,11 @@ const (
 	figuresFile = "docs/bench.md"
 )
 
-// What is made from the data in a text is between these lines.
+// The generated part of a text is between these lines.
 const beginMark, endMark = "<!-- bench:begin -->\n", "<!-- bench:end -->\n"
 
-// Publish writes the data of the run into the repository at root, and draws from
-// them what the repository shows.
+// Publish writes the data of the run into the repository at root, and draws its
+// pictures and tables from them.
 func (r *Report) Publish(root string) error {
 	if err := r.Save(filepath.Join(root, dataFile)); err != nil {
 		return err
@@ -28,8 +28,8 @@ func (r *Report) Publish(root string) error {
 	return Draw(root)
 }
 
-// Draw makes the pictures and the tables of the repository at root from the data in
-// it. The same data give the same bytes.
+// Draw makes the pictures and tables of the repository at root from its data.
+// The same data give the same bytes.
 func Draw(root string) error {
 	files, err := drawn(root)
 	if err != nil {
@@ -43,8 +43,8 @@ func Draw(root string) error {
 	return nil
 }
 
-// Check says which of the pictures and tables of the repository at root are not
-// those of its data.
+// Check reports which pictures and tables of the repository at root do not match
+// its data.
 func Check(root string) error {
 	files, err := drawn(root)
 	if err != nil {
@@ -56,13 +56,13 @@ func Check(root string) error {
 		case err != nil:
 			wrong = append(wrong, err)
 		case !bytes.Equal(got, want):
-			wrong = append(wrong, fmt.Errorf("%s is not what %s gives: run \"make bench-draw\"", name, dataFile))
+			wrong = append(wrong, fmt.Errorf("%s does not match %s: run \"make bench-draw\"", name, dataFile))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// drawn is what the files made from the data should hold, by their paths.
+// drawn is the expected content of the generated files, by path.
 func drawn(root string) (map[string][]byte, error) {
 	r, err := Read(filepath.Join(root, dataFile))
 	if err != nil {
@@ -87,8 +87,7 @@ func drawn(root string) (map[string][]byte, error) {
 	}, nil
 }
 
-// filled is the text in the file of that name with what stands between its marks
-// replaced.
+// filled is the text of the named file with the part between its marks replaced.
 func filled(root, name, content string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Report is everything about a run.
+// Report is the whole result of a run.
 type Report struct {
 	Began    time.Time `json:"began"`
 	Took     string    `json:"took"`
@@ -19,13 +19,13 @@ type Report struct {
 	Rows     []Row     `json:"rows"`
 }
 
-// Version is that of something that took part.
+// Version is the version of a component.
 type Version struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// numbers is an array of nothing else, as json.MarshalIndent writes it.
+// numbers matches an array of numbers, as json.MarshalIndent writes it.
 var numbers = regexp.MustCompile(`\[[-+0-9.eE,\s]+\]`)
 
 // Encode writes the report as JSON, a list of numbers on one line.
@@ -89,8 +89,7 @@ func (r *Report) Setting() string {
 	return fmt.Sprintf("%s, %s; %s", r.Began.UTC().Format(time.DateOnly), r.Machine, strings.Join(with, ", "))
 }
 
-// contests are those about waiters or those that are not, what was measured in one
-// place together.
+// contests are those with or those without waiters, grouped by place.
 func (r *Report) contests(waiters bool) []Row {
 	var places []string
 	by := make(map[string][]Row)

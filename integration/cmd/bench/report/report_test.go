@@ -39,7 +39,7 @@ func example() *Report {
 	}
 }
 
-// TestEncode guards that nothing of a run is lost in its file.
+// TestEncode guards that a run's file loses nothing.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	want := example()
@@ -69,8 +69,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestRow guards what a row says of its values: how many there are, how far they are
-// apart, and an interval only if there are enough for one.
+// TestRow guards what a row says about its values: their number, their spread, and
+// an interval only if there are enough for one.
 func TestRow(t *testing.T) {
 	t.Parallel()
 	c := Contest{Where: "here", What: "it", Op: "thing", Ops: 10, Ours: Side{Name: "holdfast"}, Other: Side{Name: "other"}}
@@ -97,9 +97,9 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestDraw guards that the same data give the same bytes, that what is drawn is well
-// formed and names what was measured, and that Check finds whatever is not drawn
-// from the data.
+// TestDraw guards that the same data give the same bytes, that the output is well
+// formed and names what was measured, and that Check finds whatever does not match
+// the data.
 func TestDraw(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -212,7 +212,7 @@ func texts(t *testing.T, path string) string {
 	}
 }
 
-// TestProcessor guards the name of the machine in all that is published.
+// TestProcessor guards the published name of the machine.
 func TestProcessor(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 // repository is its root, as seen from here.
 const repository = "../../../.."
 
-// TestRepository guards that the pictures and tables of this repository are those of
-// its data, and that the data are of a whole run.
+// TestRepository guards that the pictures and tables of this repository match
+// its data, and that the data are from a full run.
 func TestRepository(t *testing.T) {
 	t.Parallel()
 	if err := Check(repository); err != nil {

@@ -20,11 +20,11 @@ type Row struct {
 	Greatest float64   `json:"greatest"`
 	Bar      string    `json:"bar"`
 	Verdict  string    `json:"verdict"`
-	Sample   []float64 `json:"sample,omitempty"`  // the values; those of a contest follow from its blocks
-	Contest  *Contest  `json:"contest,omitempty"` // what the values come from, if it is one
+	Sample   []float64 `json:"sample,omitempty"`  // the values; those of a contest derive from its blocks
+	Contest  *Contest  `json:"contest,omitempty"` // the source of the values, for a contest
 }
 
-// Contest is the same work done by two sides in blocks that alternated.
+// Contest is the same work done by two sides in alternating blocks.
 type Contest struct {
 	Where   string `json:"where"`             // the engine, and how far away it was
 	What    string `json:"what"`              // the work
@@ -35,13 +35,13 @@ type Contest struct {
 	Other   Side   `json:"other"`
 }
 
-// Side is one of two that are compared.
+// Side is one of the two sides of a contest.
 type Side struct {
 	Name   string          `json:"name"`
 	Blocks []time.Duration `json:"blocks_ns"`
 }
 
-// Judge makes a row of a sample. over says on what the sample rests.
+// Judge makes a row of a sample. over describes the sample.
 func Judge(name, measured, over string, b Bar, sample []float64) Row {
 	in := MedianInterval(sample)
 	return Row{
@@ -59,9 +59,9 @@ func Judge(name, measured, over string, b Bar, sample []float64) Row {
 	}
 }
 
-// Compare makes a row of a contest. Its values are the ratios of the blocks that
-// were run one right after the other: what the other side took to what ours
-// took, if the bar is for how fast we are, else the inverse.
+// Compare makes a row of a contest. Its values are the ratios of consecutive
+// blocks: the other side's time to ours if the bar is for our speed, else the
+// inverse.
 func Compare(c Contest, b Bar) Row {
 	name := fmt.Sprintf("%s: %s, against %s", c.Where, c.What, c.Other.Name)
 	measured := fmt.Sprintf("%s %s, %s %s per %s", c.Ours.Name, brief(c.PerOp(c.Ours).Median), c.Other.Name, brief(c.PerOp(c.Other).Median), c.Op)
@@ -104,7 +104,7 @@ func (r Row) median() string {
 	return fmt.Sprintf("%s%s [%s, %s]", number(r.Interval.Median), r.Unit, number(r.Interval.Low), number(r.Interval.High))
 }
 
-// ratio says of what the median of a contest is a multiple.
+// ratio says what the median of a contest is a multiple of.
 func (r Row) ratio() string {
 	of := "times its time"
 	if strings.HasPrefix(r.Bar, atLeast) {
@@ -114,7 +114,7 @@ func (r Row) ratio() string {
 	return r.median() + " " + of
 }
 
-// spread is how far the values are apart, if there are several.
+// spread is the range of the values, if there are several.
 func (r Row) spread() string {
 	if r.Values == 1 {
 		return ""

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// confidence is that of every interval in the table.
+// confidence is the confidence of every interval in the table.
 const confidence = 0.95
 
-// Interval is the median of a sample and the interval that has the true median
-// in it with at least the given confidence, whatever the distribution: its ends
-// are order statistics of the sample.
+// Interval is the median of a sample and an interval that contains the true
+// median with at least the given confidence, for any distribution: its ends are
+// order statistics of the sample.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// enough is how many values an interval needs to have the confidence.
+// enough is how many values an interval needs to reach the confidence.
 const enough = 6
 
-// MedianInterval needs a sample that is not empty. One of fewer than six values
-// cannot reach the confidence: then the interval is its whole range.
+// MedianInterval needs a non-empty sample. Fewer than six values cannot reach
+// the confidence: then the interval is their whole range.
 func MedianInterval(sample []float64) Interval {
 	s := slices.Sorted(slices.Values(sample))
 	n := len(s)
@@ -39,9 +39,9 @@ func median(s []float64) float64 {
 }
 
 // rank returns the largest k for which the interval from the k-th smallest to
-// the k-th largest of n values, counted from 0, has the confidence. The number
-// of values below the true median is binomial with probability one half, and
-// the interval misses it when at most k of them lie on one side.
+// the k-th largest of n values, counted from 0, reaches the confidence. The
+// number of values below the true median is binomial with probability one half,
+// and the interval misses it when at most k of them lie on one side.
 func rank(n int) int {
 	k, tail := 0, 0.0
 	for i := 0; i < n/2; i++ {

@@ -38,8 +38,8 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-// TestMedianIntervalCoverage guards the confidence, on samples of a distribution
-// that is anything but symmetric.
+// TestMedianIntervalCoverage guards the confidence, on samples of a strongly
+// asymmetric distribution.
 func TestMedianIntervalCoverage(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -55,7 +55,7 @@ func TestMedianIntervalCoverage(t *testing.T) {
 		}
 	}
 	if got := float64(hits) / runs; got < confidence || got > 0.98 {
-		t.Errorf("the interval has the true median in %.3f of all samples, want %.2f or a little more", got, confidence)
+		t.Errorf("the interval contains the true median in %.3f of all samples, want %.2f or a little more", got, confidence)
 	}
 }
 

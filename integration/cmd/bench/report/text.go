@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// figures are where and when the run was, the pictures, and the tables of all that was measured.
+// figures are the circumstances of the run, the pictures, and the tables of
+// all measurements.
 func (r *Report) figures() string {
 	var b strings.Builder
 	b.WriteString(r.circumstances())
