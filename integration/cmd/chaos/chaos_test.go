@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-// engines are all that a run can be on.
+// engines are those that a run can use.
 var engines = []string{"zookeeper", "reconfig", "dynamodb", "ttl"}
 
 // runFor is how long the runs of TestChaos last, on each engine.
@@ -32,7 +32,7 @@ func runFor(t *testing.T) time.Duration {
 	return d
 }
 
-// newSeed is that of HOLDFAST_SEED, or a new one.
+// newSeed is HOLDFAST_SEED, or a random seed.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
 	text, ok := os.LookupEnv("HOLDFAST_SEED")
@@ -68,7 +68,7 @@ func newSettings(t *testing.T, engine string, length time.Duration) settings {
 	}
 }
 
-// performed is a run that was possible; what it has found is for the caller.
+// performed performs a run and fails the test if it cannot; the caller judges the findings.
 func performed(t *testing.T, s settings) *verdict {
 	t.Helper()
 	t.Logf("%s, HOLDFAST_SEED=%d", s.Engine, s.Seed)
@@ -86,15 +86,15 @@ func performed(t *testing.T, s settings) *verdict {
 	return v
 }
 
-// TestChaos guards everything at once: processes compete for locks on real servers, the faults of a plan befall them, and nothing
-// that a lock must not do is found in the history. HOLDFAST_CHAOS=30m makes it long, HOLDFAST_SEED repeats a schedule of faults.
+// TestChaos guards everything at once: processes compete for locks on real servers under the faults of a plan, and the
+// history contains no violation. HOLDFAST_CHAOS=30m makes it long, HOLDFAST_SEED repeats a schedule of faults.
 //
-// It fails as well if the run was one in which nothing happened.
+// It also fails if too little happened in the run.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
-			t.Parallel() // each waits for most of its time
+			t.Parallel() // each mostly waits
 			s := newSettings(t, engine, runFor(t))
 			v := performed(t, s)
 			if err := v.err(); err != nil {
@@ -116,8 +116,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestPlanted guards the sense of the whole: a process that is stopped between the look at its lock and its write ruins an
-// unfenced register, and not a fenced one. It is a part of each run, too.
+// TestPlanted guards that a process paused between the look at its lock and its write corrupts an unfenced register, but not
+// a fenced one. Every run includes this scenario.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	for _, engine := range engines {
@@ -145,17 +145,16 @@ func TestPlanted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if violations := history.Check(records, history.Rules{Lease: r.lease}); len(violations) > 0 {
-				t.Errorf("the file says otherwise than the run: %v", violations)
+				t.Errorf("the file differs from the run: %v", violations)
 			}
 			if err := checkPlanted(records); err != nil {
-				t.Errorf("the file says otherwise than the run: %v", err)
+				t.Errorf("the file differs from the run: %v", err)
 			}
 		})
 	}
 }
 
-// TestSabotage guards that a run finds what there is to be found, and says what it is: processes that lie about their locks make
-// it fail, by the rule that they break.
+// TestSabotage guards that a run catches injected faulty clients, and reports the rule that they break.
 func TestSabotage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -164,15 +163,15 @@ func TestSabotage(t *testing.T) {
 		kinds    []nemesis.Kind
 		workers  int
 		length   time.Duration
-		long     bool // more than a run of all tests has time for
+		long     bool // too long for a run of all tests
 		rule     string
 	}{
-		// Most pauses hit somebody who holds a lock, but not all do.
+		// Most pauses hit a holder, but not all.
 		{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 8 * time.Second, false, history.RuleExclusion},
-		// A partition of the servers with their clients, in which heartbeats make the difference. Many clients would not even need
-		// them: the first request that is not answered tells those who send some.
+		// A partition of the servers with their clients, in which heartbeats matter. Busy clients would not even need them:
+		// their first unanswered request shows the loss.
 		{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.FollowerCutOff}, 1, 20 * time.Second, true, history.RuleExclusion},
-		// One client of six writes a time to live, and the others are to remove it.
+		// One client of six writes a time to live, and the others must remove it.
 		{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 20 * time.Second, false, history.RuleExclusion},
 		{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 3 * time.Second, false, history.RuleTokens},
 	} {
@@ -188,17 +187,17 @@ func TestSabotage(t *testing.T) {
 				v := performed(t, s)
 				if slices.ContainsFunc(v.violations, func(v history.Violation) bool { return v.Rule == c.rule }) {
 					if v.err() == nil || len(v.pictures) == 0 {
-						t.Errorf("the run had violations and passed, or has no pictures of them: %v, %q", v.err(), v.pictures)
+						t.Errorf("the run passed despite violations, or has no pictures of them: %v, %q", v.err(), v.pictures)
 					}
 					return
 				}
 			}
-			t.Errorf("no run has found that the rule of %s was broken", c.rule)
+			t.Errorf("no run reported a violation of the rule of %s", c.rule)
 		})
 	}
 }
 
-// TestCheckPlanted guards the judgement of the directed scenario: it must not be content with a pause that has shown nothing.
+// TestCheckPlanted guards that the directed scenario fails if its pause has shown nothing.
 func TestCheckPlanted(t *testing.T) {
 	fenced := func(token uint64, accepted bool) history.Record {
 		return history.Record{What: history.Wrote, Key: plantedKey, Token: token, Fenced: true, Accepted: accepted}
@@ -210,7 +209,7 @@ func TestCheckPlanted(t *testing.T) {
 		records []history.Record
 		want    string // part of the error; "": none
 	}{
-		"as it should be":   {[]history.Record{fenced(2, true), plain(2), fenced(1, false), plain(1)}, ""},
+		"correct":           {[]history.Record{fenced(2, true), plain(2), fenced(1, false), plain(1)}, ""},
 		"nothing":           {nil, "shown nothing"},
 		"in order":          {[]history.Record{fenced(1, true), plain(1), fenced(2, true), plain(2)}, "shown nothing"},
 		"fence is open":     {[]history.Record{fenced(2, true), plain(2), fenced(1, true), plain(1)}, "went back from token 2 to 1"},
@@ -224,10 +223,10 @@ func TestCheckPlanted(t *testing.T) {
 	}
 }
 
-// TestDiverged guards that a run tells of servers that differ from each other, does not blame the locks for it, and is silent about it
-// otherwise.
+// TestDiverged guards that a run reports servers that differ from each other without counting it as a violation, and prints
+// nothing if they agree.
 func TestDiverged(t *testing.T) {
-	const line = "server 1 shows 1 znode that the others have not"
+	const line = "server 1 shows 1 znode that the others lack"
 	for _, diverged := range [][]string{nil, {line}} {
 		v := &verdict{diverged: diverged}
 		var out strings.Builder

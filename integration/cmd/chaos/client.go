@@ -19,23 +19,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// clientVariable has the configuration of a client process, and makes one of this program.
+// clientVariable holds the configuration of a client process, and turns this program into one.
 const clientVariable = "HOLDFAST_CHAOS_CLIENT"
 
 // closePatience bounds the closing of a client.
 const closePatience = 15 * time.Second
 
-// client is a client process: workers that take and release locks, and commands from its standard input, a line each:
+// client is a client process: workers that acquire and release locks, and commands from its standard input, one per line:
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
-//	linger DURATION  hold for so long, at least, what is held now or within the first eighth of that time
-//	stop             finish what is under way, take nothing new, and end
-//	break KEY        break the grant of a key as an operator does
-//	break-now KEY    the same, without consideration for its holder
-//	take KEY         take the lock of a key, write to its registers, and release it
+//	linger DURATION  hold for at least that long what is held now or within the first eighth of that time
+//	stop             finish what is under way, start nothing new, and end
+//	break KEY        break the grant of a key as an operator would
+//	break-now KEY    the same with BreakNow
+//	take KEY         acquire the lock of a key, write to its registers, and release it
 //	plant KEY        the same, but stop the whole process between the look at the lock and the writes
 //
-// It ends at once when its standard input does, as the run is gone then.
+// It ends at once when its standard input does, because the run is gone.
 type client struct {
 	config    clientConfig
 	clock     *clock.Fake
@@ -51,10 +51,10 @@ type client struct {
 	tasks     sync.WaitGroup
 }
 
-// linger is a time until which the holds that began before another time last.
+// linger makes holds that began before one time last until another.
 type linger struct{ began, until int64 }
 
-// beClient is a client process. It returns the exit status.
+// beClient runs a client process and returns its exit status.
 func beClient(text string) int {
 	var config clientConfig
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
@@ -89,7 +89,7 @@ func beClient(text string) int {
 func (c *client) run() error {
 	if err := c.open(); err != nil {
 		if c.stopping.Err() != nil {
-			return nil // there was no server to be had for all of its life
+			return nil // no server was reachable for all of its life
 		}
 		return err
 	}
@@ -104,9 +104,9 @@ func (c *client) run() error {
 	return goodbye(c.locker.Close(ctx))
 }
 
-// goodbye is what is wrong with the end of a client, given what Close has said. Not to be connected at that moment is no fault of
-// the client, and is what some fault of the run has brought about: the engine ends what it has left in its own time. What is
-// left after that is looked for by the stage.
+// goodbye is what is wrong with a client's end, given the error of Close. A client that is disconnected at that moment is
+// not to blame, because a fault of the run caused that: the engine ends its locks later. The stage looks for what is left
+// after that.
 func goodbye(err error) error {
 	if err == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return nil
@@ -114,7 +114,7 @@ func goodbye(err error) error {
 	return fmt.Errorf("close: %w", err)
 }
 
-// open connects, however long that takes: the faults may have begun.
+// open connects, and retries without limit: the faults may have begun.
 func (c *client) open() error {
 	for {
 		l, err := open(c.stopping, c.config, c.clock)
@@ -131,7 +131,7 @@ func (c *client) open() error {
 	}
 }
 
-// listen obeys commands.
+// listen executes commands.
 func (c *client) listen(in io.Reader) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -213,7 +213,7 @@ func (c *client) writeBoth(key string, token uint64) error {
 	return nil
 }
 
-// reported is the token of a lock, as this process tells it.
+// reported is the token of a lock, as this process reports it.
 func (c *client) reported(lock *holdfast.Lock) uint64 {
 	if c.config.Sabotage == constantTokens {
 		return 1
@@ -221,7 +221,7 @@ func (c *client) reported(lock *holdfast.Lock) uint64 {
 	return uint64(lock.Token())
 }
 
-// held reports that a lock was held at a moment.
+// held records that a lock was held at a moment.
 func (c *client) held(at int64, key string, token uint64) {
 	c.report.write(history.Record{At: at, What: history.Held, Key: key, Token: token})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// TestOutcome guards the words in which errors stand in a history: errors of the library match several sentinels at a time, and
-// which of them counts depends on the call.
+// TestOutcome guards the names of errors in a history: errors of the library match several sentinels, and which of them
+// counts depends on the call.
 func TestOutcome(t *testing.T) {
 	lost := &holdfast.LostError{Key: "a", Cause: holdfast.ErrSessionExpired}
 	late := fmt.Errorf("%w: %w", context.DeadlineExceeded, &holdfast.HeldError{Key: "a"})
@@ -51,8 +51,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestGoodbye guards the end of a client process: one that has lost its servers has nobody to say goodbye to, and ends in good order
-// all the same. Nothing else that Close says is overlooked.
+// TestGoodbye guards the end of a client process: one that has lost its servers still ends cleanly. Any other error of Close
+// counts.
 func TestGoodbye(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -103,8 +103,8 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-// TestTornReport guards against two mistakes about the last words of a process: to lose what was reported before a line that
-// breaks off, and to think nothing of such a line.
+// TestTornReport guards against two mistakes with a truncated last line of a process: losing the reports before it, and
+// ignoring it.
 func TestTornReport(t *testing.T) {
 	dir := t.TempDir()
 	j, err := newJournal(filepath.Join(dir, historyFile))
@@ -127,7 +127,7 @@ func TestTornReport(t *testing.T) {
 		t.Errorf("heard %+v, want the whole line", records)
 	}
 	if p.torn == nil {
-		t.Error("the line that breaks off went unnoticed")
+		t.Error("the truncated line went unnoticed")
 	}
 	if err := j.close(); err != nil {
 		t.Error(err)
@@ -138,8 +138,8 @@ func TestTornReport(t *testing.T) {
 	}
 }
 
-// TestRaces guards which reports of the race detector fail a run: those of which one access is ours, and not those between two
-// pieces of go-zookeeper, even if we have called it.
+// TestRaces guards which reports of the race detector fail a run: those with one access in our code, not those between two
+// accesses in go-zookeeper, even if we called it.
 func TestRaces(t *testing.T) {
 	const theirs, called = "github.com/go-zookeeper/zk.(*Conn).connect()", ours + "/zklock.(*link).connect.func1()"
 	report := func(first, second []string) string {
@@ -173,8 +173,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestTraps guards the faults that aim at one request: they hit the first that comes by, on whatever wire, once, and the reply of
-// that very request.
+// TestTraps guards the faults that aim at one request: they hit the first matching request on any wire, once, and the reply
+// to that request.
 func TestTraps(t *testing.T) {
 	request := func(conn int, xid int32, op faultproxy.Op) faultproxy.Frame {
 		return faultproxy.Frame{Conn: conn, Dir: faultproxy.ToServer, Kind: faultproxy.KindRequest, Op: op, Xid: xid}
@@ -223,12 +223,12 @@ func TestTraps(t *testing.T) {
 		again := traps.set(faultproxy.OpSync, false)
 		traps.unset(again)
 		if traps.judge(0, request(9, 9, faultproxy.OpSync)) != faultproxy.Pass {
-			t.Errorf("%s: what was unset has sprung", name)
+			t.Errorf("%s: a trap that was removed has sprung", name)
 		}
 	}
 }
 
-// TestFlags guards the command line: what cannot be done is refused before anything starts.
+// TestFlags guards the command line: an invalid one fails before anything starts.
 func TestFlags(t *testing.T) {
 	for args, ok := range map[string]bool{
 		"":                                   true,

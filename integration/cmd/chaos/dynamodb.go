@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// dynamoLease is short, so that a run has many of them, and long enough for a busy machine to renew it.
+	// dynamoLease is short, so that a run spans many leases, and long enough for a busy machine to renew it.
 	dynamoLease = 2 * time.Second
 	dynamoPoll  = dynamoLease / 8
 )
 
 // openDynamo opens a client of DynamoDB, in a client process.
 //
-// TrustLocalTime stays off: by its documentation it is safe only while the clocks of all machines agree, and here they are set.
+// TrustLocalTime stays off: it is safe only while the clocks of all machines agree, and here they are set.
 func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
 	var api dynamolock.API = dynamoserver.At(config.Login.Endpoint).Client()
 	if config.Sabotage == blindToTTL {
@@ -46,11 +46,11 @@ func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
 	return locker{Client: client.Client, breakNow: client.BreakNow}, nil
 }
 
-// dynamoStage is DynamoDB's API, a table of its own, and a wire to it for each slot.
+// dynamoStage is a server with DynamoDB's API, a new table, and a wire to it for each slot.
 type dynamoStage struct {
 	dir    string
 	target *dynamoserver.Target
-	client *dynamodb.Client // the stage's own, which meets no fault but those of the server
+	client *dynamodb.Client // the stage's own, which only faults of the server affect
 	table  string
 	drop   func(context.Context) error
 	wires  []*wire
@@ -63,7 +63,7 @@ func startDynamo(ctx context.Context, c casting) (stage, error) {
 		return nil, err
 	}
 	if target.Source() == dynamoserver.AWS {
-		return nil, errors.New("a chaos run has proxies before the server, for which AWS takes no signatures: unset DYNAMODB_ENDPOINT")
+		return nil, errors.New("a chaos run puts proxies before the server, whose address AWS's signatures would not match: unset DYNAMODB_ENDPOINT")
 	}
 	s := &dynamoStage{dir: c.Dir, target: target, client: target.Client()}
 	if s.table, s.drop, err = target.CreateTable(ctx); err != nil {
@@ -89,8 +89,8 @@ func (s *dynamoStage) deck() []nemesis.Kind {
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.BreakHolder,
 	}
 	if s.reaper == nil {
-		// The successor of an item that has expired has a token from a clock. That is some days ahead of the tokens before it,
-		// but not where items expire within seconds.
+		// The successor of an expired item takes its token from a clock. That is days ahead of earlier tokens, but not here,
+		// where items expire within seconds.
 		deck = append(deck, nemesis.ClockJump)
 	}
 	if s.target.Process() {
@@ -104,7 +104,7 @@ func (s *dynamoStage) servers() int { return 1 }
 func (s *dynamoStage) login(slot int) login {
 	l := s.loginBy(s.wires[slot].proxy.URL())
 	if s.reaper != nil && slot == 0 {
-		l.Expiry = ttlAttribute // the others were not told
+		l.Expiry = ttlAttribute // the others do not know
 	}
 	return l
 }
@@ -128,7 +128,7 @@ func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(c
 	return target, func(context.Context) error { return w.end(t) }, nil
 }
 
-// healPatience bounds one look whether all is well again.
+// healPatience bounds one check whether the servers have recovered.
 const healPatience = 5 * time.Second
 
 func (s *dynamoStage) heal(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (s *dynamoStage) heal(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// serves returns when the table answers. In between the SDK waits.
+// serves returns when the table answers. The SDK waits between tries.
 func (s *dynamoStage) serves(ctx context.Context, way *dynamodb.Client) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, healPatience)
@@ -159,10 +159,10 @@ func (s *dynamoStage) serves(ctx context.Context, way *dynamodb.Client) error {
 	}
 }
 
-// stall is nothing: an item is read where it is written.
+// stall is zero: an item is read where it is written.
 func (s *dynamoStage) stall() time.Duration { return 0 }
 
-// residue reads all items. A key that was released keeps its item, for the sake of its token, with a lease of 1 ms.
+// residue reads all items. A released key keeps its item, to preserve its token, with a lease of 1 ms.
 func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, diverged []string, err error) {
 	missing := slices.Clone(keys)
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
@@ -175,7 +175,7 @@ func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, diverge
 			key := attribute(item, dynamoserver.DefaultKey)
 			at := slices.Index(missing, key)
 			if at < 0 {
-				left = append(left, fmt.Sprintf("%s: an item of no key of the run", key))
+				left = append(left, fmt.Sprintf("%s: an item whose key is not in the run", key))
 				continue
 			}
 			missing = slices.Delete(missing, at, at+1)
@@ -189,7 +189,7 @@ func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, diverge
 		if s.reaper != nil {
 			continue // expired
 		}
-		left = append(left, key+": no item, and so no token that the next one could be greater than")
+		left = append(left, key+": no item, so the next token need not be greater")
 	}
 	return left, nil, nil
 }
@@ -205,7 +205,7 @@ func attribute(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// close writes down what the server has said, where that is to be read when a run has failed.
+// close saves the server's log for failed runs.
 func (s *dynamoStage) close() {
 	if s.reaper != nil {
 		s.reaper.stop()
@@ -214,7 +214,7 @@ func (s *dynamoStage) close() {
 		w.close()
 	}
 	if s.target.Process() {
-		_ = s.target.Resume() // it has ended by itself, perhaps
+		_ = s.target.Resume() // it may have ended on its own
 	}
 	if s.drop != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), healPatience)

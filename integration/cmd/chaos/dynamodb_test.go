@@ -22,7 +22,7 @@ import (
 // testPatience bounds each wait of the tests.
 const testPatience = time.Minute
 
-// newDynamoStage is a stage with a server of its own, and with two slots.
+// newDynamoStage makes a stage with its own server and two slots.
 func newDynamoStage(t *testing.T) *dynamoStage {
 	t.Helper()
 	s, err := startDynamo(t.Context(), casting{Slots: 2, Dir: t.TempDir()})
@@ -33,17 +33,17 @@ func newDynamoStage(t *testing.T) *dynamoStage {
 	return s.(*dynamoStage)
 }
 
-// probe writes an item over a slot's wire, once, and reports what came of it.
+// probe writes an item over a slot's wire, once, and reports the result.
 func (s *dynamoStage) probe(ctx context.Context, slot int, id string) error {
 	c := dynamoserver.At(s.login(slot).Endpoint).Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 	_, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: &s.table, Key: itemKey(id)})
 	return err
 }
 
-// silence is what becomes of a probe that hears nothing.
+// silence is the result of a probe without an answer.
 var silence = context.Canceled
 
-// silentProbe is a probe that gives up when its request has been on the wire for a while.
+// silentProbe is a probe that gives up some time after its request was sent.
 func (s *dynamoStage) silentProbe(t *testing.T, slot int, id string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
@@ -62,7 +62,7 @@ func itemKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{dynamoserver.DefaultKey: &types.AttributeValueMemberS{Value: id}}
 }
 
-// arrived reports whether the item of a probe is there.
+// arrived reports whether a probe's item exists.
 func (s *dynamoStage) arrived(t *testing.T, id string) bool {
 	t.Helper()
 	got, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &s.table, Key: itemKey(id), ConsistentRead: aws.Bool(true)})
@@ -72,7 +72,7 @@ func (s *dynamoStage) arrived(t *testing.T, id string) bool {
 	return len(got.Item) > 0
 }
 
-// awaits waits until the item of a probe is there.
+// awaits waits until a probe's item exists.
 func (s *dynamoStage) awaits(t *testing.T, id string) {
 	t.Helper()
 	for deadline := time.Now().Add(testPatience); !s.arrived(t, id); time.Sleep(10 * time.Millisecond) {
@@ -82,12 +82,12 @@ func (s *dynamoStage) awaits(t *testing.T, id string) {
 	}
 }
 
-// TestStrikeServer guards that the pause of the server befalls all clients, and that heal ends it.
+// TestStrikeServer guards that a pause of the server affects all clients, and that heal ends it.
 func TestStrikeServer(t *testing.T) {
 	t.Parallel()
 	s := newDynamoStage(t)
 	if !slices.Contains(s.deck(), nemesis.ServerPaused) {
-		t.Logf("the server is not ours to be paused: %s", s.target.Source())
+		t.Logf("the server cannot be paused: %s", s.target.Source())
 		return
 	}
 	if _, _, err := s.strike(t.Context(), nemesis.Fault{Kind: nemesis.ServerPaused}); err != nil {
@@ -108,7 +108,7 @@ func TestStrikeServer(t *testing.T) {
 	}
 }
 
-// longLease is one that a machine which stalls for seconds does not lose.
+// longLease outlasts a machine that stalls for seconds.
 const longLease = 20 * time.Second
 
 // open is a real client in a slot.
@@ -130,8 +130,8 @@ func (s *dynamoStage) open(t *testing.T, slot int, lease time.Duration) locker {
 	return client
 }
 
-// TestPurposes has a real client send what faults are aimed at. Were a purpose misunderstood, they would miss for ever, and nobody
-// would notice.
+// TestPurposes makes a real client send the requests that faults aim at. If the wire misread a purpose, its faults would
+// always miss, unnoticed.
 func TestPurposes(t *testing.T) {
 	t.Parallel()
 	s := newDynamoStage(t)
@@ -152,7 +152,7 @@ func TestPurposes(t *testing.T) {
 	}
 	next := func(last string) string {
 		got := last
-		for got == last { // a request may be repeated
+		for got == last { // a request may be sent again
 			select {
 			case got = <-seen:
 			case <-ctx.Done():
@@ -172,7 +172,7 @@ func TestPurposes(t *testing.T) {
 	}
 }
 
-// TestHolderIsCutOff guards that faults reach real clients: a holder that cannot be heard loses its lock, and another gets it.
+// TestHolderIsCutOff guards that faults reach real clients: a holder that is cut off loses its lock, and another acquires it.
 func TestHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := newDynamoStage(t)
@@ -208,7 +208,7 @@ func TestHolderIsCutOff(t *testing.T) {
 	}
 }
 
-// TestResidue plants what a run must not leave behind.
+// TestResidue creates what a run must not leave behind.
 func TestResidue(t *testing.T) {
 	t.Parallel()
 	s := newDynamoStage(t)
@@ -232,7 +232,7 @@ func TestResidue(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(lines)
-	want := []string{"held: held by client 0 with token", "missing: no item", "stranger: an item of no key"}
+	want := []string{"held: held by client 0 with token", "missing: no item", "stranger: an item whose key"}
 	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
 		t.Errorf("residue = %q, want lines that begin with %q", lines, want)
 	}

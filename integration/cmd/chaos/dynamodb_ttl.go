@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// ttlAttribute is what items of a run expire by, if they do.
+	// ttlAttribute is the attribute by which items of a run expire, if they do.
 	ttlAttribute = "expires"
-	// ttlPatience is for how long an item may stay as it is before it expires: for longer than a holder lives that does not move
-	// its time to live. It stands for the day, at least, that items have in a table of DynamoDB.
+	// ttlPatience is how long an item may stay unchanged before it expires: longer than a holder that does not renew its
+	// time to live can hold a lock. It stands for the day or more that items have in DynamoDB.
 	ttlPatience = 3 * dynamoLease / 2
 )
 
-// startTTL is startDynamo with Time to Live: what the server at hand does not do is done by a reaper, and told by the wires.
+// startTTL is startDynamo with Time to Live: a reaper deletes expired items in the server's place, and the wires report the
+// setting.
 func startTTL(ctx context.Context, c casting) (stage, error) {
 	started, err := startDynamo(ctx, c)
 	if err != nil {
@@ -45,14 +46,14 @@ func startTTL(ctx context.Context, c casting) (stage, error) {
 	return s, nil
 }
 
-// blind is a client's way to DynamoDB that does not tell of Time to Live.
+// blind is a DynamoDB API that hides Time to Live from its client.
 type blind struct{ dynamolock.API }
 
 func (blind) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	return &dynamodb.DescribeTimeToLiveOutput{}, nil
 }
 
-// reaper deletes items whose time to live has not been moved for long, by its own clock, whether they are held or not.
+// reaper deletes items, held or not, whose time to live has long been unchanged by the reaper's own clock.
 type reaper struct {
 	client *dynamodb.Client
 	table  string
@@ -106,7 +107,7 @@ func (r *reaper) pass(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes an item unless its time to live has been moved since.
+// remove deletes an item unless its time to live has changed since.
 func (r *reaper) remove(ctx context.Context, item map[string]types.AttributeValue) error {
 	condition := ttlAttribute + " = :seen"
 	_, err := r.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-// wire is the network between one slot and DynamoDB: a proxy, and the troubles that are in force on it.
+// wire is the network between one slot and DynamoDB: a proxy, and the troubles in force on it.
 type wire struct {
 	name   string
 	proxy  *faulthttp.Proxy
-	always faulthttp.Rule // of requests that meet no trouble; nil: they pass
+	always faulthttp.Rule // for requests without trouble; nil: they pass
 
 	mu       sync.Mutex
 	troubles []*trouble // the newest first
@@ -25,11 +25,11 @@ type wire struct {
 
 // trouble is what one fault does to a wire.
 type trouble struct {
-	rule   faulthttp.Rule // what becomes of requests; nil: nothing
+	rule   faulthttp.Rule // what happens to requests; nil: nothing
 	cut    bool           // nothing gets through
 	refuse bool           // new connections are refused
 	drop   bool           // live ones are reset when it begins
-	late   chan struct{}  // closed when it is over, for requests that are then delivered
+	late   chan struct{}  // closed when it ends, for requests that are then delivered
 }
 
 func newWire(name, upstream string) (*wire, error) {
@@ -42,7 +42,7 @@ func newWire(name, upstream string) (*wire, error) {
 
 func (w *wire) close() { w.proxy.Close() }
 
-// strike puts a fault in force, and says what it befalls.
+// strike puts a fault in force, and says what it hits.
 func (w *wire) strike(f nemesis.Fault) (string, *trouble, error) {
 	t, detail, err := troubleOf(f)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *wire) strike(f nemesis.Fault) (string, *trouble, error) {
 	return w.name + detail, t, nil
 }
 
-// end ends one trouble, unless that was done before.
+// end ends one trouble, at most once.
 func (w *wire) end(t *trouble) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *wire) heal() error {
 	return w.applyLocked()
 }
 
-// applyLocked has the proxy do what all troubles together make of it.
+// applyLocked sets the proxy to the combination of all troubles.
 func (w *wire) applyLocked() error {
 	var rules []faulthttp.Rule
 	cut, refuse := false, false
@@ -113,15 +113,14 @@ func (w *wire) applyLocked() error {
 	return w.proxy.Accept()
 }
 
-// slow is a delay that clients are patient enough for, and that matters to the times that they count: it is more than the margin
-// of a lease.
+// slow is a delay that clients tolerate but must account for: it exceeds the margin of a lease.
 const slow = dynamoLease / 8
 
 // fade is the time of a heartbeat or two.
 const fade = dynamoLease / 3
 
-// fading is a rule for a network that is slow with replies at first, for a time, and then does worse. A holder must not count its
-// lease from when it has heard of its renewal.
+// fading is a rule for a network that first delays replies, and then does worse. A holder must not count its lease from the
+// reply to its renewal.
 func fading(first time.Duration, worse faulthttp.Fault) faulthttp.Rule {
 	began := time.Now()
 	return func(faulthttp.Request) faulthttp.Fault {
@@ -134,7 +133,7 @@ func fading(first time.Duration, worse faulthttp.Fault) faulthttp.Rule {
 
 var errNotHere = errors.New("no fault of a client's network")
 
-// troubleOf says what a fault does to a wire, and what about it its Pick has decided.
+// troubleOf returns the trouble that a fault makes on a wire, and the choices of its Pick in words.
 func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
 	t = &trouble{late: make(chan struct{})}
 	p := pickOf(f.Pick)
@@ -183,15 +182,15 @@ func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
 	return t, "", nil
 }
 
-// pick is what a fault leaves open.
+// pick is the choices within a fault.
 type pick struct {
 	purpose string // of the requests that are hit; "" is any
 	count   int    // how many of them
 	seen    seen   // what the client sees of it
-	notice  bool   // whether those who are connected are told
+	notice  bool   // whether connected clients are reset
 	which   int    // of two answers
 	every   bool   // request, or three of four
-	gently  bool   // it makes requests late, or does so at first
+	gently  bool   // it delays requests, or does so at first
 }
 
 type seen struct {
@@ -231,7 +230,7 @@ func (p pick) String() string {
 	return fmt.Sprintf("next %d of kind %s, %s", p.count, purpose, p.seen.name)
 }
 
-// some is a rule that hits the next few requests.
+// some makes a rule that hits the next few requests.
 func (p pick) some(f faulthttp.Fault) faulthttp.Rule {
 	var mu sync.Mutex
 	left := p.count
@@ -249,7 +248,7 @@ func (p pick) some(f faulthttp.Fault) faulthttp.Rule {
 	}
 }
 
-// most is a rule that hits every request, or lets one in four pass.
+// most makes a rule that hits every request, or all but one in four.
 func (p pick) most(f faulthttp.Fault) faulthttp.Rule {
 	return func(r faulthttp.Request) faulthttp.Fault {
 		if !p.every && r.N%4 == 0 {
@@ -259,13 +258,13 @@ func (p pick) most(f faulthttp.Fault) faulthttp.Rule {
 	}
 }
 
-// purposeOf is what a request of a client with leases is for: one of those above, or the name of its operation.
+// purposeOf is the purpose of a lease client's request: one of those above, or the name of its operation.
 func purposeOf(r faulthttp.Request) string {
 	if r.Op != "UpdateItem" {
 		return r.Op
 	}
 	var in struct{ UpdateExpression string }
-	_ = json.Unmarshal(r.Body, &in) // what cannot be read is for none of these
+	_ = json.Unmarshal(r.Body, &in) // an unreadable request has none of these purposes
 	switch {
 	case strings.Contains(in.UpdateExpression, "if_not_exists"):
 		return aGrant

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-// pickThat is a Pick with a property.
+// pickThat finds a Pick with a property.
 func pickThat(t *testing.T, has func(pick) bool) uint32 {
 	t.Helper()
 	for n := range uint32(10000) {
@@ -29,8 +29,8 @@ func pickThat(t *testing.T, has func(pick) bool) uint32 {
 	return 0
 }
 
-// TestStrike checks that each fault does what it is called to the slot that it names, that it leaves the other alone, and that
-// it is over when it has ended.
+// TestStrike checks that each fault does what its name says to its slot, leaves the other slot alone, and has no effect
+// after its end.
 func TestStrike(t *testing.T) {
 	t.Parallel()
 	s := newDynamoStage(t)
@@ -84,7 +84,7 @@ func TestStrike(t *testing.T) {
 			t.Fatalf("%s: %v", c.kind, err)
 		}
 		if !strings.HasPrefix(target, "client 1") {
-			t.Errorf("%s befalls %q, want client 1", c.kind, target)
+			t.Errorf("%s hits %q, want client 1", c.kind, target)
 		}
 		if err := s.probe(t.Context(), 0, id+" of the other"); err != nil {
 			t.Errorf("%s: the other slot: %v", c.kind, err)
@@ -176,7 +176,7 @@ func TestOverlappingFaults(t *testing.T) {
 	ends(end)
 }
 
-// TestStrikeRefusesWhatIsNotItsOwn guards that a plan made for another engine is no silent calm.
+// TestStrikeRefusesWhatIsNotItsOwn guards that a plan for another engine fails instead of doing nothing.
 func TestStrikeRefusesWhatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []nemesis.Kind{nemesis.LeaderKilled, nemesis.ClientPaused} {
@@ -186,7 +186,7 @@ func TestStrikeRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// TestFading guards that a fault which begins gently delays replies, and only then loses requests.
+// TestFading guards that a fading fault first delays replies, and then loses requests.
 func TestFading(t *testing.T) {
 	t.Parallel()
 	s := newDynamoStage(t)

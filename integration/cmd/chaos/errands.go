@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// breakGrant looks who has a key, and breaks that grant; now is without consideration for its holder, where that is different.
-// It prefers a grant that it has seen before, since most are over before they can be broken.
+// breakGrant looks up a key's holder, and breaks its grant; now means BreakNow, on engines that have it. It prefers a grant
+// that it has seen before, since most end before they can be broken.
 func (c *client) breakGrant(key string, now bool) error {
 	end := c.locker.Break
 	if now && c.locker.breakNow != nil {
@@ -25,13 +25,13 @@ func (c *client) breakGrant(key string, now bool) error {
 		last := info.Grant
 		var err error
 		if info, err = c.locker.Inspect(ctx, key); err != nil {
-			return nil // there is nobody to be asked: the run goes on
+			return nil // no server answers: the run continues
 		}
 		if info.Held && (info.Grant == last || time.Since(began) > lease) {
 			break
 		}
 		if !sleep(c.stopping, lease/20) || time.Since(began) > 2*lease {
-			return nil // there is nothing to be broken
+			return nil // there is nothing to break
 		}
 	}
 	invoked := c.report.invoke(history.Record{Call: history.Break, Key: key, Token: uint64(info.Token), Owner: info.Owner})
@@ -39,8 +39,7 @@ func (c *client) breakGrant(key string, now bool) error {
 	return nil
 }
 
-// jump sets the wall clock, when something is held: otherwise nobody would notice. It reports when it does: a lock of this process
-// may end of it.
+// jump sets the wall clock while a lock is held, when it matters. It records the jump, which may end a lock of this process.
 func (c *client) jump(d time.Duration) {
 	for began := time.Now(); c.holding.Load() == 0 && time.Since(began) < 4*c.config.Login.Lease; {
 		if !sleep(c.stopping, time.Millisecond) {
@@ -52,8 +51,8 @@ func (c *client) jump(d time.Duration) {
 	invoked.returned(nil, 0, "")
 }
 
-// take takes a lock, looks at it, writes, and gives it back. If it is planted, the process stops itself after the look: what
-// then becomes of the writes is what fencing is for.
+// take acquires a lock, looks at it, writes, and releases it. If planted, the process stops itself after the look: fencing
+// exists for the late writes that follow.
 func (c *client) take(key string, planted bool) error {
 	acquire := c.report.invoke(history.Record{Call: history.Acquire, Key: key})
 	lock, err := c.locker.Acquire(c.ctx, key)
@@ -87,12 +86,12 @@ func (c *client) take(key string, planted bool) error {
 	return nil
 }
 
-// stopSelf stops this process until somebody lets it go on.
+// stopSelf stops this process until it gets SIGCONT.
 func stopSelf() error {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return err
 	}
-	// The kernel may have told another thread first, and this one is stopped a moment later: here.
+	// The kernel may deliver the signal to another thread first; this thread then stops a moment later, here.
 	time.Sleep(200 * time.Millisecond)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// reportEvery is how often a holder that goes on holding says so. What it saw last is always reported.
+// reportEvery is how often a holder reports that it still holds the lock. It always reports the last moment.
 const reportEvery = 20 * time.Millisecond
 
 // hold is one hold of a worker.
@@ -27,7 +27,7 @@ type hold struct {
 	verifies  sync.WaitGroup
 }
 
-// hold holds a lock for a while, and looks at it all the time: it takes a stamp, and then asks. It returns when the lock has
+// hold holds a lock for a while, and checks it continually: it takes a stamp, and then asks. It returns when the lock has
 // ended or was released.
 func (w *worker) hold(lock *holdfast.Lock) {
 	h := &hold{worker: w, lock: lock, key: lock.Key(), token: w.reported(lock)}
@@ -58,8 +58,8 @@ func (w *worker) hold(lock *holdfast.Lock) {
 	h.release()
 }
 
-// duration is for how long to hold the lock, if that is possible. Most holds are short, so that there are many. Some are longer
-// than a lease: it takes such a one to find out whether a lock outlasts what it rests on.
+// duration is how long to hold the lock, if it lasts. Most holds are short, so that there are many. Some are longer than a
+// lease: only these show whether a lock outlasts its session or item.
 func (h *hold) duration() time.Duration {
 	lease := h.config.Login.Lease
 	switch n := h.random.IntN(40); {
@@ -72,8 +72,8 @@ func (h *hold) duration() time.Duration {
 	}
 }
 
-// look reports whether the lock is held at this moment, and notes the moment if it is. The moment comes first: whatever
-// happens between it and the answer is later.
+// look reports whether the lock is held, and notes the moment if so. It takes the stamp before it asks, so anything between
+// stamp and answer happens later.
 func (h *hold) look() bool {
 	at := history.Now()
 	if h.lock.Err() != nil && h.config.Sabotage != ignoresLoss {
@@ -86,7 +86,7 @@ func (h *hold) look() bool {
 	return true
 }
 
-// tell reports the last moment at which the lock was held, unless that is known.
+// tell reports the last moment at which the lock was held, once.
 func (h *hold) tell() {
 	if h.last > h.told {
 		h.held(h.last, h.key, h.token)
@@ -94,7 +94,7 @@ func (h *hold) tell() {
 	}
 }
 
-// write looks and writes, as programs do, some of them at leisure. What happens in between is what fencing is for.
+// write checks the lock and then writes, as programs do, sometimes slowly. Fencing covers what happens in between.
 func (h *hold) write() {
 	if !h.look() {
 		return
@@ -108,7 +108,7 @@ func (h *hold) write() {
 	}
 }
 
-// verify asks the engine, while the hold goes on.
+// verify asks the engine, while the hold continues.
 func (h *hold) verify() {
 	if !h.verifying.CompareAndSwap(false, true) {
 		return
@@ -123,7 +123,7 @@ func (h *hold) verify() {
 	})
 }
 
-// lost reports the end of a lock that was not released. Some holders release it all the same, as with defer.
+// lost reports the end of a lock that was not released. Some holders release it anyway, as a deferred call would.
 func (h *hold) lost() {
 	cause := causeOf(h.lock.Err())
 	h.tell()
@@ -137,7 +137,7 @@ func (h *hold) release() {
 	h.tell()
 	bound := 3 * h.config.Login.Lease
 	if h.one(8) {
-		bound = h.between(time.Microsecond, 5*time.Millisecond) // for some, confirmation comes too late
+		bound = h.between(time.Microsecond, 5*time.Millisecond) // for some, the ctx ends before the confirmation
 	}
 	h.giveBack(bound)
 }

@@ -58,12 +58,12 @@ func (j *journal) add(rec history.Record) {
 	j.err = errors.Join(j.err, err)
 }
 
-// note appends a record of the run itself that has no more than a kind and a process.
+// note appends a record of the run itself with only a kind and a process.
 func (j *journal) note(what history.What, process string) {
 	j.add(history.Record{At: history.Now(), What: what, Process: process})
 }
 
-// summary is how far the run has come.
+// summary is the progress of the run.
 func (j *journal) summary() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -84,7 +84,8 @@ func (j *journal) since(from int) []history.Record {
 	return j.records[from:len(j.records):len(j.records)]
 }
 
-// await returns the first record that was wanted, of those from an index on, and waits for it if it has not come yet.
+// await returns the first matching record from an index on, and waits for it
+// if necessary.
 func (j *journal) await(ctx context.Context, from int, wanted func(history.Record) bool) (history.Record, error) {
 	for {
 		news := j.since(from)
@@ -98,7 +99,7 @@ func (j *journal) await(ctx context.Context, from int, wanted func(history.Recor
 	}
 }
 
-// close writes what is left.
+// close flushes the file.
 func (j *journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,25 +1,25 @@
-// Chaos lets client processes compete for locks on real servers while a seeded nemesis breaks what it can, writes down all that
-// the clients do, and judges afterwards whether a lock may do so:
+// Chaos lets client processes compete for locks on real servers while a seeded nemesis injects faults. It records everything
+// that the clients do, and then checks the history against the locks' guarantees:
 //
 //	make chaos
 //	make chaos MINUTES=30 ENGINE=zookeeper SEED=42
 //
-// The same seed gives the same schedule of faults; what befalls the clients in detail is up to the machine. The exit status is 1
-// if anything is wrong. Then the history, the clients' logs and pictures of what went wrong are kept, and their place is
+// The same seed gives the same schedule of faults; their exact effect on the clients depends on the machine. The exit status
+// is 1 if anything is wrong. Then the history, the clients' logs and pictures of the violations are kept, and their path is
 // printed.
 //
 // # Parts
 //
-// A run needs four things, and none of them knows how the others work:
+// A run has four independent parts:
 //
-//   - a stage: servers, proxies, and the faults that befall them (stage.go; zookeeper*.go and dynamodb*.go)
-//   - clients: this program again, as child processes that can be stopped and killed (client.go; worker.go and hold.go are
+//   - a stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
+//   - clients: this program again, as child processes that can be paused and killed (client.go; worker.go and hold.go are
 //     what its workers do, errands.go what it does on command)
 //   - registers: what the locks protect (registers.go)
 //   - the plan and the judgement: packages nemesis and history
 //
-// run.go brings them together, perpetrate.go performs the plan, planted.go is a directed scenario that shows what fencing is
-// for, and verdict.go says what came of it all.
+// run.go brings them together, perpetrate.go performs the plan, planted.go is a directed scenario that shows why fencing is
+// needed, and verdict.go prints the verdict.
 package main
 
 import (
@@ -39,7 +39,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-// flags are what the command line says.
+// flags are the options of the command line.
 type flags struct {
 	settings
 	engines []string
@@ -68,14 +68,14 @@ func main() {
 	}
 }
 
-// parse reads the command line. What is wrong with it has been printed.
+// parse reads the command line, and prints its errors.
 func parse(args []string, w io.Writer) (*flags, error) {
 	f := &flags{}
 	set := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	set.SetOutput(w)
-	engine := set.String("engine", "all", "what to run on: `zookeeper, reconfig` (a ZooKeeper whose members come and go), dynamodb, ttl (a DynamoDB that deletes what expires), or all of them, one after the other")
-	set.DurationVar(&f.Length, "duration", time.Minute, "how long clients are at work, on each engine")
-	minutes := set.Float64("minutes", 0, "the same in minutes")
+	engine := set.String("engine", "all", "the `engine`: zookeeper, reconfig (ZooKeeper with members that leave and join), dynamodb, ttl (DynamoDB with Time to Live), or all of them in turn")
+	set.DurationVar(&f.Length, "duration", time.Minute, "how long the clients run, on each engine")
+	minutes := set.Float64("minutes", 0, "the duration in minutes")
 	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
 	set.IntVar(&f.Clients, "clients", 6, "client processes")
 	set.IntVar(&f.Workers, "workers", 2, "workers of each client process, on average")
@@ -86,9 +86,9 @@ func parse(args []string, w io.Writer) (*flags, error) {
 		}
 		return nil
 	})
-	set.BoolVar(&f.plan, "plan", false, "print the plan, and do nothing")
-	set.BoolVar(&f.keep, "keep", false, "keep the history of a run in which nothing was wrong, too")
-	set.StringVar(&f.out, "out", "", "the `directory` for what is kept (default: a new temporary one)")
+	set.BoolVar(&f.plan, "plan", false, "print the plan and exit")
+	set.BoolVar(&f.keep, "keep", false, "keep the history of a run even if nothing is wrong")
+	set.StringVar(&f.out, "out", "", "the `directory` for kept files (default: a new temporary one)")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	case stages[f.engines[0]] == nil:
 		err = fmt.Errorf("-engine %q: want zookeeper, reconfig, dynamodb, ttl or all", *engine)
 	case f.Length <= 0:
-		err = fmt.Errorf("-duration %v: want more than nothing", f.Length)
+		err = fmt.Errorf("-duration %v: want a positive duration", f.Length)
 	case f.Clients < 1 || f.Workers < 1 || f.Keys < 1:
 		err = errors.New("-clients, -workers and -keys: want at least 1 of each")
 	}
@@ -122,7 +122,7 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	return f, nil
 }
 
-// run performs a run on each engine. The error says what was wrong with the first of them.
+// run performs a run on each engine. It returns the error of the first that failed.
 func (f *flags) run(ctx context.Context, w io.Writer) error {
 	var errs []error
 	for _, engine := range f.engines {
@@ -165,7 +165,7 @@ func makeDir(parent string, s settings) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// printPlan prints the faults to come. What there can be depends on the servers, so they are started.
+// printPlan prints the planned faults. They depend on the servers, so it starts them.
 func printPlan(ctx context.Context, w io.Writer, s settings) error {
 	st, err := s.start(ctx)
 	if err != nil {

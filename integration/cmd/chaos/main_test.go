@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
-// TestMain makes client processes of this binary, too.
+// TestMain lets this test binary also run as a client process.
 func TestMain(m *testing.M) {
 	if config, ok := os.LookupEnv(clientVariable); ok {
 		os.Exit(beClient(config))

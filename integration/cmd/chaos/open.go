@@ -9,20 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// clientConfig is what a client process is told. It travels as JSON.
+// clientConfig is the configuration of a client process, sent as JSON.
 type clientConfig struct {
 	Process   string   `json:"process"` // such as "3.2": the second process in slot 3
 	Owner     string   `json:"owner"`   // of its locks; the next process in the slot has the same
 	Login     login    `json:"login"`
 	Keys      []string `json:"keys"`
 	Workers   int      `json:"workers"`
-	Succeeds  bool     `json:"succeeds,omitempty"` // a process in this slot that was killed, and may have left locks
+	Succeeds  bool     `json:"succeeds,omitempty"` // a killed process of this slot, which may have left locks
 	Seed      uint64   `json:"seed"`
 	Registers string   `json:"registers"` // their address
 	Sabotage  sabotage `json:"sabotage,omitempty"`
 }
 
-// open connects to an engine, in a client process. The clock is for both of the machine's clocks.
+// open connects to an engine, in a client process. The clock stands for both
+// of the machine's clocks.
 func open(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
 	ctx = clock.With(ctx, clk)
 	switch config.Login.Engine {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// outcome is what a call has come to, in the words of a history.
+// outcome is the outcome of a call, in a history's terms.
 func outcome(call string, err error) (outcome, cause string) {
 	acquisition := call == history.Acquire || call == history.Try
 	switch {
@@ -20,22 +20,22 @@ func outcome(call string, err error) (outcome, cause string) {
 		return history.Gone, causeOf(err)
 	case errors.Is(err, holdfast.ErrClosed):
 		return history.Closed, ""
-	// Before ErrHeld: a wait that ctx has ended says what it was for.
+	// Before ErrHeld: a wait that ctx ended also says what it waited for.
 	case isAny(err, context.Canceled, context.DeadlineExceeded):
 		return history.GaveUp, causeOf(err)
 	case errors.Is(err, holdfast.ErrHeld):
 		return history.Refused, ""
-	// What WithWait has ended while no server could be reached.
+	// A wait that WithWait ended while no server could be reached.
 	case acquisition && errors.Is(err, holdfast.ErrDisconnected):
 		return history.GaveUp, causeOf(err)
-	// The same, when what it was granted had ended before it could be handed out.
+	// The same, when the grant ended before it could be returned.
 	case acquisition && isAny(err, holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired, holdfast.ErrClockJump, holdfast.ErrBroken, holdfast.ErrReclaimed):
 		return history.GaveUp, causeOf(err)
 	}
 	return history.Failed, causeOf(err)
 }
 
-// causeOf is the name of the sentinel that says most about an error, or nothing.
+// causeOf is the name of the most specific sentinel of an error, or "".
 func causeOf(err error) string {
 	for _, known := range []struct {
 		err  error

@@ -13,8 +13,8 @@ import (
 // strikePatience bounds the beginning and the end of a fault.
 const strikePatience = time.Minute
 
-// perpetrate performs a plan, and returns when all its faults are over. Faults of the servers wait for each other, however late
-// that makes them: a rolling restart takes what it takes. Those that would begin in the calm tail then are left out.
+// perpetrate performs a plan, and returns when all its faults are over. Server faults wait for each other, even if that
+// delays them: a rolling restart has no fixed length. Those that would then begin in the calm tail are left out.
 func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -27,7 +27,7 @@ func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
 				continue
 			}
 			r.performFault(ctx, f)
-			sleep(ctx, r.lease) // for the clients to see better times, even when all is late
+			sleep(ctx, r.lease) // to give the clients a quiet period, even if faults are late
 		}
 	})
 	for _, f := range plan {
@@ -42,14 +42,14 @@ func (r *run) perpetrate(ctx context.Context, plan []nemesis.Fault) {
 	}
 }
 
-// pass counts a fault that is not performed.
+// pass counts a skipped fault.
 func (r *run) pass() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.passed++
 }
 
-// performFault performs one fault, from its beginning to its end.
+// performFault performs one fault from start to end.
 func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 	r.linger(ctx, f)
 	at := history.Now()
@@ -62,7 +62,7 @@ func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 		return
 	}
 	if target == "" {
-		r.pass() // there was nothing for it to befall
+		r.pass() // it had no target
 		return
 	}
 	r.journal.add(history.Record{At: at, What: history.Begin, N: f.N, Fault: string(f.Kind), Target: target})
@@ -79,8 +79,9 @@ func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 	r.journal.add(history.Record{At: history.Now(), What: history.End, N: f.N, Fault: string(f.Kind), Target: target, Note: note})
 }
 
-// linger has clients keep what they hold through a fault that could cost it. Otherwise most locks would be released before it
-// shows whether they outlast what they rest on. They are told some time before it, so that all locks are in such hands.
+// linger makes clients keep their locks through a fault that could end them. Otherwise most locks would be released before
+// they could wrongly outlast their lease. It sends the command some time before the fault, so that every lock is held by such
+// a client.
 func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	slots := r.slots[f.Client : f.Client+1]
 	switch f.Kind {
@@ -100,7 +101,7 @@ func (r *run) linger(ctx context.Context, f nemesis.Fault) {
 	sleep(ctx, d/8)
 }
 
-// strike begins a fault of the processes, or has the stage begin one.
+// strike begins a fault of the processes, or lets the stage begin one.
 func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end func(context.Context) error, err error) {
 	s := r.slots[f.Client]
 	switch f.Kind {

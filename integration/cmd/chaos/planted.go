@@ -15,8 +15,8 @@ const plantedKey = "planted"
 // plantedPatience bounds each of its steps.
 const plantedPatience = time.Minute
 
-// planted is a directed scenario, so that the run is known to be one in which an unfenced register goes wrong: a process looks
-// at its lock, is stopped before it writes, and goes on when another has been granted the lock and has written.
+// planted is a directed scenario that ensures that an unfenced register goes wrong in every run: a process looks at its
+// lock, is stopped before it writes, and continues after another process was granted the lock and has written.
 func (r *run) planted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, plantedPatience, errors.New("it takes too long"))
 	defer cancel()
@@ -72,8 +72,8 @@ func (r *run) plant(ctx context.Context) error {
 	return nil
 }
 
-// checkPlanted checks what has become of the two registers: the late write must have gone through to the unfenced one, or
-// nothing was shown, and must not have gone through to the fenced one.
+// checkPlanted checks both registers: the unfenced one must have accepted the late write, or nothing was shown, and the
+// fenced one must have refused it.
 func checkPlanted(records []history.Record) error {
 	highest, value := uint64(0), uint64(0)
 	wentBack, refused := false, false

@@ -23,16 +23,16 @@ type process struct {
 	name    string
 	log     string
 	journal *journal
-	heard   chan struct{} // closed when all that it has reported is in the journal
+	heard   chan struct{} // closed when all its reports are in the journal
 
 	mu       sync.Mutex
 	paused   bool
-	expected bool // its end is ours
+	expected bool // we ended it
 	torn     error
 }
 
-// startProcess starts a client process. What it reports goes to the journal. Its log and the reports of its race detector go to
-// the directory.
+// startProcess starts a client process. Its reports go to the journal; its log and its race detector's reports go to the
+// directory.
 func startProcess(dir string, j *journal, config clientConfig) (*process, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -43,7 +43,7 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 		return nil, err
 	}
 	p := &process{name: config.Process, log: filepath.Join(dir, "client-"+config.Process+".log"), journal: j, heard: make(chan struct{})}
-	// Env becomes the program, so the process is the program's.
+	// env replaces itself with the program, so the pid is the program's.
 	p.Process, err = child.Start(
 		p.log, true, "env",
 		clientVariable+"="+string(text),
@@ -59,7 +59,7 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 	return p, nil
 }
 
-// listen takes in what the process reports.
+// listen records the reports of the process.
 func (p *process) listen(out io.ReadCloser) {
 	defer close(p.heard)
 	defer out.Close()
@@ -76,7 +76,7 @@ func (p *process) listen(out io.ReadCloser) {
 		} else if errors.Is(err, io.EOF) {
 			err = nil
 			if len(line) > 0 {
-				err = fmt.Errorf("%q: the line breaks off", line)
+				err = fmt.Errorf("%q: truncated line", line)
 			}
 		}
 		p.mu.Lock()
@@ -86,13 +86,13 @@ func (p *process) listen(out io.ReadCloser) {
 	}
 }
 
-// tell gives the process a command. A process that has ended hears nothing.
+// tell sends the process a command. It does nothing if the process has ended.
 func (p *process) tell(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.Stdin, format+"\n", args...)
 	return err
 }
 
-// pause stops the process with SIGSTOP. It reports false if the process is stopped already, or has ended.
+// pause stops the process with SIGSTOP. It returns false if the process is already stopped, or has ended.
 func (p *process) pause() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *process) pause() bool {
 	return true
 }
 
-// resume lets a process go on that pause has stopped.
+// resume continues a process that pause has stopped.
 func (p *process) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +116,8 @@ func (p *process) resume() {
 	}
 }
 
-// kill ends the process with SIGKILL, and returns when it is gone and all it had to say has been heard. It does nothing to one
-// that has ended.
+// kill ends the process with SIGKILL, and returns when it is gone and all its reports are recorded. It does nothing if the
+// process has ended.
 func (p *process) kill() {
 	defer p.Stdin.Close()
 	select {
@@ -133,7 +133,7 @@ func (p *process) kill() {
 	<-p.heard
 }
 
-// finish tells the process to end in good order, and kills it when it does not in time.
+// finish asks the process to end cleanly, and kills it if it does not in time.
 func (p *process) finish(ctx context.Context, patience time.Duration) error {
 	p.mu.Lock()
 	p.expected = true
@@ -147,10 +147,10 @@ func (p *process) finish(ctx context.Context, patience time.Duration) error {
 	case <-ctx.Done():
 		late = context.Cause(ctx)
 	case <-timer.C:
-		late = fmt.Errorf("it has not ended %v after it was told to", patience)
+		late = fmt.Errorf("it has not ended %v after the stop command", patience)
 	}
 	if late != nil {
-		// For whoever reads its log: what it was waiting for.
+		// SIGQUIT makes its log show what it was waiting for.
 		if p.Signal(syscall.SIGQUIT) == nil {
 			select {
 			case <-p.Done():
@@ -166,7 +166,7 @@ func (p *process) finish(ctx context.Context, patience time.Duration) error {
 	return p.ended()
 }
 
-// ended says what was wrong with the end of a process that was told to end.
+// ended says what was wrong with the end of a stopped process.
 func (p *process) ended() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *process) ended() error {
 	return nil
 }
 
-// died says that the process has ended although nobody told it to, if it has.
+// died is an error if the process has ended on its own.
 func (p *process) died() error {
 	select {
 	case <-p.Done():
@@ -197,10 +197,10 @@ func (p *process) died() error {
 	if err := p.ended(); err != nil {
 		return err
 	}
-	return fmt.Errorf("process %s has ended, and nobody told it to", p.name)
+	return fmt.Errorf("process %s has ended on its own", p.name)
 }
 
-// proceed lets a process go on that has stopped itself.
+// proceed continues a process that has stopped itself.
 func (p *process) proceed() error {
 	p.journal.note(history.Resumed, p.name)
 	return p.Signal(syscall.SIGCONT)

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// racePrefix begins the names of the files that race detectors of client processes write.
+// racePrefix begins the names of the files that the clients' race detectors write.
 const racePrefix = "race-"
 
 // ours begins the names of all functions of this project.
 const ours = "github.com/holdfast-go/holdfast"
 
-// races returns the data races that client processes have reported, but for those between two pieces of other people's code:
-// go-zookeeper has some on reconnecting, which is what clients do here all the time. A race is ours if one of the accesses is.
+// races returns the data races that client processes have reported, except those between two accesses outside this project:
+// go-zookeeper has some on reconnecting, which clients do here all the time.
 func races(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, racePrefix+"*"))
 	if err != nil {
@@ -36,9 +36,9 @@ func races(dir string) ([]string, error) {
 	return found, nil
 }
 
-// raceIsOurs looks for the first frame of either access that is not the runtime's or the standard library's.
+// raceIsOurs looks at the first frame of either access that is outside the runtime and the standard library.
 func raceIsOurs(report string) bool {
-	access := false // the lines are of an access, and its first frame has not come
+	access := false // inside an access, before its first frame
 	lines := bufio.NewScanner(strings.NewReader(report))
 	for lines.Scan() {
 		line := lines.Text()

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// registers are what the locks protect: for every key one that is fenced, which takes no value with a token lower than the
-// highest that it has seen, and one that takes whatever comes. No fault befalls them, or the ways to them.
+// registers are what the locks protect: for every key a fenced one, which refuses any token lower than the highest it
+// has seen, and one that accepts everything. No fault hits them, or the connections to them.
 type registers struct {
 	listener net.Listener
 	wrote    func(history.Record)
@@ -23,7 +23,7 @@ type registers struct {
 	closed  bool
 }
 
-// write is a request to one of the registers of a key. It is answered by whether it was accepted.
+// write is a request to one of a key's registers. The answer says whether it was accepted.
 type write struct {
 	Process string `json:"process"`
 	Key     string `json:"key"`
@@ -31,7 +31,7 @@ type write struct {
 	Fenced  bool   `json:"fenced"`
 }
 
-// startRegisters serves registers on the loopback interface. wrote is called for each write, for one after the other.
+// startRegisters serves registers on the loopback interface. wrote is called for each write, one at a time.
 func startRegisters(wrote func(history.Record)) (*registers, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *registers) serve(conn net.Conn) {
 	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
 	for open {
 		var w write
-		// A client that was killed breaks off anywhere.
+		// A killed client may send a truncated line.
 		open = in.Decode(&w) == nil && out.Encode(r.take(w)) == nil
 	}
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *registers) serve(conn net.Conn) {
 	delete(r.conns, conn)
 }
 
-// take carries out a write. One lock is for all of them, so that there is one order, which the records show.
+// take carries out a write. One mutex serves all writes, so the records show their order.
 func (r *registers) take(w write) (accepted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,10 +95,10 @@ func (r *registers) take(w write) (accepted bool) {
 	return accepted
 }
 
-// errNoRegisters: the process that serves the registers is gone, and so is the run.
+// errNoRegisters: the process that serves the registers, and thus the run, is gone.
 var errNoRegisters = errors.New("registers do not answer")
 
-// writer is a client's way to the registers.
+// writer is a client's connection to the registers.
 type writer struct {
 	mu   sync.Mutex
 	conn net.Conn
@@ -114,7 +114,7 @@ func dialRegisters(addr string) (*writer, error) {
 	return &writer{conn: conn, in: json.NewDecoder(conn), out: json.NewEncoder(conn)}, nil
 }
 
-// write asks a register to take a value, and reports whether it did.
+// write asks a register to accept a value, and reports whether it did.
 func (c *writer) write(w write) (accepted bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// newRegisters serves registers for a test. Its records may be read when no write is under way.
+// newRegisters serves registers for a test. Read its records only while no write is under way.
 func newRegisters(t *testing.T) (*registers, *[]history.Record) {
 	t.Helper()
 	var records []history.Record
@@ -30,8 +30,8 @@ func newWriter(t *testing.T, r *registers) *writer {
 	return w
 }
 
-// TestRegisters guards what the judgement rests on: a fenced register refuses a token that is lower than the highest it has taken,
-// the other one takes everything, keys have nothing to do with each other, and each answer has its record.
+// TestRegisters guards that a fenced register refuses a token lower than the highest it has accepted, that the other accepts
+// everything, that keys are independent, and that each answer has its record.
 func TestRegisters(t *testing.T) {
 	r, records := newRegisters(t)
 	client := newWriter(t, r)
@@ -72,8 +72,8 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// TestRegistersInOneOrder guards that writes of several clients have one order: by the records alone, a fenced register never
-// goes back, and refuses nothing that it should have taken.
+// TestRegistersInOneOrder guards that the records give the writes of several clients one order, in which a fenced register
+// never goes back, and refuses nothing that it should accept.
 func TestRegistersInOneOrder(t *testing.T) {
 	r, records := newRegisters(t)
 	var tasks sync.WaitGroup

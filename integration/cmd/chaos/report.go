@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// reporter writes down what a client process does. A record is one write, and nothing is kept back: what was reported before
-// SIGKILL has been reported.
+// reporter records what a client process does. Each record is one unbuffered
+// write, so SIGKILL loses no earlier record.
 type reporter struct {
 	process string
 	ops     atomic.Int64
@@ -25,13 +25,13 @@ func (r *reporter) write(rec history.Record) {
 	rec.Process = r.process
 	line, err := json.Marshal(rec)
 	if err != nil {
-		panic(err) // it has nothing that could not be written
+		panic(err) // all its fields can be encoded
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, err := r.out.Write(append(line, '\n')); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", r.process, err)
-		os.Exit(1) // nobody listens any more
+		os.Exit(1) // the run is gone
 	}
 }
 
@@ -48,7 +48,7 @@ func (r *reporter) invoke(rec history.Record) *call {
 	return &call{reporter: r, record: rec}
 }
 
-// returned reports what the call has come to; token and owner are of a grant.
+// returned reports the outcome of the call; token and owner are of a grant.
 func (c *call) returned(err error, token uint64, owner string) {
 	rec := history.Record{
 		At:   history.Now(),

@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-// settings are what a run is to be.
+// settings describe a run.
 type settings struct {
 	Engine   string
 	Seed     uint64
-	Length   time.Duration // of the time with clients at work, the calm tail included
+	Length   time.Duration // of the time with clients running, including the calm tail
 	Clients  int
 	Workers  int // of each client, on average
 	Keys     int
-	Kinds    []nemesis.Kind // what may happen; empty: all that the stage has
+	Kinds    []nemesis.Kind // the faults; empty: all that the stage has
 	Sabotage sabotage
 	Dir      string // for history, logs and pictures; it must exist
 	Progress io.Writer
 }
 
-// stages are the engines; "reconfig" is a ZooKeeper whose members come and go, "ttl" a DynamoDB that deletes what expires.
+// stages are the engines; "reconfig" is ZooKeeper with members that leave and join, "ttl" DynamoDB with Time to Live.
 var stages = map[string]func(context.Context, casting) (stage, error){
 	"zookeeper": startZooKeeper,
 	"reconfig":  startReconfig,
@@ -53,11 +53,11 @@ type run struct {
 
 	mu       sync.Mutex
 	problems []error
-	diverged []string // in what the servers differ from each other
-	passed   int      // faults that were planned and not performed
+	diverged []string // how the servers differ from each other
+	passed   int      // planned faults that were skipped
 }
 
-// play performs a whole run. The error is that it could not be performed; what was found is in the verdict.
+// play performs a whole run. It returns an error if the run could not be performed; the verdict has the findings.
 func play(ctx context.Context, s settings) (*verdict, error) {
 	r, err := prepare(ctx, s)
 	if err != nil {
@@ -72,7 +72,7 @@ func play(ctx context.Context, s settings) (*verdict, error) {
 	return r.judge()
 }
 
-// prepare starts all that a run needs, but for the clients.
+// prepare starts everything that a run needs except the clients.
 func prepare(ctx context.Context, s settings) (_ *run, err error) {
 	r := &run{settings: s}
 	defer func() {
@@ -96,7 +96,7 @@ func prepare(ctx context.Context, s settings) (_ *run, err error) {
 	return r, nil
 }
 
-// close ends whatever is left of a run.
+// close ends what is left of a run.
 func (r *run) close() {
 	r.killAll()
 	if r.registers != nil {
@@ -118,7 +118,7 @@ func (s *settings) start(ctx context.Context) (stage, error) {
 	return st, nil
 }
 
-// perform is everything between the start of the servers and the judgement.
+// perform does everything between the start of the servers and the verdict.
 func (r *run) perform(ctx context.Context) error {
 	var err error
 	if r.operator, err = startProcess(r.Dir, r.journal, r.config("operator", "operator", r.stage.direct(), 0)); err != nil {
@@ -153,7 +153,7 @@ func (r *run) perform(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
-// faults performs the plan and lets what was under way come to rest.
+// faults performs the plan and waits for what is still under way.
 func (r *run) faults(ctx context.Context) error {
 	r.perpetrate(ctx, nemesis.Draw(r.Seed, r.shape))
 	if ctx.Err() != nil {
@@ -169,7 +169,7 @@ func (r *run) faults(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// shape is what the plan has to fit.
+// shape describes the run for the plan.
 func (s *settings) shape(st stage) nemesis.Shape {
 	kinds := s.Kinds
 	if len(kinds) == 0 {
@@ -181,14 +181,14 @@ func (s *settings) shape(st stage) nemesis.Shape {
 	}
 }
 
-// settle is how long a call may still take when all faults are over: a place in the queue is everybody's in turn, a dead
-// holder's lease has to run out, and so has a hold that is longer than one. If the faults have left a server with which a client
-// cannot go on, all clients may be on it, and in one queue, where each finds out for itself when it is its turn.
+// settle is how long a call may still take after the last fault: everyone in the queue has a turn, a dead holder's lease
+// must run out, and a hold may be longer than a lease. If the faults leave a server with which a client cannot continue,
+// all clients may be connected to it and in one queue, where each finds out only when its turn comes.
 func (r *run) settle() time.Duration {
 	return 10*r.lease + 10*time.Second + time.Duration(r.Clients)*r.stage.stall()
 }
 
-// finish ends the clients in good order, and looks at what they leave behind.
+// finish ends the clients cleanly, and checks what they leave behind.
 func (r *run) finish(ctx context.Context) error {
 	var ends sync.WaitGroup
 	for _, s := range r.slots {
@@ -213,14 +213,14 @@ func (r *run) finish(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// sweep has a fresh client take and release every key.
+// sweep makes a fresh client acquire and release every key.
 func (r *run) sweep(ctx context.Context) error {
 	p, err := startProcess(r.Dir, r.journal, r.config("fresh", "fresh", r.stage.direct(), 0))
 	if err != nil {
 		return err
 	}
 	defer p.kill()
-	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("a fresh client has not had it in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("a fresh client could not acquire it in time"))
 	defer cancel()
 	for _, key := range r.keys {
 		from := len(r.journal.all())
@@ -230,13 +230,13 @@ func (r *run) sweep(ctx context.Context) error {
 		if _, err := r.journal.await(ctx, from, func(rec history.Record) bool {
 			return rec.Process == p.name && rec.Key == key && rec.Call == history.Release && rec.Outcome == history.OK
 		}); err != nil {
-			return fmt.Errorf("key %s, after all: %w", key, err)
+			return fmt.Errorf("key %s, after the run: %w", key, err)
 		}
 	}
 	return p.finish(ctx, closePatience)
 }
 
-// watch sees to it that no process ends by itself, and tells how the run goes on.
+// watch checks that no process ends on its own, and prints the progress.
 func (r *run) watch(ctx context.Context, fail context.CancelCauseFunc) {
 	for next := 10 * time.Second; sleep(ctx, 200*time.Millisecond); {
 		for _, s := range r.slots {
@@ -254,7 +254,7 @@ func (r *run) watch(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
-// problem notes something that is wrong with a run, and that its history does not show; nil is nothing.
+// problem notes an error that the history does not show; nil is ignored.
 func (r *run) problem(err error) {
 	if err != nil {
 		r.mu.Lock()

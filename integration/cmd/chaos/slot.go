@@ -17,8 +17,8 @@ type slot struct {
 	lives   int
 }
 
-// workers is how many the process has. A client with one that holds a lock is silent, and hears the less of what is going on;
-// others are never silent.
+// workers is how many workers the process has. A client with a single worker is silent
+// while it holds a lock, and so notices less; others are never silent.
 func (s *slot) workers() int { return max(1, s.run.Workers+s.n%3-1) }
 
 // start starts a process in the slot.
@@ -38,7 +38,7 @@ func (s *slot) start() error {
 	return nil
 }
 
-// process is the one in the slot; nil is that it was killed and has no successor yet.
+// process is the one in the slot; nil if it was killed and not yet replaced.
 func (s *slot) process() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,27 +11,28 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// historyFile is the records of a run, one a line.
+// historyFile holds the records of a run, one per line.
 const historyFile = "history.jsonl"
 
-// mostPictures is how many violations are drawn.
+// mostPictures is how many violations are drawn at most.
 const mostPictures = 3
 
-// verdict is what a run has come to.
+// verdict is the result of a run.
 type verdict struct {
 	settings
 	figures    history.Figures
-	violations []history.Violation // what the history shows
-	problems   []error             // what it does not
-	diverged   []string            // in what the servers differ from each other, and nobody else is to blame for
-	passed     int                 // faults that were planned and not performed
+	violations []history.Violation // found in the history
+	problems   []error             // found elsewhere
+	diverged   []string            // how the servers differ, through no fault of the library
+	passed     int                 // planned faults that were skipped
 	pictures   []string
 }
 
-// judge looks for all that is wrong with the run.
+// judge checks the whole run.
 func (r *run) judge() (*verdict, error) {
 	records := r.journal.all()
-	// What a process has sent may be held back for as long as a fault lasts, and arrive when it has ended.
+	// A fault may hold back a process's request until after the process has
+	// ended.
 	rules := history.Rules{Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease}
 	v := &verdict{
 		settings:   r.settings,
@@ -70,17 +71,17 @@ func (v *verdict) err() error {
 	} else {
 		first = v.problems[0]
 	}
-	return fmt.Errorf("%s, seed %d: %d things are wrong, such as: %w", v.Engine, v.Seed, n, first)
+	return fmt.Errorf("%s, seed %d: %d findings, first: %w", v.Engine, v.Seed, n, first)
 }
 
-// write prints the figures and what is wrong.
+// write prints the figures and the findings.
 func (v *verdict) write(w io.Writer) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%s, seed %d, %v\n", v.Engine, v.Seed, v.Length)
 	if err := v.figures.Write(&out); err != nil {
 		return err
 	}
-	fmt.Fprintf(&out, "%-11s%d faults of the plan had nothing to befall, or no time\n", "left out", v.passed)
+	fmt.Fprintf(&out, "%-11s%d planned faults, for lack of a target or of time\n", "left out", v.passed)
 	for _, line := range v.diverged {
 		fmt.Fprintf(&out, "%-11s%s\n", "diverged", line)
 	}
@@ -91,7 +92,7 @@ func (v *verdict) write(w io.Writer) error {
 		fmt.Fprintf(&out, "PROBLEM    %v\n", problem)
 	}
 	if v.err() == nil {
-		fmt.Fprintf(&out, "verdict    all is as it should be\n")
+		fmt.Fprintf(&out, "verdict    no violations, no other problems\n")
 	} else {
 		fmt.Fprintf(&out, "verdict    %d violations, %d other problems; the history is %s\n",
 			len(v.violations), len(v.problems), filepath.Join(v.Dir, historyFile))

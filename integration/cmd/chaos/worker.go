@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// worker takes one lock after the other.
+// worker acquires one lock after another.
 type worker struct {
 	*client
 	random *rand.Rand
-	former []string // keys that the process before may hold
+	former []string // keys that the previous process may hold
 }
 
 func (w *worker) run() {
@@ -30,15 +30,15 @@ func (w *worker) run() {
 	}
 }
 
-// one is true once in n times.
+// one is true with probability 1/n.
 func (w *worker) one(n int) bool { return w.random.IntN(n) == 0 }
 
 func (w *worker) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(w.random.Int64N(int64(to-from)))
 }
 
-// acquire asks for a lock in one of many ways; nil is that there was none to be had. Most calls have all the time in the world,
-// so that what ends them is a grant.
+// acquire asks for a lock in one of many ways; nil means that it got none.
+// Most calls have no time limit, so that a grant ends them.
 func (w *worker) acquire() *holdfast.Lock {
 	lease := w.config.Login.Lease
 	rec := history.Record{Call: history.Acquire, Key: w.config.Keys[w.random.IntN(len(w.config.Keys))]}

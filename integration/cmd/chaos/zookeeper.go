@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// zooKeeperRoot is where the locks of a run live.
+	// zooKeeperRoot is the parent of a run's locks.
 	zooKeeperRoot = "/holdfast-chaos"
-	// zooKeeperTick is the servers'; a session lasts for ten of them.
+	// zooKeeperTick is the servers' tick; a session lasts ten of them.
 	zooKeeperTick  = 200 * time.Millisecond
 	zooKeeperLease = 10 * zooKeeperTick
 )
 
-// ensembleStage is an ensemble of three, with proxies from each slot to each server, and proxies between the servers unless its
-// members come and go.
+// ensembleStage is an ensemble of three, with proxies from each slot to each server, and proxies between the servers unless
+// members leave and join.
 type ensembleStage struct {
 	dir      string
 	ensemble *zkserver.Ensemble
 	slots    []*zooKeeperSlot
-	members  bool // come and go
+	members  bool // leave and join
 }
 
 func startZooKeeper(ctx context.Context, c casting) (stage, error) {
@@ -36,12 +36,12 @@ func startZooKeeper(ctx context.Context, c casting) (stage, error) {
 func startReconfig(ctx context.Context, c casting) (stage, error) { return startEnsemble(ctx, c, true) }
 
 func startEnsemble(ctx context.Context, c casting, members bool) (stage, error) {
-	// The more a follower may fall behind, the longer it goes on serving alone; the less, the sooner it hangs up.
+	// The more a follower may fall behind, the longer it serves alone; the less, the sooner it hangs up.
 	limits := []int{5, 10}
 	ensemble, err := zkserver.StartEnsemble(ctx, zkserver.Config{
 		TickTime:  zooKeeperTick,
 		SyncLimit: limits[c.Seed%2],
-		InitLimit: 6, // for as long an election may lead nowhere
+		InitLimit: 6, // an election may fail for so long
 
 		Reconfigurable: members,
 	})
@@ -71,7 +71,7 @@ func (s *ensembleStage) deck() []nemesis.Kind {
 		return append(deck, nemesis.MemberReplaced, nemesis.MemberReplaced)
 	}
 	return append(deck,
-		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // what a lock on an ensemble is most likely to get wrong
+		nemesis.FollowerCutOff, nemesis.FollowerCutOff, // the faults that a lock on an ensemble most likely handles wrongly
 		nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned)
 }
 
@@ -90,8 +90,8 @@ func (s *ensembleStage) direct() login {
 	return login{Engine: "zookeeper", Servers: s.ensemble.Addrs(), Lease: zooKeeperLease}
 }
 
-// stall is what a server costs a client that shows it a znode which no other server has (ZOOKEEPER-5010): for two session timeouts
-// it waits for that to go; within another one it asks another server and leaves this one.
+// stall is the delay of a client whose server shows a znode that no other server has (ZOOKEEPER-5010): it waits two session
+// timeouts for the node to go; within another one it asks another server and leaves this one.
 func (s *ensembleStage) stall() time.Duration { return 3 * zooKeeperLease }
 
 func (s *ensembleStage) strike(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
@@ -118,7 +118,7 @@ func (s *ensembleStage) heal(ctx context.Context) error {
 	return errors.Join(append(errs, s.ensemble.WaitReady(ctx))...)
 }
 
-// close leaves the logs of the servers where they are to be read when a run has failed.
+// close saves the servers' logs for failed runs.
 func (s *ensembleStage) close() {
 	for _, slot := range s.slots {
 		slot.close()

@@ -19,7 +19,7 @@ type zooKeeperSlot struct {
 	traps traps
 }
 
-// zooKeeperWire is a proxy, and the faults that are in force on it at one time.
+// zooKeeperWire is a proxy, and the faults in force on it.
 type zooKeeperWire struct {
 	proxy *faultproxy.Proxy
 
@@ -50,7 +50,7 @@ func (s *zooKeeperSlot) close() {
 	}
 }
 
-// begin puts a fault in force; the function that it returns ends it, and leaves the others as they are.
+// begin puts a fault in force; the returned function ends only that fault.
 func (w *zooKeeperWire) begin(a affliction) (end func() error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,11 +94,11 @@ func afflict(wires []*zooKeeperWire, a affliction) (end func(context.Context) er
 // strike begins a fault of the network of a slot.
 func (s *zooKeeperSlot) strike(f nemesis.Fault) (target string, end func(context.Context) error, err error) {
 	target = fmt.Sprintf("client %d", s.n)
-	// Half of the faults befall all wires, and the others the one that is in use: then there is a way out.
+	// Half of the faults hit all wires, the others only the one in use, which leaves the client a way out.
 	wires := s.wires
 	if f.Pick%2 == 0 || f.Kind == nemesis.HalfOpen {
 		wires = s.inUse(f.Server)
-		target += fmt.Sprintf(", the way to server %d", slices.Index(s.wires, wires[0]))
+		target += fmt.Sprintf(", the wire to server %d", slices.Index(s.wires, wires[0]))
 	}
 	switch f.Kind {
 	case nemesis.LostReply, nemesis.LostRequest:
@@ -128,7 +128,7 @@ func blackHole(dir faultproxy.Direction) affliction {
 	return func(p *faultproxy.Proxy) { p.BlackHole(dir) }
 }
 
-// inUse is the wire that carries a connection, or else the one to a server of choice.
+// inUse is the wire that carries a connection, or else the wire to the given server.
 func (s *zooKeeperSlot) inUse(otherwise int) []*zooKeeperWire {
 	for i, w := range s.wires {
 		if w.proxy.Conns() > 0 {
@@ -138,7 +138,7 @@ func (s *zooKeeperSlot) inUse(otherwise int) []*zooKeeperWire {
 	return s.wires[otherwise : otherwise+1]
 }
 
-// ops are what requests can be lost: those of a lock's life.
+// ops are the requests that can be lost: those of a lock's life.
 var ops = []struct {
 	op   faultproxy.Op
 	name string
@@ -156,7 +156,7 @@ type traps struct {
 	armed []*trap
 }
 
-// trap is a request to be lost, or its reply: the first that comes by.
+// trap drops the first matching request, or its reply.
 type trap struct {
 	op    faultproxy.Op
 	reply bool
@@ -179,7 +179,7 @@ func (t *traps) unset(gone *trap) {
 	t.armed = slices.DeleteFunc(t.armed, func(other *trap) bool { return other == gone })
 }
 
-// judge is the filter of a wire. A trap springs once, and the connection is closed with it.
+// judge is the filter of a wire. A trap springs once, and closes the connection.
 func (t *traps) judge(wire int, f faultproxy.Frame) faultproxy.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,7 +190,8 @@ func (t *traps) judge(wire int, f faultproxy.Frame) faultproxy.Verdict {
 				wire == trap.wire && f.Conn == trap.conn && f.Xid == trap.xid:
 			t.armed = slices.Delete(t.armed, i, i+1)
 			return faultproxy.CutBefore
-		// If the connection that an earlier request came on has ended without a reply, then it is this one's that is lost.
+		// If the connection of an earlier request ended without a reply, this request's reply is lost
+		// instead.
 		case f.Dir == faultproxy.ToServer && f.Kind == faultproxy.KindRequest && f.Op == trap.op &&
 			(trap.conn == 0 || wire != trap.wire || f.Conn != trap.conn):
 			trap.wire, trap.conn, trap.xid = wire, f.Conn, f.Xid

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// residue asks each server for children of the znodes of locks, for as long as it takes the sessions of killed processes to end.
+// residue asks each server for the children of lock znodes until the sessions of killed processes have ended.
 func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, diverged []string, err error) {
 	var conns []*zk.Conn
 	for _, addr := range s.ensemble.Addrs() {
@@ -19,7 +19,7 @@ func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, diverged
 			return nil, nil, err
 		}
 		defer conn.Close()
-		defer context.AfterFunc(ctx, conn.Close)() // what is under way fails then
+		defer context.AfterFunc(ctx, conn.Close)() // requests under way then fail
 		conns = append(conns, conn)
 	}
 	for began := time.Now(); ; {
@@ -36,7 +36,7 @@ func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, diverged
 	}
 }
 
-// listings are what stands below the znodes of all locks, as each server shows it when it has caught up with the leader.
+// listings are the children of all lock znodes, as each server shows them after a sync with the leader.
 func listings(conns []*zk.Conn, root string) ([][]string, error) {
 	var shown [][]string
 	for i, conn := range conns {
@@ -53,8 +53,8 @@ func listings(conns []*zk.Conn, root string) ([][]string, error) {
 	return shown, nil
 }
 
-// compareListings tells what should not be there from what only some servers show, by the listings of all. What a minority shows
-// was deleted, and these servers have missed that for good: ZooKeeper does so at times (ZOOKEEPER-5010), and no client can help it.
+// compareListings separates leftovers from nodes that only some servers show. A node that only a minority shows was deleted,
+// and these servers have missed the deletion for good: a ZooKeeper bug (ZOOKEEPER-5010) that no client can cure.
 func compareListings(shown [][]string) (left, diverged []string) {
 	count := map[string]int{}
 	var all []string // in the order of the listings
@@ -83,13 +83,13 @@ func compareListings(shown [][]string) (left, diverged []string) {
 			if n > 1 {
 				what = fmt.Sprintf("%d znodes", n)
 			}
-			diverged = append(diverged, fmt.Sprintf("server %d shows %s that the others have not (ZOOKEEPER-5010): %s", i, what, strings.Join(alone, ", ")))
+			diverged = append(diverged, fmt.Sprintf("server %d shows %s that the others lack (ZOOKEEPER-5010): %s", i, what, strings.Join(alone, ", ")))
 		}
 	}
 	return left, diverged
 }
 
-// nodesBelow is what stands below the znodes of all locks. The znodes themselves stay, until the server reaps them.
+// nodesBelow lists the children of all lock znodes. The znodes themselves stay until the server reaps them.
 func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
 	locks, _, err := conn.Children(root)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// strikeServers begins a fault of the servers. It is over when they have recovered from it.
+// strikeServers begins a fault of the servers. The fault is over when they have recovered.
 func (s *ensembleStage) strikeServers(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
 	target, end, err := s.begin(ctx, f)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *ensembleStage) strikeServers(ctx context.Context, f nemesis.Fault) (str
 }
 
 func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
-	// On a busy machine a leader steps down by itself.
+	// On a busy machine a leader may step down without a fault.
 	if err := s.ensemble.WaitReady(ctx); err != nil {
 		return "", nil, err
 	}
@@ -60,7 +60,7 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 		}
 		return name(i), func(context.Context) error { return servers[i].Resume() }, nil
 	case nemesis.MemberReplaced:
-		i := f.Server % len(servers) // be it the leader
+		i := f.Server % len(servers) // perhaps the leader
 		if err := s.ensemble.Remove(ctx, i); err != nil {
 			return "", nil, err
 		}
@@ -77,7 +77,7 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 	return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 }
 
-// follower is one of those that follow. Rather than any it is one that has clients.
+// follower returns a follower, preferably one that has clients.
 func (s *ensembleStage) follower(leader int, f nemesis.Fault) int {
 	var followers []int
 	for i := range zkserver.EnsembleSize {
@@ -92,13 +92,13 @@ func (s *ensembleStage) follower(leader int, f nemesis.Fault) int {
 	return chosen
 }
 
-// cutOff separates one server from the others. Its clients are cut off with it, or else all clients may go where they like: then
-// those that notice soon change sides.
+// cutOff separates one server from the others. Either its clients are cut off with it, or all clients stay free to connect
+// anywhere: then those that notice soon switch servers.
 func (s *ensembleStage) cutOff(server int, f nemesis.Fault) (string, func(context.Context) error, error) {
 	return s.apart(server, f, func() { s.ensemble.Isolate(server) })
 }
 
-// apart does something to a server that its clients, or else all, are kept from seeing.
+// apart runs a step on a server while its clients, or all clients, cannot reach it.
 func (s *ensembleStage) apart(server int, f nemesis.Fault, strike func()) (string, func(context.Context) error, error) {
 	target := fmt.Sprintf("server %d", server)
 	if f.Pick%4 == 0 {
@@ -127,10 +127,10 @@ func (s *ensembleStage) apart(server int, f nemesis.Fault, strike func()) (strin
 	}, nil
 }
 
-// turn holds back what the leader sends to a follower, for longer than a leader's ping is under way in any network that its clients
-// may rely on; then that arrives, and what the follower answers does not.
+// turn holds back what the leader sends to a follower, for longer than a ping takes in any network that clients may rely on;
+// then the held messages arrive, and the follower's replies are lost.
 func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, func(context.Context) error, error) {
-	// From a quarter of a session, which is some pings, to a bit less than what makes the follower hang up.
+	// From a quarter of a session, which is some pings, to just under the time after which the follower hangs up.
 	held := zooKeeperLease/4 + time.Duration(f.Pick%8)*zooKeeperTick/4
 	target, end, err := s.apart(follower, f, func() { s.ensemble.HoldBack(leader, follower) })
 	turned := time.AfterFunc(held, func() { s.ensemble.Turn(leader, follower) })
@@ -140,7 +140,7 @@ func (s *ensembleStage) turn(leader, follower int, f nemesis.Fault) (string, fun
 	}, err
 }
 
-// drawLimits draws settings that the servers may be restarted with: sessions get shorter, or longer again.
+// drawLimits draws settings for a restart: sessions get shorter, or longer again.
 func drawLimits(f nemesis.Fault) map[string]string {
 	ticks := []time.Duration{zooKeeperTick, zooKeeperTick * 3 / 4, zooKeeperTick / 2}
 	return map[string]string{
@@ -149,7 +149,7 @@ func drawLimits(f nemesis.Fault) map[string]string {
 	}
 }
 
-// wait begins what takes its time, and returns the wait for it.
+// wait starts a slow step, and returns the function that waits for it.
 func wait(ctx context.Context, f func(context.Context) error) func(context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	done := make(chan error, 1)
@@ -167,7 +167,7 @@ func wait(ctx context.Context, f func(context.Context) error) func(context.Conte
 // rejoin ends all partitions between servers.
 func (s *ensembleStage) rejoin(context.Context) error { return s.ensemble.HealAll() }
 
-// restartAll restarts one server after the other, each when the others serve, with other settings if there are any.
+// restartAll restarts the servers one after another, each when the others serve, with new settings if given.
 func (s *ensembleStage) restartAll(ctx context.Context, leader int, settings map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, strikePatience)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// echo is a server that sends back what it gets.
+// echo is an echo server.
 func echo(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -41,7 +41,7 @@ func echo(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// answers reports whether a new connection over a wire brings an answer within a time.
+// answers reports whether a new connection over a wire gets an answer in time.
 func answers(w *zooKeeperWire, within time.Duration) bool {
 	conn, err := net.DialTimeout("tcp4", w.proxy.Addr(), within)
 	if err != nil {
@@ -51,8 +51,8 @@ func answers(w *zooKeeperWire, within time.Duration) bool {
 	return pings(conn, within)
 }
 
-// pings reports whether a connection brings an answer within a time. The question is not one of ZooKeeper's frames, so it is
-// passed on as it is.
+// pings reports whether a connection gets an answer in time. Its message is not a ZooKeeper frame, so the proxy forwards it
+// unchanged.
 func pings(conn net.Conn, within time.Duration) bool {
 	_ = conn.SetDeadline(time.Now().Add(within))
 	question, answer := []byte("ruok"), make([]byte, 4)
@@ -63,14 +63,14 @@ func pings(conn net.Conn, within time.Duration) bool {
 	return err == nil && bytes.Equal(question, answer)
 }
 
-// quiet is how long nothing must be heard of a fault that lets nothing through, and loud for how long an answer is waited for.
+// quiet is how long a fault that lets nothing through must keep silence, and loud how long to wait for an answer.
 const (
 	quiet = 100 * time.Millisecond
 	loud  = 30 * time.Second
 )
 
-// TestZooKeeperNetwork guards that the faults of a slot's network do what they say, on all wires or on the one in use, and that
-// the end of one leaves another in force.
+// TestZooKeeperNetwork guards that the faults of a slot's network work, on all wires or on the one in use, and that the end
+// of one leaves another in force.
 func TestZooKeeperNetwork(t *testing.T) {
 	for _, kind := range []nemesis.Kind{
 		nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.Stall, nemesis.HalfOpen,
@@ -131,8 +131,8 @@ func TestZooKeeperNetwork(t *testing.T) {
 	}
 }
 
-// TestZooKeeperServers guards the faults that matter most: a server is cut off from the others together with its clients, which
-// reach no other, and all others reach no longer it; and the end of the fault is when all servers serve.
+// TestZooKeeperServers guards the most important faults: a server is cut off with its clients, which can reach no other
+// server, and no other client can reach it; the fault ends when all servers serve.
 func TestZooKeeperServers(t *testing.T) {
 	t.Parallel()
 	s := newSettings(t, "zookeeper", time.Minute)
@@ -177,7 +177,7 @@ func TestZooKeeperServers(t *testing.T) {
 			}
 		}
 	}
-	// Alone, it is not in office any more.
+	// Alone, it does not lead any more.
 	if err := st.ensemble.WaitModes(ctx, func(modes []string) bool { return modes[cutOff] == "" && modes[leader] == "leader" }); err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +189,8 @@ func TestZooKeeperServers(t *testing.T) {
 	}
 }
 
-// TestCompareListings guards what a run makes of znodes that are left behind: a node that most servers have is our fault, and one
-// that a single server shows is that server's.
+// TestCompareListings guards how a run judges znodes that are left behind: a node that most servers have is our fault; one
+// that a single server shows is the server's.
 func TestCompareListings(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown          [][]string
@@ -200,10 +200,10 @@ func TestCompareListings(t *testing.T) {
 		"no listing":      {nil, nil, nil},
 		"on all":          {[][]string{{"a", "b"}, {"b", "a"}, {"a", "b"}}, []string{"a", "b"}, nil},
 		"on two":          {[][]string{nil, {"a"}, {"a"}}, []string{"a"}, nil},
-		"on one":          {[][]string{nil, {"a"}, nil}, nil, []string{"server 1 shows 1 znode that the others have not (ZOOKEEPER-5010): a"}},
-		"several on one":  {[][]string{nil, nil, {"a", "b"}}, nil, []string{"server 2 shows 2 znodes that the others have not (ZOOKEEPER-5010): a, b"}},
+		"on one":          {[][]string{nil, {"a"}, nil}, nil, []string{"server 1 shows 1 znode that the others lack (ZOOKEEPER-5010): a"}},
+		"several on one":  {[][]string{nil, nil, {"a", "b"}}, nil, []string{"server 2 shows 2 znodes that the others lack (ZOOKEEPER-5010): a, b"}},
 		"each its own":    {[][]string{{"a"}, {"b"}, nil}, nil, []string{"server 0 shows 1 znode that", "server 1 shows 1 znode that"}},
-		"both":            {[][]string{{"a", "b"}, {"b"}, {"b"}}, []string{"b"}, []string{"server 0 shows 1 znode that the others have not (ZOOKEEPER-5010): a"}},
+		"both":            {[][]string{{"a", "b"}, {"b"}, {"b"}}, []string{"b"}, []string{"server 0 shows 1 znode that the others lack (ZOOKEEPER-5010): a"}},
 		"one server only": {[][]string{{"a"}}, []string{"a"}, nil},
 	} {
 		left, diverged := compareListings(c.shown)
@@ -213,8 +213,8 @@ func TestCompareListings(t *testing.T) {
 	}
 }
 
-// TestZooKeeperResidue guards that every server is asked what is left: a node of a session that lives on is found, and a node that
-// one server alone shows is told from it.
+// TestZooKeeperResidue guards that residue asks every server: it finds a node of a live session, and separates it from a node
+// that only one server shows.
 func TestZooKeeperResidue(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -239,12 +239,12 @@ func TestZooKeeperResidue(t *testing.T) {
 	if _, err := conn.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	server := ensemble.Followers(ctx)[0] // it has the parent, or residue would not have listed its children
+	server := ensemble.Followers(ctx)[0] // it has the parent, since residue has listed its children
 	if err := ensemble.Plant(ctx, server, ghost, nil); err != nil {
 		t.Fatal(err)
 	}
 	left, diverged, err := st.residue(ctx, nil)
-	want := fmt.Sprintf("server %d shows 1 znode that the others have not (ZOOKEEPER-5010): %s", server, ghost)
+	want := fmt.Sprintf("server %d shows 1 znode that the others lack (ZOOKEEPER-5010): %s", server, ghost)
 	if err != nil || !slices.Equal(left, []string{node}) || !slices.Equal(diverged, []string{want}) {
 		t.Errorf("left %q, diverged %q, %v; want %q and %q", left, diverged, err, node, want)
 	}

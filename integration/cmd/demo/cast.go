@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// cast is the processes that take part, and what has been heard of them. It is
-// used by one goroutine.
+// cast is the processes of the demo and their reports. Only one goroutine
+// uses it.
 type cast struct {
 	workers map[string]*process
 	reports chan report
@@ -29,7 +29,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	exited chan struct{} // closed when it has been reaped
-	ended  bool          // it was killed, or has been told to quit
+	ended  bool          // it was killed, or has the command to quit
 }
 
 func newCast() *cast {
@@ -79,13 +79,13 @@ func (c *cast) start(me identity) error {
 	return nil
 }
 
-// tell gives a worker a command.
+// tell sends a worker a command.
 func (c *cast) tell(who, format string, args ...any) error {
 	_, err := fmt.Fprintf(c.workers[who].stdin, format+"\n", args...)
 	return err
 }
 
-// signal sends a worker a signal, and shows it.
+// signal sends a worker a signal, and prints it.
 func (c *cast) signal(who string, sig syscall.Signal, name, why string) error {
 	p := c.workers[who]
 	if sig == syscall.SIGKILL {
@@ -95,7 +95,7 @@ func (c *cast) signal(who string, sig syscall.Signal, name, why string) error {
 	return p.cmd.Process.Signal(sig)
 }
 
-// kill ends all that is left, whatever state it is in.
+// kill kills all remaining processes, whatever their state.
 func (c *cast) kill() {
 	for _, p := range c.workers {
 		_ = p.cmd.Process.Kill()
@@ -105,7 +105,7 @@ func (c *cast) kill() {
 			select {
 			case <-p.exited:
 				waiting = false
-			case <-c.reports: // so that the readers can go on
+			case <-c.reports: // so that the readers can continue
 			}
 		}
 	}
@@ -122,11 +122,11 @@ func (c *cast) alive() []string {
 	return names
 }
 
-// mark returns a place in the history, from which await is to look.
+// mark returns the position in the history from which await looks.
 func (c *cast) mark() int { return len(c.history) }
 
 // await returns the first report after a mark for which ok is true, and waits
-// for it if it has not come yet. what says in an error what was waited for.
+// for it if necessary. what names it in an error.
 func (c *cast) await(ctx context.Context, mark int, what string, ok func(report) bool) (report, error) {
 	for i := mark; ; i++ {
 		if i == len(c.history) {
@@ -145,7 +145,7 @@ func (c *cast) await(ctx context.Context, mark int, what string, ok func(report)
 	}
 }
 
-// drain takes what has been reported by now.
+// drain takes the reports so far.
 func (c *cast) drain() error {
 	for {
 		select {
@@ -159,7 +159,7 @@ func (c *cast) drain() error {
 	}
 }
 
-// take shows a report and checks what must be true at all times.
+// take prints a report and checks the invariants.
 func (c *cast) take(r report) error {
 	show(r)
 	c.history = append(c.history, r)
@@ -183,7 +183,7 @@ func is(who, event string) func(report) bool {
 	return func(r report) bool { return r.Who == who && r.Event == event }
 }
 
-// isSince is for what happened again, and may have been reported late before.
+// isSince matches only reports after a time: an earlier one may arrive late.
 func isSince(since time.Time, who, event string) func(report) bool {
 	return func(r report) bool { return r.Who == who && r.Event == event && r.Time.After(since) }
 }
@@ -192,7 +192,7 @@ func isGrantAfter(token holdfast.Token) func(report) bool {
 	return func(r report) bool { return r.Event == "granted" && r.Token > token }
 }
 
-// show prints an event on a line.
+// show prints one event per line.
 func show(r report) {
 	token := ""
 	if r.Token != 0 {

@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// Workers die with the demo, even while they are stopped. A group of their own
-// keeps the terminal's ^C from them: the demo ends them.
+// Workers die with the demo, even while they are paused. A separate process group keeps the terminal's ^C from them: the demo
+// ends them.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,14 +1,14 @@
-// Demo shows locks on a real ZooKeeper, from the competition of three processes
-// to the refusal of a late write, in one line per event:
+// Demo shows locks on a real ZooKeeper, one line per event: from three
+// processes that compete to a late write that is refused:
 //
 //	make demo
 //
 // It checks what it shows: its exit code is 0 only if every step has happened.
-// The server is found or started as the tests do it (see zkserver).
+// It finds or starts the server as the tests do (see zkserver).
 //
-// Files: script.go has the steps, cast.go the processes that take part and what
-// they report, worker.go such a process, resource.go what the lock protects,
-// server.go the server.
+// Files: script.go has the steps, cast.go the processes and their reports,
+// worker.go a worker process, resource.go what the lock protects, server.go the
+// server.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// patience is how long the demo may take in all.
+// patience bounds the whole demo.
 const patience = 58 * time.Second
 
 func main() {

@@ -18,10 +18,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The demo checks itself: all that is left to do is to run it.
+// The demo checks itself, so the test only runs it.
 func TestDemo(t *testing.T) {
-	// go-zookeeper has data races of its own on reconnecting, which workers do
-	// here. Races of our own are looked for elsewhere.
+	// go-zookeeper has data races on reconnecting, which workers do here.
+	// Other tests look for races of our own.
 	t.Setenv("GORACE", "exitcode=0 log_path="+filepath.Join(t.TempDir(), "race"))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// errStale is how the resource refuses a token of the past.
-var errStale = errors.New("the token is older than one that has written")
+// errStale is the resource's refusal of an old token.
+var errStale = errors.New("a newer token has already written")
 
-// resource is what the lock protects: a value that remembers the greatest token
-// with which it was written, and refuses smaller ones.
+// resource is what the lock protects: a value that remembers the greatest
+// token that has written it, and refuses smaller ones.
 type resource struct {
 	listener net.Listener
 	server   http.Server
@@ -41,7 +41,7 @@ func (r *resource) addr() string { return r.listener.Addr().String() }
 
 func (r *resource) close() { _ = r.server.Close() }
 
-// last returns who has written last, and with what token.
+// last returns the last writer and its token.
 func (r *resource) last() (string, holdfast.Token) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

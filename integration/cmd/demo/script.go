@@ -14,7 +14,7 @@ import (
 const (
 	root    = "/holdfast-demo"
 	key     = "reports/nightly"
-	session = 2 * time.Second // short, so that nobody has to wait for long
+	session = 2 * time.Second // short, to keep the demo quick
 )
 
 var names3 = []string{"worker-1", "worker-2", "worker-3"}
@@ -74,12 +74,13 @@ func (s *stage) step(format string, args ...any) {
 	fmt.Printf("\n%d. %s\n\n", s.steps, fmt.Sprintf(format, args...))
 }
 
-// note shows something that no worker reports.
+// note prints an event that no worker reports.
 func (s *stage) note(who, event, format string, args ...any) {
 	show(report{Who: who, Time: time.Now(), Event: event, Detail: fmt.Sprintf(format, args...)})
 }
 
-// inspect waits until the engine says what it should of the key, and shows it.
+// inspect waits until the engine shows the expected state of the key, and
+// prints it.
 func (s *stage) inspect(ctx context.Context, what string, ok func(holdfast.Info) bool) error {
 	for {
 		info, err := s.operator.Inspect(ctx, key)
@@ -101,7 +102,7 @@ func (s *stage) inspect(ctx context.Context, what string, ok func(holdfast.Info)
 	}
 }
 
-// show prints what the engine says of the key.
+// show prints the engine's state of the key.
 func (s *stage) show(info holdfast.Info) {
 	detail := "nobody holds the lock, nobody waits"
 	if info.Held {
@@ -157,10 +158,10 @@ func (s *stage) sigkill(ctx context.Context, holder report) (report, error) {
 	return next, err
 }
 
-// ttl lets the holder run into its TTL: it stops by its own event, before
-// anybody else is granted the lock.
+// ttl lets the holder's TTL end: the holder stops on its own event, before
+// anyone else is granted the lock.
 func (s *stage) ttl(ctx context.Context, holder report) (report, error) {
-	s.step("A hold reaches its TTL: its process reacts to the event, another takes over")
+	s.step("A hold reaches its TTL: the holder reacts to the event, another takes over")
 	mark := s.mark()
 	if err := s.tell(holder.Who, "ttl 1s"); err != nil {
 		return report{}, err
@@ -186,8 +187,8 @@ func (s *stage) ttl(ctx context.Context, holder report) (report, error) {
 }
 
 // paused stops the holder in the middle of a write, for longer than its session
-// lasts. No lock can keep that write from arriving late; the token makes the
-// resource refuse it.
+// lasts. No lock can stop that write from arriving late; the resource refuses
+// it by its token.
 func (s *stage) paused(ctx context.Context, holder report) (report, error) {
 	s.step("A paused holder writes too late: the resource refuses its old token")
 	mark := s.mark()
@@ -210,7 +211,7 @@ func (s *stage) paused(ctx context.Context, holder report) (report, error) {
 	if _, err := s.await(ctx, mark, "the new holder's write", is(next.Who, "written")); err != nil {
 		return report{}, err
 	}
-	if err := s.signal(holder.Who, syscall.SIGCONT, "SIGCONT", "goes on where it was"); err != nil {
+	if err := s.signal(holder.Who, syscall.SIGCONT, "SIGCONT", "continues where it stopped"); err != nil {
 		return report{}, err
 	}
 	for _, event := range []string{"Lost", "refused"} {
@@ -233,10 +234,10 @@ func (s *stage) paused(ctx context.Context, holder report) (report, error) {
 	})
 }
 
-// outage takes the server away for longer than the session lasts. The holder
-// knows by its own clock that its lock is lost, while there is nobody to ask.
+// outage stops the server for longer than the session lasts. The holder detects
+// the loss on its own clock, while no server can answer.
 func (s *stage) outage(ctx context.Context, holder report) (report, error) {
-	s.step("The server is away for longer than the lease: the holder knows without being told")
+	s.step("The server is down for longer than the lease: the holder detects the loss on its own clock")
 	mark := s.mark()
 	stopped := time.Now()
 	s.note("server", s.server.stops, "")
@@ -266,11 +267,11 @@ func (s *stage) outage(ctx context.Context, holder report) (report, error) {
 	return s.await(ctx, mark, "a grant", isGrantAfter(holder.Token))
 }
 
-// finish closes all clients in an orderly way; nothing stays in the engine.
+// finish closes all clients cleanly; nothing stays in the engine.
 func (s *stage) finish(ctx context.Context, holder report) error {
 	s.step("All end; nothing is left in ZooKeeper")
 	mark := s.mark()
-	// The one that waits goes first, or it would be granted the lock once more.
+	// The waiter ends first, or it would be granted the lock once more.
 	names := s.alive()
 	slices.SortFunc(names, func(a, b string) int {
 		switch holder.Who {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// server is a ZooKeeper server that can be taken away and given back.
+// server is a ZooKeeper server that can be stopped and started.
 type server struct {
 	addr  string
 	about string // where it was found
@@ -17,11 +17,11 @@ type server struct {
 	start func(ctx context.Context) error
 	close func()
 
-	stops, starts string // what stop and start amount to
+	stops, starts string // what stop and start do, in words
 }
 
-// findServer starts a process of our own, which can really be stopped. Where a
-// server is given, or in a container, it is cut off instead.
+// findServer starts a process of our own, which can really be stopped. A
+// given server, or one in a container, is cut off instead.
 func findServer(ctx context.Context) (*server, error) {
 	config := zkserver.Config{TickTime: 100 * time.Millisecond}
 	elsewhere := os.Getenv("ZOOKEEPER_SERVERS") != "" || os.Getenv("HOLDFAST_ZOOKEEPER") == string(zkserver.Docker)

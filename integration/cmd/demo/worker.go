@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// identity is what a worker process is told on its command line.
+// identity is a worker's command-line arguments.
 type identity struct {
 	name, server, resource string
 }
@@ -30,8 +30,8 @@ type report struct {
 }
 
 // worker is an event-driven program: one goroutine, one select. It always wants
-// the lock. What it is told to do comes on its standard input, which also tells
-// it to end when the demo itself is gone.
+// the lock. Commands come on its standard input, whose end means that the demo
+// is gone.
 type worker struct {
 	identity
 	client *zklock.Client
@@ -75,7 +75,7 @@ func beWorker(me identity) error {
 		case e := <-events.Disconnected():
 			detail := ""
 			if w.lock != nil && w.lock.Err() == nil {
-				detail = fmt.Sprintf("the lock is good for another %v", time.Until(w.lock.Deadline()).Round(time.Millisecond))
+				detail = fmt.Sprintf("the lock is valid for another %v", time.Until(w.lock.Deadline()).Round(time.Millisecond))
 			}
 			w.say(e.Time, "Disconnected", 0, "%s", detail)
 		case e := <-events.TTLExpired():
@@ -100,7 +100,7 @@ func beWorker(me identity) error {
 	}
 }
 
-// obey does what a line of input says, and reports whether that was the end.
+// obey executes a line of input, and reports whether it was the last command.
 func (w *worker) obey(ctx context.Context, command string) (over bool, err error) {
 	verb, arg, _ := strings.Cut(command, " ")
 	if (verb == "ttl" || verb == "write") && w.lock == nil {
@@ -137,7 +137,7 @@ func (w *worker) obey(ctx context.Context, command string) (over bool, err error
 	return false, nil
 }
 
-// acquire takes a place in the queue and waits there, in the background.
+// acquire queues for the lock in the background.
 func (w *worker) acquire(ctx context.Context) {
 	go func() {
 		lock, err := w.client.Acquire(ctx, key)
@@ -158,8 +158,8 @@ func (w *worker) again(ctx context.Context, e holdfast.Event) {
 	w.acquire(ctx)
 }
 
-// write looks at the lock, and then takes its time: what happens in between is
-// what fencing is for.
+// write checks the lock, and then writes slowly: fencing covers what happens in
+// between.
 func (w *worker) write(lock *holdfast.Lock, d time.Duration) {
 	if err := lock.Err(); err != nil {
 		w.say(time.Now(), "no write", lock.Token(), "%v", err)

@@ -1,7 +1,7 @@
 // Recording makes docs/takeover.svg, an animated picture of three terminals: two
-// programs take turns at a lock, and an operator watches. All that is in the
-// terminals is what real processes have written, on a real ZooKeeper; the pictures
-// of it follow each other at the pace at which it happened.
+// programs take turns at a lock, and an operator watches. Real processes on a
+// real ZooKeeper produce all output; the frames follow each other at the
+// original pace.
 //
 //	make recording
 //
@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// patience is how long the recording may take in all.
+// patience bounds the whole recording.
 const patience = 2 * time.Minute
 
 // The job that web1 and web2 run under the lock.
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// record plays the script, and returns what there was to see.
+// record plays the script, and returns the film.
 func record(ctx context.Context) (f *film, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-rec-")
 	if err != nil {
@@ -116,8 +116,7 @@ func number(digits string) int64 {
 	return n
 }
 
-// find returns what an expression finds in a text, or the part of it that is in
-// parentheses.
+// find returns what an expression matches in a text, or its parenthesized part.
 func find(expression, text string) (string, bool) {
 	m := regexp.MustCompile(expression).FindStringSubmatch(text)
 	if m == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Sizes in the picture, in pixels. Each text is given its width, so that it fits
-// whatever monospaced font the reader has.
+// Sizes in the picture, in pixels. Each text has a fixed width, so that it fits
+// any monospaced font.
 const (
 	cell   = 8  // width of a character
 	line   = 18 // height of a row
@@ -29,9 +29,9 @@ text{fill:#d1d7e0;white-space:pre}
 @keyframes film{
 `
 
-// svg draws the film: all frames side by side, of which one at a time is to be
-// seen. A row that stays as it is, or comes again, is there once. Where nothing
-// moves, it is the last frame that is seen.
+// svg draws the film: all frames side by side, of which one is visible at a
+// time. A row that stays or recurs is stored once. Without animation, the last
+// frame is visible.
 func (f *film) svg() []byte {
 	height := margin + line
 	for _, w := range f.windows {
@@ -83,10 +83,10 @@ func (f *film) svg() []byte {
 	return []byte(b.String())
 }
 
-// graphics are control sequences for the look of what follows.
+// graphics matches control sequences that set the style of what follows.
 var graphics = regexp.MustCompile(`\x1b\[([0-9;]*)m`)
 
-// drawRow draws a row of a terminal, each part in its look.
+// drawRow draws a row of a terminal, each part in its style.
 func drawRow(row string) string {
 	var b strings.Builder
 	bold, reverse, captioned := false, false, false

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// texts are those of a picture, each in brackets if it is bold and between bars if
-// reversed. A picture that is not well-formed fails the test, and so does a text that
-// another font would make wider.
+// texts are a picture's texts, in brackets if bold and between bars if reversed. The
+// test fails if the picture is not well-formed, or if another font could widen a
+// text.
 func texts(t *testing.T, svg string) string {
 	t.Helper()
 	var b strings.Builder
@@ -41,8 +41,8 @@ func texts(t *testing.T, svg string) string {
 	}
 }
 
-// TestSVG guards that a film shows each row in its place and look, once however long
-// it stays, and each frame from its moment on.
+// TestSVG guards that a film stores each row once, shows it in its place and style,
+// and shows each frame from its moment on.
 func TestSVG(t *testing.T) {
 	f := &film{
 		windows: []window{{"one", 2}, {"two", 1}},
@@ -56,7 +56,7 @@ func TestSVG(t *testing.T) {
 	got := texts(t, svg)
 	for _, want := range []string{" bold:one\n", " bold:two\n", " $ a <b\n", " stays\n", " bold:bold\n", " reverse:back\n", " both:both\n", " caption:first\n", " caption:second\n"} {
 		if strings.Count(got, want) != 1 {
-			t.Errorf("%q is not there once in\n%s", want, got)
+			t.Errorf("%q does not occur exactly once in\n%s", want, got)
 		}
 	}
 	for _, want := range []string{"film 2.0s", "\n0.00%{transform:translateX(0px)}", "\n50.00%{transform:translateX(-764px)}", "\n100%{transform:translateX(-764px)}"} {
@@ -81,7 +81,7 @@ func TestRecorded(t *testing.T) {
 	for _, want := range []string{"run reports/nightly --owner web1", "wrote page 1 with token", "run reports/nightly --owner web2", "held by web1", "Killed", "wrote page 1 with token"} {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
-			t.Fatalf("%q does not come in its turn in\n%s", want, got)
+			t.Fatalf("%q is missing or out of order in\n%s", want, got)
 		}
 		rest = after
 	}

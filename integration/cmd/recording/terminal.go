@@ -19,8 +19,8 @@ const (
 	interval = 100 * time.Millisecond
 )
 
-// terminals are those of a tmux server, and what was seen in them. After a first
-// error, which is in err, they do nothing.
+// terminals are the terminals of a tmux server, and the frames seen in them.
+// After a first error, kept in err, they do nothing.
 type terminals struct {
 	dir   string
 	env   []string
@@ -71,7 +71,7 @@ func (t *terminals) open(ctx context.Context, name string, rows int) *terminal {
 	return w
 }
 
-// look notes what is to be seen, if that has changed.
+// look records a frame if the screen has changed.
 func (t *terminals) look(ctx context.Context) {
 	if len(t.film.windows) < len(t.all) {
 		return // they are being opened
@@ -90,10 +90,10 @@ func (t *terminals) look(ctx context.Context) {
 	t.film.length = f.at
 }
 
-// caption is what is written below from now on.
+// caption sets the text below the terminals from now on.
 func (t *terminals) caption(text string) { t.film.caption = text }
 
-// pause lets things happen for a while.
+// pause keeps recording for a while.
 func (t *terminals) pause(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
 	t.until(ctx, func() bool { return time.Now().After(end) })
@@ -123,7 +123,7 @@ func (w *terminal) enter(ctx context.Context, line string) {
 	w.of.tmux(ctx, "send-keys", "-t", w.name, "Enter")
 }
 
-// shows waits until something matches an expression, and returns it.
+// shows waits until the screen matches an expression, and returns the match.
 func (w *terminal) shows(ctx context.Context, expression string) (found string) {
 	w.until(ctx, func() bool {
 		var ok bool
@@ -133,7 +133,7 @@ func (w *terminal) shows(ctx context.Context, expression string) (found string) 
 	return found
 }
 
-// kill kills what the shell runs.
+// kill kills the shell's child.
 func (w *terminal) kill(ctx context.Context) {
 	shell := strings.TrimSpace(w.of.tmux(ctx, "display-message", "-p", "-t", w.name, "#{pane_pid}"))
 	children, err := os.ReadFile("/proc/" + shell + "/task/" + shell + "/children")
@@ -146,7 +146,7 @@ func (w *terminal) kill(ctx context.Context) {
 	}
 }
 
-// A film is what was seen.
+// A film is a sequence of frames.
 type film struct {
 	windows []window
 	frames  []frame
@@ -159,7 +159,7 @@ type window struct {
 	rows int
 }
 
-// A frame is what is to be seen from a moment on.
+// A frame is the screen from a moment on.
 type frame struct {
 	at      time.Duration
 	rows    []string // of all windows, with the control sequences of their colours
