@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// logged is a log that tests may read while it is written.
+// logged is a log that tests can read while clients write it.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,9 +36,9 @@ func (l *logged) String() string {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// TestSequenceCounter tests the cure of hazard Z6, which is in order and
-// ambiguous: where the counter of a lock's parent sticks at its end, all nodes
-// have one number, or negative ones, and czxids decide who comes first.
+// TestSequenceCounter tests the cure of hazard Z6: once the counter of a lock's parent
+// sticks at its end, all nodes have the same number, or negative ones, and czxids decide
+// the order.
 func TestSequenceCounter(t *testing.T) {
 	start(t)
 	server := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: longest})
@@ -120,13 +120,11 @@ func TestSequenceCounter(t *testing.T) {
 	}
 }
 
-// TestSequenceCounterWithPeers shows what the documentation warns of: where the
-// counter of a lock's parent has reached its end, a lock that is shared with
-// Curator, kazoo or go-zookeeper is no lock. What they take for the order is the
-// same number for all: go-zookeeper is granted whatever anybody holds, and the
-// others what stands behind their own node in the server's list, which is by
-// chance. Guards: that is what they do, and the other way round, where they hold,
-// our clients wait all the same.
+// TestSequenceCounterWithPeers shows what the documentation warns of: once the counter of
+// a lock's parent has reached its end, a lock shared with Curator, kazoo or go-zookeeper
+// does not exclude. They order contenders by a number that is then the same for all:
+// go-zookeeper enters whoever holds the lock, and the others depend on the random order
+// of the server's list. Where they hold the lock, our clients still wait.
 func TestSequenceCounterWithPeers(t *testing.T) {
 	start(t)
 	embedded := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: longest})
@@ -156,7 +154,7 @@ func TestSequenceCounterWithPeers(t *testing.T) {
 				}
 				theirs.do("acquire", c.path)
 				shown = contends(t, c.addr, c.conn, c.path, node, theirs)
-				ours.release() // its last stamp comes after a grant to both
+				ours.release() // its last stamp comes after both were granted the lock
 				if !shown {
 					theirs.says(fleetAcquired)
 				}

@@ -51,7 +51,7 @@ func TestDynamoDifferential(t *testing.T) {
 	d.saw(t, want)
 }
 
-// saw fails the test if an outcome was never seen, a slip of the generator.
+// saw fails the test if an outcome was never seen: then the generator is at fault.
 func (d *differential) saw(t *testing.T, want []string) {
 	t.Helper()
 	t.Logf("outcomes: %v", d.seen)
@@ -62,7 +62,7 @@ func (d *differential) saw(t *testing.T, want []string) {
 	}
 }
 
-// operations is how many a test does: n, or what HOLDFAST_OPERATIONS says.
+// operations is the number of operations of a test: n, or HOLDFAST_OPERATIONS.
 func operations(t *testing.T, n int) int {
 	t.Helper()
 	if s := os.Getenv("HOLDFAST_OPERATIONS"); s != "" {
@@ -103,7 +103,7 @@ type differential struct {
 	server dynamoAPI
 	fake   dynamoAPI
 	seen   map[string]int // outcomes, by operation and error code
-	lost   int            // answers of the server that broke off
+	lost   int            // replies of the server that broke off
 }
 
 func newDifferential(t *testing.T) *differential {
@@ -144,7 +144,7 @@ func newDifferential(t *testing.T) *differential {
 	return d
 }
 
-// mirror creates in the fake what there is on the server.
+// mirror copies the server's tables to the fake.
 func (d *differential) mirror(t *testing.T, name string, keys []dynamoserver.Key) dynamoTable {
 	t.Helper()
 	table := dynamoTable{name: name}
@@ -203,11 +203,11 @@ func (d *differential) step(t *testing.T, op operation) {
 	}
 }
 
-// brokenOff is the code of an answer of which the end was lost with the connection:
-// whether the operation was carried out is not known.
+// brokenOff is the code of a reply that was cut short with its connection: the outcome of
+// the operation is unknown.
 const brokenOff = "broken off"
 
-// follow has the fake's items be what the server's are.
+// follow copies the server's items to the fake.
 func (d *differential) follow(t *testing.T, op operation) {
 	t.Helper()
 	for _, ref := range op.touched {
@@ -223,8 +223,8 @@ func (d *differential) follow(t *testing.T, op operation) {
 	}
 }
 
-// compare fails the test unless the answers agree. What the fake does not know, it
-// may take for that where the server finds a mistake.
+// compare fails the test unless the replies agree. The fake may report an operation as
+// unsupported where the server finds an error.
 func (d *differential) compare(t *testing.T, op operation, what string, server, fake dynamoOutcome) {
 	t.Helper()
 	if fake.Code == unsupported && server.Code == "ValidationException" {
@@ -237,7 +237,7 @@ func (d *differential) compare(t *testing.T, op operation, what string, server, 
 	}
 }
 
-// A dynamoOutcome is the comparable part of an answer.
+// A dynamoOutcome is the comparable part of a reply.
 type dynamoOutcome struct {
 	Code           string // of the error, empty without one
 	Item           any
@@ -305,7 +305,7 @@ func (d *differential) run(t *testing.T, api dynamoAPI, input any) (name string,
 		name = "DescribeTimeToLive"
 		var out *dynamodb.DescribeTimeToLiveOutput
 		if out, err = api.DescribeTimeToLive(ctx, in); err == nil {
-			// ENABLING lasts as long as a server likes.
+			// A server may stay in ENABLING for as long as it likes.
 			o.Item = wire(out.TimeToLiveDescription.AttributeName)
 		}
 	default:
@@ -342,11 +342,11 @@ func (d *differential) scanAll(ctx context.Context, api dynamoAPI, in *dynamodb.
 	}
 }
 
-// unsupported is the code of what the fake does not know.
+// unsupported is the code of an operation that the fake does not support.
 const unsupported = "unsupported"
 
-// failure is the outcome of an error. One that the API does not have is a fault
-// of the test or of the fake.
+// failure is the outcome of an error. An error that the API does not have is a fault of
+// the test or of the fake.
 func failure(t *testing.T, err error) dynamoOutcome {
 	t.Helper()
 	var api smithy.APIError

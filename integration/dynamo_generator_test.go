@@ -15,16 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// A generator makes operations on items like those of locks. It looks at the items
-// in the fake, for conditions that hold, and for what servers are known to answer
-// otherwise than DynamoDB does: where a comment says so, the fake follows the
-// documentation of the API, and the input is left out.
+// A generator makes operations on items like those of locks. It reads the items in the
+// fake, to make conditions that hold and to avoid inputs on which servers are known to
+// deviate from DynamoDB. Comments name those inputs; there the fake follows the
+// documentation of the API.
 type generator struct {
 	*rand.Rand
 	db                   *dynamofake.DB
 	tables               []dynamoTable
 	allOld, transactions bool
-	strict               bool // the server's checks, costs and forms of numbers are those of DynamoDB; see TestMotoDeviates
+	strict               bool // the server's checks, costs and number formats are DynamoDB's; see TestMotoDeviates
 }
 
 type dynamoTable struct {
@@ -32,8 +32,8 @@ type dynamoTable struct {
 	keys []dynamoserver.Key
 }
 
-// attributeTypes are those of the attributes that items have, besides their keys.
-// The last two are as items of shared locks may have them.
+// attributeTypes are the types of the attributes of items, besides their keys. Items of
+// shared locks may have the last two.
 var attributeTypes = map[string]string{
 	"guid": "B", "leaseDurationMs": "N", "fencingToken": "N", "owner": "S", "holdfastData": "B", "expires": "N",
 	"holders": "SS", "waiting": "M",
@@ -43,11 +43,10 @@ var attributeNames = slices.Sorted(maps.Keys(attributeTypes))
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// often is true in so many of ten cases.
+// often is true in n of ten cases.
 func (g *generator) often(tenths int) bool { return g.IntN(10) < tenths }
 
-// A request is what the inputs of several operations have in common while it is
-// put together.
+// A request is the common part of the inputs of several operations, while it is built.
 type request struct {
 	table   dynamoTable
 	key     attributeMap
@@ -97,7 +96,7 @@ func (g *generator) operation() operation {
 		return operation{input: &dynamodb.GetItemInput{TableName: &r.table.name, Key: r.key, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: g.units()}}
 	case n < 78 && g.transactions:
 		return g.transaction()
-	case !g.strict: // moto ends pages elsewhere, and fails at what is wrong
+	case !g.strict: // moto ends pages elsewhere, and fails on invalid requests
 		return operation{g.update(r), touched}
 	case n < 84:
 		return operation{input: g.query(r)}
@@ -121,7 +120,7 @@ func (g *generator) units() types.ReturnConsumedCapacity {
 	return ""
 }
 
-// condition returns a condition, with parentheses in many places.
+// condition returns a condition with many parentheses.
 func (g *generator) condition(r *request, depth int) string {
 	if depth > 0 && g.often(6) {
 		x, y := g.condition(r, depth-1), g.condition(r, depth-1)
@@ -147,17 +146,18 @@ func (g *generator) simple(r *request, from []string) string {
 		number := pick(g, "leaseDurationMs", "fencingToken", "expires")
 		return r.name(number) + " BETWEEN " + r.literal(keyValue("N", "0")) + " AND " + r.literal(keyValue("N", pick(g, "1", "9007199254740990")))
 	case 5:
-		// Of others dynalite counts UTF-16, and moto fails where there is none.
+		// For other types dynalite counts UTF-16, and moto fails if the attribute is
+		// missing.
 		if g.strict {
 			return "size(" + r.name(pick(g, "holders", "waiting")) + ") " + pick(g, "=", "<>", "<", "<=", ">", ">=") + " " + r.literal(keyValue("N", pick(g, "0", "1", "2", "3")))
 		}
 	}
 	v := r.present[attribute]
 	if v == nil || g.often(4) {
-		v = g.value(attribute) // else what is there, or nothing would ever be equal
+		v = g.value(attribute) // otherwise the present value, or nothing would ever be equal
 	}
 	operators := []string{"=", "=", "<>", "<", "<=", ">", ">="}
-	// dynalite does not refuse to order what has no order, and takes no maps for equal.
+	// dynalite compares types that have no order, and never finds maps equal.
 	switch v.(type) {
 	case *types.AttributeValueMemberM:
 		return "attribute_exists(" + r.name(attribute) + ")"
@@ -169,10 +169,10 @@ func (g *generator) simple(r *request, from []string) string {
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// value returns a value of an attribute: its type is wrong now and then.
+// value returns a value of an attribute, sometimes of the wrong type.
 func (g *generator) value(attribute string) types.AttributeValue {
 	typ := attributeTypes[attribute]
-	if g.often(1) && attribute != "fencingToken" && attribute != "holders" { // which are added to
+	if g.often(1) && attribute != "fencingToken" && attribute != "holders" { // the attributes that ADD uses
 		typ = pick(g, "S", "N", "B")
 	}
 	switch typ {
@@ -238,7 +238,7 @@ func (g *generator) update(r *request) *dynamodb.UpdateItemInput {
 		UpdateExpression:                    aws.String(g.change(r)),
 	}
 	if !g.strict && strings.Contains(*in.UpdateExpression, "#holders :") {
-		in.ReturnValues = "" // of UPDATED_NEW moto leaves out a set that is added to
+		in.ReturnValues = "" // moto omits a set that ADD changed from UPDATED_NEW
 	}
 	if g.often(8) {
 		in.ConditionExpression = aws.String(g.condition(r, 2))
@@ -247,8 +247,8 @@ func (g *generator) update(r *request) *dynamodb.UpdateItemInput {
 	return in
 }
 
-// change returns an update expression. It sets something always: a service
-// creates no item to take something away from, but dynalite does.
+// change returns an update expression. It always sets something: DynamoDB creates no item
+// for a REMOVE alone, but dynalite does.
 func (g *generator) change(r *request) string {
 	var sets, removes, adds []string
 	for _, attribute := range attributeNames {
@@ -294,7 +294,7 @@ func (g *generator) query(r *request) *dynamodb.QueryInput {
 	}
 	in := &dynamodb.QueryInput{TableName: &r.table.name, ConsistentRead: aws.Bool(true), KeyConditionExpression: &condition}
 	if g.often(4) {
-		// A query's filter is not about its key.
+		// A query's filter must not use its key.
 		in.FilterExpression = aws.String(g.simple(r, attributeNames))
 	}
 	if g.often(3) {
@@ -320,8 +320,8 @@ func (g *generator) scan(r *request) *dynamodb.ScanInput {
 	return in
 }
 
-// transaction returns a transaction of guards and of writes beside them. Two parts
-// may be of one item.
+// transaction returns a transaction of guards and writes. Two parts may use the same
+// item.
 func (g *generator) transaction() operation {
 	in := new(dynamodb.TransactWriteItemsInput)
 	op := operation{input: in}

@@ -11,18 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
-// TestMotoDeviates tells what moto is known to answer otherwise than DynamoDB's
-// documentation says, which the fake follows, so that nobody takes the one for the
-// other: what the tests on moto leave out, they leave out for these reasons. A case
-// that fails is good news, and to be deleted here and asked for elsewhere. What
-// dynamolock itself would fail at is corrected in moto_server.py.
+// TestMotoDeviates lists where moto deviates from DynamoDB's documentation, which the
+// fake follows. These are the reasons why tests on moto leave something out. If a case
+// fails, moto has improved: delete the case and enable the tests that it excused.
+// moto_server.py corrects the deviations that dynamolock itself would fail on.
 func TestMotoDeviates(t *testing.T) {
 	start(t)
 	d := newDifferential(t)
 	if d.target.Source() != dynamoserver.Moto {
-		return // these are not its deviations
+		return // other servers deviate elsewhere
 	}
-	d.strict = true // compare what it costs
+	d.strict = true // compare the cost
 	table := &d.tables[0].name
 	key := attributeMap{"id": text("1")}
 	update := func(name string, v types.AttributeValue) *dynamodb.UpdateItemInput {
@@ -93,8 +92,8 @@ func TestMotoDeviates(t *testing.T) {
 	}
 }
 
-// code is run for a server that may fail with a page of HTML, as moto does at what it
-// has not thought of: its code is "500" then.
+// code is run for a server that may fail with a page of HTML, as moto does on unexpected
+// requests: the code is "500" then.
 func (d *differential) code(t *testing.T, api dynamoAPI, input any) dynamoOutcome {
 	t.Helper()
 	if in, ok := input.(*dynamodb.UpdateItemInput); ok {

@@ -20,7 +20,7 @@ func described(d *types.TableDescription) any {
 	return out
 }
 
-// TestDynamoDifferentialTables compares what the operations on tables answer.
+// TestDynamoDifferentialTables compares the replies to the operations on tables.
 func TestDynamoDifferentialTables(t *testing.T) {
 	start(t)
 	d := newDifferential(t)
@@ -78,13 +78,13 @@ func TestDynamoDifferentialTables(t *testing.T) {
 	}
 }
 
-// TestDynamoTimeToLive asks for Time to Live as CreateTable and doctor do. Guards:
-// what the fake says of it is what a server says that has it.
+// TestDynamoTimeToLive enables and describes Time to Live as CreateTable and doctor do.
+// The fake must answer like a server that has it.
 func TestDynamoTimeToLive(t *testing.T) {
 	start(t)
 	d := newDifferential(t)
 	if !d.target.TimeToLive() {
-		return // newDifferential has said so
+		return // newDifferential has logged why
 	}
 	table := d.tables[0].name
 	describe := operation{input: &dynamodb.DescribeTimeToLiveInput{TableName: &table}}

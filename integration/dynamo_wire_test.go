@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// wire turns inputs and outputs of the SDK into what encoding/json prints as
-// the API has it on the wire. Sets are sorted, for they have no order.
+// wire converts inputs and outputs of the SDK to values that encoding/json prints in the
+// API's wire format. Sets are sorted, because they have no order.
 func wire(v any) any {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -62,7 +62,7 @@ func wireReflected(v reflect.Value) any {
 		}
 		return list
 	case reflect.Map:
-		// An empty map and none are the same answer.
+		// An empty map and no map are the same reply.
 		if v.Len() == 0 {
 			return nil
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// bad returns a request that is wrong in one way or another, though not always:
-// the sides must agree on that too.
+// bad returns a request that is usually invalid in some way. Both sides must agree on
+// whether it is.
 func (g *generator) bad(r *request) any {
 	in := g.update(r)
 	simple := func(update string) {
@@ -67,7 +67,7 @@ func (g *generator) badValue() types.AttributeValue {
 	}...)
 }
 
-// badUpdates may be right but for a value that they do not use.
+// badUpdates may be valid except for an unused value.
 var badUpdates = []string{
 	"", "SET", "SET #a", "SET #a = ", "SET #a = :x SET #b = :one", "SET #a = :x, #a = :one", "SET #a = :x REMOVE #a", "#a = :x", "SET #a = :x,",
 	"SET #a = :x + :one", "SET #a = :one + :one + :one", "SET #a = size(#b)", "SET #a = unknown(#b)", "SET #a = if_not_exists(:x, :one)",
@@ -95,8 +95,8 @@ func (g *generator) badQuery(t dynamoTable) *dynamodb.QueryInput {
 	return in
 }
 
-// soup returns a condition of random tokens on an item that is there. Its only
-// name is that of the key, for dynalite takes two missing attributes for equal.
+// soup returns a condition of random tokens on an existing item. Its only name is that of
+// the key, because dynalite finds two missing attributes equal.
 func (g *generator) soup(r *request) *dynamodb.UpdateItemInput {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &r.table.name, Key: r.key, UpdateExpression: aws.String("SET #last = :v"),
@@ -112,7 +112,7 @@ func (g *generator) soup(r *request) *dynamodb.UpdateItemInput {
 	var words []string
 	for range 2 + g.IntN(8) {
 		word := pick(g, tokens...)
-		// Two in a row are good English for dynalite only.
+		// dynalite alone accepts two in a row.
 		if len(words) > 0 && word == "NOT" && words[len(words)-1] == "NOT" {
 			continue
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// audit watches over the grants of one key by clients of this process: at each
-// one, the holder before must have learned of its end (G1, G2), and the token
-// must have risen (G3).
+// audit checks the grants of one key to clients of this process: at each grant, the
+// previous holder must know of its end (G1, G2), and the token must have risen (G3).
 type audit struct {
 	mu     sync.Mutex
 	last   *holdfast.Lock
@@ -28,7 +27,7 @@ func (a *audit) granted(t *testing.T, lock *holdfast.Lock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.last != nil {
-		// Asked after the new grant: whoever is live now holds it as well.
+		// Read after the new grant: a lock that is still live makes two holders.
 		if err := a.last.Err(); err == nil && lock.Err() == nil {
 			t.Errorf("%s and %s hold %q at one time", a.last.Owner(), lock.Owner(), lock.Key())
 		}
@@ -46,8 +45,8 @@ func (a *audit) count() int {
 	return a.grants
 }
 
-// contend makes clients take and release one key over and over until stop is
-// called, which returns when they have ended.
+// contend makes clients acquire and release one key over and over until stop is called.
+// stop returns when they have ended.
 func (a *audit) contend(t *testing.T, key string, clients ...*zklock.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -72,7 +71,7 @@ func (a *audit) contend(t *testing.T, key string, clients ...*zklock.Client) (st
 	return func() { cancel(); wg.Wait() }
 }
 
-// inLine makes a client wait for a key, and returns when it stands in the queue.
+// inLine makes a client wait for a key, and returns when it is in the queue.
 func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *holdfast.Lock {
 	t.Helper()
 	got := make(chan *holdfast.Lock, 1)
@@ -90,8 +89,8 @@ func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *
 	return got
 }
 
-// TestEnsembleFailover has what befalls an ensemble in its ordinary life. The
-// tests share one, and follow each other.
+// TestEnsembleFailover covers the ordinary failures of an ensemble. Its subtests share
+// one and run in sequence.
 func TestEnsembleFailover(t *testing.T) {
 	start(t)
 	e := zkserver.NewEnsemble(t, zkserver.Config{SyncLimit: 50, MaxSessionTimeout: longest})
@@ -115,8 +114,8 @@ func TestEnsembleFailover(t *testing.T) {
 	}
 }
 
-// survivesOrEnds checks a lock after its ensemble is whole again: if it is live
-// the quorum says so too, and if not somebody else can have the key.
+// survivesOrEnds checks a lock after its ensemble is whole again: if it is live, the
+// quorum agrees; if not, another client can acquire the key.
 func survivesOrEnds(t *testing.T, a *audit, lock *holdfast.Lock, waiter <-chan *holdfast.Lock) {
 	t.Helper()
 	if err := lock.Verify(limited(t)); err == nil {
@@ -135,7 +134,7 @@ func survivesOrEnds(t *testing.T, a *audit, lock *holdfast.Lock, waiter <-chan *
 	}
 }
 
-// leaderKilled: sessions outlive the leader, and a new one begins to count anew.
+// leaderKilled: sessions outlive the leader, and the new leader restarts their timeouts.
 func leaderKilled(t *testing.T, e *zkserver.Ensemble) {
 	leader, _ := leaderAndFollowers(t, e)
 	key, a := newKey(t), &audit{}
@@ -155,9 +154,9 @@ func leaderKilled(t *testing.T, e *zkserver.Ensemble) {
 	survivesOrEnds(t, a, lock, waiter)
 }
 
-// halfOpenServer guards the read deadlines and the limit on heartbeats, of wire
-// and heartbeat: a server that accepts and never answers is left while there is
-// time to get to another one (hazard Z5).
+// halfOpenServer tests the read deadlines in wire and the limit in heartbeat: the client
+// leaves a server that accepts and never answers while there is time to reach another one
+// (hazard Z5).
 func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
 	const timeout = 10 * time.Second
 	var proxies []*faultproxy.Proxy
@@ -169,7 +168,7 @@ func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
 	}
 	client := dialServers(t, zklock.Options{SessionTimeout: timeout}, addrs...)
 	lock := take(t, client, newKey(t))
-	// In the steady state heartbeats keep about half the timeout ahead.
+	// In the steady state heartbeats leave about half the timeout.
 	first := lock.Deadline()
 	eventually(t, "heartbeats extend the lease", func() bool { return lock.Deadline().Sub(first) > timeout/3 })
 	var dead *faultproxy.Proxy
@@ -191,8 +190,8 @@ func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
 	if away >= left-timeout/10 {
 		t.Errorf("it left the silent server after %v, when only %v of the lease were left in all", away, left)
 	}
-	// Another server answers in some milliseconds, unless the machine is too
-	// busy: then nobody promises that the lock survives.
+	// Another server answers within milliseconds, unless the machine is too busy: then the
+	// lock need not survive.
 	if err := lock.Verify(limited(t)); err != nil && back < left-timeout/20 {
 		t.Errorf("the lock is lost: %v", err)
 	}
@@ -225,8 +224,8 @@ func rollingRestart(t *testing.T, e *zkserver.Ensemble) {
 	survivesOrEnds(t, a, lock, waiter)
 }
 
-// laggingFollower: a client moves to a follower that knows less than the one
-// that it comes from (hazard Z13): its reads may be late, never wrong.
+// laggingFollower: a client moves to a follower that lags behind its previous server
+// (hazard Z13): its reads may be late, never wrong.
 func laggingFollower(t *testing.T, e *zkserver.Ensemble) {
 	leader, followers := leaderAndFollowers(t, e)
 	behind := e.Servers()[followers[0]]
@@ -249,7 +248,8 @@ func laggingFollower(t *testing.T, e *zkserver.Ensemble) {
 	if err := first.Release(limited(t)); err != nil {
 		t.Error(err)
 	}
-	// More to catch up with: a queue that forms and dissolves behind the waiter.
+	// More for the follower to catch up with: a queue that forms and dissolves behind the
+	// waiter.
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -271,11 +271,10 @@ func laggingFollower(t *testing.T, e *zkserver.Ensemble) {
 	}
 }
 
-// leaderCutOff guards the part of hazard Z5 that is about resumed sessions: a
-// leader that has lost its followers goes on, for up to syncLimit ticks, to say
-// yes to clients of its own that resume their sessions, without asking anybody.
-// Only a write shows that it still is one. Here the followers learn sooner that
-// they have lost it, and have another leader, who ends the session.
+// leaderCutOff tests the part of hazard Z5 about resumed sessions: for up to syncLimit
+// ticks, a leader that has lost its followers lets its clients resume their sessions
+// without a quorum. Only a write shows that it still leads. Here the followers notice the
+// loss sooner and elect another leader, which ends the session.
 func leaderCutOff(t *testing.T, e *zkserver.Ensemble) {
 	leader, followers := leaderAndFollowers(t, e)
 	key, a := newKey(t), &audit{}
@@ -322,8 +321,8 @@ func leaderCutOff(t *testing.T, e *zkserver.Ensemble) {
 	a.granted(t, again)
 }
 
-// serversComeAndGo: clients that are thrown from server to server, among them
-// one that stops now and then, never hold a lock two at a time.
+// serversComeAndGo: clients are forced from server to server, and one of them stops now
+// and then. No two of them ever hold a lock at the same time.
 func serversComeAndGo(t *testing.T, e *zkserver.Ensemble) {
 	_, followers := leaderAndFollowers(t, e)
 	var proxies []*faultproxy.Proxy

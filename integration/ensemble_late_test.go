@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// lateRounds is how many rounds TestLatePackets plays with each period of
-// heartbeats. HOLDFAST_LATE_ROUNDS makes it more.
+// lateRounds is the number of rounds of TestLatePackets for each heartbeat period.
+// HOLDFAST_LATE_ROUNDS raises it.
 func lateRounds(t *testing.T) int {
 	value := os.Getenv("HOLDFAST_LATE_ROUNDS")
 	if value == "" {
@@ -72,7 +72,8 @@ func lateRound(t *testing.T, e *zkserver.Ensemble, timeout time.Duration, quarte
 	behind, other := followers[round%2], followers[1-round%2]
 	majority := dialServers(t, zklock.Options{SessionTimeout: 2 * timeout}, e.Servers()[leader].Addr(), e.Servers()[other].Addr())
 	opts := zklock.Options{SessionTimeout: timeout}
-	// A heartbeat that is not answered for a quarter of the timeout makes its client go elsewhere.
+	// A client whose heartbeat gets no reply for a quarter of the timeout goes to another
+	// server.
 	hold := timeout/6 + timeout/4
 	if quarter {
 		opts.Heartbeat = timeout / 4

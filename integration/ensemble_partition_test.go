@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// moment is when something was seen to have happened; zero before that.
+// moment is when something was seen to happen; zero before that.
 type moment struct {
 	mu sync.Mutex
 	at time.Time
@@ -36,13 +36,12 @@ func (m *moment) get() time.Time {
 	return m.at
 }
 
-// sighting is between which two moments a znode vanished, as seen through one
-// server: it was there when a read sent at lastSeen was carried out, and was not
-// when one was answered at firstMissed.
+// sighting bounds when a znode vanished from one server: a read sent at lastSeen still
+// found it, and a read answered at firstMissed did not.
 type sighting struct{ lastSeen, firstMissed time.Time }
 
-// watchVanish asks a server again and again until all paths are gone. The channel gets what it
-// saw, once.
+// watchVanish polls a server until all paths are gone, and then sends what it saw to the
+// channel.
 func watchVanish(t *testing.T, conn *zk.Conn, paths []string) <-chan map[string]sighting {
 	out := make(chan map[string]sighting, 1)
 	go func() {
@@ -54,7 +53,7 @@ func watchVanish(t *testing.T, conn *zk.Conn, paths []string) <-chan map[string]
 				there, _, err := conn.Exists(path)
 				s := seen[path]
 				switch {
-				case err != nil: // as good as not having asked
+				case err != nil: // it counts as no read
 					time.Sleep(time.Millisecond)
 				case there:
 					s.lastSeen = sent
@@ -71,7 +70,7 @@ func watchVanish(t *testing.T, conn *zk.Conn, paths []string) <-chan map[string]
 	return out
 }
 
-// leaderAndFollowers waits until an ensemble is whole, and says who is who.
+// leaderAndFollowers waits until an ensemble is whole, and returns the roles.
 func leaderAndFollowers(t *testing.T, e *zkserver.Ensemble) (leader int, followers []int) {
 	t.Helper()
 	if err := e.WaitReady(t.Context()); err != nil {
@@ -105,16 +104,16 @@ type captive struct {
 // zklock's trust together with the heartbeats that feed it: an acknowledged
 // request does not show that the leader, who ends sessions, has heard of it.
 //
-// A follower and its clients are cut off from the leader. For up to syncLimit
-// ticks it goes on acknowledging pings. A holder there must nevertheless know
-// that its lock is lost before the majority lets it go.
+// A follower and its clients are cut off from the leader. For up to syncLimit ticks the
+// follower goes on acknowledging pings. A holder there must still know that its lock is
+// lost before the majority releases it.
 //
 // The clients with a negative Heartbeat have the cure turned off. They
 // show that the partition is one that needs it: without it two clients hold one
 // lock, which is what the comment at Options.Heartbeat warns of.
 func TestCutOffWithFollower(t *testing.T) {
 	start(t)
-	const tick = 400 * time.Millisecond // on a busy machine, the shortest sessions would not last until the cut with less
+	const tick = 400 * time.Millisecond // with less, the shortest sessions would not last until the cut on a busy machine
 	e := zkserver.NewEnsemble(t, zkserver.Config{TickTime: tick, SyncLimit: 10})
 	version, err := zkserver.Version(t.Context(), e.Servers()[0].Addr())
 	if err != nil {
@@ -122,8 +121,9 @@ func TestCutOffWithFollower(t *testing.T) {
 	}
 	for round := range 2 { // one for each follower
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			// Up to 3.5 a server carries out nothing behind a write that waits for the leader, whoever sent it: there the
-			// heartbeats of the others would end the acknowledgements that mislead the clients that have none.
+			// Up to 3.5 a server processes no request behind a write that waits for the
+			// leader, whoever sent it. There the heartbeats of the others would stop the
+			// acknowledgements that mislead clients without heartbeats.
 			if zkserver.Before(version, 3, 6) {
 				t.Run("with heartbeats", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, false)) })
 				t.Run("without", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, true)) })
@@ -162,8 +162,8 @@ func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round i
 	cutOffFrom(t, e, followers[round%2], nil, tick, round, sorts)
 }
 
-// authenticated is a plain connection that may do what clients with the options
-// that dress makes may do.
+// authenticated is a plain connection with the credentials of clients that dress has
+// configured.
 func authenticated(t *testing.T, server string, dress func(*zklock.Options)) *zk.Conn {
 	t.Helper()
 	conn := plain(t, server)
@@ -179,9 +179,8 @@ func authenticated(t *testing.T, server string, dress func(*zklock.Options)) *zk
 	return conn
 }
 
-// cutOffFrom is a round in which one server is cut off from the other two. dress
-// changes the options of all clients, and may be nil: what it asks for decides
-// whether they use the port with TLS.
+// cutOffFrom is a round in which one server is cut off from the other two. dress changes
+// the options of all clients, and with them whether they use the TLS port; it may be nil.
 func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklock.Options), tick time.Duration, round int, sorts []captiveSort) {
 	leader, err := e.Leader(t.Context())
 	if err != nil {
@@ -225,7 +224,7 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 		}
 		time.Sleep(sort.timeout / 29) // heartbeats and pings out of step with each other
 	}
-	time.Sleep(time.Duration(5+round) * tick) // until they have settled down
+	time.Sleep(time.Duration(5+round) * tick) // until the pings and heartbeats are regular
 
 	var waiters, ends sync.WaitGroup
 	var paths []string
@@ -266,7 +265,7 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 	for _, c := range captives {
 		done, next, s := c.done.get(), c.next.get(), sightings[c.path]
 		if s.lastSeen.IsZero() {
-			continue // lost, and given back, before anybody looked
+			continue // lost and released before anyone looked
 		}
 		compared++
 		t.Logf("%s: Done %v after the cut, %v before the node was last seen, %v before the next grant",

@@ -14,19 +14,18 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// staleTimeout is the session timeout of these tests: a node is doubted after
-// twice that.
+// staleTimeout is the session timeout of these tests: a client doubts a node after twice
+// that.
 const staleTimeout = time.Second
 
 // leaves is what a client logs when it leaves a stale server.
 const leaves = "the server shows a znode that the leader has not, and is left for the next"
 
-// ghostName is a contender that comes before all others, and whose owner calls
-// itself ghost.
+// ghostName is the node of a contender before all others, with the owner name ghost.
 const ghostName = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// staleEnsemble is an ensemble of which one server shows nodes that the others have
-// not.
+// staleEnsemble is an ensemble with one server that shows nodes that the others do not
+// have.
 type staleEnsemble struct {
 	ensemble *zkserver.Ensemble
 	server   int
@@ -49,8 +48,8 @@ func (p *staleEnsemble) haunt(t *testing.T, key string) {
 	}
 }
 
-// client makes a client that is connected to the stale server, and sees a
-// ghost that is as old as a ghost may be before it is doubted.
+// client makes a client that is connected to the stale server and sees a ghost just
+// before the age at which it doubts it.
 func (p *staleEnsemble) client(t *testing.T, key string) *zklock.Client {
 	t.Helper()
 	p.haunt(t, key)
@@ -74,8 +73,8 @@ func dialInOrder(t *testing.T, logs *logtest.Recorder, first string, second *fau
 	return client
 }
 
-// TestStaleServer guards against waiting for ever behind a znode that only the
-// server of the client still has: ZOOKEEPER-5010.
+// TestStaleServer guards against waiting for ever behind a znode that only the client's
+// server still has: ZOOKEEPER-5010.
 func TestStaleServer(t *testing.T) {
 	start(t)
 	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: longest})
@@ -86,7 +85,7 @@ func TestStaleServer(t *testing.T) {
 			t.Errorf("the client did not log that it leaves the server")
 		}
 	})
-	// granted tries to get a lock until that succeeds.
+	// granted tries to acquire a lock until it succeeds.
 	granted := func(t *testing.T, acquire func() (*holdfast.Lock, error)) {
 		t.Helper()
 		eventually(t, "granted", func() bool {
@@ -126,8 +125,8 @@ func TestStaleServer(t *testing.T) {
 	})
 }
 
-// TestLongHolderIsNotDoubtedAway guards against clients that leave their server
-// because a holder holds long: the leader has its node as well.
+// TestLongHolderIsNotDoubtedAway guards against clients that leave their server because
+// of a long holder: the leader has its node as well.
 func TestLongHolderIsNotDoubtedAway(t *testing.T) {
 	start(t)
 	holder, _ := proxied(t, nil)
@@ -150,7 +149,7 @@ func TestLongHolderIsNotDoubtedAway(t *testing.T) {
 	if err := receive(t, "the waiter is granted the lock", granted); err != nil {
 		t.Fatal(err)
 	}
-	// The connection alone would not tell: a machine that is busy loses it as well.
+	// The connection alone would not show it: a busy machine loses it as well.
 	if logs.Has(leaves) {
 		t.Error("the client left its server")
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// misusedExamples end with one line that says why.
+// misusedExamples end with one line that explains why.
 func misusedExamples(t *testing.T, all examples) {
 	absent := nowhere(t)
 	every := slices.Collect(maps.Keys(exampleTests))
@@ -32,7 +32,7 @@ func misusedExamples(t *testing.T, all examples) {
 		"no term":               {[]string{"worker"}, nil, "-term 0s", `^-workers and -term must be positive\n$`},
 		"no TTL":                {[]string{"consumer"}, nil, "-ttl -1s", `^-ttl must be positive\n$`},
 		"trouble for ZooKeeper": {[]string{"consumer"}, nil, "-trouble -servers " + server(t).Addr(), `^-trouble cannot cut off a client of ZooKeeper`},
-		// Several workers have one failure between them.
+		// Several workers report one failure together.
 		"no ZooKeeper": {[]string{"worker"}, nil, "-workers 3 -servers " + absent, `^zklock: dial: [^\n]*` + absent},
 		"no DynamoDB":  {[]string{"consumer"}, nil, "-endpoint http://" + absent, `^dynamolock: [^\n]*` + absent},
 	} {

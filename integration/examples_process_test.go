@@ -28,7 +28,7 @@ import (
 // examples is the directory of the built examples.
 type examples string
 
-// An example is one that runs.
+// An example is a running example.
 type example struct {
 	*child.Process
 	t     *testing.T
@@ -49,8 +49,8 @@ func (all examples) run(t *testing.T, name string, env []string, args ...string)
 		log:  filepath.Join(t.TempDir(), "log"),
 		gone: make(chan struct{}),
 	}
-	// env takes away what the tester's environment says of engines, and becomes
-	// the example. The race detector, if there, would sleep for a second at its end.
+	// env removes the tester's engine settings from the environment, and becomes the
+	// example. The race detector would otherwise sleep for a second at its end.
 	command := slices.Concat([]string{"-u", "HOLDFAST_ENGINE", "-u", "ZOOKEEPER_SERVERS", "-u", "DYNAMODB_ENDPOINT", "GORACE=atexit_sleep_ms=0"},
 		env, []string{filepath.Join(string(all), name)}, args)
 	var err error
@@ -70,7 +70,7 @@ func (all examples) run(t *testing.T, name string, env []string, args ...string)
 	return e
 }
 
-// String is what there is to see of an example.
+// String is an example's output.
 func (e *example) String() string {
 	return fmt.Sprintf("%s printed:\n%sand to its standard error:\n%s", e.what, e.out.String(), e.stderr())
 }
@@ -83,8 +83,7 @@ func (e *example) stderr() string {
 	return string(log)
 }
 
-// says waits until an example prints something that matches, after what was
-// waited for before.
+// says waits until an example prints a match, after the previous one.
 func (e *example) says(pattern string) {
 	e.t.Helper()
 	want := regexp.MustCompile(pattern)
@@ -105,7 +104,7 @@ func (e *example) says(pattern string) {
 	e.heard += found[1]
 }
 
-// forget makes says pass over what was printed up to now.
+// forget makes says skip the output so far.
 func (e *example) forget() { e.heard = len(e.out.String()) }
 
 // told fails the test if not all of the output matches.
@@ -116,8 +115,8 @@ func (e *example) told(pattern string) {
 	}
 }
 
-// complained fails the test if the example did not print one line to its standard
-// error, or another one.
+// complained fails the test unless the example printed exactly this line to its standard
+// error.
 func (e *example) complained(pattern string) {
 	e.t.Helper()
 	err := e.stderr()
@@ -134,8 +133,8 @@ func (e *example) interrupt() {
 	}
 }
 
-// ends waits for the end of an example. One that has nothing to complain about
-// prints nothing to its standard error.
+// ends waits for the end of an example. One that succeeds prints nothing to its standard
+// error.
 func (e *example) ends(status int) {
 	e.t.Helper()
 	select {
@@ -151,8 +150,8 @@ func (e *example) ends(status int) {
 	}
 }
 
-// A place is where an example is told to run: by arguments, or by variables of
-// the environment, name=value.
+// A place selects an example's engine: by arguments, or by environment variables,
+// name=value.
 type place struct {
 	args, env []string
 	table     string // on DynamoDB
@@ -160,7 +159,7 @@ type place struct {
 
 func onZooKeeper(addr string) place { return place{args: []string{"-servers", addr}} }
 
-// onDynamoDB is a table of the test's own.
+// onDynamoDB is the test's own table.
 func onDynamoDB(t *testing.T) place {
 	t.Helper()
 	db := dynamoserver.Find(t)
@@ -171,7 +170,7 @@ func onTable(db *dynamoserver.Target, table string) place {
 	return place{args: []string{"-endpoint", db.Endpoint(), "-table", table}, env: exampleAccess(db), table: table}
 }
 
-// missingTable is a name that no table has, and is none's again after the test.
+// missingTable is a table name that is unused before and after the test.
 func missingTable(t *testing.T, db *dynamoserver.Target) string {
 	t.Helper()
 	name := "holdfast-test-" + strings.ToLower(rand.Text()[:16])
@@ -187,7 +186,7 @@ func missingTable(t *testing.T, db *dynamoserver.Target) string {
 	return name
 }
 
-// dialTable looks at a table that an example uses.
+// dialTable opens a table that an example uses.
 func dialTable(t *testing.T, table string) *dynamolock.Client {
 	t.Helper()
 	client, err := dynamolock.New(limited(t), dynamoserver.Find(t).Client(), &dynamolock.Options{Table: table})
@@ -202,13 +201,13 @@ func dialTable(t *testing.T, table string) *dynamolock.Client {
 	return client
 }
 
-// notOurs says that others may have tables on a server.
+// notOurs says that others may own tables on the server.
 func notOurs(db *dynamoserver.Target) bool {
 	return db.Source() == dynamoserver.Given || db.Source() == dynamoserver.AWS
 }
 
-// exampleAccess are the variables by which an example signs its requests. On a
-// server of ours it has none, as most users who try one have none.
+// exampleAccess are the variables with which an example signs its requests. On our own
+// server there are none, as for most users who try one.
 func exampleAccess(db *dynamoserver.Target) []string {
 	if !notOurs(db) {
 		return nil
@@ -216,7 +215,7 @@ func exampleAccess(db *dynamoserver.Target) []string {
 	return slices.DeleteFunc(db.Env(), func(v string) bool { return !strings.HasPrefix(v, "AWS_") })
 }
 
-// nowhere is an address where nobody listens.
+// nowhere is an address without a listener.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	port, err := child.LeasePort()

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 )
 
-// exampleTests are what each of the examples has to show, by its name.
+// exampleTests are the tests of the examples, by name.
 var exampleTests = map[string]func(*testing.T, examples){
 	"quickstart": quickstartExample,
 	"worker":     workerExample,
@@ -29,13 +29,13 @@ var exampleTests = map[string]func(*testing.T, examples){
 	"s3":         s3Example,
 }
 
-// TestExamples runs the examples as their users do: built, each a process of its
-// own, on every engine. Their own tests run them within a test, without servers.
+// TestExamples runs the examples as users do: built, as separate processes, on every
+// engine. Their own tests run them in the test process, without servers.
 func TestExamples(t *testing.T) {
 	start(t)
 	all := examples(t.TempDir())
-	// Where this is built with the race detector, their packages are there with it.
-	// Otherwise it may take a while, for which there is no limit of its own.
+	// With the race detector, the build cache has their packages. Otherwise the build may
+	// take a while, and has no limit of its own.
 	build := exec.CommandContext(t.Context(), "go", "build", "-race="+strconv.FormatBool(raceEnabled), "-o", string(all)+"/", "./examples/...", "./examples/fencing/...")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -90,7 +90,7 @@ func quickstartExample(t *testing.T, all examples) {
 	together(t, tests)
 }
 
-// fencedExample finds its engine by the environment.
+// fencedExample finds its engine through the environment.
 func fencedExample(t *testing.T, all examples) {
 	const story = `(?s)^alice  holds the lock for 1s, token \d+\n` +
 		`alice  sees that the lock is hers.*\n` +
@@ -102,7 +102,7 @@ func fencedExample(t *testing.T, all examples) {
 	db := dynamoserver.Find(t)
 	dynamo := place{env: append(exampleAccess(db), "HOLDFAST_ENGINE=dynamodb", "DYNAMODB_ENDPOINT="+db.Endpoint())}
 	if notOurs(db) {
-		dynamo.args = []string{"-table", db.Table(t)} // who knows what is in their default one
+		dynamo.args = []string{"-table", db.Table(t)} // the default table may hold anything
 	}
 	tests := make(map[string]func(*testing.T))
 	for name, place := range map[string]place{
@@ -141,7 +141,7 @@ func workerExample(t *testing.T, all examples) {
 		},
 		"dynamodb": func(t *testing.T) {
 			db := dynamoserver.Find(t)
-			p := onTable(db, missingTable(t, db)) // both create it, if need be
+			p := onTable(db, missingTable(t, db)) // each creates it if it is missing
 			twoWorkers(t, all, p)
 			free(t, dialTable(t, p.table).Client, workerKey)
 		},
@@ -153,8 +153,8 @@ const (
 	consumerKey = "examples/consumer/stream-7"
 )
 
-// twoWorkers are two processes that take turns. When one ends, the other goes on,
-// and that ends while it works.
+// twoWorkers are two processes that take turns. When one ends, the other goes on, and
+// then ends in the middle of its work.
 func twoWorkers(t *testing.T, all examples, p place) {
 	t.Helper()
 	args := append([]string{"-term", "500ms"}, p.args...)
@@ -174,8 +174,7 @@ func twoWorkers(t *testing.T, all examples, p place) {
 	oneAtATime(t, one, two)
 }
 
-// oneAtATime fails the test if two turns at the work overlap, or if a worker has
-// not stopped.
+// oneAtATime fails the test if two turns overlap, or if a worker has not stopped.
 func oneAtATime(t *testing.T, workers ...*example) {
 	t.Helper()
 	type turn struct {
@@ -296,8 +295,7 @@ func consumerExample(t *testing.T, all examples) {
 	})
 }
 
-// lateWrite is what an example tells of an act in which a write comes late, as an
-// expression, and how it goes on.
+// lateWrite is a pattern for an example's output about a late write and its outcome.
 func lateWrite(title, outcome, end string) string {
 	return title + `:\nalice  holds the lock, token \d+, sees that it is hers, and is stopped\n` +
 		`bob    holds the lock, token \d+\nbob    writes\nalice  goes on` + outcome + `\n` +
@@ -323,8 +321,8 @@ func guardExample(t *testing.T, all examples) {
 	})
 }
 
-// sqlExample and s3Example have their locks on each engine. What else they show,
-// their own tests look at.
+// sqlExample and s3Example have their locks on each engine. Their own tests check the
+// rest.
 func sqlExample(t *testing.T, all examples) {
 	everywhere(t, all, "sql", `^`+lateWrite("no fence", withoutTheLock, "bob's 50 are gone")+
 		lateWrite("the token is compared", ": refused: a newer holder has claimed the row", "her booking is not")+

@@ -21,7 +21,7 @@ func TestHerd(t *testing.T) {
 	start(t)
 	const waiters, clients, releases = 1000, 10, 5
 	addr, key := server(t).Addr(), newKey(t)
-	// The holder's client is not behind the proxy: its own watch may fire as well.
+	// The holder's client is not behind the proxy, because its own watch may fire as well.
 	lock := take(t, dialServers(t, zklock.Options{SessionTimeout: longest}, addr), key)
 	p := proxy(t, addr)
 	var waiting []*zklock.Client
@@ -73,7 +73,7 @@ func TestHerd(t *testing.T) {
 		}
 		return true
 	})
-	settle := func() { // what a server has to say comes before the answer
+	settle := func() { // a server sends events before the reply
 		t.Helper()
 		for _, client := range waiting {
 			if _, err := client.Conn().Sync(under(key)); err != nil {
@@ -109,7 +109,7 @@ func TestHerd(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	for len(granted) > 0 { // one may have got past the release
+	for len(granted) > 0 { // one event may have overtaken the release
 		_ = (<-granted).Release(limited(t))
 	}
 	if err := lock.Release(limited(t)); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// G12. Nothing is sent of what is refused.
+// G12. The client sends nothing for input that it refuses.
 func TestBadKeys(t *testing.T) {
 	start(t)
 	client, p := proxied(t, nil)
@@ -81,8 +81,7 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// Keys that ZooKeeper's paths could not take as they are come back from List as
-// they were given.
+// List returns keys unchanged, even those that need escaping in ZooKeeper's paths.
 func TestUnusualKeys(t *testing.T) {
 	start(t)
 	client, _ := proxied(t, nil)
@@ -122,7 +121,7 @@ func TestUnusualKeys(t *testing.T) {
 	}
 }
 
-// The server clamps what is asked for, and the client shows what it has got.
+// The server clamps the session timeout, and the client shows the negotiated one.
 func TestSessionTimeouts(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
@@ -173,8 +172,8 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// Dial ends with its ctx, or with Options.DialTimeout, says why, and leaves no
-// goroutine (start looks).
+// Dial ends with its ctx or with Options.DialTimeout, reports why, and leaves no
+// goroutine (start checks that).
 func TestDialNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	dialIt := func(t *testing.T, ctx context.Context, addr string, opts *zklock.Options, want error) {
@@ -262,15 +261,15 @@ func TestDialNobodyAnswers(t *testing.T) {
 	})
 }
 
-// digest is a credential and the ACL that lets only it in.
+// digest is a credential and the ACL that admits only it.
 func digest(t *testing.T) (zklock.Auth, []zk.ACL) {
 	t.Helper()
 	user := newKey(t)
 	return zklock.Auth{Scheme: "digest", Credentials: user + ":secret"}, zk.DigestACL(zk.PermAll, user, "secret")
 }
 
-// Locks under ACLs, before and after a reconnect; others are denied, and told
-// which path.
+// Locks under ACLs, before and after a reconnect; other clients are denied, with the path
+// in the error.
 func TestDigestAndACL(t *testing.T) {
 	start(t)
 	auth, acl := digest(t)
@@ -319,8 +318,8 @@ func TestDigestAndACL(t *testing.T) {
 	noWatches(t, server(t).Addr(), opts.Root)
 }
 
-// A scheme that the server does not know is a matter of permission, not of the
-// network, and told at once.
+// An unknown scheme is a permission error, not a network error, and Dial reports it at
+// once.
 func TestUnknownAuthScheme(t *testing.T) {
 	start(t)
 	opts := options()
@@ -331,7 +330,7 @@ func TestUnknownAuthScheme(t *testing.T) {
 	}
 }
 
-// Data that the server does not take fails alone.
+// A request with data that the server refuses fails alone.
 func TestDataOverServersLimit(t *testing.T) {
 	start(t)
 	s := zkserver.New(t, zkserver.Config{
@@ -357,7 +356,7 @@ func TestDataOverServersLimit(t *testing.T) {
 	noWatches(t, s.Addr(), "")
 }
 
-// A lock below an ephemeral node cannot be.
+// A lock cannot be below an ephemeral node.
 func TestEphemeralOnThePath(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())

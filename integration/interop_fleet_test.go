@@ -17,8 +17,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// interopFleets are those who can share a lock, all at once: each of them respects
-// each other one, as TestInterop shows.
+// interopFleets are the groups of peers that can share a lock: each respects each other
+// one, as TestInterop shows.
 var interopFleets = map[string][]fleetLanguage{
 	"CuratorNames, Curator, go-zookeeper":                {peerZklock, peerCurator, peerGo},
 	"CuratorNames, kazoo with patterns, go-zookeeper":    {peerZklock, peerKazooExtra, peerGo},
@@ -27,8 +27,8 @@ var interopFleets = map[string][]fleetLanguage{
 	"both names, go-zookeeper":                           {peerZklock, peerZklockKazoo, peerGo},
 }
 
-// interopSession is that of the peers: short, because each crash and each pause
-// costs one.
+// interopSession is the session timeout of the peers: short, because each crash and each
+// pause costs one.
 const interopSession = 2 * time.Second
 
 // TestInteropFleet has real programs with different locks contend for one znode,
@@ -69,7 +69,7 @@ func TestInteropFleet(t *testing.T) {
 	together(t, tests)
 }
 
-// interopFleet is what one fleet has.
+// interopFleet is the state of one fleet.
 type interopFleet struct {
 	*testing.T
 	addr    string
@@ -86,7 +86,7 @@ type interopFleet struct {
 	notes   map[string]int
 }
 
-// An interopBlow is what happens to a holder.
+// An interopBlow is a fault injected into a holder.
 type interopBlow string
 
 const (
@@ -108,8 +108,7 @@ func newInteropFleet(t *testing.T, addr string, kinds []fleetLanguage, random *r
 	return f
 }
 
-// run lets the fleet contend for a time, and for longer if too little has
-// happened by then.
+// run lets the fleet contend for a time, or longer if too little has happened by then.
 func (f *interopFleet) run(duration time.Duration) {
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
@@ -148,7 +147,7 @@ func (f *interopFleet) run(duration time.Duration) {
 	}
 }
 
-// contend has the lock again and again, with one process after the other.
+// contend acquires the lock again and again, with one process after the other.
 func (f *interopFleet) contend(ctx context.Context, kind fleetLanguage, number int) {
 	for generation := 1; ctx.Err() == nil && !f.Failed(); generation++ {
 		name := fmt.Sprintf("%s-%d.%d", strings.ReplaceAll(string(kind), " ", "-"), number, generation)
@@ -167,10 +166,10 @@ func (f *interopFleet) contend(ctx context.Context, kind fleetLanguage, number i
 	}
 }
 
-// turn has the lock once; false: its process is over, or ought to be.
+// turn holds the lock once; false: its process has ended, or should have.
 func (p *peer) turn(ctx context.Context, f *interopFleet) bool {
-	// Mostly at once, and sometimes late, or all would for ever follow each other
-	// in the same order.
+	// Mostly at once and sometimes late; otherwise all would follow each other in the same
+	// order for ever.
 	sleepFor(ctx, f.within(0, 60))
 	if f.within(0, 2) == 0 {
 		sleepFor(ctx, f.within(0, 500))
@@ -205,15 +204,14 @@ func (p *peer) turn(ctx context.Context, f *interopFleet) bool {
 		return false
 	}
 	select {
-	case <-p.lost: // and so it was not there to be released
+	case <-p.lost: // so there was nothing to release
 	default:
 		f.note(p, "release: "+r.Note)
 	}
 	return true
 }
 
-// answer returns the next answer; false if the process ends, or ctx, before it
-// comes.
+// answer returns the next answer; false if the process or ctx ends first.
 func (p *peer) answer(ctx context.Context) (peerReport, bool) {
 	select {
 	case r, ok := <-p.answers:
@@ -226,8 +224,7 @@ func (p *peer) answer(ctx context.Context) (peerReport, bool) {
 	}
 }
 
-// pause stops a holder until somebody else has held the lock for a moment, and
-// lets it go on then.
+// pause stops a holder, and resumes it after another peer has held the lock for a moment.
 func (p *peer) pause(f *interopFleet, token uint64) {
 	defer func() {
 		f.mu.Lock()
@@ -244,19 +241,18 @@ func (p *peer) pause(f *interopFleet, token uint64) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		f.Error(err)
 	}
-	time.Sleep(4 * fleetStamp) // so that it tells what it believes
+	time.Sleep(4 * fleetStamp) // so that it reports what it believes
 }
 
-// heldAbove reports whether somebody with a greater token has looked at a lock
-// twice.
+// heldAbove reports whether a holder with a greater token has checked its lock twice.
 func (w *witness) heldAbove(token uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.holds, func(h *fleetHold) bool { return h.token > token && h.to > h.from })
 }
 
-// blow returns what is to happen to a holder, "" in most cases: there has to be
-// somebody with another lock who waits.
+// blow returns the fault for a holder, "" in most cases: a peer with another lock must be
+// waiting.
 func (f *interopFleet) blow(p *peer) interopBlow {
 	if !f.witness.contended()[p.name] {
 		return ""
@@ -282,7 +278,7 @@ func (f *interopFleet) within(least, most int) time.Duration {
 	return time.Duration(least+f.random.IntN(most-least+1)) * time.Millisecond
 }
 
-// note counts what went wrong without being a fault.
+// note counts failures that are no violations.
 func (f *interopFleet) note(p *peer, what string) {
 	if strings.HasSuffix(what, ": ") {
 		return

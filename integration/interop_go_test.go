@@ -29,11 +29,11 @@ const interopChild = "interop"
 
 func init() { children[interopChild] = runInterop }
 
-// goLocks is what such a peer needs of a lock. Only live is called while
-// another method runs, and asks for what acquire returned last.
+// goLocks is the lock of such a peer. Only live is called while another method runs; it
+// reports on the last result of acquire.
 type goLocks interface {
 	acquire(path string) (at int64, token uint64, err error) // at: when it was granted
-	live() error                                             // nil: it is believed in
+	live() error                                             // nil: it counts as live
 	release() error
 	close()
 }
@@ -78,7 +78,7 @@ func runInterop() int {
 	return 0
 }
 
-// goPeer does what it is told, and reports what it believes to hold.
+// goPeer obeys orders, and reports what it believes to hold.
 type goPeer struct {
 	locks goLocks
 
@@ -88,7 +88,7 @@ type goPeer struct {
 	closed bool
 }
 
-// end gives up what it holds, and what it is granted from now on.
+// end releases what it holds, and what it is granted from now on.
 func (p *goPeer) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *goPeer) report(r fleetReport) {
 		panic(err)
 	}
 	if _, err := os.Stdout.Write(append(line, '\n')); err != nil {
-		os.Exit(1) // the parent is gone
+		os.Exit(1) // the parent has ended
 	}
 }
 
@@ -139,8 +139,8 @@ func (p *goPeer) obey(order string) {
 	}
 }
 
-// stamp reports whether the lock is still believed in. The time is read first:
-// what the lock says then was true at that time, however long it took to say.
+// stamp reports whether the peer still believes in its lock. It reads the time first: the
+// lock's answer was true at that time, however long it took.
 func (p *goPeer) stamp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,15 +193,15 @@ func (z *zklockLocks) close() {
 	_ = z.client.Close(ctx)
 }
 
-// goZookeeperLocks are go-zookeeper's own. It knows of no loss: its users can
-// watch for the end of the session, and so does this.
+// goZookeeperLocks are go-zookeeper's own. They do not report losses: users can watch for
+// the end of the session, as this does.
 type goZookeeperLocks struct {
 	addr    string
 	session time.Duration
 	owner   string
 
 	conn    *zk.Conn
-	lock    *zk.Lock // nil: none, or one that was given back
+	lock    *zk.Lock // nil: none, or a released one
 	expired *atomic.Bool
 }
 
@@ -236,8 +236,7 @@ func (g *goZookeeperLocks) connect() error {
 	}
 }
 
-// acquire begins anew after anything that went wrong: a Lock that fails leaves
-// its node behind.
+// acquire starts over after any error: a Lock that fails leaves its node behind.
 func (g *goZookeeperLocks) acquire(path string) (int64, uint64, error) {
 	if g.lock != nil || g.expired.Load() {
 		g.lock = nil
@@ -251,7 +250,7 @@ func (g *goZookeeperLocks) acquire(path string) (int64, uint64, error) {
 		return 0, 0, err
 	}
 	at := history.Now()
-	// Nothing else tells which node it is.
+	// Nothing else identifies its node.
 	node := reflect.ValueOf(g.lock).Elem().FieldByName("lockPath").String()
 	found, stat, err := g.conn.Exists(node)
 	switch {

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
-// Where the other programs' locks come from. HOLDFAST_CURATOR is a classpath with
-// Curator and an slf4j back end, HOLDFAST_PYTHON a Python that has kazoo, for
-// machines that are not Debian.
+// The sources of the other programs' locks. On machines other than Debian,
+// HOLDFAST_CURATOR is a classpath with Curator and an slf4j back end, and HOLDFAST_PYTHON
+// a Python with kazoo.
 
 const debianJars = "/usr/share/java"
 
-// interopInstall is what a missing program's failure ends with.
+// interopInstall ends the failure message for a missing program.
 const interopInstall = "run \"make setup\" (it installs Debian's libcurator-recipes-java and python3-kazoo when run as root)"
 
 // curator is the compiled CuratorPeer, for as long as a test uses it.
@@ -32,8 +32,8 @@ var curator struct {
 	err   error
 }
 
-// curatorCommand returns what starts a CuratorPeer, which is compiled for the
-// first test that asks, and removed with the last.
+// curatorCommand returns the command of a CuratorPeer. The first test that asks compiles
+// it; the last one removes it.
 func curatorCommand(t *testing.T) []string {
 	t.Helper()
 	curator.mu.Lock()
@@ -86,8 +86,8 @@ func compileCurator(ctx context.Context, jars, dir string) error {
 	return nil
 }
 
-// curatorJars returns a classpath. The manifest of curator-recipes.jar names all
-// that it needs, among them ZooKeeper's own client.
+// curatorJars returns a classpath. The manifest of curator-recipes.jar names all that it
+// needs, including ZooKeeper's own client.
 func curatorJars() (string, error) {
 	if jars := os.Getenv("HOLDFAST_CURATOR"); jars != "" {
 		return jars, nil
@@ -117,8 +117,8 @@ func jdk(name string) (string, error) {
 	return program, nil
 }
 
-// kazooCommand returns what starts a kazoo_peer.py. The system's Python comes
-// first: it is the one that Debian's package is for, whatever PATH says.
+// kazooCommand returns the command of a kazoo_peer.py. The system's Python comes first:
+// Debian's package is for it, whatever PATH says.
 func kazooCommand(t *testing.T) []string {
 	t.Helper()
 	command, err := findKazoo()

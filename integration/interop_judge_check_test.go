@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestInteropJudge plants what an observer must see: one that excuses too much
-// proves nothing.
+// TestInteropJudge plants violations that the observer must catch: one that excuses too
+// much proves nothing.
 func TestInteropJudge(t *testing.T) {
 	t.Parallel()
 	const ms = 1e6
-	// Of all stories: the first holds from 100 to 900, and the second from 500.
+	// In all stories the first holds from 100 to 900, and the second from 500.
 	for _, test := range []struct {
 		name   string
 		first  fleetLanguage
@@ -57,8 +57,8 @@ func TestInteropJudge(t *testing.T) {
 	}
 }
 
-// TestForeignRace tests the filter of race reports: it passes over those that
-// are go-zookeeper's alone, and over nothing else.
+// TestForeignRace tests the filter of race reports: it drops those of go-zookeeper alone,
+// and no others.
 func TestForeignRace(t *testing.T) {
 	t.Parallel()
 	const (

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What a fleet of peers has to have done for its test to say anything, and what
-// it must not have done.
+// What a fleet of peers must have done for its test to mean anything, and what it must
+// not have done.
 
 // handovers counts the grants from one kind to another, and how many of each kind
 // there were.
@@ -25,8 +25,7 @@ func (w *witness) handovers() (between map[[2]fleetLanguage]int, holds map[fleet
 	return between, holds
 }
 
-// missing says what has not happened yet without which the test would say
-// nothing; "" if all has.
+// missing names what must still happen for the test to mean anything; "" if nothing.
 func (f *interopFleet) missing() string {
 	between, holds := f.witness.handovers()
 	f.mu.Lock()
@@ -52,7 +51,7 @@ func (f *interopFleet) missing() string {
 	return ""
 }
 
-// judge says what happened, and whether it may.
+// judge reports what happened, and fails the test for violations.
 func (f *interopFleet) judge() {
 	for _, violation := range f.witness.violations(true) {
 		f.Error(violation)

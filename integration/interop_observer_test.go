@@ -16,10 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
-// An observer watches the nodes of one lock in the server: for how long each was
-// there, and why it went. It is what tells a peer that was stopped for longer
-// than its session, and believes in its lock nevertheless, from one whose lock
-// somebody took.
+// An observer watches the nodes of one lock in the server: how long each existed, and why
+// it was deleted. It distinguishes a peer that was stopped for longer than its session
+// and still believes in its lock from a peer whose lock another one took.
 type observer struct {
 	addr string
 	conn *zk.Conn
@@ -27,15 +26,15 @@ type observer struct {
 
 	mu    sync.Mutex
 	nodes map[uint64]*observed // by czxid, which is the token
-	names map[string]*observed // of those that are there
+	names map[string]*observed // of existing nodes
 }
 
-// observed is what is known of one node. Times are those of sharedNow.
+// observed is the record of one node. Times are those of sharedNow.
 type observed struct {
 	session int64
-	seen    int64 // it was there at this time: a list that shows it was asked for later
-	gone    int64 // it was not there any more at this time; 0: it still is
-	expired bool  // it went with its session
+	seen    int64 // it existed at this time: a list requested later shows it
+	gone    int64 // it was gone at this time; 0: it still exists
+	expired bool  // it was deleted with its session
 }
 
 // observe watches until ctx is done, and then closes done.
@@ -55,7 +54,7 @@ func observe(ctx context.Context, t *testing.T, addr string, conn *zk.Conn, pare
 	return o, ended
 }
 
-// look compares what is there with what was.
+// look compares the current nodes with the previous ones.
 func (o *observer) look() error {
 	asked := history.Now()
 	names, _, err := o.conn.Children(o.path)
@@ -99,8 +98,8 @@ func (o *observer) look() error {
 	return nil
 }
 
-// alive reports whether the server knows a session. A session that has expired is
-// forgotten before its nodes are deleted, so there is no time between.
+// alive reports whether the server knows a session. The server forgets an expired session
+// before it deletes its nodes, so there is no gap.
 func (o *observer) alive(session int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -111,9 +110,9 @@ func (o *observer) alive(session int64) (bool, error) {
 	return slices.Contains(sessions.Live, session), err
 }
 
-// judge gives the holds of a witness the excuse that is theirs, and returns what
-// was done to holders that must not be: a hold of a peer that was over with its
-// session counts no further than its node was seen. Ours are never excused.
+// judge excuses holds of a witness where that is due, and returns the violations: a
+// peer's hold that ended with its session counts only as long as its node was seen. Ours
+// are never excused.
 func (o *observer) judge(w *witness) (robbed []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

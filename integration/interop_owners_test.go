@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// owners guards what others see of us, and we of them: the owner's name stands
-// where kazoo's contenders and Curator's participants look for it, in the order of
-// the queue, and Inspect shows what they wrote there.
+// owners tests what other programs see of us, and we of them: the owner name is where
+// kazoo's contenders and Curator's participants look for it, in the order of the queue,
+// and Inspect shows what they wrote there.
 func (c *interopCell) owners(t *testing.T) {
 	addr, conn := c.addr, c.conn
 	t.Run("ours", func(t *testing.T) {
 		for _, test := range []struct {
 			names zklock.Names
 			who   fleetLanguage
-			what  string // they are asked
+			what  string // the client asks them
 			mark  string // of the leader
 		}{
 			{zklock.CuratorNames, peerCurator, "participants", ""},
@@ -52,7 +52,7 @@ func (c *interopCell) owners(t *testing.T) {
 		}
 	})
 
-	// kazoo takes all data for text, and shows nobody where one has others.
+	// kazoo takes all data for text, and shows nobody if one node has other data.
 	t.Run("data that is not UTF-8", func(t *testing.T) {
 		key, kazoo := persistent(t, conn), c.peers[peerKazooExtra].in(t)
 		lock := take(t, dial(t, addr, nil), key, holdfast.WithData([]byte{0xff}))
@@ -72,8 +72,8 @@ func (c *interopCell) owners(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Curator's node has the address of its machine, the others the name
-			// that they were given.
+			// Curator's node has the address of its machine; the others have their given
+			// names.
 			named := info.Owner == other.name
 			if who == peerCurator {
 				named = net.ParseIP(info.Owner) != nil

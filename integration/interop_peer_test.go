@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// Those who share locks on ZooKeeper. Each is a process of its own, so that it can be
-// killed and stopped, and obeys the same orders.
+// Programs that share locks on ZooKeeper. Each is a separate process, so that tests can
+// kill and stop it, and all obey the same orders.
 const (
 	peerZklock      fleetLanguage = "zklock"
 	peerZklockKazoo fleetLanguage = "zklock with KazooNames"
@@ -28,33 +28,33 @@ const (
 	peerRenamed     fleetLanguage = "kazoo renamed" // whose own names are like Curator's, too
 )
 
-// ours reports whether a peer is one of the library's, which has no excuse for
-// believing in a lock that is over.
+// ours reports whether a peer uses the library: it has no excuse for believing in a lock
+// that is over.
 func ours(peer fleetLanguage) bool { return peer == peerZklock || peer == peerZklockKazoo }
 
-// peerReport is one line that a peer prints: what a process of a fleet does, or
-// the answer to a question.
+// peerReport is one line of a peer's output: an event, as in a fleet, or the answer to a
+// question.
 type peerReport struct {
 	fleetReport
 	Names []string `json:"names"`
 }
 
-// What a peer says beyond fleetReport's words, each in answer to an order.
+// A peer's reports beyond those of fleetReport, each the answer to an order.
 const peerFailed = "failed"
 
-// A peer is a process with somebody's lock that does what it is told. Each order
-// has one answer; that it holds its lock, or has lost it, it tells unasked.
+// A peer is a process with one program's lock that obeys orders. Each order has one
+// answer. The peer also reports, unasked, that it holds or has lost its lock.
 type peer struct {
 	*fleetProcess
 	t       *testing.T
-	version string // of the other program, where it has one
+	version string // of the other program, if it has one
 	answers chan peerReport
 	lost    chan peerReport // latest only
 }
 
-// startPeer starts a process, and returns when it has a session. It dies with the
-// test. heard may be nil, and gets all that it tells of locks, from one
-// goroutine; path is the key that it tells of then.
+// startPeer starts a process, and returns when it has a session. It dies with the test.
+// heard, if not nil, gets all its reports about locks, from one goroutine, with path as
+// the key.
 func startPeer(t *testing.T, addr string, who fleetLanguage, name string, session time.Duration, heard func(fleetReport)) *peer {
 	t.Helper()
 	p := &peer{
@@ -82,14 +82,13 @@ func startPeer(t *testing.T, addr string, who fleetLanguage, name string, sessio
 	return p
 }
 
-// peerStart is how long a program may take to start: a JVM on a machine with
-// much else to do takes its time.
+// peerStart is how long a program may take to start: a JVM on a busy machine is slow.
 const peerStart = 2 * time.Minute
 
 // command is the process's command line, for env.
 func (p *peer) command(addr string, session time.Duration) []string {
 	ms := strconv.FormatInt(session.Milliseconds(), 10)
-	// What go-zookeeper's own races are is known; listen looks for others.
+	// go-zookeeper's own races are known; listen looks for others.
 	own := []string{"GORACE=exitcode=0 atexit_sleep_ms=0", childVariable + "=" + interopChild, os.Args[0], addr, ms, p.name}
 	switch p.language {
 	case peerZklock:
@@ -105,7 +104,7 @@ func (p *peer) command(addr string, session time.Duration) []string {
 	return append(kazooCommand(p.t), addr, ms, p.name, form)
 }
 
-// listen takes what the process says until that is over.
+// listen reads the process's output to its end.
 func (p *peer) listen(heard func(fleetReport)) {
 	defer close(p.gone)
 	defer close(p.answers)
@@ -143,8 +142,8 @@ func (p *peer) listen(heard func(fleetReport)) {
 	}
 }
 
-// foreignRace returns a report of the race detector that is not about
-// go-zookeeper alone, as those are that it makes on reconnecting.
+// foreignRace returns a report of the race detector, unless it is about go-zookeeper
+// alone: that one has races on reconnecting.
 func foreignRace(log string) string {
 	for report := range strings.SplitSeq(log, "==================") {
 		if !strings.Contains(report, "DATA RACE") {
@@ -169,11 +168,11 @@ var raceAccess = regexp.MustCompile(`(?m)^(Previous )?([Aa]tomic )?([Rr]ead|[Ww]
 
 // do gives an order.
 func (p *peer) do(what string, words ...string) {
-	// An error says that it has ended, which listen tells.
+	// An error means that it has ended, and listen reports that.
 	_, _ = fmt.Fprintln(p.Stdin, strings.Join(append([]string{what}, words...), " "))
 }
 
-// says returns the next answer, which has to be of a kind.
+// says returns the next answer, which must be of a kind.
 func (p *peer) says(what string) peerReport {
 	p.t.Helper()
 	r := receive(p.t, fmt.Sprintf("%s answers %s; its log is\n%s", p.name, what, p.logged()), p.answers)
@@ -183,7 +182,7 @@ func (p *peer) says(what string) peerReport {
 	return r
 }
 
-// acquire has it acquire a path that nobody keeps from it.
+// acquire makes it acquire a free path.
 func (p *peer) acquire(path string) peerReport {
 	p.t.Helper()
 	p.do("acquire", path)
@@ -198,7 +197,7 @@ func (p *peer) release() {
 	}
 }
 
-// ask returns the names that it answers a question with.
+// ask returns the names in its answer to a question.
 func (p *peer) ask(what, path string) []string {
 	p.t.Helper()
 	p.do(what, path)

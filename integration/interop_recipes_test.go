@@ -16,17 +16,17 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// An interopRecipe is what other programs have besides their plain locks, on the
-// same kinds of paths, and how it gets on with ours.
+// An interopRecipe is a recipe of another program besides its plain lock, on the same
+// kinds of paths, and how it interacts with ours.
 type interopRecipe struct {
 	peer fleetLanguage
 	name string
-	// For each of ours: what it does at a lock that we hold, and what we do at one
-	// that it holds.
+	// For each of our locks: what the recipe does when we hold it, and what we do when the
+	// recipe holds it.
 	waits, awaited map[fleetLanguage]manners
 }
 
-// Manners are what somebody does who wants what another one holds.
+// Manners are how a contender treats a lock that another one holds.
 type manners string
 
 const (
@@ -39,7 +39,7 @@ func ofBoth(m manners) map[fleetLanguage]manners {
 	return map[fleetLanguage]manners{peerZklock: m, peerZklockKazoo: m}
 }
 
-// interopRecipes is what was measured, and what docs/engines.md tells.
+// interopRecipes is the measured behaviour, as docs/engines.md lists it.
 var interopRecipes = []interopRecipe{
 	{peerCurator, "InterProcessReadWriteLock.writeLock", ofBoth(passing), ofBoth(waiting)},
 	{peerCurator, "InterProcessReadWriteLock.readLock", ofBoth(passing), ofBoth(waiting)},
@@ -55,10 +55,10 @@ var interopRecipes = []interopRecipe{
 	{peerKazooExtra, "WriteLock", ofBoth(waiting), ofBoth(waiting)},
 }
 
-// TestInteropRecipes has each of us hold a lock that each other recipe wants, and
-// the reverse, real programs on a real server. Guards the table of docs/engines.md:
-// who waits for whom, and who does not, so that nobody relies on the exclusion of
-// two that pass over each other. It prints the table as it was measured.
+// TestInteropRecipes lets each of our locks be held while each other recipe contends, and
+// the reverse, with real programs on a real server. It checks the table of
+// docs/engines.md: who waits for whom and who does not, so that nobody relies on two
+// recipes that do not exclude each other. It prints the measured table.
 func TestInteropRecipes(t *testing.T) {
 	start(t)
 	c := newInteropCell(t, server(t).Addr(), peerZklock, peerZklockKazoo, peerCurator, peerKazoo, peerKazooExtra)
@@ -85,7 +85,8 @@ func TestInteropRecipes(t *testing.T) {
 	t.Logf("with Curator %s and kazoo %s:\n%s", c.peers[peerCurator].version, c.peers[peerKazoo].version, strings.Join(measured, "\n"))
 }
 
-// TestInteropRecipesTold keeps docs/engines.md to what TestInteropRecipes wants.
+// TestInteropRecipesTold checks docs/engines.md against the expectations of
+// TestInteropRecipes.
 func TestInteropRecipesTold(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile(filepath.Join("..", "docs", "engines.md"))
@@ -109,12 +110,12 @@ func (r interopRecipe) row(waits, awaited map[fleetLanguage]manners) string {
 		waits[peerZklock], waits[peerZklockKazoo], awaited[peerZklock], awaited[peerZklockKazoo])
 }
 
-// manners has one hold what a path stands for to it, and tells what another one
-// does that wants the same path. A recipe of "" is the peer's own lock.
+// manners lets one hold its lock of a path, and reports what another one does that wants
+// the same path. A recipe of "" is the peer's own lock.
 func (c *interopCell) manners(t *testing.T, holder fleetLanguage, holds string, contender fleetLanguage, wants string) manners {
 	t.Helper()
 	c.meeting = true
-	// Who comes first makes it: some refuse parents that others have made.
+	// The first contender creates it: some refuse parents that others have created.
 	key := "/" + newKey(t)
 	h, o := c.peers[holder].in(t), c.peers[contender].in(t)
 	h.do("acquire", words(key, holds)...)
@@ -140,7 +141,7 @@ func (c *interopCell) manners(t *testing.T, holder fleetLanguage, holds string, 
 	return did
 }
 
-// words are those of an order, without the recipe that is a peer's own lock.
+// words are the words of an order, without the recipe if it is a peer's own lock.
 func words(key, recipe string) []string {
 	if recipe == "" {
 		return []string{key}
@@ -148,7 +149,7 @@ func words(key, recipe string) []string {
 	return []string{key, recipe}
 }
 
-// does returns what a peer does that was told to acquire what others hold by some
+// does returns what a peer does that was ordered to acquire a lock that others hold by
 // nodes below a path.
 func (c *interopCell) does(t *testing.T, key string, held []ephemeral, o *peer) (did manners) {
 	t.Helper()
@@ -180,13 +181,13 @@ func (c *interopCell) does(t *testing.T, key string, held []ephemeral, o *peer) 
 	return did
 }
 
-// An ephemeral is a node that goes with a session.
+// An ephemeral is a node that ends with a session.
 type ephemeral struct {
 	path    string
 	session int64
 }
 
-// ephemerals returns all that are below a znode, which need not be there.
+// ephemerals returns all ephemeral nodes below a znode, which need not exist.
 func ephemerals(t *testing.T, conn *zk.Conn, parent string) (found []ephemeral) {
 	t.Helper()
 	for _, name := range list(t, conn, parent) {
@@ -205,12 +206,11 @@ func ephemerals(t *testing.T, conn *zk.Conn, parent string) (found []ephemeral) 
 	return found
 }
 
-// TestInteropDowngrade has Curator take a read lock while it has the write lock,
-// and give the write lock back, with one of ours waiting behind the writer. Guards:
-// nobody is granted the lock beside Curator's reader. From 5.5 on that reader
-// stands in the queue where its writer stood, before those who came in between.
-// Older versions put it at the end, behind those, who cannot tell it from a reader
-// that came later, and are granted the lock beside it.
+// TestInteropDowngrade makes Curator acquire a read lock while it has the write lock, and
+// then release the write lock, with one of our clients waiting behind the writer. Nobody
+// gets the lock beside Curator's reader. From 5.5 on that reader takes its writer's place
+// in the queue, before contenders that came in between. Older versions put it at the end:
+// those contenders cannot distinguish it from a later reader, and get the lock beside it.
 func TestInteropDowngrade(t *testing.T) {
 	start(t)
 	c := newInteropCell(t, server(t).Addr(), peerZklock, peerZklockKazoo, peerCurator)

@@ -16,8 +16,8 @@ import (
 // interopPeers are all of them.
 var interopPeers = []fleetLanguage{peerZklock, peerZklockKazoo, peerCurator, peerGo, peerKazoo, peerKazooExtra, peerRenamed}
 
-// respects says whose locks a peer waits for, as zklock's documentation and
-// docs/engines.md have it. Nobody passes over those of the own kind.
+// respects says whose locks a peer waits for, according to zklock's documentation and
+// docs/engines.md. Every peer waits for its own kind.
 var respects = map[fleetLanguage][]fleetLanguage{
 	peerZklock:      interopPeers,
 	peerZklockKazoo: interopPeers,
@@ -25,14 +25,14 @@ var respects = map[fleetLanguage][]fleetLanguage{
 	peerKazooExtra:  interopPeers,
 	// It compares what follows "lock-", and takes kazoo's names for late comers.
 	peerCurator: {peerZklock, peerCurator, peerGo, peerRenamed},
-	// It takes nothing but its own names for contenders.
+	// It recognises only its own names as contenders.
 	peerKazoo:   {peerZklockKazoo, peerKazoo, peerKazooExtra},
 	peerRenamed: {peerZklock, peerCurator, peerGo, peerRenamed},
 }
 
-// TestInterop brings each peer together with each other one, real programs all of
-// them, step by step. Guards what the documentation says of sharing locks: what
-// works, and what cannot.
+// TestInterop pairs each peer with each other one, all of them real programs, step by
+// step. It checks what the documentation says of sharing locks: what works, and what
+// cannot.
 func TestInterop(t *testing.T) {
 	start(t)
 	c := newInteropCell(t, server(t).Addr(), interopPeers...)
@@ -42,9 +42,9 @@ func TestInterop(t *testing.T) {
 	t.Run("ShortGUID", c.shortGUID)
 }
 
-// respect has each peer hold a lock for which each other one contends. Guards:
-// those who respect the holder wait, and get the lock when it is released, with a
-// higher token; with those who do not, two hold it at once.
+// respect lets each peer hold a lock for which each other one contends. Peers that
+// respect the holder wait, and get the lock with a higher token when it is released; with
+// the others, two hold it at once.
 func (c *interopCell) respect(t *testing.T) {
 	for _, holder := range interopPeers {
 		for _, contender := range interopPeers {
@@ -67,8 +67,8 @@ type interopCell struct {
 	conn    *zk.Conn
 	peers   map[fleetLanguage]*peer
 	witness *witness
-	path    string // where they meet at present
-	meeting bool   // or they broke off, and are of no more use
+	path    string // the current path
+	meeting bool   // or the peers failed, and are of no more use
 }
 
 func newInteropCell(t *testing.T, addr string, who ...fleetLanguage) *interopCell {
@@ -104,8 +104,8 @@ func newInteropCell(t *testing.T, addr string, who ...fleetLanguage) *interopCel
 	return c
 }
 
-// meet has one hold a lock, and another contend for it. Their processes are
-// silent when it begins and when it ends.
+// meet lets one hold a lock and another contend for it. Their processes are silent when
+// it begins and when it ends.
 func (c *interopCell) meet(t *testing.T, holder, contender fleetLanguage, respected bool) {
 	t.Helper()
 	c.meeting = true
@@ -118,7 +118,7 @@ func (c *interopCell) meet(t *testing.T, holder, contender fleetLanguage, respec
 	if respected == granted {
 		t.Errorf("%s is granted what %s holds: %v, want %v", contender, holder, granted, !respected)
 	}
-	h.release() // its last stamp comes after a grant to both
+	h.release() // its last stamp comes after both were granted the lock
 	if !granted {
 		if r := o.says(fleetAcquired); r.Token <= held.Token {
 			t.Errorf("token %d after %d", r.Token, held.Token)
@@ -144,8 +144,8 @@ func (p *peer) in(t *testing.T) *peer {
 	return &q
 }
 
-// contends waits until a peer, which was told to acquire what the node of
-// another stands for, either has it, as is reported, or waits for the node to go.
+// contends waits until a peer that was ordered to acquire a lock either has it, which is
+// the result, or waits for the holder's node to be deleted.
 func contends(t *testing.T, addr string, conn *zk.Conn, parent, node string, o *peer) (granted bool) {
 	t.Helper()
 	_, stat, err := conn.Get(node)
@@ -183,7 +183,7 @@ func persistent(t *testing.T, conn *zk.Conn) string {
 	return p
 }
 
-// nodeWith returns the child of a znode that a token belongs to.
+// nodeWith returns the child of a znode with a token.
 func nodeWith(t *testing.T, conn *zk.Conn, parent string, token uint64) string {
 	t.Helper()
 	for _, name := range list(t, conn, parent) {

@@ -11,9 +11,9 @@ import (
 
 // Hazard Z8: children of a lock's znode that are not contenders.
 
-// strangers guards what is known of children without a sequence number: we and
-// kazoo pass them over, go-zookeeper's Lock fails and leaves its node behind, and
-// Curator counts each of them, in the order of names.
+// strangers tests the known behaviour with children without a sequence number: we and
+// kazoo ignore them, go-zookeeper's Lock fails and leaves its node behind, and Curator
+// counts each of them, in the order of names.
 func (c *interopCell) strangers(t *testing.T) {
 	conn := c.conn
 	for _, child := range []string{"README", "!"} {
@@ -51,9 +51,9 @@ func (c *interopCell) strangers(t *testing.T) {
 	}
 }
 
-// shortGUID guards what is known of a child whose name begins as Curator's do, and
-// is shorter: go-zookeeper's Lock panics at it once the reply to a creation is
-// lost. That is why our own names have guids of full length.
+// shortGUID tests the known behaviour with a child whose name begins like Curator's but
+// is shorter: go-zookeeper's Lock panics on it once the reply to a create is lost. That
+// is why our own names have guids of full length.
 func (c *interopCell) shortGUID(t *testing.T) {
 	key, p := persistent(t, c.conn), proxy(t, c.addr)
 	if _, err := c.conn.Create(key+"/_c_short-lock-0000000000", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {

@@ -2,5 +2,5 @@
 
 package integration_test
 
-// raceEnabled says that the race detector adds to what memory is used.
+// raceEnabled says that the race detector adds to memory use.
 const raceEnabled = false

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// hoard takes many locks on one session, some at a time.
+// hoard acquires many locks on one session, some at a time.
 func hoard(t *testing.T, client *zklock.Client, prefix string, n int) []*holdfast.Lock {
 	t.Helper()
 	ctx := limited(t)
@@ -38,8 +38,8 @@ func hoard(t *testing.T, client *zklock.Client, prefix string, n int) []*holdfas
 	return locks
 }
 
-// TestHeartbeatsPerSession: what it costs the servers to keep a holder alive
-// does not depend on how many locks it has: one write per period.
+// TestHeartbeatsPerSession: a client costs the servers one write per period, however many
+// locks it holds.
 func TestHeartbeatsPerSession(t *testing.T) {
 	start(t)
 	const period, periods = 300 * time.Millisecond, 8
@@ -70,7 +70,7 @@ func TestHeartbeatsPerSession(t *testing.T) {
 	}
 }
 
-// heap is what is in use after a collection, stacks apart.
+// heap is the memory in use after a collection, without stacks.
 func heap() (bytes uint64, goroutines int) {
 	runtime.GC()
 	runtime.GC()
@@ -79,16 +79,16 @@ func heap() (bytes uint64, goroutines int) {
 	return m.HeapAlloc, runtime.NumGoroutine()
 }
 
-// TestMemory: what a held lock and a waiter cost. It does not run beside other
-// tests, whose memory it would count; the bounds are for a build without the
-// race detector.
+// TestMemory measures the memory of a held lock and of a waiter. It does not run in
+// parallel with other tests, whose memory it would count. The bounds are for a build
+// without the race detector.
 func TestMemory(t *testing.T) {
 	const held, waiters = 10_000, 1_000
 	addr := server(t).Addr()
 	opts := options()
 	opts.SessionTimeout = longest
 	client := dial(t, addr, opts)
-	take(t, client, newKey(t)) // whatever is made once
+	take(t, client, newKey(t)) // memory that is allocated once
 
 	check := func(what string, n int, bytes uint64, goroutines int, mostBytes uint64, mostGoroutines int) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %d goroutines for %d, at most %d each are allowed", what, goroutines, n, mostGoroutines)
 		}
 	}
-	steady := func() (uint64, int) { // when what is under way is over
+	steady := func() (uint64, int) { // once pending work is done
 		last, goroutines := heap()
 		for range 50 {
 			time.Sleep(100 * time.Millisecond)
@@ -123,7 +123,7 @@ func TestMemory(t *testing.T) {
 
 	key := newKey(t)
 	take(t, dial(t, addr, opts), key)
-	conn := plain(t, addr) // its buffers are no waiter's
+	conn := plain(t, addr) // its buffers belong to no waiter
 	bytes, goroutines = steady()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

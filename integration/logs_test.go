@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestZooKeeperLogs has a client go through what can happen to it on ZooKeeper, and
-// looks at the names, types and levels of what it logs. What all engines log alike
-// is memlock's test.
+// TestZooKeeperLogs takes a client through the events that can happen on ZooKeeper, and
+// checks the names, types and levels of its log records. memlock tests the records that
+// all engines share.
 func TestZooKeeperLogs(t *testing.T) {
 	start(t)
 	const secret = "SECRET"
@@ -54,8 +54,8 @@ func TestZooKeeperLogs(t *testing.T) {
 	)
 }
 
-// TestZooKeeperLogsOfDenial: a client that may neither read nor delete its own
-// nodes says so.
+// TestZooKeeperLogsOfDenial: a client that may neither read nor delete its own nodes logs
+// that.
 func TestZooKeeperLogsOfDenial(t *testing.T) {
 	start(t)
 	logs := &logtest.Recorder{}
@@ -67,7 +67,7 @@ func TestZooKeeperLogsOfDenial(t *testing.T) {
 	o.PersistentParents = true
 	client := dial(t, server(t).Addr(), o)
 	take(t, client, "k")
-	if _, err := client.Acquire(limited(t), "k"); !errors.Is(err, holdfast.ErrDenied) { // nor the node before its own
+	if _, err := client.Acquire(limited(t), "k"); !errors.Is(err, holdfast.ErrDenied) { // nor its predecessor
 		t.Errorf("Acquire = %v, want ErrDenied", err)
 	}
 	eventually(t, "both are logged", func() bool {

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestMetricsExample runs the example that serves metrics, as a process of its own, on
-// the real engines, and scrapes it while one worker has the lock and one waits.
-// On memory it has tests of its own.
+// TestMetricsExample runs the metrics example as a separate process on the real engines,
+// and scrapes it while one worker holds the lock and one waits. The example's own tests
+// run it in memory.
 func TestMetricsExample(t *testing.T) {
 	start(t)
 	all := examples(t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 )
 
-// G5, G12. A ctx that is done already sends nothing.
+// G5, G12. A call whose ctx is already done sends nothing.
 func TestDoneContext(t *testing.T) {
 	start(t)
 	client, p := proxied(t, nil)
@@ -33,7 +33,7 @@ func TestDoneContext(t *testing.T) {
 	}
 }
 
-// G4, G10. Releasing again, and releasing what was lost.
+// G4, G10. Releasing again, and releasing a lost lock.
 func TestDoubleRelease(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -78,7 +78,7 @@ func TestDoubleRelease(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// G11. Everything after Close says so.
+// G11. Every call after Close reports it.
 func TestUseAfterClose(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -122,7 +122,7 @@ func TestUseAfterClose(t *testing.T) {
 	checkClean(t, conn, key)
 }
 
-// G11. Close with many held and many waiting.
+// G11. Close with many locks held and many waiters.
 func TestCloseWithManyLocks(t *testing.T) {
 	start(t)
 	conn := plain(t, server(t).Addr())
@@ -162,7 +162,7 @@ func TestCloseWithManyLocks(t *testing.T) {
 	}
 }
 
-// Parents are what Options say.
+// Parents are of the type that Options set.
 func TestParents(t *testing.T) {
 	t.Parallel()
 	for name, persistent := range map[string]bool{"containers": false, "persistent": true} {
@@ -172,8 +172,8 @@ func TestParents(t *testing.T) {
 			opts.PersistentParents = persistent
 			client, p := proxied(t, opts)
 			release(t, granted(t, acquiring(limited(t), client, "/"+newKey(t)+"/deep/er")))
-			// A stat does not tell containers from others; the requests do. The
-			// lowest is tried first and again, in the way up and down.
+			// A stat does not identify containers; the requests do. The client tries the
+			// lowest parent first, and again on its way up and down.
 			containers, others := p.Count(faultproxy.ToServer, faultproxy.OpCreateContainer), p.Count(faultproxy.ToServer, faultproxy.OpCreate)
 			if (containers > 0) == persistent || (others > 2) != persistent {
 				t.Errorf("%d container nodes and %d others were created", containers, others)

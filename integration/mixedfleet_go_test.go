@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// fleetChild is one Go process of the mixed fleet: it takes each of its keys
-// again and again, and reports what it believes to hold, until it is killed.
+// fleetChild is one Go process of the mixed fleet: it acquires each of its keys again and
+// again, and reports what it believes to hold, until it is killed.
 const fleetChild = "mixedfleet"
 
 func init() { children[fleetChild] = runFleetGo }
@@ -38,7 +38,7 @@ func runFleetGo() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has no more use for it, or is gone
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes the pipe or ends
 		cancel()
 	}()
 	client, err := dynamolock.New(ctx, fleetService(), c.config.options())
@@ -60,7 +60,7 @@ func runFleetGo() int {
 	defer cancelClosing()
 	err = client.Close(closing)
 	if c.client.Options().Mode != dynamolock.FailOpen && errors.Is(err, holdfast.ErrReleasePending) {
-		return 0 // a call was given up, and the server was too slow to say what came of it
+		return 0 // a call was given up, and the server did not confirm its outcome in time
 	}
 	if err != nil {
 		return fail(err)
@@ -87,7 +87,7 @@ func fleetService() *dynamodb.Client {
 	})
 }
 
-// contender is what the goroutines of one process share.
+// contender is the shared state of the goroutines of one process.
 type contender struct {
 	config fleetConfig
 	client *dynamolock.Client
@@ -107,7 +107,7 @@ func (c *contender) report(r fleetReport) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := os.Stdout.Write(append(line, '\n')); err != nil {
-		os.Exit(1) // the parent is gone
+		os.Exit(1) // the parent has ended
 	}
 }
 
@@ -139,9 +139,8 @@ func (c *contender) contend(ctx context.Context, key string) {
 	}
 }
 
-// hold reports that it has a lock for as long as it does. The time is always
-// read first: what the lock says then was true at that time, however long it
-// took to say.
+// hold reports a lock for as long as it holds it. It always reads the time first: the
+// lock's answer was true at that time, however long it took.
 func (c *contender) hold(ctx context.Context, lock *holdfast.Lock, asked int64) {
 	say := func(what string, at int64) {
 		c.report(fleetReport{What: what, At: at, Key: lock.Key(), Token: uint64(lock.Token()), Asked: asked})

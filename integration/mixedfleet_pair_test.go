@@ -17,7 +17,7 @@ import (
 // What one Go client and one Node process make of each other's items, step by
 // step.
 
-// A nodeClient is a Node process with the npm client that does what it is told.
+// A nodeClient is a Node process with the npm client that obeys orders.
 type nodeClient struct {
 	*fleetProcess
 	t       *testing.T
@@ -45,7 +45,7 @@ func (n *nodeClient) do(what string, id any) {
 	}
 }
 
-// says returns the next report, which has to be of a kind.
+// says returns the next report, which must be of a kind.
 func (n *nodeClient) says(what string) fleetReport {
 	n.t.Helper()
 	r := receive(n.t, "Node reports "+what, n.reports)
@@ -55,7 +55,7 @@ func (n *nodeClient) says(what string) fleetReport {
 	return r
 }
 
-// acquire has it make one call, which has to succeed, and returns the token.
+// acquire makes it call acquire once, which must succeed, and returns the token.
 func (n *nodeClient) acquire(id any) holdfast.Token {
 	n.t.Helper()
 	n.do("acquire", id)
@@ -93,8 +93,8 @@ func waitingFor(t *testing.T, client *dynamolock.Client, key string) <-chan outc
 	return got
 }
 
-// Guards: a waiter of either language takes a lock over from a crashed holder of
-// the other, with the next token.
+// A waiter in either language takes over from a crashed holder in the other, with the
+// next token.
 func TestMixedTakeover(t *testing.T) {
 	start(t)
 	target := dynamoserver.Find(t)
@@ -137,14 +137,14 @@ func TestMixedTakeover(t *testing.T) {
 	}
 }
 
-// silent fails the test if Node has something to say.
+// silent fails the test if Node reports anything.
 func (n *nodeClient) silent() {
 	n.t.Helper()
 	silent(n.t, "Node reports", n.reports)
 }
 
-// Guards: what Go writes is to Node what its own client would have written, but
-// for attributes that Node leaves alone.
+// To Node, an item written by Go looks like one by its own client, except for attributes
+// that Node ignores.
 func TestMixedItem(t *testing.T) {
 	start(t)
 	target := dynamoserver.Find(t)
@@ -207,8 +207,8 @@ func itemOf(t *testing.T, target *dynamoserver.Target, c *fleetConfig, key strin
 	return item
 }
 
-// Guards: what one has released the other gets by one call, what one holds the
-// other does not get, and sees who holds it.
+// Each gets in one call what the other has released. It does not get what the other
+// holds, and sees the holder.
 func TestMixedHandover(t *testing.T) {
 	start(t)
 	target := dynamoserver.Find(t)
@@ -259,7 +259,7 @@ func TestMixedHandover(t *testing.T) {
 	}
 }
 
-// Guards: what Node holds can be inspected, listed and broken.
+// Locks that Node holds can be inspected, listed and broken.
 func TestMixedOperator(t *testing.T) {
 	start(t)
 	target := dynamoserver.Find(t)

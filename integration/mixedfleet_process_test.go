@@ -16,15 +16,15 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
 )
 
-// fleetConfig is what a process of either language is told, as its one argument.
-// Bounds are in milliseconds.
+// fleetConfig is the one argument of a process in either language. Bounds are in
+// milliseconds.
 type fleetConfig struct {
 	Name      string   `json:"name"` // the owner of its locks
 	Table     string   `json:"table"`
 	Partition string   `json:"partitionKey"`
 	Sort      string   `json:"sortKey,omitempty"`
 	Keys      []string `json:"keys"`
-	Mode      string   `json:"mode"` // as both call them: FailOpen, FailClosed
+	Mode      string   `json:"mode"` // the name in both languages: FailOpen, FailClosed
 	Trust     bool     `json:"trust"`
 	Lease     int      `json:"leaseMs"`
 	Heartbeat int      `json:"heartbeatMs"`
@@ -38,11 +38,10 @@ type fleetConfig struct {
 	Modules   string   `json:"modules,omitempty"` // where Node finds packages
 }
 
-// fleetLease is that of all items: what the npm client's users are advised to
-// have at least.
+// fleetLease is the lease of all items: the minimum that the npm client recommends.
 const fleetLease = 5 * time.Second
 
-// options are the settings of a client of ours.
+// options are the settings of our clients.
 func (c *fleetConfig) options() *dynamolock.Options {
 	o := &dynamolock.Options{
 		Table:          c.Table,
@@ -59,7 +58,7 @@ func (c *fleetConfig) options() *dynamolock.Options {
 	return o
 }
 
-// dial returns a client of ours, which is closed when the test ends.
+// dial returns one of our clients, which is closed when the test ends.
 func (c fleetConfig) dial(t testing.TB, target *dynamoserver.Target, name string) *dynamolock.Client {
 	t.Helper()
 	c.Name = name
@@ -75,7 +74,7 @@ func (c fleetConfig) dial(t testing.TB, target *dynamoserver.Target, name string
 	return client
 }
 
-// newFleetConfig returns settings for a table of its own.
+// newFleetConfig returns settings with a new table.
 func newFleetConfig(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, keys ...dynamoserver.Key) fleetConfig {
 	t.Helper()
 	modules, err := npmcache.Modules(limited(t), npmcache.LockClient...)
@@ -107,12 +106,12 @@ type fleetProcess struct {
 	name     string
 	language fleetLanguage
 	log      string
-	expected atomic.Bool   // its end is ours
+	expected atomic.Bool   // we ended it
 	gone     chan struct{} // closed when the last report was heard
 }
 
-// startFleet starts a process; heard gets its reports, from one goroutine. It
-// dies with the test. The end of one that nobody has ended fails the test.
+// startFleet starts a process; heard gets its reports, from one goroutine. It dies with
+// the test. If it ends by itself, the test fails.
 func startFleet(t *testing.T, target *dynamoserver.Target, language fleetLanguage, program string, c fleetConfig, heard func(fleetReport)) *fleetProcess {
 	t.Helper()
 	argument, err := json.Marshal(c)
@@ -170,15 +169,14 @@ func (p *fleetProcess) logged() string {
 	return string(log)
 }
 
-// kill ends the process as a crash would, and returns when all that it had told
-// is known.
+// kill ends the process as a crash would, and returns when all its reports are in.
 func (p *fleetProcess) kill() {
 	p.expected.Store(true)
 	p.Kill()
 	<-p.gone
 }
 
-// finish has the process end in an orderly way.
+// finish makes the process end in an orderly way.
 func (p *fleetProcess) finish(t *testing.T) {
 	p.expected.Store(true)
 	_ = p.Stdin.Close()

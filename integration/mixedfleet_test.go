@@ -33,10 +33,9 @@ const (
 // HOLDFAST_MIXED_FLEET says how long that goes on for; HOLDFAST_SEED repeats the
 // order of the crashes.
 //
-// A fleet of which some trust the clock and others do not is not tested: the npm
-// client's own holders exclude one another only if all have the same setting.
-// One that does not trust the clock writes no time down, and one that does then
-// has nothing to wait for.
+// No test mixes clients that trust the clock with others: the npm client's own holders
+// exclude one another only if all have the same setting. A client that does not trust the
+// clock writes no time, so one that does has nothing to wait for.
 func TestMixedFleet(t *testing.T) {
 	start(t)
 	duration := 15 * time.Second
@@ -75,7 +74,7 @@ func TestMixedFleet(t *testing.T) {
 	together(t, tests)
 }
 
-// fleet is what one form of the test has.
+// fleet is the state of one form of the test.
 type fleet struct {
 	*testing.T
 	target  *dynamoserver.Target
@@ -89,7 +88,7 @@ type fleet struct {
 	mu     sync.Mutex
 	ready  int
 	notes  map[string]int
-	killed map[string]bool // owners of locks who are dead
+	killed map[string]bool // dead owners of locks
 	kills  map[fleetLanguage]int
 	pauses map[fleetLanguage]int
 	broken int
@@ -119,8 +118,8 @@ func newFleet(t *testing.T, target *dynamoserver.Target, mode dynamolock.Mode, r
 	return f
 }
 
-// run lets the fleet contend, and crash, for a time, and for longer if too
-// little has happened by then.
+// run lets the fleet contend and crash for a time, or longer if too little has happened
+// by then.
 func (f *fleet) run(duration time.Duration) {
 	for slot := range f.slots {
 		f.launch(slot)
@@ -169,20 +168,20 @@ func (f *fleet) run(duration time.Duration) {
 	all.Wait()
 }
 
-// untilNext is short, but leaves time for the leases of the last one to end.
+// untilNext is short, but leaves time for the leases of the last blow to expire.
 func (f *fleet) untilNext() time.Duration {
 	return 2500*time.Millisecond + time.Duration(f.random.IntN(2000))*time.Millisecond
 }
 
-// A fleetBlow is what happens to some process of a language.
+// A fleetBlow is a fault injected into a process of one language.
 type fleetBlow struct {
 	language fleetLanguage
 	pause    bool // a stop for longer than its lease, or else a crash
 }
 
-// round returns some blows, in random order. Whoever trusts the clock must not
-// be stopped, and the locks that never expire do not mind. A short run has no
-// time for it.
+// round returns some blows, in random order. Clients that trust the clock must not be
+// stopped, and locks that never expire do not notice a stop. A short run has no time for
+// stops.
 func (f *fleet) round(long bool) []fleetBlow {
 	blows := []fleetBlow{{fleetGo, false}, {fleetNode, false}}
 	f.random.Shuffle(len(blows), func(i, j int) { blows[i], blows[j] = blows[j], blows[i] })
@@ -197,8 +196,8 @@ func (f *fleet) launch(slot int) {
 	c := f.config
 	c.Seed = uint64(f.random.Uint32())
 	f.names[slot]++
-	// Go has a key as soon as it is free. Node, which looks at one that is held
-	// only once a lease, would hardly ever get one if Go did not pause.
+	// Go gets a key as soon as it is free. Node polls a held key only once a lease, and
+	// would hardly ever get one if Go did not pause.
 	language, program := fleetGo, fleetChild
 	c.Pause = [2]int{1500, 5000}
 	if slot >= fleetProcesses {
@@ -223,9 +222,8 @@ func (f *fleet) launch(slot int) {
 	})
 }
 
-// strike kills or stops some process that holds what the other language waits
-// for, and has another one take the place of one that it killed. It reports
-// whether there was any.
+// strike kills or stops a process that holds a key the other language waits for, and
+// replaces it if it killed it. It reports whether there was one.
 func (f *fleet) strike(ctx context.Context, blow fleetBlow) bool {
 	holders := f.witness.contended()
 	var slots []int
@@ -266,8 +264,7 @@ func (f *fleet) pause(ctx context.Context, p *fleetProcess, d time.Duration) {
 	})
 }
 
-// missing says what has not happened yet without which the test would say
-// nothing; "" if all has.
+// missing names what must still happen for the test to mean anything; "" if nothing.
 func (f *fleet) missing() string {
 	figures := f.witness.figures()
 	f.mu.Lock()
@@ -288,7 +285,7 @@ func (f *fleet) missing() string {
 	return ""
 }
 
-// judge says what happened, and whether it may.
+// judge reports what happened, and fails the test for violations.
 func (f *fleet) judge() {
 	tokens := f.witness.lease > 0
 	for _, violation := range f.witness.violations(tokens) {
@@ -308,9 +305,9 @@ func (f *fleet) judge() {
 	}
 }
 
-// operate is who removes the locks of the dead where they never expire. A
-// request of theirs may still have been on its way when they died, so that it is
-// not enough to look once.
+// operate is the operator who breaks the locks of dead processes where locks never
+// expire. A request may still have been on its way when its process died, so one look is
+// not enough.
 func (f *fleet) operate(ctx context.Context, operator *dynamolock.Client) {
 	for ctx.Err() == nil {
 		for _, key := range f.config.Keys {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fleetStory is what processes told, in milliseconds; name is "go..." or "node...".
+// fleetStory is a list of process reports, in milliseconds; name is "go..." or "node...".
 type fleetStory []struct {
 	name, what string
 	at         int64
@@ -14,7 +14,7 @@ type fleetStory []struct {
 	sent       int64
 }
 
-// tell returns a witness that has heard the story.
+// tell returns a witness that has seen the story.
 func (s fleetStory) tell(lease time.Duration) *witness {
 	w := newWitness(lease)
 	for _, r := range s {
@@ -33,7 +33,7 @@ func (s fleetStory) tell(lease time.Duration) *witness {
 	return w
 }
 
-// TestFleetWitness plants violations: a witness that overlooks one proves nothing.
+// TestFleetWitness plants violations: a witness that misses one proves nothing.
 func TestFleetWitness(t *testing.T) {
 	t.Parallel()
 	const lease = 5 * time.Second

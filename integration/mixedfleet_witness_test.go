@@ -25,15 +25,15 @@ const (
 	fleetReady    = "ready"
 	fleetWaiting  = "waiting"
 	fleetAcquired = "acquired"
-	fleetHolding  = "holding" // it looked, and had the lock
+	fleetHolding  = "holding" // it checked, and had the lock
 	fleetRenewed  = "renewed" // a heartbeat was acknowledged
 	fleetReleased = "released"
 	fleetLost     = "lost"
-	fleetMissed   = "missed" // a release found the lock gone, as is no news for a lease
+	fleetMissed   = "missed" // a release found the lock gone, as happens with leases
 	fleetNote     = "note"
 )
 
-// A fleetLanguage says whose the lock client of a process is.
+// A fleetLanguage is the language of a process's lock client.
 type fleetLanguage string
 
 const (
@@ -41,8 +41,8 @@ const (
 	fleetNode fleetLanguage = "Node"
 )
 
-// A fleetHold is the time for which a process has shown that it believed to hold
-// a key: from its first stamp to its last. One that is killed shows no more.
+// A fleetHold is the time for which a process provably believed that it held a key: from
+// its first stamp to its last. A killed process stamps no more.
 type fleetHold struct {
 	process  string
 	language fleetLanguage
@@ -56,11 +56,11 @@ type fleetHold struct {
 
 const fleetKilled = "killed"
 
-// excused reports whether the holder believed too long, as it may. The npm
-// client knows no deadline: a holder whose heartbeats do not arrive goes on.
+// excused reports whether the holder may have believed too long. The npm client has no
+// deadline: a holder whose heartbeats do not arrive goes on.
 func (h *fleetHold) excused() bool { return h.until < h.to }
 
-// good is the end of the time for which nobody else may hold the key.
+// good is the end of the time in which nobody else may hold the key.
 func (h *fleetHold) good() int64 { return min(h.to, h.until) }
 
 func (h *fleetHold) String() string {
@@ -68,13 +68,13 @@ func (h *fleetHold) String() string {
 		time.Duration(h.from), time.Duration(h.good()))
 }
 
-// A witness collects what the processes of a fleet tell of their holds.
+// A witness collects the reports of a fleet's processes about their holds.
 type witness struct {
-	lease time.Duration // of Node's items; 0: they never expire, and there is no excuse
+	lease time.Duration // of Node's items; 0: they never expire, so there is no excuse
 
 	mu    sync.Mutex
 	holds []*fleetHold
-	open  map[string]*fleetHold // those that go on, by process and key
+	open  map[string]*fleetHold // current holds, by process and key
 	waits map[string]fleetWait  // by the same
 }
 
@@ -88,7 +88,7 @@ func newWitness(lease time.Duration) *witness {
 	return &witness{lease: lease, open: make(map[string]*fleetHold), waits: make(map[string]fleetWait)}
 }
 
-// see takes note of a report.
+// see records a report.
 func (w *witness) see(process string, language fleetLanguage, r fleetReport) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,13 +127,13 @@ func (w *witness) see(process string, language fleetLanguage, r fleetReport) {
 	}
 }
 
-// excuses reports whether a holder may believe in its lock for longer than its
-// lease. One of ours may not, ever.
+// excuses reports whether a holder may believe in its lock for longer than its lease. One
+// of ours never may.
 func (w *witness) excuses(language fleetLanguage) bool {
 	return language == fleetNode && w.lease > 0
 }
 
-// ended takes note that a process is no more.
+// ended records the end of a process.
 func (w *witness) ended(process string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,8 +150,7 @@ func (w *witness) ended(process string) {
 	}
 }
 
-// contended are the processes, by name, that hold something for which the other
-// language waits.
+// contended are the processes, by name, that hold a key the other language waits for.
 func (w *witness) contended() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +180,7 @@ func (w *witness) byKey() map[string][]fleetHold {
 	return keys
 }
 
-// violations are what the holds show that must not be.
+// violations are the violations that the holds show.
 func (w *witness) violations(tokens bool) []string {
 	var found []string
 	for _, holds := range w.byKey() {
@@ -189,8 +188,8 @@ func (w *witness) violations(tokens bool) []string {
 		for i := range holds {
 			h := &holds[i]
 			if h.until <= h.from {
-				// It heard of its lock when that was over: no hold at all, and its
-				// place in the order says nothing.
+				// It learned of its grant after the lock had ended: that is no hold, and its
+				// place in the order means nothing.
 				continue
 			}
 			if longest != nil && h.from < longest.good() {
@@ -213,7 +212,7 @@ func (w *witness) violations(tokens bool) []string {
 	return found
 }
 
-// repeated finds tokens that two holds have, whether or not they were any good.
+// repeated finds tokens that two holds share, valid or not.
 func repeated(holds []fleetHold) []string {
 	var found []string
 	first := make(map[uint64]*fleetHold)
@@ -232,7 +231,7 @@ func repeated(holds []fleetHold) []string {
 type fleetFigures struct {
 	holds     map[fleetLanguage]int
 	handovers map[fleetLanguage]int // from the other language to this one
-	takeovers map[fleetLanguage]int // those of them whose former holder was killed
+	takeovers map[fleetLanguage]int // those whose previous holder was killed
 	lost      map[fleetLanguage]int
 	excused   int
 	wait      map[fleetLanguage]time.Duration // the longest

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// modelTime bounds the short form of the models, which takes about a minute on
-// a machine with nothing else to do.
+// modelTime bounds the short form of the models, which takes about a minute on an idle
+// machine.
 const modelTime = 8 * time.Minute
 
-// TestModel tests the models of the protocols: their proofs, which exhaust
-// every order of events for small numbers of clients and faults, and that each
-// cure is needed, as a counterexample without it shows. "make model" runs the
-// larger cases too.
+// TestModel model-checks the protocols exhaustively for small numbers of clients and
+// faults, and finds a counterexample without each cure. "make model" runs the larger
+// cases too.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"spin", "gcc"} {
@@ -27,7 +26,7 @@ func TestModel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), modelTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nice", "model/run.sh", "short")
-	// The whole group is told, or the verifier would go on.
+	// Signal the whole group; otherwise the verifier would go on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

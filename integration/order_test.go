@@ -8,10 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestLongWaitKeepsItsPlace: a session that only waits sends no heartbeats, so
-// what it is known to be valid for runs out. When its turn comes it must prove
-// that it lives (place.prove), also if its predecessor was not the holder, and
-// not go to the end of the queue.
+// TestLongWaitKeepsItsPlace: a session that only waits sends no heartbeats, so the proof
+// that it is valid expires. When its turn comes, it must prove its session again, even if
+// its predecessor was not the holder, and must not go to the end of the queue.
 func TestLongWaitKeepsItsPlace(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()

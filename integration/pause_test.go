@@ -17,25 +17,24 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// pausedChild is the child process of TestPause: it takes a lock, and asks it
-// again and again by one method whether it is live. When the time between two
-// turns shows that the process was stopped, it reports what that method said
-// first.
+// pausedChild is the child process of TestPause: it acquires a lock and polls it with one
+// method. When the time between two calls shows that the process was stopped, it reports
+// the first result of that method.
 const pausedChild = "paused"
 
 func init() { children[pausedChild] = runPaused }
 
-// pauseReport is what the child tells.
+// pauseReport is the child's report.
 type pauseReport struct {
 	Token   holdfast.Token
 	Paused  time.Duration // 0 in the first report, which says that the lock is held
-	Lost    bool          // what the first call said
+	Lost    bool          // the result of the first call
 	Expired bool          // it matched ErrSessionExpired
 	Said    string
 }
 
-// pauseProbes are the ways to ask a lock, by the name of the method. Each
-// returns why the lock is over; nil: it says that it is live.
+// pauseProbes are the ways to check a lock, by the name of the method. Each returns why
+// the lock is over; nil: it is live.
 var pauseProbes = map[string]func(*holdfast.Lock) error{
 	"Err": func(lock *holdfast.Lock) error { return lock.Err() },
 	"Done": func(lock *holdfast.Lock) error {
@@ -61,7 +60,7 @@ var pauseProbes = map[string]func(*holdfast.Lock) error{
 	"Verify": func(lock *holdfast.Lock) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := lock.Verify(ctx); !errors.Is(err, context.Canceled) { // it asks the clock before all else
+		if err := lock.Verify(ctx); !errors.Is(err, context.Canceled) { // it checks the clock first
 			return err
 		}
 		return nil
@@ -89,11 +88,11 @@ func runPaused() int {
 		if err := out.Encode(pauseReport{Token: lock.Token()}); err != nil {
 			return fail(err)
 		}
-		// Nothing but the one method is called: another might bring out what it
-		// would have kept to itself.
+		// Call only this one method: another might reveal the loss that this one would
+		// miss.
 		for last := time.Now(); ctx.Err() == nil; {
-			// A call that was under way when the process was stopped may have
-			// looked at the clock before: then the next one is the first.
+			// A call under way when the process was stopped may have read the clock before:
+			// then the next one counts as the first.
 			began := time.Now()
 			paused := began.Sub(last)
 			said := probe(lock)
@@ -105,12 +104,12 @@ func runPaused() int {
 				if err := out.Encode(r); err != nil {
 					return fail(err)
 				}
-				_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is done
+				_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes the pipe
 				return 0
 			}
 			last = began
 			if said != nil {
-				break // a slow moment of the machine; once more
+				break // a slow moment of the machine; try again
 			}
 			time.Sleep(200 * time.Microsecond)
 		}
@@ -120,10 +119,9 @@ func runPaused() int {
 	}
 }
 
-// TestPause tests the cure of hazard Z11, which is that every method of a lock
-// compares the clocks: a process that is stopped for longer than its session
-// lasts, and goes on when another one has the lock, learns of it from the first
-// thing it asks.
+// TestPause tests the cure of hazard Z11: every method of a lock compares the clocks. A
+// process that was stopped for longer than its session, and resumes when another one has
+// the lock, learns of the loss from its first call.
 func TestPause(t *testing.T) {
 	start(t)
 	for name := range pauseProbes {
@@ -175,7 +173,7 @@ func TestPause(t *testing.T) {
 			if lock.Token() <= holder.Token {
 				t.Errorf("token %d after %d", lock.Token(), holder.Token)
 			}
-			time.Sleep(time.Until(stopped.Add(3500 * time.Millisecond))) // so that the child can tell
+			time.Sleep(time.Until(stopped.Add(3500 * time.Millisecond))) // so that the child can notice
 			if err := lock.Err(); err != nil {
 				t.Fatalf("the next holder has lost its lock: %v", err)
 			}
@@ -184,7 +182,7 @@ func TestPause(t *testing.T) {
 			}
 			for r := range reports {
 				if r.Paused == 0 {
-					holder = r // it had lost the first one, and got another, before it was stopped
+					holder = r // it had lost the first lock and acquired another before it was stopped
 					continue
 				}
 				t.Logf("after a pause of %v: %s", r.Paused, r.Said)

@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// renegotiated has a client hold a lock for a session that lasts for asked, while
-// its server is restarted with other limits, and returns when the session goes on
-// with the timeout that these lead to.
+// renegotiated makes a client hold a lock in a session with timeout asked, restarts its
+// server with other limits, and returns when the session goes on with the new timeout.
 func renegotiated(t *testing.T, s *zkserver.Server, key string, asked time.Duration, limits map[string]string, want time.Duration) (*zklock.Client, *holdfast.Lock, *faultproxy.Proxy) {
 	t.Helper()
 	p := proxy(t, s.Addr())
@@ -33,9 +32,9 @@ func renegotiated(t *testing.T, s *zkserver.Server, key string, asked time.Durat
 	return client, lock, p
 }
 
-// TestSessionShortened tests the cure of hazard Z15: a session that is resumed is
-// counted by what was negotiated then. A server that grants less than before ends
-// the session sooner, and the holder must know that first.
+// TestSessionShortened tests the cure of hazard Z15: a resumed session has the timeout
+// negotiated at that point. A server that grants less than before ends the session
+// sooner, and the holder must know first.
 func TestSessionShortened(t *testing.T) {
 	start(t)
 	s := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: longest})

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// TestRoundTrip tests the rule in docs/operating.md for how the session timeout
-// must relate to the round trip: with a twentieth of it nothing is lost, and with a
-// third every lock is, although nothing fails.
+// TestRoundTrip tests the rule in docs/operating.md for how the session timeout must
+// relate to the round trip: at a twentieth of it no lock is lost; at a third every lock
+// is, although no request fails.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		part time.Duration // of the timeout that a round trip is
+		part time.Duration // of the timeout, per round trip
 		lost bool
 	}{
 		"a twentieth": {20, false},

@@ -23,8 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// dialAndMeasure is a program that dials the server of its setting and prints how
-// many bytes it has had of the machine at the most.
+// dialAndMeasure is a program that dials the server in its environment and prints its
+// peak memory in bytes.
 func dialAndMeasure() int {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -40,8 +40,8 @@ const wrongPortVariable = "HOLDFAST_WRONG_PORT"
 
 func init() { children["dial and measure"] = dialAndMeasure }
 
-// manyPorts is a server with every port on which a client can go wrong: for clients
-// with TLS and without, and its AdminServer's.
+// manyPorts is a server with every port that a client can confuse: with TLS, without, and
+// the AdminServer's.
 type manyPorts struct {
 	plain, secure, admin string
 	roots                *x509.CertPool
@@ -88,8 +88,8 @@ func pemOf(t *testing.T, cert tls.Certificate) []byte {
 	return text
 }
 
-// TestWrongPort guards hazard Z25 with ZooKeeper's own ports: Dial says which kind it
-// has come to, as soon as it has an answer, and takes nobody's word for a length.
+// TestWrongPort tests hazard Z25 with ZooKeeper's own ports: Dial names the kind of port
+// as soon as it has a reply, and trusts no length from it.
 func TestWrongPort(t *testing.T) {
 	start(t)
 	ports := startManyPorts(t)

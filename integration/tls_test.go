@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// authority is a certificate authority of a test's own.
+// authority is a test's own certificate authority.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -81,8 +81,8 @@ func (a *authority) issue(t *testing.T, names ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// terminate listens with TLS and passes on what it gets to a server, as the
-// proxy in front of many an ensemble does. drop cuts all connections.
+// terminate terminates TLS in front of a server, as the proxies of many ensembles do.
+// drop cuts all connections.
 func terminate(t *testing.T, config *tls.Config, upstream string) (addr string, drop func()) {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
@@ -209,7 +209,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// silentListener accepts connections and says nothing.
+// silentListener accepts connections and never answers.
 func silentListener(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
