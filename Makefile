@@ -38,7 +38,7 @@ test-unit: ## Run the tests that need no server
 	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
 	cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
 
-# Most of the time they wait: for leases to run out, and for servers. So three packages run beside each other, and four tests of
+# Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and four tests of
 # each. The conformance results come as each engine is through.
 test-integration: ## Run the tests on real servers, and print the conformance results of each engine
 	$(timed)
@@ -47,7 +47,7 @@ test-integration: ## Run the tests on real servers, and print the conformance re
 	export HOLDFAST_RESULTS=$$results
 	tail --pid=$$$$ -f "$$results" &
 	set -x
-	go test -race -shuffle=on -p 3 -parallel 4 -timeout 12m $(TESTFLAGS) ./integration/...
+	go test -race -shuffle=on -p 2 -parallel 4 -timeout 12m $(TESTFLAGS) ./integration/...
 
 # "make test" keeps to Debian and npm.
 test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI

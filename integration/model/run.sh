@@ -3,7 +3,7 @@
 # wrong without a cure must be found.
 #
 # Usage: integration/model/run.sh [-v] [short|full] [NAME...]
-#   short  the cases marked so: about a minute in all
+#   short  the cases marked so: the most telling, about half a minute in all
 #   full   (default) all cases: about eight minutes
 #   NAME   only these cases, or all cases of a model: zookeeper-queue, for example
 #   -v     print the story of each counterexample, and the verifier's command
