@@ -35,8 +35,11 @@ timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==>
 
 test-unit: ## Run the tests that need no server
 	$(timed)
-	go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
-	cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...
+	code=0
+	(cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...) &
+	go test -race -shuffle=on -p 4 -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/... || code=1
+	wait "$$!" || code=1
+	exit "$$code"
 
 # Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and four tests of
 # each. The conformance results come as each engine is through.
