@@ -20,7 +20,7 @@ cleanup() {
 	local status=$?
 	trap - EXIT
 	if [ -n "$daemon" ]; then
-		# What a test that timed out has left behind would keep the daemon's mounts busy.
+		# Leftovers of a test that timed out would keep the daemon's mounts busy.
 		docker ps -aq | xargs -r docker rm -f >/dev/null 2>&1 || true
 		kill "$daemon" 2>/dev/null || true
 		wait "$daemon" 2>/dev/null || true
@@ -103,7 +103,7 @@ build_dynamodb() {
 		esac
 	done < <(cd integration && go run ./internal/npmcache/fetch)
 	copy_libraries "$root"
-	# As in the dynamoserver package: by itself dynalite ends at the first client that hangs up in the middle of a request.
+	# As in the dynamoserver package: dynalite otherwise exits when a client hangs up in the middle of a request.
 	cat >"$root/opt/survive.js" <<-'EOF'
 		process.on("uncaughtException", e => {
 			if (e.code !== "ECONNRESET") { console.error(e); process.exit(1) }
@@ -115,10 +115,10 @@ build_dynamodb() {
 		- "$1" >/dev/null
 }
 
-# copy_libraries adds the shared libraries that the programs below a root file system's /opt want.
+# copy_libraries adds the shared libraries that the programs below a root file system's /opt need.
 copy_libraries() {
 	local root=$1 lib
-	# Scripts are no programs to ldd, which then fails.
+	# ldd fails on scripts.
 	{ find "$root/opt" -type f \( -name '*.so' -o -perm -100 \) -exec ldd {} + 2>/dev/null || true; } |
 		grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u | while read -r lib; do
 		[ -e "$lib" ] || continue

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Sees to it that there is what the tests start: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
+# Installs what the tests need: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
 # compiler.
 #
 # Usage: integration/setup.sh [any|local|versions] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
-#           compiler, which "go test -race" wants as well; tmux and bash-completion, with which the command line tool is tested: what "make
+#           compiler, which "go test -race" needs as well; tmux and bash-completion, with which the command line tool is tested: what "make
 #           test" needs
 #   versions
 #           all of that, Maven, and a Python that makes virtual environments, with which integration/versions.sh fetches other
@@ -17,8 +17,8 @@
 #
 # npm's packages go into the user's cache, once; so does Node.js itself where the system's is older than 20, as Debian 12's is.
 #
-# As root on Debian it installs what is missing, and then runs the command if there is one. Who cannot install, but has Docker, gets
-# the command run as root in a Debian container, on a copy of the repository. Otherwise it says what to install, and fails.
+# As root on Debian it installs what is missing, and then runs the command if there is one. Without root, but with Docker, it
+# runs the command as root in a Debian container, on a copy of the repository. Otherwise it says what to install, and fails.
 #
 # Elsewhere than on Debian, HOLDFAST_CURATOR is a classpath with Curator and an slf4j back end, and HOLDFAST_PYTHON a Python that
 # has kazoo.
@@ -129,7 +129,7 @@ in_container() {
 	for name in CI ZOOKEEPER_SERVERS HOLDFAST_ZOOKEEPER DYNAMODB DYNAMODB_ENDPOINT HOLDFAST_DYNAMODB{,_IMAGE,_PORT} \
 		AWS_{REGION,DEFAULT_REGION,ACCESS_KEY_ID,SECRET_ACCESS_KEY,SESSION_TOKEN} \
 		{HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy GOPRIVATE GONOPROXY GONOSUMDB GOTOOLCHAIN npm_config_registry; do
-		flags+=(-e "$name") # as it is, and only if it is set
+		flags+=(-e "$name") # unchanged, and only if set
 	done
 	# These may be set in Go's own configuration, too.
 	for name in GOPROXY GOSUMDB GOFLAGS; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches what "make test-versions" runs and Debian does not have, each in one exact version, into the user's cache, once: the newest
-# of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, a fake of DynamoDB, with pip. Says nothing if
-# everything is there.
+# Fetches what "make test-versions" runs and Debian does not have, each in one exact version, into the user's cache, once: the
+# newest of each ZooKeeper from 3.5 to 3.9 and Curator, with Maven, and kazoo and moto, a fake of DynamoDB, with pip. Prints
+# nothing if everything is there.
 #
 # Usage: integration/versions.sh fetch      fetch all
 #        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The newest of each line that could be had when they were last looked at.
+# The newest release of each line when this list was last updated.
 zookeeper=(3.5.10 3.6.4 3.7.2 3.8.6 3.9.5)
 curator=5.9.0
 kazoo=2.11.0
@@ -49,7 +49,7 @@ jars() {
 		for coordinates in "${@:2}"; do
 			IFS=: read -r g a v <<<"$coordinates"
 			printf '<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version>' "$g" "$a" "$v"
-			# Two back ends would be one too many.
+			# There must be only one back end.
 			printf '<exclusions><exclusion><groupId>ch.qos.logback</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>'
 		done
 		printf '</dependencies></project>\n'
@@ -61,7 +61,7 @@ jars() {
 		printf 'versions: cannot fetch %s\n' "$1" >&2
 		return 1
 	fi
-	# Somebody else may have been faster.
+	# Another process may have been faster.
 	mv -T "$work" "$home" 2>/dev/null || rm -rf "$work"
 	[ -d "$home/lib" ]
 }
@@ -91,7 +91,7 @@ with_peers() {
 # on VERSION COMMAND... runs a command with that version as the one to start.
 on() { HOLDFAST_ZOOKEEPER=local ZOOKEEPER_HOME=$cache/zookeeper-$1 "${@:2}"; }
 
-# part WHAT COMMAND... runs a command, and prints what comes of it and how long it took.
+# part WHAT COMMAND... runs a command, and prints its result and duration.
 part() {
 	local started=$SECONDS code=0
 	"${@:2}" || code=1
@@ -99,7 +99,7 @@ part() {
 	return "$code"
 }
 
-# together COMMAND... runs commands beside each other: it is waiting that most of them spend their time on.
+# together COMMAND... runs commands in parallel: they mostly wait.
 together() {
 	local command pids=() code=0
 	for command; do
@@ -115,7 +115,7 @@ together() {
 # gotest ARGUMENTS... runs tests of this repository. A server that is missing is a failure: no test is skipped for it.
 gotest() { go test -race -shuffle=on -count=1 -parallel 4 -timeout 8m "$@"; }
 
-# What talks to no ZooKeeper, and what "make test" does with other programs or measures, is left out.
+# It leaves out tests without ZooKeeper, and those with other programs or measurements, which "make test" runs.
 all_of_it() {
 	on "$1" gotest -p 2 ./integration ./integration/internal/zkserver \
 		-skip 'Dynamo|Mixed|Fleet|Model|Interop|WithPeers|ForeignRace|Examples|Metrics|TestMemory|Recipes|TestConfigurations|TestConformance/(memory|dynamo)'
@@ -127,7 +127,7 @@ configurations() { on "$newest" env HOLDFAST_CONFIGURATIONS=all go test -race -c
 
 peers() { with_peers gotest -run 'TestInterop' ./integration; }
 
-# The modes in which nothing expires differ in what the client does, and dynalite has had them.
+# The modes without expiry differ only in the client, and are tested on dynalite.
 on_moto() {
 	HOLDFAST_DYNAMODB=moto HOLDFAST_OPERATIONS=800 with_peers gotest ./integration \
 		-run 'TestConformance/dynamodb|TestDynamoConditionCheck|TestDynamoDifferentialLocks|TestDynamoTimeToLive|TestMotoDeviates' \

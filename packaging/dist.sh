@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes what a release consists of, in dist/: archives, packages, what the container image is built of, and SHA256SUMS. The same
-# commit and the same Go give the same bytes. PLATFORMS="linux/amd64" makes less. It needs GNU tar, gzip and zip.
+# Makes the files of a release, in dist/: archives, packages, the input of the container image, and SHA256SUMS.
+# The same commit and the same Go give the same bytes. PLATFORMS="linux/amd64" restricts the platforms. It needs
+# GNU tar, gzip and zip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64}
@@ -25,13 +26,13 @@ build() {
 	GOOS=${2-} GOARCH=${3-} go -C cmd/holdfast build -ldflags "-s -w -X main.version=$version" -o "$1" .
 }
 
-# What is the same on every platform is told by the program itself.
+# The program itself generates what is the same on every platform.
 build "$out/holdfast"
 "$out/holdfast" man "$out/man"
 for shell in bash fish zsh; do
 	"$out/holdfast" completion "$shell" >"$out/completions/holdfast.$shell"
 done
-cp -r "$out/man" "$out/man.gz" # as packages have them
+cp -r "$out/man" "$out/man.gz" # as packages need them
 gzip -9n "$out"/man.gz/*
 
 # stamp DIR: the time of the commit for everything in it.

@@ -3,11 +3,11 @@
 # written for that release may no longer compile, unless that is allowed:
 #
 #   v0.x       if the changelog has an entry under "### Breaking" that is newer than the release
-#   from v1 on never: it takes another major version, and with it another module path
+#   from v1 on never: that needs another major version, and with it another module path
 #
-# The release is the greatest tag vX.Y.Z, of the module path's major version, among the ancestors of what is checked out. It is
-# read from the repository itself; what it depends on is read from Go's module cache, or fetched. Before the first release there
-# is nothing to compare with. Commands, examples, internal packages and modules inside the module are not compared.
+# The release is the greatest tag vX.Y.Z, of the module path's major version, among the ancestors of HEAD. The script reads it
+# from the repository itself, and its dependencies from Go's module cache or the network. Before the first release there is
+# nothing to compare with. Commands, examples, internal packages and modules inside the module are not compared.
 #
 # Usage: tools/apidiff.sh [DIR]
 #   DIR   the root of the repository and of its module; by default those of this script
@@ -26,7 +26,7 @@ public() { go list -f '{{if and (ne .Name "main") .GoFiles}}{{.ImportPath}}{{end
 
 apidiff() { go tool -modfile="$tools/go.mod" apidiff "$@"; }
 
-# breaking tells whether the changelog has an item under "### Breaking" before the section of a version.
+# breaking succeeds if the changelog has an item under "### Breaking" before the section of a version.
 breaking() {
 	awk -v version=" ${1#v} " '
 		/^## / && index($0 " ", version) { above = 1; exit }

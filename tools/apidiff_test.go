@@ -27,8 +27,8 @@ var library = map[string]string{
 	"library_go_test.go": "package library\n\nfunc Tested() {}\n",
 }
 
-// TestAPIDiff guards that a change after which a user's program does not compile is
-// found, in whatever package it is, and is allowed only by the rules for versions.
+// TestAPIDiff guards that the script finds changes that break a user's program, in
+// any package, and allows them only under the rules for versions.
 func TestAPIDiff(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Keeps a golden list, docs/deps/NAME.txt, of what importing each public package brings into a user's build.
+# Maintains golden lists, docs/deps/NAME.txt, of what each public package adds to a user's build.
 #
 # Usage: tools/deps.sh check|update
-#   check   prints how the lists differ from what is there, and fails if they do, or if a rule below is broken
+#   check   prints how the lists differ from the actual imports, and fails if they do, or if a rule below is broken
 #   update  writes the lists; it refuses to write one that breaks a rule
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -81,6 +81,6 @@ for file in "$lists"/*.txt; do
 	esac
 done
 if [ "$action" = check ] && [ "$status" != 0 ]; then
-	echo 'deps: if the change is meant, accept it with "make deps-update"'
+	echo 'deps: if the change is intended, accept it with "make deps-update"'
 fi
 exit "$status"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# All static checks, in every module of the repository. Prints what each has found, and fails at the end if any has.
+# All static checks, in every module of the repository. Prints the findings of each, and fails at the end if there are
+# any.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 root=$PWD
@@ -11,7 +12,7 @@ check() {
 	shift
 	printf 'lint: %s\n' "$name"
 	out=$("$@" 2>&1) || code=$?
-	# A first run tells of the modules that it fetches; that is no finding.
+	# A first run reports the modules that it fetches; that is not a finding.
 	out=$(grep -v '^go: downloading ' <<<"$out")
 	if [ "$code" != 0 ] || [ -n "$out" ]; then
 		printf '%s\nlint: %s FAILED\n' "$out" "$name"
@@ -24,7 +25,7 @@ export GOWORK=off
 # shellcheck disable=SC2317  # called by check
 tool() { go tool -modfile="$root/tools/go.mod" "$@"; }
 
-# workflows prints what actionlint does not find: actions that are not pinned, and modules that dependabot would miss.
+# workflows prints what actionlint misses: unpinned actions, and modules that dependabot does not watch.
 # shellcheck disable=SC2317  # called by check
 workflows() {
 	local mod
@@ -44,7 +45,7 @@ while read -r mod; do
 	dir=$(dirname "$mod")
 	cd "$root/$dir" || exit 1
 	check "go mod tidy in $dir" go mod tidy -diff
-	# A module of tools only has no packages to check.
+	# A module that only lists tools has no packages to check.
 	if [ -n "$(go list ./... 2>/dev/null)" ]; then
 		check "go vet in $dir" go vet ./...
 		check "go fix in $dir" go fix -diff ./...
@@ -62,7 +63,7 @@ check "diagrams" go run -C tools ./diagrams -check ../docs/pictures
 if command -v shellcheck >/dev/null; then
 	check "shellcheck" shellcheck packaging/*.sh tools/*.sh integration/*.sh integration/model/*.sh .ci/run
 fi
-# It says what it has compared even if all is well.
+# It prints what it has compared even if it finds nothing.
 printf 'lint: apidiff\n'
 if ! tools/apidiff.sh; then
 	printf 'lint: apidiff FAILED\n'

@@ -1,8 +1,8 @@
 /*
- * A heartbeat that arrives twice: a proxy, or a wrapper of the SDK, sends a copy of
- * a request of its own accord, with the guid of the first. dynamodb.pml leaves that
- * out, since it counts on a guid being written once. One holder, one observer, and
- * guids by their number; see dynamodb.md.
+ * A heartbeat that arrives twice: a proxy, or a wrapper of the SDK, sends a copy
+ * of a request, with the same guid. dynamodb.pml leaves that out, since it counts
+ * on a guid being written once. One holder, one observer, and guids by their
+ * number; see dynamodb.md.
  */
 
 #ifndef LEASE

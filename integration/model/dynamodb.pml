@@ -1,7 +1,7 @@
 /*
- * The lease of package dynamolock, on one item of a DynamoDB table. dynamodb.md
- * says what each part stands for, what the bounds are and what is left out; the
- * runs are in dynamodb.cases. Most switches take one cure out.
+ * The lease of package dynamolock, on one item of a DynamoDB table. dynamodb.md says
+ * what each part stands for, what the bounds are and what is left out; the runs are
+ * in dynamodb.cases. Most switches remove one cure.
  *
  * Each client acquires the key once, and takes each step whenever it likes: the
  * periods of polls, heartbeats and retries, and a process that is stopped, are all
@@ -48,10 +48,10 @@ byte token;
 typedef Client {
 	mtype phase = Idle;
 	byte token;       /* of its grant */
-	byte window;      /* how long the lock is valid by the client's own clock */
+	byte window;      /* how long the lock is valid by the client's clock */
 
 	mtype req = None; /* the request under way, */
-	mtype ans = None; /* what has become of it, */
+	mtype ans = None; /* its outcome, */
 	byte gain;        /* and how long the lock is valid if it succeeds */
 	bool takes;       /* it takes a held item that nobody has touched since "seen" */
 	bool fresh;       /* its answer shows an item that had not been seen before */
@@ -91,7 +91,7 @@ Late late[FAULTS + 1];
 byte faults;
 byte breaks;
 byte last;   /* the token of the last lock that somebody was given */
-bool calm;   /* no more faults, breaks and pauses; who has not crashed acts at once */
+bool calm;   /* no more faults, breaks and pauses; clients that have not crashed act at once */
 byte waited; /* ticks since then */
 
 /* The properties. Each is asserted where it could cease to hold. */
@@ -439,7 +439,7 @@ inline told() {
 	fi
 }
 
-/* seen_through: what came of a request after its caller had gone. */
+/* seen_through: the outcome of a request after its caller had given up. */
 inline seen_through() {
 	if
 	:: me.ans == Done || me.ans == Mine -> doubted()
@@ -505,7 +505,7 @@ proctype Run(byte c) {
 	:: atomic {
 		if
 		/* Acquire, until it is granted or the caller gives up. Clients are alike:
-		 * that they begin in this order is no restriction. */
+		 * beginning in this order loses nothing. */
 		:: me.phase == Idle && (c == 0 || client[c - 1].phase != Idle) ->
 			me.phase = Trying;
 			send(Acquire)

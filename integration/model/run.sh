@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks the Promela models with Spin: what they say holds must be proved by going through all states, and what they say goes
-# wrong without a cure must be found.
+# Checks the Promela models exhaustively with Spin: it must prove each property in all states, and find the counterexample
+# when a cure is removed.
 #
 # Usage: integration/model/run.sh [-v] [short|full] [NAME...]
 #   short  the cases marked so: the most telling, about half a minute in all
 #   full   (default) all cases: about eight minutes
 #   NAME   only these cases, or all cases of a model: zookeeper-queue, for example
-#   -v     print the story of each counterexample, and the verifier's command
+#   -v     print the events of each counterexample, and the verifier's command
 #
 # Each model X.pml has a table X.cases beside it. A line of that is
 #
@@ -23,7 +23,7 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit 2
 
-# Bounds for each case, which no case comes near.
+# Bounds for each case, far above what any needs.
 seconds=900
 megabytes=6000
 
@@ -71,7 +71,7 @@ search() {
 			pan+=("${word#pan:}")
 			case $word in
 			pan:-a) safety='' ;;
-			pan:-l) safety='' claim='' ;; # with cc:-DNP: its claim is that something goes round for ever
+			pan:-l) safety='' claim='' ;; # with cc:-DNP: its claim is that a loop goes on for ever
 			pan:-N*) claim='' ;;
 			esac
 			;;
@@ -104,7 +104,7 @@ search() {
 # verdict: what the verifier found, from $dir/out: "proof", "counterexample MESSAGE" or why it is neither.
 verdict() {
 	local message
-	# Each of these ends a search early, and none of them is an answer.
+	# Each of these ends a search early, without a result.
 	if grep -qE 'out of memory|reached -DMEMLIM|memory limit|max search depth too small|VECTORSZ|hash array size exceeded' "$dir/out"; then
 		echo "incomplete: $(grep -m1 -E 'out of memory|reached -DMEMLIM|memory limit|max search depth too small|VECTORSZ|hash array size exceeded' "$dir/out")"
 		return
@@ -135,7 +135,7 @@ check() {
 	case $expected in
 	proof) [ "$result" = proof ] || ok=FAILED ;;
 	"counterexample "?*)
-		# The message that is looked for is a part of the one that was found.
+		# The message found must contain the expected one.
 		case $result in
 		"counterexample "*"${expected#counterexample }"*) ;;
 		*) ok=FAILED ;;
@@ -156,7 +156,7 @@ check() {
 	fi
 	if [ -n "$verbose" ] && [ "$expected" != proof ]; then
 		printf '  %s\n' "$result"
-		# What the model prints on the way is the story.
+		# The model's output describes the events.
 		(cd "$dir" && timeout 60 "${replay[@]}") | sed -e '/^spin: /,$d' -e 's/^[[:space:]]*/    /'
 	fi
 }

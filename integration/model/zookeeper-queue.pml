@@ -2,8 +2,8 @@
  * The queue of the ZooKeeper engine (docs/design/zookeeper.md; zklock/recipe.go, zklock/contender.go,
  * zklock/create.go, zklock/own.go, zklock/late.go, zklock/hold.go): N clients want one lock, a queue of znodes.
  *
- * Time is in the other model, zookeeper-trust.pml. What that one proves is taken for granted here:
- * the ensemble ends a session only when the client's lease has lapsed.
+ * Time is in the other model, zookeeper-trust.pml. This model assumes what that one proves: the ensemble ends a session only
+ * when the client's lease has lapsed.
  *
  * The tree is that of the leader, in the order of its transactions. Servers lag: whatever a
  * client reads may be as old as what it has seen before, and no older. Faults have budgets:
@@ -12,10 +12,10 @@
 #define N 2		/* clients */
 #endif
 #ifndef ROUNDS
-#define ROUNDS 1	/* locks that each one wants, one after the other */
+#define ROUNDS 1	/* locks that each client acquires, one after another */
 #endif
 #ifndef CUTS
-#define CUTS 0		/* connections lost, with whatever is on the way */
+#define CUTS 0		/* connections lost, with everything in flight */
 #endif
 #ifndef LAPSES
 #define LAPSES 0	/* leases that lapse; the session may end then, or be saved */
@@ -27,18 +27,18 @@
 #define BREAKS 0	/* nodes that an operator deletes */
 #endif
 #ifndef CRASHES
-#define CRASHES 0	/* clients that end without a word */
+#define CRASHES 0	/* clients that crash */
 #endif
 #ifndef NODES
-#define NODES 7		/* that are ever created; more is an error of the model */
+#define NODES 7		/* created in a run; more is an error of the model */
 #endif
 
 /*
- * PUNCTUAL: a creation on a connection that is lost is carried out before that, or never. (Where there is too much else to exhaust.)
+ * PUNCTUAL: a create on a lost connection is carried out before the loss, or never (in cases too large otherwise).
  *
  * KEEPER: the first client keeps its lock for ever, so that others wait for ever.
  *
- * Switches that take a cure out; each has a counterexample:
+ * Switches that remove a cure; each has a counterexample:
  *
  *   LOOK_UP_GUID      a creation without an answer is looked for, not repeated; if it is not seen,
  *                     another is made and its answer believed, as other clients do
@@ -49,24 +49,24 @@
  *   KEEP_GUID         the guid, and what has it, is taken into the next session
  *   RELEASE_ONCE      a deletion without an answer is not repeated
  *   NO_NODE_IS_LOST   "no node" is a lost lock at any try to release, not only at the first
- *   NO_CLEANER        who gives up leaves nobody behind
+ *   NO_CLEANER        a client that gives up leaves no cleaner behind
  *   NO_SYNC           the cleaner lists without a sync
  *   NO_STRAYS         what was repeated is not looked for, and what was given up once
  *   RETURNS_ONLY      both are looked for again only when the client comes to a server
- *   FORGET_UNCERTAIN  a place whose node is gone is not looked for, even if its creation was repeated
- *   NO_RELIST         the going of the node just before is a grant, whoever else is before
+ *   FORGET_UNCERTAIN  a contender whose node is gone is not looked for, even if its creation was repeated
+ *   NO_RELIST         the deletion of the predecessor is a grant, even if other nodes are ahead
  *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
- *   OWN_WORD_LATE     a waiter that is told that its own node is gone, and then that the one before it is, may act on the second first
- *   WAIT_WITHOUT_NODE who does not find the own node goes on waiting
+ *   OWN_WORD_LATE     a waiter that learns of the deletion of its own node, and then of its predecessor's, may act on the second first
+ *   WAIT_WITHOUT_NODE a waiter that does not find its own node goes on waiting
  *
- * The verifier is run with -E: whether it is right that nothing can happen any more, Audit judges.
+ * The verifier runs with -E: Audit judges whether a state in which nothing more can happen is correct.
  *
- * REACH=n shows that the proofs are not about nothing: see unreached, below.
+ * REACH=n shows that the proofs are not vacuous: see unreached, below.
  */
 
 /* The properties, each asserted where it could cease to hold. */
 bit not_behind_itself = 1;	/* nobody waits for a node of its own */
-bit exclusion = 1;		/* two do not believe that they hold the lock; who holds what an operator deleted is excused until told */
+bit exclusion = 1;		/* no two believe that they hold the lock; a holder whose node an operator deleted is excused until it learns of that */
 bit told_is_told = 1;		/* nobody takes the going of the node before for a grant after being told that its own is gone */
 bit tokens_rise = 1;		/* each grant has a greater token than all before it */
 bit release_is_right = 1;	/* a release that says that the lock had been lost did not delete it itself */
@@ -94,17 +94,17 @@ bit ended[N];			/* the leader has ended it */
 bit live[N] = 1;		/* its lease */
 bit up[N] = 1;			/* the connection */
 bit dead[N];			/* the client has crashed */
-bit busy[N];			/* its program has begun, and not ended; what happens outside of that would tell nothing */
-byte seen[N];			/* zxid: servers that know less are refused */
+bit busy[N];			/* its program has begun, and not ended; events outside of that show nothing */
+byte seen[N];			/* zxid: the client refuses servers that know less */
 byte cuts = CUTS, lapses = LAPSES, giveups = GIVEUPS, breaks = BREAKS, crashes = CRASHES;
 
-/* A creation on its way. */
+/* A create in flight. */
 mtype = { IDLE, HANDED, APPLIED, ANSWERED, UNKNOWN }
 mtype creation[N] = IDLE;
-byte made[N] = NONE;		/* the node that came of it */
-int late[N];			/* creations on connections that are lost, which may yet arrive: their number, two bits for each guid */
+byte made[N] = NONE;		/* the node that it created */
+int late[N];			/* creates on lost connections, which may yet arrive: their number, two bits for each guid */
 
-/* The places in the queue. */
+/* The contenders in the queue. */
 byte myguid[N], mysession[N], mynode[N] = NONE;
 bit uncertain[N];
 bit holds[N];			/* believes that it holds the lock */
@@ -136,9 +136,9 @@ inline make(c, g) {
 #define stray(c, g, n) (owner[n] == c && guid[n] == (g) && died[n] == 0 && n != mynode[c] && !discard[n])	/* n < nodes */
 
 /*
- * clean has what came of the place's creations looked for, and what may yet come, except for the node that the place keeps:
- * strays.purge, and strays.expect. Looks that would find nothing are left out here. So there is one now if there is something to
- * be found, and one after each arrival: in the library, which looks every so often, that is the next.
+ * clean looks for the nodes of the contender's creates, now and later, except for the node that it keeps: late.remove and
+ * late.expect. Looks that would find nothing are left out, so there is one now if there is something to find, and one after
+ * each arrival: in the library, which looks periodically, that is the next.
  */
 inline clean(c) {
 	i = 0;
@@ -159,7 +159,7 @@ inline forget(c) { myguid[c]++; mynode[c] = NONE; uncertain[c] = 0; token = NONE
 
 inline to_discard(n, for_release) { discard[n] = 1; first[n] = 1; releasing[n] = for_release }
 
-/* leave gives the place up. */
+/* leave gives the contender up. */
 inline leave(c) {
 #ifndef NO_CLEANER
 	if
@@ -189,7 +189,7 @@ proctype Client(byte c) {
 	/* All clients are alike: the first to begin is called 0, and so on. */
 	atomic { started == c && up[c] -> started++; busy[c] = 1; mysession[c] = current[c]; creation[c] = HANDED; goto create };
 
-again:	/* Acquire: link.ready, and place.enter. */
+again:	/* Acquire: link.ready and contender.enter. */
 	atomic {
 		if
 		:: up[c] -> d_step {
@@ -218,7 +218,7 @@ again:	/* Acquire: link.ready, and place.enter. */
 		creation[c] = HANDED
 	};
 
-create:	/* place.create: the answer comes, or the end of the connection. */
+create:	/* contender.create: the reply comes, or the end of the connection. */
 	atomic {
 		if
 		:: creation[c] == ANSWERED -> creation[c] = IDLE; n = made[c]; made[c] = NONE;
@@ -240,7 +240,7 @@ create:	/* place.create: the answer comes, or the end of the connection. */
 		fi
 	};
 
-list:	/* place.join, order and find: whatever server answers, it knows of what this client has seen. */
+list:	/* contender.join and find: any server that answers knows what this client has seen. */
 	atomic {
 		if
 		:: up[c]
@@ -263,7 +263,7 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 			if
 			:: n == nodes -> n = NONE
 #ifndef TAKE_TWIN
-			/* What comes after the own node is not looked at: see order. */
+			/* Later nodes are not looked at: see zklock/queue.go. */
 			:: n < nodes && !uncertain[c] && n > mynode[c] -> n = NONE
 #endif
 			:: else -> mynode[c] = n; n++;
@@ -314,10 +314,10 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 		fi
 	};
 
-	/* place.wait: the watch on the node just before, and the one on the own node. */
+	/* contender.wait: the watch on the predecessor, and the one on the own node. */
 	atomic {
 		if
-		/* Events come in the order of the transactions: the word of the own node, if that went first, was here before. */
+		/* Events come in the order of the transactions: the event of the own node, if that went first, came first. */
 #ifdef OWN_WORD_LATE
 		:: up[c] && died[before] != 0 -> d_step {
 #else
@@ -339,7 +339,7 @@ list:	/* place.join, order and find: whatever server answers, it knows of what t
 		fi
 	};
 
-prove:	/* A lease that has lapsed is renewed by a write; a creation that was repeated wants the node to be read. */
+prove:	/* A write renews a lapsed lease; after a repeated create, the client reads the node. */
 	atomic {
 		before = NONE; ahead = 0;
 		if
@@ -386,7 +386,7 @@ prove:	/* A lease that has lapsed is renewed by a write; a creation that was rep
 		}
 	};
 
-	/* It has the lock, until it gives it back, or is told that it is over. */
+	/* It holds the lock until it releases it, or learns that it has ended. */
 	atomic {
 		if
 		:: !holds[c] -> printf("client %d finds that its lease has lapsed\n", c)
@@ -414,7 +414,7 @@ over:	atomic {
 		fi
 	};
 
-abandon: /* place.adopt, in the background. Here the caller's next call comes after it. */
+abandon: /* contender.leaveCreating, in the background. Here the caller's next call comes after it. */
 	atomic {
 		if
 		:: creation[c] == ANSWERED || creation[c] == UNKNOWN -> d_step {
@@ -442,10 +442,10 @@ done:	skip
 inline saw(c, z) { if :: seen[c] < z -> seen[c] = z :: else fi }
 
 /*
- * lose is the end of a connection. go-zookeeper keeps what it has not sent for the next one, whatever session that has. What it
- * has sent may be with a server that is stopped. That goes on at some time, and passes the request on. The leader refuses what
- * comes from a server that the session has left. But this server may have been asked for the session again, when it was stopped or
- * since: then the session is back there.
+ * lose is the end of a connection. go-zookeeper keeps unsent requests for the next one, in whatever session. A sent request
+ * may be at a paused server, which continues at some time and forwards it. The leader refuses requests from a server that the
+ * session has left. But a client may have tried to resume the session at this server meanwhile: then the session is back
+ * there.
  */
 inline lose(c) {
 	up[c] = 0;
@@ -461,7 +461,7 @@ inline lose(c) {
 	fi
 }
 
-/* Link is a client's connection, its session, and its requests on their way. */
+/* Link is a client's connection, its session, and its requests in flight. */
 proctype Link(byte c) {
 	byte n, at;
 
@@ -493,7 +493,7 @@ proctype Link(byte c) {
 #endif
 		printf("client %d is connected again\n", c) }
 	:: d_step { !up[c] && !dead[c] && ended[c] ->
-		/* Servers do not ask for what was seen in the former session. */
+		/* In a new session, servers may lag behind what the client saw in the former one. */
 		current[c]++; ended[c] = 0; live[c] = 1; up[c] = 1; seen[c] = 0; purge[c] = 0; expected[c] = 0;
 		printf("client %d has a new session, %d\n", c, current[c]) }
 
@@ -506,7 +506,7 @@ proctype Link(byte c) {
 		od;
 		n = 0 }
 
-	/* strays.remove. The node that was kept is that of the place. */
+	/* late.look. The kept node is the contender's. */
 	:: atomic { purge[c] != 0 && up[c] && !ended[c] ->
 #ifndef NO_SYNC
 		seen[c] = zxid;
@@ -525,12 +525,12 @@ proctype Link(byte c) {
 
 #define removable(n) (discard[n] && up[owner[n]])
 
-/* Znode is what becomes of a node by somebody's hand. */
+/* Znode is the deletion of one node by a client or an operator. */
 proctype Znode(byte n) {
 	byte c;
 
 	do
-	/* backend.remove */
+	/* engine.remove */
 	:: d_step { removable(n) && session[n] != current[owner[n]] -> discard[n] = 0; first[n] = 0; releasing[n] = 0 }
 	:: d_step { removable(n) && session[n] == current[owner[n]] && !ended[owner[n]] ->
 		c = owner[n];
@@ -566,7 +566,7 @@ proctype Znode(byte n) {
 	od
 }
 
-/* Audit looks when nothing else can happen any more. */
+/* Audit runs when nothing else can happen. */
 proctype Audit() {
 	byte i;
 

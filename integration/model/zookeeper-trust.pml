@@ -1,53 +1,52 @@
 /*
- * The trust window of the ZooKeeper engine (docs/design/zookeeper.md; zklock/conn_trust.go):
- * a client never believes in its session when the ensemble has ended it.
+ * The trust window of the ZooKeeper engine (docs/design/zookeeper.md; zklock/conn_trust.go): a client never trusts its
+ * session after the ensemble has ended it.
  *
- * Three servers. Server 0 leads; 1 and 2 follow it. The links 0-1 and 0-2 can be cut, each
- * for good. A follower that is cut off answers its clients until it notices, whenever that
- * is; when both have noticed, they go on as a second ensemble, which server 1 leads. Server
- * 0 does not know of that, and may go on answering for ever.
+ * Three servers. Server 0 leads; 1 and 2 follow it. The links 0-1 and 0-2 can be cut, each for good. A follower that is
+ * cut off answers its clients until it notices, at any time; when both have noticed, they go on as a second ensemble,
+ * which server 1 leads. Server 0 does not know that, and may go on answering for ever.
  *
- * One client, with one session, sends pings, syncs and writes as it likes, through one server at
- * a time. Any message may take any time, between servers too, where order is kept. Time is
- * counted in whole units, which is no restriction: see README.md. All constants are in these units:
+ * One client, with one session, sends pings, syncs and writes as it likes, through one server at a time. Any message may
+ * take any time, between servers too, where order is kept. Time is counted in whole units, which loses nothing: see
+ * README.md. All constants are in these units:
  */
 #define T      4	/* session timeout: what the leader counts, and the client's lease without margin */
 #ifndef WINDOW
 #define WINDOW 1	/* T/4: trust.window */
 #endif
 #ifndef GAP
-#define GAP    1	/* less than that apart does the leader queue pings for a follower: half a tick, T being two ticks */
+#define GAP    1	/* the leader queues pings for a follower less than this apart: half a tick, T being two ticks */
 #endif
 #ifndef K
 #define K      2	/* requests without an answer */
 #endif
 
 /*
- * Switches that take a cure out, or an assumption; each has a counterexample:
+ * Switches that remove a cure or an assumption; each has a counterexample:
  *
- *   PINGS_COUNT       an answer to any request renews the lease (as other clients have it)
- *   ONE_STAGE         a write renews from what was answered a window before it (as this library had it)
+ *   PINGS_COUNT       an answer to any request renews the lease (as in other clients)
+ *   ONE_STAGE         a write renews from what was answered a window before it (as in earlier versions of this library)
  *   SYNC_RENEWS       a sync is as good as a write: a leader may answer it that has lost its followers
  *   OVERLAP           the write may be sent before the sync is answered
  *   WINDOW=0          a request counts that was answered just before the sync
  *   GAP=2             the leader queues pings more than T/4 apart: an assumption
- *   COUNT_RESUMPTION  that a server has resumed the session renews the lease
- *   NO_CLOCK_CHECK    a lock is over when the timer has fired, however late that is
+ *   COUNT_RESUMPTION  a resumed session renews the lease
+ *   NO_CLOCK_CHECK    a lock ends only when the timer fires, however late
  *   RENEWAL_REVIVES   a renewal does not ask the clock first
  *
- * For counterexamples that are easier to read: ONE_LOCK looks only at the lock that is held from the beginning; with PROMPT, what
- * goes between servers that are not cut off takes no time; with STAYS, the client is at server 1 and loses no connection.
+ * For counterexamples that are easier to read: ONE_LOCK looks only at the lock that is held from the beginning; with
+ * PROMPT, messages between connected servers take no time; with STAYS, the client is at server 1 and loses no connection.
  *
- * REACH=n shows that the proof is not about nothing: see unreached, below.
+ * REACH=n shows that the proof is not vacuous: see unreached, below.
  */
 
 /* The properties, each asserted where it could cease to hold. */
 bit lease_is_true = 1;		/* while the lease runs, the session has not been ended */
 bit holder_is_right = 1;	/* so the lock that was granted under it is nobody else's */
-bit no_revival = 1;		/* a lock that was over is never live again */
+bit no_revival = 1;		/* a lock that has ended is never live again */
 bit unreached = 1;		/* not a property: what REACH asks for has not happened */
 
-/* Ages saturate at OLD: nothing can be made of what is as old as that. */
+/* Ages saturate at OLD, which proves nothing. */
 #define OLD T
 #define older(a) a = (a < OLD -> a + 1 : OLD)
 
@@ -89,7 +88,7 @@ byte server;		/* of the present connection */
 byte opened;		/* the age of the request that made it: wire.opening */
 byte lease = T;		/* what is left of it by the client's clock; 0: it is over */
 bit holds = 1;		/* the lock's own state: not ended yet */
-bit over;		/* its lease has been over, which it has not been told */
+bit over;		/* its lease has ended, which it does not know */
 bit asked;		/* the follower has asked its leader to resume the session */
 bit resumed;		/* it is resumed */
 
@@ -153,7 +152,7 @@ inline renew(a) {
 	fi
 }
 
-/* What a request that is sent now will show, when it is answered: see trust.note. */
+/* What the reply to a request sent now will prove: see zklock/conn_trust.go. */
 inline may_collect(n) {
 	since[n] = acked1;
 #if WINDOW == 0
@@ -177,8 +176,7 @@ inline remove(i) {
 	kind[i] = NONE; stage[i] = NONE; age[i] = 0; since[i] = 0; proof[i] = 0
 }
 
-/* hangup ends the connection, and all that was on it: a new trust begins with the next one. What is lost with it could only have
- * made the leader's timer run longer. */
+/* hangup ends the connection and everything on it: a new trust begins with the next one. The lost messages could only have made the leader's timer run longer. */
 inline hangup() {
 	conn = CLOSED; server = 0; opened = 0; noted = 0; pinged = 0; asked = 0; resumed = 0;
 	acked0 = OLD; acked1 = OLD; table = OLD; last = 0;
@@ -192,10 +190,10 @@ inline hangup() {
 	i = 0
 }
 
-/* touch is what a leader does that has heard of the session. */
+/* touch is the leader's reaction when it hears of the session. */
 inline touch(s) { if :: genuine(s) && !gone -> timer = T :: else fi }
 
-/* What the leader reads from its follower. */
+/* The leader reads from its follower. */
 inline leader_reads() {
 	if
 	:: up?TABLE -> touch(second); printf("the leader learns from the table that the session was heard of\n")
@@ -222,7 +220,7 @@ inline leader_pings() {
 	fi
 }
 
-/* What the follower reads from its leader: it answers a ping with its table. */
+/* The follower reads from its leader, and answers a ping with its table. */
 inline follower_reads() {
 	down?kind_;
 	if
@@ -314,7 +312,7 @@ end:	do
 	/* What was sent before a link was cut may come at any time, or never. */
 	:: d_step { conn != CLOSED && !leads(server) && nempty(down) -> follower_reads() }
 
-	/* The client sends. A session that is resumed has to wait for that. */
+	/* The client sends. During a resumption it must wait. */
 	:: d_step { conn == OPEN && kind[K-1] == NONE ->
 		do :: kind[i] != NONE -> i++ :: else -> break od;
 		kind[i] = PING; stage[i] = SENT; i = 0; printf("the client sends a ping\n") }
@@ -388,7 +386,7 @@ end:	do
 		} }
 
 #ifndef STAYS
-	/* The connection to the server is lost, at whose end ever; the client goes to another, or to the same. */
+	/* The connection is lost at either end; the client connects to another server, or to the same. */
 	:: d_step { conn != CLOSED -> hangup(); printf("the client loses its connection\n") }
 	:: atomic { conn == CLOSED && !noticed[1] -> d_step { conn = OPENING; server = 1; printf("the client asks server 1 to resume the session\n") } }
 	:: atomic { conn == CLOSED && !noticed[2] -> d_step { conn = OPENING; server = 2; printf("the client asks server 2 to resume the session\n") } }
@@ -396,7 +394,7 @@ end:	do
 	:: atomic { conn == CLOSED && second -> d_step { conn = OPENING; server = 2; printf("the client asks server 2 to resume the session\n") } }
 	:: atomic { conn == CLOSED -> d_step { conn = OPENING; server = 0; printf("the client asks server 0 to resume the session\n") } }
 	:: d_step { conn == OPENING && !resumed && empty(up) && !leads(server) && linked(server) && !asked -> up!RESUME; asked = 1; printf("server %d asks its leader\n", server) }
-	/* A leader says yes by itself, if it knows of no end. */
+	/* A leader resumes a session on its own unless it knows that it has ended. */
 	:: d_step { conn == OPENING && !resumed && leads(server) && (!gone || !genuine(server)) -> touch(server); resumed = 1;
 		printf("server %d, a leader, resumes the session\n", server) }
 	:: d_step { conn == OPENING && resumed -> conn = OPEN; asked = 0; printf("the client reads that its session is resumed\n");

@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// The pictures that are checked in are what their sources give, so that nobody
-// edits the one without the other.
+// The checked-in pictures match their sources, so that nobody edits one
+// without the other.
 func TestPictures(t *testing.T) {
 	if err := run("../../docs/pictures", true); err != nil {
 		t.Error(err)
 	}
 }
 
-// A picture is well-formed, says what it shows, has a ground of its own, and
-// comes out the same each time.
+// A picture is well-formed, has a title and an opaque background, and is the
+// same each time.
 func TestDraw(t *testing.T) {
 	const shared, text = "$paper = 0xffffff", "# A & <B>\nbox \"0.125\" fill $paper at (0.123456, 0)\narrow\n"
 	svg, err := draw(shared, text)
@@ -48,7 +48,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// What is wrong with a source is said, with the place.
+// Errors in a source are reported with their position.
 func TestDrawFails(t *testing.T) {
 	for text, want := range map[string]string{
 		"box\n":                    "title",

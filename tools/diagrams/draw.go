@@ -15,11 +15,11 @@ import (
 const border = 16
 
 // draw makes an SVG of a source. Its first line is a comment with the title,
-// which is what a reader is told who does not see the picture.
+// which screen readers use.
 //
-// The ground is opaque, so that a picture is as legible on a dark page as on a
-// light one. Fonts are whatever sans-serif the reader has, so sources leave room:
-// some are a fifth wider than others.
+// The background is opaque, so that a picture is legible on light and dark
+// pages. The reader's sans-serif font may be a fifth wider than another, so
+// sources leave room.
 func draw(shared, text string) ([]byte, error) {
 	title, ok := strings.CutPrefix(text, "# ")
 	if !ok {
@@ -51,7 +51,7 @@ func draw(shared, text string) ([]byte, error) {
 func size(length string) int {
 	f, err := strconv.ParseFloat(length, 64)
 	if err != nil {
-		return 0 // the expression that found it lets nothing else through
+		return 0 // the expression matches only numbers
 	}
 	return int(f+0.5) + 2*border
 }
@@ -61,8 +61,8 @@ var (
 	long = regexp.MustCompile(`\d+\.\d{2,}`)
 )
 
-// round leaves the numbers of a drawing, not those in its texts, one decimal.
-// More is of no use to the eye, and the last one differs between processors.
+// round rounds the numbers of a drawing, except in its texts, to one decimal.
+// More are invisible, and the last digits differ between processors.
 func round(svg string) string {
 	return tag.ReplaceAllStringFunc(svg, func(element string) string {
 		return long.ReplaceAllStringFunc(element, func(number string) string {

@@ -1,11 +1,10 @@
 // Diagrams draws the pictures of the documentation. Their sources are texts in
-// the language of Pikchr (https://pikchr.org), one per picture; what they share
-// is in a file of its own that is put before each. The pictures are checked in,
-// so that readers need no tool, and so are the sources, so that a picture can be
-// changed.
+// the language of Pikchr (https://pikchr.org), one per picture; a shared file
+// is put before each. Both the pictures and their sources are checked in, so
+// that readers need no tool.
 //
 //	go run ./diagrams DIR            draw DIR/*.pikchr
-//	go run ./diagrams -check DIR     say which pictures are not what their sources give
+//	go run ./diagrams -check DIR     list the pictures that do not match their sources
 package main
 
 import (
@@ -26,7 +25,7 @@ const (
 )
 
 func main() {
-	check := flag.Bool("check", false, "only say what is out of date, and fail if anything is")
+	check := flag.Bool("check", false, "only list what is out of date, and fail if anything is")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: diagrams [-check] DIR")
@@ -38,7 +37,8 @@ func main() {
 	}
 }
 
-// run draws all pictures of a directory, or compares them with what is there.
+// run draws all pictures of a directory, or compares them with the existing
+// files.
 func run(dir string, check bool) error {
 	shared, err := os.ReadFile(filepath.Join(dir, style))
 	if err != nil {
@@ -72,7 +72,7 @@ func run(dir string, check bool) error {
 	return errors.Join(errs...)
 }
 
-// picture draws one picture, or compares it with what is there.
+// picture draws one picture, or compares it with the existing file.
 func picture(path, target string, shared []byte, check bool) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -89,7 +89,7 @@ func picture(path, target string, shared []byte, check bool) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case check:
-		return fmt.Errorf(`%s is not what its source gives: run "make diagrams"`, target)
+		return fmt.Errorf(`%s does not match its source: run "make diagrams"`, target)
 	}
 	return os.WriteFile(target, svg, 0o644)
 }

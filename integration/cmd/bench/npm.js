@@ -1,6 +1,6 @@
 "use strict";
 
-// One process with the npm client, which does what it is told on stdin:
+// One process with the npm client, driven by commands on stdin:
 //
 //  run N   N times acquire and release, one after the other, of a lock that
 //          nobody else wants; says how many nanoseconds they took
@@ -28,7 +28,7 @@ const locks = new FailOpen(
             {
                 endpoint: process.env.DYNAMODB_ENDPOINT,
                 region: process.env.AWS_REGION,
-                // This SDK opens a connection for each request unless it is told not to.
+                // By default this SDK opens a connection for each request.
                 httpOptions: {agent: new (secure ? https : http).Agent({keepAlive: true})}
             }
         ),
