@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// An engine may well wrap ctx's error itself; what it adds is not lost.
+// An engine may wrap ctx's error itself; its text is kept.
 func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
 	for name, wrap := range map[string]func(context.Context) error{
 		"alone":    func(context.Context) error { return holdfast.ErrDisconnected },
@@ -61,7 +61,7 @@ func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
 	}
 }
 
-// What an earlier pass has found is not forgotten when ctx ends in a later one.
+// If ctx ends in a later pass, the result of an earlier one is kept.
 func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -79,8 +79,8 @@ func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
 	}
 }
 
-// A grant that is broken before it is handed out is not seen half made by a
-// call that asks what the client holds. The race detector is the judge.
+// A call that reads the client's holds never sees a half-made grant, even one that is
+// broken before it is handed out. The race detector checks that.
 func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
 	b := &engine{}
 	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
@@ -112,7 +112,7 @@ func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
 	wg.Wait()
 }
 
-// The delays of a Retry are between tries, and good news cuts them short.
+// The delays of a Retry are between tries, and end early when wake closes.
 func TestRetry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b, wake := &engine{}, make(chan struct{})
@@ -154,7 +154,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// A grant whose lease is over when it arrives is given back, and asked for anew.
+// If the lease of a grant is over when it arrives, the client releases it and asks again.
 func TestGrantThatComesTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -200,7 +200,7 @@ func TestGrantLostBeforeItIsHandedOut(t *testing.T) {
 	})
 }
 
-// WithWait asks who holds the key, but not for long.
+// WithWait asks for the holder of the key, but not for long.
 func TestWaitAsksForTheHolder(t *testing.T) {
 	for name, inspect := range map[string]func(context.Context, string) (driver.Info, error){
 		"who": func(context.Context, string) (driver.Info, error) {
@@ -294,7 +294,7 @@ func TestAcquireAnyPasses(t *testing.T) {
 	})
 }
 
-// A wait that is shorter than the engine's answer says what it has come to: no outage.
+// A wait that is shorter than the engine's reply reports its result, not an outage.
 func TestWaitShorterThanTheAnswer(t *testing.T) {
 	for want, inspect := range map[error]func(context.Context, string) (driver.Info, error){
 		holdfast.ErrHeld: func(context.Context, string) (driver.Info, error) {

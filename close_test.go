@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// slowClock takes its time to tell the time, once it is asked to.
+// slowClock is slow to return the time, once a test wants it.
 type slowClock struct {
 	clock.Real
 	slow atomic.Bool
@@ -28,8 +28,8 @@ func (c *slowClock) Now() driver.Instant {
 	return c.Real.Now()
 }
 
-// Close waits for the delivery of a lock whose end is under way on another
-// goroutine: the engine is not used once it is closed.
+// Close waits for the release of a lock whose end is under way on another goroutine:
+// nothing uses the engine after it is closed.
 func TestCloseDuringAnEnd(t *testing.T) {
 	b := &engine{}
 	b.stop = func(context.Context) error {
@@ -93,8 +93,8 @@ func TestCloseWithMany(t *testing.T) {
 	})
 }
 
-// ctx bounds Close; what could not be confirmed is told, and the engine is
-// told to give up before it is closed.
+// ctx bounds Close. Close reports what it could not confirm, and makes the engine give up
+// before it is closed.
 func TestCloseIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		failed := errors.New("the session would not end")
@@ -131,8 +131,8 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// Acquire, Release, Close and the end of leases and TTLs, all at once: nothing
-// is given back twice, nor kept, nor after the engine is closed.
+// Acquire, Release, Close and the end of leases and TTLs, all at once: each grant is
+// released exactly once, and before the engine is closed.
 func TestCloseUnderConcurrency(t *testing.T) {
 	for range 50 {
 		b := &engine{}
@@ -151,7 +151,7 @@ func TestCloseUnderConcurrency(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
-				for range 500 { // or a slow machine would have no end of them to give back
+				for range 500 { // or a slow machine would never finish releasing them
 					lock, err := l.Acquire(t.Context(), "k", holdfast.WithTTL(time.Duration(i)*20*time.Microsecond))
 					if err != nil {
 						if !errors.Is(err, holdfast.ErrClosed) {
@@ -195,8 +195,8 @@ type ender struct {
 
 func (e ender) EndSession(ctx context.Context) error { return e.end(ctx) }
 
-// TestCloseTellsOfTheSession checks that Close says so when the end of the session is
-// not confirmed although the client has no lock: places in queues go with it too.
+// TestCloseTellsOfTheSession checks that Close reports an unconfirmed end of the session
+// even if the client has no lock: contenders end with the session, too.
 func TestCloseTellsOfTheSession(t *testing.T) {
 	for _, want := range []error{nil, errors.New("nobody answers")} {
 		l, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(driver.Host) (driver.Driver, error) {

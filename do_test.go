@@ -12,8 +12,8 @@ import (
 
 func nothing(context.Context, *holdfast.Lock) error { return nil }
 
-// Do waits for the confirmation of the release for a while, and hardly once its ctx is
-// done; what came late is delivered all the same.
+// Do waits for a while for the confirmation of the release, but hardly once its ctx is
+// done; a late release is still delivered.
 func TestDoWaitsForTheRelease(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -61,7 +61,7 @@ func TestDoWaitsForTheRelease(t *testing.T) {
 	}
 }
 
-// TryDo does not wait for a holder, and says who it is.
+// TryDo does not wait for a holder, and names it.
 func TestTryDo(t *testing.T) {
 	taken := false
 	b := &engine{}

@@ -42,7 +42,7 @@ func TestDesignNamesTests(t *testing.T) {
 	}
 }
 
-// What CONTRIBUTING says to open, where the hazards are cured, and what the models follow, is there.
+// The files that CONTRIBUTING, the list of hazards and the models name exist.
 func TestDocsNameFiles(t *testing.T) {
 	models, err := filepath.Glob("integration/model/*.pml")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestDocsNameFiles(t *testing.T) {
 	}
 }
 
-// The design pages say of each file of the root and the engines what it is for.
+// The design pages describe each file of the root and of the engines.
 func TestDesignNamesFiles(t *testing.T) {
 	for dir, page := range map[string]string{".": "docs/design/README.md", "zklock": "docs/design/zookeeper.md", "dynamolock": "docs/design/dynamodb.md"} {
 		_, table, _ := strings.Cut(read(t, page), "\n| file | |\n")

@@ -136,7 +136,7 @@ func TestCloseOfEventsWhilePushing(t *testing.T) {
 	}
 }
 
-// ended insists that a subscription is over, and none of its channels can be read.
+// ended insists that a subscription is over and that none of its channels can be read.
 func ended(t testing.TB, events *holdfast.Events) {
 	t.Helper()
 	select {
@@ -228,7 +228,7 @@ func TestEventKindNames(t *testing.T) {
 	}
 }
 
-// What is read of a queue that is being closed has no gap.
+// Events read from a queue that is being closed have no gap.
 func TestQueueClosedWhileItIsRead(t *testing.T) {
 	for range 2000 {
 		for i, seq := range holdfast.ReadWhileClosed(8) {

@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// leaseLength and its margin are what the locks of these tests rest on.
+// leaseLength and its margin are those of the lease in these tests.
 const (
 	leaseLength = 10 * time.Second
 	margin      = 500 * time.Millisecond
 	validity    = leaseLength - margin
 )
 
-// engine is an engine that does as it is told: by default it grants whatever
-// is asked for, under one lease that nobody renews before it is over.
+// engine is an engine under the control of a test: by default it grants every request,
+// under one lease that is not renewed before it is over.
 type engine struct {
 	host  driver.Host
 	lease driver.Lease
@@ -38,8 +38,7 @@ type engine struct {
 	closed   atomic.Bool
 }
 
-// open makes a client of the engine, whose lease begins now. The clock is
-// nil for one that nobody touches.
+// open makes a client of the engine; its lease begins now. A nil clock is the real one.
 func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hooks) *holdfast.Client {
 	t.Helper()
 	if config.Margin == 0 {
@@ -57,8 +56,8 @@ func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hook
 	return client
 }
 
-// openFake makes a client of an engine that grants everything, on a clock that
-// can be paused and set.
+// openFake makes a client of an engine that grants everything, on a clock that the test
+// can pause and set.
 func openFake(t testing.TB) (*holdfast.Client, *engine, *clock.Fake) {
 	t.Helper()
 	b, c := &engine{}, &clock.Fake{}

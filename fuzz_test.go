@@ -23,10 +23,9 @@ func portable(key string) bool {
 	return len(key) <= 512 && utf8.ValidString(key) && !keyControl.MatchString(key) && !keyElement.MatchString(key)
 }
 
-// FuzzKey guards guarantee G12: the same keys, owners and prefixes are taken
-// everywhere and all others are refused, with the field and nothing else said,
-// before the engine hears of them; and a prefix is taken if, and only if, there
-// may be a key that begins with it.
+// FuzzKey tests guarantee G12: every call accepts the same keys, owners and prefixes, and
+// refuses all others before the engine sees them, with an error that names only the
+// field. A prefix is accepted if, and only if, a valid key can begin with it.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{
 		"a", "a/b", "...", ".a", "a.", "..a/b", " ", "\u00a0", "\u00e9", "\uFFFD", "a\u2028b", "", "/", "//", "/a", "a/", "a//b", ".", "..", "./a",

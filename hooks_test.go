@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// told takes down what hooks are told, and insists that it is one at a time.
+// told records hook calls, and insists that they come one at a time.
 type told struct {
 	t     testing.TB
 	calls sync.Mutex    // held during a call
@@ -52,14 +52,14 @@ func (r *told) hooks() holdfast.Hooks {
 	}
 }
 
-// since returns what was told from the nth call on, by name.
+// since returns the calls from the nth on, by name.
 func (r *told) since(n int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.names[n:])
 }
 
-// only returns what was told of one kind, in order.
+// only returns the calls of one kind, in order.
 func only[T any](r *told) []T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,14 +72,14 @@ func only[T any](r *told) []T {
 	return found
 }
 
-// openTold makes a client whose hooks are taken down.
+// openTold makes a client whose hook calls are recorded.
 func openTold(t testing.TB, b *engine) (*holdfast.Client, *told) {
 	t.Helper()
 	r := &told{t: t}
 	return b.open(t, driver.Config{}, r.hooks()), r
 }
 
-// Hooks are called one at a time, in order, and hold up no lock.
+// Hooks are called one at a time, in order, and delay no lock.
 func TestHooksAreCalledInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -106,7 +106,7 @@ func TestHooksAreCalledInOrder(t *testing.T) {
 	})
 }
 
-// What hooks are told of an acquisition that waits, in all its parts.
+// The hook calls of an acquisition that waits, in all their parts.
 func TestHooksTellOfAnAcquisition(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -143,7 +143,7 @@ func TestHooksTellOfAnAcquisition(t *testing.T) {
 	})
 }
 
-// An acquisition that comes to nothing tells what the call returns.
+// Hooks receive the error that a failed acquisition returns.
 func TestHooksTellOfFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -188,7 +188,7 @@ func TestHooksTellOfFailure(t *testing.T) {
 	})
 }
 
-// Calls that are refused before they begin are none to hooks.
+// Hooks do not receive calls that are refused before they begin.
 func TestHooksAreNotToldOfRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, r := openTold(t, &engine{})
@@ -215,7 +215,7 @@ func TestHooksAreNotToldOfRefusals(t *testing.T) {
 	})
 }
 
-// AcquireAny is one acquisition, however many keys it tries and however many
+// To hooks, AcquireAny is one acquisition, however many keys it tries and however many
 // grants come too late.
 func TestHooksTellOfAnyOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestHooksTellOfAnyOnce(t *testing.T) {
 	})
 }
 
-// Each kind of end is told once, with what Err returns and how long it was held.
+// Hooks receive each kind of end once, with the error of Err and the time held.
 func TestHooksTellOfEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, r := openTold(t, &engine{})
@@ -283,8 +283,7 @@ func TestHooksTellOfEnds(t *testing.T) {
 	})
 }
 
-// Close ends what is under way, and hooks have been told of all of it when it
-// returns.
+// Close ends what is under way, and all hook calls about it are made when Close returns.
 func TestHooksAreToldBeforeCloseReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -320,7 +319,7 @@ func TestHooksAreToldBeforeCloseReturns(t *testing.T) {
 	})
 }
 
-// What an engine tells of heartbeats and of its connection.
+// An engine's reports of heartbeats and of its connection.
 func TestHooksTellOfTheEngine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := &engine{}
@@ -348,8 +347,8 @@ func TestHooksTellOfTheEngine(t *testing.T) {
 	})
 }
 
-// A lock that is lost in the instant of its grant is still granted first, and
-// the times that hooks are told never go back.
+// For a lock that is lost in the instant of its grant, hooks still receive the grant
+// first, and times never go back.
 func TestGrantIsToldBeforeEnd(t *testing.T) {
 	t.Parallel()
 	b := &engine{}
@@ -404,7 +403,7 @@ func TestGrantIsToldBeforeEnd(t *testing.T) {
 	}
 }
 
-// Hooks that are joined are called in the order given; what none has stays nil.
+// Joined hooks are called in the order given; a hook that none has stays nil.
 func TestJoinHooks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var got []string
@@ -432,7 +431,7 @@ func TestJoinHooks(t *testing.T) {
 	})
 }
 
-// What nobody has asked for costs no memory.
+// Hooks that are not set cost no memory.
 func TestNoHooksCostNothing(t *testing.T) {
 	for name, n := range holdfast.HookAllocs(holdfast.Hooks{}) {
 		if n != 0 {

@@ -37,8 +37,8 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// A lease that nobody renews ends its locks at sent + length - margin, neither
-// sooner nor later, without a call.
+// Without renewal, a lease ends its locks at sent + length - margin, neither sooner nor
+// later, without a call.
 func TestLeaseEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, b, _ := openFake(t)
@@ -79,7 +79,7 @@ func TestRenew(t *testing.T) {
 				t.Fatalf("renewal %d: the deadline is %v after the grant", i, got)
 			}
 		}
-		// An answer to an older request does not shorten it.
+		// A reply to an older request does not shorten the lease.
 		deadline := lock.Deadline()
 		late := b.host.Now()
 		late = late.Add(-time.Second)
@@ -94,8 +94,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// A lease that is made shorter ends when the shorter one would have, by itself, and
-// goes on being short.
+// A shortened lease ends by itself when the shorter one would have, and stays short.
 func TestLimit(t *testing.T) {
 	const short = leaseLength / 4
 	bubble(t, func(t *testing.T) {
@@ -136,7 +135,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// An end that the shorter length puts into the past is one at once, and a lease that
+// If the shorter length puts the end into the past, the lease ends at once. A lease that
 // was nearly over is not prolonged.
 func TestLimitInThePast(t *testing.T) {
 	const short = leaseLength / 4
@@ -193,7 +192,7 @@ func TestRenewalRevivesNothing(t *testing.T) {
 	}
 }
 
-// Timers are for those who wait; whoever calls sees the clock, timers or not.
+// Timers serve goroutines that wait; calls read the clock, with or without timers.
 func TestPauseIsSeenByEveryCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		calls := map[string]func(*holdfast.Lock) bool{
@@ -282,7 +281,7 @@ func TestClockJumpIsSeenByDeadline(t *testing.T) {
 	})
 }
 
-// Done alone tells of a jump at the next renewal, without a call to the lock.
+// Without a call to the lock, Done reports a jump at the next renewal.
 func TestClockJumpIsNoticedByRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, b, fake := openFake(t)

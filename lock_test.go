@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Err and Done are one fact, as they are for a context: whoever has seen one of
-// them must not be told otherwise by the other.
+// Err and Done are one fact, as for a context: they never contradict each other.
 func TestErrAndDoneAgree(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // the window is short
 	l := new(engine).open(t, driver.Config{})
@@ -42,7 +41,7 @@ func TestErrAndDoneAgree(t *testing.T) {
 	}
 }
 
-// A lock that ended while the lease lives on must not seem to have time left.
+// A lock that ended before its lease must not seem to have time left.
 func TestDeadlineOfAnEndedLock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, b, _ := openFake(t)
@@ -64,7 +63,7 @@ func TestDeadlineOfAnEndedLock(t *testing.T) {
 	})
 }
 
-// What the engine says of a grant that was gone before it was released is kept.
+// If a grant was gone before its release, Release returns the engine's error.
 func TestReleaseTellsWhyTheGrantWasGone(t *testing.T) {
 	l := (&engine{release: func(context.Context) error {
 		return errors.Join(holdfast.ErrLost, holdfast.ErrSessionExpired)
@@ -183,8 +182,7 @@ func TestLeaseForgetsLocks(t *testing.T) {
 	}
 }
 
-// The clocks are asked before anybody's word is taken: an end that was due
-// before a break was heard of is the one that counts.
+// The clocks come first: an end that was due before the client learned of a break counts.
 func TestEndThatWasDueBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b, c := &engine{}, &clock.Fake{}
@@ -212,7 +210,7 @@ func TestEndThatWasDueBefore(t *testing.T) {
 	})
 }
 
-// hookedClock calls a function, once, when it is asked for the n-th time.
+// hookedClock calls a function once, on the n-th call.
 type hookedClock struct {
 	clock.Fake
 	n    int
@@ -226,7 +224,7 @@ func (c *hookedClock) Now() driver.Instant {
 	return c.Fake.Now()
 }
 
-// A TTL that is extended while somebody else finds it over is extended.
+// If a TTL is extended while another goroutine finds it over, it is extended.
 func TestExtendWhileTheTTLIsChecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := &hookedClock{}
@@ -287,7 +285,8 @@ func TestTTLJump(t *testing.T) {
 	})
 }
 
-// What Verify finds out ends the lock; what keeps it from finding out does not.
+// A loss that Verify finds ends the lock; an error that prevents Verify from asking does
+// not.
 func TestVerify(t *testing.T) {
 	b := &engine{}
 	l := b.open(t, driver.Config{})
@@ -311,7 +310,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// stuck is a handler that takes its time with the loss of a lock.
+// stuck is a log handler that blocks on the loss of a lock.
 type stuck struct {
 	slog.Handler
 
@@ -329,8 +328,9 @@ func (s stuck) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// TestLoseDoesNotWaitForTheLog checks that an engine, which tells of a loss on the
-// goroutine that reads its answers, does not wait for a handler, which may be asking it.
+// TestLoseDoesNotWaitForTheLog checks that an engine does not wait for a log handler: it
+// reports a loss on the goroutine that reads its replies, and the handler may be calling
+// the engine.
 func TestLoseDoesNotWaitForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}

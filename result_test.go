@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Each kind of outcome has its word, also where an error is of several kinds.
+// Each kind of outcome has its word, even if an error is of several kinds.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	both := func(first, second error) error { return fmt.Errorf("acquire: %w: %w", first, second) }

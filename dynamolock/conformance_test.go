@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 				Start:  func(t testing.TB) locktest.Harness { return newHarness(t, &dynamolock.Options{Mode: mode}) },
 				Bubble: synctest.Test,
 				Lease:  dynamolock.DefaultLease,
-				// A release is noticed at the next look, and a look takes two ways.
+				// A waiter notices a release at its next look, and a look takes a round trip.
 				Soon:       2*dynamolock.DefaultPoll + time.Second,
 				Late:       2*dynamolock.DefaultPoll + time.Second,
 				Notice:     dynamolock.DefaultLease/4 + time.Second,
@@ -102,8 +102,8 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	}
 }
 
-// Residue is an item that somebody holds and whose lease is not over, if it has one. All
-// clients have the same clock here, but for those that had theirs set.
+// Residue is an item that is held under a live lease, or under none. All clients have the
+// same clock here, except those whose clock was set.
 func (h *harness) Residue(t testing.TB, key string) []string {
 	i := h.db.Item(tableName, map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key}})
 	if i == nil || number(i["leaseDurationMs"]) == 1 {

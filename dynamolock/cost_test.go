@@ -23,7 +23,7 @@ import (
 // What each step costs, in calls and in capacity units.
 func TestCost(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		h.db.Latency = 0 // or a heartbeat, which comes when it likes, falls into a step
+		h.db.Latency = 0 // or a heartbeat, which comes at any time, falls into a step
 		a := h.client(t)
 		defer a.close(t)
 		var lock *holdfast.Lock
@@ -151,8 +151,7 @@ func (t timer) Stop() bool {
 	return stopped
 }
 
-// A lock that was released keeps nothing: no timer goes on to the end of what
-// would have been its lease.
+// A released lock keeps nothing: no timer runs to the end of its former lease.
 func TestReleasedLockLeavesNoTimer(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		all := &timers{}

@@ -1,13 +1,15 @@
 package dynamolock
 
-// Lines is how many keys a client remembers that it waits for or has tried.
+// Lines is the number of keys that a client remembers because it waits for them or has
+// tried them.
 func Lines(c *Client) int {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
 	return len(c.engine.lines)
 }
 
-// Leftovers is how many keys a client has yet to give back after calls that are over
+// Leftovers is the number of keys that a client must still release after calls that are
+// over
 
 func Leftovers(c *Client) int {
 	x := c.engine.leftovers

@@ -58,7 +58,7 @@ func TestFailedHeartbeats(t *testing.T) {
 				time.Sleep(lease)
 				failures := 1
 				if name == "reset" {
-					failures = 2 // one connection that breaks is no news
+					failures = 2 // one broken connection is not reported
 				}
 				a.conn.SetFault(on(beat, failures, dynamofake.Fail(err)))
 				<-events.Disconnected()
@@ -94,7 +94,7 @@ func TestFailedHeartbeats(t *testing.T) {
 	}
 }
 
-// What one lock waits for holds up no other: no heartbeat, no Close.
+// A slow lock delays no other: no heartbeat, no Close.
 func TestNothingIsHeldUp(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.client(t), h.client(t)
@@ -109,7 +109,7 @@ func TestNothingIsHeldUp(t *testing.T) {
 			_, err := a.Acquire(t.Context(), "theirs")
 			waits <- err
 		}()
-		// From now on, nothing about the first key is answered.
+		// From now on, no request for the first key gets a reply.
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if keyOf(op) == "1" {
 				return dynamofake.Drop()
@@ -133,8 +133,8 @@ func TestNothingIsHeldUp(t *testing.T) {
 	})
 }
 
-// The lease is counted from before a request was sent, not from its answer: what
-// others see of it has begun then.
+// The lease counts from before a request was sent, not from its reply: others count it
+// from then on.
 func TestLeaseCountsFromTheSending(t *testing.T) {
 	const slow = 3 * time.Second
 	for _, of := range []purpose{acquire, beat} {
@@ -170,8 +170,8 @@ func (l *late) AfterFunc(_ time.Duration, f func()) driver.Timer {
 	return lateTimer{}
 }
 
-// A process that was stopped past its deadline does not keep others from the key:
-// its heartbeat is due, and is the first to run, but too late.
+// A process that was stopped past its deadline does not keep others from the key: its
+// heartbeat is due and runs first, but too late.
 func TestNoHeartbeatAfterTheDeadline(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		timers := &late{}
@@ -204,8 +204,8 @@ func TestNoHeartbeatAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// Reclaiming is for what former lives have left: not for what the same client is
-// just about to be granted by another call.
+// WithReclaim reclaims from previous incarnations, not from another call of the same
+// client that is just being granted the key.
 func TestReclaimSparesACallUnderWay(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
@@ -227,7 +227,7 @@ func TestReclaimSparesACallUnderWay(t *testing.T) {
 	}
 }
 
-// Verify asks for as long as there is something to be verified, and not longer.
+// Verify asks while there is something to verify, and no longer.
 func TestVerifyEndsWithTheLock(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -247,8 +247,8 @@ func TestVerifyEndsWithTheLock(t *testing.T) {
 	})
 }
 
-// Servers close connections that were idle, sometimes under a request. That is no
-// reason to tell anybody of an outage.
+// Servers close connections that were idle, sometimes under a request. That is no reason
+// to report an outage.
 func TestOneBrokenConnectionIsNoOutage(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)

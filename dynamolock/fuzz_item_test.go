@@ -35,7 +35,7 @@ func takeText(script *[]byte) string {
 	return text
 }
 
-// someNumbers are the ends of what the attributes of a lock may be, and others.
+// someNumbers are the bounds of a lock's attributes, and other numbers.
 var someNumbers = []string{
 	"0", "1", "2", "7", "20000", "2147483646", "2147483647", "2147483648", "9007199254740992", "9007199254740993",
 	"4611686018427387903", "4611686018427387904", "4611686018427387905", "9223372036854775808", "18446744073709551615",
@@ -100,8 +100,8 @@ func isWhole(v types.AttributeValue) bool {
 
 func isTyped[T types.AttributeValue](v types.AttributeValue) bool { _, ok := v.(T); return ok }
 
-// wrongAttributes are those that keep an item from being that of a lock, by the
-// table of the npm client's attributes.
+// wrongAttributes are those that disqualify an item as a lock, by the table of the npm
+// client's attributes.
 func wrongAttributes(attrs attributes) []string {
 	var wrong []string
 	rule := func(name string, ok bool) {
@@ -123,10 +123,9 @@ func wrongAttributes(attrs attributes) []string {
 	return wrong
 }
 
-// FuzzItem tests what is made of other programs' items: one is a lock's if, and
-// only if, all attributes that matter are of their types and in range; else the
-// error names one that is not. What is there is read as it stands, and the name
-// of a grant leads back to it.
+// FuzzItem tests the parsing of other programs' items: an item is a lock if, and only if,
+// all relevant attributes have the right type and range; otherwise the error names one
+// that does not. Values are read unchanged, and the name of a grant leads back to it.
 func FuzzItem(f *testing.F) {
 	for _, seed := range [][]byte{
 		{},
@@ -250,9 +249,8 @@ func sameGrantID(x, y grantID) bool {
 	return x.form == y.form && x.token == y.token && x.grant == y.grant && same(x.guid, y.guid)
 }
 
-// FuzzGrant tests the names of grants, which come back from users: one that is
-// understood is written down as what is understood the same again; all else is
-// ErrInvalid.
+// FuzzGrant tests the names of grants, which come back from users: a valid name survives
+// a round trip, and any other is ErrInvalid.
 func FuzzGrant(f *testing.F) {
 	for _, seed := range []string{
 		"leased:7:" + strings.Repeat("A", grantLen), "leased:7:", "closed:0:", "closed:18446744073709551615:", "guid:B:Z3VpZA==", "guid:S:", "guid:N:",

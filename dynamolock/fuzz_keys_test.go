@@ -68,10 +68,9 @@ func sameKey(x, y attributes) bool {
 	return len(x) == len(y)
 }
 
-// FuzzKeys tests the way from keys to items and back, for keys of each type, with
-// sort keys and without: no two keys are the same item, an item's key is the one
-// that leads to it, a number has one form only, and what is refused is
-// ErrInvalid.
+// FuzzKeys tests the mapping from keys to items and back, for keys of each type, with and
+// without sort keys: no two keys share an item, an item maps back to its key, a number
+// has only one form, and a refused key is ErrInvalid.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range []struct {
 		shape          byte
@@ -129,8 +128,8 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// FuzzItemKeys guards List against other programs' items: one has a key only if
-// that key leads to it, and nothing else is a key.
+// FuzzItemKeys tests List with other programs' items: an item has a key only if that key
+// leads to it.
 func FuzzItemKeys(f *testing.F) {
 	for _, seed := range []struct {
 		shape, types   byte

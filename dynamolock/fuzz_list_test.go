@@ -18,7 +18,7 @@ import (
 
 const fuzzTable = "fuzz"
 
-// fuzzEngine returns a engine with a table of its own.
+// fuzzEngine returns an engine with its own table.
 func fuzzEngine(t *testing.T, o Options) (*engine, *dynamofake.DB) {
 	o.Table = fuzzTable
 	if err := o.fill(); err != nil {
@@ -49,9 +49,9 @@ func fuzzEngine(t *testing.T, o Options) (*engine, *dynamofake.DB) {
 	return b, db
 }
 
-// FuzzList guards List: it yields the keys that begin with a prefix, all of them
-// and nothing else, wherever the prefix ends - within the partition key, the
-// separator or the sort key - and whatever else is in the table.
+// FuzzList tests List: it yields exactly the keys that begin with a prefix, wherever the
+// prefix ends (in the partition key, the separator or the sort key) and whatever else is
+// in the table.
 func FuzzList(f *testing.F) {
 	for _, seed := range []struct {
 		shape                           byte
@@ -112,10 +112,10 @@ func FuzzList(f *testing.F) {
 			}
 			for info, err := range b.List(t.Context(), prefix) {
 				if errors.Is(err, holdfast.ErrInvalid) && (k.Partition.Type == types.ScalarAttributeTypeN || k.Sort.Type == types.ScalarAttributeTypeN) {
-					return // numbers have no beginnings
+					return // numbers have no prefixes
 				}
 				if errors.Is(err, holdfast.ErrInvalid) && !utf8.ValidString(prefix) && len(want) == 0 {
-					break // no string has such a beginning
+					break // no string has such a prefix
 				}
 				if err != nil {
 					t.Fatalf("%+v: List(%q): %v", k, prefix, err)

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// conditionally returns an item without what no condition can say of it:
-// whether a number is whole, when the holder last touched it, and what is lost
-// with the end of a hold.
+// conditionally returns an item without the parts that no condition can check: whether a
+// number is whole, when the holder last touched it, and what is lost at the end of a
+// hold.
 func conditionally(attrs attributes) attributes {
 	attrs = maps.Clone(attrs)
 	delete(attrs, attrData)
@@ -34,15 +34,15 @@ func conditionally(attrs attributes) attributes {
 	return attrs
 }
 
-// mayTake reports whether an acquisition may take an item, by what the package
-// documentation says of the modes; seen is whether it was seen to be abandoned.
+// mayTake reports whether an acquisition may take an item, by the package documentation
+// of the modes; seen says whether the client has seen it abandoned.
 func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	i, err := decode(fuzzTable, attrs)
 	if err != nil || i.token >= 1<<62 { // it could not rise
 		return false
 	}
 	if guid, ok := i.guidVal.(*types.AttributeValueMemberB); ok && bytes.HasPrefix(guid.Value, []byte(a.grant)) {
-		return i.form == absent // it is this grant's own, from a request that came late
+		return i.form == absent // it belongs to this grant, from a late request
 	}
 	former := a.req.Reclaim && i.held() && i.owner == a.req.Owner && !strings.HasPrefix(i.guid, a.id)
 	if a.opts.Mode == FailClosed {
@@ -59,10 +59,10 @@ func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	return false
 }
 
-// FuzzWrite tests what is written, and when. Whatever another program has left
-// under a key, an acquisition takes it if it is a lock's and free, and otherwise
-// leaves it as it is; what it writes is read back as what it meant; and
-// heartbeats and releases change the grant's own item only.
+// FuzzWrite tests writes and their conditions. Whatever another program has left under a
+// key, an acquisition takes it if it is a free lock, and otherwise leaves it unchanged.
+// What it writes is read back correctly. Heartbeats and releases change only the grant's
+// own item.
 func FuzzWrite(f *testing.F) {
 	const (
 		reclaim = 4
@@ -155,7 +155,7 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// checkTaken: what an acquisition has written is what it meant.
+// checkTaken checks the item that an acquisition has written.
 func checkTaken(t *testing.T, a *contender, now driver.Instant, before, updated, after attributes) {
 	answer, err := decode(fuzzTable, updated)
 	if err != nil {
@@ -188,8 +188,8 @@ func checkTaken(t *testing.T, a *contender, now driver.Instant, before, updated,
 	}
 }
 
-// checkOwn: heartbeats and releases change what the grant has, with their guids
-// and token, and nothing of others.
+// checkOwn checks that heartbeats and releases change the grant's own item, by guid and
+// token, and no other.
 func checkOwn(t *testing.T, a *contender, db *dynamofake.DB, now driver.Instant) {
 	taken := db.Item(fuzzTable, a.key)
 	first, _ := decode(fuzzTable, taken)

@@ -17,13 +17,13 @@ import (
 
 const lease = dynamolock.DefaultLease
 
-// bubble runs a test in virtual time, with a table of its own.
+// bubble runs a test in virtual time, with its own table.
 func bubble(t *testing.T, o dynamolock.Options, run func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { run(t, newHarness(t, &o)) })
 }
 
-// close ends a client and waits for all of it.
+// close closes a client and waits until it has ended.
 func (c *client) close(t testing.TB) {
 	t.Helper()
 	if err := c.Close(context.Background()); err != nil {
@@ -40,8 +40,8 @@ func (c *client) hold(t testing.TB, key string, opts ...holdfast.Option) *holdfa
 	return lock
 }
 
-// breakIt ends the lock on a key by BreakNow or by Break, which lets the holder know, and
-// returns what it was.
+// breakIt breaks the lock on a key by BreakNow or by Break, which notifies the holder,
+// and returns its Info.
 func (c *client) breakIt(t testing.TB, key string, now bool) holdfast.Info {
 	t.Helper()
 	info, err := c.Inspect(t.Context(), key)
@@ -64,7 +64,7 @@ func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Valu
 func n(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
 func b(v string) types.AttributeValue { return &types.AttributeValueMemberB{Value: []byte(v)} }
 
-// item returns what the table has of a key.
+// item returns the item of a key.
 func (h *harness) item(key string) item { return h.db.Item(tableName, item{"id": s(key)}) }
 
 // set writes an item as another program would.
@@ -89,7 +89,7 @@ func guidOf(i item) string {
 	return ""
 }
 
-// A purpose is what a write of this package is for, told by what it sets.
+// A purpose is the purpose of a write of this package, known by what it sets.
 type purpose string
 
 const (
@@ -98,7 +98,7 @@ const (
 	release purpose = "release"
 )
 
-// purposeOf tells what a write is for; "" for what is none.
+// purposeOf returns the purpose of a write; "" for other requests.
 func purposeOf(op dynamofake.Op) purpose {
 	if op.Name == "DeleteItem" {
 		return release
@@ -116,7 +116,7 @@ func purposeOf(op dynamofake.Op) purpose {
 	return beat
 }
 
-// on makes a fault of the first requests with a purpose.
+// on injects a fault into the first requests with a purpose.
 func on(want purpose, times int, fault dynamofake.Fault) func(dynamofake.Op) dynamofake.Fault {
 	left := make(chan struct{}, times)
 	for range times {
@@ -135,7 +135,7 @@ func on(want purpose, times int, fault dynamofake.Fault) func(dynamofake.Op) dyn
 	}
 }
 
-// took says how long f takes, in virtual time.
+// took measures f, in virtual time.
 func took(f func()) time.Duration {
 	began := time.Now()
 	f()
@@ -151,7 +151,7 @@ func isDone(lock *holdfast.Lock) bool {
 	}
 }
 
-// keyOf is the key that a request is about; "" for others.
+// keyOf is the key of a request; "" for other requests.
 func keyOf(op dynamofake.Op) string {
 	var key item
 	switch in := op.Input.(type) {

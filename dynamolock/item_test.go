@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// The item is the one that the npm client writes, and two attributes more.
+// The item is that of the npm client, with two more attributes.
 func TestItem(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -56,8 +56,8 @@ func TestItem(t *testing.T) {
 	})
 }
 
-// Tokens go on above the old ones when an item was deleted and comes back, and
-// whoever has taken over an item of the npm client adds 1, as it does.
+// Tokens continue above the old ones after an item was deleted and created again. A
+// client that takes over an item of the npm client adds 1, as the npm client does.
 func TestTokenContinuity(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -83,8 +83,8 @@ func TestTokenContinuity(t *testing.T) {
 	})
 }
 
-// Items that a stranger has written, or half written, are neither taken nor
-// changed, whatever they look like; the error names the attribute.
+// A client neither acquires nor changes corrupt or foreign items, whatever they look
+// like; the error names the attribute.
 func TestForeignItems(t *testing.T) {
 	change := func(name string, v types.AttributeValue) item {
 		i := npm("7", "20000", "g")
@@ -123,7 +123,7 @@ func TestForeignItems(t *testing.T) {
 		{"holdfastSinceUnixMs", change("holdfastSinceUnixMs", b("then"))},
 	}
 	for _, c := range cases {
-		// Released ones, too: nobody knows what to make of the rest.
+		// Released ones, too: the other attributes may mean anything.
 		for _, released := range []bool{false, true} {
 			foreign := maps.Clone(c.item)
 			if released {
@@ -143,7 +143,7 @@ func TestForeignItems(t *testing.T) {
 				_, errTry := a.TryAcquire(ctx, "k")
 				_, errInspect := a.Inspect(ctx, "k")
 				errs := map[string]error{"Acquire": errAcquire, "TryAcquire": errTry, "Inspect": errInspect}
-				if !strings.HasPrefix(c.attribute, "holdfast") { // what is lost with a hold's end
+				if !strings.HasPrefix(c.attribute, "holdfast") { // lost at the end of a hold
 					_, errs["WithReclaim"] = a.Acquire(ctx, "k", holdfast.WithOwner("node"), holdfast.WithReclaim())
 				}
 				for call, err := range errs {
@@ -160,7 +160,7 @@ func TestForeignItems(t *testing.T) {
 	}
 }
 
-// Strangers' hands on the item of a holder.
+// Other programs change the item of a holder.
 func TestItemChangedUnderAHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(h *harness)
@@ -231,7 +231,7 @@ func TestOtherForms(t *testing.T) {
 	})
 }
 
-// An item of nearly 400 KB may be in the way, but not in the way of others.
+// An item of nearly 400 KB may block its own key, but no other.
 func TestHugeForeignItem(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)

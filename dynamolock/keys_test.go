@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 			good:     []string{"a", "a/b", "é"},
 			prefixes: map[string]int{"": 3, "a": 2},
 		},
-		{ // what the npm client, cirello's and Amazon's take
+		{ // the keys of the npm client, cirello's and Amazon's
 			name: "S, any",
 			good: []string{
 				"https://x/y", "a//b", "/a", "a/", "/", ".", "a/../b", "a\x00b", "line\n", strings.Repeat("k", 2048), strings.Repeat("\u00e4", 1024),
@@ -145,7 +145,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Items whose keys have no name here belong to others.
+// Items whose keys have no name here belong to other programs.
 func TestListSkipsWhatHasNoName(t *testing.T) {
 	keys := dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "p"}, Sort: dynamolock.KeyAttr{Name: "s"}}
 	bubble(t, dynamolock.Options{Keys: keys}, func(t *testing.T, h *harness) {

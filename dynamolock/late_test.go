@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// A heartbeat that arrives twice, the second time when there have been others,
-// does not bring back the guid that an observer saw a lease ago: the observer
-// would take a live lock.
+// A heartbeat that arrives a second time, after later ones, does not restore the guid
+// that an observer saw a lease ago: the observer would take over a live lock.
 func TestHeartbeatArrivesTwice(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -49,8 +48,8 @@ func TestHeartbeatArrivesTwice(t *testing.T) {
 	})
 }
 
-// A lock that was broken stays broken, also when the first request of its own
-// acquisition arrives then, and takes the key: with another token.
+// A broken lock stays broken, even if the first request of its own acquisition arrives
+// afterwards and takes the key: that has another token.
 func TestLateRequestAfterBreakNow(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -74,8 +73,8 @@ func TestLateRequestAfterBreakNow(t *testing.T) {
 	})
 }
 
-// What the first request of an acquisition takes when the lock has been broken is
-// given back, as it is after a release.
+// If the first request of an acquisition takes the key after the lock was broken, the
+// client releases it, as it does after a release.
 func TestLateRequestAfterBreak(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -93,8 +92,7 @@ func TestLateRequestAfterBreak(t *testing.T) {
 	})
 }
 
-// Of two requests that got no answer both may arrive late: the first to be undone
-// is not the last.
+// Two requests without a reply may both arrive late: undoing the first is not enough.
 func TestTwoLateRequests(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -127,8 +125,8 @@ func TestTwoLateRequests(t *testing.T) {
 	})
 }
 
-// The same as TestAcquireSentTwice, when the caller has given up before the answer:
-// the item that the write has met is its own, and given back.
+// Like TestAcquireSentTwice, but the caller has given up before the reply: the item that
+// the write has met is its own, and is released.
 func TestSentTwiceAndGivenUp(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		c, _ := h.odd(t, &odd{twice: true})

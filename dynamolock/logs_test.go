@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-// TestLogs has a client go through what can happen to it, and looks at the names,
-// types and levels of what it logs. What all engines log alike is memlock's test.
+// TestLogs takes a client through the events that can happen, and checks the names, types
+// and levels of its log records. memlock tests the records that all engines share.
 func TestLogs(t *testing.T) {
 	const secret = "SECRET"
 	logs := &logtest.Recorder{}
@@ -56,8 +56,8 @@ func TestLogs(t *testing.T) {
 	)
 }
 
-// TestHeartbeatsOfEachMode: hooks are told of the heartbeats that renew a lease,
-// each with its key, and how long they took; a lock that never expires has none.
+// TestHeartbeatsOfEachMode: hooks receive the heartbeats that renew a lease, each with
+// its key and duration; a lock that never expires has none.
 func TestHeartbeatsOfEachMode(t *testing.T) {
 	for mode, want := range map[dynamolock.Mode]int{
 		dynamolock.FailOpen: 4, dynamolock.FailClosed: 0, dynamolock.FailClosedFenced: 0,

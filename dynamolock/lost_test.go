@@ -19,8 +19,8 @@ var lost = map[string]dynamofake.Fault{
 	"500":     dynamofake.LoseReply(dynamofake.ServerError()),
 }
 
-// The write that took the lock was applied and its reply lost. The next try
-// finds the key held: by its own guid.
+// The write that acquires the lock succeeds, but its reply is lost. The next try finds
+// the key held under its own guid.
 func TestLostReplyToAcquire(t *testing.T) {
 	for name, fault := range lost {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestLostReplyToRelease(t *testing.T) {
 	}
 }
 
-// A call that gives up while its write is under way leaves nothing, whenever that
-// write arrives, and returns at once.
+// A call that gives up while its write is under way returns at once, and leaves nothing
+// behind, whenever that write arrives.
 func TestGiveUpWithAWriteUnderWay(t *testing.T) {
 	for name, fault := range map[string]dynamofake.Fault{
 		"slow":              dynamofake.Delay(time.Second),
@@ -142,7 +142,7 @@ func TestGiveUpWithAWriteUnderWay(t *testing.T) {
 	}
 }
 
-// A client that closes makes sure of what it gave up just before.
+// Close confirms what the client gave up just before.
 func TestCloseAfterGivingUp(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -169,8 +169,8 @@ func TestCloseAfterGivingUp(t *testing.T) {
 	})
 }
 
-// A request that was repeated because it got no answer, and is delivered when
-// the lock has long been released again, must not take it for nobody.
+// A request that was repeated for want of a reply arrives long after the lock was
+// released: it must not leave the key held without a holder.
 func TestDelayedDuplicateOfAcquire(t *testing.T) {
 	for _, beats := range []time.Duration{0, lease} {
 		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

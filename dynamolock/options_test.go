@@ -139,7 +139,7 @@ func TestTable(t *testing.T) {
 		}
 		unfit(open(dynamolock.Options{}), "DescribeTable")
 
-		// Being created: who comes early waits, until it is too late.
+		// A table that is being created: New waits for it, for a limited time.
 		db.CreateDelay = 5 * time.Second
 		begun := time.Now()
 		go func() {
@@ -157,7 +157,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%v, after %v", err, time.Since(begun))
 		}
 
-		// It is there already: again, and with other keys.
+		// A table that already exists: the same again, and with other keys.
 		if err := dynamolock.CreateTable(t.Context(), conn, &dynamolock.Options{Table: tableName}); err != nil {
 			t.Error(err)
 		}
@@ -186,7 +186,7 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// Whatever can be wrong with the way to the service, told when a client is made.
+// New reports whatever is wrong with the access to the service.
 func TestNewFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault dynamofake.Fault
@@ -219,7 +219,7 @@ func TestNewFails(t *testing.T) {
 	}
 }
 
-// What Acquire is told by the service, and what it says.
+// Errors of the service, and the errors of Acquire for them.
 func TestAcquireFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -254,7 +254,7 @@ func TestAcquireFails(t *testing.T) {
 	}
 }
 
-// Items tell Time to Live when they are of no use any more; that is far away.
+// Items have a time to live that is far in the future.
 func TestTTLAttribute(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosedFenced, dynamolock.FailClosed} {
 		bubble(t, dynamolock.Options{TTLAttribute: "ttl", Mode: mode}, func(t *testing.T, h *harness) {
@@ -296,8 +296,8 @@ func TestTTLAttribute(t *testing.T) {
 	}
 }
 
-// A table is set up by several programs at once, each of which may be the first to
-// see it; not all of the service knows a new one at once.
+// Several programs create a table at once, and each may be the first to see it; the
+// service does not show a new table everywhere at once.
 func TestCreateTableTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := dynamofake.New()

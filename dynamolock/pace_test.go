@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// calm is hooks that fail if a client tells that it was disconnected.
+// calm returns hooks that fail the test if a client reports an outage.
 func calm(t *testing.T) holdfast.Hooks {
 	return holdfast.Hooks{Connection: func(c holdfast.Connection) {
 		if !c.Ready {
@@ -25,8 +25,8 @@ func calm(t *testing.T) holdfast.Hooks {
 	}}
 }
 
-// Conflicts with transactions cost no lock, however many there are, and are no
-// failure of the connection; the tries are close together, and no storm.
+// Conflicts with transactions cost no lock, however many there are, and are no connection
+// failure. The client retries quickly, but without a storm.
 func TestTransactionConflicts(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
 		bubble(t, dynamolock.Options{Mode: mode, Hooks: calm(t)}, func(t *testing.T, h *harness) {
@@ -65,7 +65,7 @@ func TestTransactionConflicts(t *testing.T) {
 	}
 }
 
-// ... and a time in which there is nothing but conflicts is no outage.
+// ... and a time with nothing but conflicts is no outage.
 func TestNothingButConflicts(t *testing.T) {
 	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -90,8 +90,8 @@ func TestNothingButConflicts(t *testing.T) {
 	})
 }
 
-// A holder whose own transactions keep its item busy for most of the time keeps
-// its lock.
+// A holder keeps its lock even if its own transactions keep its item busy most of the
+// time.
 func TestBusyItem(t *testing.T) {
 	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
 		h.db.TransactTime = 7 * time.Millisecond
@@ -117,7 +117,7 @@ func TestBusyItem(t *testing.T) {
 	})
 }
 
-// Ten connections that have died without a word, one after the other, cost no lock.
+// Ten connections that die silently, one after the other, cost no lock.
 func TestDeadConnections(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
 		for _, locks := range []int{1, 3} {
@@ -151,8 +151,8 @@ func TestDeadConnections(t *testing.T) {
 	}
 }
 
-// A table that answers slowly, all of a sudden or since ever, costs no lock either:
-// the short limits are for those that answered fast just before.
+// A slow table costs no lock either, whether it became slow or always was: the short
+// limits apply only after fast replies.
 func TestSlowAnswers(t *testing.T) {
 	for _, latency := range []time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// odd is an API in the hands of a wrapper, or of a server with less to tell.
+// odd is an API behind a wrapper, or of a server that returns less.
 type odd struct {
 	dynamolock.API
-	twice  bool // sends each write twice, and passes on the second answer
-	silent bool // does not say which item a condition has failed on
+	twice  bool // sends each write twice, and returns the second reply
+	silent bool // does not return the item on which a condition failed
 }
 
 func (o *odd) UpdateItem(
@@ -47,8 +47,8 @@ func (h *harness) odd(t *testing.T, api *odd) (*dynamolock.Client, *dynamofake.C
 	return c, conn
 }
 
-// A wrapper that tries again by itself, although it is asked not to, makes an
-// acquisition meet its own item at what looks like the first try.
+// A wrapper retries by itself, although it must not: an acquisition then meets its own
+// item on what looks like the first try.
 func TestAcquireSentTwice(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		c, _ := h.odd(t, &odd{twice: true})
@@ -67,8 +67,8 @@ func TestAcquireSentTwice(t *testing.T) {
 	})
 }
 
-// A release that was refused, of which only the reason could not be read, was not
-// carried out: the lock had been taken before.
+// A release that was refused, even without a readable reason, was not carried out: the
+// lock had been lost before.
 func TestRefusedReleaseIsNotUnanswered(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		c, conn := h.odd(t, &odd{silent: true})

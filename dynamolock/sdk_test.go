@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// answers is a server that says the same to all but DescribeTable.
+// answers is a server with the same reply to every request but DescribeTable.
 type answers struct {
 	status int
 	body   string
@@ -61,8 +61,8 @@ var someCredentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Cre
 	return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 })
 
-// What real answers of a server mean, through the whole SDK, which is not to try
-// anything again by itself.
+// The meaning of a server's real replies, through the whole SDK, which must not retry by
+// itself.
 func TestAnswersThroughTheSDK(t *testing.T) {
 	coded := func(code string) string {
 		return `{"__type": "com.amazonaws.dynamodb.v20120810#` + code + `", "message": "m"}`
@@ -111,7 +111,7 @@ func TestAnswersThroughTheSDK(t *testing.T) {
 			}
 			closing, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_ = client.Close(closing) // with a leftover that nobody can remove here
+			_ = client.Close(closing) // with a leftover that cannot be removed here
 		})
 	}
 }
@@ -130,8 +130,8 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// The service that gives out credentials for the token of another identity
-// provider may have to be asked again: such tokens are replaced from time to time.
+// The client may have to ask again for credentials by web identity: such tokens are
+// replaced from time to time.
 func TestIdentityTokenIsReplaced(t *testing.T) {
 	for code, transient := range map[string]bool{"InvalidIdentityToken": true, "IDPCommunicationError": true, "ExpiredToken": false} {
 		var asked atomic.Int32
@@ -154,8 +154,8 @@ func TestIdentityTokenIsReplaced(t *testing.T) {
 	}
 }
 
-// punctual is a server that goes by another clock, and refuses what was signed by
-// one that differs much.
+// punctual is a server with another clock. It refuses signatures whose time differs too
+// much.
 type punctual struct {
 	answers
 	ahead   time.Duration
@@ -182,8 +182,8 @@ func (p *punctual) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// A machine whose clock is wrong gets its locks nevertheless: the SDK learns the
-// server's time from the first answer.
+// A machine whose clock is wrong still gets its locks: the SDK learns the server's time
+// from the first reply.
 func TestSkewedClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		server := &punctual{answers: answers{status: 400, body: `{"__type": "com.amazonaws.dynamodb.v20120810#ValidationException"}`}, ahead: ahead}
@@ -214,8 +214,7 @@ func (s *stubborn) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...fun
 	return nil, &types.ConditionalCheckFailedException{Item: npm("7", "1", "g")}
 }
 
-// A write that ought to succeed, and never does, ends in an error, and not in a
-// loop that is as fast as the network.
+// A write that should succeed but never does ends in an error, not in a busy loop.
 func TestRefusedForNoReason(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		api := &stubborn{API: h.db.Client()}

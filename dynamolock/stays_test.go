@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-// A lock that never expires and whose release is denied is given back when that is
-// allowed again. Until then Release says that it is pending, and the log why.
+// If the release of a lock that never expires is denied, the client releases it once that
+// is allowed again. Until then Release reports it as pending, and the log says why.
 func TestFailClosedReleaseDenied(t *testing.T) {
 	for _, mode := range closedModes {
 		for _, outage := range []time.Duration{0, time.Second, time.Hour} {
@@ -46,9 +46,8 @@ func TestFailClosedReleaseDenied(t *testing.T) {
 	}
 }
 
-// A request that arrives long after it was given up takes a key for good, in a mode
-// in which nothing expires: unless it is followed up for as long as its signature
-// lasts.
+// Where nothing expires, a request that arrives long after it was given up takes a key
+// for good, unless the client keeps checking for as long as its signature is valid.
 func TestFailClosedLateRequest(t *testing.T) {
 	for _, mode := range closedModes {
 		for _, late := range []time.Duration{lease / 2, 3 * lease, 14 * time.Minute} {
@@ -79,8 +78,7 @@ func TestFailClosedLateRequest(t *testing.T) {
 	}
 }
 
-// A client that closes says which keys it may leave behind, and does not take
-// minutes about it.
+// Close names the keys that it may leave behind, and does not take minutes.
 func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 	for _, mode := range closedModes {
 		logs := &logtest.Recorder{}
@@ -94,7 +92,7 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 				t.Errorf("%v: an orphan: %v", mode, i)
 			}
 
-			// Of what has not arrived by then, Close says that it may.
+			// Close reports what may still arrive after that.
 			a = h.client(t)
 			a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Minute, dynamofake.Reset())))
 			_, _ = a.TryAcquire(t.Context(), "k2", once)
@@ -120,7 +118,7 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 				t.Errorf("%v: Close = %v", mode, err)
 			}
 
-			// What is known not to have been carried out is not worth a word.
+			// Close does not report requests that were certainly not carried out.
 			a = h.client(t)
 			a.conn.SetFault(on(acquire, 1, dynamofake.Refuse()))
 			_, _ = a.TryAcquire(t.Context(), "k4", once)
@@ -134,8 +132,8 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 	}
 }
 
-// What calls have left does not keep Close for ever, if nothing is ever answered again:
-// it says what it could not confirm.
+// Leftovers of calls do not block Close for ever if no reply ever comes: it reports what
+// it could not confirm.
 func TestCloseEndsInAnOutage(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// A holder that is gone is taken over from when its lease is over on the
-// observer's clock, not a poll period later, and never before.
+// A waiter takes over from a dead holder as soon as the lease is over on the waiter's
+// clock, not a poll period later, and never before.
 func TestTakeover(t *testing.T) {
 	for _, foreign := range []time.Duration{1500 * time.Millisecond, 5 * time.Second, lease, 3 * time.Minute} {
 		t.Run(fmt.Sprint(foreign), func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// An item that changes is that of a holder who lives, whatever changed. One that
-// only an old replica shows again is not.
+// An item that changes belongs to a live holder, whatever changed. A change shown only by
+// an old replica does not count.
 func TestNoTakeoverFromTheLiving(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		h.db.Lag = 3 * time.Second
@@ -88,8 +88,8 @@ func TestWallClocksAreNotCompared(t *testing.T) {
 	}
 }
 
-// The wall clock goes forward by an hour under a holder: the machine may have
-// been suspended, so it gives its locks up, and nobody else has them before.
+// A holder's wall clock jumps forward by an hour: the machine may have been suspended, so
+// the holder gives its locks up, and nobody else has them before.
 func TestClockSetForwardUnderAHolder(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -110,8 +110,8 @@ func TestClockSetForwardUnderAHolder(t *testing.T) {
 	})
 }
 
-// With TrustLocalTime, a lock whose time has passed is taken at once; one whose
-// item tells no time is watched, as always.
+// With TrustLocalTime, a client takes over an expired lock at once. If the item has no
+// time, the client observes it as usual.
 func TestTrustLocalTime(t *testing.T) {
 	bubble(t, dynamolock.Options{TrustLocalTime: true}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -135,7 +135,7 @@ func TestTrustLocalTime(t *testing.T) {
 	})
 }
 
-// Who only ever tries still finds out that a holder is gone.
+// A client that only ever tries still notices that a holder is dead.
 func TestTriesObserve(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -151,7 +151,7 @@ func TestTriesObserve(t *testing.T) {
 	})
 }
 
-// What is remembered of keys that are only tried is bounded.
+// The memory for keys that are only tried is bounded.
 func TestManyKeysTried(t *testing.T) {
 	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(1000))
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
@@ -171,8 +171,8 @@ func TestManyKeysTried(t *testing.T) {
 	})
 }
 
-// Whoever only tries takes from the dead also when there are more of them than a
-// client remembers at a time: what it has seen is not driven out by what comes after.
+// A client that only tries takes over from dead holders even if there are more of them
+// than it remembers at a time: later keys do not displace earlier ones.
 func TestManyDeadHolders(t *testing.T) {
 	const dead = 500
 	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(200))

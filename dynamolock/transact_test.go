@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// A transaction with the check commits while the lock is held, and never after
-// it was lost, however it was.
+// A transaction with the check commits while the lock is held, and never after it was
+// lost, however it was lost.
 func TestConditionCheck(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
 		for name, lose := range map[string]func(t *testing.T, lock *holdfast.Lock, other *client){
@@ -72,9 +72,9 @@ func TestConditionCheckOfNoLock(t *testing.T) {
 	})
 }
 
-// A check for a transaction is about one grant. In FailClosed all have the token 0,
-// and the same client may have acquired the key anew while an earlier lock of its
-// does not know yet that it was broken.
+// A check for a transaction covers one grant. In FailClosed all grants have the token 0,
+// and the same client may have acquired the key again while its earlier lock does not yet
+// know that it was broken.
 func TestConditionCheckOfABrokenLock(t *testing.T) {
 	for _, mode := range closedModes {
 		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
@@ -106,7 +106,7 @@ func TestConditionCheckOfABrokenLock(t *testing.T) {
 	}
 }
 
-// commit makes a transaction of one's own with a check.
+// commit runs a user's transaction with a check.
 func (h *harness) commit(t *testing.T, c *client, check *types.ConditionCheck) error {
 	t.Helper()
 	_, err := c.conn.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{

@@ -22,8 +22,8 @@ import (
 // live.
 var day = dynamolock.Options{Lease: 2 * time.Hour, TTL: dynamolock.MinTTL}
 
-// leave has a client that goes by an attribute use a key and be gone: its item
-// stays, with a time to live.
+// leave makes a client with a TTL attribute use a key and end: its item stays, with a
+// time to live.
 func (h *harness) leave(t *testing.T, key, attribute string) {
 	t.Helper()
 	old := h.client(t, func(o *dynamolock.Options) { o.TTLAttribute, o.Mode = attribute, dynamolock.FailOpen })
@@ -36,11 +36,11 @@ func (h *harness) leave(t *testing.T, key, attribute string) {
 	}
 }
 
-// without is for a client that was not told of Time to Live: the setting was
-// dropped in a redeployment, or it is the command line tool without the flag.
+// without is for a client without the Time to Live setting: a redeployment dropped it, or
+// it is the command line tool without the flag.
 func without(o *dynamolock.Options) { o.TTLAttribute, o.TTL = "", 0 }
 
-// other is for a client that goes by another attribute than the table.
+// other is for a client with another attribute than the table's.
 func other(o *dynamolock.Options) { o.TTLAttribute = "other" }
 
 // ttlHarness is a table with Time to Live by "ttl".
@@ -50,8 +50,8 @@ func ttlHarness(t *testing.T, mode dynamolock.Mode) *harness {
 	return newHarness(t, &o)
 }
 
-// staysAlone has the key of a held lock tried for two days, and looks whether the
-// holder is right to believe in it all the time.
+// staysAlone tries the key of a held lock for two days, and checks that the holder holds
+// it all the time.
 func (h *harness) staysAlone(t *testing.T, lock *holdfast.Lock) {
 	t.Helper()
 	b := h.client(t, func(o *dynamolock.Options) { without(o); o.Mode = h.options.Mode })
@@ -74,8 +74,8 @@ func (h *harness) staysAlone(t *testing.T, lock *holdfast.Lock) {
 	}
 }
 
-// No client leaves on a live item the time to live that another has written there,
-// whatever it was told of the table's Time to Live.
+// No client leaves the time to live of another on a live item, whatever its own Time to
+// Live setting.
 func TestStaleTimeToLive(t *testing.T) {
 	for name, change := range map[string]func(*dynamolock.Options){"without": without, "other": other} {
 		for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosedFenced} {
@@ -111,9 +111,9 @@ func TestStaleTimeToLiveTakenOver(t *testing.T) {
 	}
 }
 
-// A client may have come before Time to Live was switched on, or before it was
-// allowed to look. It looks again from time to time; the item's time to live is
-// farther away than that.
+// A client may have started before Time to Live was enabled, or before it was allowed to
+// read the setting. It checks again from time to time; the item's time to live is farther
+// away than that.
 func TestTimeToLiveIsLookedAtAgain(t *testing.T) {
 	denied := func(op dynamofake.Op) dynamofake.Fault {
 		if op.Name == "DescribeTimeToLive" {
@@ -166,7 +166,7 @@ func TestTimeToLiveIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// switchOn switches Time to Live on, as an operator does.
+// switchOn enables Time to Live, as an operator does.
 func (h *harness) switchOn(t *testing.T, attribute string) {
 	t.Helper()
 	if _, err := h.db.Client().UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
@@ -177,8 +177,8 @@ func (h *harness) switchOn(t *testing.T, attribute string) {
 	}
 }
 
-// A look that fails costs New nothing but its time limit, and an attribute that
-// cannot be cleared, since it is one of the lock's own or a key, is told of.
+// A failed check costs New only its time limit. The client reports an attribute that it
+// cannot clear because it is one of the lock's own or a key.
 func TestTimeToLiveIsTold(t *testing.T) {
 	for _, attribute := range []string{"guid", "id"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 
 const poll = dynamolock.DefaultPoll
 
-// A release is noticed within a poll period, also in the middle of a lease, and
-// however long that is.
+// A waiter notices a release within a poll period, even in the middle of a lease, however
+// long the lease.
 func TestReleaseIsNoticed(t *testing.T) {
 	bubble(t, dynamolock.Options{Lease: time.Hour}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -42,8 +42,8 @@ func TestReleaseIsNoticed(t *testing.T) {
 	})
 }
 
-// However many wait in one client, one of them reads, once per period, and
-// nothing is written.
+// However many waiters a client has, only one of them reads, once per period, and none
+// writes.
 func TestWaitersShareOnePoller(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.client(t), h.client(t)
@@ -95,8 +95,8 @@ func TestWaitersShareOnePoller(t *testing.T) {
 	})
 }
 
-// Whoever is first in line may give up, or fail; the next goes on, and asks no
-// sooner than the first would have.
+// The first waiter may give up or fail; the next one continues, and asks no sooner than
+// the first would have.
 func TestTheLineGoesOn(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.client(t), h.client(t)
@@ -136,7 +136,7 @@ func TestTheLineGoesOn(t *testing.T) {
 	})
 }
 
-// Waiters that begin in the same moment do not stay in step.
+// Waiters that begin at the same moment do not stay in step.
 func TestPollsAreSpread(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -208,7 +208,7 @@ func TestConnectionEvents(t *testing.T) {
 				if most := a.Options().Heartbeat + a.Options().Timeout + poll; d > most {
 					t.Errorf("Ready after %v, want at most %v", d, most)
 				}
-				for leaseOf(h.item("k")) > 1 { // lost, and not given back yet: Close would not wait for as long
+				for leaseOf(h.item("k")) > 1 { // lost and not yet released: Close would not wait that long
 					time.Sleep(poll)
 				}
 				time.Sleep(a.Options().Timeout)
@@ -218,8 +218,8 @@ func TestConnectionEvents(t *testing.T) {
 	}
 }
 
-// A waiter that reclaims takes what another client gets under its owner name while
-// it waits, and waits no longer for what its own client has.
+// A waiter with WithReclaim takes over the key if another client gets it under the same
+// owner name meanwhile. It does not wait for a key that its own client holds.
 func TestReclaimWhileWaiting(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b, c := h.client(t), h.client(t), h.client(t)

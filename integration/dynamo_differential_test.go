@@ -22,11 +22,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// TestDynamoDifferential does the same random operations on the fake of the unit
-// tests and on a server, of the kinds that dynamolock sends and what locks to come
-// may need: what both answer, and the item afterwards, must agree. Messages need
-// not. Guards: the fake says what a server says of conditions, of the item that was
-// in the way, of updates, pages and transactions, and of requests that are wrong.
+// TestDynamoDifferential runs the same random operations on the unit tests' fake and on a
+// server: those that dynamolock sends, and those that later locks may need. The replies
+// and the items afterwards must agree, except for the text of messages. This covers
+// conditions, the item returned when one fails, updates, pages, transactions and invalid
+// requests.
 //
 // HOLDFAST_SEED repeats a run; HOLDFAST_OPERATIONS makes it longer.
 func TestDynamoDifferential(t *testing.T) {

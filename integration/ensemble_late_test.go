@@ -29,14 +29,14 @@ func lateRounds(t *testing.T) int {
 	return n
 }
 
-// TestLatePackets tests the cure of hazard Z16: what a request proves must not
-// depend on how long packets take between servers.
+// TestLatePackets tests the cure of hazard Z16: what a request proves must not depend on
+// the delay of packets between servers.
 //
-// What a leader sends to a follower is late by more than the window of the trust
-// rule. Meanwhile the application reads, which the follower answers by itself, and
-// makes a write. Then all that was late comes at once, the answer to the write
-// and the leader's pings, and at this moment the way back is lost, with the tables
-// that the pings ask for. The leader has not heard of those reads.
+// Packets from the leader to a follower are late by more than the window of the trust
+// rule. Meanwhile the application reads, which the follower answers alone, and makes a
+// write. Then the reply to the write and the leader's pings arrive together. At that
+// moment the way back is cut, and with it the session tables that the pings ask for. The
+// leader has not heard of those reads.
 func TestLatePackets(t *testing.T) {
 	t.Parallel()
 	for name, quarter := range map[string]bool{"default": false, "quarter": true} {

@@ -31,12 +31,11 @@ var interopFleets = map[string][]fleetLanguage{
 // pause costs one.
 const interopSession = 2 * time.Second
 
-// TestInteropFleet has real programs with different locks contend for one znode,
-// and kills a holder of each kind, and stops one for longer than its session.
-// Guards: they exclude one another, tokens rise from one to the other, what one
-// leaves when it crashes another takes over, and nothing stays behind. A peer
-// that wakes up when its session is over believes in its lock, and is excused
-// for that; a holder of ours is not, ever.
+// TestInteropFleet lets real programs with different locks contend for one znode, kills a
+// holder of each kind, and stops one for longer than its session. They exclude one
+// another, tokens rise from one to the next, each takes over after the crash of another,
+// and nothing stays behind. A peer that wakes up after its session still believes in its
+// lock, and is excused; a holder of ours never is.
 //
 // HOLDFAST_INTEROP says for how long at least; HOLDFAST_SEED repeats the random
 // times.

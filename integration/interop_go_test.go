@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// interopChild is a peer in Go: with a lock of ours, or go-zookeeper's own.
+// interopChild is a peer in Go with our lock or go-zookeeper's own.
 //
 // Arguments: the server, the session timeout in milliseconds, the owner, whose
 // lock, the form of names.

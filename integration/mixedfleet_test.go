@@ -25,10 +25,9 @@ const (
 	fleetKeys      = 4
 )
 
-// TestMixedFleet has Node processes with the npm client and Go processes with
-// ours contend for the same keys, and kills or stops them. Guards: they exclude
-// one another, tokens rise from one to the other, and what one leaves when it
-// crashes the other takes over.
+// TestMixedFleet lets Node processes with the npm client and Go processes with ours
+// contend for the same keys, and kills or stops them. They exclude one another, tokens
+// rise from one to the next, and each takes over after the crash of another.
 //
 // HOLDFAST_MIXED_FLEET says how long that goes on for; HOLDFAST_SEED repeats the
 // order of the crashes.

@@ -19,11 +19,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// patience bounds what must not take nearly as long.
+// patience bounds steps that take far less.
 const patience = time.Minute
 
-// answering is a server that answers whatever it gets first by a text, and hangs up
-// at the end of the test, or at once if there is none.
+// answering is a server that answers its first input with a text, and hangs up at the end
+// of the test, or at once if the text is empty.
 func answering(t *testing.T, text string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,8 +50,8 @@ func answering(t *testing.T, text string) string {
 	return l.Addr().String()
 }
 
-// TestStrangers guards hazard Z25: whatever answers at a wrong port, Dial says soon
-// what it is, shows little of it, and does not take its word for a length.
+// TestStrangers tests hazard Z25: whatever answers at a wrong port, Dial soon says what
+// it is, shows little of its output, and trusts no length from it.
 func TestStrangers(t *testing.T) {
 	const secret = "a long secret that is not for everybody's eyes"
 	for name, c := range map[string]struct{ answer, says string }{
@@ -93,8 +93,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStrangersAmongServers checks that Dial waits for as long as one of the servers
-// may come to serve, and names all when none may.
+// TestStrangersAmongServers checks that Dial waits while one of the servers may still
+// begin to serve, and names all of them if none may.
 func TestStrangersAmongServers(t *testing.T) {
 	web, mail := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), answering(t, "220 mail.example ESMTP\r\n")
 	_, err := Dial(context.Background(), []string{web, mail}, nil)
@@ -111,7 +111,7 @@ func TestStrangersAmongServers(t *testing.T) {
 	}
 }
 
-// TestHopes checks that it is the last word of each server that counts.
+// TestHopes checks that the last answer of each server counts.
 func TestHopes(t *testing.T) {
 	h := newHopes([]string{"a", "b", "a"})
 	foreign := stranger([]byte("HTTP"))
@@ -141,8 +141,8 @@ func TestHopes(t *testing.T) {
 	}
 }
 
-// TestReplyTooLong checks that a length is no more believed once a server has been
-// greeted, and that replies which are long, but true, are read.
+// TestReplyTooLong checks that the client does not trust a length after the handshake
+// either, and that it reads long valid replies.
 func TestReplyTooLong(t *testing.T) {
 	for _, c := range []struct {
 		size uint32
@@ -161,7 +161,8 @@ func TestReplyTooLong(t *testing.T) {
 	}
 }
 
-// TestTLSWithAStranger checks that a port is told from its answer to a handshake, too.
+// TestTLSWithAStranger checks that a client with TLS also identifies a port by its answer
+// to the handshake.
 func TestTLSWithAStranger(t *testing.T) {
 	addr := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	_, err := Dial(context.Background(), []string{addr}, &Options{TLS: &tls.Config{}})
@@ -170,8 +171,8 @@ func TestTLSWithAStranger(t *testing.T) {
 	}
 }
 
-// TestServerOfBothKinds checks that a server whose port takes clients with TLS and
-// without (client.portUnification) is waited for when it has no quorum yet.
+// TestServerOfBothKinds checks that Dial waits for a server without a quorum whose port
+// takes clients with and without TLS (client.portUnification).
 func TestServerOfBothKinds(t *testing.T) {
 	cert := selfSigned(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

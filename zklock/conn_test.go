@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// TestEndOfAnotherSession checks that the end of a session is not taken for that of one
-// that was renounced: the servers keep that for as long as it lasts.
+// TestEndOfAnotherSession checks that the end of a session does not count as the end of
+// one that was renounced: the servers keep that one until it expires.
 func TestEndOfAnotherSession(t *testing.T) {
 	for _, renounced := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestEndOfAnotherSession(t *testing.T) {
 	}
 }
 
-// TestReadErrorEndsWrites checks that a connection that is read no more keeps nobody
-// who writes to it, as it otherwise would for two thirds of a session timeout.
+// TestReadErrorEndsWrites checks that a connection whose reader has failed does not block
+// writers: it would, for two thirds of a session timeout.
 func TestReadErrorEndsWrites(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	ours, theirs := net.Pipe()
@@ -65,8 +65,8 @@ func TestReadErrorEndsWrites(t *testing.T) {
 
 var _ driver.Ender = (*engine)(nil)
 
-// TestSessionBeforeConn checks that nothing is asked of go-zookeeper before there is
-// its Conn: the first session may be there when zk.Connect has not returned yet.
+// TestSessionBeforeConn checks that the client does not use go-zookeeper's Conn before it
+// has it: the first session may begin before zk.Connect returns.
 func TestSessionBeforeConn(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	reopened := make(chan struct{})

@@ -14,8 +14,8 @@ func at(ms int) driver.Instant {
 	return driver.Instant{Mono: begin, Wall: begin}.Add(time.Duration(ms) * time.Millisecond)
 }
 
-// play has requests answered, each "sent-read kind", in milliseconds from the
-// beginning, and compares what each proves; 0 is nothing.
+// play feeds exchanges, each "sent-read kind" in milliseconds from the beginning, and
+// compares what each proves; 0 is nothing.
 func play(t *testing.T, rule *trust, steps []step) {
 	t.Helper()
 	for i, x := range steps {
@@ -32,8 +32,8 @@ type step struct {
 	renewed    int
 }
 
-// TestTrust tests the rule behind hazards Z5 and Z16: which requests are known to
-// have kept a session alive. See trust. Each line breaks some simpler rule.
+// TestTrust tests the rule behind hazards Z5 and Z16: which requests have provably kept a
+// session alive. See trust. Each line refutes some simpler rule.
 func TestTrust(t *testing.T) {
 	const timeout = 4000 * time.Millisecond // the window is 1125 ms
 	for name, test := range map[string]struct {
@@ -110,7 +110,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// exact is the rule without bounds: every answer is remembered.
+// exact is the rule without bounds: it remembers every reply.
 type exact struct {
 	window          time.Duration
 	answers, tables []exchange
@@ -138,8 +138,8 @@ func (e *exact) note(x exchange, p proof) (renewed driver.Instant) {
 	return renewed
 }
 
-// TestTrustOfABusySession: leaving out what is answered in quick succession
-// must never make the proof newer than it is, nor much older.
+// TestTrustOfABusySession: skipping replies in quick succession must never make the proof
+// newer than it is, nor much older.
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
 	for _, slow := range []int{1, 40, 300} { // for how long an answer is on its way
@@ -168,8 +168,8 @@ func TestTrustOfABusySession(t *testing.T) {
 	}
 }
 
-// TestTrustOfASessionThatWritesNothing: the memory is bounded, and the first write
-// after a long time has something to prove.
+// TestTrustOfASessionThatWritesNothing: memory is bounded, and the first write after a
+// long time still proves something.
 func TestTrustOfASessionThatWritesNothing(t *testing.T) {
 	rule := newTrust((&Options{}).times(4*time.Second), driver.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {
@@ -185,8 +185,8 @@ func TestTrustOfASessionThatWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTrustOfAResumedSession: the first write that is acknowledged shows that
-// the leader who said yes was one, and had heard of the session then.
+// TestTrustOfAResumedSession: the first acknowledged write shows that the leader that
+// resumed the session was still the leader, and knew of the session then.
 func TestTrustOfAResumedSession(t *testing.T) {
 	play(t, newTrust((&Options{}).times(4*time.Second), at(100)), []step{
 		{160, 170, heard, 0},
@@ -200,9 +200,9 @@ func TestTrustOfAResumedSession(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsSuffice: how far ahead the deadline is, as heartbeats alone keep
-// it, while answers take their time: for the worst moment, just before the
-// next proof. It is what the package's documentation says.
+// TestHeartbeatsSuffice: how far ahead heartbeats alone keep the deadline while replies
+// are slow, at the worst moment, just before the next proof. The package's documentation
+// states this.
 func TestHeartbeatsSuffice(t *testing.T) {
 	const timeout = 12_000 // in ms
 	for name, c := range map[string]struct {

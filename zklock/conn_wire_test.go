@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// stillClock goes on only when it is told to, and fires no timers.
+// stillClock advances only when a test moves it, and fires no timers.
 type stillClock struct{ now driver.Instant }
 
 func (c *stillClock) Now() driver.Instant { return c.now }
@@ -51,7 +51,7 @@ func testSession(id int64) *session {
 	return s
 }
 
-// frame puts a length before what the parts make: int32, int64, string, []byte.
+// frame encodes its parts (int32, int64, string, []byte) with their length in front.
 func frame(parts ...any) []byte {
 	var b []byte
 	for _, part := range parts {
@@ -88,7 +88,7 @@ func reply(xid int32, zxid int64, err int32, body ...any) []byte {
 	return frame(append([]any{xid, zxid, err}, body...)...)
 }
 
-// TestScanAnyCut: replies are understood however the network cuts them up.
+// TestScanAnyCut: the wire parses replies however the network splits them.
 func TestScanAnyCut(t *testing.T) {
 	const session = 0x1234567890abcdef
 	stream := slices.Concat(
@@ -141,8 +141,8 @@ func TestScanAnyCut(t *testing.T) {
 	}
 }
 
-// TestWhatRenews guards hazard Z5 at the wire: what is acknowledged extends the
-// lease only as far as trust allows, unless heartbeats are turned off.
+// TestWhatRenews tests hazard Z5 at the wire: replies extend the lease only as far as
+// trust allows, unless heartbeats are turned off.
 func TestWhatRenews(t *testing.T) {
 	const session, timeout = 7, 4 * time.Second
 	begin := func(t *testing.T, opts Options) (*wire, *stillClock, func() time.Duration) {
@@ -326,7 +326,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		fake.Advance(time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
 		w.scan(reply(1, 1, 0))
-		if want := 2700 * time.Millisecond; left() != want { // it counts from the resumption
+		if want := 2700 * time.Millisecond; left() != want { // it counts from the resumption of the session
 			t.Errorf("%v left after a write, want %v", left(), want)
 		}
 	})
@@ -396,7 +396,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 	})
 }
 
-// deadlines notes the read deadlines that are set.
+// deadlines records the read deadlines.
 type deadlines struct {
 	net.Conn
 	last time.Time
@@ -404,8 +404,8 @@ type deadlines struct {
 
 func (d *deadlines) SetReadDeadline(t time.Time) error { d.last = t; return nil }
 
-// TestSilence: a server that has fallen silent is left while there is time to
-// find another; go-zookeeper alone would wait for 6.67 session timeouts.
+// TestSilence: the client leaves a silent server while there is time to find another;
+// go-zookeeper alone would wait for 6.67 session timeouts.
 func TestSilence(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	conn := &deadlines{}

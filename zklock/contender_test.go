@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/task"
 )
 
-// TestLostContenderIsDeleted: a server that shows less than others have says that a contender's
-// node is gone. The contender starts over; but if the node is there, it is in the way of all
-// others, and of this very client, until the session ends. So it is deleted.
+// TestLostContenderIsDeleted: a lagging server reports that a contender's node is gone,
+// and the contender starts over. If the node does exist, it blocks all others, and this
+// client too, until the session ends. So the client deletes it.
 func TestLostContenderIsDeleted(t *testing.T) {
 	t.Parallel()
 	server := &nodeServer{}
@@ -58,9 +58,9 @@ func TestLostContenderIsDeleted(t *testing.T) {
 	}
 }
 
-// TestFindTwin guards against a node that is being deleted being taken for the
-// contender's own: a creation that was repeated can leave two nodes, and the one that
-// was chosen can go, by an operator's hand, before the other.
+// TestFindTwin checks that a contender does not adopt a node that is being deleted: a
+// repeated create can leave two nodes, and an operator can delete the chosen one before
+// the other.
 func TestFindTwin(t *testing.T) {
 	t.Parallel()
 	e := &engine{tasks: task.NewGroup(), late: &late{stopped: true}}

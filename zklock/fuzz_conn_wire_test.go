@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// scripted is a connection that reads what it is fed, in pieces of the lengths
-// that it is given, one after the other and then again, and keeps what is
-// written.
+// scripted is a connection that returns its input in pieces of given lengths, in
+// rotation, and records what is written.
 type scripted struct {
 	net.Conn
 	in, out []byte
@@ -42,8 +41,8 @@ func (s *scripted) Write(b []byte) (int, error) {
 
 func (s *scripted) Close() error { return nil }
 
-// wirePaths are what the creations of a script create. The first three are lock
-// nodes, of which the third is the application's own.
+// wirePaths are the paths of a script's creates. The first three are lock nodes; the
+// third is the application's own.
 var wirePaths = []string{"/q/_c_a-lock-", "/q/b__lock__", "/q/_c_app-lock-", "/q/x", ""}
 
 const expectedPaths = 2
@@ -55,7 +54,7 @@ type wireStep struct {
 	bytes []byte
 }
 
-// wireSteps makes steps of a script's bytes, frames and rubbish mixed.
+// wireSteps turns a script's bytes into steps, frames mixed with garbage.
 func wireSteps(script []byte) []wireStep {
 	steps := []wireStep{{write: true, bytes: connectRequest()}}
 	for zxid := int64(100); len(script) > 0 && len(steps) < 64; zxid++ {
@@ -93,9 +92,9 @@ func wireSteps(script []byte) []wireStep {
 	return steps
 }
 
-// wireModel is what a wire has to make of its streams. It keeps all of the stream
-// of replies and goes by the places of the frames in it; what is proven about
-// the session it looks for among all exchanges of the past.
+// wireModel is the specification of a wire. It keeps the whole stream of replies and
+// finds frames by position; it searches all past exchanges for what they prove about the
+// session.
 type wireModel struct {
 	every   bool // any answer renews: no heartbeats
 	stream  []byte
@@ -121,7 +120,7 @@ type modelRequest struct {
 
 type modelExchange struct{ sent, read time.Duration }
 
-// wrote takes in a request, which go-zookeeper sends by one Write.
+// wrote adds a request; go-zookeeper sends each with one Write.
 func (m *wireModel) wrote(b []byte, now time.Duration) {
 	if len(b) < 12 {
 		return
@@ -141,8 +140,8 @@ func (m *wireModel) wrote(b []byte, now time.Duration) {
 	m.requests[xid] = r
 }
 
-// read takes in bytes of the stream of replies. A frame counts when its header
-// has come. It returns whether the lengths are those that frames have.
+// read adds bytes of the stream of replies. A frame counts once its header is complete.
+// It reports whether all lengths are valid.
 func (m *wireModel) read(b []byte, now time.Duration) bool {
 	m.stream = append(m.stream, b...)
 	for {
@@ -226,8 +225,8 @@ func (m *wireModel) reply(header []byte, now time.Duration) {
 	}
 }
 
-// playWire runs a script with the replies cut up in a way, checks the wire
-// against the model at every step, and returns from when on the session counts.
+// playWire runs a script with the replies split in a certain way, checks the wire against
+// the model at every step, and returns the time from which the session counts.
 func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Duration {
 	l, fake := testLink(t, opts)
 	conn := &scripted{cuts: cuts}
@@ -280,8 +279,8 @@ func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Du
 	return counts
 }
 
-// checkWire compares what the wire and the link know with the model. It returns
-// from when on the session counts.
+// checkWire compares the state of the wire and the link with the model. It returns the
+// time from which the session counts.
 func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) time.Duration {
 	l := w.link
 	s := l.current()
@@ -316,11 +315,11 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	return counts
 }
 
-// FuzzWire tests what is learned by reading along (hazard Z5, and the tokens):
-// whatever the streams have in them and however the network cuts them up, every
-// byte passes unchanged, each frame is understood once and at its place, the
-// session is the server's, a lock node's czxid is that of the reply to its
-// creation, and the session counts from no later moment than is proven.
+// FuzzWire tests the wire that observes the streams (hazard Z5, and the tokens): whatever
+// they contain and however the network splits them, every byte passes unchanged, each
+// frame is parsed once and in its place, the session is the server's, a lock node's czxid
+// is that in the reply to its create, and the session counts from no later moment than is
+// proven.
 func FuzzWire(f *testing.F) {
 	greet := []byte{0x04, 0, 0, 0x0f, 0xa0, 3} // 4 s, session 3
 	ping := []byte{0x51, 0x52, 0, 0x10, 0}     // 400 ms later each: ping, answer

@@ -12,10 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// What peers make of a child's name, each in the words of its own source, for
-// the two forms that are ours. (nodeForm is all of them: Curator's mutex,
-// read-write lock and latch, kazoo's locks, go-zookeeper's, the documentation's
-// recipes; the sequence is %010d of a signed 32-bit counter.)
+// How peers parse a child's name, each by its own source, for our two forms. (nodeForm is
+// all of them: Curator's mutex, read-write lock and latch, kazoo's locks, go-zookeeper's,
+// the documentation's recipes; the sequence is %010d of a signed 32-bit counter.)
 var (
 	nodeForm  = regexp.MustCompile(`(?s)^.*(?:lock-|latch-|read-|write-|__lock__|__rlock__|__READ__|__WRIT__)([0-9]{10}|-[0-9]{9,10})$`)
 	kazooForm = regexp.MustCompile(`(?:__lock__|lock-)(-?\d{10})$`) // with extra_lock_patterns=["lock-"]
@@ -33,10 +32,9 @@ func goZKSequence(name string) (int, error) {
 	return strconv.Atoi(parts[len(parts)-1])
 }
 
-// FuzzNodeName guards who stands in a queue: a child does if, and only if, its
-// name has a form in the table of known ones, whatever else is in it; and the
-// names that are made here are read back by every reader that is to respect
-// them, with the sequence that the server gave.
+// FuzzNodeName tests which children are contenders: those, and only those, whose name has
+// a form in the table of known ones, whatever else is in it. Every peer that must respect
+// our names reads them back with the server's sequence number.
 func FuzzNodeName(f *testing.F) {
 	const guid = "9b2a0c1e-5d0f-4f43-8a59-0a6c7e1d2b3f"
 	for _, name := range []string{
@@ -91,9 +89,9 @@ func FuzzNodeName(f *testing.F) {
 	})
 }
 
-// FuzzNodeData tests what a node says of its holder: every owner and all data
-// that may be written are read back, and of what others have written nothing is
-// lost and nothing is taken for an owner that could not be one.
+// FuzzNodeData tests the data of a node: every valid owner and all valid data are read
+// back; of data written by others nothing is lost, and nothing counts as an owner that
+// cannot be one.
 func FuzzNodeData(f *testing.F) {
 	for _, seed := range []struct{ owner, data, foreign string }{
 		{"host:1:abc", "", ""},

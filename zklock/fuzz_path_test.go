@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// zkPath reports whether ZooKeeper takes a path: the rules of its PathUtils, on
-// the UTF-16 units of a Java string.
+// zkPath reports whether ZooKeeper accepts a path: the rules of its PathUtils, on the
+// UTF-16 units of a Java string.
 func zkPath(path string) bool {
 	if !utf8.ValidString(path) || !strings.HasPrefix(path, "/") {
 		return false
@@ -38,10 +38,9 @@ func (p paths) accepted(key string) bool {
 	return holdfast.CheckKey("key", strings.TrimPrefix(key, "/")) == nil && p.check(key) == nil
 }
 
-// FuzzKeyPath tests the way from keys to znodes: every key that is taken has a
-// path that ZooKeeper takes, none escapes from the root or gets into it or into
-// /zookeeper, no two keys share a znode, and List finds its way back to the key,
-// and to nothing that is none.
+// FuzzKeyPath tests the mapping from keys to znodes: every accepted key has a path that
+// ZooKeeper accepts, no key escapes from the root or becomes the root or /zookeeper, no
+// two keys share a znode, and List maps znodes back to keys, and nothing else to a key.
 func FuzzKeyPath(f *testing.F) {
 	for _, seed := range []struct{ root, key, other, child string }{
 		{"/holdfast", "orders/42", "orders%2F42", "orders%2f42"},
@@ -83,7 +82,7 @@ func FuzzKeyPath(f *testing.F) {
 			t.Fatalf("%q and %q are both %q", key, other, p.lock(key))
 		}
 		for _, key := range []string{key, other} {
-			// What ZooKeeper takes and is nobody else's is taken here, too.
+			// A path that ZooKeeper accepts and nothing else uses is accepted here, too.
 			strict := strings.HasPrefix(key, "/") && key != "/" && len(key) <= holdfast.MaxKey && zkPath(key) &&
 				!inside(key, root) && !inside(key, "/zookeeper")
 			if strings.HasPrefix(key, "/") && p.accepted(key) != strict {
@@ -102,7 +101,7 @@ func inside(path, parent string) bool {
 	return len(path) >= len(parent) && path[:len(parent)] == parent
 }
 
-// checkKeyPath checks the path of a key that is taken, and the way back.
+// checkKeyPath checks the path of an accepted key, and the way back.
 func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 	path := p.lock(key)
 	if !zkPath(path) || path == "/" {
@@ -131,7 +130,7 @@ func checkKeyPath(t *testing.T, p paths, key string, cut int) {
 	}
 }
 
-// checkChild checks what List makes of any child of the znode that it looks at.
+// checkChild checks how List maps any child of a znode that it lists.
 func checkChild(t *testing.T, p paths, prefix, child string) {
 	if holdfast.CheckKey("prefix", strings.TrimPrefix(prefix, "/")+"x") != nil {
 		return // see Client.List

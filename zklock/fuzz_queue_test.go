@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// nodeServer speaks as much of ZooKeeper's protocol as it takes to read nodes,
-// of which only the czxid matters, and to delete them. It has no children to show.
+// nodeServer speaks enough of ZooKeeper's protocol to read nodes, of which only the czxid
+// matters, and to delete them. It shows no children.
 type nodeServer struct {
 	mu      sync.Mutex
 	czxid   map[string]int64 // by path
@@ -84,8 +84,8 @@ func (s *nodeServer) reply(body []byte) []byte {
 // birth is a child of a lock node in the order of creation.
 type birth struct {
 	name  string
-	turn  float64 // where it stands, but for those that came before it
-	alive bool    // it has not gone between the list and the read
+	turn  float64 // its place, apart from earlier contenders
+	alive bool    // it was not deleted between the list and the read
 }
 
 // history makes the children of a lock node as a server would: sequence numbers
@@ -129,10 +129,10 @@ func history(script []byte) (all []birth, names []string) {
 	return all, names
 }
 
-// FuzzOrder tests the order of a queue (hazards Z6 and Z19): whatever has become of
-// the counter, it is the order of creation, but for readers in the place of a writer,
-// the same for whoever looks, in whatever order the server lists; nobody who came
-// before is ever left out, and no stranger is let in.
+// FuzzOrder tests the order of a queue (hazards Z6 and Z19): whatever the counter, it is
+// the order of creation, except for readers in the place of a writer. It is the same for
+// every client and every order of the server's list. No earlier contender is left out,
+// and no stranger is let in.
 func FuzzOrder(f *testing.F) {
 	f.Add([]byte{0x08, 0x09, 0x0c, 0x30, 0x20, 1}, byte(1), uint64(1))
 	f.Add([]byte{0x08, 0x02, 0x02, 0x08}, byte(2), uint64(2))             // shared sequences
@@ -202,7 +202,7 @@ func FuzzOrder(f *testing.F) {
 				before = want[:i+1]
 			}
 			if me != "" && !alive[me] {
-				continue // whom a queue without me makes wait is of no interest
+				continue // the predecessor in a queue without me does not matter
 			}
 			if len(got) < len(before) || !slices.Equal(got[:len(before)], before) {
 				t.Fatalf("order of %q, own %q:\n%q, want first\n%q", names, me, got, before)

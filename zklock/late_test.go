@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestLateExpected tests what is looked for, and that it is not for ever: a
-// client may live for months and lose a reply an hour.
+// TestLateExpected tests what the client looks for, and that it does not do so for ever:
+// a client may live for months and lose a reply an hour.
 func TestLateExpected(t *testing.T) {
 	before, now := testSession(1), testSession(2)
 	patience := now.times().Late

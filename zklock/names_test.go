@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TestOwnNames: both forms are read back, carry the guid that recovery looks
-// for, and are safe for go-zookeeper, which
-// panics on _c_ with fewer than 32 characters behind it.
+// TestOwnNames: both forms can be read back, carry the guid for recovery, and are safe
+// for go-zookeeper, which panics on _c_ followed by fewer than 32 characters.
 func TestOwnNames(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := make(map[string]bool)
@@ -46,7 +45,7 @@ func TestData(t *testing.T) {
 		{"host", []byte{0}},
 		{"host", []byte{0, 0, 1}},
 		{"host", []byte("with\x00NUL")},
-		{"tab\tand\nline", nil}, // every owner that CheckOwner takes, or reclaiming misses its own
+		{"tab\tand\nline", nil}, // every owner that CheckOwner accepts, or reclaim misses its own nodes
 		{"Ωmega", []byte{0xff, 0xfe}},
 		{strings.Repeat("o", holdfast.MaxOwner), bytes.Repeat([]byte{7}, holdfast.MaxData)},
 	} {

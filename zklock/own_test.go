@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TestMissing tests the cure of hazard Z18: only what this client was told, in the
-// session that the node is of, says why the node is gone.
+// TestMissing tests the cure of hazard Z18: only events that this client received in the
+// node's own session say why the node is gone.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -42,8 +42,8 @@ func TestLockPath(t *testing.T) {
 	}
 }
 
-// TestEscape: a key is one node under the root, whatever is in it, no two keys
-// are the same node, and every node that is a key's says which.
+// TestEscape: a key is one node under the root, whatever is in it; no two keys share a
+// node; and every such node maps back to its key.
 func TestEscape(t *testing.T) {
 	alphabet := []rune("ab%/.2F5\u00e9\u0416\ud7ff\ue000\uf8ff\uf900\uffef\ufff0\ufffd\U0001F600\U0010FFFF -_~:+")
 	r := rand.New(rand.NewPCG(1, 2))

@@ -68,8 +68,7 @@ func TestOrderKeepsThoseBeforeOwn(t *testing.T) {
 }
 
 // TestOrderOfADowngrade tests the cure of hazard Z19: a reader with the number of a
-// writer stands right behind it, though it came after others, and no read is needed to
-// tell.
+// writer comes right behind it, although it came after others, and this takes no read.
 func TestOrderOfADowngrade(t *testing.T) {
 	t.Parallel()
 	e := &engine{}
@@ -125,8 +124,8 @@ func TestEntryForms(t *testing.T) {
 	}
 }
 
-// TestTies tests the cure of hazard Z6: where sequence numbers do not tell who came
-// first, nobody goes by them.
+// TestTies tests the cure of hazard Z6: where sequence numbers do not show who came
+// first, the client does not use them.
 func TestTies(t *testing.T) {
 	for _, test := range []struct {
 		seqs []int64 // sorted by rank

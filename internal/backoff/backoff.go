@@ -1,6 +1,6 @@
-// Package backoff has the delays between tries and the one loop that waits
-// them out. The arithmetic is that of github.com/cenkalti/backoff; what is
-// added is a wait that a context ends and that good news cuts short.
+// Package backoff has the delays between tries and the loop that waits for them. The
+// arithmetic is that of github.com/cenkalti/backoff. This package adds a wait that ends
+// with its context, or early when a channel closes.
 package backoff
 
 import (
@@ -17,8 +17,8 @@ const (
 	DefaultMax     = 5 * time.Second
 )
 
-// A Policy says how often and after what delays something is tried again.
-// The zero value tries without end, with the default delays.
+// A Policy sets the number of tries and the delays between them. The zero value tries
+// without end, with the default delays.
 type Policy struct {
 	Attempts int           // tries in all, the first included; 0: no limit
 	Initial  time.Duration // delay after the first failure; 0: DefaultInitial
@@ -67,8 +67,8 @@ type Loop struct {
 	failed int
 }
 
-// Next counts a failed try and returns the delay before the next one, or
-// false if there is to be none.
+// Next counts a failed try and returns the delay before the next one, or false if there
+// is none.
 func (l *Loop) Next() (time.Duration, bool) {
 	l.failed++
 	if l.policy.Attempts > 0 && l.failed >= l.policy.Attempts {
@@ -109,7 +109,7 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// capped keeps the jitter of a BackOff from going beyond the largest delay.
+// capped keeps the jitter of a BackOff within the largest delay.
 type capped struct {
 	largest time.Duration
 	cenkalti.BackOff
@@ -117,7 +117,7 @@ type capped struct {
 
 func (c *capped) NextBackOff() time.Duration { return min(c.BackOff.NextBackOff(), c.largest) }
 
-// custom makes a BackOff of a function of the attempt.
+// custom makes a BackOff from a function of the attempt.
 type custom struct {
 	delay   func(int) (time.Duration, bool)
 	attempt int

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A Client has the methods of [dynamodb.Client] that package dynamolock needs,
-// and is one connection: it can be cut off and disturbed without the others.
+// A Client has the methods of [dynamodb.Client] that package dynamolock needs, and is one
+// connection: tests can cut it off and inject faults without affecting the others.
 type Client struct {
 	db *DB
 
@@ -27,9 +27,9 @@ type Client struct {
 // Client returns a new client of the service.
 func (db *DB) Client() *Client { return &Client{db: db, calls: make(map[string]int)} }
 
-// Cut black-holes the client: no request arrives from now on and no answer, not
-// even to requests that are under way. Calls block until their ctx ends. What
-// was sent while cut off never arrives.
+// Cut partitions the client: no request and no reply arrives from now on, not even for
+// requests under way. Calls block until their ctx ends. Requests sent while cut off never
+// arrive.
 func (c *Client) Cut() { c.setCut(true) }
 
 // Heal ends a Cut for the calls after it.
@@ -47,7 +47,7 @@ func (c *Client) isCut() bool {
 	return c.cut
 }
 
-// SetFault makes f decide on each request; nil ends that. f may be called from
+// SetFault makes f choose the fault of each request; nil ends that. f may be called from
 // several goroutines at once.
 func (c *Client) SetFault(f func(Op) Fault) {
 	c.mu.Lock()
@@ -55,15 +55,15 @@ func (c *Client) SetFault(f func(Op) Fault) {
 	c.fault = f
 }
 
-// Peak returns how many requests were under way at once, at most.
+// Peak returns the largest number of requests under way at once.
 func (c *Client) Peak() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peak
 }
 
-// Calls returns how many requests were sent, by operation, arrived or not. One
-// that has got no connection was not.
+// Calls returns the number of requests sent, by operation, arrived or not. Without a
+// connection, a request is not sent.
 func (c *Client) Calls() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Client) ResetCounts() {
 	c.peak = c.underWay
 }
 
-// begin asks what is to happen to a request.
+// begin returns the fault of a request.
 func (c *Client) begin(op Op) Fault {
 	c.mu.Lock()
 	fault, cut := c.fault, c.cut
@@ -100,8 +100,8 @@ func (c *Client) begin(op Op) Fault {
 	return fault(op)
 }
 
-// connect waits for the connection that a request is to be sent on, and tells an
-// [httptrace.ClientTrace] as net/http does. An error is why there is none.
+// connect waits for the connection of a request, and notifies an [httptrace.ClientTrace]
+// as net/http does. It returns an error if there is none.
 func (c *Client) connect(ctx context.Context, fault Fault) error {
 	trace := httptrace.ContextClientTrace(ctx)
 	if trace != nil && trace.GetConn != nil {
@@ -119,7 +119,7 @@ func (c *Client) connect(ctx context.Context, fault Fault) error {
 	return nil
 }
 
-// sent counts a request, and returns what counts that it has come back.
+// sent counts a request, and returns a function that counts its end.
 func (c *Client) sent(name string) (back func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func send[Out any](ctx context.Context, c *Client, op Op, serve func() (*Out, er
 	return a.out, a.err
 }
 
-// silence is the end of a call that no answer comes to.
+// silence ends a call that gets no reply.
 func silence(ctx context.Context, err error) error {
 	if err != nil {
 		return err

@@ -13,19 +13,19 @@ import (
 type DB struct {
 	// CreateDelay is how long a new table stays in state CREATING.
 	CreateDelay time.Duration
-	// TellDelay is how long a new table is not found by calls that describe it.
+	// TellDelay is how long calls that describe a new table do not find it.
 	TellDelay time.Duration
-	// Latency is what each call takes: half of it to the service, half back.
+	// Latency is the duration of each call: half of it to the service, half back.
 	Latency time.Duration
-	// Lag is how far reads that are not consistent lag behind: they see each
-	// item as it was so long ago.
+	// Lag is how far eventually consistent reads lag behind: they see each item as it was
+	// that long ago.
 	Lag time.Duration
-	// ExpireDelay is how long an item stays when its time to live is over. It is
-	// negative for a service that never comes to deleting any.
+	// ExpireDelay is how long an item stays after its time to live. If negative, the
+	// service never deletes any.
 	ExpireDelay time.Duration
 
-	// TransactTime is for how long a transaction keeps its items busy: other writes
-	// of them conflict with it.
+	// TransactTime is how long a transaction keeps its items busy: other writes to them
+	// conflict with it.
 	TransactTime time.Duration
 
 	mu     sync.Mutex // never held while waiting
@@ -85,7 +85,7 @@ func (db *DB) Items(table string) []map[string]types.AttributeValue {
 	return items
 }
 
-// SetItem writes an item past all clients and their faults. It panics as Item
+// SetItem writes an item directly, without a client or its faults. It panics as Item
 // does.
 func (db *DB) SetItem(table string, it map[string]types.AttributeValue) {
 	db.mu.Lock()
@@ -98,7 +98,7 @@ func (db *DB) SetItem(table string, it map[string]types.AttributeValue) {
 	t.set(k, c, db.Lag)
 }
 
-// RemoveItem removes an item past all clients and their faults. It panics as Item
+// RemoveItem removes an item directly, without a client or its faults. It panics as Item
 // does.
 func (db *DB) RemoveItem(table string, key map[string]types.AttributeValue) {
 	db.mu.Lock()

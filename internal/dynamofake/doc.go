@@ -1,7 +1,6 @@
-// Package dynamofake is DynamoDB inside one process, for tests: the operations
-// that a lock client uses, with the checks, the errors and the expression
-// language of the service. A differential test of module integration holds it to
-// a server.
+// Package dynamofake is DynamoDB inside one process, for tests: the operations that a
+// lock client uses, with the checks, the errors and the expression language of the
+// service. A differential test in module integration compares it with a server.
 //
 //	db := dynamofake.New()
 //	client := db.Client() // has the methods of *dynamodb.Client

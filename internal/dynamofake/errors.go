@@ -16,8 +16,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ErrUnsupported is wrapped by the failure of calls that use a part of the API
-// which the fake does not have. It is never mistaken for an error of the API.
+// ErrUnsupported is wrapped by the errors of calls that use a part of the API that the
+// fake does not have. It is no error of the API.
 var ErrUnsupported = errors.New("not supported by dynamofake")
 
 func unsupported(what string) error { return fmt.Errorf("%s: %w", what, ErrUnsupported) }
@@ -50,8 +50,8 @@ func TransactionConflict() error {
 	return &types.TransactionConflictException{Message: aws.String("Transaction is ongoing for the item")}
 }
 
-// ServerError is an answer with HTTP status 500, after which nobody knows
-// whether a write was done. The retryables of the SDK take it for retryable.
+// ServerError is a reply with HTTP status 500: the outcome of a write is unknown. The
+// SDK's retryables take it for retryable.
 func ServerError() error {
 	return &types.InternalServerError{Message: aws.String("Internal server error")}
 }
@@ -61,7 +61,7 @@ func Denied() error {
 	return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "User is not authorized to perform this action", Fault: smithy.FaultClient}
 }
 
-// Reset is what remains of a connection that the other side has reset.
+// Reset is the error of a connection that the other side has reset.
 func Reset() error {
 	return &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}}
 }
@@ -92,7 +92,7 @@ func operationError(operation string, err error) error {
 	return &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: operation, Err: err}
 }
 
-// refused is a connection that was never made, as the SDK wraps it.
+// refused is the error of a refused connection, as the SDK wraps it.
 func refused() error {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	return &smithyhttp.RequestSendError{Err: dial}

@@ -12,7 +12,7 @@ type Op struct {
 	Input any
 }
 
-// A Fault is what happens to one request. The zero value is nothing unusual.
+// A Fault is injected into one request. The zero value injects nothing.
 //
 // Where a call does not get an answer, it blocks until its ctx ends, as with a
 // packet that is lost, unless an error says what the client notices at once.
@@ -22,7 +22,7 @@ type Fault struct {
 	mute      bool // the answer does not arrive
 	delay     time.Duration
 	backDelay time.Duration
-	connect   time.Duration // it takes so long to have a connection; below 0: there is none
+	connect   time.Duration // time to get a connection; below 0: there is none
 	err       error
 }
 
@@ -32,15 +32,15 @@ func Fail(err error) Fault { return Fault{lost: true, err: err} }
 // Refuse makes the call fail at once for want of a connection: nothing is sent.
 func Refuse() Fault { return Fault{connect: -1, err: refused()} }
 
-// Connect has the call wait for a connection. If its ctx ends before there is
-// one, nothing is sent.
+// Connect makes the call wait for a connection. If its ctx ends before there is one,
+// nothing is sent.
 func Connect(d time.Duration) Fault { return Fault{connect: d} }
 
 // Drop loses the request.
 func Drop() Fault { return Fault{lost: true} }
 
-// LoseReply lets the service do what was asked and loses the answer. With an
-// error, the call fails with it when the answer would have come.
+// LoseReply lets the service carry out the request and loses the reply. With an error,
+// the call fails with it when the reply would have come.
 func LoseReply(err error) Fault { return Fault{mute: true, err: err} }
 
 // Delay makes the request arrive later. It arrives even if the call has given up
@@ -50,10 +50,9 @@ func Delay(d time.Duration) Fault { return Fault{delay: d} }
 // DelayReply makes the answer arrive later.
 func DelayReply(d time.Duration) Fault { return Fault{backDelay: d} }
 
-// DeliverLate makes the request arrive d from now, when nobody waits for it any
-// more: the call fails at once with err, or gets no answer. A retry of it meets
-// the first request as a delayed duplicate. It is on its way already: Cut does
-// not stop it.
+// DeliverLate makes the request arrive d from now, when nobody waits for it any more: the
+// call fails at once with err, or gets no reply. To a retry, the first request is a
+// delayed duplicate. It is on its way already: Cut does not stop it.
 func DeliverLate(d time.Duration, err error) Fault {
 	return Fault{lost: true, late: true, delay: d, err: err}
 }

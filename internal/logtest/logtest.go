@@ -1,6 +1,5 @@
-// Package logtest takes down what clients log, and judges it by what package
-// holdfast promises of its records: names and types of attributes, levels, and
-// what never appears.
+// Package logtest records what clients log, and checks it against the promises of package
+// holdfast: names and types of attributes, levels, and what never appears.
 package logtest
 
 import (
@@ -57,23 +56,23 @@ func (r *Recorder) WithAttrs([]slog.Attr) slog.Handler { panic("logtest: WithAtt
 // WithGroup implements [slog.Handler]; clients open no groups.
 func (r *Recorder) WithGroup(string) slog.Handler { panic("logtest: WithGroup") }
 
-// Has reports whether a record with a text was made.
+// Has reports whether there is a record with a text.
 func (r *Recorder) Has(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.records, func(record slog.Record) bool { return record.Message == text })
 }
 
-// A Want is a record that is expected.
+// A Want is an expected record.
 type Want struct {
 	Text  string
 	Level slog.Level
 	Attrs string // names, in order, with blanks between them
 }
 
-// Check insists that each record that is wanted was made, and every time with its
-// level and attributes; that no record has an attribute, or a type of one, that is
-// not documented; and that none of the secrets is in any.
+// Check insists that each wanted record was made, always with its level and attributes;
+// that no record has an undocumented attribute or attribute type; and that no record
+// contains a secret.
 func (r *Recorder) Check(t testing.TB, secrets []string, want ...Want) {
 	t.Helper()
 	for _, w := range want {

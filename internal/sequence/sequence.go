@@ -1,5 +1,5 @@
-// Package sequence reads the sequence numbers by which znodes stand in the queue
-// for a lock, and knows where ZooKeeper's counter of them ends.
+// Package sequence reads the sequence numbers that order the contenders for a lock, and
+// knows where ZooKeeper's counter ends.
 package sequence
 
 import (
@@ -12,7 +12,7 @@ import (
 // that is the parent's cversion.
 const Last = math.MaxInt32
 
-// Warn is where to begin to warn of that.
+// Warn is where warnings about that begin.
 const Warn = Last - 1<<27
 
 // writer marks Curator's write lock, as part of its read-write lock.
@@ -21,16 +21,14 @@ const writer = "__WRIT__"
 // readers mark those of the markers that share a lock.
 var readers = []string{"read-", "__rlock__", "__READ__"}
 
-// markers are what stands before the sequence in every known form of a node that
-// stands in the queue for a lock: Curator's mutex, read-write lock and latch,
-// kazoo's lock and read-write lock, go-zookeeper's lock, and the recipes in
-// ZooKeeper's own documentation.
+// markers precede the sequence number in every known form of a contender's name:
+// Curator's mutex, read-write lock and latch, kazoo's lock and read-write lock,
+// go-zookeeper's lock, and the recipes in ZooKeeper's own documentation.
 var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rlock__", "__READ__", writer}
 
-// Of returns the sequence number in the name of a child of a lock's znode; false
-// if that does not stand in the queue. A number has ten digits, or a sign and nine
-// or ten, past the overflow. (Done by hand, as it is done for every waiter at every
-// look.)
+// Of returns the sequence number in the name of a child of a lock's znode; false if the
+// child is no contender. A number has ten digits or, past the overflow, a sign and nine
+// or ten. (Parsed by hand, because each look parses the name of every waiter.)
 func Of(name string) (int64, bool) {
 	front := strings.TrimRight(name, digitsOnly)
 	digits := name[len(front):]
@@ -49,16 +47,16 @@ func Of(name string) (int64, bool) {
 	return seq, err == nil
 }
 
-// Shared reports whether a name in which Of finds a sequence is that of a reader, who
-// shares the lock with others.
+// Shared reports whether a name with a sequence number is that of a reader, which shares
+// the lock with others.
 func Shared(name string) bool {
 	front := strings.TrimRight(name, digitsOnly)
 	return ends(front, readers) || ends(strings.TrimSuffix(front, "-"), readers)
 }
 
-// Downgrades reports whether a name in which Of finds a sequence is that of a writer who
-// may have left a reader in its own place, with its own number, when it goes: Curator's
-// write lock does so, from 5.5 on.
+// Downgrades reports whether a name with a sequence number is that of a writer that may
+// leave a reader in its place, with its own number: Curator's write lock does so, from
+// 5.5 on.
 func Downgrades(name string) bool {
 	front := strings.TrimSuffix(strings.TrimRight(name, digitsOnly), "-")
 	return strings.HasSuffix(front, writer)

@@ -1,4 +1,4 @@
-// Package signaltest keeps tests from depending on who has started them.
+// Package signaltest makes tests independent of how they were started.
 package signaltest
 
 import (
@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// Default has the processes that this one starts begin with the default action of
-// every signal, those included that this one was made to ignore: nohup(1) does that,
-// and shells without job control to whatever they start in the background. Otherwise
-// those processes would ignore them as well, and wait for ever for what a test sends.
-// This process goes on ignoring them. Call it first in TestMain.
+// Default makes child processes start with the default action of every signal, even of
+// those that this process inherited as ignored: nohup(1) does that, and shells without
+// job control do it to background processes. Otherwise the children would ignore these
+// signals too, and a test would wait for ever for their effect. This process goes on
+// ignoring them. Call it first in TestMain.
 func Default() {
 	mask := ignored()
 	for s := syscall.Signal(1); s < 32; s++ {
@@ -23,8 +23,8 @@ func Default() {
 	}
 }
 
-// ignored is the set of signals that this process ignores, as Linux tells it: Go
-// itself does not know of all. Elsewhere it is empty.
+// ignored is the set of signals that this process ignores, as Linux reports it: Go does
+// not know all. Elsewhere it is empty.
 func ignored() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDefault checks that what a test was started to ignore is not ignored by what
-// the test starts (hazard C6).
+// TestDefault checks that the children of a test do not ignore the signals that the test
+// inherited as ignored (hazard C6).
 func TestDefault(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package holdfastotel makes OpenTelemetry metrics of what happens in a client of
-// holdfast, on any engine.
+// Package holdfastotel provides OpenTelemetry metrics of a holdfast client, on any
+// engine.
 //
 //	metrics, err := holdfastotel.New(provider, &holdfastotel.Options{Engine: "zookeeper"})
 //	if err != nil {
@@ -7,7 +7,7 @@
 //	}
 //	client, err := zklock.Dial(ctx, servers, &zklock.Options{Hooks: metrics.Hooks()})
 //
-// holdfast.JoinHooks adds hooks of one's own. The instruments are:
+// holdfast.JoinHooks adds your own hooks. The instruments are:
 //
 //	name                               kind           unit          of what                                attributes
 //	---------------------------------  -------------  ------------  -------------------------------------  ---------------
@@ -23,11 +23,11 @@
 //
 // All have the attributes holdfast.engine and holdfast.client, if set by [Options].
 // error.type is there if the operation failed, as in OpenTelemetry's conventions; its
-// values are those of Result of holdfast.Acquisition and holdfast.Heartbeat, and
-// those of holdfast.cause those of Result of holdfast.Ending. The key of a lock is no
-// attribute, unless [Options.KeyAttribute] makes it one: programs make keys of order
-// numbers, and each value is a time series that somebody keeps.
+// values are those of Result of holdfast.Acquisition and holdfast.Heartbeat, and those of
+// holdfast.cause those of Result of holdfast.Ending. The key of a lock is no attribute,
+// unless [Options.KeyAttribute] makes it one: keys may contain order numbers, and each
+// value is a time series to store.
 //
-// What an engine does not tell is not counted: DynamoDB has no queue, and memlock
-// sends no heartbeats.
+// Metrics do not include what an engine does not report: DynamoDB has no queue, and
+// memlock sends no heartbeats.
 package holdfastotel

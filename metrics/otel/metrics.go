@@ -24,26 +24,26 @@ const (
 	errorKey  = attribute.Key("error.type")
 )
 
-// lossCauses are the values of holdfast.cause that can be foreseen. Their series are
-// there from the beginning, as 0, so that the first loss is an increase.
+// lossCauses are the known values of holdfast.cause. Their series start at 0, so that the
+// first loss is an increase.
 var lossCauses = []string{"session_expired", "lease_expired", "broken", "reclaimed", "taken_over", "clock_jump"}
 
-// Options change what [Metrics] have. The zero value, like nil, has the defaults.
+// Options configure [Metrics]. The zero value, like nil, has the defaults.
 type Options struct {
 	// Engine and Client are the values of holdfast.engine and holdfast.client, for
 	// programs with several clients. Default "": no such attribute.
 	Engine, Client string
 
-	// KeyAttribute, if set, gives metrics about locks the attribute holdfast.key,
-	// with the value that it makes of a lock's key. It should have few values: the
-	// kind of thing that is locked, say, and not its number. For an AcquireAny that
-	// has not been granted the key is "". It is called for one key at a time, if the
-	// Metrics serve one client. Default: no such attribute.
+	// KeyAttribute, if set, gives metrics about locks the attribute holdfast.key: it
+	// returns the value for a lock's key. It should have few values, such as the kind of
+	// the locked thing without its number. For an AcquireAny that has not been granted the
+	// key is "". It is called for one key at a time, if the Metrics serve one client.
+	// Default: no such attribute.
 	KeyAttribute func(key string) string
 }
 
-// Metrics are the instruments of one client, or of several with their sums. They
-// are safe for use by any goroutine.
+// Metrics are the instruments of one client, or the sums of several. They are safe for
+// use by any goroutine.
 type Metrics struct {
 	common       []attribute.KeyValue
 	keyAttribute func(key string) string
@@ -59,8 +59,8 @@ type Metrics struct {
 	connected  metric.Int64UpDownCounter
 }
 
-// New makes the instruments. provider is where they come from, nil for the global
-// one; options may be nil. Errors are those of the provider.
+// New creates the instruments. A nil provider means the global one; options may be nil.
+// Errors are those of the provider.
 func New(provider metric.MeterProvider, options *Options) (*Metrics, error) {
 	var o Options
 	if options != nil {
@@ -125,7 +125,7 @@ func (m *Metrics) instruments(meter metric.Meter) (err error) {
 	return err
 }
 
-// begin makes the series that are known to come.
+// begin creates the series that are known in advance.
 func (m *Metrics) begin() {
 	ctx := context.Background()
 	for _, cause := range lossCauses {
@@ -137,13 +137,13 @@ func (m *Metrics) begin() {
 	m.connected.Add(ctx, 0, m.with())
 }
 
-// with are the attributes that all metrics have, and some more.
+// with returns the attributes of all metrics, and more.
 func (m *Metrics) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	all := append(make([]attribute.KeyValue, 0, len(m.common)+len(more)), m.common...)
 	return metric.WithAttributeSet(attribute.NewSet(append(all, more...)...))
 }
 
-// of is the same for metrics about a lock.
+// of returns the same for metrics about a lock.
 func (m *Metrics) of(key string, more ...attribute.KeyValue) metric.MeasurementOption {
 	if m.keyAttribute != nil {
 		more = append(more, lockKey.String(valid(m.keyAttribute(key))))
@@ -151,7 +151,7 @@ func (m *Metrics) of(key string, more ...attribute.KeyValue) metric.MeasurementO
 	return m.with(more...)
 }
 
-// failure is the attribute that tells of a failure.
+// failure is the attribute of a failure.
 func failure(err error, result string) []attribute.KeyValue {
 	if err == nil {
 		return nil
@@ -159,11 +159,11 @@ func failure(err error, result string) []attribute.KeyValue {
 	return []attribute.KeyValue{errorKey.String(result)}
 }
 
-// valid is a text that exporters take.
+// valid is a text that exporters accept.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// Hooks returns what a client is to be given. Call it once for each client: of
-// several that share Metrics, the metrics are the sums.
+// Hooks returns the hooks for a client. Call it once for each client; if several share
+// Metrics, the metrics are their sums.
 func (m *Metrics) Hooks() holdfast.Hooks {
 	w := &watcher{Metrics: m, waits: make(map[uint64]metric.MeasurementOption)}
 	return holdfast.Hooks{
@@ -177,12 +177,12 @@ func (m *Metrics) Hooks() holdfast.Hooks {
 	}
 }
 
-// A watcher turns what happens in one client into metrics. No call of a hook has a
-// ctx of its own.
+// A watcher turns the events of one client into metrics. Hook calls have no ctx of their
+// own.
 type watcher struct {
 	*Metrics
 
-	mu    sync.Mutex // for those who call hooks otherwise than a client does
+	mu    sync.Mutex // for callers other than a client
 	waits map[uint64]metric.MeasurementOption
 	ready bool
 }
@@ -191,7 +191,7 @@ func (w *watcher) started(a holdfast.Acquisition) {
 	if !a.Wait {
 		return
 	}
-	// The same series is to be set back: AcquireAny has no key before it is granted.
+	// Decrease the same series: AcquireAny has no key before it is granted.
 	attributes := w.of(a.Key)
 	w.pending.Add(context.Background(), 1, attributes)
 	w.mu.Lock()

@@ -9,9 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// The values of the labels result and cause, other than those that mean that
-// something unforeseen has happened. Their series are there from the beginning,
-// as 0: an increase from nothing to 1 is none to PromQL.
+// The values of the labels result and cause, except those for unexpected errors. Their
+// series start at 0, because PromQL sees no increase from nothing to 1.
 var (
 	lossCauses = []string{"session_expired", "lease_expired", "broken", "reclaimed", "taken_over", "clock_jump"}
 	results    = []string{"granted", "held", "disconnected", "canceled"}
@@ -36,8 +35,8 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New makes a Collector; options may be nil. It fails with holdfast.ErrInvalid if
-// an option is out of bounds.
+// New creates a Collector; options may be nil. It returns holdfast.ErrInvalid if an
+// option is out of bounds.
 func New(options *Options) (*Collector, error) {
 	o, err := options.resolve()
 	if err != nil {
@@ -84,7 +83,7 @@ func New(options *Options) (*Collector, error) {
 	return c, nil
 }
 
-// begin makes the series that are known to come.
+// begin creates the series that are known in advance.
 func (c *Collector) begin() {
 	for _, result := range results {
 		c.acquire.WithLabelValues(result)
@@ -119,8 +118,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// labels are the values of a metric's labels: its own, and the key's if there is
-// such a label.
+// labels are the values of a metric's labels: its own, and the key label if there is one.
 func (c *Collector) labels(key string, own ...string) []string {
 	if c.keyLabel != nil {
 		own = append(own, strings.ToValidUTF8(c.keyLabel(key), "\uFFFD"))
@@ -128,9 +126,9 @@ func (c *Collector) labels(key string, own ...string) []string {
 	return own
 }
 
-// Hooks returns what a client is to be given. Call it once for each client: of
-// several that share a Collector, the metrics are the sums, and holdfast_connected
-// is how many of them are connected.
+// Hooks returns the hooks for a client. Call it once for each client; if several share a
+// Collector, the metrics are their sums, and holdfast_connected is the number of
+// connected clients.
 func (c *Collector) Hooks() holdfast.Hooks {
 	w := &watcher{Collector: c, waits: make(map[uint64]prometheus.Gauge)}
 	return holdfast.Hooks{
@@ -144,11 +142,11 @@ func (c *Collector) Hooks() holdfast.Hooks {
 	}
 }
 
-// A watcher turns what happens in one client into metrics.
+// A watcher turns the events of one client into metrics.
 type watcher struct {
 	*Collector
 
-	mu    sync.Mutex // for those who call hooks otherwise than a client does
+	mu    sync.Mutex // for callers other than a client
 	waits map[uint64]prometheus.Gauge
 	ready bool
 }
@@ -157,7 +155,7 @@ func (w *watcher) started(a holdfast.Acquisition) {
 	if !a.Wait {
 		return
 	}
-	// The same gauge is to be set back: AcquireAny has no key before it is granted.
+	// Decrease the same gauge: AcquireAny has no key before it is granted.
 	gauge := w.waiting.WithLabelValues(w.labels(a.Key)...)
 	gauge.Inc()
 	w.mu.Lock()

@@ -1,5 +1,4 @@
-// Package holdfastprom makes Prometheus metrics of what happens in a client of
-// holdfast, on any engine.
+// Package holdfastprom provides Prometheus metrics of a holdfast client, on any engine.
 //
 //	metrics, err := holdfastprom.New(&holdfastprom.Options{Engine: "zookeeper"})
 //	if err != nil {
@@ -8,7 +7,7 @@
 //	prometheus.MustRegister(metrics)
 //	client, err := zklock.Dial(ctx, servers, &zklock.Options{Hooks: metrics.Hooks()})
 //
-// holdfast.JoinHooks adds hooks of one's own. The metrics are:
+// holdfast.JoinHooks adds your own hooks. The metrics are:
 //
 //	holdfast_acquire_duration_seconds    histogram  how long acquisitions took, by result
 //	holdfast_waiting                     gauge      acquisitions under way that wait for holders
@@ -20,22 +19,22 @@
 //	holdfast_heartbeat_duration_seconds  histogram  how long heartbeats took, by result
 //	holdfast_connected                   gauge      1 while the engine can be reached, else 0
 //
-// All have the labels engine and client, as set by [Options]. The values of result
-// and cause are those of Result of holdfast.Acquisition, holdfast.Heartbeat and
-// holdfast.Ending. The key of a lock is no label, unless [Options.KeyLabel] makes it
-// one: programs make keys of order numbers, and each value of a label is a time
-// series that Prometheus keeps.
+// All have the labels engine and client, as set by [Options]. The values of result and
+// cause are those of Result of holdfast.Acquisition, holdfast.Heartbeat and
+// holdfast.Ending. The key of a lock is no label, unless [Options.KeyLabel] makes it one:
+// keys may contain order numbers, and each label value is a time series that Prometheus
+// stores.
 //
-// What an engine does not tell is not counted: DynamoDB has no queue, and memlock
-// sends no heartbeats.
+// Metrics do not include what an engine does not report: DynamoDB has no queue, and
+// memlock sends no heartbeats.
 //
 // # Alarms
 //
-// Worth waking somebody for, in PromQL:
+// Alarms worth waking somebody, in PromQL:
 //
 //	increase(holdfast_lost_total{cause!="reclaimed"}[10m]) > 0    work was interrupted, or done twice if nothing fences it
 //	holdfast_connected == 0                                       for longer than the lease: all locks are lost
-//	increase(holdfast_ttl_expired_total[10m]) > 0                 work takes longer than was thought
+//	increase(holdfast_ttl_expired_total[10m]) > 0                 work takes longer than expected
 //
 // A dashboard for Grafana is in metrics/grafana.
 package holdfastprom

@@ -8,20 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Options change what a [Collector] has. The zero value, like nil, has the defaults.
-// They are copied.
+// Options configure a [Collector]. The zero value, like nil, has the defaults. New copies
+// them.
 type Options struct {
-	// Engine and Client are the values of the labels with these names, for programs
-	// with several clients: each that is registered needs a pair of its own.
-	// Default "": in Prometheus that is the same as not having the label.
+	// Engine and Client are the values of the labels with these names, for programs with
+	// several clients: each registered Collector needs its own pair. Default "": in
+	// Prometheus that is the same as no label.
 	Engine, Client string
 
-	// KeyLabel, if set, gives metrics about locks the label key, with the value
-	// that it makes of a lock's key. It should have few values: the kind of thing
-	// that is locked, say, and not its number. For an AcquireAny that has not been
-	// granted the key is "". It is called for one key at a time, if the Collector
-	// serves one client. Of the Collectors in one registry, either all or none must
-	// have it. Default: no such label.
+	// KeyLabel, if set, gives metrics about locks the label key: it returns the value for
+	// a lock's key. It should have few values, such as the kind of the locked thing
+	// without its number. For an AcquireAny that has not been granted the key is "". It is
+	// called for one key at a time, if the Collector serves one client. In one registry,
+	// either all Collectors must have it or none. Default: no such label.
 	KeyLabel func(key string) string
 
 	// The upper bounds of the buckets of histograms: in seconds, and for QueueBuckets
@@ -30,7 +29,7 @@ type Options struct {
 	AcquireBuckets, HeldBuckets, HeartbeatBuckets, QueueBuckets []float64
 }
 
-// DefaultAcquireBuckets reach from a local server's answer to a queue of minutes.
+// DefaultAcquireBuckets reach from a local server's round trip to a queue of minutes.
 func DefaultAcquireBuckets() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 }
@@ -40,7 +39,8 @@ func DefaultHeldBuckets() []float64 {
 	return []float64{.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}
 }
 
-// DefaultHeartbeatBuckets reach from a local server's answer to the length of a lease.
+// DefaultHeartbeatBuckets reach from a local server's round trip to the length of a
+// lease.
 func DefaultHeartbeatBuckets() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 }
@@ -48,7 +48,7 @@ func DefaultHeartbeatBuckets() []float64 {
 // DefaultQueueBuckets reach to a thousand waiters.
 func DefaultQueueBuckets() []float64 { return []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} }
 
-// resolve returns a copy with all defaults filled in, or says what is wrong.
+// resolve returns a copy with all defaults filled in, or an error.
 func (o *Options) resolve() (Options, error) {
 	var c Options
 	if o != nil {
