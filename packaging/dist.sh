@@ -33,6 +33,8 @@ for shell in bash fish zsh; do
 	"$out/holdfast" completion "$shell" >"$out/completions/holdfast.$shell"
 done
 cp -r "$out/man" "$out/man.gz" # as packages need them
+# The pages that it links to are not packed.
+sed -E 's#\]\((docs/|[A-Z]+(\.md)?\))#](https://github.com/holdfast-go/holdfast/blob/HEAD/\1#g' README.md >"$out/README.md"
 gzip -9n "$out"/man.gz/*
 
 # stamp DIR: the time of the commit for everything in it.
@@ -49,7 +51,7 @@ for platform in $platforms; do
 	echo "dist: $name"
 	dir=$out/$name
 	mkdir "$dir"
-	cp -r README.md LICENSE "$out/man" "$out/completions" "$dir"
+	cp -r "$out/README.md" LICENSE "$out/man" "$out/completions" "$dir"
 	if [ "$os" = windows ]; then
 		build "$dir/holdfast.exe" "$os" "$arch"
 		stamp "$dir"
@@ -68,5 +70,5 @@ for platform in $platforms; do
 	fi
 	rm -r "$dir"
 done
-rm -r "$out/holdfast" "$out/man" "$out/man.gz" "$out/completions"
+rm -r "$out/holdfast" "$out/README.md" "$out/man" "$out/man.gz" "$out/completions"
 (cd "$out" && sha256sum -- *.* >SHA256SUMS && cat SHA256SUMS)
