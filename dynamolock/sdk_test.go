@@ -91,6 +91,7 @@ func TestAnswersThroughTheSDK(t *testing.T) {
 		"too many wanted": {&answers{status: 400, body: coded("LimitExceededException")}, holdfast.ErrDisconnected},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			client, err := dynamolock.New(t.Context(), sdk(c.answers, someCredentials),
 				&dynamolock.Options{Table: tableName, Lease: dynamolock.MinLease})
 			if err != nil {
