@@ -3,7 +3,9 @@ package zklock
 import (
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -180,8 +182,8 @@ func parseServers(servers []string) (addresses []string, chroot string, err erro
 	hosts, path, found := strings.Cut(strings.Join(servers, ","), "/")
 	addresses = strings.Split(hosts, ",")
 	for _, address := range addresses {
-		if address == "" || strings.ContainsAny(address, " \t\r\n") {
-			return nil, "", driver.Invalid("servers", "%q is not a host:port", address)
+		if err := checkAddress(address); err != nil {
+			return nil, "", err
 		}
 	}
 	if !found || path == "" {
@@ -191,8 +193,27 @@ func parseServers(servers []string) (addresses []string, chroot string, err erro
 	if strings.Contains(chroot, ",") {
 		return nil, "", driver.Invalid("servers", "%q: a chroot comes once, after the last address", chroot)
 	}
+	if strings.HasSuffix(chroot, "/") {
+		return nil, "", driver.Invalid("servers", "the chroot %q must not end with a slash", chroot)
+	}
 	if within(chroot, "/zookeeper") {
 		return nil, "", driver.Invalid("servers", "the chroot %q is the server's own", chroot)
 	}
 	return addresses, chroot, checkPath("servers", chroot)
+}
+
+// checkAddress refuses what can never be dialled. An address without a port gets
+// ZooKeeper's default port from the client library.
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	switch {
+	case address == "" || strings.ContainsAny(address, " \t\r\n"), err != nil && strings.Contains(address, ":"):
+		return driver.Invalid("servers", "%q is not a host:port", address)
+	case err != nil:
+		return nil
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return driver.Invalid("servers", "%q: the port is not a number from 1 to 65535", address)
+	}
+	return nil
 }

@@ -118,10 +118,27 @@ func TestServers(t *testing.T) {
 		{"a:1/\x00"},
 		{"a:1/zookeeper"},
 		{"a:1/zookeeper/x"},
+		{"::1"},
+		{"[::1]"},
 	} {
 		var invalid *holdfast.InvalidError
 		if _, _, err := parseServers(servers); !errors.As(err, &invalid) || invalid.Field != "servers" {
 			t.Errorf("%q: %v, want ErrInvalid that names servers", servers, err)
+		}
+	}
+	const port = "the port is not a number from 1 to 65535"
+	for server, want := range map[string]string{
+		"a:65536":            `"a:65536": ` + port,
+		"a:0":                `"a:0": ` + port,
+		"a:-1":               `"a:-1": ` + port,
+		"a:":                 `"a:": ` + port,
+		"127.0.0.1:22181app": `"127.0.0.1:22181app": ` + port,
+		"b:1,[::1]:x/app":    `"[::1]:x": ` + port,
+		"a:1/app/":           `the chroot "/app/" must not end with a slash`,
+	} {
+		var invalid *holdfast.InvalidError
+		if _, _, err := parseServers([]string{server}); !errors.As(err, &invalid) || invalid.Field != "servers" || invalid.Reason != want {
+			t.Errorf("%q: %v, want ErrInvalid that says %s", server, err, want)
 		}
 	}
 	for _, test := range []struct {
@@ -132,6 +149,7 @@ func TestServers(t *testing.T) {
 		{[]string{"a"}, []string{"a"}, ""},
 		{[]string{"a:1"}, []string{"a:1"}, ""},
 		{[]string{"a:1/"}, []string{"a:1"}, ""},
+		{[]string{"a:65535"}, []string{"a:65535"}, ""},
 		{[]string{"a:1,b:1"}, []string{"a:1", "b:1"}, ""},
 		{[]string{"a:1,b:1/app"}, []string{"a:1", "b:1"}, "/app"},
 		{[]string{"a:1", "b:1/app/x"}, []string{"a:1", "b:1"}, "/app/x"},
