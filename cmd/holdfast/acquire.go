@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 	case waits && q.try:
 		return usagef("--wait and --try exclude each other")
 	case waits && q.wait <= 0:
-		return usagef("--wait: %v is not positive; --try does not wait", q.wait)
+		return usagef("--wait: %v is not positive; leave it out to wait as long as it takes; --try does not wait", q.wait)
 	case q.ttl < 0:
 		return usagef("--ttl: %v is negative", q.ttl)
 	case q.conflict < 0 || q.conflict > 255:
@@ -86,8 +87,18 @@ func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...h
 		}
 		return c.Acquire(ctx, q.key, opts...)
 	}()
-	if errors.Is(err, holdfast.ErrHeld) && ctx.Err() == nil {
-		return nil, &exitError{q.conflict, err}
+	if held := (*holdfast.HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil {
+		return nil, q.notAcquired(held)
 	}
 	return lock, err
+}
+
+// notAcquired says who holds the lock. What the library puts before that has the key,
+// too.
+func (q *acquireFlags) notAcquired(held *holdfast.HeldError) error {
+	err := error(held)
+	if q.wait > 0 {
+		err = fmt.Errorf("%w; gave up after %v", held, q.wait)
+	}
+	return &exitError{q.conflict, err}
 }

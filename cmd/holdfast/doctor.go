@@ -46,6 +46,7 @@ On DynamoDB:
   permissions  each call that clients make is allowed
   latency      how long writes take
   lock         as above
+  reason       a write that is refused tells why
   foreign      items of other programs
   locks        locks that never expire, and corrupt items
   clock        the service's clock, by which requests must be signed`

@@ -162,8 +162,8 @@ func newTableCommand(a *app) *cobra.Command {
 	table := &cobra.Command{
 		Use:   "table",
 		Short: "Set up a table for locks on DynamoDB",
-		RunE: func(_ *cobra.Command, args []string) error {
-			return usagef("holdfast table %s: there is but \"holdfast table create\"", strings.Join(args, " "))
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("usage: holdfast table create")
 		},
 	}
 	table.AddCommand(&cobra.Command{

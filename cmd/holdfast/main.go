@@ -75,7 +75,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	if !a.began { // cobra's own finding about the command line
-		err = &exitError{exitUsage, err}
+		err = commandLineError(err)
 	}
 	if errors.Is(err, syscall.EPIPE) { // nobody reads any more, nor would read a message
 		return 128 + int(syscall.SIGPIPE)

@@ -29,7 +29,16 @@ func (a *app) complain(ctx context.Context, err error) {
 	if errors.As(err, &missing) {
 		err = fmt.Errorf("there is no table %q in this region: \"holdfast table create\" makes it", a.set.dynamodb.table)
 	}
-	a.warn("%v", err)
+	a.warn("%s", inWordsOfFlags(err.Error()))
+}
+
+// inWordsOfFlags replaces what only a programmer can make use of.
+func inWordsOfFlags(text string) string {
+	// Instance roles are the last place in which the SDK looks for credentials.
+	if _, why, found := strings.Cut(text, "get credentials: "); found && strings.Contains(why, "EC2 IMDS") {
+		return fmt.Sprintf("no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (%s)", why)
+	}
+	return strings.Replace(text, "another mode than FailClosed", "another mode than --mode fail-closed", 1)
 }
 
 // flagOf has the flags behind the library's names for what it refuses.

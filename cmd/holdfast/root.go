@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -62,5 +65,30 @@ func newRootCommand(a *app) *cobra.Command {
 	root.Version = readVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageFunc(printUsage)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, args []string) error {
+			if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+				return usagef("no help on %q", strings.Join(args, " "))
+			}
+			return nil
+		}
+	}
 	return root
+}
+
+// commandLineError is cobra's finding about the command line, in one line.
+func commandLineError(err error) error {
+	unknown, similar, ok := strings.Cut(err.Error(), ` for "holdfast"`)
+	if !ok {
+		return &exitError{exitUsage, err}
+	}
+	_, similar, _ = strings.Cut(similar, "?")
+	for i, name := range strings.Fields(similar) {
+		unknown += fmt.Sprintf("%s %q", []string{"; did you mean", " or"}[min(i, 1)], name)
+	}
+	if similar != "" {
+		unknown += "?"
+	}
+	return usagef("%s", unknown)
 }

@@ -127,6 +127,8 @@ func (r *runFlags) parse(cmd *cobra.Command, args []string) error {
 // check refuses what makes no sense before anything is sent.
 func (r *runFlags) check(cmd *cobra.Command) error {
 	switch {
+	case r.key == "" && cmd.Flags().Changed("command"):
+		return usagef("which key? It comes first: holdfast run KEY -c STRING")
 	case r.key == "":
 		return usagef("which key? It comes first: holdfast run KEY -- COMMAND")
 	case cmd.Flags().Changed("command") && len(r.command) > 0:

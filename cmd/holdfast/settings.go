@@ -72,12 +72,12 @@ func (a *app) readEnv(cmd *cobra.Command) (err error) {
 }
 
 // checkGiven refuses what was given and would mean the same as nothing: no duration
-// is 0, but for a grace, and what a script has left empty by mistake is no default.
+// is 0, but for a grace (--wait has a message of its own), and what a script has left empty by mistake is no default.
 func checkGiven(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		switch {
 		case err != nil || !flag.Changed:
-		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace":
+		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace" && flag.Name != "wait":
 			err = usagef("--%s: 0s is not positive; leave it out for the default", flag.Name)
 		case slices.Contains([]string{"owner", "root", "command"}, flag.Name) && flag.Value.String() == "":
 			err = usagef("--%s: it is empty; leave it out for the default", flag.Name)

@@ -130,7 +130,7 @@ func (h *supervisor) watch() {
 		case <-h.done:
 			h.lost()
 		case <-ttl:
-			h.end(exitTTL, fmt.Errorf("the command has run for --ttl %v", h.ttl), time.Now().Add(h.grace))
+			h.end(exitTTL, fmt.Errorf("the command has run for %v (--ttl)", h.ttl), time.Now().Add(h.grace))
 		case <-h.kill.c():
 			h.killNow()
 		case <-h.woken:
@@ -223,17 +223,21 @@ func (h *supervisor) end(status int, why error, at time.Time) {
 	left := time.Until(at)
 	if h.over == 0 {
 		h.over = status
-		what := "SIGKILL"
-		if left > 0 {
-			what = fmt.Sprintf("SIGTERM, and SIGKILL in %v", left.Round(time.Millisecond))
-		}
-		h.app.warn("%v: %s to the command", why, what)
+		h.app.warn("%v: %s", why, sentence(left))
 	}
 	if left > 0 {
 		h.terminate(at)
 	} else {
 		h.killNow()
 	}
+}
+
+// sentence says how the command ends that has some time left.
+func sentence(left time.Duration) string {
+	if left > 0 {
+		return fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
+	}
+	return "SIGKILL to the command"
 }
 
 func (h *supervisor) terminate(at time.Time) {

@@ -39,14 +39,17 @@ func TestBadUsage(t *testing.T) {
 		says string
 	}{
 		{zk, []string{"ls", "--no-such-flag"}, "--no-such-flag"},
-		{zk, []string{"no-such-command"}, "no-such-command"},
-		{zk, []string{"shwo"}, "show"},
+		{zk, []string{"no-such-command"}, "unknown command \"no-such-command\"\n"},
+		{zk, []string{"shwo"}, "holdfast: unknown command \"shwo\"; did you mean \"show\"?\n"},
+		{zk, []string{"help", "nope"}, "holdfast: no help on \"nope\"\n"},
+		{zk, []string{"help", "table", "nope"}, "holdfast: no help on \"table nope\"\n"},
 		{zk, []string{"ls", "a", "b"}, "usage: holdfast ls [PREFIX] [flags]"},
 		{zk, []string{"show"}, " KEY [flags]"},
 		{zk, []string{"show", "a", "b"}, " KEY [flags]"},
 		{zk, []string{"break"}, " KEY [flags]"},
 		{zk, []string{"break", "a"}, "--yes"},
-		{zk, []string{"table", "no-such-command"}, "no-such-command"},
+		{zk, []string{"table"}, "usage: holdfast table create\n"},
+		{zk, []string{"table", "no-such-command"}, "usage: holdfast table create\n"},
 		{zk, []string{"version", "x"}, "usage: holdfast version"},
 		{zk, []string{"show", ""}, "KEY is empty"},
 		{zk, []string{"run"}, "which key"},
@@ -60,6 +63,7 @@ func TestBadUsage(t *testing.T) {
 		{zk, []string{"run", "a", "-c", ""}, "--command: it is empty"},
 		{zk, []string{"run", "a", "-c", "true", "false"}, "exclude each other"},
 		{zk, []string{"run", "a", "-c"}, "-c"},
+		{zk, []string{"run", "-c", "true"}, "holdfast run KEY -c STRING"},
 		{zk, []string{"hold"}, " KEY [flags]"},
 		{zk, []string{"hold", "a", "true"}, " KEY [flags]"},
 		{zk, []string{"hold", "a", "--ttl", "-1s"}, "--ttl"},
@@ -69,7 +73,8 @@ func TestBadUsage(t *testing.T) {
 		{zk, []string{"run", "-k", "a"}, "which command"},
 		{zk, []string{"run", "-k", "a", "--"}, "which command"},
 		{zk, []string{"run", "-k", "a", "--try", "--wait", "1s", "true"}, "exclude each other"},
-		{zk, []string{"run", "-k", "a", "--wait", "0s", "true"}, "--wait"},
+		{zk, []string{"run", "-k", "a", "--wait", "0s", "true"}, "--try does not wait"},
+		{zk, []string{"hold", "a", "--wait", "0"}, "--try does not wait"},
 		{zk, []string{"run", "-k", "a", "--wait", "-1s", "true"}, "--wait"},
 		{zk, []string{"run", "-k", "a", "--wait", "soon", "true"}, "--wait"},
 		{zk, []string{"run", "-k", "a", "--ttl", "-1s", "true"}, "--ttl"},
@@ -103,6 +108,9 @@ func TestBadUsage(t *testing.T) {
 		{zk, []string{"ls", "--acl", "mine"}, "--acl"},
 		{zk, []string{"ls", "--acl", "creator"}, "needs credentials"},
 		{zk, []string{"ls", "--servers", "no port, or what"}, "--servers"},
+		{zk, []string{"ls", "--servers", "foo:99999"}, "--servers: \"foo:99999\": the port is not a number from 1 to 65535\n"},
+		{zk, []string{"doctor", "--servers", "127.0.0.1:22181app"}, "--servers: \"127.0.0.1:22181app\": the port is not"},
+		{zk, []string{"ls", "--servers", "127.0.0.1:1/app/"}, "--servers: the chroot \"/app/\" must not end with a slash\n"},
 		{zk, []string{"ls", "--tls-ca", "/no/such/file"}, "--tls-ca"},
 		{zk, []string{"ls", "--engine", "redis"}, "redis"},
 		{zk, []string{"ls", "--engine", "dynamodb"}, "--table"},
@@ -235,6 +243,11 @@ func TestHelp(t *testing.T) {
 			if len(line) > 90 {
 				t.Errorf("%s --help has a long line: %s", cmd.Name(), line)
 			}
+		}
+	}
+	for _, args := range [][]string{{"help", "table", "create"}, {"help", "list"}, {"help", "completion", "powershell"}, {"help", "help"}} {
+		if status, stdout, stderr := call(t, nil, args...); status != 0 || stderr != "" || !strings.Contains(stdout, "Usage:\n  holdfast ") {
+			t.Errorf("%q: status %d, %q, stderr %q", args, status, stdout, stderr)
 		}
 	}
 	_, stdout, _ := call(t, nil, "help")

@@ -255,7 +255,7 @@ func TestDoctorConditions(t *testing.T) {
 		}
 		return nil
 	})
-	finds(t, examined(t, env, 1), "allold", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself")
+	finds(t, examined(t, env, 1), "reason", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself")
 }
 
 // TestDoctorLock guards against an engine that shows another lock than the acquired one.

@@ -80,7 +80,7 @@ func ids(all []finding) []string {
 // names.
 var (
 	zooKeeperIDs = strings.Fields("server role session permissions write agreement containers lock locks foreign counter acl clock")
-	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock allold foreign locks clock")
+	dynamoIDs    = strings.Fields("endpoint credentials table schema replicas ttl permissions latency lock reason foreign locks clock")
 )
 
 // ofItsOwn returns settings of an engine for one test alone: its own root or table.

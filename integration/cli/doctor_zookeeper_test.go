@@ -178,7 +178,7 @@ func TestDoctorQueues(t *testing.T) {
 	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+"/key/"+contender, root+"/key/0123__lock__0000000001", root+"/key/x-read--2147483648")
 	all := examined(t, env, 0)
 	well(t, all, "acl")
-	finds(t, all, "locks", "ok", "1 lock in "+root+", 0 of them without a queue; 3 contenders", "")
+	finds(t, all, "locks", "ok", "1 lock in "+root+"; 3 contenders", "")
 	_, before, err := c.Exists(root + "/key")
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestRunDiesBeforeNext(t *testing.T) {
 			t.Error("another has the lock while the command is alive")
 		}
 		p.exits(79)
-		p.says(": SIGTERM, and SIGKILL in 2")
+		p.says(": SIGTERM now, SIGKILL in 2")
 	})
 }
 
@@ -69,7 +69,7 @@ func TestRunLost(t *testing.T) {
 		e.cut()
 		p.writes("signals", "TERM\n")
 		p.exits(79)
-		p.says(": SIGTERM, and SIGKILL in ")
+		p.says(": SIGTERM now, SIGKILL in ")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestRunTTL(t *testing.T) {
 		t.Run("heeded", func(t *testing.T) {
 			p := e.run(t, "run", "-k", newKey(t), "--lease", calm, "--ttl", "300ms", "--grace", "10s", "--", "sh", "-c", heedTerm)
 			p.exits(124)
-			p.says("the command has run for --ttl 300ms: SIGTERM")
+			p.says("the command has run for 300ms (--ttl): SIGTERM now, SIGKILL in ")
 			if read(p.file("signals")) != "TERM\n" {
 				t.Error("the command got no SIGTERM")
 			}

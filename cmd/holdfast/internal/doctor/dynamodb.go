@@ -38,7 +38,7 @@ var dynamoChecks = []check[*table]{
 	{id: "permissions", look: (*table).permissions},
 	{id: "latency", look: (*table).latency},
 	{id: "lock", look: (*table).trial},
-	{id: "allold", look: (*table).allOld},
+	{id: "reason", look: (*table).reason},
 	{id: "foreign", look: (*table).foreign},
 	{id: "locks", look: (*table).locks},
 	{id: "clock", look: (*table).clock},

@@ -64,10 +64,10 @@ func (t *table) trial(ctx context.Context) ([]Finding, error) {
 	return only(f)
 }
 
-// allOld makes a write whose condition does not hold, on the item that the trial
+// reason makes a write whose condition does not hold, on the item that the trial
 // has left, and looks whether the item is told. Without it each such write costs
 // a read more.
-func (t *table) allOld(ctx context.Context) ([]Finding, error) {
+func (t *table) reason(ctx context.Context) ([]Finding, error) {
 	if !t.present {
 		return only(ok("not looked at, for want of an item"))
 	}

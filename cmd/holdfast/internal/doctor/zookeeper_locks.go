@@ -137,11 +137,22 @@ func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	where, _ := e.search()
-	told := fmt.Sprintf("%s in %s, %d of them without a queue; %s", count(len(set), "lock"), where, empty, count(contenders, "contender"))
-	if len(set) == mostLocks {
+	return only(ok("%s", countText(where, len(set), empty, contenders)))
+}
+
+func countText(where string, locks, empty, contenders int) string {
+	if locks == 0 {
+		return "no locks in " + where
+	}
+	told := fmt.Sprintf("%s in %s", count(locks, "lock"), where)
+	if empty > 0 {
+		told += fmt.Sprintf(", %d of them with an empty queue", empty)
+	}
+	told += "; " + count(contenders, "contender")
+	if locks == mostLocks {
 		told += "; there may be more, which were not looked at"
 	}
-	return only(ok("%s", told))
+	return told
 }
 
 // contends reports whether a name is that of a contender, in any form that holdfast
@@ -166,7 +177,7 @@ func (e *ensemble) foreign(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if len(strangers) == 0 {
-		return only(ok("whatever is in a queue is there to contend"))
+		return only(ok("every node in the queues is a contender's"))
 	}
 	return only(warning(
 		"delete or move them: holdfast ignores them, but Curator waits for each to go, and go-zookeeper's Lock fails",

@@ -152,6 +152,20 @@ func TestContends(t *testing.T) {
 	}
 }
 
+// TestCountText checks how the number of locks is told.
+func TestCountText(t *testing.T) {
+	for want, n := range map[string][3]int{
+		"no locks in /l":             {0, 0, 0},
+		"1 lock in /l; 3 contenders": {1, 0, 3},
+		"2 locks in /l, 1 of them with an empty queue; 1 contender":                        {2, 1, 1},
+		"10000 locks in /l; 10000 contenders; there may be more, which were not looked at": {mostLocks, 0, mostLocks},
+	} {
+		if got := countText("/l", n[0], n[1], n[2]); got != want {
+			t.Errorf("%v: %q, want %q", n, got, want)
+		}
+	}
+}
+
 // TestCounterOfWhatIsShown checks that the counter is found again in what a
 // server shows of it: twice the counter less the children, in 32 bits.
 func TestCounterOfWhatIsShown(t *testing.T) {
