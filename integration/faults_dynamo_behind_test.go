@@ -46,7 +46,7 @@ func TestDynamoCancelledCalls(t *testing.T) {
 			client := d.client(t, longLease)
 			sent := func() int { return client.net.Count("UpdateItem") + client.net.Count("GetItem") }
 			name := newKey(t)
-			before, base := sent(), runtime.NumGoroutine()
+			before, base := sent(), goroutineCount(t.Name())
 			var granted, most atomic.Int64
 			var all sync.WaitGroup
 			for g := range callers {
@@ -59,7 +59,7 @@ func TestDynamoCancelledCalls(t *testing.T) {
 							granted.Add(1)
 							_ = lock.Release(limited(t))
 						}
-						most.Store(max(most.Load(), int64(runtime.NumGoroutine()-base)))
+						most.Store(max(most.Load(), int64(goroutineCount(t.Name())-base)))
 					}
 				})
 			}
@@ -115,7 +115,7 @@ func TestDynamoRefusedLeavesNothing(t *testing.T) {
 	})
 	key := newKey(t)
 	refuse.Store(true)
-	base, before := runtime.NumGoroutine(), dials.Load()
+	base, before := goroutineCount(t.Name()), dials.Load()
 	const calls = 200
 	for range calls {
 		_, err := client.TryAcquire(limited(t), key, holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
@@ -123,7 +123,7 @@ func TestDynamoRefusedLeavesNothing(t *testing.T) {
 			t.Fatalf("error is %v, want it to match %v", err, holdfast.ErrDisconnected)
 		}
 	}
-	if n := runtime.NumGoroutine() - base; n > 60 {
+	if n := goroutineCount(t.Name()) - base; n > 60 {
 		t.Errorf("%d more goroutines", n)
 	}
 	time.Sleep(shortLease)

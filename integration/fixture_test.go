@@ -100,22 +100,45 @@ func noGoroutines(t *testing.T) {
 // goroutines returns the goroutines of the library and of go-zookeeper that a test
 // started.
 func goroutines(test string) string {
-	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		return err.Error()
-	}
-	label := fmt.Sprintf("%q:%q", "test", test)
 	var found []string
-	for group := range strings.SplitSeq(profile.String(), "\n\n") {
-		ours := strings.Contains(group, "github.com/go-zookeeper/zk.") ||
+	for _, group := range labelled(test) {
+		if strings.Contains(group, "github.com/go-zookeeper/zk.") ||
 			strings.Contains(group, "github.com/holdfast-go/holdfast.") ||
 			strings.Contains(group, "github.com/holdfast-go/holdfast/dynamolock.") ||
-			strings.Contains(group, "github.com/holdfast-go/holdfast/zklock.")
-		if ours && strings.Contains(group, label) {
+			strings.Contains(group, "github.com/holdfast-go/holdfast/zklock.") {
 			found = append(found, group)
 		}
 	}
 	return strings.Join(found, "\n\n")
+}
+
+// goroutineCount returns how many goroutines a test has started that still run.
+func goroutineCount(test string) int {
+	sum := 0
+	for _, group := range labelled(test) {
+		n := 0
+		_, _ = fmt.Sscan(group, &n)
+		sum += n
+	}
+	return sum
+}
+
+// labelled returns the goroutines of a test from a profile, those that are alike as one
+// group, which begins with their number.
+func labelled(test string) []string {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		return []string{err.Error()}
+	}
+	_, groups, _ := strings.Cut(profile.String(), "\n") // without the headline
+	label := fmt.Sprintf("%q:%q", "test", test)
+	var found []string
+	for group := range strings.SplitSeq(groups, "\n\n") {
+		if strings.Contains(group, label) {
+			found = append(found, group)
+		}
+	}
+	return found
 }
 
 // limited returns a context for calls that should succeed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -238,7 +239,7 @@ func valueOf(n node, it item) types.AttributeValue {
 func sizeFunction(v types.AttributeValue) (int, bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
-		return len(v.Value), true
+		return utf8.RuneCountInString(v.Value), true // as dynalite and moto count
 	case *types.AttributeValueMemberB:
 		return len(v.Value), true
 	case *types.AttributeValueMemberL:

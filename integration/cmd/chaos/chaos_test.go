@@ -92,7 +92,7 @@ func performed(t *testing.T, s settings) *verdict {
 // It also fails if too little happened in the run.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	for _, engine := range engines {
+	for _, engine := range tried() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel() // each mostly waits
 			s := newSettings(t, engine, runFor(t))
@@ -116,11 +116,22 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// long says that this is no run of all tests, but one of chaos alone: .ci/run and make test-long have both.
+var _, long = os.LookupEnv("HOLDFAST_CHAOS")
+
+// tried returns the engines that a run tries: with all tests, only one of ZooKeeper and one of DynamoDB.
+func tried() []string {
+	if long {
+		return engines
+	}
+	return []string{"zookeeper", "dynamodb"}
+}
+
 // TestPlanted guards that a process paused between the look at its lock and its write corrupts an unfenced register, but not
 // a fenced one. Every run includes this scenario.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
-	for _, engine := range engines {
+	for _, engine := range tried() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := newSettings(t, engine, time.Nanosecond)
@@ -175,8 +186,8 @@ func TestSabotage(t *testing.T) {
 		{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 20 * time.Second, false, history.RuleExclusion},
 		{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 3 * time.Second, false, history.RuleTokens},
 	} {
-		if _, long := os.LookupEnv("HOLDFAST_CHAOS"); c.long && !long {
-			continue // make test-long has it
+		if c.long && !long {
+			continue
 		}
 		t.Run(string(c.sabotage), func(t *testing.T) {
 			t.Parallel()
