@@ -1,0 +1,67 @@
+package zkfake
+
+// The requests that a member carries out: ZooDefs.OpCode.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
+	opSetData         = 5
+	opGetACL          = 6
+	opGetChildren     = 8
+	opSync            = 9
+	opPing            = 11
+	opGetChildren2    = 12
+	opCheck           = 13
+	opMulti           = 14
+	opCreate2         = 15
+	opCreateContainer = 19
+	opSetAuth         = 100
+	opSetWatches      = 101
+	opCloseSession    = -11
+)
+
+// A code is the error of a reply: KeeperException.Code. 0 means success.
+type code int32
+
+const (
+	codeInconsistent   code = -2 // an operation of a transaction after the one that failed
+	codeUnimplemented  code = -6
+	codeBadArguments   code = -8
+	codeNoNode         code = -101
+	codeBadVersion     code = -103
+	codeNoChildren     code = -108 // for ephemeral znodes
+	codeNodeExists     code = -110
+	codeNotEmpty       code = -111
+	codeSessionExpired code = -112
+	codeSessionMoved   code = -118
+)
+
+// What a watch reports: Watcher.Event.EventType.
+type eventType int32
+
+const (
+	eventCreated  eventType = 1
+	eventDeleted  eventType = 2
+	eventData     eventType = 3
+	eventChildren eventType = 4
+)
+
+// An event is what happened to a znode.
+type event struct {
+	what eventType
+	path string
+}
+
+// stateConnected is that of a client in every event: SyncConnected.
+const stateConnected = 3
+
+// The xids of frames that no call of the client waits for.
+const xidEvent = -1
+
+// The flags of a create: CreateMode.
+const (
+	flagEphemeral  = 1
+	flagSequential = 2
+	flagContainer  = 4
+)

@@ -1,0 +1,166 @@
+package zkfake
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/jute"
+)
+
+// A conn is a connection of a client, at its member: NIOServerCnxn.
+type conn struct {
+	member *Member
+	link   *Link
+	socket net.Conn
+	in     *queue // from the client
+	out    *queue // to the client
+
+	greeting bool // a ConnectRequest has come
+	session  int64
+	timeout  time.Duration
+	closed   bool       // the member knows it no more; what is on its way to the client still arrives
+	pending  []*request // in the order in which they came, and are answered
+}
+
+// read passes the frames of the client on, until the connection ends.
+func (c *conn) read() {
+	e := c.member.ensemble
+	for {
+		var size [4]byte
+		_, err := io.ReadFull(c.socket, size[:])
+		body := make([]byte, binary.BigEndian.Uint32(size[:]))
+		if err == nil {
+			_, err = io.ReadFull(c.socket, body)
+		}
+		if err != nil {
+			c.in.send(func() { e.locked(c.gone) })
+			return
+		}
+		c.in.send(func() { e.locked(func() { c.receive(body) }) })
+	}
+}
+
+// send sends a frame to the client.
+func (c *conn) send(write func(e *jute.Encoder)) {
+	if c.closed {
+		return
+	}
+	b := jute.Frame(write)
+	c.out.send(func() { _, _ = c.socket.Write(b) })
+}
+
+// tell reports an event to the client.
+func (c *conn) tell(ev event) {
+	c.send(func(e *jute.Encoder) {
+		e.Int32(xidEvent)
+		e.Int64(-1)
+		e.Int32(0)
+		e.Int32(int32(ev.what))
+		e.Int32(stateConnected)
+		e.String(ev.path)
+	})
+}
+
+// hangUp ends the connection behind what is on its way to the client.
+func (c *conn) hangUp() {
+	if c.closed {
+		return
+	}
+	c.forget()
+	c.out.send(func() { _ = c.socket.Close() })
+}
+
+// gone ends the connection at once. What is on its way is lost.
+func (c *conn) gone() {
+	c.forget()
+	delete(c.member.ensemble.conns, c)
+	c.in.close()
+	c.out.close()
+	_ = c.socket.Close()
+}
+
+// forget has the member know nothing of the connection any more.
+func (c *conn) forget() {
+	c.closed = true
+	c.member.watches.forget(c)
+	if c.member.conns[c.session] == c {
+		delete(c.member.conns, c.session)
+	}
+}
+
+// receive takes in a frame of the client.
+func (c *conn) receive(frame []byte) {
+	d := &jute.Decoder{Rest: frame}
+	switch {
+	case c.closed:
+	case !c.greeting:
+		c.greeting = true
+		c.connect(d)
+	case c.session == 0: // it did not wait for the ConnectResponse
+		c.hangUp()
+	default:
+		c.request(d)
+	}
+}
+
+// connect answers a ConnectRequest: ZooKeeperServer.processConnectRequest.
+func (c *conn) connect(d *jute.Decoder) {
+	e, m := c.member.ensemble, c.member
+	_ = d.Int32() // the version of the protocol
+	seen, timeout := d.Int64(), time.Duration(d.Int32())*time.Millisecond
+	id, secret := d.Int64(), d.Bytes()
+	if d.Bad || seen > m.zxid { // the client has seen more than this member: it is to try another
+		c.hangUp()
+		return
+	}
+	timeout = min(max(timeout, e.config.Min), e.config.Max)
+	if id == 0 {
+		e.atLeader(m, func() {
+			id := e.begin(m, timeout)
+			e.commit(&txn{session: id})
+			e.toFollower(m, func() { c.greet(id, timeout) })
+		})
+		return
+	}
+	if former := m.conns[id]; former != nil { // even if the password is wrong
+		former.hangUp()
+	}
+	if string(secret) != string(password(id)) {
+		c.greet(0, 0)
+		return
+	}
+	e.atLeader(m, func() {
+		resumed := e.resume(id, m, timeout)
+		e.toFollower(m, func() {
+			if resumed {
+				c.greet(id, timeout)
+			} else {
+				c.greet(0, 0)
+			}
+		})
+	})
+}
+
+// greet sends a ConnectResponse: a session, or 0 if that is over.
+func (c *conn) greet(id int64, timeout time.Duration) {
+	if c.closed {
+		return
+	}
+	secret := make([]byte, 16)
+	if id != 0 {
+		secret = password(id)
+		c.session, c.timeout = id, timeout
+		c.member.conns[id] = c
+	}
+	c.send(func(e *jute.Encoder) {
+		e.Int32(0)
+		e.Int32(int32(timeout.Milliseconds()))
+		e.Int64(id)
+		e.Bytes(secret)
+	})
+	if id == 0 {
+		c.hangUp()
+	}
+}

@@ -1,0 +1,187 @@
+package zkfake
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A Config says what an ensemble is like. The zero value is one server with ZooKeeper's defaults, to which everything takes no time.
+type Config struct {
+	Members    int                  // default 1
+	Tick       time.Duration        // tickTime; default 2 s
+	Min, Max   time.Duration        // of session timeouts; default 2 and 20 ticks
+	SyncLimit  int                  // ticks after which a follower and its leader give each other up; default 5
+	Containers time.Duration        // between two looks for empty containers; default a minute
+	Latency    func() time.Duration // of a message between a client and a member, one way; default 0
+	Delay      func() time.Duration // of a message between a member and the leader, one way; default 0
+}
+
+func (c Config) resolved() Config {
+	none := func() time.Duration { return 0 }
+	c.Members = max(c.Members, 1)
+	c.Tick = or(c.Tick, 2*time.Second)
+	c.Min = or(c.Min, 2*c.Tick)
+	c.Max = or(c.Max, 20*c.Tick)
+	c.SyncLimit = or(c.SyncLimit, 5)
+	c.Containers = or(c.Containers, time.Minute)
+	if c.Latency == nil {
+		c.Latency = none
+	}
+	if c.Delay == nil {
+		c.Delay = none
+	}
+	return c
+}
+
+func or[T ~int | ~int64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// An Ensemble is some servers. Its methods may be called at the same time.
+type Ensemble struct {
+	config  Config
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	mu       sync.Mutex // of everything here, in members and in connections
+	over     bool
+	members  []*Member // the first leads
+	sessions map[int64]*session
+	lastID   int64
+	log      []*txn
+	lastZxid int64
+	conns    map[*conn]struct{}
+}
+
+// New starts an ensemble. In a bubble, Close it before the bubble's first function returns.
+func New(config Config) *Ensemble {
+	e := &Ensemble{
+		config:   config.resolved(),
+		stop:     make(chan struct{}),
+		sessions: make(map[int64]*session),
+		lastID:   time.Now().UnixMilli() << 16, // as SessionTrackerImpl.initializeNextSessionId does, nearly
+		lastZxid: 1 << 32,                      // the first epoch
+		conns:    make(map[*conn]struct{}),
+	}
+	for i := range e.config.Members {
+		e.members = append(e.members, e.newMember(i))
+	}
+	e.every(e.config.Tick, e.expire)
+	e.every(e.config.Tick/2, e.ping)
+	e.every(e.config.Containers, e.sweep)
+	return e
+}
+
+// every does something again and again, with mu.
+func (e *Ensemble) every(period time.Duration, do func()) {
+	e.running.Go(func() {
+		ticker := time.NewTicker(period)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				e.locked(do)
+			case <-e.stop:
+				return
+			}
+		}
+	})
+}
+
+func (e *Ensemble) locked(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do()
+}
+
+// Close ends all connections and goroutines.
+func (e *Ensemble) Close() {
+	e.locked(func() {
+		if e.over {
+			return
+		}
+		e.over = true
+		close(e.stop)
+		for _, m := range e.members {
+			m.toLeader.close()
+			m.fromLeader.close()
+		}
+		for _, c := range slices.Collect(maps.Keys(e.conns)) {
+			c.gone()
+		}
+	})
+	e.running.Wait()
+}
+
+// Addrs are the addresses of the members, for a client that dials through a [Link]. Nobody has to resolve them.
+func (e *Ensemble) Addrs() []string {
+	var addrs []string
+	for i := range e.members {
+		addrs = append(addrs, net.JoinHostPort("127.0.0.1", strconv.Itoa(i+1)))
+	}
+	return addrs
+}
+
+func (e *Ensemble) leader() *Member { return e.members[0] }
+
+// Part parts a follower from its leader: nothing that they send arrives. Mend ends that. Within the sync limit what was sent
+// arrives then; after it, the follower has left its leader, and joins it again.
+func (e *Ensemble) Part(follower int) { e.part(follower, true) }
+
+// Mend undoes [Ensemble.Part].
+func (e *Ensemble) Mend(follower int) { e.part(follower, false) }
+
+func (e *Ensemble) part(follower int, parted bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.members[follower]
+	m.parted = parted
+	m.toLeader.hold(parted)
+	m.fromLeader.hold(parted)
+}
+
+// Expire ends a session at once.
+func (e *Ensemble) Expire(id int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end(id, nil)
+}
+
+// Children lists the children of a znode as the leader has them; none if there is no such znode.
+func (e *Ensemble) Children(path string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.leader().tree.names(path)
+}
+
+// Watched reports whether a session watches all its ephemeral znodes.
+func (e *Ensemble) Watched(id int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for path := range e.leader().tree.ephemerals[id] {
+		if !slices.ContainsFunc(e.members, func(m *Member) bool {
+			_, watched := m.watches.data[path][m.conns[id]]
+			return watched
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// sweep removes containers that have become empty: ContainerManager.
+func (e *Ensemble) sweep() {
+	t := e.leader().tree
+	for _, path := range slices.Sorted(maps.Keys(t.znodes)) {
+		if n := t.znodes[path]; n.owner == ownerOfContainers && n.created > 0 && len(t.children[path]) == 0 {
+			e.commit(&txn{kind: opDelete, ops: []op{{kind: opDelete, path: path, version: -1}}})
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package zkfake
+
+import (
+	"sync"
+	"time"
+)
+
+// A queue is one direction of a network connection: what is sent arrives in order, each after a delay, and nothing arrives while it
+// is held.
+type queue struct {
+	delay func() time.Duration
+
+	mu     sync.Mutex
+	change sync.Cond
+	sent   []parcel
+	held   bool
+	closed bool
+}
+
+// A parcel is something to do at the other end.
+type parcel struct {
+	due     time.Time
+	deliver func()
+}
+
+// newQueue starts a queue. Close it.
+func (e *Ensemble) newQueue(delay func() time.Duration) *queue {
+	q := &queue{delay: delay}
+	q.change.L = &q.mu
+	e.running.Go(q.run)
+	return q
+}
+
+func (q *queue) send(deliver func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	due := time.Now().Add(q.delay())
+	if n := len(q.sent); n > 0 && due.Before(q.sent[n-1].due) {
+		due = q.sent[n-1].due
+	}
+	q.sent = append(q.sent, parcel{due, deliver})
+	q.change.Broadcast()
+}
+
+// hold holds everything back that has not arrived, or delivers it.
+func (q *queue) hold(held bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held = held
+	q.change.Broadcast()
+}
+
+// clear loses what has not arrived.
+func (q *queue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sent = nil
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.change.Broadcast()
+}
+
+func (q *queue) run() {
+	for {
+		q.mu.Lock()
+		for !q.closed && (q.held || len(q.sent) == 0) {
+			q.change.Wait()
+		}
+		if q.closed {
+			q.mu.Unlock()
+			return
+		}
+		next := q.sent[0]
+		wait := time.Until(next.due)
+		if wait <= 0 {
+			q.sent = q.sent[1:]
+		}
+		q.mu.Unlock()
+		if wait > 0 {
+			time.Sleep(wait)
+			continue // it may be held, or lost
+		}
+		next.deliver()
+	}
+}

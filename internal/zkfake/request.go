@@ -1,0 +1,223 @@
+package zkfake
+
+import "github.com/holdfast-go/holdfast/internal/jute"
+
+// A request is one of a client that has a session.
+type request struct {
+	conn *conn
+	xid  int32
+	kind int32
+	body *jute.Decoder
+	ops  []op // of a write; nil if it cannot be read
+
+	answered bool // what follows is known
+	zxid     int64
+	code     code
+	reply    []byte
+}
+
+// request takes in a request: FinalRequestProcessor, and on a follower FollowerRequestProcessor.
+func (c *conn) request(d *jute.Decoder) {
+	rq := &request{conn: c, xid: d.Int32(), kind: d.Int32(), body: d}
+	e, m := c.member.ensemble, c.member
+	switch {
+	case d.Bad:
+		c.hangUp()
+		return
+	case rq.kind == opSetAuth: // it says nothing of the session
+	case !m.leads():
+		m.touched[c.session] = c.timeout
+	case !e.touch(c.session, c.timeout): // the end of the connection is on its way
+		return
+	}
+	c.pending = append(c.pending, rq)
+	switch rq.kind {
+	case opSync:
+		path := d.String()
+		e.atLeader(m, func() {
+			e.toFollower(m, func() { rq.done(m.zxid, 0, func(e *jute.Encoder) { e.String(path) }) })
+		})
+	case opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opMulti, opCloseSession:
+		rq.ops = rq.decode()
+		e.atLeader(m, func() { e.propose(m, rq) })
+	default:
+		c.answer()
+	}
+}
+
+// done has the answer to a write or a sync. It is encoded now: the tree goes on.
+func (rq *request) done(zxid int64, code code, reply func(e *jute.Encoder)) {
+	if code == codeSessionMoved { // an error of the connection: ZOOKEEPER-710
+		rq.conn.hangUp()
+		return
+	}
+	rq.answered, rq.zxid, rq.code = true, zxid, code
+	if code == 0 {
+		body := &jute.Encoder{}
+		reply(body)
+		rq.reply = body.B
+	}
+	rq.conn.answer()
+}
+
+// answer sends the answers that are due, in the order of the requests. A read is carried out when its turn comes, since what the
+// client has written before must be in it.
+func (c *conn) answer() {
+	for len(c.pending) > 0 && !c.closed {
+		rq := c.pending[0]
+		if !rq.answered && !rq.read() {
+			return
+		}
+		c.pending = c.pending[1:]
+		c.send(func(e *jute.Encoder) {
+			e.Int32(rq.xid)
+			e.Int64(rq.zxid)
+			e.Int32(int32(rq.code))
+			e.B = append(e.B, rq.reply...)
+		})
+		if rq.kind == opCloseSession {
+			c.hangUp()
+		}
+	}
+}
+
+// read carries out a read, and reports whether the request is one.
+func (rq *request) read() bool {
+	body := &jute.Encoder{}
+	switch rq.kind {
+	case opSync, opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opMulti, opCloseSession:
+		return false
+	case opPing, opSetAuth: // whoever asks may do everything
+	case opSetWatches:
+		rq.setWatches()
+	case opExists, opGetData, opGetACL, opGetChildren, opGetChildren2:
+		rq.code = rq.look(body)
+	default:
+		rq.code = codeUnimplemented
+	}
+	rq.zxid = rq.conn.member.zxid
+	if rq.code == 0 {
+		rq.reply = body.B
+	}
+	return true
+}
+
+// look reads a znode, and sets a watch if it is to.
+func (rq *request) look(e *jute.Encoder) code {
+	c, d := rq.conn, rq.body
+	t, w := c.member.tree, c.member.watches
+	path := d.String()
+	watch := rq.kind != opGetACL && d.Bool()
+	n, exists := t.znodes[path]
+	if watch && (exists || rq.kind == opExists) {
+		if rq.kind == opGetChildren || rq.kind == opGetChildren2 {
+			add(w.children, path, c)
+		} else {
+			add(w.data, path, c)
+		}
+	}
+	if !exists {
+		return codeNoNode
+	}
+	switch rq.kind {
+	case opGetData:
+		e.Bytes(n.data)
+	case opGetACL:
+		e.Int32(int32(len(n.acl)))
+		for _, a := range n.acl {
+			e.Int32(a.perms)
+			e.String(a.scheme)
+			e.String(a.id)
+		}
+	case opGetChildren, opGetChildren2:
+		names := t.names(path)
+		e.Int32(int32(len(names)))
+		for _, name := range names {
+			e.String(name)
+		}
+	}
+	if rq.kind != opGetChildren {
+		t.stat(e, path)
+	}
+	return 0
+}
+
+// setWatches sets watches again that a client had on another connection, and tells it at once what has happened since: DataTree.setWatches.
+func (rq *request) setWatches() {
+	c, d := rq.conn, rq.body
+	t, w := c.member.tree, c.member.watches
+	since := d.Int64()
+	for _, path := range jute.List(d, d.String) { // set by reading data
+		switch n, exists := t.znodes[path]; {
+		case !exists:
+			c.tell(event{eventDeleted, path})
+		case n.mzxid > since:
+			c.tell(event{eventData, path})
+		default:
+			add(w.data, path, c)
+		}
+	}
+	for _, path := range jute.List(d, d.String) { // on znodes that did not exist
+		if _, exists := t.znodes[path]; exists {
+			c.tell(event{eventCreated, path})
+		} else {
+			add(w.data, path, c)
+		}
+	}
+	for _, path := range jute.List(d, d.String) { // on lists of children
+		switch n, exists := t.znodes[path]; {
+		case !exists:
+			c.tell(event{eventDeleted, path})
+		case n.pzxid > since:
+			c.tell(event{eventChildren, path})
+		default:
+			add(w.children, path, c)
+		}
+	}
+}
+
+// decode reads the operations of a write; nil if they cannot be read.
+func (rq *request) decode() []op {
+	d := rq.body
+	ops := []op{}
+	switch rq.kind {
+	case opCloseSession:
+		return ops
+	case opMulti:
+		for {
+			kind, over := d.Int32(), d.Bool()
+			_ = d.Int32()
+			if over || d.Bad {
+				break
+			}
+			o := decodeOp(d, kind)
+			if o.flags == flagContainer { // Op.Create.getOpcode
+				o.kind = opCreateContainer
+			}
+			ops = append(ops, o)
+		}
+	default:
+		ops = append(ops, decodeOp(d, rq.kind))
+	}
+	if d.Bad {
+		return nil
+	}
+	return ops
+}
+
+func decodeOp(d *jute.Decoder, kind int32) op {
+	o := op{kind: kind, version: -1}
+	switch kind {
+	case opCreate, opCreate2, opCreateContainer:
+		o.path, o.data = d.String(), d.Bytes()
+		o.acl = jute.List(d, func() acl { return acl{d.Int32(), d.String(), d.String()} })
+		o.flags = d.Int32()
+	case opDelete, opCheck:
+		o.path, o.version = d.String(), d.Int32()
+	case opSetData:
+		o.path, o.data, o.version = d.String(), d.Bytes(), d.Int32()
+	default:
+		d.Bad = true
+	}
+	return o
+}

@@ -1,0 +1,213 @@
+package zkfake
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/jute"
+)
+
+// ownerOfContainers marks a znode that is deleted when it has become empty: EphemeralType.CONTAINER_EPHEMERAL_OWNER.
+const ownerOfContainers = int64(-1 << 63)
+
+// A znode never changes: each change replaces it, so whoever has one keeps what it was.
+type znode struct {
+	data                []byte
+	acl                 []acl
+	czxid, mzxid, pzxid int64
+	ctime, mtime        int64 // milliseconds since 1970
+	version             int32
+	created             int32 // children that it has ever had
+	owner               int64 // session, ownerOfContainers, or 0
+}
+
+type acl struct {
+	perms      int32
+	scheme, id string
+}
+
+// A tree is the data of one member: DataTree.
+type tree struct {
+	znodes     map[string]znode
+	children   map[string]map[string]struct{} // names, by the paths of parents
+	ephemerals map[int64]map[string]struct{}  // paths, by the ids of sessions
+}
+
+func newTree() *tree {
+	return &tree{
+		znodes:     map[string]znode{"/": {}},
+		children:   make(map[string]map[string]struct{}),
+		ephemerals: make(map[int64]map[string]struct{}),
+	}
+}
+
+// An op is one change, as the log has it.
+type op struct {
+	kind    int32
+	path    string // with the number of a sequential znode
+	data    []byte
+	acl     []acl
+	flags   int32
+	version int32 // expected; -1 is any
+	owner   int64
+	created int32 // of the parent, after a create
+}
+
+func split(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return cmp.Or(path[:max(i, 0)], "/"), path[i+1:]
+}
+
+// check says whether an op of a session can be carried out, and completes it for the log: PrepRequestProcessor.
+func (t *tree) check(o *op, session int64) code {
+	switch o.kind {
+	case opCreate, opCreate2, opCreateContainer:
+		return t.checkCreate(o, session)
+	case opDelete, opSetData, opCheck:
+		n, ok := t.znodes[o.path]
+		switch {
+		case !ok:
+			return codeNoNode
+		case o.version != -1 && o.version != n.version:
+			return codeBadVersion
+		case o.kind == opDelete && len(t.children[o.path]) > 0:
+			return codeNotEmpty
+		}
+		return 0
+	}
+	return codeUnimplemented
+}
+
+func (t *tree) checkCreate(o *op, session int64) code {
+	if !strings.HasPrefix(o.path, "/") || o.path == "/" {
+		return codeBadArguments
+	}
+	path, _ := split(o.path)
+	parent, ok := t.znodes[path]
+	if !ok {
+		return codeNoNode
+	}
+	if o.flags&flagSequential != 0 {
+		o.path += fmt.Sprintf("%010d", parent.created)
+	}
+	if _, ok := t.znodes[o.path]; ok {
+		return codeNodeExists
+	}
+	if parent.owner != 0 && parent.owner != ownerOfContainers {
+		return codeNoChildren
+	}
+	switch {
+	case o.flags&flagEphemeral != 0:
+		o.owner = session
+	case o.kind == opCreateContainer || o.flags == flagContainer:
+		o.owner = ownerOfContainers
+	}
+	o.created = parent.created + 1
+	return 0
+}
+
+// apply carries out an op of the log, and returns what happened.
+func (t *tree) apply(o op, zxid, now int64) []event {
+	parent, name := split(o.path)
+	switch o.kind {
+	case opCreate, opCreate2, opCreateContainer:
+		t.znodes[o.path] = znode{
+			data: o.data, acl: o.acl, owner: o.owner,
+			czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: now, mtime: now,
+		}
+		t.adopt(parent, func(p *znode) { p.created, p.pzxid = max(p.created, o.created), zxid })
+		add(t.children, parent, name)
+		t.own(o.owner, o.path)
+		return []event{{eventCreated, o.path}, {eventChildren, parent}}
+	case opDelete:
+		owner := t.znodes[o.path].owner
+		delete(t.znodes, o.path)
+		t.adopt(parent, func(p *znode) { p.pzxid = max(p.pzxid, zxid) })
+		remove(t.children, parent, name)
+		remove(t.ephemerals, owner, o.path)
+		return []event{{eventDeleted, o.path}, {eventChildren, parent}}
+	case opSetData:
+		t.adopt(o.path, func(n *znode) {
+			n.data, n.mzxid, n.mtime = o.data, zxid, now
+			n.version++
+		})
+		return []event{{eventData, o.path}}
+	}
+	return nil
+}
+
+// adopt replaces a znode by a changed one.
+func (t *tree) adopt(path string, change func(*znode)) {
+	n := t.znodes[path]
+	change(&n)
+	t.znodes[path] = n
+}
+
+// try carries out an op and returns what takes it back: a transaction is checked so, op by op.
+func (t *tree) try(o op, zxid, now int64) (undo func()) {
+	parent, name := split(o.path)
+	before, above := t.znodes[o.path], t.znodes[parent]
+	t.apply(o, zxid, now)
+	return func() {
+		switch o.kind {
+		case opCreate, opCreate2, opCreateContainer:
+			delete(t.znodes, o.path)
+			t.znodes[parent] = above
+			remove(t.children, parent, name)
+			remove(t.ephemerals, o.owner, o.path)
+		case opDelete:
+			t.znodes[o.path], t.znodes[parent] = before, above
+			add(t.children, parent, name)
+			t.own(before.owner, o.path)
+		case opSetData:
+			t.znodes[o.path] = before
+		}
+	}
+}
+
+// own notes the session that an ephemeral znode belongs to.
+func (t *tree) own(owner int64, path string) {
+	if owner != 0 && owner != ownerOfContainers {
+		add(t.ephemerals, owner, path)
+	}
+}
+
+// names returns a znode's children in order.
+func (t *tree) names(path string) []string { return slices.Sorted(maps.Keys(t.children[path])) }
+
+// stat writes a znode's Stat: DataNode.copyStat.
+func (t *tree) stat(e *jute.Encoder, path string) {
+	n, children := t.znodes[path], int32(len(t.children[path]))
+	owner := n.owner
+	if owner == ownerOfContainers { // clients are shown the owners of ephemeral znodes only
+		owner = 0
+	}
+	e.Int64(n.czxid)
+	e.Int64(n.mzxid)
+	e.Int64(n.ctime)
+	e.Int64(n.mtime)
+	e.Int32(n.version)
+	e.Int32(2*n.created - children) // one for each child that came, and one for each that went
+	e.Int32(0)
+	e.Int64(owner)
+	e.Int32(int32(len(n.data)))
+	e.Int32(children)
+	e.Int64(n.pzxid)
+}
+
+func add[K, V comparable](m map[K]map[V]struct{}, key K, value V) {
+	if m[key] == nil {
+		m[key] = make(map[V]struct{})
+	}
+	m[key][value] = struct{}{}
+}
+
+func remove[K, V comparable](m map[K]map[V]struct{}, key K, value V) {
+	delete(m[key], value)
+	if len(m[key]) == 0 {
+		delete(m, key)
+	}
+}
