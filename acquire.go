@@ -25,7 +25,8 @@ const holderTimeout = 250 * time.Millisecond
 // When ctx ends, Acquire returns at once with an error that matches ctx.Err()
 // and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
 // begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
-// [ErrDenied], [ErrReclaimed] (another client with the same owner name took over this
+// [ErrMismatch] (the key is in use as something else, see [WithLimit]), [ErrDenied],
+// [ErrReclaimed] (another client with the same owner name took over this
 // place by [WithReclaim]), and the engine's own. When [WithWait] has elapsed, the error
 // is a [*HeldError]; or it matches [ErrDisconnected] if the engine could not be reached,
 // context.DeadlineExceeded if nobody holds the key but the engine did not answer in
@@ -60,21 +61,28 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 		return fail(err)
 	}
 	defer done()
-	a := c.feed.started(key, r.owner, wait)
+	a := c.feed.started(key, r, wait)
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
 	lock, err := c.try(waitCtx, r, a, wait, r.retry.policy().Start())
-	switch {
-	case err == nil:
+	if err == nil {
 		return lock, nil
-	case callCtx.Err() != nil:
-		err = c.explain(callCtx, err)
-	case waitCtx.Err() != nil:
-		err = c.waited(callCtx, r, err)
 	}
-	_, err = fail(err)
+	_, err = fail(c.unfinished(callCtx, waitCtx, r, err))
 	a.failed(err)
 	return nil, err
+}
+
+// unfinished adds to the error of a try why it was the last: the call's ctx or the wait
+// has ended.
+func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err error) error {
+	switch {
+	case callCtx.Err() != nil:
+		return c.explain(callCtx, err)
+	case waitCtx.Err() != nil:
+		return c.waited(callCtx, r, err)
+	}
+	return err
 }
 
 // waited is the error of a wait that has elapsed.
@@ -111,16 +119,19 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 		return err
 	}
 	for {
-		k := &Lock{client: c, key: r.key, owner: r.owner, done: make(chan struct{})}
+		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
 			Key:     r.key,
 			Owner:   r.owner,
 			Data:    r.data,
+			Mode:    k.mode,
 			Wait:    wait,
 			Reclaim: r.reclaim,
+			Yield:   r.yield,
 			Retry:   again,
 			Queued:  c.queued(r, a),
 			Lost:    k.lose,
+			Asked:   k.ask,
 		})
 		if err != nil {
 			return nil, heldError(err)
@@ -172,7 +183,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	defer done()
 	first := requests[0]
 	again := first.waitOK || first.retry != nil
-	a := c.feed.started("", first.owner, again)
+	a := c.feed.started("", first, again)
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
 	lock, err := c.tryAny(waitCtx, requests, a, again)

@@ -79,8 +79,7 @@ func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
 	}
 }
 
-// A call that reads the client's holds never sees a half-made grant, even one that is
-// broken before it is handed out. The race detector checks that.
+// A call that reads the client's holds never sees a half-made grant; the race detector checks that.
 func TestGrantOverBeforeItIsHandedOut(t *testing.T) {
 	b := &engine{}
 	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
@@ -154,82 +153,36 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// If the lease of a grant is over when it arrives, the client releases it and asks again.
+// A grant that is over when it arrives, by its lease or because somebody ended it, is not live for
+// a moment: the client releases it and asks again.
 func TestGrantThatComesTooLate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{}
-		b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
-			g := b.grant()
-			if g.Token == 1 {
-				time.Sleep(validity) // the process was stopped
-			} else {
-				b.lease.Renew(b.host.Now())
-			}
-			return g, nil
-		}
-		l := b.open(t, driver.Config{})
-		events := l.Events()
-		lock := acquire(t, l, "k")
-		if lock.Token() != 2 || lock.Err() != nil || b.ended.Load() != 1 {
-			t.Errorf("token %v, %v; %d grants given back; want the second grant and the first given back",
-				lock.Token(), lock.Err(), b.ended.Load())
-		}
-		select {
-		case e := <-events.Lost():
-			t.Errorf("an event for a lock that nobody had: %+v", e)
-		default:
-		}
-	})
-}
-
-// A grant that somebody ends before it is handed out is not live for a moment.
-func TestGrantLostBeforeItIsHandedOut(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := &engine{}
-		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-			g := b.grant()
-			if g.Token == 1 {
-				req.Lost(holdfast.ErrBroken)
-			}
-			return g, nil
-		}
-		l := b.open(t, driver.Config{})
-		if lock := acquire(t, l, "k"); lock.Token() != 2 || lock.Err() != nil {
-			t.Errorf("token %v, %v", lock.Token(), lock.Err())
-		}
-	})
-}
-
-// WithWait asks for the holder of the key, but not for long.
-func TestWaitAsksForTheHolder(t *testing.T) {
-	for name, inspect := range map[string]func(context.Context, string) (driver.Info, error){
-		"who": func(context.Context, string) (driver.Info, error) {
-			return driver.Info{Key: "k", Held: true, Owner: "somebody"}, nil
-		},
-		"gone": nil,
-		"silent": func(ctx context.Context, _ string) (driver.Info, error) {
-			return driver.Info{}, hang(ctx)
-		},
+	for name, over := range map[string]func(*driver.Request){
+		"the process was stopped": func(*driver.Request) { time.Sleep(validity) },
+		"broken":                  func(req *driver.Request) { req.Lost(holdfast.ErrBroken) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				l := (&engine{inspect: inspect, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-					<-ctx.Done()
-					return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
-				}}).open(t, driver.Config{})
-				began := time.Now()
-				_, err := l.Acquire(t.Context(), "k", holdfast.WithWait(time.Second))
-				var held *holdfast.HeldError
-				if !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
+		bubble(t, func(t *testing.T) {
+			b := &engine{}
+			b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+				g := b.grant()
+				if g.Token == 1 {
+					over(req)
+				} else {
+					b.lease.Renew(b.host.Now())
 				}
-				if (held.Holder.Owner == "somebody") != (name == "who") {
-					t.Errorf("holder %+v", held.Holder)
-				}
-				if took := time.Since(began); took < time.Second || took > 1500*time.Millisecond {
-					t.Errorf("it took %v, want little more than a second", took)
-				}
-			})
+				return g, nil
+			}
+			l := b.open(t, driver.Config{})
+			events := l.Events()
+			lock := acquire(t, l, "k")
+			if lock.Token() != 2 || lock.Err() != nil || b.ended.Load() != 1 {
+				t.Errorf("%s: token %v, %v; %d grants given back; want the second grant and the first given back",
+					name, lock.Token(), lock.Err(), b.ended.Load())
+			}
+			select {
+			case e := <-events.Lost():
+				t.Errorf("%s: an event for a lock that nobody had: %+v", name, e)
+			default:
+			}
 		})
 	}
 }
@@ -267,29 +220,13 @@ func TestAcquireAnyPasses(t *testing.T) {
 		if _, err := l.AcquireAny(t.Context(), keys, second); !errors.Is(err, holdfast.ErrHeld) || len(asked) != 9 {
 			t.Errorf("three passes: %v, %v", asked, err)
 		}
-		asked = nil
-		began := time.Now()
-		_, err = l.AcquireAny(t.Context(), keys, holdfast.WithWait(time.Minute))
-		if took := time.Since(began); !errors.Is(err, holdfast.ErrHeld) || took != time.Minute || len(asked) < 15 {
-			t.Errorf("passes for a minute: %d tries in %v, %v", len(asked), took, err)
-		}
 		free = "c"
-		if lock, err := l.AcquireAny(t.Context(), keys); err != nil || lock.Key() != "c" {
+		asked = nil
+		if lock, err := l.AcquireAny(t.Context(), keys, holdfast.WithRandomOrder()); err != nil || lock.Key() != "c" {
 			t.Errorf("%v, %v", lock, err)
 		}
 		if fmt.Sprint(keys) != "[a b c]" {
 			t.Errorf("the caller's keys were changed: %v", keys)
-		}
-		first := make(map[string]bool)
-		for range 50 {
-			asked = nil
-			if _, err := l.AcquireAny(t.Context(), keys, holdfast.WithRandomOrder()); err != nil {
-				t.Fatal(err)
-			}
-			first[asked[0]] = true
-		}
-		if len(first) != 3 || fmt.Sprint(keys) != "[a b c]" {
-			t.Errorf("shuffled, the first were %v of %v", first, keys)
 		}
 	})
 }
@@ -310,7 +247,11 @@ func TestWaitShorterThanTheAnswer(t *testing.T) {
 				l := (&engine{inspect: inspect, acquire: func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
 					return driver.Grant{}, hang(ctx)
 				}}).open(t, driver.Config{})
+				began := time.Now()
 				_, err := l.Acquire(t.Context(), "k", holdfast.WithWait(time.Millisecond))
+				if took := time.Since(began); took > 600*time.Millisecond {
+					t.Errorf("it took %v to ask who holds the key", took)
+				}
 				for _, kind := range []error{holdfast.ErrHeld, context.DeadlineExceeded, holdfast.ErrDisconnected} {
 					if errors.Is(err, kind) != (kind == want) {
 						t.Errorf("%v; want %v alone", err, want)

@@ -36,6 +36,8 @@ type Client struct {
 	held       map[*Lock]struct{} // live
 	ours       map[*Lock]struct{} // live, or ended and not known to be given back
 	left       []*Lock            // ended since Close began, which gives them back
+	observed   map[string]*observation
+	terms      map[*Lock]*leadership // of elections, while lead runs
 	closed     bool
 	calls      sync.WaitGroup // calls that may end in a grant or use the engine
 	ends       sync.WaitGroup // registered locks that have not ended
@@ -56,6 +58,8 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		anyKey:    config.AnyKey,
 		held:      make(map[*Lock]struct{}),
 		ours:      make(map[*Lock]struct{}),
+		observed:  make(map[string]*observation),
+		terms:     make(map[*Lock]*leadership),
 		closeDone: make(chan struct{}),
 	}
 	c.closing, c.close = context.WithCancelCause(context.Background())
@@ -91,7 +95,7 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 }
 
 func (c *Client) inspect(ctx context.Context, key string) (driver.Info, error) {
-	if err := c.checkKey(key); err != nil {
+	if err := c.checkKey(key, driver.Mode{}); err != nil {
 		return driver.Info{}, err
 	}
 	ctx, done, err := c.enter(ctx)
@@ -133,19 +137,21 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 }
 
 // Break removes the grant that info describes, as returned by Inspect or List
-// or in a HeldError, and no other: [ErrChanged] if it is gone by now. It is for
-// operators: until the holder hears of it, it may still act on the lock. Only fencing
+// or in a HeldError, and no other: [ErrChanged] if it is gone by now. Of several that share
+// the key it is that of the oldest, whose Grant the Info has; [Info.Each] yields them one by
+// one. It is for operators: until the holder hears of it, it may still act on the lock. Only fencing
 // covers that gap.
 func (c *Client) Break(ctx context.Context, info Info) error {
-	if err := c.breakGrant(ctx, info); err != nil {
+	if err := c.onGrant(ctx, info, c.engine.Break); err != nil {
 		return failed("break", info.Key, err)
 	}
 	c.log.Info("lock broken", "key", info.Key, "owner", info.Owner, "token", uint64(info.Token))
 	return nil
 }
 
-func (c *Client) breakGrant(ctx context.Context, info Info) error {
-	if err := c.checkKey(info.Key); err != nil {
+// onGrant calls the engine about the grant that info describes.
+func (c *Client) onGrant(ctx context.Context, info Info, call func(context.Context, driver.Info) error) error {
+	if err := c.checkKey(info.Key, driver.Mode{}); err != nil {
 		return err
 	}
 	if !info.Held || info.Grant == "" {
@@ -156,7 +162,7 @@ func (c *Client) breakGrant(ctx context.Context, info Info) error {
 		return err
 	}
 	defer done()
-	return c.explain(ctx, c.engine.Break(ctx, info.driver()))
+	return c.explain(ctx, call(ctx, info.driver()))
 }
 
 // enter begins a call that Close waits for.
@@ -197,7 +203,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if errors.Is(context.Cause(ctx), ErrClosed) {
+	if c.closedUnder(ctx) {
 		return ErrClosed
 	}
 	ended := driver.ContextError(ctx)
@@ -208,6 +214,12 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ended, err)
+}
+
+// closedUnder reports whether the ctx of a call, from bind, has ended because the client was
+// closed. Its cause may also be that another client was.
+func (c *Client) closedUnder(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), ErrClosed) && c.closing.Err() != nil
 }
 
 func (c *Client) checkPrefix(prefix string) error {
@@ -235,6 +247,24 @@ func (c *Client) register(k *Lock) {
 	c.held[k] = struct{}{}
 	c.ours[k] = struct{}{}
 	c.ends.Add(1)
+}
+
+// beginTerm has Close wait for a lead that is about to be called; it reports false if
+// the client is closing.
+func (c *Client) beginTerm(t *leadership) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.terms[t.lock] = t
+	return true
+}
+
+func (c *Client) endTerm(t *leadership) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.terms, t.lock)
 }
 
 // ended removes a lock from those that are live and gives its key back, however it

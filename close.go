@@ -36,7 +36,10 @@ var (
 
 // Close ends the client. Locks that are held end with [ErrReleased], and calls that
 // wait fail with [ErrClosed], all at once; then what the client has is given back to
-// the engine, and the session, or the heartbeats, end.
+// the engine, and the session, or the heartbeats, end. Only a lock under which an
+// [Election] leads lives on until lead, whose ctx ends, has returned, which Close waits
+// for until ctx ends and 1 s more, but no longer than what is left of the last lease when
+// Close begins; only then is anything given back.
 //
 // Close waits for the engine to confirm that as long as ctx allows, and for 1 s more,
 // so that it may be deferred with a ctx that is done by then. But it waits no longer
@@ -67,10 +70,13 @@ func (c *Client) shutdown(ctx context.Context) error {
 	c.feed.closing()
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
-	c.endLocks()
-
+	c.endLocks(c.present())
 	ctx, cancel := linger(ctx)
 	defer cancel()
+	c.awaitLeads(ctx)
+	c.endLocks(nil)
+	c.ends.Wait() // some may be under way elsewhere
+
 	err := c.giveBack(ctx)
 	if failed := c.engine.Close(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
@@ -82,19 +88,47 @@ func (c *Client) shutdown(ctx context.Context) error {
 	return err
 }
 
-// endLocks ends all locks for their holders, before the engine is told of any.
-func (c *Client) endLocks() {
+// endLocks ends all locks but those of some terms for their holders, before the engine
+// is told of any.
+func (c *Client) endLocks(but map[*Lock]*leadership) {
 	c.mu.Lock()
 	locks := make([]*Lock, 0, len(c.held))
 	for k := range c.held {
-		locks = append(locks, k)
+		if but[k] == nil {
+			locks = append(locks, k)
+		}
 	}
 	c.mu.Unlock()
 	for _, k := range locks {
-		k.check()
-		k.end(ErrReleased, 0)
+		k.letGo()
 	}
-	c.ends.Wait() // some may be under way elsewhere
+}
+
+// present returns the terms whose lead runs.
+func (c *Client) present() map[*Lock]*leadership {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.terms)
+}
+
+// awaitLeads waits for the leads of all elections, whose ctx has ended, to return: the
+// key is not to be given back before. A lead that ignores its ctx is waited for until the
+// last lease would be over if it were not renewed meanwhile.
+func (c *Client) awaitLeads(ctx context.Context) {
+	terms := c.present()
+	if len(terms) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.leaseLeft())
+	defer cancel()
+	for _, t := range terms {
+		select {
+		case <-t.returned:
+		case <-t.lock.done: // there is nothing to be kept for it
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // leaseLeft is how much is left of the last lease of what the engine has not back.

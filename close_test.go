@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,8 +29,7 @@ func (c *slowClock) Now() driver.Instant {
 	return c.Real.Now()
 }
 
-// Close waits for the release of a lock whose end is under way on another goroutine:
-// nothing uses the engine after it is closed.
+// Close waits for an end that is under way on another goroutine before it closes the engine.
 func TestCloseDuringAnEnd(t *testing.T) {
 	b := &engine{}
 	b.stop = func(context.Context) error {
@@ -43,9 +43,7 @@ func TestCloseDuringAnEnd(t *testing.T) {
 	done := acquire(t, l, "k", holdfast.WithTTL(5*time.Millisecond)).Done()
 	c.slow.Store(true)
 	<-done
-	if err := l.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	mustClose(t, l)
 }
 
 // Close ends a thousand locks and as many waiters, each on its own.
@@ -71,9 +69,7 @@ func TestCloseWithMany(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, l)
 		if took := time.Since(began); took != (n+atATime-1)/atATime*time.Second {
 			t.Errorf("Close took %v for %d deliveries of a second each, %d at a time", took, n, atATime)
 		}
@@ -93,8 +89,7 @@ func TestCloseWithMany(t *testing.T) {
 	})
 }
 
-// ctx bounds Close. Close reports what it could not confirm, and makes the engine give up
-// before it is closed.
+// ctx bounds Close, which reports what it could not confirm.
 func TestCloseIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		failed := errors.New("the session would not end")
@@ -131,8 +126,7 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// Acquire, Release, Close and the end of leases and TTLs, all at once: each grant is
-// released exactly once, and before the engine is closed.
+// Whatever happens at once, each grant is released exactly once, and before the engine is closed.
 func TestCloseUnderConcurrency(t *testing.T) {
 	for range 50 {
 		b := &engine{}
@@ -166,9 +160,7 @@ func TestCloseUnderConcurrency(t *testing.T) {
 			})
 		}
 		time.Sleep(200 * time.Microsecond)
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, l)
 		wg.Wait()
 		if granted.Load() != b.ended.Load() {
 			t.Errorf("%d grants, %d given back", granted.Load(), b.ended.Load())
@@ -180,9 +172,7 @@ func TestCloseUnderConcurrency(t *testing.T) {
 func TestCloseInAList(t *testing.T) {
 	l := (&engine{list: []driver.Info{{Key: "a"}, {Key: "b"}}}).open(t, driver.Config{})
 	for range l.List(t.Context(), "") {
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, l)
 		break
 	}
 }
@@ -195,9 +185,9 @@ type ender struct {
 
 func (e ender) EndSession(ctx context.Context) error { return e.end(ctx) }
 
-// TestCloseTellsOfTheSession checks that Close reports an unconfirmed end of the session
+// TestCloseReportsTheSession checks that Close reports an unconfirmed end of the session
 // even if the client has no lock: contenders end with the session, too.
-func TestCloseTellsOfTheSession(t *testing.T) {
+func TestCloseReportsTheSession(t *testing.T) {
 	for _, want := range []error{nil, errors.New("nobody answers")} {
 		l, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(driver.Host) (driver.Driver, error) {
 			return ender{&engine{}, func(context.Context) error { return want }}, nil
@@ -210,4 +200,43 @@ func TestCloseTellsOfTheSession(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
+}
+
+// The end of a ctx whose cause is that another client was closed, such as in a lead of that client's, is not
+// the end of this client.
+func TestAnotherClientIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &engine{}
+		c := renewing(t, b, driver.Config{})
+		held := acquire(t, c, "held")
+		b.acquire = func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
+			<-ctx.Done()
+			return driver.Grant{}, ctx.Err()
+		}
+		e := election(t, c, nil)
+		for name, call := range map[string]func(context.Context) error{
+			"Acquire": func(ctx context.Context) error { _, err := c.Acquire(ctx, "k"); return err },
+			"Observe": func(ctx context.Context) error {
+				for _, err := range c.Observe(ctx, "k") {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"Run": func(ctx context.Context) error {
+				return e.Run(ctx, func(context.Context, *holdfast.Lock) error { return nil })
+			},
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("of another: %w", holdfast.ErrClosed)) })
+			if err := call(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "of another") {
+				t.Errorf("%s: %v, want the error of ctx", name, err)
+			}
+		}
+		if held.Err() != nil {
+			t.Error("the client is closed")
+		}
+		mustClose(t, c)
+	})
 }

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -27,24 +28,42 @@ const doReleaseTimeout = 10 * time.Second
 // [ErrTTLExpired]. If fn released the lock itself, that is none. If fn
 // panics, or calls runtime.Goexit, the lock is released and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
-	return c.do(ctx, key, c.Acquire, fn, opts)
+	if fn == nil {
+		return failed("do", key, errNoFunc())
+	}
+	return do(ctx, fn, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) })
 }
 
 // TryDo is like [Client.Do], but acquires the lock as [Client.TryAcquire] does: if
 // another holds it, TryDo fails with a [*HeldError], and fn is not called.
 func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
-	return c.do(ctx, key, c.TryAcquire, fn, opts)
+	if fn == nil {
+		return failed("do", key, errNoFunc())
+	}
+	return do(ctx, fn, func() (*Lock, error) { return c.TryAcquire(ctx, key, opts...) })
 }
 
-func (c *Client) do(
-	ctx context.Context, key string,
-	acquire func(ctx context.Context, key string, opts ...Option) (*Lock, error),
-	fn func(ctx context.Context, lock *Lock) error, opts []Option,
-) (err error) {
+// DoAll is like [Client.Do] with the locks of several keys, acquired and released as by
+// [Client.AcquireAll]: the ctx of fn ends when the first of them does, and the errors are
+// those of all of them.
+func (c *Client) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context, locks *Locks) error, opts ...Option) error {
 	if fn == nil {
-		return failed("do", key, driver.Invalid("fn", "it is nil"))
+		return fmt.Errorf("holdfast: do with %d keys: %w", len(keys), errNoFunc())
 	}
-	lock, err := acquire(ctx, key, opts...)
+	return do(ctx, fn, func() (*Locks, error) { return c.AcquireAll(ctx, keys, opts...) })
+}
+
+func errNoFunc() error { return driver.Invalid("fn", "it is nil") }
+
+// held is what do holds: a Lock, or Locks.
+type held interface {
+	Context(parent context.Context) (context.Context, context.CancelFunc)
+	Release(ctx context.Context) error
+}
+
+// do calls fn while what acquire returns is held, and releases it.
+func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire func() (H, error)) (err error) {
+	lock, err := acquire()
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func nothing(context.Context, *holdfast.Lock) error { return nil }
-
-// Do waits for a while for the confirmation of the release, but hardly once its ctx is
-// done; a late release is still delivered.
+// Do waits for the confirmation of the release, but hardly once its ctx is done. It is still delivered.
 func TestDoWaitsForTheRelease(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -53,45 +50,8 @@ func TestDoWaitsForTheRelease(t *testing.T) {
 				if err := lock.Release(t.Context()); err != nil {
 					t.Errorf("the delivery, in the end: %v", err)
 				}
-				if err := l.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				mustClose(t, l)
 			})
 		})
-	}
-}
-
-// TryDo does not wait for a holder, and names it.
-func TestTryDo(t *testing.T) {
-	taken := false
-	b := &engine{}
-	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		if req.Wait {
-			t.Error("TryDo waits")
-		}
-		if taken {
-			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "somebody"}}
-		}
-		return b.grant(), nil
-	}
-	l := b.open(t, driver.Config{})
-	called := 0
-	fn := func(_ context.Context, lock *holdfast.Lock) error {
-		called++
-		return lock.Err()
-	}
-	if err := l.TryDo(t.Context(), "k", fn); err != nil || called != 1 || b.ended.Load() != 1 {
-		t.Errorf("of a free key: %v, called %d times, released %d times", err, called, b.ended.Load())
-	}
-	taken = true
-	var held *holdfast.HeldError
-	if err := l.TryDo(t.Context(), "k", fn); !errors.As(err, &held) || held.Holder.Owner != "somebody" || called != 1 {
-		t.Errorf("of a key that is held: %v, called %d times", err, called)
-	}
-	if err := l.TryDo(t.Context(), "k", nil); !errors.Is(err, holdfast.ErrInvalid) {
-		t.Errorf("without fn: %v", err)
-	}
-	if err := l.TryDo(t.Context(), "k", nothing, holdfast.WithWait(time.Second)); !errors.Is(err, holdfast.ErrInvalid) {
-		t.Errorf("with WithWait: %v", err)
 	}
 }

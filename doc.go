@@ -23,7 +23,7 @@
 //
 // # The life of a lock
 //
-//	Acquire, TryAcquire, AcquireAny, Do, TryDo
+//	Acquire, TryAcquire, AcquireAny, AcquireAll, Do, TryDo, DoAll
 //	   |
 //	waiting --- ctx ends, WithWait elapses, Close ---> error; nothing stays
 //	   | granted: the token is fixed
@@ -40,18 +40,28 @@
 // is sooner. What etcd and Consul call a TTL is the lease here; [WithTTL] limits how long
 // a lock is held, however alive its holder is.
 //
-// [Lock.Done] and [Lock.Context] follow one lock. [Client.Do] follows it for a function,
-// whose ctx ends with the lock. [Client.Events] follows all locks of a client.
+// Somebody who wants the key may ask for it, by [Client.Ask]: then [Lock.Asked] closes, and
+// the lock lives on until its holder lets go.
+//
+// With [WithShared], readers hold a key together, and exclude those who acquire it without;
+// with [WithLimit], a key is a semaphore.
+//
+// [Client.Election] is for processes of which one is to lead: it stands for a key, calls a
+// function while it leads, and stands again.
+//
+// [Lock.Done] and [Lock.Context] follow one lock, those of [Locks] the first of several to
+// end. [Client.Do] follows it for a function, whose ctx ends with the lock. [Client.Events]
+// follows all locks of a client; [Client.Observe] follows a key, whoever holds it.
 //
 // # Guarantees
 //
 // The conformance suite, locktest, tests each on every engine; [docs/design/contract.md]
 // has them in full, with the formula of the deadline and a table of failures.
 //
-//   - G1 Exclusion: the engine has at most one live grant of a key.
+//   - G1 Exclusion: the engine has at most one live grant of a key, or several that share it.
 //   - G2 The holder knows first: Done closes before the engine gives the key to another,
 //     unless somebody ends a live lease on purpose (Break, reclaim, deletion).
-//   - G3 Fencing: tokens of a key strictly increase.
+//   - G3 Fencing: of two grants that exclude each other, the later has the greater token.
 //   - G4 One end, one cause: nothing brings a lock back.
 //   - G5 Giving up is clean: Acquire returns as soon as its ctx ends, and leaves nothing.
 //   - G6 No orphans: a lost reply leaves no grant that nobody knows of.
@@ -62,6 +72,15 @@
 //   - G11 Close: it ends every lock and every wait, and leaves no goroutine behind.
 //   - G12 Bad input: it is refused before anything is sent.
 //   - G13 Reclaim: a restarted process ends what its previous incarnation still holds.
+//   - G14 Observe: it tells the present state first and the last one always, and no waiter.
+//   - G15 Election: terms never overlap, and the key is given back after lead has returned.
+//   - G16 Data: what the holder sets last is what others read, and never after its grant.
+//   - G17 Asking: a wish that the holder let go reaches it, once, and nobody else.
+//   - G18 All or none: AcquireAll takes several keys or leaves none held.
+//   - G19 Sharing: readers go together; they and writers exclude each other.
+//   - G20 Permits: as many hold a semaphore as its limit says, no more, and none is lost.
+//   - G21 Turns: first come, first served for readers, writers and permits too; on DynamoDB,
+//     a writer that waits keeps new readers out.
 //
 // # What is not guaranteed
 //

@@ -48,11 +48,14 @@ func TestDocsNameFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	exists := func(page, name string) {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
 	for _, page := range append(models, pages(t)...) {
 		for _, name := range regexp.MustCompile(`\b(?:zklock|dynamolock|memlock|driver)/[a-z_]+\.go\b`).FindAllString(read(t, page), -1) {
-			if _, err := os.Stat(name); err != nil {
-				t.Errorf("%s: %v", page, err)
-			}
+			exists(page, name)
 		}
 	}
 
@@ -64,9 +67,7 @@ func TestDocsNameFiles(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
-			if _, err := os.Stat(name[1]); err != nil {
-				t.Errorf("CONTRIBUTING.md: %v", err)
-			}
+			exists("CONTRIBUTING.md", name[1])
 		}
 	}
 
@@ -81,9 +82,7 @@ func TestDocsNameFiles(t *testing.T) {
 				name = filepath.Join(dir, name)
 			}
 			dir = filepath.Dir(name)
-			if _, err := os.Stat(name); err != nil {
-				t.Errorf("docs/design/hazards.md: %v", err)
-			}
+			exists("docs/design/hazards.md", name)
 		}
 	}
 }

@@ -47,17 +47,37 @@ var (
 	// ErrInvalid: bad input, refused before anything was sent; an
 	// [*InvalidError] names the field and the limit.
 	ErrInvalid = driver.ErrInvalid
+	// ErrMismatch: the key is in use as a semaphore of another limit, or as one where a
+	// lock was wanted, or the reverse; a [*MismatchError] has both numbers.
+	ErrMismatch = driver.ErrMismatch
 	// ErrClosed: the client has been closed.
 	ErrClosed = errors.New("client closed")
 	// ErrDisconnected: the engine could not be reached.
 	ErrDisconnected = errors.New("not connected")
 	// ErrDenied: the engine refused the client's credentials.
 	ErrDenied = errors.New("permission denied")
-	// ErrChanged: the grant to be broken is not the present one any more.
+	// ErrChanged: the grant to be broken, or asked for, is not the present one any more.
 	ErrChanged = errors.New("held by another grant by now")
 	// ErrReleasePending: the lock has ended for its holder, but the engine has
 	// not confirmed it yet; delivery goes on in the background.
 	ErrReleasePending = errors.New("release not confirmed yet")
+	// ErrRunning: the election's Run has been called, and has not returned.
+	ErrRunning = errors.New("the election is running")
+	// ErrOverdue: lead goes on although its term has ended; see [Election.Check].
+	ErrOverdue = errors.New("lead has outlived its term")
+)
+
+// How a term of an [Election] ends while its lock is live.
+var (
+	// ErrResigned is the cause of lead's ctx after [Election.Resign].
+	ErrResigned = errors.New("resigned")
+	// ErrAsked is the cause of lead's ctx when somebody has asked for the lock, by
+	// [Client.Ask], and ElectionOptions.StepDownWhenAsked is set.
+	ErrAsked = errors.New("asked to step down")
+	// ErrUnfit is the cause of lead's ctx when ElectionOptions.Fit has failed.
+	ErrUnfit = errors.New("not fit to lead")
+	// ErrWithdrawn is what lead returns to end Run.
+	ErrWithdrawn = errors.New("withdrawn from the election")
 )
 
 // A LostError says which hold was lost, and why.
@@ -90,8 +110,8 @@ func lossCause(err error) error {
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 type HeldError struct {
 	Key string
-	// Holder is what the engine told of the grant in the way. Only its Key is
-	// set where there was no time to ask.
+	// Holder is what the engine told of the grant in the way, or of several that share
+	// the key. Only its Key is set where there was no time to ask.
 	Holder Info
 }
 
@@ -100,7 +120,11 @@ func (e *HeldError) Error() string {
 	if e.Holder.Owner == "" {
 		return fmt.Sprintf("%q is held by another", e.Key)
 	}
-	return fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
+	text := fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
+	if n := len(e.Holder.Holders); n > 1 {
+		text += fmt.Sprintf(" and %d more", n-1)
+	}
+	return text
 }
 
 // heldError makes a HeldError of the engine's.
@@ -132,6 +156,12 @@ func (e *HeldError) Unwrap() error { return ErrHeld }
 // it ("key", "TTL", "Options.SessionTimeout"), its Reason is the rule that the input
 // broke, with its limit. It matches [ErrInvalid].
 type InvalidError = driver.InvalidError
+
+// A MismatchError says that a key is in use in another way than was asked for: Have is the
+// limit of the semaphore that it is, Want that of the one that was asked for, and 0 stands
+// for a lock. It matches [ErrMismatch]. The key can be used in any way again once nobody
+// holds it or waits for it.
+type MismatchError = driver.MismatchError
 
 // failed dresses the error of an operation on a key, for the user.
 func failed(op, key string, err error) error {

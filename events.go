@@ -19,6 +19,7 @@ const (
 	Disconnected                      // it cannot; locks live on until their Deadline
 	TTLExpired                        // a lock of this client reached its TTL
 	Lost                              // a lock of this client was lost
+	Asked                             // somebody has asked for a lock of this client
 )
 
 // String returns the name of the kind in lower case.
@@ -32,6 +33,8 @@ func (k EventKind) String() string {
 		return "ttl expired"
 	case Lost:
 		return "lost"
+	case Asked:
+		return "asked"
 	}
 	return "unknown"
 }
@@ -54,7 +57,7 @@ type Event struct {
 //
 // Ready and Disconnected are a state: at most one of the two is unread at any
 // time, and a newer one replaces it. The state of the moment is delivered at
-// once. TTLExpired and Lost are facts: each arrives, in order, however slow the
+// once. TTLExpired, Lost and Asked are facts: each arrives, in order, however slow the
 // reader; what is unread is kept in memory. A slow reader never holds up the client.
 //
 // The channels of events are never closed, so that a select over them cannot spin.
@@ -62,8 +65,8 @@ type Event struct {
 type Events struct {
 	feed *feed
 
-	ready, disconnected chan Event // state; capacity 1, one of them full at most
-	ttlExpired, lost    *queue
+	ready, disconnected     chan Event // state; capacity 1, one of them full at most
+	ttlExpired, lost, asked *queue
 
 	done chan struct{}
 	once sync.Once
@@ -81,6 +84,10 @@ func (e *Events) TTLExpired() <-chan Event { return e.ttlExpired.out }
 // Lost delivers an event for each lock that was lost for another reason.
 func (e *Events) Lost() <-chan Event { return e.lost.out }
 
+// Asked delivers an event for each lock for which somebody has asked: see [Lock.Asked]. Its
+// Err is nil, as the lock lives on.
+func (e *Events) Asked() <-chan Event { return e.asked.out }
+
 // Done returns a channel that is closed when the subscription has ended, by its own
 // Close or by that of the client. Nothing is delivered after that.
 func (e *Events) Done() <-chan struct{} { return e.done }
@@ -96,6 +103,7 @@ func (e *Events) stop() {
 	e.once.Do(func() {
 		e.ttlExpired.close()
 		e.lost.close()
+		e.asked.close()
 		e.clearState()
 		close(e.done)
 	})
@@ -148,6 +156,7 @@ func (f *feed) subscribe() *Events {
 		disconnected: make(chan Event, 1),
 		ttlExpired:   newQueue(),
 		lost:         newQueue(),
+		asked:        newQueue(),
 		done:         make(chan struct{}),
 	}
 	f.mu.Lock()

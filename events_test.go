@@ -26,28 +26,6 @@ func expire(t testing.TB, l *holdfast.Client, n int) []string {
 	return keys
 }
 
-func TestQueueKeepsEverything(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const n = 5000
-		l, _, _ := openFake(t)
-		events := l.Events()
-		keys := expire(t, l, n)
-		last := uint64(0)
-		for i, key := range keys {
-			event := <-events.TTLExpired()
-			if event.Key != key || event.Seq <= last {
-				t.Fatalf("event %d is %q, number %d after %d; want %q", i, event.Key, event.Seq, last, key)
-			}
-			last = event.Seq
-		}
-		select {
-		case event := <-events.TTLExpired():
-			t.Errorf("one too many: %+v", event)
-		default:
-		}
-	})
-}
-
 // A goroutine exists only while more than one event is unread.
 func TestQueueHasAGoroutineOnlyWhileItIsNotEmpty(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -129,9 +107,7 @@ func TestCloseOfEventsWhilePushing(t *testing.T) {
 		}
 		wg.Wait()
 		rest := l.Events()
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, l)
 		ended(t, rest)
 	}
 }
@@ -151,43 +127,6 @@ func ended(t testing.TB, events *holdfast.Events) {
 		default:
 		}
 	}
-}
-
-func TestStateIsReplaced(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, b, _ := openFake(t)
-		early := l.Events()
-		read := func(events *holdfast.Events) (kinds []holdfast.EventKind, seq uint64) {
-			for {
-				select {
-				case e := <-events.Ready():
-					kinds, seq = append(kinds, e.Kind), e.Seq
-				case e := <-events.Disconnected():
-					kinds, seq = append(kinds, e.Kind), e.Seq
-				default:
-					return kinds, seq
-				}
-			}
-		}
-		if kinds, _ := read(early); len(kinds) != 0 {
-			t.Errorf("before the first report: %v", kinds)
-		}
-		for i, up := range []bool{true, true, false, true, false, false} {
-			b.host.SetConnected(up)
-			late := l.Events()
-			want := holdfast.Disconnected
-			if up {
-				want = holdfast.Ready
-			}
-			if kinds, _ := read(late); len(kinds) != 1 || kinds[0] != want {
-				t.Errorf("after report %d a new subscription has %v unread, want %v", i, kinds, want)
-			}
-		}
-		kinds, seq := read(early)
-		if len(kinds) != 1 || kinds[0] != holdfast.Disconnected || seq != 4 {
-			t.Errorf("six reports, four changes: %v unread, number %d; want disconnected, number 4", kinds, seq)
-		}
-	})
 }
 
 // Facts and states share one numbering; a fact reaches every subscription.

@@ -11,20 +11,33 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A message comes again until it has been acknowledged by true.
+// A message is delivered again until it is acknowledged with true.
 type message struct {
 	text string
 	ack  chan<- bool
 }
 
-// consume takes messages while it has the lock of their stream. One goroutine
-// owns all state, and learns everything from channels.
-func consume(ctx context.Context, client *holdfast.Client, messages <-chan message) {
+// consume takes messages while it holds the lock of their stream. It observes the lock,
+// and takes over the stream when nobody has it any more. One goroutine owns all state and
+// communicates over channels only.
+func consume(ctx context.Context, client *holdfast.Client, name string, messages <-chan message, says chan<- string) {
 	events := client.Events()
 	defer events.Close()
+	news := make(chan holdfast.Info)
+	go func() {
+		for info, err := range client.Observe(ctx, "stream") {
+			if err != nil {
+				return // ctx has ended
+			}
+			select {
+			case news <- info:
+			case <-ctx.Done():
+			}
+		}
+	}()
 	granted := make(chan *holdfast.Lock)
 	acquire := func() {
-		lock, err := client.Acquire(ctx, "stream", holdfast.WithTTL(time.Minute)) // then others have a turn
+		lock, err := client.Acquire(ctx, "stream", holdfast.WithOwner(name)) // others may be quicker: then it waits
 		if err != nil {
 			return // ctx has ended
 		}
@@ -33,77 +46,85 @@ func consume(ctx context.Context, client *holdfast.Client, messages <-chan messa
 		case <-ctx.Done(): // closing the client releases it
 		}
 	}
-	go acquire()
 
-	var lock *holdfast.Lock // nil while it has no turn
+	var lock *holdfast.Lock // nil while another has the stream
+	var acquiring, free bool
+	holder := "nobody" // the last other one
 	for {
 		var next <-chan message
-		if lock != nil {
+		switch {
+		case lock != nil:
 			next = messages
+		case free && !acquiring:
+			acquiring = true
+			go acquire()
 		}
 		select {
+		case info := <-news:
+			free = !info.Held
+			if info.Held && info.Owner != name {
+				holder = info.Owner
+				says <- name + " stands by for " + holder
+			}
 		case lock = <-granted:
-			fmt.Println("has the stream")
+			acquiring = false
+			says <- name + " takes over from " + holder
 		case m := <-next:
-			live := lock.Err() == nil // it asks the clocks
+			live := lock.Err() == nil // checks the clocks
 			if live {
-				fmt.Println("message", m.text)
+				says <- name + " handles " + m.text
 			}
 			m.ack <- live
-		case e := <-events.TTLExpired():
-			fmt.Println("gives way:", e.Err)
+		case <-events.Lost():
 			lock = nil
-			go acquire() // to the end of the queue
-		case e := <-events.Lost():
-			fmt.Println("stops:", e.Err)
-			lock = nil
-			go acquire()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// A program that is built around a select has the stream, loses it when its
-// session ends, and goes on when it has it again.
+// A consumer is cut off from its engine. It stops by itself when its lease is over, and
+// the other, which has observed it, takes over.
 func Example_eventConsumer() {
 	ctx, stop := context.WithCancel(context.Background())
-	store := memlock.NewStore() // in the place of a server
-	client, err := memlock.New(&memlock.Options{Store: store})
-	if err != nil {
-		log.Fatal(err)
-	}
-	messages := make(chan message)
-	var consumer sync.WaitGroup
-	consumer.Go(func() { consume(ctx, client.Client, messages) })
-	defer func() {
-		stop()
-		consumer.Wait()
-		client.Close(context.Background())
-	}()
-
-	deliver := func(text string) {
-		ack := make(chan bool)
-		for done := false; !done; done = <-ack {
-			messages <- message{text, ack}
-		}
-	}
-	deliver("one")
-	deliver("two")
-	store.Expire(client) // the session ends, as if the client had been cut off for too long
-	for again := false; !again; time.Sleep(time.Millisecond) {
-		info, err := client.Inspect(ctx, "stream")
+	store := memlock.NewStore() // stands in for a server
+	messages, says := make(chan message), make(chan string)
+	var consumers sync.WaitGroup
+	defer consumers.Wait()
+	defer stop()
+	start := func(name string) *memlock.Client {
+		client, err := memlock.New(&memlock.Options{Store: store, Lease: time.Second})
 		if err != nil {
 			log.Fatal(err)
 		}
-		again = info.Token == 2
+		consumers.Go(func() {
+			defer client.Close(context.Background())
+			consume(ctx, client.Client, name, messages, says)
+		})
+		return client
 	}
-	deliver("three")
+	deliver := func(text string) {
+		ack := make(chan bool)
+		go func() {
+			for done := false; !done; done = <-ack {
+				messages <- message{text, ack}
+			}
+		}()
+		fmt.Println(<-says)
+	}
+
+	ann := start("ann")
+	fmt.Println(<-says)
+	start("bea")
+	fmt.Println(<-says)
+	deliver("one")
+	store.Cut(ann)
+	fmt.Println(<-says)
+	deliver("two")
 	// Output:
-	// has the stream
-	// message one
-	// message two
-	// stops: lock "stream" (token 1) lost: session expired
-	// has the stream
-	// message three
+	// ann takes over from nobody
+	// bea stands by for ann
+	// ann handles one
+	// bea takes over from ann
+	// bea handles two
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A record of what was done, in the database that the job writes to. It has the
-// token of the last job that wrote, and refuses older ones.
+// A record of what was done, in the database that the job writes to. It keeps the
+// token of the last write and refuses older ones.
 type record struct {
 	mu   sync.Mutex
 	day  string
@@ -34,8 +34,9 @@ func (r *record) write(day string, token holdfast.Token) error {
 	return nil
 }
 
-// nightly does the job of a day, if nobody has. The lock alone would not do: a
-// machine whose clock is a minute late comes when the first has let go of it.
+// nightly does the job of a day unless it is done. The lock alone would not be
+// enough: a machine whose clock is a minute late starts after the first has
+// released it.
 func nightly(ctx context.Context, client *holdfast.Client, r *record, day string) error {
 	return client.Do(ctx, "nightly", func(ctx context.Context, lock *holdfast.Lock) error {
 		if r.done(day) {
@@ -47,11 +48,11 @@ func nightly(ctx context.Context, client *holdfast.Client, r *record, day string
 	})
 }
 
-// A job is started on several machines, so that it is done although one of them
-// is down, and is done once.
+// A job is started on several machines, so that it runs even if one of them is
+// down, but only once.
 func Example_cronJobOnce() {
 	ctx := context.Background()
-	store := memlock.NewStore() // in the place of a server
+	store := memlock.NewStore() // stands in for a server
 	var r record
 	for _, day := range []string{"2026-11-20", "2026-11-21"} {
 		for _, machine := range []string{"m1", "m2", "m3"} {

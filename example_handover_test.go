@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// serve works in pieces until it is told to hand over, or loses the lock. It ends
-// between two pieces, so the successor finds no piece half done.
+// serve works in pieces until it is told to hand over, or loses the lock. It stops
+// between two pieces, so the successor finds none half done.
 func serve(ctx context.Context, process *memlock.Client, handOver <-chan struct{}) error {
 	return process.Do(ctx, "node-7", func(ctx context.Context, lock *holdfast.Lock) error {
 		fmt.Println(lock.Owner(), "serves, token", lock.Token())
@@ -29,11 +29,11 @@ func serve(ctx context.Context, process *memlock.Client, handOver <-chan struct{
 }
 
 // A new version of a program takes over from the old one: it starts, waits in the
-// queue, and has the lock as soon as the old one lets go, with no time between
-// them in which both serve. (For an old one that has crashed, see WithReclaim.)
+// queue, and acquires the lock as soon as the old one releases it. They never both
+// serve. (If the old one has crashed, see WithReclaim.)
 func Example_handingOver() {
 	ctx := context.Background()
-	store := memlock.NewStore() // in the place of a server
+	store := memlock.NewStore() // stands in for a server
 	start := func(version string) (stop func()) {
 		client, err := memlock.New(&memlock.Options{Store: store, Owner: version})
 		if err != nil {

@@ -15,56 +15,62 @@ import (
 
 // A replica is one of several pods of a Deployment. One of them leads.
 type replica struct {
-	lock     atomic.Pointer[holdfast.Lock] // nil: another pod leads
-	progress atomic.Int64                  // when the work last got anywhere, in Unix time
+	election *holdfast.Election
+	progress atomic.Int64 // when the work last made progress, in Unix time
 }
 
-// run leads whenever it is this pod's turn, until ctx ends. Call it after the probes
-// are served, since connecting may take a while. work calls progressed as it goes.
-func (r *replica) run(ctx context.Context, client *holdfast.Client, work func(ctx context.Context, lock *holdfast.Lock) error) error {
-	return campaign(ctx, client, func(ctx context.Context, lock *holdfast.Lock) error {
+// run leads whenever it is this pod's turn, until ctx ends. Serve the probes before
+// calling it. work reports progress.
+func (r *replica) run(ctx context.Context, work func(ctx context.Context, term *holdfast.Lock) error) error {
+	return r.election.Run(ctx, func(ctx context.Context, term *holdfast.Lock) error {
 		r.progressed()
-		r.lock.Store(lock)
-		defer r.lock.Store(nil)
-		return work(ctx, lock)
+		return work(ctx, term)
 	})
 }
 
 func (r *replica) progressed() { r.progress.Store(time.Now().Unix()) }
 
-// probes answers the kubelet, and whoever looks for the leader.
+// probes serves the kubelet, and clients that look for the leader.
 func (r *replica) probes() http.Handler {
 	mux := http.NewServeMux()
-	// A pod that stands by is ready. If only the leader were, no rollout would ever end.
+	// A standby pod is ready. If only the leader were, no rollout would ever finish.
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
 	// The client renews the lock in the background even if the work is stuck. Do not ask
 	// the engine here: its outage would restart every pod.
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		if r.lock.Load() != nil && time.Since(time.Unix(r.progress.Load(), 0)) > time.Minute {
+		if err := r.election.Check(10 * time.Second); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		if r.election.Term() != nil && time.Since(time.Unix(r.progress.Load(), 0)) > time.Minute {
 			http.Error(w, "the leader's work is stuck", http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("GET /leader", func(w http.ResponseWriter, _ *http.Request) {
-		lock := r.lock.Load()
-		if lock == nil || lock.Err() != nil {
+		term := r.election.Term()
+		if term == nil {
 			http.Error(w, "another pod leads", http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintln(w, lock.Token())
+		fmt.Fprintln(w, term.Token())
 	})
 	return mux
 }
 
-// Pods of a Deployment elect a leader. Its readiness and liveness do not depend on
+// Pods of a Deployment elect a leader. Readiness and liveness do not depend on
 // which of them leads.
 func Example_kubernetes() {
-	client, err := memlock.New(nil) // in the place of zklock.Dial or dynamolock.New
+	client, err := memlock.New(nil) // stands in for zklock.Dial or dynamolock.New
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close(context.Background())
 
-	var r replica
+	election, err := client.Election("leader", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r := replica{election: election}
 	probe := func(when string) {
 		for _, path := range []string{"/readyz", "/livez", "/leader"} {
 			answer := httptest.NewRecorder()
@@ -73,13 +79,11 @@ func Example_kubernetes() {
 		}
 	}
 	probe("standby")
-	ctx, stop := context.WithCancel(context.Background())
-	_ = r.run(ctx, client.Client, func(context.Context, *holdfast.Lock) error {
+	_ = r.run(context.Background(), func(context.Context, *holdfast.Lock) error {
 		probe("leader")
 		r.progress.Store(0)
 		probe("stuck")
-		stop()
-		return nil
+		return holdfast.ErrWithdrawn
 	})
 	// Output:
 	// standby /readyz 200

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// shards are parts of the work, of which each worker has one.
+// shards are parts of the work; each worker takes one.
 var shards = []string{"shards/0", "shards/1", "shards/2"}
 
-// takeShard waits for a shard that nobody has, and looks again after each second.
-// Workers that look in random order do not all begin with the same one.
+// takeShard waits for a free shard, and looks every second. The random order keeps
+// workers from all trying the same one first.
 func takeShard(ctx context.Context, worker *holdfast.Client) (*holdfast.Lock, error) {
 	return worker.AcquireAny(ctx, shards,
 		holdfast.WithRandomOrder(),
 		holdfast.WithRetry(holdfast.Retry{Initial: time.Second, Max: time.Second}))
 }
 
-// Each of several workers works on one of several shards. A worker that comes
-// when all are taken waits, and goes on with that of one that has gone.
+// Each of several workers works on one of several shards. A worker that finds all
+// of them taken waits, and takes over when another worker goes away.
 func Example_workerPerShard() {
 	ctx := context.Background()
-	store := memlock.NewStore() // in the place of a server
+	store := memlock.NewStore() // stands in for a server
 	workers := make([]*memlock.Client, 4)
 	for i := range workers {
 		var err error
@@ -49,7 +49,7 @@ func Example_workerPerShard() {
 	_, err := workers[3].AcquireAny(ctx, shards) // without WithRetry or WithWait it looks once
 	fmt.Println("the fourth finds all of them held:", errors.Is(err, holdfast.ErrHeld))
 
-	time.AfterFunc(10*time.Millisecond, func() { store.Expire(workers[0]) }) // that one has crashed
+	time.AfterFunc(10*time.Millisecond, func() { store.Expire(workers[0]) }) // as if it had crashed
 	lock, err := takeShard(ctx, workers[3].Client)
 	if err != nil {
 		log.Fatal(err)

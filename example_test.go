@@ -94,6 +94,54 @@ func ExampleClient_TryAcquire() {
 	// true
 }
 
+func ExampleLock_SetData() {
+	ctx := context.Background()
+	alice, bob := twoClients()
+	defer alice.Close(ctx)
+	defer bob.Close(ctx)
+	lock, err := alice.Acquire(ctx, "leader", holdfast.WithData([]byte("10.0.0.7:8080")))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// The leader moves. It stays the leader, with the same token.
+	if err := lock.SetData(ctx, []byte("10.0.0.7:9090")); err != nil {
+		log.Fatal(err)
+	}
+
+	info, err := bob.Inspect(ctx, "leader")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s leads at %s\n", info.Owner, info.Data)
+	fmt.Println(info.Token == lock.Token())
+	// Output:
+	// alice leads at 10.0.0.7:9090
+	// true
+}
+
+// progress tells others how far a long job is.
+func progress(ctx context.Context, client *holdfast.Client, parts int) error {
+	lock, err := client.Acquire(ctx, "reindex", holdfast.WithData([]byte("starting")))
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	for part := range parts {
+		if err := reindex(ctx, part, lock.Token()); err != nil {
+			return err
+		}
+		if err := lock.SetData(ctx, fmt.Appendf(nil, "%d of %d", part+1, parts)); err != nil {
+			return err // the lock is over, or ctx
+		}
+	}
+	return nil
+}
+
+var _ = progress
+
+func reindex(context.Context, int, holdfast.Token) error { return nil }
+
 func ExampleClient_AcquireAny() {
 	ctx := context.Background()
 	alice, bob := twoClients()
@@ -149,6 +197,8 @@ func follow(ctx context.Context, client *holdfast.Client) {
 			log.Printf("%s held for too long, token %d", e.Key, e.Token)
 		case e := <-events.Lost():
 			log.Printf("%s lost: %v", e.Key, e.Err)
+		case e := <-events.Asked():
+			log.Printf("%s: somebody asks for it", e.Key)
 		case <-events.Done(): // the client is closed
 			return
 		case <-ctx.Done():

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Locks is how many locks a lease has to end.
-func Locks(of driver.Lease) int {
+// LocksOf is how many locks a lease has to end.
+func LocksOf(of driver.Lease) int {
 	l := of.(*lease)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,8 +23,7 @@ func Contexts(k *Lock) int {
 	return len(k.cancels)
 }
 
-// HookAllocs is how many times memory is allocated to tell hooks of what happens
-// in the life of a lock and of a client.
+// HookAllocs is how many times memory is allocated for the hooks of a lock and of a client.
 func HookAllocs(hooks Hooks) map[string]float64 {
 	const runs = 100
 	f := newFeed(clock.Real{}, slog.New(slog.DiscardHandler), hooks)
@@ -35,11 +34,11 @@ func HookAllocs(hooks Hooks) map[string]float64 {
 	connected := false
 	return map[string]float64{
 		"a lock": testing.AllocsPerRun(runs, func() {
-			a := f.started("k", "me", true)
+			a := f.started("k", r, true)
 			c.queued(r, a)(1)
 			a.granted(k)
 			f.ended(0, k, ErrReleased)
-			f.started("k", "me", true).failed(ErrHeld)
+			f.started("k", r, true).failed(ErrHeld)
 		}),
 		"a heartbeat": testing.AllocsPerRun(runs, func() { h.Heartbeat("k", driver.Instant{}, nil) }),
 		"the connection": testing.AllocsPerRun(runs, func() {

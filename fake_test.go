@@ -20,8 +20,7 @@ const (
 	validity    = leaseLength - margin
 )
 
-// engine is an engine under the control of a test: by default it grants every request,
-// under one lease that is not renewed before it is over.
+// engine is an engine under the control of a test: by default it grants every request, under one lease.
 type engine struct {
 	host  driver.Host
 	lease driver.Lease
@@ -29,9 +28,12 @@ type engine struct {
 
 	acquire  func(context.Context, *driver.Request) (driver.Grant, error)
 	verify   func(context.Context) error
+	setData  func(context.Context, []byte) error
 	release  func(context.Context) error
 	inspect  func(context.Context, string) (driver.Info, error)
-	checkKey func(string) error
+	observe  func(context.Context, string, func(driver.Info)) error
+	checkKey func(string, driver.Mode) error
+	brk      func(context.Context, driver.Info) error
 	list     []driver.Info
 	stop     func(context.Context) error
 	ended    atomic.Int64 // calls of Hold.Release
@@ -56,8 +58,7 @@ func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hook
 	return client
 }
 
-// openFake makes a client of an engine that grants everything, on a clock that the test
-// can pause and set.
+// openFake makes a client of an engine that grants everything, on a clock that can be paused and set.
 func openFake(t testing.TB) (*holdfast.Client, *engine, *clock.Fake) {
 	t.Helper()
 	b, c := &engine{}, &clock.Fake{}
@@ -73,9 +74,19 @@ func (b *engine) grant() driver.Grant {
 	return driver.Grant{Token: b.token.Add(1), Lease: b.lease, Hold: b}
 }
 
-func (b *engine) CheckKey(key string) error {
+// losing has the engine grant every request, and returns what reports the loss of the last grant.
+func (b *engine) losing() *func(error) {
+	lose := new(func(error))
+	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+		*lose = req.Lost
+		return b.grant(), nil
+	}
+	return lose
+}
+
+func (b *engine) CheckKey(key string, mode driver.Mode) error {
 	if b.checkKey != nil {
-		return b.checkKey(key)
+		return b.checkKey(key, mode)
 	}
 	return nil
 }
@@ -88,6 +99,13 @@ func (b *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 }
 
 func (b *engine) Verify(ctx context.Context) error { return run(ctx, b.verify) }
+
+func (b *engine) SetData(ctx context.Context, data []byte) error {
+	if b.setData != nil {
+		return b.setData(ctx, data)
+	}
+	return nil
+}
 
 func (b *engine) Release(ctx context.Context) error {
 	b.ended.Add(1)
@@ -116,7 +134,22 @@ func (b *engine) List(context.Context, string) iter.Seq2[driver.Info, error] {
 	}
 }
 
-func (b *engine) Break(context.Context, driver.Info) error { return nil }
+func (b *engine) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
+	if b.observe != nil {
+		return b.observe(ctx, key, tell)
+	}
+	tell(driver.Info{Key: key})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (b *engine) Break(ctx context.Context, info driver.Info) error {
+	if b.brk != nil {
+		return b.brk(ctx, info)
+	}
+	return nil
+}
+func (b *engine) Ask(context.Context, driver.Info) error { return nil }
 
 func run(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
@@ -146,6 +179,20 @@ func acquire(t testing.TB, l *holdfast.Client, key string, opts ...holdfast.Opti
 		t.Fatal(err)
 	}
 	return lock
+}
+
+func mustClose(t testing.TB, l *holdfast.Client) {
+	t.Helper()
+	if err := l.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func mustRelease(t testing.TB, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Release(t.Context()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
 }
 
 func closed(ch <-chan struct{}) bool {

@@ -28,16 +28,18 @@ func portable(key string) bool {
 // field. A prefix is accepted if, and only if, a valid key can begin with it.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{
-		"a", "a/b", "...", ".a", "a.", "..a/b", " ", "\u00a0", "\u00e9", "\uFFFD", "a\u2028b", "", "/", "//", "/a", "a/", "a//b", ".", "..", "./a",
-		"a/.", "a/../b", "\x00", "a\x00", "\t", "\x7f", "\u0080", "\u009f", "\xff", "a\xc3", strings.Repeat("k", 512), strings.Repeat("k", 513), "/.", "/..a",
-		strings.Repeat("\u00e9", 256) + "e", "/" + strings.Repeat("k", 512), strings.Repeat("k", 511) + "/", strings.Repeat("k", 510) + "/.",
+		"a", "a/b", "...", ".a", "a.", "..a/b", " ", "\u00a0", "\u00e9", "\uFFFD", "a\u2028b", "", "/", "//", "/a", "/a/b", "//a", "a/", "/a/", "a//b",
+		"a//", "/a//", ".", "..", "/.", "/..a", "./a", "a/.", "a/..", "../a", "a/./", "a/../b", "/../", "/a/../b", "host:1:x", "\n", "a\rb", "\t",
+		"\x00", "a\x00", "\x1f", "\x7f", "\u0080", "\u009f", "\xff", "a\xc3", strings.Repeat("o", 256), strings.Repeat("o", 257),
+		strings.Repeat("k", 512), strings.Repeat("k", 513), strings.Repeat("\u00e9", 256), strings.Repeat("\u00e9", 256) + "e",
+		"/" + strings.Repeat("k", 512), strings.Repeat("k", 511) + "/", strings.Repeat("k", 510) + "/.",
 	} {
 		f.Add(key)
 	}
 	asked := ""
 	engine := func() *engine {
 		return &engine{
-			checkKey: func(key string) error { asked = key; return nil },
+			checkKey: func(key string, _ driver.Mode) error { asked = key; return nil },
 			inspect:  func(_ context.Context, key string) (driver.Info, error) { return driver.Info{Key: key}, nil },
 		}
 	}

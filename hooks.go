@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Hooks are functions that a client calls as things happen in it: for metrics,
@@ -17,6 +19,9 @@ import (
 //     and Failed ends it, before Close returns;
 //   - Queued comes between the two;
 //   - Ended comes after the Granted of the same hold, once, before Close returns;
+//   - Asked comes between the two, once at most;
+//   - Observed comes between the two calls of Observing for its key, of which the second
+//     comes before Close returns;
 //   - Connection is called once for each change, beginning with the first state.
 //
 // A hook may run later than what it reports: Acquire may return before Granted is
@@ -26,7 +31,8 @@ import (
 type Hooks struct {
 	// Started is called when Acquire, TryAcquire or AcquireAny begins: its input is
 	// valid, its ctx not done, and the client not closed. A call that fails before that
-	// reaches no hook. Do calls Acquire.
+	// reaches no hook. Do calls Acquire. AcquireAll and TryAcquireAll make an acquisition
+	// for each key, when its turn comes, and anew in each pass.
 	Started func(Acquisition)
 
 	// Queued is called when a waiter learns its place in the queue for a key: when it
@@ -42,9 +48,30 @@ type Hooks struct {
 	// Failed is called when an acquisition ends with an error.
 	Failed func(Acquisition)
 
+	// Asked is called when somebody has asked for a live lock: see [Lock.Asked].
+	Asked func(Wish)
+
 	// Ended is called when a lock has ended for its holder, for whatever reason. It does
 	// not wait for the engine to confirm a release.
 	Ended func(Ending)
+
+	// TermBegan is called when an [Election] is about to call lead, after the Granted of
+	// the same ID.
+	TermBegan func(Term)
+
+	// TermEnded is called when lead has returned, or has panicked, once for each
+	// TermBegan. The key is given back after that; so the Ended of the same ID comes later,
+	// unless the lock ended while lead ran. A lead for which Close did not wait any longer
+	// has none.
+	TermEnded func(Term)
+
+	// Observing is called when the client begins to observe a key, for the first of the
+	// loops over [Client.Observe] that do so at a time, and when it has ended with the last.
+	Observing func(Observing)
+
+	// Observed is called for each state of a key that observers are to be told of, once
+	// however many they are. A loop whose body is slow may skip it.
+	Observed func(Sight)
 
 	// Heartbeat is called with the outcome of each request that was to keep a lease
 	// alive. On ZooKeeper a session sends heartbeats while it holds locks, unless they
@@ -57,18 +84,22 @@ type Hooks struct {
 	Connection func(Connection)
 }
 
-// An Acquisition is one call of Acquire, TryAcquire or AcquireAny.
+// An Acquisition is one call of Acquire, TryAcquire or AcquireAny, or what AcquireAll or
+// TryAcquireAll does for one key.
 type Acquisition struct {
-	// ID numbers the acquisitions of a client, from 1. The Places and the Ending that
-	// come of an acquisition have its ID.
+	// ID numbers the acquisitions of a client, from 1. The Places, the Wish and the Ending
+	// that come of an acquisition have its ID.
 	ID    uint64
 	Time  time.Time     // when it started, was granted, or failed
 	Key   string        // for AcquireAny only in Granted; else ""
 	Owner string        // the owner name of the hold
-	Wait  bool          // it waits for holders: Acquire, or AcquireAny with WithWait or WithRetry
+	Wait  bool          // it waits for holders: Acquire, AcquireAll, or AcquireAny with WithWait or WithRetry
 	Took  time.Duration // from Started to Time; 0 in Started
 	Token Token         // in Granted; else 0
-	Err   error         // in Failed: what the call returns; else nil
+	Err   error         // in Failed: what the call returns, or of AcquireAll the part about this key; else nil
+
+	Shared bool // others may hold the key too: WithShared or WithLimit
+	Limit  int  // of WithLimit; 0 without it
 }
 
 // A Place is where a waiter stands in the queue for a key.
@@ -77,7 +108,7 @@ type Place struct {
 	Time  time.Time
 	Key   string
 	Owner string
-	Ahead int // how many are ahead, the holder included: 1 or more
+	Ahead int // how many are ahead, holders included: 1 or more
 }
 
 // An Ending is the end of a hold.
@@ -91,6 +122,40 @@ type Ending struct {
 	// Err is what Lock.Err returns: ErrReleased, ErrTTLExpired, or a [*LostError]
 	// with the cause.
 	Err error
+}
+
+// A Term is one call of an election's lead.
+type Term struct {
+	ID    uint64 // of the acquisition
+	Time  time.Time
+	Key   string
+	Owner string
+	Token Token
+	Led   time.Duration // how long lead ran; 0 in TermBegan
+	Over  time.Duration // how long lead ran on after the end of its ctx; 0 in TermBegan
+	// Cause is what ended the term before lead returned: what Lock.Err returns, or the cause
+	// of lead's ctx. nil if lead returned by itself, and in TermBegan.
+	Cause error
+	// Err is what lead returned, unless that is no more than that the term had ended.
+	Err error
+}
+
+// Observing says whether the client observes a key.
+type Observing struct {
+	Time time.Time
+	Key  string
+	On   bool // false: not any longer
+}
+
+// A Sight is a state of a key that observers are told of.
+type Sight struct {
+	Time  time.Time // when the client heard of it
+	Key   string
+	Held  bool   // false: nobody holds the key
+	Owner string // of the holder, the oldest of several
+	Token Token
+
+	Holders int // how many there are: more than 1 only if they share the key
 }
 
 // A Heartbeat is the outcome of a request that was to keep a lease alive.
@@ -117,7 +182,12 @@ func JoinHooks(hooks ...Hooks) Hooks {
 		j.Queued = join(j.Queued, h.Queued)
 		j.Granted = join(j.Granted, h.Granted)
 		j.Failed = join(j.Failed, h.Failed)
+		j.Asked = join(j.Asked, h.Asked)
 		j.Ended = join(j.Ended, h.Ended)
+		j.TermBegan = join(j.TermBegan, h.TermBegan)
+		j.TermEnded = join(j.TermEnded, h.TermEnded)
+		j.Observing = join(j.Observing, h.Observing)
+		j.Observed = join(j.Observed, h.Observed)
 		j.Heartbeat = join(j.Heartbeat, h.Heartbeat)
 		j.Connection = join(j.Connection, h.Connection)
 	}
@@ -144,16 +214,19 @@ type acquisition struct {
 
 // started reports a call that has begun. If there is no hook for acquisitions or what
 // comes of them, it returns nil, on which the methods do nothing.
-func (f *feed) started(key, owner string, wait bool) *acquisition {
+func (f *feed) started(key string, r *request, wait bool) *acquisition {
 	h := &f.hooks
-	if h.Started == nil && h.Queued == nil && h.Granted == nil && h.Failed == nil && h.Ended == nil {
+	if h.Started == nil && h.Queued == nil && h.Granted == nil && h.Failed == nil && h.Asked == nil && h.Ended == nil &&
+		h.TermBegan == nil && h.TermEnded == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.acquisitions++
 	a := &acquisition{feed: f, began: f.clock.Now().Mono}
-	a.info = Acquisition{ID: f.acquisitions, Time: a.began, Key: key, Owner: owner, Wait: wait}
+	a.info = Acquisition{
+		ID: f.acquisitions, Time: a.began, Key: key, Owner: r.owner, Wait: wait, Shared: r.mode().Shared, Limit: r.limit,
+	}
 	callLocked(f, h.Started, a.info)
 	return a
 }
@@ -220,6 +293,52 @@ func (c *Client) queued(r *request, a *acquisition) func(ahead int) {
 }
 
 func ignorePlace(int) {}
+
+// termBegan reports that lead is about to be called.
+func (f *feed) termBegan(k *Lock) {
+	f.term(f.hooks.TermBegan, Term{ID: k.id, Key: k.key, Owner: k.owner, Token: k.token})
+}
+
+// termEnded reports that lead has returned.
+func (f *feed) termEnded(k *Lock, led, over time.Duration, cause, err error) {
+	f.term(f.hooks.TermEnded, Term{ID: k.id, Key: k.key, Owner: k.owner, Token: k.token, Led: led, Over: over, Cause: cause, Err: err})
+}
+
+// observing reports that the client observes a key, or does not any longer.
+func (f *feed) observing(key string, on bool) {
+	if f.hooks.Observing == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	callLocked(f, f.hooks.Observing, Observing{Time: f.clock.Now().Mono, Key: key, On: on})
+}
+
+// observed reports a state of a key.
+func (f *feed) observed(i driver.Info) {
+	if f.hooks.Observed == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	holders := len(i.Holders)
+	if i.Held {
+		holders = max(holders, 1)
+	}
+	callLocked(f, f.hooks.Observed, Sight{
+		Time: f.clock.Now().Mono, Key: i.Key, Held: i.Held, Owner: i.Owner, Token: Token(i.Token), Holders: holders,
+	})
+}
+
+func (f *feed) term(hook func(Term), t Term) {
+	if hook == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.Time = f.clock.Now().Mono
+	callLocked(f, hook, t)
+}
 
 // heartbeat reports the outcome of a heartbeat.
 func (f *feed) heartbeat(key string, sent time.Time, err error) {

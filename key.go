@@ -13,12 +13,15 @@ const (
 	MaxKey   = 512       // bytes of a key
 	MaxOwner = 256       // bytes of an owner name
 	MaxData  = 64 * 1024 // bytes of data
+
+	MaxLimit      = 128  // permits of a semaphore; see WithLimit
+	MaxSharedData = 1024 // bytes of data of a hold that is shared
 )
 
 // checkKey applies the portable rules, then the engine's own.
-func (c *Client) checkKey(key string) error {
+func (c *Client) checkKey(key string, mode driver.Mode) error {
 	if c.anyKey && key != "" {
-		return c.engine.CheckKey(key)
+		return c.engine.CheckKey(key, mode)
 	}
 	portable := key
 	if c.absolute {
@@ -27,7 +30,7 @@ func (c *Client) checkKey(key string) error {
 	if err := CheckKey("key", portable); err != nil {
 		return err
 	}
-	return c.engine.CheckKey(key)
+	return c.engine.CheckKey(key, mode)
 }
 
 // CheckKey refuses a key that is not portable between engines, as zklock and memlock

@@ -37,23 +37,31 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// Without renewal, a lease ends its locks at sent + length - margin, neither sooner nor
-// later, without a call.
+// endsIn insists that a channel is closed after d, to the nanosecond.
+func endsIn(t *testing.T, d time.Duration, done <-chan struct{}) {
+	t.Helper()
+	time.Sleep(d - 1)
+	synctest.Wait()
+	if closed(done) {
+		t.Error("a nanosecond early, and the lock has ended")
+	}
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	if !closed(done) {
+		t.Error("on time, and the lock is live")
+	}
+}
+
+// Without renewal, a lease ends its locks at sent + length - margin, without a call.
 func TestLeaseEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, b, _ := openFake(t)
 		time.Sleep(time.Second)
 		locks := []*holdfast.Lock{acquire(t, l, "a"), acquire(t, l, "b")}
 		done := locks[0].Done()
-		time.Sleep(validity - time.Second - 1)
-		synctest.Wait()
-		if closed(done) || !b.lease.Live() {
-			t.Error("a nanosecond early, and the lock has ended")
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if !closed(done) || b.lease.Live() {
-			t.Error("on time, and the lock is live")
+		endsIn(t, validity-time.Second, done)
+		if b.lease.Live() {
+			t.Error("the lease is live")
 		}
 		for _, lock := range locks {
 			if !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) {
@@ -119,24 +127,14 @@ func TestLimit(t *testing.T) {
 		if got := lock.Deadline().Sub(began); got != time.Second+want {
 			t.Errorf("renewed, the deadline is %v from then, want %v", got, time.Second+want)
 		}
-		time.Sleep(want - 1)
-		synctest.Wait()
-		if closed(done) {
-			t.Error("a nanosecond early, and the lock has ended")
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if !closed(done) {
-			t.Error("on time, and the lock is live: its timer is that of the longer lease")
-		}
+		endsIn(t, want, done)
 		if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
 			t.Errorf("Err: %v", err)
 		}
 	})
 }
 
-// If the shorter length puts the end into the past, the lease ends at once. A lease that
-// was nearly over is not prolonged.
+// If the shorter length puts the end into the past, the lease ends at once. It is never prolonged.
 func TestLimitInThePast(t *testing.T) {
 	const short = leaseLength / 4
 	bubble(t, func(t *testing.T) {
@@ -157,8 +155,7 @@ func TestLimitInThePast(t *testing.T) {
 	})
 }
 
-// The renewal of a lease that was over by the clock serves later locks only,
-// whoever looks first.
+// The renewal of a lease that was over by the clock serves later locks only, whoever looks first.
 func TestRenewalRevivesNothing(t *testing.T) {
 	for name, look := range map[string]func(*engine, *holdfast.Lock){
 		"Renew looks first": func(b *engine, _ *holdfast.Lock) { b.lease.Renew(b.host.Now()) },
@@ -190,40 +187,6 @@ func TestRenewalRevivesNothing(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Timers serve goroutines that wait; calls read the clock, with or without timers.
-func TestPauseIsSeenByEveryCall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		calls := map[string]func(*holdfast.Lock) bool{
-			"Err":      func(k *holdfast.Lock) bool { return k.Err() != nil },
-			"Done":     func(k *holdfast.Lock) bool { return closed(k.Done()) },
-			"Context":  func(k *holdfast.Lock) bool { return contextOf(t.Context(), k).Err() != nil },
-			"Deadline": func(k *holdfast.Lock) bool { return !k.Deadline().After(time.Now()) && closed(k.Done()) },
-			"Extend":   func(k *holdfast.Lock) bool { return errors.Is(k.Extend(time.Hour), holdfast.ErrLost) },
-			"Verify":   func(k *holdfast.Lock) bool { return errors.Is(k.Verify(t.Context()), holdfast.ErrLost) },
-			"Release":  func(k *holdfast.Lock) bool { return errors.Is(k.Release(t.Context()), holdfast.ErrLost) },
-		}
-		for name, call := range calls {
-			l, _, c := openFake(t) // of its own: the first call ends all locks of a lease
-			lock := acquire(t, l, name)
-			waiting := lock.Done()
-			c.Pause()
-			time.Sleep(validity)
-			synctest.Wait()
-			if closed(waiting) {
-				t.Error("the pause holds no timer back")
-			}
-			if !call(lock) {
-				t.Errorf("%s does not look at the clock", name)
-			}
-			c.Resume()
-			synctest.Wait()
-			if !closed(waiting) {
-				t.Errorf("Done is open after %s and the pause", name)
-			}
-		}
-	})
 }
 
 func TestClockJump(t *testing.T) {
@@ -269,29 +232,25 @@ func TestClockJump(t *testing.T) {
 	}
 }
 
-// Each call sees a jump by itself.
-func TestClockJumpIsSeenByDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, _, fake := openFake(t)
-		lock := acquire(t, l, "k")
-		fake.Jump(leaseLength)
-		if left := time.Until(lock.Deadline()); left > 0 {
-			t.Errorf("the machine slept past the lease, and Deadline is %v from now", left)
-		}
-	})
-}
-
-// Without a call to the lock, Done reports a jump at the next renewal.
-func TestClockJumpIsNoticedByRenewal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, b, fake := openFake(t)
-		done := acquire(t, l, "k").Done()
-		fake.Jump(leaseLength)
-		b.lease.Renew(b.host.Now())
-		if !closed(done) {
-			t.Error("Done is open")
-		}
-	})
+// A call or a renewal sees a jump by itself.
+func TestClockJumpIsSeen(t *testing.T) {
+	for name, ended := range map[string]func(b *engine, lock *holdfast.Lock, done <-chan struct{}) bool{
+		"Deadline": func(_ *engine, lock *holdfast.Lock, _ <-chan struct{}) bool { return time.Until(lock.Deadline()) <= 0 },
+		"renewal": func(b *engine, _ *holdfast.Lock, done <-chan struct{}) bool {
+			b.lease.Renew(b.host.Now())
+			return closed(done)
+		},
+	} {
+		bubble(t, func(t *testing.T) {
+			l, b, fake := openFake(t)
+			lock := acquire(t, l, "k")
+			done := lock.Done()
+			fake.Jump(leaseLength)
+			if !ended(b, lock, done) {
+				t.Errorf("%s: the machine slept past the lease, and the lock is live", name)
+			}
+		})
+	}
 }
 
 func TestLeaseEnd(t *testing.T) {
@@ -320,8 +279,7 @@ func TestLeaseEnd(t *testing.T) {
 	})
 }
 
-// The shorter of TTL and lease is the cause, also when nobody looked before
-// both had passed.
+// The shorter of TTL and lease is the cause, even if nobody looked before both had passed.
 func TestTTLAgainstLease(t *testing.T) {
 	for _, c := range []struct {
 		ttl  time.Duration
@@ -352,16 +310,4 @@ func TestTTLAgainstLease(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A client goes on after a pause that was longer than its lease.
-func TestAcquireAfterTheLeaseIsOver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l, _, _ := openFake(t)
-		lost := acquire(t, l, "k")
-		time.Sleep(leaseLength)
-		if lock := acquire(t, l, "k"); lock.Err() != nil || !errors.Is(lost.Err(), holdfast.ErrLeaseExpired) {
-			t.Errorf("%v, and before the pause %v", lock.Err(), lost.Err())
-		}
-	})
 }

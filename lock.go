@@ -18,6 +18,7 @@ type Lock struct {
 	client *Client
 	key    string
 	owner  string
+	mode   driver.Mode
 	token  Token
 	lease  *lease
 	term   *term // guarded by lease.mu
@@ -30,12 +31,15 @@ type Lock struct {
 
 	mu       sync.Mutex
 	lostWhy  error          // by Lose, before or after the grant
+	wanted   bool           // somebody has asked for it, before or after the grant
+	asked    chan struct{}  // nil before the first to look at it, and before it is to be closed
 	granted  bool           // the fields above are set
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
 	ttl      driver.Instant // zero: none
 	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
+	writing  chan struct{}                         // full while SetData writes; nil before the first
 
 	delivered chan struct{} // closed when releErr is set; made with err
 	releErr   error
@@ -46,6 +50,14 @@ func (k *Lock) Key() string { return k.key }
 
 // Owner returns the owner name of this hold.
 func (k *Lock) Owner() string { return k.owner }
+
+// Shared reports whether others may hold the key at the same time: see [WithShared] and
+// [WithLimit].
+func (k *Lock) Shared() bool { return k.mode.Shared }
+
+// Limit returns how many may hold the key at a time if the lock is a permit of a semaphore,
+// otherwise 0. See [WithLimit].
+func (k *Lock) Limit() int { return k.mode.Limit }
 
 // Token returns the fencing token, fixed at the grant. See [Token].
 func (k *Lock) Token() Token { return k.token }
@@ -83,40 +95,6 @@ func (k *Lock) Deadline() time.Time {
 		deadline = k.endedAt
 	}
 	return deadline
-}
-
-// Context returns a context that is done when parent is, when the lock ends, or when
-// the CancelFunc is called; if the lock ended first, context.Cause gives what Err
-// gives. Like that of [context.WithCancel], the CancelFunc does not touch the lock, and
-// is to be called when the work is done: until then, or until parent or the lock ends,
-// the context is kept in memory.
-func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	k.check()
-	ctx, cancel := context.WithCancelCause(parent)
-	k.mu.Lock()
-	if k.err != nil {
-		err := k.err
-		k.mu.Unlock()
-		cancel(err)
-		return ctx, func() {}
-	}
-	if k.cancels == nil {
-		k.cancels = make(map[*context.CancelCauseFunc]struct{})
-	}
-	k.cancels[&cancel] = struct{}{}
-	k.mu.Unlock()
-	forget := func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.cancels, &cancel)
-	}
-	stop := context.AfterFunc(ctx, forget)
-	return ctx, func() {
-		if stop() {
-			forget()
-		}
-		cancel(nil)
-	}
 }
 
 // Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails
@@ -181,8 +159,7 @@ func (k *Lock) Verify(ctx context.Context) error {
 //
 // Later calls, from wherever, wait for the same delivery and return its result.
 func (k *Lock) Release(ctx context.Context) error {
-	k.check()
-	k.end(ErrReleased, 0)
+	k.letGo()
 	k.mu.Lock()
 	ended := k.err
 	k.mu.Unlock()
@@ -195,13 +172,20 @@ func (k *Lock) Release(ctx context.Context) error {
 		select {
 		case <-k.delivered:
 		case <-ctx.Done():
-			return failed("release", k.key, fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx)))
+			return failed("release", k.key, unconfirmedYet(ctx))
 		}
 	}
 	if k.releErr != nil {
 		return failed("release", k.key, k.releErr)
 	}
 	return nil
+}
+
+// letGo ends the lock for its holder, if nothing has ended it before, and has the engine
+// told.
+func (k *Lock) letGo() {
+	k.check()
+	k.end(ErrReleased, 0)
 }
 
 // grant makes a live lock of what the engine returned, or returns why it is over
@@ -222,6 +206,7 @@ func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
 	if ttl > 0 {
 		k.setTTLLocked(ttl)
 	}
+	k.tellLocked()
 	k.mu.Unlock()
 	k.check() // the lease may have run out since attach, when there was nothing to end
 	return nil

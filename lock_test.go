@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,9 +47,7 @@ func TestDeadlineOfAnEndedLock(t *testing.T) {
 		began := time.Now()
 		broken, expired := acquire(t, l, "broken"), acquire(t, l, "expired")
 		time.Sleep(time.Second)
-		if err := broken.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, broken)
 		time.Sleep(leaseLength)
 		b.lease.Renew(b.host.Now())
 		time.Sleep(time.Second)
@@ -93,9 +90,7 @@ func TestCloseEndsVerify(t *testing.T) {
 		defer cancel()
 		go func() { verified <- lock.Verify(ctx) }()
 		synctest.Wait()
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, l)
 		synctest.Wait()
 		select {
 		case err := <-verified:
@@ -104,31 +99,6 @@ func TestCloseEndsVerify(t *testing.T) {
 			}
 		default:
 			t.Error("Verify went on after Close")
-		}
-	})
-}
-
-// Ten thousand held locks have no goroutine, and end together.
-func TestManyLocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const n = 10_000
-		l, _, _ := openFake(t)
-		before := runtime.NumGoroutine()
-		locks := make([]*holdfast.Lock, n)
-		for i := range locks {
-			locks[i] = acquire(t, l, strconv.Itoa(i))
-		}
-		if now := runtime.NumGoroutine(); now > before {
-			t.Errorf("%d goroutines for %d locks", now-before, n)
-		}
-		time.Sleep(leaseLength)
-		for _, lock := range locks {
-			if !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) {
-				t.Fatal(lock.Err())
-			}
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -173,11 +143,9 @@ func TestLeaseForgetsLocks(t *testing.T) {
 	b := &engine{}
 	l := b.open(t, driver.Config{})
 	for range 100 {
-		if err := acquire(t, l, "k").Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, acquire(t, l, "k"))
 	}
-	if n := holdfast.Locks(b.lease); n != 0 {
+	if n := holdfast.LocksOf(b.lease); n != 0 {
 		t.Errorf("the lease still knows %d locks", n)
 	}
 }
@@ -186,11 +154,7 @@ func TestLeaseForgetsLocks(t *testing.T) {
 func TestEndThatWasDueBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b, c := &engine{}, &clock.Fake{}
-		var lose func(error)
-		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-			lose = req.Lost
-			return b.grant(), nil
-		}
+		lose := b.losing()
 		l := b.open(t, driver.Config{Clock: c})
 		c.Pause()
 		for _, k := range []struct {
@@ -202,7 +166,7 @@ func TestEndThatWasDueBefore(t *testing.T) {
 		} {
 			lock := acquire(t, l, "k", holdfast.WithTTL(k.ttl))
 			time.Sleep(k.after)
-			lose(holdfast.ErrBroken)
+			(*lose)(holdfast.ErrBroken)
 			if err := lock.Err(); !errors.Is(err, k.want) {
 				t.Errorf("TTL %v: %v, want %v", k.ttl, err, k.want)
 			}
@@ -244,8 +208,7 @@ func TestExtendWhileTheTTLIsChecked(t *testing.T) {
 	})
 }
 
-// Extend and the end of the TTL at the same time: either wins, and what Extend
-// returned is true.
+// Of Extend and the end of the TTL, either wins, and what Extend returned is true.
 func TestExtendAtTheTTL(t *testing.T) {
 	l := new(engine).open(t, driver.Config{})
 	for range 400 {
@@ -285,8 +248,7 @@ func TestTTLJump(t *testing.T) {
 	})
 }
 
-// A loss that Verify finds ends the lock; an error that prevents Verify from asking does
-// not.
+// A loss that Verify finds ends the lock; an error that prevents Verify from asking does not.
 func TestVerify(t *testing.T) {
 	b := &engine{}
 	l := b.open(t, driver.Config{})
@@ -335,16 +297,12 @@ func TestLoseDoesNotWaitForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
 		b := &engine{}
-		var lose func(error)
-		b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-			lose = req.Lost
-			return b.grant(), nil
-		}
+		lose := b.losing()
 		l := b.open(t, driver.Config{Logger: slog.New(s)})
 		lock := acquire(t, l, "k")
 		told := make(chan struct{})
 		go func() {
-			lose(holdfast.ErrBroken)
+			(*lose)(holdfast.ErrBroken)
 			close(told)
 		}()
 		synctest.Wait()
@@ -352,9 +310,7 @@ func TestLoseDoesNotWaitForTheLog(t *testing.T) {
 			t.Errorf("Lose returned: %v; the lock: %v", closed(told), lock.Err())
 		}
 		close(s.release)
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, l)
 		if !closed(s.handled) {
 			t.Error("Close returned before the handler")
 		}

@@ -22,12 +22,17 @@ type request struct {
 	waitOK  bool // WithWait was given
 	reclaim bool
 	shuffle bool
+	shared  bool
+	limit   int
+	limitOK bool // WithLimit was given
+	yield   bool // let others have the key first
 	retry   *Retry
 }
 
 // WithTTL limits how long the lock may be held, from the grant on: when d has
 // passed it ends with [ErrTTLExpired], for the holder first and then in the
-// engine. 0, the default, is no limit. It has nothing to do with the lease
+// engine. 0, the default, is no limit. In [Client.AcquireAll] it counts from when all
+// keys are held. It has nothing to do with the lease
 // that shows the engine that the holder lives, which is renewed by itself.
 func WithTTL(d time.Duration) Option { return func(r *request) { r.ttl = d } }
 
@@ -37,8 +42,8 @@ func WithOwner(name string) Option {
 	return func(r *request) { r.owner, r.ownerOK = name, true }
 }
 
-// WithData stores data, at most [MaxData] bytes, with the hold, for others to
-// read by [Client.Inspect]. It is copied.
+// WithData stores data, at most [MaxData] bytes ([MaxSharedData] if it is shared), with the hold, for others to
+// read by [Client.Inspect]. It is copied. [Lock.SetData] replaces it.
 func WithData(data []byte) Option { return func(r *request) { r.data = append([]byte(nil), data...) } }
 
 // WithReclaim ends earlier holds and places in the queue that other clients
@@ -49,12 +54,35 @@ func WithData(data []byte) Option { return func(r *request) { r.data = append([]
 // same client is not touched: the call then fails with [ErrHeld].
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 
+// WithShared shares the key with others that ask for it in the same way, such as readers of
+// what the key protects. It excludes those who do not, and is excluded by them: they wait
+// for each other, and where the engine keeps a queue, whoever comes later waits behind
+// those who wait already, whatever they wait for. Everything else is as without it. A hold
+// cannot be changed from one kind to the other: release it, acquire the other, and look
+// again at what the key protects. [Info.Holders] has all who share a key, [Token] says how a
+// resource tells late ones.
+//
+// A shared hold has at most [MaxSharedData] bytes of data. On DynamoDB at most [MaxLimit]
+// can share a key at a time; for those beyond it is held.
+func WithShared() Option { return func(r *request) { r.shared = true } }
+
+// WithLimit makes the key a semaphore of n permits, of which this takes one: at most n hold
+// the key at a time. n is from 1 to [MaxLimit]. The engine remembers it while anybody holds
+// the key or waits for it; who names another n then, or asks for a lock, fails with a
+// [*MismatchError]. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes
+// of data; WithLimit and [WithShared] do not go together.
+//
+// A permit cannot be fenced. Its token tells it from others, but a greater token does not
+// make a smaller one late: both may be live. Where each of n holders needs a token that
+// protects, or a number of its own, let [Client.AcquireAny] take one of n keys.
+func WithLimit(n int) Option { return func(r *request) { r.limit, r.limitOK = n, true } }
+
 // WithRetry governs how transient failures of the engine are tried again, and,
-// in [Client.AcquireAny], the delays between passes. The default goes on until
+// in [Client.AcquireAny] and [Client.AcquireAll], the delays between passes. The default goes on until
 // the ctx of the call ends.
 func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry } }
 
-// WithWait bounds the wait for a holder: when d > 0 has passed, the call fails
+// WithWait bounds the wait for a holder, in [Client.AcquireAll] for all of them together: when d > 0 has passed, the call fails
 // with a [*HeldError], or as [Client.Acquire] says. The default is to wait until
 // ctx ends.
 func WithWait(d time.Duration) Option {
@@ -64,6 +92,9 @@ func WithWait(d time.Duration) Option {
 // WithRandomOrder makes [Client.AcquireAny] try the keys in random order, anew
 // on each pass. It has no meaning elsewhere.
 func WithRandomOrder() Option { return func(r *request) { r.shuffle = true } }
+
+// yielding is for a candidate that has just led.
+func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
 
 // A Retry says how often something that failed is tried again, and after what
 // delays. It is a plain value: it may be used by any number of calls.
@@ -115,10 +146,10 @@ func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 			opt(r)
 		}
 	}
-	if err := c.checkKey(key); err != nil {
+	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	if err := r.validate(); err != nil {
+	if err := c.checkKey(key, r.mode()); err != nil {
 		return nil, err
 	}
 	if r.owner == "" {
@@ -133,15 +164,27 @@ func (r *request) validate() error {
 			return err
 		}
 	}
+	if err := checkData(r.data, r.mode()); err != nil {
+		return err
+	}
 	switch {
+	case r.limitOK && r.shared:
+		return driver.Invalid("limit", "a key is a semaphore or is shared with writers: WithLimit and WithShared do not go together")
+	case r.limitOK && r.limit < 1:
+		return driver.Invalid("limit", "%d, at least 1 is needed", r.limit)
+	case r.limit > MaxLimit:
+		return driver.Invalid("limit", "%d, at most %d are allowed", r.limit, MaxLimit)
 	case r.reclaim && !r.ownerOK:
 		return driver.Invalid("owner", "WithReclaim needs an explicit WithOwner")
-	case len(r.data) > MaxData:
-		return driver.Invalid("data", "%d bytes, at most %d are allowed", len(r.data), MaxData)
 	case r.ttl < 0:
 		return driver.Invalid("TTL", "%v is negative", r.ttl)
 	case r.waitOK && r.wait <= 0:
 		return driver.Invalid("wait", "%v is not positive; TryAcquire does not wait", r.wait)
 	}
 	return r.retry.validate()
+}
+
+// mode is what the engine has to know of WithShared and WithLimit.
+func (r *request) mode() driver.Mode {
+	return driver.Mode{Shared: r.shared || r.limitOK, Limit: r.limit}
 }

@@ -19,6 +19,7 @@ type kind struct {
 //	reclaimed     somebody claimed its place by WithReclaim
 //	denied        the engine refused the credentials
 //	invalid       the engine refused the input
+//	mismatch      the key is in use as something else
 //	disconnected  the engine could not be asked, or did not answer
 //	canceled      its ctx was canceled
 //	held          another has it, and there was no more time to wait, or none at all
@@ -31,6 +32,7 @@ var failures = []kind{
 	{ErrReclaimed, "reclaimed"},
 	{ErrDenied, "denied"},
 	{ErrInvalid, "invalid"},
+	{ErrMismatch, "mismatch"},
 	{ErrDisconnected, "disconnected"},
 	{context.Canceled, "canceled"},
 	{ErrHeld, "held"},
@@ -52,6 +54,23 @@ var endings = []kind{
 	{ErrBroken, "broken"},
 	{ErrClockJump, "clock_jump"},
 }
+
+// Result says in one word how a term has ended, for labels of metrics, and has no meaning
+// in TermBegan: "stepped_down", "withdrawn" or "failed" as lead returned nil, ErrWithdrawn
+// or another error, or panicked. If the term had ended before: "resigned", "asked", "unfit",
+// "closed" with the client, a word of [Ending.Result] if the lock had ended, and
+// "canceled" with the ctx of Run.
+func (t Term) Result() string {
+	switch {
+	case t.Cause != nil:
+		return wordFor(t.Cause, "", "canceled", terms)
+	case errors.Is(t.Err, ErrWithdrawn):
+		return "withdrawn"
+	}
+	return wordFor(t.Err, "stepped_down", "failed", nil)
+}
+
+var terms = append([]kind{{ErrResigned, "resigned"}, {ErrAsked, "asked"}, {ErrUnfit, "unfit"}, {ErrClosed, "closed"}}, endings...)
 
 // Result says in one word what has come of a heartbeat, for labels of metrics: "ok",
 // "disconnected", "denied", "lost" if there was nothing left to be kept alive, and

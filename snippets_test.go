@@ -114,7 +114,12 @@ func snippets(t *testing.T, file string) map[string]snippet {
 		switch d := declaration.(type) {
 		case *ast.FuncDecl:
 			body := output.ReplaceAllString(strings.TrimPrefix(text(d.Body.Lbrace+1, d.Body.Rbrace), "\n"), "\n")
-			found[receiver(d)+d.Name.Name] = snippet{regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, ""), whole}
+			name := d.Name.Name
+			if d.Recv != nil {
+				of := d.Recv.List[0].Type
+				name = strings.TrimPrefix(text(of.Pos(), of.End()), "*") + "." + name
+			}
+			found[name] = snippet{regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, ""), whole}
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
 				switch s := spec.(type) {
@@ -129,21 +134,6 @@ func snippets(t *testing.T, file string) map[string]snippet {
 	return found
 }
 
-// receiver is the type of a method, with a dot; "" for a function.
-func receiver(f *ast.FuncDecl) string {
-	if f.Recv == nil {
-		return ""
-	}
-	of := f.Recv.List[0].Type
-	if pointer, ok := of.(*ast.StarExpr); ok {
-		of = pointer.X
-	}
-	if name, ok := of.(*ast.Ident); ok {
-		return name.Name + "."
-	}
-	return ""
-}
-
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -153,8 +143,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// Links from the pages to files of the repository lead somewhere: to a file that
-// is there, and to a heading that it has.
+// Links from the pages to files of the repository lead to a file and a heading that exist.
 func TestLinks(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)\s]*)\)`)
 	anchors := make(map[string]map[string]bool)

@@ -20,7 +20,7 @@ import (
 )
 
 // A Driver is one client's connection to an engine. It grants, verifies, releases,
-// inspects, lists and breaks; everything that must be the same on every engine is
+// inspects, lists, asks and breaks; everything that must be the same on every engine is
 // done by holdfast.Client.
 //
 // All methods may be called at the same time. None is called before the open
@@ -29,24 +29,30 @@ import (
 // package holdfast; the client adds the operation and the key.
 type Driver interface {
 	// CheckKey refuses keys that the engine cannot take, beyond the portable
-	// rules of holdfast.CheckKey or, with Config.AnyKey, instead of them, with an
-	// [*InvalidError]. It sends nothing.
-	CheckKey(key string) error
+	// rules of holdfast.CheckKey or, with Config.AnyKey, instead of them, and modes that
+	// it cannot give the key in, with an [*InvalidError]. It sends nothing. mode is the
+	// zero Mode where the key is not to be acquired.
+	CheckKey(key string, mode Mode) error
 
 	// Acquire takes the key, or fails.
 	//  1. When ctx ends it returns at once, also if the engine does not
 	//      answer, and sees to it in the background that nothing stays behind.
 	//  2. Its error then says what it was waiting for: a [*HeldError], or
 	//      something that matches holdfast.ErrDisconnected.
-	//  3. With req.Wait unset, it does not wait for another holder but returns
-	//      a [*HeldError] that describes it.
+	//  3. With req.Wait unset, it does not wait for another holder, nor for those who
+	//      wait, but returns a [*HeldError] that describes the key.
 	//  4. It passes each transient failure to req.Retry.
 	//  5. It never returns a grant of which the engine knows nothing, and
 	//      never leaves one in the engine that was not returned.
 	//  6. If the engine has a queue, it calls req.Queued with how many are ahead of
-	//      the request, the holder included, when a request that waits has
+	//      the request, holders included, when a request that waits has
 	//      learned that there are any: at each entry, and whenever it looks again.
-	//  7. Of two grants of a key, the later has the greater token.
+	//  7. Of two grants of a key that exclude each other, the later has the greater
+	//     token. Shared ones have different tokens.
+	//  8. A key is a lock or a semaphore of one limit for as long as it is held or waited
+	//     for: what does not fit is refused with a [*MismatchError], and leaves nothing.
+	//  9. If the engine has a queue, it holds for all modes alike: who waits lets nobody
+	//     pass who came later, also if that one could be granted at once.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 
 	// Inspect describes a key. A key that nobody holds is no error.
@@ -55,10 +61,37 @@ type Driver interface {
 	// List describes the keys that begin with prefix and are held or waited for.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
+	// Observe tells who holds a key, for as long as ctx lasts.
+	//  1. It calls tell with what it finds, and again each time that it has learned of a
+	//     change, also if that is that nobody holds the key. Calls come one after the
+	//     other, in the order of the engine; tell does not block.
+	//  2. It may leave out a state that another has followed by then, and may tell one
+	//     twice, but in the end it tells the last one. It tells of no grant that was over
+	//     when it asked the engine, and of nobody who only waits. Infos have no Queue.
+	//  3. It goes on over outages and the ends of sessions: it waits until the engine can
+	//     be reached, and tells what it finds then.
+	//  4. When ctx ends it returns at once, also if the engine does not answer. Otherwise
+	//     it returns only if the key cannot be observed, and another try would not
+	//     change that, with the reason.
+	//
+	// A client calls it once per key at a time, however many observe the key, and again
+	// soon after it has returned.
+	Observe(ctx context.Context, key string, tell func(Info)) error
+
 	// Break removes the grant that info describes, and no other;
-	// holdfast.ErrChanged if it is not there any more. info has Key, Held, Owner, Token
-	// and Grant.
+	// holdfast.ErrChanged if it is not there any more. info has Key, Held, Owner, Token,
+	// Grant, Shared and Limit, of one grant: it has no Holders.
 	Break(ctx context.Context, info Info) error
+
+	// Ask tells the holder of the grant that info describes, and of no other, that somebody
+	// wants it to let go: that holder's client calls Request.Asked.
+	//  1. It returns nil when the engine keeps the wish for that holder, who may be cut off
+	//     and is told later, and if it had been asked before; holdfast.ErrChanged if the
+	//     grant is not there any more. info is as for Break.
+	//  2. It changes nothing else: neither owner, data, token and lease, nor what is said of
+	//     the end of the grant, whatever ends it.
+	//  3. No repetition of its request, however late it arrives, reaches another grant.
+	Ask(ctx context.Context, info Info) error
 
 	// Close ends the session, or the heartbeats; Release has been called and has
 	// returned for all holds (but see Ender), and all calls have returned. It leaves
@@ -86,8 +119,12 @@ type Request struct {
 	Key     string
 	Owner   string
 	Data    []byte
-	Wait    bool // wait for the present holder
+	Mode    Mode
+	Wait    bool // wait for the present holders
 	Reclaim bool // end other clients' grants and contenders under the same Owner
+	// Yield asks an engine without a queue to let all others who wait look at the key
+	// first: the client has just given it back so that another can have it.
+	Yield bool
 
 	// Retry is called with each transient failure. It returns nil after the delay that
 	// the user's holdfast.Retry asks for, or sooner when wake closes (nil never does),
@@ -102,6 +139,11 @@ type Request struct {
 	// holdfast.ErrBroken, ErrReclaimed, ErrTakenOver or the like. It may be called
 	// before Acquire has returned, and counts only once.
 	Lost func(cause error)
+
+	// Asked is called when the grant that Acquire returns, or is about to return, is found
+	// to have been asked for: see Driver.Ask. Like Lost, it may be called before Acquire has
+	// returned, and counts only once.
+	Asked func()
 }
 
 // A Grant is a key that the engine has given to this client.
@@ -117,6 +159,19 @@ type Hold interface {
 	// that matches one of the causes of holdfast.ErrLost, or whatever kept it from
 	// finding out.
 	Verify(ctx context.Context) error
+
+	// SetData replaces the data of the grant; empty data removes it. It is not called
+	// again before it has returned, nor after Release; but Release may be called while
+	// it is under way.
+	//  1. It tries until the engine has confirmed, the grant is known to be gone, or ctx
+	//     ends, which it does with the lock. It returns nil, an error that matches one
+	//     of the causes of holdfast.ErrLost, what the engine refused it for, or what
+	//     kept it from finding out.
+	//  2. It changes no other grant of the key, and nothing else of its own: not owner,
+	//     token, since when it is held, or the name in Info.Grant.
+	//  3. A request that was given up may be carried out late, but not after a later one,
+	//     nor in the place of what a later one wrote.
+	SetData(ctx context.Context, data []byte) error
 
 	// Release gives the key back, and is called exactly once, however the hold
 	// ended. It tries until the engine has confirmed, the grant is known to be

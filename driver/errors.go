@@ -8,8 +8,9 @@ import (
 
 // The sentinels of the errors of this package; those of package holdfast are the same.
 var (
-	ErrHeld    = errors.New("held by another")
-	ErrInvalid = errors.New("invalid")
+	ErrHeld     = errors.New("held by another")
+	ErrInvalid  = errors.New("invalid")
+	ErrMismatch = errors.New("in use in another way")
 )
 
 // A HeldError says who holds a key that was wanted. Callers of Acquire see a

@@ -2,10 +2,12 @@ package dynamolock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // Acquire implements driver.Driver.
@@ -15,23 +17,34 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		return driver.Grant{}, err
 	}
 	e.lookAtTTL()
-	c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), cleared: e.foreignTTL()}
-	e.enter(c.grant)
-	acquire := c.try
-	if req.Wait {
-		acquire = c.wait
-	}
-	h, err := acquire(ctx)
-	if err != nil {
+	for {
+		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), cleared: e.foreignTTL()}
+		e.enter(c.grant)
+		acquire := c.try
+		if req.Wait {
+			acquire = c.wait
+		}
+		h, err := acquire(ctx)
+		if err == nil {
+			h.start()
+			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
+		}
 		e.forget(c.grant)
 		if !c.lookedAfter {
 			e.leftovers.add(req.Key, key, c.unanswered, false)
 		}
-		return driver.Grant{}, err
+		if !errors.Is(err, errGrantOver) {
+			return driver.Grant{}, err
+		}
 	}
-	h.start()
-	return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
 }
+
+// errGrantOver is why a call begins again: it was granted the key, and somebody broke that grant
+// before an answer said so. No request of the same grant is carried out after that.
+var errGrantOver = errors.New("broken before it was known")
+
+// maxBaffled is how many writes of a call may be refused though nothing has changed.
+const maxBaffled = 3
 
 // A contender is one call of Acquire.
 type contender struct {
@@ -43,15 +56,30 @@ type contender struct {
 	touches uint64 // how many guids it has had
 	cleared string // the attribute of the table's Time to Live, as its first write knew it
 
-	unanswered  unanswered
+	unanswered unanswered
+	sends      []driver.Instant // of requests to share, before they were sent; the touches of their entries count them
+	insisted   driver.Instant   // before the intent was written last
+	insists    bool             // the item may have an intent of this contender
+	baffled    int              // writes that were refused though nothing had changed
+
 	lookedAfter bool // the last request was left to a goroutine, and all of unanswered with it
 }
 
-// try takes the key if nobody has it. It remembers what it sees of the holder, so that
-// a later try can find out that the holder is gone.
+// try takes the key if nobody has it. It writes at once, since the key may be free; but
+// if the client last saw another holder, it reads first, since a write that is refused
+// costs the table, and the holder's heartbeats, as much as one that succeeds. What it
+// sees is remembered, so that a later try can find out that the holder is gone.
 func (c *contender) try(ctx context.Context) (*hold, error) {
+	seen := c.observed(c.req.Key)
+	read := c.taken(&seen)
 	for {
-		got, err := c.take(ctx)
+		var got outcome
+		var err error
+		if read {
+			got.met, err = c.look(ctx)
+		} else {
+			got, err = c.take(ctx, &seen)
+		}
 		switch {
 		case err != nil:
 			if err := c.again(ctx, err); err != nil {
@@ -59,41 +87,73 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			}
 		case got.hold != nil:
 			return got.hold, nil
-		case !c.takeable(&got.met):
+		case !c.enterable(&got.met) && !(read && c.reclaimable(got.met.item)):
+			if err := c.mismatch(&got.met); err != nil {
+				return nil, err
+			}
 			return nil, &driver.HeldError{Holder: got.met.item.info(c.req.Key)}
+		default: // it has become free, or its lease has ended
+			read, seen = false, got.met
 		}
-		// Otherwise it has become free, or its lease has ended, since the last write.
 	}
 }
 
-// wait takes the key as soon as it is available. The first contender of the client
-// writes at once, since the key may be free, and then polls; others wait in line behind
-// it. One that reclaims writes at once in any case.
+// taken reports whether the key is probably held: somebody has it by what was seen, and
+// it is not a grant of this client that is over.
+func (c *contender) taken(seen *observation) bool {
+	i := seen.item
+	if i != nil && (c.req.Mode.Shared || i.sharing != nil) {
+		return !c.enterable(seen)
+	}
+	return i != nil && i.held() && (!i.belongs(c.id) || c.alive(i.guid[:grantLen]))
+}
+
+// wait takes the key as soon as it is available. The first contender of the client begins
+// like a try, and then polls; others wait in line behind it. One that reclaims writes at
+// once in any case.
 func (c *contender) wait(ctx context.Context) (*hold, error) {
+	if c.req.Yield && !backoff.Sleep(ctx, 2*c.opts.Poll, nil) { // all others look once per Poll
+		return nil, c.waitedFor(c.req.Key)
+	}
 	w := c.join(c.req.Key)
 	defer c.leave(c.req.Key, w)
-	write := c.leads(c.req.Key, w) || c.req.Reclaim
+	defer c.withdraw()
+	first, write := c.leads(c.req.Key, w), c.req.Reclaim
+	remembered := c.observed(c.req.Key)
+	read := !write && (first && c.taken(&remembered) || c.mismatch(&remembered) != nil)
 	for {
 		// Read once for both cases: a contender that leads only now has seen nothing yet.
-		leads := c.leads(c.req.Key, w)
+		leads, seen := c.leads(c.req.Key, w), c.observed(c.req.Key)
 		var err error
+		var met observation
 		switch {
-		case write || leads && c.ripe():
+		case read || leads && !first && !write && c.mismatch(&seen) != nil: // what was seen may be an old replica's
+			met, err = c.look(ctx)
+			read, first = err != nil, false
+		case write || leads && (first || c.ripe(&seen)):
 			var got outcome
-			if got, err = c.take(ctx); got.hold != nil {
+			if got, err = c.take(ctx, &seen); got.hold != nil {
+				c.insists = false // the write has removed what there was
 				return got.hold, nil
 			}
-			write = err != nil
-		case c.req.Reclaim && c.holding(c.req.Key, c.req.Owner):
+			met = got.met
+			// What was refused has taken nothing: it suffices that the first in line writes.
+			write, first = maybeDone(err) || write && err != nil, first && err != nil
+		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
 			return nil, c.waitedFor(c.req.Key) // this client's own lock, which stands
 		case leads:
-			err = c.poll(ctx, c.req.Key, c.key)
+			if err = c.insist(ctx, &seen); err == nil {
+				err = c.poll(ctx)
+			}
 		default:
 			select {
 			case <-w.up:
 			case <-ctx.Done():
 				return nil, c.waitedFor(c.req.Key)
 			}
+		}
+		if err == nil {
+			err = c.mismatch(&met)
 		}
 		if err == nil {
 			continue
@@ -108,14 +168,13 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 }
 
 // ripe reports whether a write might get the key, by what was seen.
-func (c *contender) ripe() bool {
-	seen := c.observed(c.req.Key)
-	return seen.item == nil || c.takeable(&seen) || c.reclaimable(seen.item)
+func (c *contender) ripe(seen *observation) bool {
+	return seen.item == nil || c.enterable(seen) || !c.req.Mode.Shared && c.reclaimable(seen.item)
 }
 
 // reclaimable reports whether an item is a grant that the request may end.
 func (c *contender) reclaimable(i *item) bool {
-	return c.req.Reclaim && i.held() && i.owner == c.req.Owner && !i.belongs(c.id) &&
+	return c.req.Reclaim && i.held() && i.sharing == nil && i.owner == c.req.Owner && !i.belongs(c.id) &&
 		(i.form == tokenless) == (c.opts.Mode == FailClosed)
 }
 
@@ -143,16 +202,19 @@ type answer struct {
 	err     error
 }
 
-// take sends the request that takes the key if it is free, or reclaimable, or has not
-// changed since it was found to be abandoned. When ctx ends, take returns at once. A
-// request that was sent is then completed in the background, and what it has taken is
-// given back.
-func (c *contender) take(ctx context.Context) (outcome, error) {
+// take sends the request that takes the key if it is free, or reclaimable, or abandoned by
+// what was seen and still the same. When ctx ends, take returns at once. A request that
+// was sent is then completed in the background, and what it has taken is given back.
+func (c *contender) take(ctx context.Context, seen *observation) (outcome, error) {
 	if !c.leftovers.admit(ctx, c.req.Key) {
 		return outcome{}, c.waitedFor(c.req.Key)
 	}
-	sent, left := c.host.Now(), c.abandoned()
-	x := c.expression(sent, left)
+	if seen.item != nil && seen.item.holder(c.grant) != nil {
+		// It was read: a request to join that was sent now would say that it has seen its own token.
+		return outcome{hold: c.met(seen.item, c.host.Now())}, nil
+	}
+	sent := c.host.Now()
+	x, by := c.write(sent, seen)
 	sending := newSending()
 	answered := make(chan answer) // unbuffered: the answer is the caller's or nobody's
 	gone := make(chan struct{})   // closed when the caller has returned
@@ -172,7 +234,7 @@ func (c *contender) take(ctx context.Context) (outcome, error) {
 	}
 	select {
 	case r := <-answered:
-		return c.judge(sent, left, r)
+		return c.judge(sent, by, r)
 	case <-ctx.Done():
 		c.lookedAfter = true
 		c.leftovers.gaveUp(c.req.Key, c.key)
@@ -184,18 +246,9 @@ func (c *contender) take(ctx context.Context) (outcome, error) {
 	}
 }
 
-// abandoned returns the item that was seen, if the key may be taken while the item stays
-// as it is; else nil.
-func (c *contender) abandoned() *item {
-	if seen := c.observed(c.req.Key); c.takeable(&seen) {
-		return seen.item
-	}
-	return nil
-}
-
-// judge says what an answer means; left is the abandoned item that the write was to
-// replace, or nil.
-func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, error) {
+// judge says what an answer means; by is the item that the write went by, which it was to
+// replace or to join, or nil.
+func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, error) {
 	switch {
 	case maybeDone(r.err):
 		c.unanswered.add(sent, c.host.Now())
@@ -204,7 +257,7 @@ func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, e
 		return outcome{}, r.err
 	case r.old == nil:
 		own, err := decode(c.opts.Table, r.updated)
-		if err == nil && !(own.held() && own.belongs(c.grant)) {
+		if err == nil && !c.owns(own) {
 			err = &ItemError{Table: c.opts.Table, Attribute: attrGUID, Reason: "is not the one that was written"}
 		}
 		if err != nil {
@@ -212,33 +265,57 @@ func (c *contender) judge(sent driver.Instant, left *item, r answer) (outcome, e
 			return outcome{}, fmt.Errorf("the answer to UpdateItem: %w", err)
 		}
 		return outcome{hold: c.granted(own, sent)}, nil
-	case r.old.held() && r.old.belongs(c.grant):
-		// An earlier request was carried out: one of ours, or one that a wrapper of the
-		// SDK has repeated.
-		if !c.unanswered.none() {
-			sent = c.unanswered.first
-			c.unanswered.requests--
-		}
-		return outcome{hold: c.granted(r.old, sent)}, nil
+	case c.owns(r.old):
+		return outcome{hold: c.met(r.old, sent)}, nil
 	}
 	if c.opts.Mode == FailClosed && r.old.form != absent && r.old.form != tokenless {
 		return outcome{}, &ItemError{
 			Table: c.opts.Table, Attribute: attrLease, Reason: "is there: the key is used with another mode than FailClosed",
 		}
 	}
-	if left != nil && left.form != absent && left.same(r.old) {
-		// Another try would meet the same, for ever.
-		return outcome{}, &ItemError{
-			Table: c.opts.Table, Attribute: attrGUID, Reason: "is that of a key that is free, and the key cannot be taken",
+	if by != nil && by.form != absent && by.same(r.old) {
+		if r.old.belongs(c.grant) {
+			return outcome{}, errGrantOver
+		}
+		// An intent may have come and gone before the item was read. Otherwise another try would meet the same, for ever.
+		if c.baffled++; c.baffled == maxBaffled {
+			return outcome{}, &ItemError{
+				Table: c.opts.Table, Attribute: attrGUID, Reason: "is that of a key that may be taken, and the key cannot be taken",
+			}
 		}
 	}
 	return outcome{met: c.see(c.req.Key, r.old)}, nil
+}
+
+// owns reports whether an item is held by this contender's grant.
+func (c *contender) owns(i *item) bool {
+	if c.req.Mode.Shared {
+		return i.holder(c.grant) != nil
+	}
+	return i.held() && i.belongs(c.grant)
+}
+
+// met makes a hold of an item that shows that an earlier request was carried out: one of
+// ours, or one that a wrapper of the SDK has repeated.
+func (c *contender) met(own *item, sent driver.Instant) *hold {
+	if !c.unanswered.none() {
+		sent = c.unanswered.first
+		c.unanswered.requests--
+	}
+	if entry := own.holder(c.grant); entry != nil {
+		sent = c.sentAs(entry)
+	}
+	return c.granted(own, sent)
 }
 
 // granted makes a hold of the item that this contender wrote; sent is a moment before
 // the write.
 func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	c.took(c.req.Key, own)
+	others := 0
+	if own.sharing != nil {
+		others = len(own.sharing.holders) - 1
+	}
 	h := &hold{
 		engine:     c.engine,
 		name:       c.req.Key,
@@ -248,10 +325,15 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 		owner:      c.req.Owner,
 		lease:      c.host.NewLease(c.times.hold, holdfast.ErrLeaseExpired),
 		lose:       c.req.Lost,
+		asked:      c.req.Asked,
 		unanswered: c.unanswered,
 		begun:      sent,
 		touches:    c.touches,
 		cleared:    c.cleared,
+	}
+	if own := own.holder(c.grant); own != nil {
+		entry := *own // others look at the item
+		h.token, h.entry, h.others = own.token, &entry, others
 	}
 	h.lease.Renew(sent)
 	return h
@@ -260,7 +342,16 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 // seeThrough finishes with a write whose caller has returned.
 func (c *contender) seeThrough(sent driver.Instant, sending *sending, r answer) {
 	owed := false
-	switch taken := r.err == nil && (r.old == nil || r.old.held() && r.old.belongs(c.grant)); {
+	switch taken := r.err == nil && (r.old == nil || c.owns(r.old)); {
+	case taken && c.req.Mode.Shared:
+		i, err := r.old, error(nil)
+		if i == nil {
+			i, err = decode(c.opts.Table, r.updated)
+		}
+		if err == nil {
+			_, err = c.giveBackShared(c.tasks.Context(), c.key, i, func(h *holder) bool { return h.grant == c.grant })
+		}
+		owed = err != nil
 	case taken:
 		_, err := c.giveBack(c.tasks.Context(), c.key, func(x *expression) string { return x.begins(c.grant) })
 		owed = err != nil

@@ -12,39 +12,28 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// Break lets the holder know before anybody else has the key, also when the
-// holder hears nothing; then the next one has it at once.
+// After Break, the holder knows of it before anybody else gets the key, even a holder
+// that is cut off. Then the next client gets the key at once.
 func TestBreakTellsTheHolderFirst(t *testing.T) {
 	for _, cut := range []bool{false, true} {
-		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 			a, b := h.pair(t)
 			lock := a.hold(t, "k")
 			time.Sleep(lease)
-			info, err := b.Inspect(t.Context(), "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			most, want := a.Options().Heartbeat+poll+time.Second, holdfast.ErrBroken
 			if cut {
 				a.conn.Cut()
+				// An old read may make the observation begin again.
+				most, want = lease+poll+time.Second, holdfast.ErrLeaseExpired
 			}
 			began := time.Now()
-			if err := b.Break(t.Context(), info); err != nil {
-				t.Fatal(err)
-			}
+			b.breakIt(t, "k", false)
 			next := b.hold(t, "k")
 			if !isDone(lock) {
 				t.Errorf("cut %v: two holders", cut)
 			}
-			d, most := time.Since(began), a.Options().Heartbeat+poll+time.Second
-			if cut {
-				most = lease + poll + time.Second // an old read may have the observation begin anew
-			}
-			if d > most {
+			if d := time.Since(began); d > most {
 				t.Errorf("cut %v: it took %v until the key was free", cut, d)
-			}
-			want := holdfast.ErrBroken
-			if cut {
-				want = holdfast.ErrLeaseExpired
 			}
 			if !errors.Is(lock.Err(), want) || next.Token() <= lock.Token() {
 				t.Errorf("%v; token %v after %v", lock.Err(), next.Token(), lock.Token())
@@ -55,53 +44,52 @@ func TestBreakTellsTheHolderFirst(t *testing.T) {
 	}
 }
 
+// BreakNow, and Break of a lock that never expires, free the key at once, before the holder knows.
 func TestBreakNow(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.client(t), h.client(t)
-		defer a.close(t)
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		breakIt := b.Break
+		if h.options.Mode == dynamolock.FailOpen {
+			breakIt = b.BreakNow
+		}
 		lock := a.hold(t, "k", holdfast.WithData([]byte("d")))
-		info := b.breakIt(t, "k", true)
+		info := b.breakIt(t, "k", h.options.Mode == dynamolock.FailOpen)
+		if err := breakIt(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
+			t.Errorf("for the second time: %v", err)
+		}
 		next, err := b.TryAcquire(t.Context(), "k")
-		if err != nil || next.Token() <= lock.Token() {
+		if err != nil || h.options.Mode != dynamolock.FailClosed && next.Token() <= lock.Token() {
 			t.Fatalf("%v, %v", next, err)
 		}
-		<-lock.Done()
-		if !errors.Is(lock.Err(), holdfast.ErrBroken) {
-			t.Error(lock.Err())
+		if d := took(func() { <-lock.Done() }); d > a.Options().Heartbeat+time.Second || !errors.Is(lock.Err(), holdfast.ErrBroken) {
+			t.Errorf("after %v: %v", d, lock.Err())
 		}
-		if err := b.BreakNow(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
-			t.Error(err)
+		time.Sleep(lease)
+		if err := breakIt(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
+			t.Errorf("of another grant by now: %v", err)
 		}
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		for want, err := range map[error]error{
-			holdfast.ErrInvalid: b.BreakNow(t.Context(), holdfast.Info{Key: "k"}),
-			context.Canceled:    b.BreakNow(done, info),
-		} {
-			if !errors.Is(err, want) {
-				t.Errorf("%v, want %v", err, want)
-			}
+		if err := breakIt(done, info); !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
-		for _, grant := range []string{"x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:N:AAAA", "leased:-1:"} {
-			if err := b.BreakNow(t.Context(), holdfast.Info{Key: "k", Held: true, Grant: grant}); !errors.Is(err, holdfast.ErrInvalid) {
+		for _, grant := range []string{"", "x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:N:AAAA", "leased:-1:"} {
+			if err := breakIt(t.Context(), holdfast.Info{Key: "k", Held: true, Grant: grant}); !errors.Is(err, holdfast.ErrInvalid) {
 				t.Errorf("grant %q: %v", grant, err)
 			}
 		}
-		if err := next.Verify(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustVerify(t, next)
 		b.close(t)
-		if err := b.BreakNow(t.Context(), info); !errors.Is(err, holdfast.ErrClosed) {
+		if err := breakIt(t.Context(), info); !errors.Is(err, holdfast.ErrClosed) {
 			t.Error(err)
 		}
 	})
 }
 
-// Grants of the npm client, of either kind, are broken as well, and only those.
+// Break also ends grants of the npm client, of either kind, and no grant but the given one.
 func TestBreakForeign(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		items := map[string]item{
 			"open":   npm("7", "20000", "g"),
 			"closed": {"owner": s("node"), "guid": b("guid")},
@@ -133,51 +121,35 @@ func TestBreakForeign(t *testing.T) {
 	})
 }
 
-// A break whose reply is lost is carried out once.
+// If the reply to a break is lost, the break is carried out once.
 func TestLostReplyToBreak(t *testing.T) {
-	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
-		for name, fault := range lost {
-			t.Run(mode.String()+"/"+name, func(t *testing.T) {
-				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.pair(t)
-					a.hold(t, "k")
-					info, err := b.Inspect(t.Context(), "k")
-					if err != nil {
-						t.Fatal(err)
-					}
-					left := 1
-					b.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
-						if left--; left < 0 {
-							return dynamofake.Fault{}
-						}
-						return fault
-					})
-					if err := b.Break(t.Context(), info); err != nil {
-						t.Error(err)
-					}
-					time.Sleep(lease) // the holder learns of it
-				})
-			})
-		}
-	}
+	inEachLoss(t, allModes, func(t *testing.T, h *harness, fault dynamofake.Fault) {
+		a, b := h.pair(t)
+		a.hold(t, "k")
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if op.Name == "GetItem" { // by Inspect
+				return dynamofake.Fault{}
+			}
+			b.conn.SetFault(nil)
+			return fault
+		})
+		b.breakIt(t, "k", false)
+		time.Sleep(lease) // the holder learns of it
+	})
 }
 
-// Whoever has the key after a break, under whatever name, and however often it was
-// granted since: the holder whose grant was broken hears that it was, and what it
-// does about its own lock leaves that of the other alone.
+// A holder whose grant was broken learns just that, however often the key was granted again, and to whom.
 func TestBrokenAndTaken(t *testing.T) {
 	for _, owner := range []string{"other", "worker"} {
 		for _, grants := range []int{1, 3} {
 			for _, released := range []bool{false, true} {
-				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 					a, b := h.pair(t)
 					lock := a.hold(t, "k", holdfast.WithOwner("worker"))
 					b.breakIt(t, "k", true)
 					next := b.hold(t, "k", holdfast.WithOwner(owner))
 					for range grants - 1 {
-						if err := next.Release(t.Context()); err != nil {
-							t.Fatal(err)
-						}
+						mustRelease(t, next)
 						next = b.hold(t, "k", holdfast.WithOwner(owner))
 					}
 					var err error
@@ -193,17 +165,14 @@ func TestBrokenAndTaken(t *testing.T) {
 						}
 					}
 					time.Sleep(lease)
-					if err := next.Verify(t.Context()); err != nil {
-						t.Errorf("the successor: %v", err)
-					}
+					mustVerify(t, next)
 				})
 			}
 		}
 	}
 }
 
-// What a reclaim or a takeover ends is not broken, also if an earlier grant of
-// the key was.
+// A lock that is reclaimed does not report the break of an earlier grant.
 func TestReclaimedAfterABreak(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -219,17 +188,16 @@ func TestReclaimedAfterABreak(t *testing.T) {
 	})
 }
 
-// An item with a lease of 0 ms is held by nobody: it is shown as free, and can be had.
+// Nobody holds an item with a lease of 0 ms: it is shown as free, and can be acquired.
 func TestLeaseOfZero(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		h.set("k", npm("7", "0", "g"))
 		if info, err := a.Inspect(t.Context(), "k"); err != nil || info.Held {
 			t.Errorf("%+v, %v", info, err)
 		}
-		for info, err := range a.List(t.Context(), "") {
-			t.Errorf("%+v, %v", info, err)
+		if keys, err := a.list(t, ""); err != nil || len(keys) > 0 {
+			t.Errorf("%q, %v", keys, err)
 		}
 		lock, err := a.TryAcquire(t.Context(), "k")
 		if err != nil || lock.Token() != 8 {
@@ -241,11 +209,10 @@ func TestLeaseOfZero(t *testing.T) {
 	})
 }
 
-// What another program has written into an item makes no message of its size.
+// Error messages stay short, whatever another program has written into an item.
 func TestLongOwner(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		i := npm("7", "20000", "g")
 		i["owner"] = s(strings.Repeat("\u00e4\n", 100_000))
 		h.set("k", i)

@@ -3,184 +3,60 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
-var closedModes = []dynamolock.Mode{dynamolock.FailClosed, dynamolock.FailClosedFenced}
-
 func TestFailClosedItem(t *testing.T) {
-	for _, mode := range closedModes {
-		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a := h.client(t)
-			defer a.close(t)
-			lock := a.hold(t, "k", holdfast.WithOwner("o"))
-			i := h.item("k")
-			info, err := a.Inspect(t.Context(), "k")
-			if err != nil || !info.Held || info.Owner != "o" || info.Token != lock.Token() || info.Lease != 0 || len(guidOf(i)) != 64 {
-				t.Errorf("%+v, %v", info, err)
-			}
-			if mode == dynamolock.FailClosed && (len(i) != 3 || lock.Token() != 0) {
-				t.Errorf("%v, token %v; want the npm client's three attributes, and no token", i, lock.Token())
-			}
-			if mode == dynamolock.FailClosedFenced && (lock.Token() == 0 || leaseOf(i) != 1<<31-1) {
-				t.Errorf("%v, token %v", i, lock.Token())
-			}
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			i = h.item("k")
-			if (mode == dynamolock.FailClosed) != (i == nil) || i != nil && leaseOf(i) != 1 {
-				t.Errorf("released: %v", i)
-			}
-			if next := a.hold(t, "k"); mode == dynamolock.FailClosedFenced && next.Token() != lock.Token()+1 {
-				t.Errorf("token %v after %v", next.Token(), lock.Token())
-			}
-		})
-	}
-}
-
-// A holder that cannot be reached for long goes on holding, and so it goes on
-// when the holder is dead, until somebody breaks the lock.
-func TestFailClosedNeverExpires(t *testing.T) {
-	for _, mode := range closedModes {
-		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.pair(t)
-			lock := a.hold(t, "k")
-			a.conn.Cut()
-			long, cancel := context.WithTimeout(t.Context(), 50*lease)
-			defer cancel()
-			if _, err := b.Acquire(long, "k"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrHeld) {
-				t.Errorf("%v: %v", mode, err)
-			}
-			if err := lock.Err(); err != nil {
-				t.Errorf("%v: %v", mode, err)
-			}
-			a.conn.Heal()
-			time.Sleep(lease)
-			if err := lock.Verify(t.Context()); err != nil {
-				t.Errorf("%v: %v", mode, err)
-			}
-		})
-	}
-}
-
-func TestFailClosedBreak(t *testing.T) {
-	for _, mode := range closedModes {
-		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.pair(t)
-			lock := a.hold(t, "k")
-			info := b.breakIt(t, "k", false)
-			if err := b.Break(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
-				t.Errorf("%v: for the second time: %v", mode, err)
-			}
-			next, err := b.TryAcquire(t.Context(), "k")
-			if err != nil {
-				t.Fatalf("%v: a lock that never expires is free when it is broken: %v", mode, err)
-			}
-			if d := took(func() { <-lock.Done() }); d > a.Options().Heartbeat+time.Second {
-				t.Errorf("%v: the holder knew after %v", mode, d)
-			}
-			if err := lock.Err(); !errors.Is(err, holdfast.ErrBroken) {
-				t.Errorf("%v: %v", mode, err)
-			}
-			time.Sleep(lease)
-			if err := next.Verify(t.Context()); err != nil {
-				t.Errorf("%v: the successor: %v", mode, err)
-			}
-			if err := b.Break(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
-				t.Errorf("%v: of another grant by now: %v", mode, err)
-			}
-		})
-	}
-}
-
-func TestFailClosedReclaim(t *testing.T) {
-	for _, mode := range closedModes {
-		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a, b := h.pair(t)
-			lock := a.hold(t, "k", holdfast.WithOwner("worker"))
-			if _, err := b.TryAcquire(t.Context(), "k", holdfast.WithOwner("other"), holdfast.WithReclaim()); !errors.Is(err, holdfast.ErrHeld) {
-				t.Errorf("%v: a stranger's: %v", mode, err)
-			}
-			next, err := b.TryAcquire(t.Context(), "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())
-			if err != nil {
-				t.Fatalf("%v: %v", mode, err)
-			}
-			<-lock.Done()
-			if err := lock.Err(); !errors.Is(err, holdfast.ErrReclaimed) {
-				t.Errorf("%v: %v", mode, err)
-			}
-			time.Sleep(lease)
-			if err := next.Verify(t.Context()); err != nil {
-				t.Errorf("%v: %v", mode, err)
-			}
-		})
-	}
-}
-
-// Replies are lost here as everywhere.
-func TestFailClosedLostReplies(t *testing.T) {
-	for _, mode := range closedModes {
-		for name, fault := range lost {
-			t.Run(mode.String()+"/"+name, func(t *testing.T) {
-				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-					a, b := h.pair(t)
-					a.conn.SetFault(on(acquire, 1, fault))
-					var lock *holdfast.Lock
-					if d := took(func() { lock = a.hold(t, "k") }); d > lease/4 {
-						t.Errorf("it took %v", d)
-					}
-					a.conn.SetFault(on(release, 1, fault))
-					if err := lock.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-					a.conn.SetFault(on(acquire, 1, fault))
-					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-					defer cancel()
-					if lock, err := a.Acquire(ctx, "k"); err == nil { // another request may have shown that all is well
-						if err := lock.Release(t.Context()); err != nil {
-							t.Error(err)
-						}
-					}
-					time.Sleep(lease)
-					if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
-						t.Errorf("an orphan: %v", err)
-					}
-				})
-			})
+	inEach(t, closedModes, func(t *testing.T, h *harness) {
+		a, mode := h.client(t), h.options.Mode
+		lock := a.hold(t, "k", holdfast.WithOwner("o"))
+		i := h.item("k")
+		info, err := a.Inspect(t.Context(), "k")
+		if err != nil || !info.Held || info.Owner != "o" || info.Token != lock.Token() || info.Lease != 0 || len(guidOf(i)) != 64 {
+			t.Errorf("%+v, %v", info, err)
 		}
-	}
+		if mode == dynamolock.FailClosed && (len(i) != 3 || lock.Token() != 0) {
+			t.Errorf("%v, token %v; want the npm client's three attributes, and no token", i, lock.Token())
+		}
+		if mode == dynamolock.FailClosedFenced && (lock.Token() == 0 || leaseOf(i) != 1<<31-1) {
+			t.Errorf("%v, token %v", i, lock.Token())
+		}
+		mustRelease(t, lock)
+		i = h.item("k")
+		if (mode == dynamolock.FailClosed) != (i == nil) || i != nil && leaseOf(i) != 1 {
+			t.Errorf("released: %v", i)
+		}
+		if next := a.hold(t, "k"); mode == dynamolock.FailClosedFenced && next.Token() != lock.Token()+1 {
+			t.Errorf("token %v after %v", next.Token(), lock.Token())
+		}
+	})
 }
 
-// The two forms on one key: neither takes the other's for free.
+// If clients use both forms on one key, neither form counts as free for the other.
 func TestMixedModes(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		open := h.client(t)
 		npm := h.client(t, func(o *dynamolock.Options) { o.Mode = dynamolock.FailClosed })
 		fenced := h.client(t, func(o *dynamolock.Options) { o.Mode = dynamolock.FailClosedFenced })
-		defer open.close(t)
-		defer npm.close(t)
-		defer fenced.close(t)
 
 		tokenless := npm.hold(t, "a")
-		ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
-		defer cancel()
+		ctx := within(t, 3*lease)
 		for _, c := range []*client{open, fenced} {
 			if _, err := c.Acquire(ctx, "a", holdfast.WithWait(lease)); !errors.Is(err, holdfast.ErrHeld) {
 				t.Error(err)
 			}
 		}
-		if err := tokenless.Verify(ctx); err != nil {
-			t.Error(err)
-		}
+		mustVerify(t, tokenless)
 
-		if err := open.hold(t, "b").Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, open.hold(t, "b"))
 		var foreign *dynamolock.ItemError
 		if _, err := npm.TryAcquire(ctx, "b"); !errors.As(err, &foreign) {
 			t.Errorf("%v, want an ItemError", err)
@@ -189,8 +65,122 @@ func TestMixedModes(t *testing.T) {
 		if _, err := open.Acquire(t.Context(), "b", holdfast.WithWait(5*time.Minute)); !errors.Is(err, holdfast.ErrHeld) {
 			t.Error(err)
 		}
-		if err := lock.Err(); err != nil {
-			t.Error(err)
+		mustLive(t, lock)
+	})
+}
+
+// The client retries a release that is denied, if the lock never expires, and says so in the log.
+func TestFailClosedReleaseDenied(t *testing.T) {
+	for _, outage := range []time.Duration{0, time.Second, time.Hour} {
+		inEach(t, closedModes, func(t *testing.T, h *harness) {
+			logs := h.log()
+			a, b := h.pair(t)
+			lock := a.hold(t, "k")
+			a.conn.SetFault(on(release, 1, dynamofake.Fail(dynamofake.Denied())))
+			if outage > 0 {
+				a.conn.SetFault(always(dynamofake.Fail(dynamofake.Denied())))
+			}
+			if err := lock.Release(t.Context()); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDenied) {
+				t.Errorf("Release = %v", err)
+			}
+			time.Sleep(outage)
+			a.conn.SetFault(nil)
+			time.Sleep(90 * time.Second)
+			if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
+				t.Errorf("denied for %v: an orphan: %v", outage, err)
+			}
+			if outage > 0 {
+				logs.Check(t, nil, logtest.Want{
+					Text: "what a call may have left cannot be removed", Level: slog.LevelError, Attrs: "table key error",
+				})
+			}
+		})
+	}
+}
+
+// Where nothing expires, a request that arrives long after it was given up takes a key
+// for good, unless the client keeps checking for as long as its signature is valid.
+func TestFailClosedLateRequest(t *testing.T) {
+	for _, late := range []time.Duration{0, lease / 2, 3 * lease, 14 * time.Minute} {
+		inEach(t, closedModes, func(t *testing.T, h *harness) {
+			a, b := h.pair(t)
+			a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(late, dynamofake.Reset())))
+			a.conn.ResetCounts()
+			if _, err := a.TryAcquire(t.Context(), "k", once); err == nil {
+				t.Fatal("granted")
+			}
+			time.Sleep(late + 90*time.Second)
+			if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
+				t.Errorf("%v late: an orphan: %v", late, err)
+			}
+			if n := a.requests(); n > 40 {
+				t.Errorf("%v late: %v", late, a.conn.Calls())
+			}
+			time.Sleep(20 * time.Minute)
+			if n := dynamolock.Leftovers(a.Client); n != 0 {
+				t.Errorf("after 20 minutes the client still has to release %d keys", n)
+			}
+		})
+	}
+}
+
+// Close names the keys that it may leave behind, and does not take minutes.
+func TestFailClosedCloseSaysWhatStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault     dynamofake.Fault // of a write that the caller gives up
+		cut       bool
+		ctx, most time.Duration // of Close
+		pending   bool
+	}{
+		"arrives in a lease, is undone": {dynamofake.DeliverLate(lease/2, dynamofake.Reset()), false, time.Hour, 2 * lease, false},
+		"may arrive after that":         {dynamofake.DeliverLate(time.Minute, dynamofake.Reset()), false, time.Hour, 2 * lease, true},
+		"nothing can be reached":        {dynamofake.LoseReply(dynamofake.Reset()), true, time.Second, 2 * time.Second, true},
+		"was never sent":                {dynamofake.Refuse(), false, time.Hour, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEach(t, closedModes, func(t *testing.T, h *harness) {
+				logs := h.log()
+				a := h.client(t)
+				a.conn.SetFault(on(acquire, 1, c.fault))
+				_, _ = a.TryAcquire(t.Context(), "k", once)
+				if c.cut {
+					a.conn.Cut()
+				}
+				var err error
+				if d := took(func() { err = a.Close(within(t, c.ctx)) }); d > c.most {
+					t.Errorf("Close took %v", d)
+				}
+				if errors.Is(err, context.DeadlineExceeded) != c.cut || errors.Is(err, holdfast.ErrReleasePending) != c.pending {
+					t.Errorf("Close = %v", err)
+				}
+				if !c.pending {
+					h.isFree(t, "k")
+					return
+				}
+				if !strings.Contains(err.Error(), `"k"`) {
+					t.Errorf("%v does not name the key", err)
+				}
+				logs.Check(t, nil, logtest.Want{Text: "closed, and the key may stay held", Level: slog.LevelError, Attrs: "table key"})
+			})
+		})
+	}
+}
+
+// Close does not wait for ever for what calls have left: it reports what it could not confirm.
+func TestCloseEndsInAnOutage(t *testing.T) {
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		a.conn.SetFault(on(acquire, 2, dynamofake.LoseReply(dynamofake.Reset())))
+		for _, key := range []string{"k1", "k2"} {
+			_, _ = a.TryAcquire(t.Context(), key, once)
+		}
+		a.conn.Cut()
+		var err error
+		if d := took(func() { err = a.Close(context.WithoutCancel(t.Context())) }); d > 2*lease {
+			t.Errorf("it took %v", d)
+		}
+		if !errors.Is(err, holdfast.ErrReleasePending) || !strings.Contains(err.Error(), `"k1"`) || !strings.Contains(err.Error(), `"k2"`) {
+			t.Errorf("Close = %v", err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package dynamolock_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -8,17 +9,18 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// TestConformance runs the whole contract in virtual time, in each mode. Reads that are not
-// consistent lag behind, as they may.
+// TestConformance runs the suite in virtual time, in each mode.
 func TestConformance(t *testing.T) {
-	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosedFenced, dynamolock.FailClosed} {
+	for _, mode := range allModes {
 		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
 			locktest.Run(t, locktest.Engine{
 				Start:  func(t testing.TB) locktest.Harness { return newHarness(t, &dynamolock.Options{Mode: mode}) },
 				Bubble: synctest.Test,
@@ -29,6 +31,7 @@ func TestConformance(t *testing.T) {
 				Notice:     dynamolock.DefaultLease/4 + time.Second,
 				Heartbeats: map[dynamolock.Mode]locktest.Heartbeats{dynamolock.FailOpen: locktest.PerLock}[mode],
 				AnyKey:     true,
+				Shares:     mode == dynamolock.FailOpen,
 
 				Tokenless:    mode == dynamolock.FailClosed,
 				NeverExpires: mode != dynamolock.FailOpen,
@@ -57,41 +60,59 @@ func newHarness(t testing.TB, o *dynamolock.Options) *harness {
 	return h
 }
 
-// client is one client, its connection, and its clocks.
+// client is one client, its connection, and its clock if that is a fake.
 type client struct {
 	*dynamolock.Client
-	conn  *dynamofake.Client
-	clock *clock.Fake
+	conn   *dynamofake.Client
+	clock  *clock.Fake
+	closed bool // by the test itself
 }
 
+// Close marks the client as closed by the test, which has looked at the result.
+func (c *client) Close(ctx context.Context) error {
+	c.closed = true
+	return c.Client.Close(ctx)
+}
+
+// client returns a client that is closed when the test ends.
 func (h *harness) client(t testing.TB, change ...func(*dynamolock.Options)) *client {
 	t.Helper()
-	c := &client{conn: h.db.Client(), clock: &clock.Fake{}}
-	o := h.options
-	for _, f := range change {
-		f(&o)
-	}
-	var err error
-	c.Client, err = dynamolock.New(clock.With(t.Context(), c.clock), c.conn, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fake := &clock.Fake{}
+	c := h.clientOn(t, fake, nil, change...)
+	c.clock = fake
 	return c
 }
 
-// pair returns two clients, which end with the test.
-func (h *harness) pair(t testing.TB) (a, b *client) {
+// clientOn is client on another clock and, unless wrap is nil, on what that makes of the connection.
+func (h *harness) clientOn(
+	t testing.TB, on driver.Clock, wrap func(*dynamofake.Client) dynamolock.API, change ...func(*dynamolock.Options),
+) *client {
 	t.Helper()
-	a, b = h.client(t), h.client(t)
+	c, o := &client{conn: h.db.Client()}, h.options
+	for _, f := range change {
+		f(&o)
+	}
+	var api dynamolock.API = c.conn
+	if wrap != nil {
+		api = wrap(c.conn)
+	}
+	var err error
+	if c.Client, err = dynamolock.New(clock.With(t.Context(), on), api, &o); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		b.close(t)
-		a.close(t)
+		if !c.closed {
+			c.close(t)
+		}
 	})
-	return a, b
+	return c
 }
+
+func (h *harness) pair(t testing.TB) (a, b *client) { return h.client(t), h.client(t) }
 
 func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	c := h.client(t, func(options *dynamolock.Options) { options.Owner, options.Hooks = o.Owner, o.Hooks })
+	c.closed = true // by the suite
 	return &locktest.Client{
 		API:    c.Client.Client,
 		Cut:    c.conn.Cut,
@@ -105,7 +126,7 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 // Residue is an item that is held under a live lease, or under none. All clients have the
 // same clock here, except those whose clock was set.
 func (h *harness) Residue(t testing.TB, key string) []string {
-	i := h.db.Item(tableName, map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key}})
+	i := h.item(key)
 	if i == nil || number(i["leaseDurationMs"]) == 1 {
 		return nil
 	}

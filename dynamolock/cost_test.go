@@ -7,16 +7,14 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -25,7 +23,6 @@ func TestCost(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		h.db.Latency = 0 // or a heartbeat, which comes at any time, falls into a step
 		a := h.client(t)
-		defer a.close(t)
 		var lock *holdfast.Lock
 		for _, step := range []struct {
 			name  string
@@ -36,8 +33,19 @@ func TestCost(t *testing.T) {
 		}{
 			{"acquire, a new key", func() { lock = a.hold(t, "k") }, map[string]int{"UpdateItem": 1}, 0, 1},
 			{"12 heartbeats", func() { time.Sleep(12 * lease / 4) }, map[string]int{"UpdateItem": 12}, 0, 12},
+			{"Ask", func() {
+				if info, err := a.Inspect(t.Context(), "k"); err != nil || a.Ask(t.Context(), info) != nil {
+					t.Error("not asked")
+				}
+			}, map[string]int{"GetItem": 1, "UpdateItem": 1}, 1, 1},
+			{"a heartbeat, by which the holder knows", func() { <-lock.Asked() }, map[string]int{"UpdateItem": 1}, 0, 1},
+			{"11 further ones", func() { time.Sleep(23 * lease / 8) }, map[string]int{"UpdateItem": 11}, 0, 11},
 			{"Verify", func() { _ = lock.Verify(t.Context()) }, map[string]int{"GetItem": 1}, 1, 0},
 			{"Inspect", func() { _, _ = a.Inspect(t.Context(), "k") }, map[string]int{"GetItem": 1}, 1, 0},
+			{"SetData", func() { mustSet(t, lock, "data") }, map[string]int{"UpdateItem": 1}, 0, 1},
+			{"SetData of 10 KB", func() { mustSet(t, lock, strings.Repeat("x", 10<<10)) }, map[string]int{"UpdateItem": 1}, 0, 11},
+			{"a heartbeat with that", func() { time.Sleep(lease / 4) }, map[string]int{"UpdateItem": 1}, 0, 11},
+			{"SetData that removes it", func() { mustSet(t, lock, "") }, map[string]int{"UpdateItem": 1}, 0, 11},
 			{"release", func() { _ = lock.Release(t.Context()) }, map[string]int{"UpdateItem": 1}, 0, 1},
 			{"acquire", func() { lock = a.hold(t, "k", holdfast.WithOwner("o")) }, map[string]int{"UpdateItem": 1}, 0, 1},
 			{"try of a held key", func() { _, _ = a.TryAcquire(t.Context(), "k") }, map[string]int{"UpdateItem": 1}, 0, 1},
@@ -61,14 +69,13 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// Many locks taken at once: their heartbeats are spread over the period, none is
-// lost, and none costs much. HOLDFAST_MANY_LOCKS sets how many.
+// Heartbeats of many locks are spread over the period, and cost little. HOLDFAST_MANY_LOCKS sets how many.
 func TestManyLocks(t *testing.T) {
-	locks, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_MANY_LOCKS"), "800"))
+	locks, err := strconv.Atoi(cmp.Or(os.Getenv("HOLDFAST_MANY_LOCKS"), "400"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+	alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		h.db.Latency = 0
 		a := h.client(t)
 		period := a.Options().Heartbeat
@@ -112,11 +119,8 @@ func TestManyLocks(t *testing.T) {
 		t.Logf("heartbeats in each twentieth of the period: %v", beats)
 		mu.Unlock()
 		for _, lock := range held {
-			if err := lock.Err(); err != nil {
-				t.Fatalf("%q: %v", lock.Key(), err)
-			}
+			mustLive(t, lock)
 		}
-		a.close(t)
 	})
 }
 
@@ -127,50 +131,17 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// timers counts those that are pending.
-type timers struct {
-	clock.Real
-	pending atomic.Int32
-}
-
-type timer struct {
-	driver.Timer
-	all *timers
-}
-
-func (c *timers) AfterFunc(d time.Duration, f func()) driver.Timer {
-	c.pending.Add(1)
-	return timer{c.Real.AfterFunc(d, func() { c.pending.Add(-1); f() }), c}
-}
-
-func (t timer) Stop() bool {
-	stopped := t.Timer.Stop()
-	if stopped {
-		t.all.pending.Add(-1)
-	}
-	return stopped
-}
-
 // A released lock keeps nothing: no timer runs to the end of its former lease.
 func TestReleasedLockLeavesNoTimer(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		all := &timers{}
-		o := h.options
-		c, err := dynamolock.New(clock.With(t.Context(), all), h.db.Client(), &o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := &client{Client: c}
-		defer a.close(t)
+		a := h.client(t)
 		for range 10 {
 			lock := a.hold(t, "k", holdfast.WithTTL(time.Hour))
-			if n := all.pending.Load(); n == 0 || n > 3 {
+			if n := a.clock.Pending.Load(); n == 0 || n > 3 {
 				t.Errorf("%d timers for a lock", n)
 			}
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if n := all.pending.Load(); n != 0 {
+			mustRelease(t, lock)
+			if n := a.clock.Pending.Load(); n != 0 {
 				t.Errorf("%d timers are left", n)
 			}
 		}

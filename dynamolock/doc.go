@@ -6,9 +6,9 @@
 //	lock, err := client.Acquire(ctx, "orders/42")
 //	defer lock.Release(ctx)
 //
-// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny, Do,
-// TryDo, Inspect, List, Break, Events, Owner and Close. This package adds
-// ConditionCheck, BreakNow and Options. [CreateTable] creates the table.
+// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny,
+// AcquireAll, Do, DoAll, Inspect, List, Break, Ask, Events, Owner, Close and so on. This package
+// adds ConditionCheck, BreakNow and Options. [CreateTable] creates the table.
 //
 // [docs/dynamodb.md] says how it works, with pictures. [docs/operating.md] says how to
 // choose lease and heartbeat, and what to do when something is wrong.
@@ -27,6 +27,11 @@
 //	holdfastSinceUnixMs     N        the grant, by the holder's wall clock
 //	holdfastBrokenToken     N        of the grant that was broken last, so that its holder knows
 //	(Options.TTLAttribute)  N        epoch seconds, for Time to Live; if set
+//
+// While several hold the key, by [holdfast.WithShared] or [holdfast.WithLimit], the item has
+// an entry for each of them besides, and owner is "holdfast:shared". Only mode FailOpen can
+// share. At most [holdfast.MaxLimit] do: all of them renew one item. [docs/dynamodb.md] has
+// the attributes and the capacity that this takes.
 //
 // Each step is one request, on the condition that the item is as it should be:
 //
@@ -80,9 +85,15 @@
 // and exits has nothing to remember: let it wait for longer than the lease, by Acquire
 // with WithWait.
 //
+// A try of a key that the client last saw held reads first, and writes only if that may
+// succeed: tries take nothing from the write capacity that the holder's heartbeats need.
+// The read is consistent, so a try that begins after a release was confirmed finds the
+// key free. A client reads a key for its tries at most once per tenth of Poll, or per
+// 100 ms if that is less, and tries that come sooner wait for the next read.
+//
 // # Guarantees
 //
-// All of G1 to G13 of package holdfast. Of those that depend on the engine:
+// All guarantees of package holdfast. Of those that depend on the engine:
 //
 //   - G2: a holder whose grant is broken or reclaimed is told at its next heartbeat.
 //     Break leaves the lease to run until then.
@@ -93,6 +104,17 @@
 //     mixed fleet's tokens rising.
 //   - G7: no order, see above. Info has no queue.
 //   - G13: without a queue, WithReclaim holds the key at once.
+//   - G14: whoever observes a key reads its item once per Poll, consistently, for all
+//     observers of the client. A holder that is silent is told of until its item has been
+//     unchanged for its whole lease; an Acquire or a try of the same client then succeeds.
+//   - G16: SetData is a heartbeat out of turn that carries the data: one write, which
+//     renews the lease too. The size of the data is paid for with every heartbeat.
+//   - G17: a holder that is asked for its lock is told by the answer to its next heartbeat,
+//     which costs nothing. Other programs' holders, such as the npm client's, do not know of
+//     asks, and Ask returns nil.
+//   - G19: a reader that does not know that a key is shared sends two requests. A waiting
+//     writer keeps further readers out, for a lease at most after it died; the npm client's
+//     writers do not.
 //
 // # Locks that never expire
 //
@@ -116,13 +138,15 @@
 // learns of the attribute, is written once to remove it.
 //
 // New does not fail if it may not look (dynamodb:DescribeTimeToLive); it logs a warning.
-// Two exposures remain. The item of a held lock can be deleted if Time to Live is on,
+// Three exposures remain. The item of a held lock can be deleted if Time to Live is on,
 // other clients have TTLAttribute, and this one has not and may not look. And if Time to
 // Live is switched on while items carry a time that is over, which clients with
 // TTLAttribute wrote more than TTL ago, those items are exposed until their holders'
 // next look and the heartbeat after it: give the setting to all clients, wait for a
-// lease, and then switch Time to Live on. The npm client replaces whole items, so
-// nothing is left on those that it holds.
+// lease, and then switch Time to Live on. And a client whose wall clock is behind by
+// [Options.TTL] writes a time that is over already: the item can be deleted while it is
+// held, also by others who share the key. The npm client replaces whole items, so nothing
+// is left on those that it holds.
 //
 // # When things fail
 //
@@ -145,6 +169,7 @@
 //	the process is stopped           ErrLeaseExpired at its first call  take over
 //	wall clock set forward           ErrClockJump, if beyond Deadline   notice nothing
 //	wall clock set back              notices nothing                    notice nothing
+//	Ask                              Asked, at the next heartbeat       notice nothing
 //	Break, BreakNow                  ErrBroken at the next heartbeat    get the key after that;
 //	                                                                    BreakNow: at once
 //	WithReclaim by another client    ErrReclaimed at the next           get the key in time
@@ -190,10 +215,10 @@
 // sort key); for ConditionCheck, ConditionCheckItem. CreateTable needs
 // dynamodb:CreateTable, and for TTLAttribute UpdateTimeToLive.
 //
-// One acquisition, heartbeat, release, and try of a held key are 1 write unit each, as
-// long as the item (keys, owner, data) is under 1 KB, and one more for each further KB;
-// a look at a key that is waited for is half a read unit, and Verify and Inspect are 1,
-// per 4 KB. List without a partition key reads the whole table. With the defaults a held
+// One acquisition, heartbeat, release, and first try of a held key are 1 write unit each,
+// as long as the item (keys, owner, data) is under 1 KB, and one more for each further
+// KB; a look at a key that is waited for is half a read unit; further tries of a held key,
+// Verify and Inspect are 1, per 4 KB. List without a partition key reads the whole table. With the defaults a held
 // lock costs 0.2 write units a second, and a key that is waited for 0.5 read units a
 // second per waiting process.
 //

@@ -72,7 +72,10 @@ func (e *engine) probe(key attributes) {
 }
 
 // CheckKey implements driver.Driver.
-func (e *engine) CheckKey(key string) error {
+func (e *engine) CheckKey(key string, mode driver.Mode) error {
+	if mode.Shared && e.opts.Mode != FailOpen {
+		return driver.Invalid(mode.Option(), "in mode %v keys cannot be shared: the entry of a holder that died would stay", e.opts.Mode)
+	}
 	_, err := e.opts.Keys.encode(key)
 	return err
 }

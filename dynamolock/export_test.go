@@ -1,15 +1,25 @@
 package dynamolock
 
-// Lines is the number of keys that a client remembers because it waits for them or has
-// tried them.
+// Lines is the number of keys that a client remembers.
 func Lines(c *Client) int {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
 	return len(c.engine.lines)
 }
 
-// Leftovers is the number of keys that a client must still release after calls that are
-// over
+// HasData reports whether a client remembers the data of some lock.
+func HasData(c *Client) bool {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	for _, l := range c.engine.lines {
+		if l.seen.item != nil && l.seen.item.data != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Leftovers is the number of keys that a client must still release after calls that have returned.
 
 func Leftovers(c *Client) int {
 	x := c.engine.leftovers

@@ -2,6 +2,7 @@ package dynamolock_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,12 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// A heartbeat that is under way when the lock is released arrives after the
-// release: it must not bring the item back.
+// A heartbeat that arrives after the release does not bring the item back.
 func TestHeartbeatAfterRelease(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		lock := a.hold(t, "k")
 		late := make(chan struct{}, 1)
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
@@ -29,76 +28,60 @@ func TestHeartbeatAfterRelease(t *testing.T) {
 		})
 		<-late
 		if d := took(func() {
-			if err := lock.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			mustRelease(t, lock)
 		}); d > time.Second {
 			t.Errorf("Release waited %v for the heartbeat", d)
 		}
 		time.Sleep(lease)
-		if i := h.item("k"); leaseOf(i) != 1 {
-			t.Errorf("the item is held again: %v", i)
-		}
+		h.isFree(t, "k")
 	})
 }
 
-// A heartbeat that fails is repeated until the lease is over, and not a moment
-// longer.
+// A heartbeat that fails is repeated until the lease is over, and not a moment longer.
 func TestFailedHeartbeats(t *testing.T) {
-	for name, err := range map[string]error{
+	forEach(t, map[string]error{
 		"throttled": dynamofake.Throttled(), "throttling": dynamofake.Throttling(), "500": dynamofake.ServerError(),
 		"reset": dynamofake.Reset(), "denied": dynamofake.Denied(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				a, b := h.pair(t)
-				lock := a.hold(t, "k")
-				events := a.Events()
-				<-events.Ready()
-				time.Sleep(lease)
-				failures := 1
-				if name == "reset" {
-					failures = 2 // one broken connection is not reported
-				}
-				a.conn.SetFault(on(beat, failures, dynamofake.Fail(err)))
-				<-events.Disconnected()
-				<-events.Ready()
-				if err := lock.Verify(t.Context()); err != nil {
-					t.Fatalf("after one failure: %v", err)
-				}
+	}, func(t *testing.T, h *harness, err error) {
+		a, b := h.pair(t)
+		lock := a.hold(t, "k")
+		events := a.Events()
+		<-events.Ready()
+		time.Sleep(lease)
+		failures := 1
+		if strings.HasSuffix(t.Name(), "/reset") {
+			failures = 2 // one broken connection is not reported
+		}
+		a.conn.SetFault(on(beat, failures, dynamofake.Fail(err)))
+		<-events.Disconnected()
+		<-events.Ready()
+		mustVerify(t, lock)
 
-				a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.Fail(err) })
-				<-events.Disconnected()
-				deadline := lock.Deadline()
-				next := make(chan *holdfast.Lock)
-				go func() {
-					lock := b.hold(t, "k")
-					next <- lock
-				}()
-				<-lock.Done()
-				if late := time.Since(deadline); late < 0 || late > time.Millisecond || !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) {
-					t.Errorf("it ended %v after its deadline: %v", late, lock.Err())
-				}
-				select {
-				case <-next:
-					t.Error("another had the key before the holder knew")
-				default:
-				}
-				if next := <-next; next.Token() <= lock.Token() {
-					t.Errorf("token %v after %v", next.Token(), lock.Token())
-				}
-				a.conn.SetFault(nil)
-				time.Sleep(lease)
-			})
-		})
-	}
+		a.conn.SetFault(always(dynamofake.Fail(err)))
+		<-events.Disconnected()
+		deadline := lock.Deadline()
+		next := b.waits(t, "k")
+		<-lock.Done()
+		if late := time.Since(deadline); late < 0 || late > time.Millisecond || !errors.Is(lock.Err(), holdfast.ErrLeaseExpired) {
+			t.Errorf("it ended %v after its deadline: %v", late, lock.Err())
+		}
+		select {
+		case <-next:
+			t.Error("another had the key before the holder knew")
+		default:
+		}
+		if next := <-next; next.Token() <= lock.Token() {
+			t.Errorf("token %v after %v", next.Token(), lock.Token())
+		}
+		a.conn.SetFault(nil)
+		time.Sleep(lease)
+	})
 }
 
 // A slow lock delays no other: no heartbeat, no Close.
 func TestNothingIsHeldUp(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.client(t), h.client(t)
-		defer b.close(t)
 		b.hold(t, "theirs")
 		var locks []*holdfast.Lock
 		for _, key := range []string{"1", "2", "3", "4"} {
@@ -110,18 +93,16 @@ func TestNothingIsHeldUp(t *testing.T) {
 			waits <- err
 		}()
 		// From now on, no request for the first key gets a reply.
-		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+		a.conn.SetFault(func(op dynamofake.Op) (fault dynamofake.Fault) {
 			if keyOf(op) == "1" {
-				return dynamofake.Drop()
+				fault = dynamofake.Drop()
 			}
-			return dynamofake.Fault{}
+			return fault
 		})
 		<-locks[0].Done()
 		time.Sleep(2 * lease)
 		for _, lock := range locks[1:] {
-			if err := lock.Err(); err != nil {
-				t.Errorf("%q: %v", lock.Key(), err)
-			}
+			mustLive(t, lock)
 		}
 		a.conn.SetFault(nil)
 		if d := took(func() { a.close(t) }); d > a.Options().Heartbeat+time.Second {
@@ -133,14 +114,12 @@ func TestNothingIsHeldUp(t *testing.T) {
 	})
 }
 
-// The lease counts from before a request was sent, not from its reply: others count it
-// from then on.
+// The lease counts from before a request was sent, as others count it, not from its reply.
 func TestLeaseCountsFromTheSending(t *testing.T) {
 	const slow = 3 * time.Second
 	for _, of := range []purpose{acquire, beat} {
-		bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 			a := h.client(t)
-			defer a.close(t)
 			a.conn.SetFault(on(of, 1000, dynamofake.DelayReply(slow)))
 			lock := a.hold(t, "k")
 			for range 30 {
@@ -154,8 +133,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	}
 }
 
-// late is a clock whose timers fire when the test says so, in the order in which
-// they were set.
+// late is a clock whose timers fire when the test says so, in the order in which they were set.
 type late struct {
 	clock.Real
 	due []func()
@@ -170,22 +148,14 @@ func (l *late) AfterFunc(_ time.Duration, f func()) driver.Timer {
 	return lateTimer{}
 }
 
-// A process that was stopped past its deadline does not keep others from the key: its
-// heartbeat is due and runs first, but too late.
+// A process that was stopped past its deadline sends no heartbeat, although that is due and runs first.
 func TestNoHeartbeatAfterTheDeadline(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		timers := &late{}
-		o, conn := h.options, h.db.Client()
-		c, err := dynamolock.New(clock.With(t.Context(), timers), conn, &o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock, err := c.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := h.clientOn(t, timers, nil)
+		lock := a.hold(t, "k")
 		time.Sleep(lease)
-		conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if purposeOf(op) == beat {
 				t.Error("a heartbeat was sent for a lock that is over")
 			}
@@ -198,33 +168,24 @@ func TestNoHeartbeatAfterTheDeadline(t *testing.T) {
 		if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
 			t.Error(err)
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
-// WithReclaim reclaims from previous incarnations, not from another call of the same
-// client that is just being granted the key.
+// WithReclaim spares another call of the same client that is just being granted the key.
 func TestReclaimSparesACallUnderWay(t *testing.T) {
-	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
-		bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
-			a := h.client(t)
-			defer a.close(t)
-			a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
-			first := make(chan *holdfast.Lock)
-			go func() { first <- a.hold(t, "k", holdfast.WithOwner("worker")) }()
-			time.Sleep(h.db.Latency)
-			if _, err := a.TryAcquire(t.Context(), "k", holdfast.WithOwner("worker"), holdfast.WithReclaim()); !errors.Is(err, holdfast.ErrHeld) {
-				t.Errorf("%v: %v", mode, err)
-			}
-			lock := <-first
-			time.Sleep(lease)
-			if err := lock.Verify(t.Context()); err != nil {
-				t.Errorf("%v: %v", mode, err)
-			}
-		})
-	}
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
+		first := make(chan *holdfast.Lock)
+		go func() { first <- a.hold(t, "k", holdfast.WithOwner("worker")) }()
+		time.Sleep(h.db.Latency)
+		if _, err := a.TryAcquire(t.Context(), "k", holdfast.WithOwner("worker"), holdfast.WithReclaim()); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("%v", err)
+		}
+		lock := <-first
+		time.Sleep(lease)
+		mustVerify(t, lock)
+	})
 }
 
 // Verify asks while there is something to verify, and no longer.
@@ -243,16 +204,13 @@ func TestVerifyEndsWithTheLock(t *testing.T) {
 		}
 		a.conn.Heal()
 		time.Sleep(lease)
-		a.close(t)
 	})
 }
 
-// Servers close connections that were idle, sometimes under a request. That is no reason
-// to report an outage.
+// Servers close idle connections, sometimes under a request: that is no outage.
 func TestOneBrokenConnectionIsNoOutage(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		events := a.Events()
 		<-events.Ready()
 		lock := a.hold(t, "k")
@@ -267,8 +225,6 @@ func TestOneBrokenConnectionIsNoOutage(t *testing.T) {
 			t.Errorf("%+v", e)
 		default:
 		}
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		mustLive(t, lock)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"math/big"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,11 +45,10 @@ var someNumbers = []string{
 
 func takeNumber(script *[]byte) string { return someNumbers[int(take(script))%len(someNumbers)] }
 
-// takeAttributes makes the attributes of an item, as any program might write
-// them. Those of the npm client come first, and mostly in its types.
+// takeAttributes makes the attributes of an item: those of the npm client, mostly in its types, and another.
 func takeAttributes(script *[]byte) attributes {
 	attrs := make(attributes)
-	for _, name := range []string{attrGUID, attrToken, attrLease, attrOwner, attrTouched, attrData, attrSince, "something"} {
+	for _, name := range []string{attrGUID, attrToken, attrLease, attrOwner, attrTouched, attrData, attrSince, "something", attrBroken, attrAsked} {
 		if v := takeAttribute(script, name); v != nil {
 			attrs[name] = v
 		}
@@ -100,8 +100,7 @@ func isWhole(v types.AttributeValue) bool {
 
 func isTyped[T types.AttributeValue](v types.AttributeValue) bool { _, ok := v.(T); return ok }
 
-// wrongAttributes are those that disqualify an item as a lock, by the table of the npm
-// client's attributes.
+// wrongAttributes are those that disqualify an item as a lock, by the npm client's table.
 func wrongAttributes(attrs attributes) []string {
 	var wrong []string
 	rule := func(name string, ok bool) {
@@ -146,17 +145,27 @@ func FuzzItem(f *testing.F) {
 		{8, 1, 'g', 8, 3, 8, 4, 0, 1, 3, 'n', 'o', 'w'},
 		{8, 1, 'g', 8, 3, 8, 4, 0, 0, 7},
 		{8, 1, 'g', 8, 3, 8, 4, 0, 0, 0, 5, 0},
+		{8, 1, 'g', 8, 3, 8, 4, 0, 0, 0, 0, 0, 0, 8, 3},      // somebody asks for token 7
+		{8, 1, 'g', 8, 3, 8, 4, 0, 0, 0, 0, 0, 8, 3, 8, 2},   // asked for token 2, broken token 7
+		{8, 1, 'g', 0, 0, 8, 1, 'o', 0, 0, 0, 0, 0, 8, 0},    // asked for a grant without a token
+		{8, 1, 'g', 8, 3, 8, 4, 0, 0, 0, 0, 0, 0, 1, 1, '7'}, // as text
+		{8, 1, 'g', 8, 3, 8, 4, 0, 0, 0, 0, 0, 0, 2, 15},     // out of range
 	} {
-		f.Add(seed, []byte(nil))
+		f.Add(seed, []byte(nil), []byte(nil))
 	}
-	f.Add([]byte{8, 1, 'g', 8, 3, 8, 4}, []byte("007 +1 1e3 "))
-	f.Fuzz(func(t *testing.T, script, token []byte) {
+	f.Add([]byte{8, 1, 'g', 8, 3, 8, 4}, []byte("007 +1 1e3 "), []byte(nil))
+	for _, sharing := range sharingSeeds {
+		f.Add([]byte{8, 1, 'g', 8, 5, 8, 4, 8, 1, 'o'}, []byte(nil), sharing)
+		f.Add([]byte{8, 1, 'g', 8, 5, 8, 1, 8, 1, 'o'}, []byte(nil), sharing) // released
+	}
+	f.Fuzz(func(t *testing.T, script, token, sharing []byte) {
 		attrs := takeAttributes(&script)
+		takeSharing(&sharing, attrs)
 		if len(token) > 0 { // as a server would not send it
 			attrs[attrToken] = &types.AttributeValueMemberN{Value: string(token)}
 		}
 		i, err := decode("table", attrs)
-		wrong := wrongAttributes(attrs)
+		wrong := append(wrongAttributes(attrs), wrongSharing(attrs)...)
 		if len(attrs) == 0 {
 			wrong = nil
 		}
@@ -221,6 +230,11 @@ func checkItem(t *testing.T, attrs attributes, i *item) {
 	if !i.same(i) || len(attrs) > 0 && i.guidVal != attrs[attrGUID] {
 		t.Fatalf("%v: the guid is %q, or the item another one", attrs, i.guid)
 	}
+	// Somebody asks for the grant with this token, or for the one without; another's token is no wish for it.
+	asked, _ := attrs[attrAsked].(*types.AttributeValueMemberN)
+	if wish := asked != nil && wholeForm.MatchString(asked.Value) && num(attrAsked).Cmp(num(attrToken)) == 0; i.asked != wish {
+		t.Fatalf("%v: asked is %v", attrs, i.asked)
+	}
 	info := i.info("key")
 	if info.Held != (want >= leased) || info.Held != (info.Grant != "") {
 		t.Fatalf("%v is described as %+v", attrs, info)
@@ -228,32 +242,20 @@ func checkItem(t *testing.T, attrs attributes, i *item) {
 	if !info.Held {
 		return
 	}
+	if i.sharing != nil {
+		checkSharing(t, attrs, i)
+		return
+	}
 	grant, err := parseGrant(info.Grant)
-	if err != nil || grant.String() != info.Grant || !sameGrantID(grant, i.grant()) {
+	if err != nil || grant.String() != info.Grant || !reflect.DeepEqual(grant, i.grant()) {
 		t.Fatalf("%v: the grant %q is read as %+v, %v", attrs, info.Grant, grant, err)
 	}
 }
 
-func sameGrantID(x, y grantID) bool {
-	same := func(v, w types.AttributeValue) bool {
-		switch v := v.(type) {
-		case *types.AttributeValueMemberB:
-			w, ok := w.(*types.AttributeValueMemberB)
-			return ok && bytes.Equal(v.Value, w.Value)
-		case *types.AttributeValueMemberS:
-			w, ok := w.(*types.AttributeValueMemberS)
-			return ok && v.Value == w.Value
-		}
-		return v == nil && w == nil
-	}
-	return x.form == y.form && x.token == y.token && x.grant == y.grant && same(x.guid, y.guid)
-}
-
-// FuzzGrant tests the names of grants, which come back from users: a valid name survives
-// a round trip, and any other is ErrInvalid.
+// FuzzGrant tests the names of grants: a valid one survives a round trip, any other is ErrInvalid.
 func FuzzGrant(f *testing.F) {
 	for _, seed := range []string{
-		"leased:7:" + strings.Repeat("A", grantLen), "leased:7:", "closed:0:", "closed:18446744073709551615:", "guid:B:Z3VpZA==", "guid:S:", "guid:N:",
+		"leased:7:" + strings.Repeat("A", grantLen), "leased:7:", "closed:0:", "closed:18446744073709551615:", "guid:B:Z3VpZA==", "guid:S:", "guid:N:", "tokenless::" + strings.Repeat("A", grantLen), "tokenless::", "tokenless:0:" + strings.Repeat("A", grantLen),
 		"", ":", "::", "leased::", "leased:-1:", "leased:18446744073709551616:", "guid:B:Z3VpZA", "guid:B:Z3Vp\nZA==", "leased:007:", "closed:1:short", "guid:B:Z3VpZB==",
 	} {
 		f.Add(seed)
@@ -267,7 +269,7 @@ func FuzzGrant(f *testing.F) {
 			return
 		}
 		again, err := parseGrant(id.String())
-		if err != nil || !sameGrantID(id, again) || again.String() != id.String() {
+		if err != nil || !reflect.DeepEqual(id, again) || again.String() != id.String() {
 			t.Fatalf("%q is %+v, which is written as %q and read as %+v, %v", name, id, id, again, err)
 		}
 		given, written := strings.Split(name, ":"), strings.Split(id.String(), ":")

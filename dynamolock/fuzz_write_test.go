@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// conditionally returns an item without the parts that no condition can check: whether a
-// number is whole, when the holder last touched it, and what is lost at the end of a
-// hold.
+// conditionally returns an item without what no condition can check: fractions, times, data, who waits.
 func conditionally(attrs attributes) attributes {
 	attrs = maps.Clone(attrs)
 	delete(attrs, attrData)
 	delete(attrs, attrSince)
+	delete(attrs, attrIntent) // which an exclusive grant removes
 	if isTyped[*types.AttributeValueMemberN](attrs[attrTouched]) {
 		attrs[attrTouched] = number(0)
 	}
@@ -45,6 +45,9 @@ func (a *contender) mayTake(attrs attributes, seen bool) bool {
 		return i.form == absent // it belongs to this grant, from a late request
 	}
 	former := a.req.Reclaim && i.held() && i.owner == a.req.Owner && !strings.HasPrefix(i.guid, a.id)
+	if a.req.Owner == sharedOwner && attrs[attrShared] != nil {
+		former = false // nobody's name, but the mark of an item that is shared
+	}
 	if a.opts.Mode == FailClosed {
 		return i.form == absent || i.form == tokenless && former
 	}
@@ -85,21 +88,29 @@ func FuzzWrite(f *testing.F) {
 			{8, 1, 'g', 8, 3, 8, 1, 0, 8, 16},
 			{8, 1, 'g', 8, 3, 8, 1, 0, 0, 5, 5},
 		} {
-			f.Add(how, byte(0), script, "o", []byte("d"), uint64(1_760_000_000_000))
-			f.Add(how, byte(1), script, "o", []byte(nil), uint64(0))
-			f.Add(how, byte(2), script, "o", []byte(nil), uint64(1))
+			f.Add(how, byte(0), script, []byte(nil), "o", []byte("d"), uint64(1_760_000_000_000))
+			f.Add(how, byte(1), script, []byte(nil), "o", []byte(nil), uint64(0))
+			f.Add(how, byte(2), script, []byte(nil), "o", []byte(nil), uint64(1))
 		}
 	}
 	for _, how := range []byte{ttl, ttl | 1, ttl | 2, ttl | seen} {
-		f.Add(how, byte(0), []byte{8, 1, 'g', 8, 3, 8, 4}, "o", []byte(nil), uint64(1)) // leased, or to be taken over
-		f.Add(how, byte(0), []byte(nil), "o", []byte(nil), uint64(1))
+		f.Add(how, byte(0), []byte{8, 1, 'g', 8, 3, 8, 4}, []byte(nil), "o", []byte(nil), uint64(1)) // leased, or to be taken over
+		f.Add(how, byte(0), []byte(nil), []byte(nil), "o", []byte(nil), uint64(1))
 	}
-	f.Add(byte(0), byte(0), []byte{0, 2, 20}, "o", []byte(nil), uint64(1))                                           // a token of 38 digits, and no guid
-	f.Add(byte(0), byte(0), []byte{8, 1, 'g', 2, 1, 8, 4, 2, 1, 0, 0, 0, 6}, "o", []byte(nil), uint64(1))            // a number for an owner, a list
-	f.Add(byte(reclaim), byte(0), []byte{8, 1, 'g', 3, 1, 'b', 8, 4, 2, 1, 0, 0, 0, 7}, "o", []byte(nil), uint64(1)) // bytes for a token, a map
-	f.Add(byte(0), byte(0), []byte(nil), "", []byte(nil), uint64(1))
-	f.Add(byte(0), byte(0), []byte(nil), "\xff", []byte(nil), uint64(1))
-	f.Fuzz(func(t *testing.T, how, whose byte, script []byte, owner string, data []byte, wall uint64) {
+	f.Add(byte(0), byte(0), []byte{0, 2, 20}, []byte(nil), "o", []byte(nil), uint64(1))                                           // a token of 38 digits, and no guid
+	f.Add(byte(0), byte(0), []byte{8, 1, 'g', 2, 1, 8, 4, 2, 1, 0, 0, 0, 6}, []byte(nil), "o", []byte(nil), uint64(1))            // a number for an owner, a list
+	f.Add(byte(reclaim), byte(0), []byte{8, 1, 'g', 3, 1, 'b', 8, 4, 2, 1, 0, 0, 0, 7}, []byte(nil), "o", []byte(nil), uint64(1)) // bytes for a token, a map
+	f.Add(byte(ttl|reclaim), byte(0), []byte(nil), []byte(nil), "o", []byte(nil), uint64(1_760_000_000_000))                      // found by fuzzing: it expired at once
+	for _, sharing := range sharingSeeds {
+		for _, how := range []byte{0, 1, 2, reclaim, seen} {
+			f.Add(how, byte(0), []byte{8, 1, 'g', 8, 5, 8, 4, 8, 1, 'o'}, sharing, "o", []byte(nil), uint64(1_760_000_000_000))
+			f.Add(how, byte(0), []byte{8, 1, 'g', 8, 5, 8, 1, 8, 1, 'o'}, sharing, "o", []byte(nil), uint64(1_760_000_000_000)) // released
+		}
+	}
+	f.Add(byte(2), byte(1), []byte("1A0202"), []byte("000000010"), "0", []byte(nil), uint64(36)) // found by fuzzing: an intent of another type
+	f.Add(byte(0), byte(0), []byte(nil), []byte(nil), "", []byte(nil), uint64(1))
+	f.Add(byte(0), byte(0), []byte(nil), []byte(nil), "\xff", []byte(nil), uint64(1))
+	f.Fuzz(func(t *testing.T, how, whose byte, script, sharing []byte, owner string, data []byte, wall uint64) {
 		if holdfast.CheckOwner("owner", owner) != nil || len(data) > holdfast.MaxData {
 			return
 		}
@@ -108,6 +119,7 @@ func FuzzWrite(f *testing.F) {
 			o.TTLAttribute = "ttl"
 		}
 		b, db := fuzzEngine(t, o)
+		db.ExpireDelay = -1 // the times are not those of now
 		key, _ := b.opts.Keys.encode("k")
 		begin := time.UnixMilli(int64(wall % (1 << 52)))
 		now := driver.Instant{Mono: begin, Wall: begin}
@@ -122,6 +134,10 @@ func FuzzWrite(f *testing.F) {
 			case 2:
 				attrs[attrGUID] = binary(touch(a.grant, 1))
 			}
+		}
+		takeSharing(&sharing, attrs)
+		if isShared(attrs) {
+			attrs[attrOwner] = text(sharedOwner) // those who share it are in its map
 		}
 		if len(attrs) > 0 {
 			maps.Copy(attrs, key)
@@ -165,6 +181,9 @@ func checkTaken(t *testing.T, a *contender, now driver.Instant, before, updated,
 	if err != nil || !got.same(answer) || !got.belongs(a.grant) || !got.belongs(a.id) || got.owner != a.req.Owner {
 		t.Fatalf("%v became %v: %+v, %v; answer %+v", before, after, got, err, answer)
 	}
+	if a.opts.Mode != FailClosed && slices.ContainsFunc(sharedAttributes, func(name string) bool { return after[name] != nil }) {
+		t.Fatalf("%v became %v, and is shared", before, after)
+	}
 	millis := now.Wall.UnixMilli()
 	want := item{form: leased, lease: a.opts.Lease, data: a.req.Data, touched: now.Wall, since: now.Wall, token: uint64(max(millis, 1))}
 	if old, _ := decode(fuzzTable, conditionally(before)); old != nil && before[attrToken] != nil {
@@ -188,8 +207,7 @@ func checkTaken(t *testing.T, a *contender, now driver.Instant, before, updated,
 	}
 }
 
-// checkOwn checks that heartbeats and releases change the grant's own item, by guid and
-// token, and no other.
+// checkOwn checks that heartbeats and releases change the grant's own item, and no other.
 func checkOwn(t *testing.T, a *contender, db *dynamofake.DB, now driver.Instant) {
 	taken := db.Item(fuzzTable, a.key)
 	first, _ := decode(fuzzTable, taken)
@@ -205,7 +223,7 @@ func checkOwn(t *testing.T, a *contender, db *dynamofake.DB, now driver.Instant)
 	}
 	if a.opts.Mode == FailOpen {
 		for _, h := range append(others, own) {
-			_, old, err := h.update(t.Context(), h.key, h.renewal(now))
+			_, old, err := h.update(t.Context(), h.key, h.renewal(now, nil))
 			i, bad := decode(fuzzTable, db.Item(fuzzTable, a.key))
 			if err != nil || bad != nil || (old == nil) != (h == own) || i.same(first) != (old != nil) || !i.sameGrant(first.token) || !i.belongs(a.grant) {
 				t.Fatalf("a heartbeat met %+v, %v, and made %+v of %+v", old, err, i, first)

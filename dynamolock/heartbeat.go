@@ -12,7 +12,7 @@ import (
 )
 
 // A heartbeat keeps one hold alive, by a write each period. A lock that never expires can
-// only be broken, so there it is a read. It is a timer; a goroutine exists only while a
+// only be broken, so there it is a read, unless there is data to be written. It is a timer; a goroutine exists only while a
 // request is under way. At most one is, and none after stop has returned, so that no
 // heartbeat overtakes a release.
 //
@@ -27,6 +27,9 @@ type heartbeat struct {
 	due     driver.Instant     // of the next regular beat
 	series  *backoff.Loop      // nil while all goes well
 
+	change *change        // to be carried out by the next beat; nil: none
+	heard  driver.Instant // before the last beat that was carried out; only beats touch it
+
 	lost   error // what was found out about the item
 	broken *item // the item as somebody who broke the lock has left it
 }
@@ -35,6 +38,7 @@ type heartbeat struct {
 func (h *hold) schedule() {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
+	h.heard = h.begun
 	h.due = h.begun.Add(firstBeat(h.opts.Heartbeat, h.beats.Add(1)))
 	h.armLocked(h.due.Sub(h.host.Now()))
 }
@@ -75,6 +79,12 @@ func (h *hold) beat() {
 		h.heartbeat.mu.Unlock()
 		return
 	}
+	c := h.change
+	// What keeps the change from being written must not cost the lock, nor hide its end.
+	plain := c != nil && h.host.Now().Sub(h.heard) > h.opts.Heartbeat
+	if plain {
+		c = nil
+	}
 	ctx, cancel := context.WithCancel(h.tasks.Context())
 	defer cancel()
 	h.cancel, h.idle = cancel, make(chan struct{})
@@ -82,12 +92,17 @@ func (h *hold) beat() {
 	h.heartbeat.mu.Unlock()
 
 	began := h.host.Now()
-	err := h.renew(ctx)
+	confirmed, err := h.renew(ctx, c)
 
 	h.heartbeat.mu.Lock()
 	h.cancel, h.idle = nil, nil
+	more := h.settleLocked(c, confirmed, err)
 	if h.lost == nil && h.lease.Live() {
-		h.armLocked(h.nextLocked(began, err))
+		next := h.nextLocked(began, err)
+		if more && (confirmed || !plain) {
+			next = 0
+		}
+		h.armLocked(next)
 	}
 	h.heartbeat.mu.Unlock()
 	close(idle)
@@ -118,18 +133,21 @@ func (h *hold) nextLocked(began driver.Instant, err error) time.Duration {
 	return min(delay, regular)
 }
 
-// renew sends one beat. The lease is counted from before that.
-func (h *hold) renew(ctx context.Context) error {
+// renew sends one beat, and reports whether it was carried out. The lease is counted from
+// before that.
+func (h *hold) renew(ctx context.Context, c *change) (confirmed bool, err error) {
 	if !h.lease.Live() {
-		return nil // too late: the lock ends by itself
+		return false, nil // too late: the lock ends by itself
 	}
 	h.lookAtTTL()
 	sent := h.host.Now()
-	i, err := h.askInTime(ctx, sent)
+	i, err := h.askInTime(ctx, sent, c)
 	switch {
 	case err == nil && i == nil:
 		h.lease.Renew(sent)
+		h.heard = sent
 		h.tell(sent, nil)
+		return true, nil
 	case err == nil:
 		h.found(sent, i, h.check(i))
 	case errors.Is(err, ErrItem):
@@ -139,9 +157,9 @@ func (h *hold) renew(ctx context.Context) error {
 			h.tell(sent, err)
 			h.host.Logger().Debug("heartbeat failed", "key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
 		}
-		return err
+		return false, err
 	}
-	return nil
+	return false, nil
 }
 
 // tell reports a beat to hooks. One that renews no lease is not a heartbeat to them.
@@ -152,10 +170,10 @@ func (h *hold) tell(sent driver.Instant, err error) {
 }
 
 // askInTime is ask, with the time limit of a heartbeat.
-func (h *hold) askInTime(ctx context.Context, now driver.Instant) (*item, error) {
+func (h *hold) askInTime(ctx context.Context, now driver.Instant, c *change) (*item, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.pulse.limit(h.opts.Timeout))
 	defer cancel()
-	i, err := h.ask(ctx, now)
+	i, err := h.ask(ctx, now, c)
 	if errors.Is(err, context.DeadlineExceeded) && h.pulse.missed(now, h.host.Now()) >= h.opts.Timeout {
 		h.health.down(h.key, err)
 	}
@@ -163,23 +181,56 @@ func (h *hold) askInTime(ctx context.Context, now driver.Instant) (*item, error)
 }
 
 // ask sends the request of a beat, and returns the item if it is not this hold's any more.
-func (h *hold) ask(ctx context.Context, now driver.Instant) (*item, error) {
+func (h *hold) ask(ctx context.Context, now driver.Instant, c *change) (*item, error) {
 	if h.opts.Mode == FailOpen {
-		_, old, err := h.update(ctx, h.key, h.renewal(now))
+		renewal := h.renewal
+		if h.entry != nil {
+			renewal = h.renewalShared
+		}
+		updated, old, err := h.update(ctx, h.key, renewal(now, c))
+		if err == nil && old == nil {
+			h.heed(updated)
+		}
+		if c != nil && h.entry != nil && (err == nil && old == nil || maybeDone(err)) {
+			h.entry.data = c.data // others may have read it, and each beat writes what is here
+		}
 		return old, err
 	}
-	if foreign := h.foreignTTL(); foreign != h.cleared {
-		_, old, err := h.update(ctx, h.key, h.immortal(now))
+	if foreign := h.foreignTTL(); c != nil || foreign != h.cleared {
+		write := h.immortal
+		if c != nil {
+			write = func(now driver.Instant) *expression { return h.describing(now, c) }
+		}
+		updated, old, err := h.update(ctx, h.key, write(now))
 		if err == nil && old == nil {
 			h.cleared = foreign
+			h.heed(updated)
 		}
 		return old, err
 	}
 	i, err := h.get(ctx, h.key, true)
-	if err != nil || h.check(i) == nil {
-		return nil, err
+	if err != nil || h.check(i) != nil {
+		return i, err
 	}
-	return i, nil
+	if i.asked {
+		h.asked()
+	}
+	return nil, nil
+}
+
+// heed looks in an item of this hold whether somebody asks for it.
+func (h *hold) heed(attrs attributes) {
+	i, err := decode(h.opts.Table, attrs)
+	if err != nil {
+		return
+	}
+	own := i.holder(h.grant)
+	if own != nil {
+		h.others = len(i.sharing.holders) - 1
+	}
+	if i.asked && own == nil || own != nil && own.asked {
+		h.asked()
+	}
 }
 
 // errOvertaken is why a beat did not change an item that is still this hold's.

@@ -3,6 +3,7 @@ package dynamolock_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,14 +14,46 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
+	"github.com/holdfast-go/holdfast/internal/logtest"
 )
 
 const lease = dynamolock.DefaultLease
 
-// bubble runs a test in virtual time, with its own table.
+// bubble runs a test in virtual time, with its own table, beside other such tests.
 func bubble(t *testing.T, o dynamolock.Options, run func(t *testing.T, h *harness)) {
 	t.Helper()
+	t.Parallel()
+	alone(t, o, run)
+}
+
+// alone is a bubble without company: for what changes or measures the whole process, or
+// has several bubbles.
+func alone(t *testing.T, o dynamolock.Options, run func(t *testing.T, h *harness)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) { run(t, newHarness(t, &o)) })
+}
+
+var (
+	closedModes = []dynamolock.Mode{dynamolock.FailClosed, dynamolock.FailClosedFenced}
+	allModes    = append([]dynamolock.Mode{dynamolock.FailOpen}, closedModes...)
+)
+
+// forEach runs a test in virtual time for each of some cases.
+func forEach[C any](t *testing.T, cases map[string]C, run func(t *testing.T, h *harness, c C)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) { run(t, h, c) })
+		})
+	}
+}
+
+// inEach runs a test in virtual time in each of some modes.
+func inEach(t *testing.T, modes []dynamolock.Mode, run func(t *testing.T, h *harness)) {
+	t.Helper()
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) { bubble(t, dynamolock.Options{Mode: mode}, run) })
+	}
 }
 
 // close closes a client and waits until it has ended.
@@ -40,8 +73,68 @@ func (c *client) hold(t testing.TB, key string, opts ...holdfast.Option) *holdfa
 	return lock
 }
 
-// breakIt breaks the lock on a key by BreakNow or by Break, which notifies the holder,
-// and returns its Info.
+// requests is how many requests the client has sent since its counts were reset.
+func (c *client) requests() (sum int) {
+	for _, n := range c.conn.Calls() {
+		sum += n
+	}
+	return sum
+}
+
+// log records what later clients of the harness log.
+func (h *harness) log() *logtest.Recorder {
+	logs := &logtest.Recorder{}
+	h.options.Logger = logs.Logger()
+	return logs
+}
+
+// waits acquires a key that is held, on a goroutine.
+func (c *client) waits(t testing.TB, key string) <-chan *holdfast.Lock {
+	granted := make(chan *holdfast.Lock, 1)
+	go func() { granted <- c.hold(t, key) }()
+	return granted
+}
+
+func mustRelease(t testing.TB, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Release(t.Context()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+}
+
+func mustVerify(t testing.TB, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Verify(t.Context()); err != nil {
+		t.Errorf("Verify: %v", err)
+	}
+}
+
+func mustLive(t testing.TB, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Err(); err != nil {
+		t.Errorf("%q: %v", lock.Key(), err)
+	}
+}
+
+// isFree insists that nobody holds a key: it has no item, or a released one.
+func (h *harness) isFree(t testing.TB, key string) {
+	t.Helper()
+	if i := h.item(key); i != nil && leaseOf(i) != 1 {
+		t.Errorf("held, and nobody holds it: %v", i)
+	}
+}
+
+// list collects the keys of a List, and its error.
+func (c *client) list(t testing.TB, prefix string) (keys []string, failed error) {
+	for info, err := range c.List(t.Context(), prefix) {
+		if failed = err; err == nil {
+			keys = append(keys, info.Key)
+		}
+	}
+	return keys, failed
+}
+
+// breakIt breaks the lock on a key by BreakNow or by Break, and returns its Info.
 func (c *client) breakIt(t testing.TB, key string, now bool) holdfast.Info {
 	t.Helper()
 	info, err := c.Inspect(t.Context(), key)
@@ -118,21 +211,25 @@ func purposeOf(op dynamofake.Op) purpose {
 
 // on injects a fault into the first requests with a purpose.
 func on(want purpose, times int, fault dynamofake.Fault) func(dynamofake.Op) dynamofake.Fault {
-	left := make(chan struct{}, times)
-	for range times {
-		left <- struct{}{}
-	}
+	var sent atomic.Int64
 	return func(op dynamofake.Op) dynamofake.Fault {
-		if purposeOf(op) != want {
-			return dynamofake.Fault{}
-		}
-		select {
-		case <-left:
+		if purposeOf(op) == want && sent.Add(1) <= int64(times) {
 			return fault
-		default:
-			return dynamofake.Fault{}
 		}
+		return dynamofake.Fault{}
 	}
+}
+
+// always injects a fault into every request.
+func always(fault dynamofake.Fault) func(dynamofake.Op) dynamofake.Fault {
+	return func(dynamofake.Op) dynamofake.Fault { return fault }
+}
+
+// within is a context that ends after d.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // took measures f, in virtual time.

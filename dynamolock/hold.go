@@ -19,8 +19,12 @@ type hold struct {
 	owner      string
 	lease      driver.Lease
 	lose       func(error)
+	asked      func()
 	begun      driver.Instant // before the write was sent that took it
 	unanswered unanswered     // earlier requests of the acquisition
+
+	entry  *holder // in a shared item; nil if the hold is exclusive. Only beats touch it once they have begun
+	others int     // who shared the key too when that was last known
 
 	cleared string // the attribute of the table's Time to Live that its last write removed
 	touches uint64 // how many guids the grant has had; only one heartbeat is under way at a time
@@ -54,6 +58,9 @@ func (h *hold) Verify(ctx context.Context) error {
 
 // check says why an item is not this hold's any more; nil if it still is.
 func (h *hold) check(i *item) error {
+	if h.entry != nil {
+		return h.checkShared(i)
+	}
 	switch {
 	case i.held() && i.belongs(h.grant) && i.token == h.token:
 		return nil
@@ -65,7 +72,7 @@ func (h *hold) check(i *item) error {
 		return holdfast.ErrBroken // and a late request of this acquisition took the key again
 	case h.token != 0 && i.broken == h.token:
 		return holdfast.ErrBroken // and others took the key
-	case i.owner == h.owner && !i.belongs(h.id):
+	case h.reclaimed(i):
 		return holdfast.ErrReclaimed
 	case h.opts.Mode != FailOpen:
 		return holdfast.ErrBroken // it cannot have expired
@@ -75,6 +82,9 @@ func (h *hold) check(i *item) error {
 
 // remains reports whether an item is still this hold's, as Break left it.
 func (h *hold) remains(i *item) bool {
+	if h.entry != nil {
+		return i.holder(h.grant) != nil
+	}
 	return i.held() && (i.sameGrant(h.token) || i.belongs(h.grant))
 }
 
@@ -103,7 +113,7 @@ func (h *hold) release(ctx context.Context) error {
 		case <-ctx.Done():
 			return errNoAnswer
 		}
-		old, err := h.giveBack(ctx, h.key, h.unchanged)
+		old, err := h.giveUp(ctx)
 		<-h.releases
 		switch {
 		case maybeDone(err):
@@ -113,11 +123,11 @@ func (h *hold) release(ctx context.Context) error {
 			return fmt.Errorf("%w: %w: %w", holdfast.ErrLost, holdfast.ErrBroken, err)
 		case err != nil, old == nil:
 			return err
-		case !old.held() && old.belongs(h.grant) && old.token == h.token:
+		case h.entry == nil && !old.held() && old.belongs(h.grant) && old.token == h.token:
 			return nil
 		}
 		why := h.check(old)
-		if unanswered && !old.sameGrant(h.token) {
+		if unanswered && (h.entry != nil && !h.remains(old) || h.entry == nil && !old.sameGrant(h.token)) {
 			return nil // it was carried out, and what is there now came later
 		}
 		if h.remains(old) {
@@ -127,9 +137,20 @@ func (h *hold) release(ctx context.Context) error {
 	})
 }
 
+// giveUp sends the request that gives the key back. If the hold is gone, it returns the item.
+func (h *hold) giveUp(ctx context.Context) (old *item, err error) {
+	if h.entry != nil {
+		return h.depart(ctx, h.key, h.grant, h.token, h.others, leaves)
+	}
+	return h.giveBack(ctx, h.key, h.unchanged)
+}
+
 // unchanged is the condition that the item is still this hold's. The token distinguishes
 // it from a grant that a late request of the same acquisition made.
 func (h *hold) unchanged(x *expression) string {
+	if h.entry != nil {
+		return all(x.holds(h.grant, h.token), x.unbroken(h.grant))
+	}
 	if h.opts.Mode == FailClosed {
 		return x.begins(h.grant)
 	}
@@ -152,6 +173,13 @@ func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expres
 // the holder learns of the break, which it has by now. clear tries once: if that fails,
 // the lease runs out.
 func (h *hold) clear(ctx context.Context, left *item) {
+	if own := left.holder(h.grant); own != nil {
+		if _, err := h.depart(ctx, h.key, h.grant, own.token, len(left.sharing.holders)-1, tidied); err != nil {
+			h.host.Logger().Debug("a broken lock is left to its lease",
+				"key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
+		}
+		return
+	}
 	asLeft := func(x *expression) string {
 		return all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token)))
 	}

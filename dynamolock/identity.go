@@ -76,32 +76,37 @@ func grantOf(guid string) (string, bool) {
 // grantID identifies one grant of a key, however often its guid has changed since. Its
 // text is in [driver.Info.Grant].
 type grantID struct {
-	form  form
-	token uint64
-	grant string // the part of the guid that names the grant; "" for another program's
-	guid  types.AttributeValue
+	form   form
+	shared bool // of leased: it shares the key with others
+	token  uint64
+	grant  string // the part of the guid that names the grant; "" for another program's
+	guid   types.AttributeValue
 }
 
 // grant returns the identity of the grant of an item that is held.
 func (i *item) grant() grantID {
 	id := grantID{form: i.form, token: i.token}
-	if i.form == tokenless {
-		id.guid = i.guidVal
-		return id
-	}
 	id.grant, _ = grantOf(i.guid)
+	if _, bytes := i.guidVal.(*types.AttributeValueMemberB); i.form == tokenless && (id.grant == "" || !bytes) {
+		id.grant, id.guid = "", i.guidVal
+	}
 	return id
 }
 
 // String returns the identity as text:
 //
-//	leased:TOKEN:GRANT   closed:TOKEN:GRANT   guid:B:BASE64   guid:S:BASE64
+//	shared:TOKEN:GRANT   leased:TOKEN:GRANT   closed:TOKEN:GRANT   tokenless::GRANT   guid:B:BASE64   guid:S:BASE64
 func (g grantID) String() string {
-	switch g.form {
-	case leased:
+	switch {
+	case g.shared:
+		return fmt.Sprintf("shared:%d:%s", g.token, g.grant)
+	case g.form == leased:
 		return fmt.Sprintf("leased:%d:%s", g.token, g.grant)
-	case closed:
+	case g.form == closed:
 		return fmt.Sprintf("closed:%d:%s", g.token, g.grant)
+	}
+	if g.grant != "" {
+		return "tokenless::" + g.grant
 	}
 	switch v := g.guid.(type) {
 	case *types.AttributeValueMemberB:
@@ -123,8 +128,16 @@ func parseGrant(text string) (grantID, error) {
 	switch parts[0] {
 	case "leased":
 		id.form = leased
+	case "shared":
+		id.form, id.shared = leased, true
 	case "closed":
 		id.form = closed
+	case "tokenless":
+		id.grant = parts[2]
+		if parts[1] != "" || len(id.grant) != grantLen {
+			return grantID{}, bad
+		}
+		return id, nil
 	case "guid":
 		guid, err := base64.StdEncoding.DecodeString(parts[2])
 		switch {
@@ -142,7 +155,7 @@ func parseGrant(text string) (grantID, error) {
 		return grantID{}, bad
 	}
 	token, err := strconv.ParseUint(parts[1], 10, 64)
-	if err != nil || (parts[2] != "" && len(parts[2]) != grantLen) {
+	if err != nil || id.shared && parts[2] == "" || (parts[2] != "" && len(parts[2]) != grantLen) {
 		return grantID{}, bad
 	}
 	id.token, id.grant = uint64(token), parts[2]

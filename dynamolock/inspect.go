@@ -149,6 +149,26 @@ func (e *engine) queryPages(partition, sort string) (func(context.Context) ([]at
 	}, nil
 }
 
+// Ask implements driver.Driver. The holder reads the wish in the answer to its next heartbeat.
+// Other programs' holders do not know of it, and most of them remove it with theirs.
+func (e *engine) Ask(ctx context.Context, info driver.Info) error {
+	id, err := parseGrant(info.Grant)
+	if err != nil {
+		return err
+	}
+	key, err := e.opts.Keys.encode(info.Key)
+	if err != nil {
+		return err
+	}
+	return e.persist(ctx, func() error {
+		_, old, err := e.update(ctx, key, asking(id))
+		if err == nil && old != nil {
+			return holdfast.ErrChanged
+		}
+		return err
+	})
+}
+
 // Break implements driver.Driver. It frees a lock that never expires. It writes another
 // guid to a lock with a lease, so that the holder cannot renew it: the holder learns of
 // that at its next heartbeat, before the lease is over and somebody else can have the key.
@@ -176,6 +196,9 @@ func (e *engine) end(ctx context.Context, name, grant string, now bool) error {
 	if err != nil {
 		return err
 	}
+	if id.shared {
+		return e.breakShared(ctx, key, id, now)
+	}
 	mark := stranger()
 	unanswered := false
 	return e.persist(ctx, func() error {
@@ -183,7 +206,7 @@ func (e *engine) end(ctx context.Context, name, grant string, now bool) error {
 		var err error
 		if id.form == tokenless {
 			x := &expression{}
-			x.cond = all("attribute_not_exists("+x.name(attrToken)+")", x.is(attrGUID, id.guid))
+			x.cond = id.present(x)
 			old, err = e.remove(ctx, key, x)
 		} else {
 			_, old, err = e.update(ctx, key, e.breaking(id, mark, now))

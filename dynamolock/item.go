@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	attrData    = "holdfastData"           // B; from WithData
 	attrSince   = "holdfastSinceUnixMs"    // N; the grant, by the holder's wall clock
 	attrBroken  = "holdfastBrokenToken"    // N; of the grant that was broken last
+	attrAsked   = "holdfastAskedToken"     // N; of the grant that somebody asks for; 0 if it has none
 )
 
 const (
@@ -36,10 +38,10 @@ const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
 	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken:
+	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrAsked:
 		return true
 	}
-	return false
+	return slices.Contains(sharedAttributes, name)
 }
 
 // form says what kind of lock an item is.
@@ -65,13 +67,17 @@ type item struct {
 	since   time.Time // zero if unknown
 	data    []byte
 	broken  uint64 // token of the grant that somebody broke; 0 if none is known
+	asked   bool   // somebody asks for the grant
+
+	sharing *sharing // nil if the item is not shared
+	intent  string   // of somebody who waits for a shared key alone; see intent.go
 }
 
 func (i *item) held() bool { return i.form >= leased }
 
 // same reports whether nothing was written between two reads of a key.
 func (i *item) same(j *item) bool {
-	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease
+	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease && i.intent == j.intent
 }
 
 // sameGrant reports whether an item is of the grant with a token, whoever has changed it
@@ -92,11 +98,18 @@ func (i *item) info(key string) driver.Info {
 	if !info.Held {
 		return info
 	}
+	if i.sharing != nil {
+		return i.sharedInfo(key, i.sharing.holders)
+	}
 	info.Owner, info.Token, info.Since, info.Data = i.owner, i.token, i.since, i.data
 	if i.form == leased {
 		info.Lease = i.lease
 	}
-	info.Grant = i.grant().String()
+	id := i.grant()
+	info.Grant = id.String()
+	// Another program may go on after a lease of silence, and counts from 1 again if the
+	// item was deleted.
+	info.Unfenced = id.grant == ""
 	return info
 }
 
@@ -116,15 +129,15 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 	r := &reader{table: table, attrs: attrs}
 	i := &item{owner: r.text(attrOwner), touched: r.time(attrTouched), since: r.time(attrSince), data: r.bytes(attrData)}
 	i.guid, i.guidVal = r.guid()
+	asked, some := hint(attrs[attrAsked])
 	if attrs[attrToken] == nil && attrs[attrLease] == nil && attrs[attrTouched] == nil {
 		i.form = tokenless
+		i.asked = some && asked == 0
 		return i, r.err
 	}
 	i.token = uint64(r.whole(attrToken))
-	if n, ok := attrs[attrBroken].(*types.AttributeValueMemberN); ok { // only a hint
-		token, _ := strconv.ParseUint(n.Value, 10, 64)
-		i.broken = uint64(token)
-	}
+	i.broken, _ = hint(attrs[attrBroken])
+	i.asked = some && asked == i.token
 	switch ms := r.whole(attrLease); {
 	case ms <= releasedLease: // a lease of 0 ms is none
 		i.form = released
@@ -133,8 +146,20 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 	default:
 		i.form = leased
 		i.lease = time.Duration(ms) * time.Millisecond
+		i.sharing = r.sharing(i.guid)
 	}
+	i.intent = string(r.bytes(attrIntent))
 	return i, r.err
+}
+
+// hint reads a token that says something about the item, and without which the item is as
+// good; false if it cannot be read.
+func hint(v types.AttributeValue) (token uint64, ok bool) {
+	if n, isNumber := v.(*types.AttributeValueMemberN); isNumber {
+		token, err := strconv.ParseUint(n.Value, 10, 64)
+		return token, err == nil
+	}
+	return 0, false
 }
 
 func (r *reader) fail(name, reason string) {

@@ -80,8 +80,9 @@ type Options struct {
 	Heartbeat time.Duration
 
 	// Poll is the time from one read of a key that is waited for to the next, and so how
-	// late a waiter may notice a release. Default 0: [DefaultPoll], or Lease if that is
-	// less. From [MinPoll] to Lease.
+	// late a waiter may notice a release. A tenth of it, at most 100 ms, is the time from
+	// one read of a held key for those that only try to the next. Default 0:
+	// [DefaultPoll], or Lease if that is less. From [MinPoll] to Lease.
 	Poll time.Duration
 
 	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
@@ -122,7 +123,8 @@ type Options struct {
 	TTLAttribute string
 
 	// TTL is how long an unused item stays, if TTLAttribute is set. Default
-	// 0: [DefaultTTL]. At least [MinTTL], and ten times Lease.
+	// 0: [DefaultTTL]. At least [MinTTL], and ten times Lease. It counts from the
+	// wall clock, which must not be behind by as much.
 	TTL time.Duration
 
 	// OpenTimeout bounds New where ctx has no deadline. Default 0:

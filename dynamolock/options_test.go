@@ -20,60 +20,51 @@ import (
 func TestBadOptions(t *testing.T) {
 	db := dynamofake.New()
 	conn := db.Client()
-	for _, c := range []struct {
-		field string
-		o     dynamolock.Options
-	}{
-		{"Options.Table", dynamolock.Options{}},
-		{"Options.Table", dynamolock.Options{Table: "a b"}},
-		{"Options.Table", dynamolock.Options{Table: "ab"}},
-		{"Options.Table", dynamolock.Options{Table: strings.Repeat("t", 256)}},
-		{"Options.Table", dynamolock.Options{Table: "arn:" + strings.Repeat("t", 1024)}},
-		{"Options.Mode", dynamolock.Options{Table: "table", Mode: 3}},
-		{"Options.Mode", dynamolock.Options{Table: "table", Mode: -1}},
-		{"Options.Lease", dynamolock.Options{Table: "table", Lease: -1}},
-		{"Options.Lease", dynamolock.Options{Table: "table", Lease: dynamolock.MinLease - 1}},
-		{"Options.Lease", dynamolock.Options{Table: "table", Lease: dynamolock.MaxLease + time.Second}},
-		{"Options.Lease", dynamolock.Options{Table: "table", Lease: 2*time.Second + 1}},
-		{"Options.Heartbeat", dynamolock.Options{Table: "table", Lease: 3 * time.Second, Heartbeat: time.Second}},
-		{"Options.Heartbeat", dynamolock.Options{Table: "table", Heartbeat: -1}},
-		{"Options.Poll", dynamolock.Options{Table: "table", Poll: -1}},
-		{"Options.Poll", dynamolock.Options{Table: "table", Poll: dynamolock.MinPoll - 1}},
-		{"Options.Poll", dynamolock.Options{Table: "table", Poll: dynamolock.DefaultLease + 1}},
-		{"Options.Timeout", dynamolock.Options{Table: "table", Timeout: -1}},
-		{"Options.Timeout", dynamolock.Options{Table: "table", Timeout: 7 * time.Second}},
-		{"Options.Timeout", dynamolock.Options{Table: "table", Margin: 10 * time.Second}},
-		{"Options.RetryDelay", dynamolock.Options{Table: "table", RetryDelay: -1}},
-		{"Options.RetryDelay", dynamolock.Options{Table: "table", RetryDelay: 6 * time.Second}},
-		{"Options.Margin", dynamolock.Options{Table: "table", Margin: -1}},
-		{"Options.OpenTimeout", dynamolock.Options{Table: "table", OpenTimeout: -1}},
-		{"Options.Owner", dynamolock.Options{Table: "table", Owner: "a\x00b"}},
-		{"Options.TTL", dynamolock.Options{Table: "table", TTL: time.Hour}},
-		{"Options.TTL", dynamolock.Options{Table: "table", TTLAttribute: "ttl", TTL: time.Hour}},
-		{"Options.TTL", dynamolock.Options{Table: "table", TTLAttribute: "ttl", TTL: 9 * dynamolock.MaxLease, Lease: dynamolock.MaxLease}},
-		{"Options.TTLAttribute", dynamolock.Options{Table: "table", TTLAttribute: "id"}},
-		{"Options.TTLAttribute", dynamolock.Options{Table: "table", TTLAttribute: "guid"}},
-		{"Options.TTLAttribute", dynamolock.Options{Table: "table", TTLAttribute: strings.Repeat("t", 256)}},
-		{"Options.Keys.Partition.Name", keys("owner", "", "", "", "")},
-		{"Options.Keys.Partition.Name", keys("fencingToken", "", "", "", "")},
-		{"Options.Keys.Partition.Name", keys(strings.Repeat("k", 256), "", "", "", "")},
-		{"Options.Keys.Partition.Name", keys("", typeN, "", "", "")},
-		{"Options.Keys.Partition.Type", keys("k", "BOOL", "", "", "")},
-		{"Options.Keys.Sort.Name", keys("k", "", "k", "", "")},
-		{"Options.Keys.Sort.Name", keys("k", "", "guid", "", "")},
-		{"Options.Keys.Sort.Name", keys("k", "", "", typeS, "")},
-		{"Options.Keys.Sort.Name", keys("k", "", "", "", "/")},
-		{"Options.Keys.Sort.Type", keys("k", "", "s", "X", "")},
+	for field, all := range map[string][]dynamolock.Options{
+		"Options.Table": {
+			{}, {Table: "a b"}, {Table: "ab"}, {Table: strings.Repeat("t", 256)}, {Table: "arn:" + strings.Repeat("t", 1024)},
+		},
+		"Options.Mode": {{Mode: 3}, {Mode: -1}},
+		"Options.Lease": {
+			{Lease: -1}, {Lease: dynamolock.MinLease - 1}, {Lease: dynamolock.MaxLease + time.Second}, {Lease: 2*time.Second + 1},
+		},
+		"Options.Heartbeat":   {{Lease: 3 * time.Second, Heartbeat: time.Second}, {Heartbeat: -1}},
+		"Options.Poll":        {{Poll: -1}, {Poll: dynamolock.MinPoll - 1}, {Poll: dynamolock.DefaultLease + 1}},
+		"Options.Timeout":     {{Timeout: -1}, {Timeout: 7 * time.Second}, {Margin: 10 * time.Second}},
+		"Options.RetryDelay":  {{RetryDelay: -1}, {RetryDelay: 6 * time.Second}},
+		"Options.Margin":      {{Margin: -1}},
+		"Options.OpenTimeout": {{OpenTimeout: -1}},
+		"Options.Owner":       {{Owner: "a\x00b"}},
+		"Options.TTL": {
+			{TTL: time.Hour},
+			{TTLAttribute: "ttl", TTL: time.Hour},
+			{TTLAttribute: "ttl", TTL: 9 * dynamolock.MaxLease, Lease: dynamolock.MaxLease},
+		},
+		"Options.TTLAttribute": {{TTLAttribute: "id"}, {TTLAttribute: "guid"}, {TTLAttribute: strings.Repeat("t", 256)}},
+		"Options.Keys.Partition.Name": {
+			keys("owner", "", "", "", ""), keys("fencingToken", "", "", "", ""),
+			keys(strings.Repeat("k", 256), "", "", "", ""), keys("", typeN, "", "", ""),
+		},
+		"Options.Keys.Partition.Type": {keys("k", "BOOL", "", "", "")},
+		"Options.Keys.Sort.Name": {
+			keys("k", "", "k", "", ""), keys("k", "", "guid", "", ""), keys("k", "", "", typeS, ""), keys("k", "", "", "", "/"),
+		},
+		"Options.Keys.Sort.Type": {keys("k", "", "s", "X", "")},
 	} {
-		_, errNew := dynamolock.New(t.Context(), conn, &c.o)
-		errs := []error{errNew}
-		if c.field != "Options.Owner" && c.o.Margin >= 0 {
-			errs = append(errs, dynamolock.CreateTable(t.Context(), conn, &c.o))
-		}
-		for _, err := range errs {
-			var invalid *holdfast.InvalidError
-			if !errors.As(err, &invalid) || invalid.Field != c.field {
-				t.Errorf("%+v: %v, want an InvalidError for %s", c.o, err, c.field)
+		for _, o := range all {
+			if field != "Options.Table" {
+				o.Table = "table"
+			}
+			_, errNew := dynamolock.New(t.Context(), conn, &o)
+			errs := []error{errNew}
+			if field != "Options.Owner" && o.Margin >= 0 {
+				errs = append(errs, dynamolock.CreateTable(t.Context(), conn, &o))
+			}
+			for _, err := range errs {
+				var invalid *holdfast.InvalidError
+				if !errors.As(err, &invalid) || invalid.Field != field {
+					t.Errorf("%+v: %v, want an InvalidError for %s", o, err, field)
+				}
 			}
 		}
 	}
@@ -92,9 +83,8 @@ func keys(p string, pt types.ScalarAttributeType, sort string, st types.ScalarAt
 }
 
 func TestDefaults(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+	alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		o := a.Options()
 		if o.Lease != 20*time.Second || o.Heartbeat != 5*time.Second || o.Poll != time.Second || o.Keys.Partition.Name != "id" ||
 			o.Keys.Partition.Type != typeS || o.Timeout >= o.Lease/4 || o.RetryDelay != 100*time.Millisecond {
@@ -102,14 +92,11 @@ func TestDefaults(t *testing.T) {
 		}
 	})
 	for _, l := range []time.Duration{dynamolock.MinLease, dynamolock.MaxLease} {
-		bubble(t, dynamolock.Options{Lease: l}, func(t *testing.T, h *harness) {
+		alone(t, dynamolock.Options{Lease: l}, func(t *testing.T, h *harness) {
 			a := h.client(t)
-			defer a.close(t)
 			lock := a.hold(t, "k")
 			time.Sleep(3 * l)
-			if err := lock.Err(); err != nil {
-				t.Errorf("a lease of %v: %v", l, err)
-			}
+			mustLive(t, lock)
 		})
 	}
 }
@@ -186,78 +173,51 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// New reports whatever is wrong with the access to the service.
+// New and later calls report whatever is wrong with the access to the service, with the call and the table.
 func TestNewFails(t *testing.T) {
-	for name, c := range map[string]struct {
+	type test struct {
 		fault dynamofake.Fault
 		want  error
-	}{
-		"denied":    {dynamofake.Fail(dynamofake.Denied()), holdfast.ErrDenied},
-		"500":       {dynamofake.Fail(dynamofake.ServerError()), holdfast.ErrDisconnected},
-		"throttled": {dynamofake.Fail(dynamofake.Throttling()), holdfast.ErrDisconnected},
-		"reset":     {dynamofake.Fail(dynamofake.Reset()), holdfast.ErrDisconnected},
-		"silence":   {dynamofake.Drop(), holdfast.ErrDisconnected},
+	}
+	forEach(t, map[string]test{
+		"denied":     {dynamofake.Fail(dynamofake.Denied()), holdfast.ErrDenied},
+		"500":        {dynamofake.Fail(dynamofake.ServerError()), holdfast.ErrDisconnected},
+		"throttled":  {dynamofake.Fail(dynamofake.Throttled()), holdfast.ErrDisconnected},
+		"throttling": {dynamofake.Fail(dynamofake.Throttling()), holdfast.ErrDisconnected},
+		"reset":      {dynamofake.Fail(dynamofake.Reset()), holdfast.ErrDisconnected},
+		"silence":    {dynamofake.Drop(), holdfast.ErrDisconnected},
 		"no credentials": {
 			dynamofake.Fail(errors.New("get identity: get credentials: failed to refresh cached credentials")), holdfast.ErrDenied,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				conn := h.db.Client()
-				conn.SetFault(func(dynamofake.Op) dynamofake.Fault { return c.fault })
-				var err error
-				d := took(func() { _, err = dynamolock.New(t.Context(), conn, &dynamolock.Options{Table: tableName}) })
-				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "DescribeTable") || !strings.Contains(err.Error(), tableName) {
-					t.Errorf("%v", err)
-				}
-				retried := errors.Is(err, holdfast.ErrDisconnected)
-				if retried != errors.Is(err, context.DeadlineExceeded) || (d > time.Second) != retried || d > 16*time.Second {
-					t.Errorf("after %v: %v", d, err)
-				}
-			})
-		})
-	}
-}
-
-// Errors of the service, and the errors of Acquire for them.
-func TestAcquireFails(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want error
-	}{
-		"denied":    {dynamofake.Denied(), holdfast.ErrDenied},
-		"500":       {dynamofake.ServerError(), holdfast.ErrDisconnected},
-		"throttled": {dynamofake.Throttled(), holdfast.ErrDisconnected},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				a := h.client(t)
-				defer a.close(t)
-				a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.Fail(c.err) })
-				for call, f := range map[string]func(context.Context) error{
-					"UpdateItem": func(ctx context.Context) error { _, err := a.Acquire(ctx, "k"); return err },
-					"GetItem":    func(ctx context.Context) error { _, err := a.Inspect(ctx, "k"); return err },
-				} {
-					ctx, cancel := context.WithTimeout(t.Context(), lease)
-					defer cancel()
-					err := f(ctx)
-					if !errors.Is(err, c.want) || errors.Is(err, context.DeadlineExceeded) != (c.want == holdfast.ErrDisconnected) {
-						t.Errorf("%s: %v", call, err)
-					}
-					if !(strings.Contains(err.Error(), call) && strings.Contains(err.Error(), tableName)) {
-						t.Errorf("%v does not tell the call and the table", err)
-					}
-				}
-				a.conn.SetFault(nil)
-			})
-		})
-	}
+	}, func(t *testing.T, h *harness, c test) {
+		a := h.client(t)
+		a.conn.SetFault(always(c.fault))
+		retried := c.want == holdfast.ErrDisconnected
+		for name, call := range map[string]func(context.Context) error{
+			"DescribeTable": func(context.Context) error {
+				_, err := dynamolock.New(t.Context(), a.conn, &dynamolock.Options{Table: tableName})
+				return err
+			},
+			"UpdateItem": func(ctx context.Context) error { _, err := a.Acquire(ctx, "k"); return err },
+			"GetItem":    func(ctx context.Context) error { _, err := a.Inspect(ctx, "k"); return err },
+		} {
+			var err error
+			d := took(func() { err = call(within(t, lease)) })
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), tableName) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if retried != errors.Is(err, context.DeadlineExceeded) || (d > time.Second) != retried || d > lease {
+				t.Errorf("%s: after %v: %v", name, d, err)
+			}
+		}
+		a.conn.SetFault(nil)
+	})
 }
 
 // Items have a time to live that is far in the future.
 func TestTTLAttribute(t *testing.T) {
-	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosedFenced, dynamolock.FailClosed} {
-		bubble(t, dynamolock.Options{TTLAttribute: "ttl", Mode: mode}, func(t *testing.T, h *harness) {
+	for _, mode := range allModes {
+		alone(t, dynamolock.Options{TTLAttribute: "ttl", Mode: mode}, func(t *testing.T, h *harness) {
 			conn := h.db.Client()
 			out, err := conn.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(tableName)})
 			if err != nil || aws.ToString(out.TimeToLiveDescription.AttributeName) != "ttl" {
@@ -273,7 +233,6 @@ func TestTTLAttribute(t *testing.T) {
 			}
 
 			a := h.client(t)
-			defer a.close(t)
 			lock := a.hold(t, "k")
 			want := func(when string, has bool) {
 				t.Helper()
@@ -286,9 +245,7 @@ func TestTTLAttribute(t *testing.T) {
 			want("held", mode == dynamolock.FailOpen)
 			time.Sleep(3 * lease)
 			want("renewed", mode == dynamolock.FailOpen)
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			mustRelease(t, lock)
 			want("released", mode != dynamolock.FailClosed)
 			a.hold(t, "k")
 			want("held again", mode == dynamolock.FailOpen)
@@ -296,8 +253,7 @@ func TestTTLAttribute(t *testing.T) {
 	}
 }
 
-// Several programs create a table at once, and each may be the first to see it; the
-// service does not show a new table everywhere at once.
+// Several programs create a table at once; the service does not show it everywhere at once.
 func TestCreateTableTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := dynamofake.New()

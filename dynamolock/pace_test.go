@@ -25,13 +25,11 @@ func calm(t *testing.T) holdfast.Hooks {
 	}}
 }
 
-// Conflicts with transactions cost no lock, however many there are, and are no connection
-// failure. The client retries quickly, but without a storm.
+// Conflicts with transactions cost no lock and are no outage. The client retries soon, without a storm.
 func TestTransactionConflicts(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
-		bubble(t, dynamolock.Options{Mode: mode, Hooks: calm(t)}, func(t *testing.T, h *harness) {
+		alone(t, dynamolock.Options{Mode: mode, Hooks: calm(t)}, func(t *testing.T, h *harness) {
 			a := h.client(t)
-			defer a.close(t)
 			var mu sync.Mutex
 			var last time.Time
 			var kind purpose
@@ -53,11 +51,9 @@ func TestTransactionConflicts(t *testing.T) {
 				}
 				return dynamofake.Fault{}
 			})
-			lock := a.hold(t, "k", holdfast.WithRetry(holdfast.Retry{Attempts: 1}))
+			lock := a.hold(t, "k", once)
 			time.Sleep(10 * lease)
-			if err := lock.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			mustRelease(t, lock)
 			if conflicts < 30 {
 				t.Errorf("%d conflicts", conflicts)
 			}
@@ -69,7 +65,6 @@ func TestTransactionConflicts(t *testing.T) {
 func TestNothingButConflicts(t *testing.T) {
 	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		lock := a.hold(t, "k")
 		time.Sleep(lease)
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
@@ -78,32 +73,25 @@ func TestNothingButConflicts(t *testing.T) {
 			}
 			return dynamofake.Fail(dynamofake.TransactionConflict())
 		})
-		if _, err := a.TryAcquire(t.Context(), "other", holdfast.WithRetry(holdfast.Retry{Attempts: 1})); !errors.Is(err, holdfast.ErrDisconnected) {
+		if _, err := a.TryAcquire(t.Context(), "other", once); !errors.Is(err, holdfast.ErrDisconnected) {
 			t.Errorf("%v, want ErrDisconnected", err)
 		}
 		time.Sleep(lease / 4)
 		a.conn.SetFault(nil)
 		time.Sleep(lease)
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		mustLive(t, lock)
 	})
 }
 
-// A holder keeps its lock even if its own transactions keep its item busy most of the
-// time.
+// A holder keeps its lock even if its own transactions keep its item busy most of the time.
 func TestBusyItem(t *testing.T) {
 	bubble(t, dynamolock.Options{Hooks: calm(t)}, func(t *testing.T, h *harness) {
 		h.db.TransactTime = 7 * time.Millisecond
 		a := h.client(t)
-		defer a.close(t)
 		lock := a.hold(t, "k")
-		check, err := a.ConditionCheck(lock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check := a.check(t, lock)
 		var done, refused int
-		for began := time.Now(); time.Since(began) < 5*lease; time.Sleep(10 * time.Millisecond) {
+		for began := time.Now(); time.Since(began) < lease; time.Sleep(10 * time.Millisecond) {
 			_, err := h.db.Client().TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
 				TransactItems: []types.TransactWriteItem{{ConditionCheck: check}},
 			})
@@ -121,9 +109,8 @@ func TestBusyItem(t *testing.T) {
 func TestDeadConnections(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
 		for _, locks := range []int{1, 3} {
-			bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+			alone(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
 				a := h.client(t)
-				defer a.close(t)
 				var held []*holdfast.Lock
 				for _, key := range []string{"a", "b", "c"}[:locks] {
 					held = append(held, a.hold(t, key))
@@ -139,9 +126,7 @@ func TestDeadConnections(t *testing.T) {
 				})
 				time.Sleep(2 * lease)
 				for _, lock := range held {
-					if err := lock.Err(); err != nil {
-						t.Errorf("%v, %d locks: %v", mode, locks, err)
-					}
+					mustLive(t, lock)
 				}
 				if n := dead.Load(); n >= 0 {
 					t.Errorf("%d dead connections are left", n)
@@ -151,21 +136,17 @@ func TestDeadConnections(t *testing.T) {
 	}
 }
 
-// A slow table costs no lock either, whether it became slow or always was: the short
-// limits apply only after fast replies.
+// A slow table costs no lock either: the short limits apply only after fast replies.
 func TestSlowAnswers(t *testing.T) {
 	for _, latency := range []time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHarness(t, &dynamolock.Options{})
 			a := h.client(t)
-			defer a.close(t)
 			lock := a.hold(t, "k")
 			time.Sleep(lease)
-			a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.DelayReply(latency) })
+			a.conn.SetFault(always(dynamofake.DelayReply(latency)))
 			time.Sleep(20 * lease)
-			if err := lock.Err(); err != nil {
-				t.Errorf("%v: %v", latency, err)
-			}
+			mustLive(t, lock)
 			a.conn.ResetCounts()
 			time.Sleep(10 * lease)
 			if n, most := a.conn.Calls()["UpdateItem"], 60; n > most {

@@ -84,6 +84,10 @@ type times struct {
 	// doubles from probe to probe, up to maxProbe.
 	firstProbe, maxProbe time.Duration
 
+	// look is the time from one look at a key to the next. It bounds what a program costs
+	// that tries again and again.
+	look time.Duration
+
 	// late is how long after giving up a request the client expects that it may still be
 	// carried out. A grant that is made even later ends with its lease, which nobody
 	// renews; where locks have no lease, DynamoDB refuses such a late request.
@@ -112,6 +116,7 @@ func timesOf(o *Options) times {
 		calls:      backoff.Policy{Initial: o.RetryDelay, Max: o.Heartbeat},
 		firstProbe: o.Poll,
 		maxProbe:   max(o.Poll, o.Heartbeat),
+		look:       min(o.Poll/10, 100*time.Millisecond),
 		late:       o.Lease,
 		undo:       backoff.Policy{Initial: 4 * o.RetryDelay, Max: max(4*o.RetryDelay, o.Lease/4)},
 		undoFailed: backoff.Policy{Initial: o.RetryDelay, Max: o.Lease / 4},

@@ -70,6 +70,8 @@ func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed boo
 	switch {
 	case errors.Is(err, ErrItem):
 		return false, nil // another program's
+	case err == nil && i.sharing != nil:
+		return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.alive(h.grant) })
 	case err != nil || !i.held() || !i.belongs(s.id):
 		return false, err
 	}

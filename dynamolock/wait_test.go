@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,37 +18,29 @@ import (
 
 const poll = dynamolock.DefaultPoll
 
-// A waiter notices a release within a poll period, even in the middle of a lease, however
-// long the lease.
+// A waiter notices a release within a poll period, however long the lease.
 func TestReleaseIsNoticed(t *testing.T) {
 	bubble(t, dynamolock.Options{Lease: time.Hour}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
 		for i := range 20 {
 			lock := a.hold(t, "k")
-			granted := make(chan *holdfast.Lock)
-			go func() { granted <- b.hold(t, "k") }()
+			granted := b.waits(t, "k")
 			time.Sleep(poll + time.Duration(i)*poll/7)
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			mustRelease(t, lock)
 			var next *holdfast.Lock
 			late := took(func() { next = <-granted })
 			if most := poll + h.db.Lag + 2*h.db.Latency; late > most {
 				t.Errorf("noticed after %v, at most %v is allowed", late, most)
 			}
-			if err := next.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			mustRelease(t, next)
 		}
 	})
 }
 
-// However many waiters a client has, only one of them reads, once per period, and none
-// writes.
+// However many waiters a client has, one of them reads, once per period, and none writes.
 func TestWaitersShareOnePoller(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.client(t), h.client(t)
-		defer a.close(t)
 		lock := a.hold(t, "k")
 		time.Sleep(h.db.Lag)
 		const waiters = 100
@@ -64,9 +57,7 @@ func TestWaitersShareOnePoller(t *testing.T) {
 				mu.Lock()
 				tokens = append(tokens, lock.Token())
 				mu.Unlock()
-				if err := lock.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				mustRelease(t, lock)
 			})
 		}
 		time.Sleep(3 * poll)
@@ -82,25 +73,20 @@ func TestWaitersShareOnePoller(t *testing.T) {
 		if read, _ := b.conn.Consumed(); read > (periods+1)*0.5 {
 			t.Errorf("they cost %v read units", read)
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, lock)
 		wg.Wait()
 		for i := range tokens[1:] {
 			if tokens[i] >= tokens[i+1] {
 				t.Fatalf("tokens do not rise: %v", tokens)
 			}
 		}
-		b.close(t)
 	})
 }
 
-// The first waiter may give up or fail; the next one continues, and asks no sooner than
-// the first would have.
+// If the first waiter gives up, the next one continues, and asks no sooner than the first would have.
 func TestTheLineGoesOn(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.client(t), h.client(t)
-		defer a.close(t)
 		lock := a.hold(t, "k")
 		var cancels []context.CancelFunc
 		results := make(chan error)
@@ -125,14 +111,11 @@ func TestTheLineGoesOn(t *testing.T) {
 		if calls := b.conn.Calls(); calls["GetItem"] > 2 || calls["UpdateItem"] != 0 {
 			t.Errorf("nine gave up within a period: %v", calls)
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, lock)
 		if err := <-results; err != nil {
 			t.Error(err)
 		}
 		cancels[9]()
-		b.close(t)
 	})
 }
 
@@ -140,7 +123,6 @@ func TestTheLineGoesOn(t *testing.T) {
 func TestPollsAreSpread(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)
-		defer a.close(t)
 		a.hold(t, "k")
 		var mu sync.Mutex
 		reads := make(map[int64]int) // tenth of a period: reads
@@ -177,7 +159,7 @@ func TestPollsAreSpread(t *testing.T) {
 
 // The state of the connection, of clients that hold, wait, or do nothing.
 func TestConnectionEvents(t *testing.T) {
-	for name, use := range map[string]func(t *testing.T, c *client){
+	forEach(t, map[string]func(t *testing.T, c *client){
 		"holding": func(t *testing.T, c *client) { c.hold(t, "k") },
 		"waiting": func(t *testing.T, c *client) {
 			go func() { _, _ = c.Acquire(t.Context(), "theirs") }()
@@ -185,47 +167,37 @@ func TestConnectionEvents(t *testing.T) {
 		},
 		"idle": func(t *testing.T, c *client) {
 			time.AfterFunc(poll, func() {
-				retry := holdfast.WithRetry(holdfast.Retry{Attempts: 1})
+				retry := once
 				if _, err := c.TryAcquire(context.Background(), "k", retry); !errors.Is(err, holdfast.ErrDisconnected) {
 					t.Error(err)
 				}
 			})
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				a, b := h.client(t), h.client(t)
-				defer b.close(t)
-				b.hold(t, "theirs")
-				events := a.Events()
-				<-events.Ready()
-				use(t, a)
-				a.conn.Cut()
-				<-events.Disconnected()
-				time.Sleep(lease)
-				a.conn.Heal()
-				d := took(func() { <-events.Ready() })
-				if most := a.Options().Heartbeat + a.Options().Timeout + poll; d > most {
-					t.Errorf("Ready after %v, want at most %v", d, most)
-				}
-				for leaseOf(h.item("k")) > 1 { // lost and not yet released: Close would not wait that long
-					time.Sleep(poll)
-				}
-				time.Sleep(a.Options().Timeout)
-				a.close(t)
-			})
-		})
-	}
+	}, func(t *testing.T, h *harness, use func(t *testing.T, c *client)) {
+		a, b := h.client(t), h.client(t)
+		b.hold(t, "theirs")
+		events := a.Events()
+		<-events.Ready()
+		use(t, a)
+		a.conn.Cut()
+		<-events.Disconnected()
+		time.Sleep(lease)
+		a.conn.Heal()
+		d := took(func() { <-events.Ready() })
+		if most := a.Options().Heartbeat + a.Options().Timeout + poll; d > most {
+			t.Errorf("Ready after %v, want at most %v", d, most)
+		}
+		for leaseOf(h.item("k")) > 1 { // lost and not yet released: Close would not wait that long
+			time.Sleep(poll)
+		}
+		time.Sleep(a.Options().Timeout)
+	})
 }
 
-// A waiter with WithReclaim takes over the key if another client gets it under the same
-// owner name meanwhile. It does not wait for a key that its own client holds.
+// A waiter reclaims a key that another client gets under its owner name; its own client's it does not wait for.
 func TestReclaimWhileWaiting(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b, c := h.client(t), h.client(t), h.client(t)
-		defer a.close(t)
-		defer b.close(t)
-		defer c.close(t)
+		a, c := h.pair(t)
 		stranger := c.hold(t, "k")
 		type result struct {
 			lock *holdfast.Lock
@@ -249,18 +221,14 @@ func TestReclaimWhileWaiting(t *testing.T) {
 			t.Fatalf("after %v: %v, %v", d, r.lock, r.err)
 		}
 		<-stranger.Done()
-		if err := r.lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, r.lock)
 
 		stranger = c.hold(t, "k")
 		wait()
 		time.Sleep(poll)
 		wait(holdfast.WithReclaim())
 		time.Sleep(poll)
-		if err := stranger.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, stranger)
 		first, second := <-results, <-results
 		if first.err != nil {
 			first, second = second, first
@@ -268,15 +236,11 @@ func TestReclaimWhileWaiting(t *testing.T) {
 		if first.err != nil || !errors.Is(second.err, holdfast.ErrHeld) {
 			t.Errorf("%v, %v; one has it, the other is told ErrHeld", first.err, second.err)
 		}
-		if err := first.lock.Verify(t.Context()); err != nil {
-			t.Error(err)
-		}
+		mustVerify(t, first.lock)
 	})
 }
 
-// Whoever was refused, and has a long time to wait before it tries again, keeps
-// nobody else of its client from the key, nor from each other; and has its old place
-// again after that.
+// A waiter that rests long after a failure keeps nobody else of its client from the key.
 func TestOthersGoOnWhileTheFirstRests(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -298,30 +262,26 @@ func TestOthersGoOnWhileTheFirstRests(t *testing.T) {
 		}
 		wait("patient", time.Hour)
 		wait("quick", time.Second)
-		throttled := 2
+		var asked atomic.Int32
 		b.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
-			if throttled--; throttled >= 0 {
+			if asked.Add(1) <= 2 {
 				return dynamofake.Fail(dynamofake.Throttled())
 			}
 			return dynamofake.Fault{}
 		})
 		time.Sleep(5 * poll)
 		wait("last", time.Second)
-		if throttled >= 0 {
+		if asked.Load() < 2 {
 			t.Fatal("nobody was throttled")
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, lock)
 		for _, want := range []string{"quick", "last", "patient"} {
 			var got grant
 			d := took(func() { got = <-grants })
 			if most := 3 * poll; got.who != want || want != "patient" && d > most {
 				t.Errorf("%s after %v, want %s", got.who, d, want)
 			}
-			if err := got.lock.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			mustRelease(t, got.lock)
 		}
 	})
 }

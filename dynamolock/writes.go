@@ -17,7 +17,8 @@ func (c *contender) expression(now driver.Instant, left *item) *expression {
 		x.cond = c.freeTokenless(x)
 		x.set(attrOwner, text(c.req.Owner))
 		x.set(attrGUID, binary(guid))
-		c.describe(x)
+		x.describe(c.req.Data)
+		x.remove(attrAsked)
 		c.expire(x, now, false)
 		return x
 	}
@@ -32,15 +33,19 @@ func (c *contender) expression(now driver.Instant, left *item) *expression {
 	x.set(attrLease, c.leaseValue())
 	x.set(attrTouched, millis(now.Wall))
 	x.set(attrSince, millis(now.Wall))
-	c.describe(x)
+	x.describe(c.req.Data)
+	x.remove(attrAsked)
+	for _, attr := range sharedAttributes {
+		x.remove(attr)
+	}
 	c.expire(x, now, c.opts.Mode == FailOpen)
 	return x
 }
 
-// describe stores the data of this request, or removes an earlier holder's.
-func (c *contender) describe(x *expression) {
-	if len(c.req.Data) > 0 {
-		x.set(attrData, binary(string(c.req.Data)))
+// describe stores data, or removes what there is.
+func (x *expression) describe(data []byte) {
+	if len(data) > 0 {
+		x.set(attrData, binary(string(data)))
 	} else {
 		x.remove(attrData)
 	}
@@ -61,7 +66,7 @@ func (e *engine) leaseValue() types.AttributeValue {
 //
 // The long alternative comes first and has no parentheses, which AND does not need
 // within OR: dynalite's parser backtracks at every level, and would take milliseconds.
-func (c *contender) free(x *expression, left *item) string {
+func (c *contender) free(x *expression, left *item, further ...string) string {
 	states := x.name(attrLease) + " <= " + x.number(releasedLease)
 	if c.req.Reclaim {
 		states += " OR " + c.formerly(x)
@@ -69,15 +74,15 @@ func (c *contender) free(x *expression, left *item) string {
 	if left != nil && left.form == leased {
 		states += " OR (" + all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token))) + ")"
 	}
-	return all(
+	return all(append([]string{
 		x.counts(attrToken, maxWhole-1), // it rises by 1
 		x.counts(attrLease, maxWhole),
-		"("+x.isType(attrGUID, "B")+" OR "+x.isType(attrGUID, "S")+")",
+		"(" + x.isType(attrGUID, "B") + " OR " + x.isType(attrGUID, "S") + ")",
 		x.optional(attrOwner, "S"),
 		x.optional(attrTouched, "N"),
-		"("+states+")",
-		"NOT "+x.begins(c.grant),
-	) + " OR " + c.missing(x)
+		"(" + states + ")",
+		"NOT " + x.begins(c.grant),
+	}, further...)...) + " OR " + c.missing(x)
 }
 
 // freeTokenless is the same for the npm client's FailClosed.
@@ -101,23 +106,35 @@ func (e *engine) missing(x *expression) string {
 
 // formerly is the condition that the item has the same owner, but another client wrote it.
 func (c *contender) formerly(x *expression) string {
-	return "(" + all(x.is(attrOwner, text(c.req.Owner)), "NOT "+x.begins(c.id)) + ")"
+	conds := []string{x.is(attrOwner, text(c.req.Owner)), "NOT " + x.begins(c.id)}
+	if c.req.Owner == sharedOwner {
+		conds = append(conds, "attribute_not_exists("+x.name(attrShared)+")")
+	}
+	return "(" + all(conds...) + ")"
 }
 
-// renewal is the write that keeps a lease alive.
+// renewal is the write that keeps a lease alive, and carries out a change, if there is one.
 //
 // Its condition compares the guids' order, too: a copy of an earlier heartbeat that
 // arrives late would bring back a guid that an observer may have watched for a lease by
 // then.
-func (h *hold) renewal(now driver.Instant) *expression {
-	x := &expression{}
-	h.touches++
-	guid := binary(touch(h.grant, h.touches))
+func (h *hold) renewal(now driver.Instant, c *change) *expression {
+	x := &expression{returns: types.ReturnValueAllNew} // which shows whether somebody asks for the grant, at no cost
+	guid := h.nextGUID()
 	x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))
 	x.set(attrGUID, guid)
 	x.set(attrTouched, millis(now.Wall))
+	if c != nil {
+		x.describe(c.data)
+	}
 	h.expire(x, now, true)
 	return x
+}
+
+// nextGUID returns the guid of the next touch.
+func (h *hold) nextGUID() types.AttributeValue {
+	h.touches++
+	return binary(touch(h.grant, h.touches))
 }
 
 // immortal is the write that removes the time to live from the item of a lock that never
@@ -145,14 +162,41 @@ func (e *engine) releaseIf(cond func(*expression) string, now driver.Instant) *e
 	return x
 }
 
-// breaking is the write that ends a grant with a token.
-func (e *engine) breaking(id grantID, mark string, now bool) *expression {
-	x := &expression{}
+// present is the condition that a grant is the one that holds the key.
+func (id grantID) present(x *expression) string {
+	if id.form == tokenless {
+		token := "attribute_not_exists(" + x.name(attrToken) + ")"
+		if id.grant == "" {
+			return all(token, x.is(attrGUID, id.guid))
+		}
+		return all(token, x.begins(id.grant))
+	}
+	if id.shared {
+		return x.holds(id.grant, id.token)
+	}
 	conds := []string{x.live(), x.is(attrToken, token(id.token))}
 	if id.grant != "" {
 		conds = append(conds, x.begins(id.grant))
 	}
-	x.cond = all(conds...)
+	return all(conds...)
+}
+
+// asking is the write that asks for a grant. It touches nothing that others compare.
+func asking(id grantID) *expression {
+	x := &expression{}
+	x.cond = id.present(x)
+	if id.shared {
+		x.sets = append(x.sets, x.entry(attrAsks, id.grant)+" = "+x.number(1))
+	} else {
+		x.set(attrAsked, token(id.token))
+	}
+	return x
+}
+
+// breaking is the write that ends a grant with a token.
+func (e *engine) breaking(id grantID, mark string, now bool) *expression {
+	x := &expression{}
+	x.cond = id.present(x)
 	x.set(attrGUID, binary(mark))
 	x.set(attrBroken, token(id.token)) // so that its holder learns of it, whoever comes next
 	if now || id.form == closed {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -75,15 +74,9 @@ func closeEndsEverything(e *env) {
 }
 
 func useAfterClose(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
-	info, err := a.Inspect(e.soon(), e.key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
-	if err := a.Close(e.soon()); err != nil {
-		e.Fatalf("%s: Close: %v", e.rule, err)
-	}
+	a, b, lock := e.held()
+	info := e.inspect(a)
+	e.close(a)
 	held := e.hold(b)
 	calls := map[string]func() error{
 		"Acquire":    func() error { _, err := a.Acquire(e.soon(), e.key); return err },
@@ -91,6 +84,7 @@ func useAfterClose(e *env) {
 		"AcquireAny": func() error { _, err := a.AcquireAny(e.soon(), []string{e.key}); return err },
 		"Inspect":    func() error { _, err := a.Inspect(e.soon(), e.key); return err },
 		"Break":      func() error { return a.Break(e.soon(), info) },
+		"Ask":        func() error { return a.Ask(e.soon(), info) },
 		"TryDo": func() error {
 			return a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
 		},
@@ -99,6 +93,12 @@ func useAfterClose(e *env) {
 		},
 		"List": func() error {
 			for _, err := range a.List(e.soon(), e.prefix) {
+				return err
+			}
+			return nil
+		},
+		"Observe": func() error {
+			for _, err := range a.Observe(e.soon(), e.key) {
 				return err
 			}
 			return nil
@@ -129,10 +129,7 @@ func closeWhileCut(e *env) {
 	if took := time.Since(began); took > limit+closeGrace+e.engine.Soon {
 		e.broken("ctx bounds Close, with a short grace", "it took %v, ctx had %v", took, limit)
 	}
-	// An engine may know that an expired lease needs no release.
-	if !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2) {
-		e.broken(ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
-	}
+	e.unconfirmed(err, began)
 	for _, lock := range locks {
 		e.ends(lock, 0, ruleClosed, holdfast.ErrReleased)
 	}
@@ -143,8 +140,7 @@ func closeWhileCut(e *env) {
 	e.inherits(b, e.prefix+"another")
 }
 
-// closeWhileCutWithoutEnd calls Close as README does, with a ctx that never ends, while
-// the engine is out of reach.
+// closeWhileCutWithoutEnd calls Close in an outage, with a ctx that never ends.
 func closeWhileCutWithoutEnd(e *env) {
 	a := e.client()
 	lock := e.hold(a)
@@ -155,14 +151,19 @@ func closeWhileCutWithoutEnd(e *env) {
 	}
 	began := time.Now()
 	err := e.closesBy(a, over+closeGrace+e.settling())
-	switch {
-	case !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2):
-		// An engine may know that an expired lease needs no release.
-		e.broken(ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
-	case err != nil && !strings.Contains(err.Error(), e.key):
+	e.unconfirmed(err, began)
+	if err != nil && !strings.Contains(err.Error(), e.key) {
 		e.broken("Close names the keys that it could not confirm", "%v", err)
 	}
 	e.endedBy(lock, ruleClosed, holdfast.ErrReleased)
+}
+
+// unconfirmed checks the result of a Close in an outage. An engine may know that an expired lease needs no release.
+func (e *env) unconfirmed(err error, began time.Time) {
+	e.Helper()
+	if !errors.Is(err, holdfast.ErrReleasePending) && (err != nil || time.Since(began) < e.engine.Lease/2) {
+		e.broken(ruleUnconfirmed, "it returned %v while the engine was out of reach", err)
+	}
 }
 
 // closesBy calls Close with a ctx that never ends.
@@ -170,18 +171,11 @@ func (e *env) closesBy(c *Client, limit time.Duration) error {
 	e.Helper()
 	result := make(chan error, 1)
 	go func() { result <- c.Close(context.WithoutCancel(e.ctx)) }()
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(limit):
-		e.broken("Close returns when the last lease has expired, even if the engine never answers", "it has not returned after %v", limit)
-	}
-	panic("not reached")
+	return receive(e, result, limit, "Close returns when the last lease has expired, even if the engine never answers", "it has not returned")
 }
 
 func closeAfterTheLoss(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	a, b, lock := e.held()
 	a.Cut()
 	if e.engine.NeverExpires {
 		e.outlasts(b, lock)
@@ -198,8 +192,7 @@ func closeAfterTheLoss(e *env) {
 	e.release(e.holdWithin(e.handOver(), b, e.key))
 }
 
-// closeWithCtxDone calls Close as deferred calls do. The engine answers, so Close must
-// give every key back at once.
+// closeWithCtxDone calls Close as deferred calls do: the engine answers, so every key is given back at once.
 func closeWithCtxDone(e *env) {
 	b := e.client()
 	for i := range 5 {
@@ -214,34 +207,20 @@ func closeWithCtxDone(e *env) {
 			e.broken("Close returns nil if the engine answers, even if its ctx is done", "%v", err)
 		}
 		for _, key := range keys {
-			lock, err := b.TryAcquire(e.soon(), key)
-			if err != nil {
-				e.broken("Close gives every key back, even if its ctx is done", "TryAcquire: %v", err)
-			}
-			e.release(lock)
+			e.release(e.takes(b, key, "Close gives every key back, even if its ctx is done"))
 		}
 	}
 }
 
 func closeIsNoOutage(e *env) {
 	const rule = "an orderly Close is not an outage: no event reports one"
-	var mu sync.Mutex
-	var seen []holdfast.Connection
-	a := e.clientWith(ClientOptions{Hooks: holdfast.Hooks{Connection: func(c holdfast.Connection) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, c)
-	}}})
+	a, l := e.watched()
 	e.hold(a)
-	if err := a.Close(e.soon()); err != nil {
-		e.Fatalf("%s: Close: %v", e.rule, err)
-	}
+	e.closed(a, l)
 	e.settle()
-	mu.Lock()
-	defer mu.Unlock()
-	for _, c := range seen {
+	for _, c := range reported[holdfast.Connection](l) {
 		if !c.Ready {
-			e.broken(rule, "%+v", seen)
+			e.broken(rule, "%+v", c)
 		}
 	}
 }
@@ -267,13 +246,9 @@ func closeEndsCallsThatWait(e *env) {
 	time.Sleep(e.engine.Lease / 20)
 	go a.Close(e.within(e.engine.Lease / 10))
 	for range calls {
-		select {
-		case r := <-results:
-			if !errors.Is(r.err, holdfast.ErrClosed) && !(r.name == "Verify" && errors.Is(r.err, holdfast.ErrReleased)) {
-				e.broken(ruleClosed, "%s: %v", r.name, r.err)
-			}
-		case <-time.After(e.engine.Lease/10 + e.engine.Soon):
-			e.broken("Close ends every call that waits", "a call still waits")
+		r := receive(e, results, e.engine.Lease/10+e.engine.Soon, "Close ends every call that waits", "a call still waits")
+		if !errors.Is(r.err, holdfast.ErrClosed) && !(r.name == "Verify" && errors.Is(r.err, holdfast.ErrReleased)) {
+			e.broken(ruleClosed, "%s: %v", r.name, r.err)
 		}
 	}
 }
@@ -286,13 +261,9 @@ func closeTwiceAtOnce(e *env) {
 		go func() { errs <- a.Close(e.within(e.engine.Soon)) }()
 	}
 	for range cap(errs) {
-		select {
-		case err := <-errs:
-			if err != nil {
-				e.broken("Close may be called again and concurrently, with the same result", "%v", err)
-			}
-		case <-time.After(e.engine.Soon):
-			e.broken("Close may be called again and concurrently, with the same result", "it hangs")
+		const rule = "Close may be called again and concurrently, with the same result"
+		if err := receive(e, errs, e.engine.Soon, rule, "it has not returned"); err != nil {
+			e.broken(rule, "%v", err)
 		}
 	}
 	e.leavesNothing(e.key, e.engine.Soon, "Close gives every key back")

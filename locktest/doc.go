@@ -9,16 +9,38 @@
 //		})
 //	}
 //
-// [Run] has a subtest for each rule. Its name begins with the number of the guarantee, as
-// listed in package holdfast:
+// [Run] has a subtest for each rule. Its name begins with the number of the guarantee:
 //
 //	--- FAIL: TestConformance/G2_HolderKnowsFirst
 //	    G2 broken: the holder knows that its lease is over before anyone else gets the key:
 //	        another client was granted the key while the old holder's Done was open; its Deadline is 9s from now
 //
-// so -run selects a guarantee ("/G2_"). The suite needs only the standard library. It
-// leaves nothing in the engine: every key begins with "locktest-" and a random part, and
-// every client is closed.
+// so -run selects a guarantee ("/G2_"). Package holdfast says what each of them promises:
+//
+//   - G1 exclusion
+//   - G2 the holder knows first
+//   - G3 fencing
+//   - G4 one end, one cause
+//   - G5 giving up is clean
+//   - G6 no orphans
+//   - G7 order
+//   - G8 TTL
+//   - G9 events, hooks
+//   - G10 release
+//   - G11 close
+//   - G12 bad input
+//   - G13 reclaim
+//   - G14 observe
+//   - G15 election
+//   - G16 data that a holder sets
+//   - G17 asking
+//   - G18 several keys, all or none
+//   - G19 sharing
+//   - G20 permits
+//   - G21 turns of readers, writers and permits
+//
+// The suite needs only the standard library. It leaves nothing in the engine: every key
+// begins with "locktest-" and a random part, and every client is closed.
 //
 // # What an engine brings
 //
@@ -32,7 +54,8 @@
 // without [Engine.Ordered], every waiter is served in the end. Where an engine declares
 // that it lacks something, the suite asserts that: with [Engine.Tokenless], every token
 // is 0; with [Engine.NeverExpires], nobody gets the key of a silent holder until somebody
-// breaks the lock.
+// breaks the lock; without [Engine.Shares], whoever asks to share a key is told that it
+// cannot be.
 //
 // # Time
 //

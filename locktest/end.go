@@ -34,13 +34,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 			return holdfast.ErrTTLExpired
 		},
 		"break": func(k *holdfast.Lock) error {
-			info, err := probe.Inspect(e.soon(), k.Key())
-			if err == nil {
-				err = probe.Break(e.soon(), info)
-			}
-			if err != nil {
-				e.Fatalf("%s: Break: %v", e.rule, err)
-			}
+			e.breaks(probe, k.Key())
 			e.ends(k, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
 			return holdfast.ErrBroken
 		},
@@ -49,7 +43,7 @@ func (e *env) ways(c, probe *Client) map[string]func(*holdfast.Lock) error {
 
 func firstEndWins(e *env) {
 	probe := e.client()
-	a := e.clientWith(ClientOptions{})
+	a := e.client()
 	ended := make(map[string]*holdfast.Lock)
 	first := make(map[string]error)
 	for name, end := range e.ways(a, probe) {
@@ -83,9 +77,7 @@ func firstEndWins(e *env) {
 	time.Sleep(e.engine.Lease)
 	check("the end of the lease")
 	a.Heal()
-	if err := a.Close(e.within(e.patience())); err != nil {
-		e.Logf("Close: %v", err)
-	}
+	_ = a.Close(e.within(e.patience()))
 	check("Close")
 }
 
@@ -129,10 +121,7 @@ func oneEndForAllWhoAsk(e *env) {
 	a := e.client()
 	for range 5 {
 		lock := e.hold(a, holdfast.WithTTL(2*time.Millisecond))
-		info, err := a.Inspect(e.soon(), e.key)
-		if err != nil {
-			e.Fatalf("%s: Inspect: %v", e.rule, err)
-		}
+		info := e.inspect(a)
 		const askers = 8
 		seen := make([]error, askers)
 		var wg sync.WaitGroup

@@ -37,7 +37,7 @@ type Engine struct {
 	Late time.Duration
 
 	// Notice bounds how long a holder may take to learn that somebody ended its live lease
-	// on purpose (Break, reclaim). Default 0: Soon, which is right for engines that notify
+	// on purpose (Break, reclaim), or asked for its lock. Default 0: Soon, which is right for engines that notify
 	// their clients; for engines that poll, set it to the polling period.
 	Notice time.Duration
 
@@ -60,6 +60,10 @@ type Engine struct {
 	// AnyKey says that the engine takes more keys than the portable ones of
 	// [holdfast.CheckKey]: any valid UTF-8 of less than 10 kB.
 	AnyKey bool
+
+	// Shares says that a key can be shared: holdfast.WithShared and WithLimit. Without it,
+	// the suite insists that both are refused before anything is sent.
+	Shares bool
 
 	// Heartbeats says which heartbeats the engine reports ([driver.Host.Heartbeat]);
 	// it sends several per lease.
@@ -122,6 +126,8 @@ type Client struct {
 	// Jump moves the client's wall clock, forward if d is positive, and leaves
 	// its monotonic clock alone. Nil: as for Pause.
 	Jump func(d time.Duration)
+
+	falsify func(e *holdfast.Election, c *Client, key string, o *holdfast.ElectionOptions) election
 }
 
 // API is the portable API of [*holdfast.Client].
@@ -130,12 +136,18 @@ type API interface {
 	Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	TryAcquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
 	AcquireAny(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Lock, error)
+	AcquireAll(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Locks, error)
+	TryAcquireAll(ctx context.Context, keys []string, opts ...holdfast.Option) (*holdfast.Locks, error)
 	Do(ctx context.Context, key string, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error
 	TryDo(ctx context.Context, key string, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error
+	DoAll(ctx context.Context, keys []string, fn func(context.Context, *holdfast.Locks) error, opts ...holdfast.Option) error
 	Events() *holdfast.Events
 	Inspect(ctx context.Context, key string) (holdfast.Info, error)
 	List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error]
+	Observe(ctx context.Context, key string) iter.Seq2[holdfast.Info, error]
 	Break(ctx context.Context, info holdfast.Info) error
+	Election(key string, o *holdfast.ElectionOptions) (*holdfast.Election, error)
+	Ask(ctx context.Context, info holdfast.Info) error
 	Close(ctx context.Context) error
 }
 

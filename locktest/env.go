@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,10 +28,12 @@ type env struct {
 	prefix  string // of all keys of the case; unique to it
 	key     string // the key of cases that need only one
 	ctx     context.Context
+
+	mu    sync.Mutex
+	locks map[string][]*holdfast.Lock // by their keys
 }
 
-// caseLimit bounds a case, as a multiple of the longest time that one step may take: a
-// call that never returns becomes a failure with a name.
+// caseLimit bounds a case, in multiples of the longest step: a call that never returns is a failure with a name.
 const caseLimit = 10
 
 func runCase(t testing.TB, engine Engine, c testCase) {
@@ -61,8 +64,7 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 	c.run(e)
 }
 
-// patience bounds what must happen in the end, but may need a lease to expire and a few
-// tries.
+// patience bounds what must happen in the end, after the end of a lease and a few tries.
 func (e *env) patience() time.Duration { return 2*e.engine.Lease + e.engine.Late + e.engine.Soon }
 
 // handOver bounds the time from a holder's last request to the next grant.
@@ -104,13 +106,25 @@ func (e *env) soon() context.Context { return e.within(e.engine.Soon) }
 // broken fails the case: a rule of its guarantee does not hold.
 func (e *env) broken(rule, format string, args ...any) {
 	e.Helper()
-	e.Fatalf("%s broken: %s:\n\t%s", e.rule, rule, fmt.Sprintf(format, args...))
+	e.Fatal(e.breach(rule, format, args...))
+}
+
+// breach describes a rule that does not hold.
+func (e *env) breach(rule, format string, args ...any) string {
+	return fmt.Sprintf("%s broken: %s:\n\t%s", e.rule, rule, fmt.Sprintf(format, args...))
 }
 
 // hold acquires the key of the case, which is free.
 func (e *env) hold(c *Client, opts ...holdfast.Option) *holdfast.Lock {
 	e.Helper()
 	return e.holdKey(c, e.key, opts...)
+}
+
+// held returns two clients, of which the first holds the key of the case.
+func (e *env) held() (holder, other *Client, lock *holdfast.Lock) {
+	e.Helper()
+	holder, other = e.client(), e.client()
+	return holder, other, e.hold(holder)
 }
 
 func (e *env) holdKey(c *Client, key string, opts ...holdfast.Option) *holdfast.Lock {
@@ -124,7 +138,7 @@ func (e *env) holdWithin(d time.Duration, c *Client, key string, opts ...holdfas
 	if err != nil {
 		e.broken("a key that is free, or becomes free, is granted", "Acquire(%q): %v", key, err)
 	}
-	return lock
+	return e.granted(key, lock)
 }
 
 // watches waits until a client would notice a reclaim.
@@ -142,11 +156,110 @@ func (e *env) release(lock *holdfast.Lock) {
 	}
 }
 
-// isHeld insists that TryAcquire does not get the key.
-func (e *env) isHeld(c *Client, key, rule string) *holdfast.HeldError {
+// close closes a client in the middle of a case.
+func (e *env) close(c *Client) {
 	e.Helper()
-	lock, err := c.TryAcquire(e.soon(), key)
+	if err := c.Close(e.within(e.patience())); err != nil {
+		e.Fatalf("%s: Close: %v", e.rule, err)
+	}
+}
+
+// inspect asks who holds the key of the case.
+func (e *env) inspect(c *Client) holdfast.Info {
+	e.Helper()
+	info, err := c.Inspect(e.soon(), e.key)
+	if err != nil {
+		e.Fatalf("%s: Inspect: %v", e.rule, err)
+	}
+	return info
+}
+
+// needs skips a case for which the harness lacks a fault.
+func (e *env) needs(has bool, fault string) {
+	e.Helper()
+	if !has {
+		e.Skipf("%s: this harness cannot %s", e.rule, fault)
+	}
+}
+
+// handsOver ends a lock while b waits for its key, and insists that the holder knew first. It asks Err, which looks at the
+// clock: when a process goes on after a while in which it did not run, it may be granted the key before it closes Done.
+func (e *env) handsOver(lock *holdfast.Lock, b *Client, end func(), granted, first string) *holdfast.Lock {
+	e.Helper()
+	known := make(chan bool, 1)
+	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- lock.Err() != nil }).waits(b, e.key, 1)
+	end()
+	next := w.granted(e.handOver(), granted)
+	if !<-known {
+		e.refuted(first, "another client was granted the key while the old holder's lock was live; its Deadline is %v from now",
+			time.Until(lock.Deadline()))
+	}
+	e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
+	return next
+}
+
+// receive returns what a channel delivers within d.
+func receive[T any](e *env, ch <-chan T, d time.Duration, rule, otherwise string) T {
+	e.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(d):
+		e.broken(rule, "%s after %v", otherwise, d)
+	}
+	panic("not reached")
+}
+
+// keys are keys of the case, for AcquireAny.
+func (e *env) keys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%sany%d", e.prefix, i)
+	}
+	return keys
+}
+
+// takes insists that TryAcquire gets a key.
+func (e *env) takes(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.Lock {
+	e.Helper()
+	lock, err := c.TryAcquire(e.soon(), key, opts...)
+	if err != nil {
+		e.broken(rule, "TryAcquire(%q): %v", key, err)
+	}
+	return e.granted(key, lock)
+}
+
+// granted remembers a lock for isHeld.
+func (e *env) granted(key string, lock *holdfast.Lock) *holdfast.Lock {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.locks == nil {
+		e.locks = make(map[string][]*holdfast.Lock)
+	}
+	e.locks[key] = append(e.locks[key], lock)
+	return lock
+}
+
+// live returns a lock of a key that is live by its own account, or nil.
+func (e *env) live(key string) *holdfast.Lock {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, lock := range e.locks[key] {
+		if lock.Err() == nil {
+			return lock
+		}
+	}
+	return nil
+}
+
+// isHeld insists that TryAcquire does not get the key.
+func (e *env) isHeld(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.HeldError {
+	e.Helper()
+	lock, err := c.TryAcquire(e.soon(), key, opts...)
 	if err == nil {
+		if other := e.live(key); other != nil && len(opts) == 0 { // others may be lost if the machine stops, but not this one
+			e.refuted(rule, "TryAcquire(%q) was granted, token %v, while the lock with token %v was live", key, lock.Token(), other.Token())
+		}
 		e.broken(rule, "TryAcquire(%q) was granted, token %v", key, lock.Token())
 	}
 	var held *holdfast.HeldError
@@ -199,12 +312,10 @@ func (e *env) closes(ch <-chan struct{}, d time.Duration) bool {
 	if isClosed(ch) {
 		return true // also if d has passed
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ch:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }
@@ -239,14 +350,13 @@ func (e *env) leavesNothing(key string, d time.Duration, rule string) {
 		left = e.harness.Residue(e.TB, key)
 		return len(left) == 0
 	}) {
-		e.broken(rule, "after %v the engine still has, for %q: %s", d, key, strings.Join(left, "; "))
+		found := strings.Join(left, "; ")
+		if !e.eventually(e.patience(), func() bool { return len(e.harness.Residue(e.TB, key)) == 0 }) {
+			e.refuted(rule, "after %v the engine still has, for %q: %s", d+e.patience(), key, found)
+		}
+		e.broken(rule, "after %v the engine still has, for %q: %s", d, key, found)
 	}
 }
 
 // settle gives late events time to arrive before a case asserts that there are none.
 func (e *env) settle() { time.Sleep(e.engine.Lease / 50) }
-
-// lapse waits until the holder must know that its lock is over.
-func (e *env) lapse(lock *holdfast.Lock) {
-	time.Sleep(time.Until(lock.Deadline()) + time.Millisecond)
-}

@@ -8,31 +8,18 @@ import (
 )
 
 var eventCases = []testCase{
-	{"G9_StateAtOnce", stateAtOnce},
-	{"G9_CutAndHealAreTold", cutAndHealAreTold},
+	{"G9_CutAndHealAreReported", cutAndHealAreReported},
 	{"G9_StateIsReplaced", stateIsReplaced},
 	{"G9_FactsAreNotLost", factsAreNotLost},
-	{"G9_EventsTellWhich", eventsTellWhich},
+	{"G9_EventsNameTheLock", eventsNameTheLock},
 	{"G9_OnlyOwnAndFromNow", onlyOwnAndFromNow},
-	{"G9_SlowReaderBlocksNothing", slowReaderBlocksNothing},
 	{"G9_CloseEndsTheSubscription", closeEndsTheSubscription},
 }
 
 // next receives an event within d.
 func (e *env) next(ch <-chan holdfast.Event, d time.Duration, rule string) holdfast.Event {
 	e.Helper()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case event, ok := <-ch:
-		if !ok {
-			e.broken(rule, "the channel is closed")
-		}
-		return event
-	case <-timer.C:
-		e.broken(rule, "no event after %v", d)
-	}
-	panic("not reached")
+	return receive(e, ch, d, rule, "no event")
 }
 
 // silent insists that nothing is unread.
@@ -61,22 +48,7 @@ const (
 	ruleFacts       = "every end by TTL or loss is reported, once and in order, however slow the reader"
 )
 
-func stateAtOnce(e *env) {
-	a := e.client()
-	e.release(e.hold(a))
-	first, second := a.Events(), a.Events()
-	one := e.next(first.Ready(), e.engine.Soon, ruleAtOnceState)
-	two := e.next(second.Ready(), e.engine.Soon, ruleAtOnceState)
-	e.isState(one, holdfast.Ready)
-	if one.Seq != two.Seq {
-		e.broken("each subscription gets the same events", "numbers %d and %d", one.Seq, two.Seq)
-	}
-	e.silent("a state is delivered once", first.Ready(), first.Disconnected(), second.Ready())
-	first.Close()
-	second.Close()
-}
-
-func cutAndHealAreTold(e *env) {
+func cutAndHealAreReported(e *env) {
 	a := e.client()
 	events := a.Events()
 	defer events.Close()
@@ -90,6 +62,7 @@ func cutAndHealAreTold(e *env) {
 		if again := e.next(late.Disconnected(), e.engine.Soon, ruleAtOnceState); again.Seq != down.Seq {
 			e.broken(ruleAtOnceState, "number %d, the state is that of %d", again.Seq, down.Seq)
 		}
+		e.silent("a state is delivered once", late.Disconnected(), late.Ready(), events.Disconnected())
 		late.Close()
 		a.Heal()
 		up := e.next(events.Ready(), e.patience(), ruleState)
@@ -145,7 +118,7 @@ func factsAreNotLost(e *env) {
 		a.Cut()
 	}
 	for _, lock := range want {
-		e.ends(lock, e.handOver(), "each lock ends", append(losses, holdfast.ErrTTLExpired)...)
+		e.ends(lock, e.handOver(), "a reader that does not read its events blocks nothing", append(losses, holdfast.ErrTTLExpired)...)
 	}
 	for _, events := range []*holdfast.Events{first, second} {
 		seen := make(map[string]bool)
@@ -167,7 +140,7 @@ func factsAreNotLost(e *env) {
 	}
 }
 
-func eventsTellWhich(e *env) {
+func eventsNameTheLock(e *env) {
 	a, probe := e.client(), e.client()
 	events := a.Events()
 	defer events.Close()
@@ -203,21 +176,6 @@ func onlyOwnAndFromNow(e *env) {
 	e.silent("a client receives events of its own locks only", other.TTLExpired(), other.Lost())
 }
 
-func slowReaderBlocksNothing(e *env) {
-	const n = 50
-	a := e.client()
-	unread := a.Events()
-	defer unread.Close()
-	for i := range n {
-		lock := e.hold(a, holdfast.WithTTL(time.Millisecond))
-		e.ends(lock, e.engine.Soon, "a reader that does not read its events blocks nothing", holdfast.ErrTTLExpired)
-		e.leavesNothing(e.key, e.engine.Soon, "a reader that does not read its events blocks nothing")
-		if i%10 == 0 {
-			e.next(unread.TTLExpired(), e.engine.Soon, ruleFacts)
-		}
-	}
-}
-
 func closeEndsTheSubscription(e *env) {
 	const rule = "Close of a subscription, or of its client, closes Done and leaves nothing to read"
 	a := e.client()
@@ -241,9 +199,7 @@ func closeEndsTheSubscription(e *env) {
 	first.Close()
 	ended(first)
 	e.next(second.Ready(), e.engine.Soon, ruleAtOnceState)
-	if err := a.Close(e.soon()); err != nil {
-		e.Fatalf("%s: Close: %v", e.rule, err)
-	}
+	e.close(a)
 	ended(second)
 	ended(a.Events()) // after Close it has already ended
 	second.Close()

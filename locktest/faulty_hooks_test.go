@@ -10,39 +10,56 @@ import (
 )
 
 // onRequest makes a faulty engine that changes how a waiter's place is reported.
-func onRequest(queued func(tell func(int)) func(int)) func(driver.Host, driver.Driver) driver.Driver {
+func onRequest(queued func(tell func(int)) func(int)) wrapper {
 	return request(func(req *driver.Request) { req.Queued = queued(req.Queued) })
 }
 
-// heartbeats makes a faulty engine that reports a heartbeat each second while it holds
-// locks.
-func heartbeats(tell func(host driver.Host, key string, cut bool)) func(driver.Host, driver.Driver) driver.Driver {
-	return func(host driver.Host, inner driver.Driver) driver.Driver {
-		return &faulty{Driver: inner, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-			g, err := inner.Acquire(ctx, req)
-			if err != nil {
-				return g, err
-			}
-			life, end := context.WithCancel(context.Background())
-			verify, release := g.Hold.Verify, g.Hold.Release
-			go func() {
-				for life.Err() == nil {
-					select {
-					case <-time.After(time.Second):
-						probe, stop := context.WithTimeout(life, time.Millisecond)
-						err := verify(probe)
-						stop()
-						tell(host, req.Key, err != nil)
-					case <-life.Done():
-					}
+// heartbeats makes a faulty engine that reports a heartbeat each second for each lock.
+func heartbeats(tell func(host driver.Host, key string, cut bool)) wrapper {
+	return granted(func(f *faulty, key string, g *driver.Grant) {
+		life, end := context.WithCancel(f.life)
+		verify, release := g.Hold.Verify, g.Hold.Release
+		go func() {
+			for life.Err() == nil {
+				select {
+				case <-time.After(time.Second):
+					probe, stop := context.WithTimeout(life, time.Millisecond)
+					err := verify(probe)
+					stop()
+					tell(f.host, key, err != nil)
+				case <-life.Done():
 				}
-			}()
-			g.Hold = &hold{Hold: g.Hold, release: func(ctx context.Context) error {
-				end()
-				return release(ctx)
-			}}
-			return g, nil
+			}
+		}()
+		g.Hold = releaser{g.Hold, func(ctx context.Context) error {
+			end()
+			return release(ctx)
 		}}
+	})
+}
+
+// failed changes what hooks are told of a failure.
+func failed(change func(*holdfast.Acquisition)) func(holdfast.Hooks) holdfast.Hooks {
+	return func(h holdfast.Hooks) holdfast.Hooks {
+		next := h.Failed
+		h.Failed = func(a holdfast.Acquisition) {
+			change(&a)
+			next(a)
+		}
+		return h
+	}
+}
+
+// ended changes what hooks are told of the end of a lock, and whether they are.
+func ended(change func(*holdfast.Ending) bool) func(holdfast.Hooks) holdfast.Hooks {
+	return func(h holdfast.Hooks) holdfast.Hooks {
+		next := h.Ended
+		h.Ended = func(e holdfast.Ending) {
+			if change(&e) {
+				next(e)
+			}
+		}
+		return h
 	}
 }
 
@@ -56,16 +73,8 @@ var faultyHooks = []fault{
 		h.Failed = nil
 		return h
 	}},
-	{name: "a failure is reported without its error", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		failed := h.Failed
-		h.Failed = func(a holdfast.Acquisition) { a.Err = errors.New("failed"); failed(a) }
-		return h
-	}},
-	{name: "an acquisition is reported to have taken no time", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		failed := h.Failed
-		h.Failed = func(a holdfast.Acquisition) { a.Took = 0; failed(a) }
-		return h
-	}},
+	{name: "a failure is reported without its error", breaks: "G9", hooks: failed(func(a *holdfast.Acquisition) { a.Err = errors.New("failed") })},
+	{name: "an acquisition is reported to have taken no time", breaks: "G9", hooks: failed(func(a *holdfast.Acquisition) { a.Took = 0 })},
 	{name: "a grant is reported after its end", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		var late []holdfast.Acquisition
 		granted, ended := h.Granted, h.Ended
@@ -79,33 +88,20 @@ var faultyHooks = []fault{
 		}
 		return h
 	}},
-	{name: "a release is not reported", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		ended := h.Ended
-		h.Ended = func(e holdfast.Ending) {
-			if !errors.Is(e.Err, holdfast.ErrReleased) {
-				ended(e)
-			}
-		}
-		return h
-	}},
+	{name: "a release is not reported", breaks: "G9", hooks: ended(func(e *holdfast.Ending) bool { return !errors.Is(e.Err, holdfast.ErrReleased) })},
 	{name: "an end is reported twice", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		return holdfast.JoinHooks(h, holdfast.Hooks{Ended: h.Ended})
 	}},
-	{name: "a loss reaches hooks without its cause", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		ended := h.Ended
-		h.Ended = func(e holdfast.Ending) {
-			if errors.Is(e.Err, holdfast.ErrLost) {
-				e.Err = holdfast.ErrLost
-			}
-			ended(e)
+	{name: "a loss reaches hooks without its cause", breaks: "G9", hooks: ended(func(e *holdfast.Ending) bool {
+		if errors.Is(e.Err, holdfast.ErrLost) {
+			e.Err = holdfast.ErrLost
 		}
-		return h
-	}},
-	{name: "the time held is that since the beginning of the wait", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
-		ended := h.Ended
-		h.Ended = func(e holdfast.Ending) { e.Held += time.Minute; ended(e) }
-		return h
-	}},
+		return true
+	})},
+	{name: "the time held is that since the beginning of the wait", breaks: "G9", hooks: ended(func(e *holdfast.Ending) bool {
+		e.Held += time.Minute
+		return true
+	})},
 	{name: "the connection does not reach hooks", breaks: "G9", hooks: func(h holdfast.Hooks) holdfast.Hooks {
 		h.Connection = nil
 		return h

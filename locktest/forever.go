@@ -13,8 +13,7 @@ const (
 	ruleFreed   = "a break frees the key of a silent holder"
 )
 
-// newer insists that the token of a grant is greater than that of an earlier grant; on an
-// engine without tokens, that both are 0.
+// newer insists that tokens rise from grant to grant, or that both are 0 where there are none.
 func (e *env) newer(next, earlier holdfast.Token, rule string) {
 	e.Helper()
 	switch {
@@ -23,15 +22,11 @@ func (e *env) newer(next, earlier holdfast.Token, rule string) {
 			e.broken("an engine without tokens gives 0", "%v after %v", next, earlier)
 		}
 	case next <= earlier:
-		e.broken(rule, "%v after %v", next, earlier)
+		e.refuted(rule, "%v after %v", next, earlier)
 	}
 }
 
-// aLeaseAndMore is enough for a lease to expire and for a waiter to notice.
-func (e *env) aLeaseAndMore() time.Duration { return e.engine.Lease * 3 / 2 }
-
-// outlasts insists that a silent holder keeps its key from c for longer than a lease, and
-// knows that it does.
+// outlasts insists that a silent holder keeps its key for longer than a lease, and knows it.
 func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 	e.Helper()
 	e.keptFrom(c, lock.Key())
@@ -46,7 +41,7 @@ func (e *env) outlasts(c *Client, lock *holdfast.Lock) {
 // keptFrom insists that c does not get a key, even after a lease.
 func (e *env) keptFrom(c *Client, key string) {
 	e.Helper()
-	ctx := e.within(e.aLeaseAndMore())
+	ctx := e.within(e.engine.Lease * 3 / 2) // enough for a lease to expire, and to notice that
 	lock, err := c.Acquire(ctx, key)
 	switch {
 	case err == nil:
@@ -69,8 +64,7 @@ func (e *env) breaks(c *Client, key string) {
 	}
 }
 
-// inherits has c take over the key of a silent holder: after its lease or, if it has
-// none, only after a break.
+// inherits has c take over the key of a silent holder: after its lease or, without one, after a break.
 func (e *env) inherits(c *Client, key string) *holdfast.Lock {
 	e.Helper()
 	if !e.engine.NeverExpires {
@@ -85,9 +79,7 @@ func (e *env) inherits(c *Client, key string) *holdfast.Lock {
 	return lock
 }
 
-// keepsForever is what an engine without leases does instead of ending one. Client a
-// falls silent and its lock lives on. If the lock was broken, a learns of it when it can
-// be reached again.
+// keepsForever has client a fall silent: without leases it keeps its lock, and learns of a break when it is back.
 func (e *env) keepsForever(a *Client, silence, speak func()) {
 	e.Helper()
 	b := e.client()

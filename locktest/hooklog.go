@@ -38,16 +38,24 @@ func (l *hookLog) hooks() holdfast.Hooks {
 		Queued:     func(p holdfast.Place) { l.note(p) },
 		Granted:    func(a holdfast.Acquisition) { l.note(outcome(a)) },
 		Failed:     func(a holdfast.Acquisition) { l.note(outcome(a)) },
+		Asked:      func(w holdfast.Wish) { l.note(w) },
+		Observing:  func(o holdfast.Observing) { l.note(o) },
+		Observed:   func(s holdfast.Sight) { l.note(s) },
 		Ended:      func(e holdfast.Ending) { l.note(e) },
+		TermBegan:  func(t holdfast.Term) { l.note(termBegan(t)) },
+		TermEnded:  func(t holdfast.Term) { l.note(termEnded(t)) },
 		Heartbeat:  func(h holdfast.Heartbeat) { l.note(h) },
 		Connection: func(c holdfast.Connection) { l.note(c) },
 	}
 }
 
-// start and outcome distinguish an acquisition's Started from its outcome.
+// start and outcome distinguish an acquisition's Started from its outcome, termBegan and
+// termEnded the two ends of a term.
 type (
-	start   holdfast.Acquisition
-	outcome holdfast.Acquisition
+	start     holdfast.Acquisition
+	outcome   holdfast.Acquisition
+	termBegan holdfast.Term
+	termEnded holdfast.Term
 )
 
 // reported returns the calls of one kind so far.
@@ -70,13 +78,10 @@ func (e *env) watched() (*Client, *hookLog) {
 	return e.clientWith(ClientOptions{Hooks: l.hooks()}), l
 }
 
-// closed closes a client, after which every hook call has been made, and insists on their
-// order.
+// closed closes a client, after which every hook call has been made, and checks their order.
 func (e *env) closed(c *Client, l *hookLog) {
 	e.Helper()
-	if err := c.Close(e.within(e.patience())); err != nil {
-		e.Fatalf("%s: Close: %v", e.rule, err)
-	}
+	e.close(c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.faults) > 0 {
@@ -99,8 +104,18 @@ func (e *env) closed(c *Client, l *hookLog) {
 			if v.Err != nil {
 				to = over
 			}
+		case holdfast.Wish:
+			at, id, from, to = v.Time, v.ID, granted, granted
 		case holdfast.Ending:
 			at, id, from, to = v.Time, v.ID, granted, over
+		case termBegan:
+			at, id, from, to = v.Time, v.ID, granted, granted
+		case termEnded: // before or after the end of the lock
+			at = v.Time
+		case holdfast.Observing:
+			at = v.Time
+		case holdfast.Sight:
+			at = v.Time
 		case holdfast.Heartbeat:
 			at = v.Time
 		case holdfast.Connection:

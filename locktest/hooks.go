@@ -11,11 +11,11 @@ import (
 )
 
 var hookCases = []testCase{
-	{"G9_HooksTellOfAcquisitions", hooksTellOfAcquisitions},
-	{"G9_HooksTellOfPlaces", hooksTellOfPlaces},
-	{"G9_HooksTellOfEnds", hooksTellOfEnds},
-	{"G9_HooksTellOfHeartbeats", hooksTellOfHeartbeats},
-	{"G9_HooksTellOfTheConnection", hooksTellOfTheConnection},
+	{"G9_HooksReportAcquisitions", hooksReportAcquisitions},
+	{"G9_HooksReportPlaces", hooksReportPlaces},
+	{"G9_HooksReportEnds", hooksReportEnds},
+	{"G9_HooksReportHeartbeats", hooksReportHeartbeats},
+	{"G9_HooksReportTheConnection", hooksReportTheConnection},
 	{"G9_HooksHoldNothingUp", hooksHoldNothingUp},
 }
 
@@ -38,7 +38,7 @@ type attempt struct {
 	lasted time.Duration // the time around it
 }
 
-func hooksTellOfAcquisitions(e *env) {
+func hooksReportAcquisitions(e *env) {
 	a, l := e.watched()
 	other := e.client()
 	taken, free, giveUp := e.prefix+"taken", e.prefix+"free", e.engine.Lease/20
@@ -110,9 +110,8 @@ func hooksTellOfAcquisitions(e *env) {
 	}
 }
 
-// hooksTellOfPlaces has several clients wait. With a queue, hooks receive how many are
-// ahead of each; without one, they receive no place.
-func hooksTellOfPlaces(e *env) {
+// hooksReportPlaces has several clients wait. Without a queue, hooks receive no place.
+func hooksReportPlaces(e *env) {
 	const n = 3
 	a, l := e.watched()
 	holder := e.client()
@@ -161,7 +160,7 @@ func hooksTellOfPlaces(e *env) {
 	}
 }
 
-func hooksTellOfEnds(e *env) {
+func hooksReportEnds(e *env) {
 	probe := e.client()
 	a, l := e.watched()
 	type hold struct {
@@ -205,9 +204,8 @@ func hooksTellOfEnds(e *env) {
 	}
 }
 
-// hooksTellOfHeartbeats checks the heartbeats of a client that holds two locks for a
-// lease and is then cut off.
-func hooksTellOfHeartbeats(e *env) {
+// hooksReportHeartbeats checks those of a client that holds two locks for a lease and is then cut off.
+func hooksReportHeartbeats(e *env) {
 	a, l := e.watched()
 	one, two := e.holdKey(a, e.prefix+"one"), e.holdKey(a, e.prefix+"two")
 	keys := map[Heartbeats][]string{PerSession: {""}, PerLock: {one.Key(), two.Key()}}[e.engine.Heartbeats]
@@ -216,7 +214,7 @@ func hooksTellOfHeartbeats(e *env) {
 		e.isLive(lock, "a lease that is renewed does not end")
 	}
 	for _, key := range keys {
-		if !e.eventually(e.engine.Soon, func() bool { return heartbeatsOf(l, key).well > 1 }) {
+		if !e.eventually(e.engine.Soon, func() bool { return beats(l, key, false) > 1 }) {
 			e.broken(ruleHeartbeat, "a lease has passed, and no heartbeat for %q was reported: %+v", key, reported[holdfast.Heartbeat](l))
 		}
 	}
@@ -245,28 +243,23 @@ func hooksTellOfHeartbeats(e *env) {
 		}
 	}
 	for _, key := range keys {
-		if heartbeatsOf(l, key).badly == 0 {
+		if beats(l, key, true) == 0 {
 			e.broken(ruleHeartbeat, "the client was cut off, and all heartbeats for %q succeeded: %+v", key, reported[holdfast.Heartbeat](l))
 		}
 	}
 }
 
-type heartbeatCount struct{ well, badly int }
-
-func heartbeatsOf(l *hookLog, key string) (n heartbeatCount) {
+// beats is how many heartbeats for a key were reported to have succeeded, or failed.
+func beats(l *hookLog, key string, failed bool) (n int) {
 	for _, h := range reported[holdfast.Heartbeat](l) {
-		switch {
-		case h.Key != key:
-		case h.Err == nil:
-			n.well++
-		default:
-			n.badly++
+		if h.Key == key && (h.Err != nil) == failed {
+			n++
 		}
 	}
 	return n
 }
 
-func hooksTellOfTheConnection(e *env) {
+func hooksReportTheConnection(e *env) {
 	a, l := e.watched()
 	events := a.Events()
 	defer events.Close()

@@ -16,6 +16,7 @@ var inputCases = []testCase{
 	{"G12_BadCalls", badCalls},
 	{"G12_WhatIsAllowedWorks", whatIsAllowedWorks},
 	{"G12_DefaultOwnersDiffer", defaultOwnersDiffer},
+	{"G12_BadSharing", badSharing},
 }
 
 // longest is a key of the maximum length, in short elements.
@@ -67,8 +68,7 @@ func (e *env) refused(err error, field, what string) {
 	}
 }
 
-// badKeys tries bad keys on a client that is cut off: they are refused at once, because
-// nothing is sent.
+// badKeys tries bad keys on a client that is cut off: they are refused at once, and nothing is sent.
 func badKeys(e *env) {
 	a := e.client()
 	e.release(e.hold(a))
@@ -84,8 +84,14 @@ func badKeys(e *env) {
 		e.refused(err, "key", "Inspect, "+what)
 		err = a.Break(e.soon(), holdfast.Info{Key: key, Held: true, Grant: "1"})
 		e.refused(err, "key", "Break, "+what)
+		err = a.Ask(e.soon(), holdfast.Info{Key: key, Held: true, Grant: "1"})
+		e.refused(err, "key", "Ask, "+what)
 		err = a.Do(e.soon(), key, func(context.Context, *holdfast.Lock) error { return nil })
 		e.refused(err, "key", "Do, "+what)
+		err = nil
+		for _, err = range a.Observe(e.soon(), key) {
+		}
+		e.refused(err, "key", "Observe, "+what)
 	}
 }
 
@@ -110,15 +116,17 @@ func badPrefixes(e *env) {
 	}
 }
 
+type badOption struct {
+	what, field string
+	opts        []holdfast.Option
+}
+
 func badOptions(e *env) {
 	a := e.client()
 	e.release(e.hold(a))
 	a.Cut()
 	owner := holdfast.WithOwner("me")
-	for _, bad := range []struct {
-		what, field string
-		opts        []holdfast.Option
-	}{
+	for _, bad := range []badOption{
 		{"negative TTL", "TTL", []holdfast.Option{holdfast.WithTTL(-1)}},
 		{"wait 0", "wait", []holdfast.Option{holdfast.WithWait(0)}},
 		{"negative wait", "wait", []holdfast.Option{holdfast.WithWait(-time.Second)}},
@@ -149,7 +157,9 @@ func badCalls(e *env) {
 	_, err = a.AcquireAny(e.soon(), nil)
 	e.refused(err, "keys", "AcquireAny of no keys")
 	e.refused(a.Do(e.soon(), e.prefix+"other", nil), "fn", "Do without a function")
+	e.refused(a.TryDo(e.soon(), e.prefix+"other", nil), "fn", "TryDo without a function")
 	e.refused(a.Break(e.soon(), holdfast.Info{Key: e.key}), "info", "Break of nothing")
+	e.refused(a.Ask(e.soon(), holdfast.Info{Key: e.key}), "info", "Ask of nothing")
 	e.refused(lock.Extend(-1), "TTL", "Extend by a negative duration")
 	e.isLive(lock, "bad input changes nothing")
 }
@@ -191,5 +201,38 @@ func defaultOwnersDiffer(e *env) {
 	holder := e.isHeld(b, e.prefix+"named", ruleOne).Holder
 	if holder.Owner != "named" {
 		e.broken("the engine knows the owner of a lock", "%q, want %q", holder.Owner, "named")
+	}
+}
+
+// badSharing asks a client that is cut off to share a key in ways that make no sense, or at all where the engine
+// cannot.
+func badSharing(e *env) {
+	a := e.client()
+	e.release(e.hold(a))
+	a.Cut()
+	large := holdfast.WithData(make([]byte, holdfast.MaxSharedData+1))
+	bad := []badOption{
+		{"limit 0", "limit", []holdfast.Option{holdfast.WithLimit(0)}},
+		{"negative limit", "limit", []holdfast.Option{holdfast.WithLimit(-1)}},
+		{"limit above all", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit + 1)}},
+		{"semaphore of readers", "limit", []holdfast.Option{holdfast.WithLimit(2), holdfast.WithShared()}},
+		{"reader with large data", "data", []holdfast.Option{holdfast.WithShared(), large}},
+		{"permit with large data", "data", []holdfast.Option{holdfast.WithLimit(2), large}},
+	}
+	if !e.engine.Shares {
+		bad = append(bad, badOption{"reader", "shared", []holdfast.Option{holdfast.WithShared()}})
+		bad = append(bad, badOption{"permit", "limit", []holdfast.Option{holdfast.WithLimit(holdfast.MaxLimit)}})
+	}
+	for _, c := range bad {
+		_, err := a.Acquire(e.soon(), e.key, c.opts...)
+		e.refused(err, c.field, "Acquire, "+c.what)
+		_, err = a.AcquireAll(e.soon(), []string{e.key}, c.opts...)
+		e.refused(err, c.field, "AcquireAll, "+c.what)
+		_, err = a.Election(e.key, &holdfast.ElectionOptions{Candidacy: c.opts})
+		e.refused(err, c.field, "Election, "+c.what)
+	}
+	for field, option := range map[string]holdfast.Option{"shared": holdfast.WithShared(), "limit": holdfast.WithLimit(1)} {
+		_, err := a.Election(e.key, &holdfast.ElectionOptions{Candidacy: []holdfast.Option{option}})
+		e.refused(err, field, "Election of several")
 	}
 }

@@ -19,20 +19,20 @@ var leaseCases = []testCase{
 	{"G2_PausePastTheDeadline", pausePastTheDeadline},
 	{"G2_ClockJumpForward", clockJumpForward},
 	{"G2_ClockJumpBackward", clockJumpBackward},
-	{"G2_BreakIsTold", breakIsTold},
+	{"G2_BreakIsReported", breakIsReported},
 	{"G2_VerifyAsksTheEngine", verifyAsksTheEngine},
 	{"G2_DoEndsWithTheLock", doEndsWithTheLock},
 }
 
 const (
 	ruleRenewed = "the client renews its lease while the engine can be reached"
+	ruleExpires = "the key of a client that is cut off goes to the next when its lease has passed"
 	ruleFirst   = "the holder knows that its lease is over before anyone else gets the key"
 	ruleAlone   = "a lease ends on the holder's own clock, with no reply from the engine"
 )
 
 func renewedWhileHeld(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	_, b, lock := e.held()
 	first := lock.Deadline()
 	for range 4 {
 		time.Sleep(e.engine.Lease / 2)
@@ -49,13 +49,18 @@ func renewedWhileHeld(e *env) {
 
 func shortCutKeepsTheLock(e *env) {
 	a := e.client()
-	lock := e.hold(a)
+	e.survives(e.hold(a), a.Cut, a.Heal, "a cut")
+}
+
+// survives insists that a holder keeps its lock if it is silent for less than a lease.
+func (e *env) survives(lock *holdfast.Lock, silence, speak func(), what string) {
+	e.Helper()
 	for range 3 {
-		a.Cut()
+		silence()
 		time.Sleep(e.engine.Lease / 8)
-		a.Heal()
+		speak()
 		if err := lock.Verify(e.within(e.engine.Lease)); err != nil {
-			e.broken("a cut that is shorter than the lease costs nothing", "Verify: %v", err)
+			e.broken(what+" that is shorter than the lease costs nothing", "Verify: %v", err)
 		}
 	}
 	time.Sleep(e.engine.Lease)
@@ -70,18 +75,8 @@ func holderKnowsFirst(e *env) {
 		return
 	}
 	lock := e.hold(a)
-	done := lock.Done()
-	known := make(chan bool, 1)
-	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) })
-	w.waits(b, e.key, 1)
-	a.Cut()
-	next := w.granted(e.handOver(), "the key of a client that is cut off goes to the next when its lease has passed")
-	if !<-known {
-		e.broken(ruleFirst, "another client was granted the key while the old holder's Done was open; its Deadline is %v from now",
-			time.Until(lock.Deadline()))
-	}
+	next := e.handsOver(lock, b, a.Cut, ruleExpires, ruleFirst)
 	e.endedBy(lock, ruleAlone, expired...)
-	e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
 	e.isLive(next, ruleOne)
 }
 
@@ -134,14 +129,11 @@ func sessionThatExpired(e *env) {
 	e.holdWithin(e.patience(), a, e.prefix+"a third") // the client opens a new session
 }
 
-// everyMethodLooksAtTheClock pauses clients, so that no timer fires, and calls one method
-// of Lock on each: the first call ends all locks of a session.
+// everyMethodLooksAtTheClock pauses a client for each method: the first call ends all locks of a session.
 func everyMethodLooksAtTheClock(e *env) {
-	if e.client().Pause == nil {
-		e.Skipf("%s: this harness has no pause", e.rule)
-	}
+	a := e.client()
+	e.needs(a.Pause != nil, "pause a client")
 	if e.engine.NeverExpires {
-		a := e.client()
 		e.keepsForever(a, a.Pause, a.Resume)
 		return
 	}
@@ -195,27 +187,14 @@ func everyMethodLooksAtTheClock(e *env) {
 
 func pauseShorterThanTheLease(e *env) {
 	a := e.client()
-	if a.Pause == nil {
-		e.Skipf("%s: this harness has no pause", e.rule)
-	}
-	lock := e.hold(a)
-	a.Pause()
-	time.Sleep(e.engine.Lease / 4)
-	a.Resume()
-	if err := lock.Verify(e.within(e.engine.Lease)); err != nil {
-		e.broken("a pause that is shorter than the lease costs nothing", "Verify: %v", err)
-	}
-	time.Sleep(e.engine.Lease)
-	e.isLive(lock, ruleRenewed)
+	e.needs(a.Pause != nil, "pause a client")
+	e.survives(e.hold(a), a.Pause, a.Resume, "a pause")
 }
 
-// pausePastTheDeadline resumes a client when the lease is over by its own count. The
-// engine's count is longer by the margin, so there it may still run.
+// pausePastTheDeadline resumes a client in the margin: its lease is over, and the engine's may still run.
 func pausePastTheDeadline(e *env) {
 	a, b := e.client(), e.client()
-	if a.Pause == nil {
-		e.Skipf("%s: this harness has no pause", e.rule)
-	}
+	e.needs(a.Pause != nil, "pause a client")
 	if e.engine.NeverExpires {
 		e.keepsForever(a, a.Pause, a.Resume)
 		return
@@ -223,7 +202,7 @@ func pausePastTheDeadline(e *env) {
 	lock := e.hold(a)
 	a.Pause()
 	time.Sleep(e.engine.Lease / 8)
-	e.lapse(lock)
+	time.Sleep(time.Until(lock.Deadline()) + time.Millisecond)
 	a.Resume()
 	e.ends(lock, e.engine.Soon, "a renewal that comes too late revives nothing", expired...)
 	next := e.holdWithin(e.patience(), b, e.key)
@@ -233,9 +212,7 @@ func pausePastTheDeadline(e *env) {
 
 func clockJumpForward(e *env) {
 	a, b := e.client(), e.client()
-	if a.Jump == nil {
-		e.Skipf("%s: this harness cannot set the clock", e.rule)
-	}
+	e.needs(a.Jump != nil, "set the clock")
 	lock := e.hold(a)
 	a.Jump(e.engine.Lease / 8)
 	e.isLive(lock, "a wall clock jump that is shorter than the rest of the lease costs nothing")
@@ -254,9 +231,7 @@ func clockJumpForward(e *env) {
 
 func clockJumpBackward(e *env) {
 	a, b := e.client(), e.client()
-	if a.Jump == nil {
-		e.Skipf("%s: this harness cannot set the clock", e.rule)
-	}
+	e.needs(a.Jump != nil, "set the clock")
 	lock := e.hold(a)
 	a.Jump(-time.Hour)
 	for range 3 {
@@ -268,43 +243,21 @@ func clockJumpBackward(e *env) {
 		e.outlasts(b, lock)
 		return
 	}
-	done := lock.Done()
-	known := make(chan bool, 1)
-	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) })
-	w.waits(b, e.key, 1)
-	a.Cut()
-	w.granted(e.handOver(), "the key of a client that is cut off goes to the next when its lease has passed")
-	if !<-known {
-		e.broken(ruleFirst, "it does not after the wall clock was set back")
-	}
+	e.handsOver(lock, b, a.Cut, ruleExpires, ruleFirst+", even if its wall clock was set back")
 }
 
-func breakIsTold(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
-	info, err := b.Inspect(e.soon(), e.key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
-	if err := b.Break(e.soon(), info); err != nil {
-		e.broken("Break removes the grant that its Info describes", "%v", err)
-	}
+func breakIsReported(e *env) {
+	_, b, lock := e.held()
+	e.breaks(b, e.key)
 	e.ends(lock, e.engine.Notice, "a holder learns that somebody ended its live lease on purpose", holdfast.ErrBroken)
 	e.holdWithin(e.patience(), b, e.key)
 }
 
 // verifyAsksTheEngine breaks a grant while nothing can notify its holder.
 func verifyAsksTheEngine(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
-	info, err := b.Inspect(e.soon(), e.key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
+	a, b, lock := e.held()
 	a.Cut()
-	if err := b.Break(e.soon(), info); err != nil {
-		e.broken("Break removes the grant that its Info describes", "%v", err)
-	}
+	e.breaks(b, e.key)
 	a.Heal()
 	if err := lock.Verify(e.within(e.engine.Lease)); !errors.Is(err, holdfast.ErrLost) {
 		e.broken("Verify asks the engine and finds a loss that was not yet reported", "%v", err)
@@ -350,12 +303,7 @@ func doEndsWithTheLock(e *env) {
 		e.broken(rule, "the cause of ctx is %v, Err of the lock %v", cause, lock.Err())
 	}
 	a.Heal()
-	select {
-	case err := <-result:
-		if !errors.Is(err, holdfast.ErrLost) {
-			e.broken(rule, "Do returned %v", err)
-		}
-	case <-time.After(e.patience()):
-		e.broken(rule, "Do has not returned")
+	if err := receive(e, result, e.patience(), rule, "Do has not returned"); !errors.Is(err, holdfast.ErrLost) {
+		e.broken(rule, "Do returned %v", err)
 	}
 }

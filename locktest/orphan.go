@@ -12,14 +12,14 @@ var orphanCases = []testCase{
 	{"G6_CutDuringAcquire", cutDuringAcquire},
 	{"G6_CutDuringRelease", cutDuringRelease},
 	{"G6_GiveUpDuringCut", giveUpDuringCut},
-	{"G6_WhatIsReturnedIsHeld", whatIsReturnedIsHeld},
 }
 
-// moments are delays after which a cut may hit a request or its reply on the way; with a
-// negative delay the cut comes before the call.
+// moments are delays after which a cut may hit a request or its reply; with -1 it comes before the call.
 var moments = []time.Duration{
 	-1, 0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond,
 }
+
+const ruleRetries = "Release retries until the engine has confirmed it"
 
 // owns insists that the engine and the holder of a lock agree.
 func (e *env) owns(lock *holdfast.Lock, probe *Client) {
@@ -53,7 +53,7 @@ func cutDuringAcquire(e *env) {
 			e.owns(lock, probe)
 		}
 		if err := lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
-			e.broken("Release retries until the engine has confirmed it", "%v", err)
+			e.broken(ruleRetries, "%v", err)
 		}
 		e.leavesNothing(e.key, e.handOver(), "a lost reply leaves no grant without a holder")
 	}
@@ -69,13 +69,8 @@ func cutDuringRelease(e *env) {
 		a.Cut()
 		time.Sleep(e.engine.Lease / 20)
 		a.Heal()
-		select {
-		case err := <-released:
-			if err != nil && !errors.Is(err, holdfast.ErrLost) {
-				e.broken("Release retries until the engine has confirmed it", "%v", err)
-			}
-		case <-time.After(e.patience()):
-			e.broken("Release retries until the engine has confirmed it", "it has not returned")
+		if err := receive(e, released, e.patience(), ruleRetries, "it has not returned"); err != nil && !errors.Is(err, holdfast.ErrLost) {
+			e.broken(ruleRetries, "%v", err)
 		}
 		e.leavesNothing(e.key, e.handOver(), "a lost reply to a release leaves nothing behind")
 	}
@@ -97,13 +92,7 @@ func giveUpDuringCut(e *env) {
 		a.Cut()
 		time.Sleep(time.Millisecond)
 		cancel()
-		var lock *holdfast.Lock
-		select {
-		case lock = <-result:
-		case <-time.After(e.engine.Soon):
-			e.broken(ruleAtOnce, "while the reply was lost")
-		}
-		if lock != nil { // the call was faster than the cut
+		if lock := receive(e, result, e.engine.Soon, ruleAtOnce, "the reply was lost, and it has not returned"); lock != nil { // the call was faster than the cut
 			pending, stop := context.WithCancel(e.ctx)
 			stop()
 			if err := lock.Release(pending); err != nil && !errors.Is(err, holdfast.ErrReleasePending) && !errors.Is(err, holdfast.ErrLost) {
@@ -114,18 +103,5 @@ func giveUpDuringCut(e *env) {
 		e.settle()
 		e.leavesNothing(e.key, e.handOver(), "an acquire that was given up while its outcome was unknown leaves nothing behind")
 		e.release(e.holdWithin(e.patience(), b, e.key))
-	}
-}
-
-func whatIsReturnedIsHeld(e *env) {
-	a, b := e.client(), e.client()
-	for range 5 {
-		lock := e.hold(a)
-		e.owns(lock, b)
-		e.isHeld(b, e.key, "the engine has the grant that Acquire returns")
-		e.release(lock)
-		if info, err := b.Inspect(e.soon(), e.key); err != nil || info.Held {
-			e.broken("a release that was confirmed has taken effect", "Inspect: %+v, %v", info, err)
-		}
 	}
 }

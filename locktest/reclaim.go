@@ -31,15 +31,10 @@ func reclaimsAtOnce(e *env) {
 	e.isLive(lock, ruleReclaim)
 	e.newer(lock.Token(), old.Token(), "the next grant has a greater token")
 	e.release(lock)
-	lock, err := a.TryAcquire(e.soon(), e.key, reclaim()...)
-	if err != nil {
-		e.broken("WithReclaim takes a free key like any other call", "%v", err)
-	}
-	e.release(lock)
+	e.release(e.takes(a, e.key, "WithReclaim takes a free key like any other call", reclaim()...))
 }
 
-// reclaimsFromTheDead is what WithReclaim is for: the holder is silent, and its lease
-// runs for long.
+// reclaimsFromTheDead is what WithReclaim is for: the holder is silent, and its lease runs for long.
 func reclaimsFromTheDead(e *env) {
 	a, b := e.client(), e.client()
 	old := e.hold(a, holdfast.WithOwner("worker"))
@@ -96,9 +91,7 @@ func takesItsTurn(e *env) {
 		return
 	}
 	lock := waits.granted(e.engine.Soon, "with a queue, earlier contenders are served first")
-	if isClosed(young.done) {
-		e.broken(ruleOne, "WithReclaim returned %v, %v while another client's lock was live", young.lock, young.err)
-	}
+	young.stillWaits(ruleOne)
 	e.isLive(lock, ruleSpares)
 	e.release(lock)
 	e.release(young.granted(e.engine.Soon, "with a queue, WithReclaim takes its turn"))
@@ -135,9 +128,7 @@ func sparesTheSameClient(e *env) {
 	stranger := e.hold(b)
 	first := e.wait(a, holdfast.WithOwner("worker")).waits(b, e.key, 1)
 	second := e.wait(a, reclaim()...).waits(b, e.key, 2)
-	if isClosed(first.done) {
-		e.broken("a contender of the same client is never reclaimed", "Acquire: %v", first.err)
-	}
+	first.stillWaits("a contender of the same client is never reclaimed")
 	e.release(stranger)
 	if !e.engine.Ordered {
 		return // the second may find the first to be the holder, which is ErrHeld

@@ -3,7 +3,6 @@ package locktest
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +21,10 @@ type recorder struct {
 func (r *recorder) Helper()             {}
 func (r *recorder) Log(...any)          {}
 func (r *recorder) Logf(string, ...any) {}
+
+func (r *recorder) Error(args ...any) { r.Errorf("%s", fmt.Sprint(args...)) }
+
+func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
 
 func (r *recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()
@@ -65,6 +68,7 @@ func newEngine(l fault) Engine {
 		Lease: lease,
 		Soon:  10 * time.Millisecond, Late: 10 * time.Millisecond,
 		Ordered: true,
+		Shares:  true,
 	}
 	if l.set != nil {
 		l.set(&e)
@@ -117,54 +121,4 @@ func (h *harness) Residue(t testing.TB, key string) []string {
 		left = append(left, "waiter "+w.Owner)
 	}
 	return left
-}
-
-// The recorder itself must not be the reason why faults fail.
-func TestHonestEngine(t *testing.T) {
-	for _, c := range cases {
-		if reported := record(t, newEngine(fault{}), c); len(reported) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
-		}
-	}
-}
-
-// The fault-free heartbeats must not be the reason why faults fail.
-func TestHonestHeartbeats(t *testing.T) {
-	for _, c := range hookCases {
-		if reported := record(t, newEngine(correctBeats), c); len(reported) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
-		}
-	}
-}
-
-// An engine that promises no order passes if it says so.
-func TestUnorderedEngine(t *testing.T) {
-	engine := newEngine(fault{engine: polling})
-	engine.Ordered = false
-	for _, c := range cases {
-		if reported := record(t, engine, c); len(reported) > 0 {
-			t.Errorf("%s: %s", c.name, strings.Join(reported, "\n"))
-		}
-	}
-}
-
-// Each guarantee has a case, and each case the number of a guarantee.
-func TestCasesAreNumbered(t *testing.T) {
-	seen := make(map[string]bool)
-	names := make(map[string]bool)
-	for _, c := range cases {
-		rule, _, ok := strings.Cut(c.name, "_")
-		if !ok || names[c.name] {
-			t.Errorf("case %q: its name must be unique and begin with the number of its guarantee", c.name)
-		}
-		seen[rule], names[c.name] = true, true
-	}
-	for i := 1; i <= 13; i++ {
-		if !seen[fmt.Sprintf("G%d", i)] {
-			t.Errorf("G%d has no case", i)
-		}
-	}
-	if len(seen) != 13 {
-		t.Errorf("the cases cover %d guarantees, not 13", len(seen))
-	}
 }

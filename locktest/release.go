@@ -37,20 +37,13 @@ func confirmedMeansFree(e *env) {
 }
 
 func releaseHolderFirst(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
-	done, known := lock.Done(), make(chan bool, 1)
-	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) }).waits(b, e.key, 1)
-	e.release(lock)
-	w.granted(e.handOver(), "a release lets the next in")
-	if !<-known {
-		e.broken("Release ends the lock for the holder first, then in the engine", "Done was open when another client had the key")
-	}
+	_, b, lock := e.held()
+	e.handsOver(lock, b, func() { e.release(lock) }, "a release lets the next in",
+		"Release ends the lock for the holder first, then in the engine")
 }
 
 func ctxDoneAlready(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	_, b, lock := e.held()
 	w := e.wait(b).waits(b, e.key, 1)
 	ctx, cancel := context.WithCancel(e.ctx)
 	cancel()
@@ -67,8 +60,7 @@ func ctxDoneAlready(e *env) {
 }
 
 func pendingWhileCut(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	a, b, lock := e.held()
 	done := lock.Done()
 	a.Cut()
 	wait := e.engine.Lease / 10
@@ -93,8 +85,7 @@ func pendingWhileCut(e *env) {
 }
 
 func twiceAndFromAnywhere(e *env) {
-	a, b := e.client(), e.client()
-	lock := e.hold(a)
+	_, b, lock := e.held()
 	errs := make([]error, 10)
 	var wg sync.WaitGroup
 	for i := range errs {
@@ -155,10 +146,7 @@ func breakSparesTheSuccessor(e *env) {
 	const rule = "Break removes exactly the grant that its Info describes"
 	a, b := e.client(), e.client()
 	first := e.hold(a)
-	stale, err := b.Inspect(e.soon(), e.key)
-	if err != nil {
-		e.Fatalf("%s: Inspect: %v", e.rule, err)
-	}
+	stale := e.inspect(b)
 	e.release(first)
 	if err := b.Break(e.soon(), stale); !errors.Is(err, holdfast.ErrChanged) {
 		e.broken(rule, "for a grant that is gone: %v, want ErrChanged", err)
@@ -197,34 +185,29 @@ func doReleases(e *env) {
 	}
 	e.leavesNothing(e.key, e.engine.Soon, rule)
 
-	err = a.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
+	succeeds := func(rule string, err error) {
+		e.Helper()
+		if err != nil {
+			e.broken(rule, "%v", err)
+		}
+		e.leavesNothing(e.key, e.engine.Soon, rule)
+	}
+	succeeds("TryDo takes a key that is free", a.TryDo(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error {
 		var held *holdfast.HeldError
 		err := a.TryDo(e.soon(), e.key, func(context.Context, *holdfast.Lock) error { return nil })
 		if !errors.As(err, &held) || held.Holder.Token != lock.Token() {
 			return fmt.Errorf("TryDo of a key that is held: %w", err)
 		}
 		return nil
-	})
-	if err != nil {
-		e.broken("TryDo takes a key that is free", "%v", err)
-	}
-	e.leavesNothing(e.key, e.engine.Soon, rule)
-
-	err = a.Do(e.soon(), e.key, func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) })
-	if err != nil {
-		e.broken("a function that releases the lock itself is no error", "%v", err)
-	}
-
+	}))
+	succeeds("a function that releases the lock itself is no error", a.Do(e.soon(), e.key,
+		func(_ context.Context, lock *holdfast.Lock) error { return lock.Release(e.soon()) }))
 	ctx, cancel := context.WithCancel(e.ctx)
-	err = a.Do(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
+	succeeds("Do releases on a context of its own", a.Do(ctx, e.key, func(ctx context.Context, _ *holdfast.Lock) error {
 		cancel()
 		<-ctx.Done()
 		return nil
-	})
-	if err != nil {
-		e.broken("Do releases on a context of its own", "%v", err)
-	}
-	e.leavesNothing(e.key, e.engine.Soon, rule)
+	}))
 
 	func() {
 		defer func() {

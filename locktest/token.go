@@ -9,7 +9,6 @@ import (
 var tokenCases = []testCase{
 	{"G3_TokensRise", tokensRise},
 	{"G3_TokenIsFixed", tokenIsFixed},
-	{"G3_TokensRiseFromClientToClient", tokensRiseFromClientToClient},
 }
 
 // tokensRise ends one hold after the other, in every possible way.
@@ -27,20 +26,8 @@ func tokensRise(e *env) {
 			end:  func(_ *Client, lock *holdfast.Lock) { e.ends(lock, e.handOver(), "TTL", holdfast.ErrTTLExpired) },
 			opts: []holdfast.Option{holdfast.WithTTL(e.engine.Lease / 20)},
 		},
-		{name: "the close of its client", end: func(c *Client, _ *holdfast.Lock) {
-			if err := c.Close(e.soon()); err != nil {
-				e.Fatalf("%s: Close: %v", e.rule, err)
-			}
-		}},
-		{name: "a break", end: func(*Client, *holdfast.Lock) {
-			info, err := probe.Inspect(e.soon(), e.key)
-			if err == nil {
-				err = probe.Break(e.soon(), info)
-			}
-			if err != nil {
-				e.Fatalf("%s: Break: %v", e.rule, err)
-			}
-		}},
+		{name: "the close of its client", end: func(c *Client, _ *holdfast.Lock) { e.close(c) }},
+		{name: "a break", end: func(*Client, *holdfast.Lock) { e.breaks(probe, e.key) }},
 		{name: "a cut past its lease", end: func(c *Client, _ *holdfast.Lock) { c.Cut() }},
 		{name: "the expiry of its session", end: func(c *Client, _ *holdfast.Lock) {
 			if c.Expire != nil {
@@ -82,22 +69,5 @@ func tokenIsFixed(e *env) {
 		if err != nil || info.Token != token || lock.Token() != token {
 			e.broken(rule, "granted %v; Token says %v, Inspect %v, %v", token, lock.Token(), info.Token, err)
 		}
-	}
-}
-
-// tokensRiseFromClientToClient passes a key on by release while others wait.
-func tokensRiseFromClientToClient(e *env) {
-	clients := []*Client{e.client(), e.client(), e.client()}
-	lock := e.hold(clients[0])
-	if lock.Token() == 0 && !e.engine.Tokenless {
-		e.broken("a token is greater than 0", "it is 0")
-	}
-	for i := 1; i <= 2*len(clients); i++ {
-		w := e.wait(clients[i%len(clients)])
-		w.waits(clients[0], e.key, 1)
-		e.release(lock)
-		next := w.granted(e.handOver(), "a release lets the next in")
-		e.newer(next.Token(), lock.Token(), "tokens of a key strictly increase")
-		lock = next
 	}
 }

@@ -43,12 +43,8 @@ func endsAtTheTTL(e *env) {
 func ttlHolderFirst(e *env) {
 	a, b := e.client(), e.client()
 	lock := e.hold(a, holdfast.WithTTL(e.engine.Lease/2))
-	done, known := lock.Done(), make(chan bool, 1)
-	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- isClosed(done) }).waits(b, e.key, 1)
-	next := w.granted(e.handOver(), "at the TTL the key goes to the next")
-	if !<-known {
-		e.broken("the TTL ends the lock for the holder first, then in the engine", "Done was open when another client had the key")
-	}
+	next := e.handsOver(lock, b, func() {}, "at the TTL the key goes to the next",
+		"the TTL ends the lock for the holder first, then in the engine")
 	e.endedBy(lock, ruleTTL, holdfast.ErrTTLExpired)
 	e.isLive(next, ruleOne)
 }
@@ -64,15 +60,19 @@ func ttlIsNotTheLease(e *env) {
 
 func extend(e *env) {
 	a := e.client()
-	lock := e.hold(a, holdfast.WithTTL(e.short()))
-	for range 4 {
-		time.Sleep(e.short() / 2)
-		if err := lock.Extend(e.short()); err != nil {
+	ttl := e.engine.Lease / 2
+	if e.engine.Bubble == nil { // the machine may stand still for most of that
+		ttl = e.engine.Lease
+	}
+	lock := e.hold(a, holdfast.WithTTL(ttl))
+	for range 5 {
+		time.Sleep(ttl / 4)
+		if err := lock.Extend(ttl); err != nil {
 			e.broken("Extend moves the TTL to the given time from now", "%v", err)
 		}
 	}
-	if left := time.Until(lock.Deadline()); left > e.short() {
-		e.broken("Extend moves the TTL to the given time from now", "Deadline is %v from now, not %v", left, e.short())
+	if left := time.Until(lock.Deadline()); left > ttl {
+		e.broken("Extend moves the TTL to the given time from now", "Deadline is %v from now, not %v", left, ttl)
 	}
 	if err := lock.Extend(0); err != nil {
 		e.broken("Extend(0) removes the TTL", "%v", err)

@@ -15,7 +15,6 @@ type waiter struct {
 	done   chan struct{} // closed when the call has returned
 	lock   *holdfast.Lock
 	err    error
-	took   time.Time // when it returned
 }
 
 // wait calls Acquire for the key of the case on a goroutine.
@@ -23,8 +22,7 @@ func (e *env) wait(c *Client, opts ...holdfast.Option) *waiter {
 	return e.waitKey(c, e.key, nil, opts...)
 }
 
-// waitKey calls Acquire for any key; granted, if not nil, is called as soon as
-// it has succeeded, on the goroutine of the call.
+// waitKey calls Acquire for any key; granted, if not nil, is called on the same goroutine once it has succeeded.
 func (e *env) waitKey(c *Client, key string, granted func(*holdfast.Lock), opts ...holdfast.Option) *waiter {
 	ctx, cancel := context.WithCancelCause(e.ctx)
 	w := &waiter{e: e, cancel: cancel, done: make(chan struct{})}
@@ -32,7 +30,6 @@ func (e *env) waitKey(c *Client, key string, granted func(*holdfast.Lock), opts 
 	go func() {
 		defer close(w.done)
 		w.lock, w.err = c.Acquire(ctx, key, opts...)
-		w.took = time.Now()
 		if w.err == nil && granted != nil {
 			granted(w.lock)
 		}
@@ -48,10 +45,16 @@ func (w *waiter) waits(probe *Client, key string, place int) *waiter {
 	} else {
 		time.Sleep(w.e.engine.Lease / 20)
 	}
-	if isClosed(w.done) {
-		w.e.broken("Acquire waits while the key is held", "it returned %v, %v", w.lock, w.err)
-	}
+	w.stillWaits("Acquire waits while the key is held")
 	return w
+}
+
+// stillWaits insists that the call has not returned.
+func (w *waiter) stillWaits(rule string) {
+	w.e.Helper()
+	if isClosed(w.done) {
+		w.e.broken(rule, "Acquire returned %v, %v", w.lock, w.err)
+	}
 }
 
 // queued waits until n clients are in the queue, and returns their owners.

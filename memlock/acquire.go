@@ -18,7 +18,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		switch {
 		case err == nil:
 			return driver.Grant{Token: c.token, Lease: c.session.lease, Hold: &hold{c}}, nil
-		case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrReclaimed), ctx.Err() != nil:
+		case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrReclaimed),
+			errors.Is(err, holdfast.ErrMismatch), ctx.Err() != nil:
 			return driver.Grant{}, err
 		}
 		if err := req.Retry(ctx, err, e.whenHealed()); err != nil {
@@ -27,8 +28,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// join puts a contender into the queue, unless the key is held and the request does not
-// wait.
+// join puts a contender into the queue, unless it does not fit the use of the key, or would
+// have to wait and does not.
 func (e *engine) join(req *driver.Request) (*contender, error) {
 	sent := e.host.Now()
 	s := e.store
@@ -40,10 +41,14 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 	if e.session == nil || e.session.over {
 		e.session = e.newSession()
 	}
+	if err := e.checkLimitLocked(req); err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
 	if req.Reclaim {
 		e.reclaimLocked(req)
 	}
-	if !req.Wait && len(s.queues[req.Key]) > 0 {
+	if !req.Wait && !fits(s.queues[req.Key], req.Mode) {
 		info := s.infoLocked(req.Key)
 		s.mu.Unlock()
 		return nil, &driver.HeldError{Holder: info}
@@ -52,12 +57,17 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 		key:     req.Key,
 		owner:   req.Owner,
 		data:    req.Data,
+		mode:    req.Mode,
 		lose:    req.Lost,
+		ask:     req.Asked,
 		news:    make(chan struct{}),
 		session: e.session,
 	}
 	s.joinLocked(c)
-	ahead := len(s.queues[c.key]) - 1
+	ahead := 0
+	if !c.told {
+		ahead = len(s.queues[c.key]) - 1
+	}
 	s.mu.Unlock()
 	c.session.lease.Renew(sent)
 	if ahead > 0 {
@@ -66,11 +76,30 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 	return c, nil
 }
 
+// checkLimitLocked refuses a request for another limit than that of those who hold the key
+// or wait for it, but for those that it reclaims.
+func (e *engine) checkLimitLocked(req *driver.Request) error {
+	for _, c := range e.store.queues[req.Key] {
+		if c.mode.Limit == req.Mode.Limit {
+			return nil // as all others
+		}
+		if !req.Reclaim || !e.reclaims(req, c) {
+			return &driver.MismatchError{Key: req.Key, Have: c.mode.Limit, Want: req.Mode.Limit}
+		}
+	}
+	return nil
+}
+
+// reclaims reports whether a request ends a contender: another client's of the same owner.
+func (e *engine) reclaims(req *driver.Request, c *contender) bool {
+	return c.owner == req.Owner && c.session.engine != e
+}
+
 // reclaimLocked ends what other clients have under the same owner name.
 func (e *engine) reclaimLocked(req *driver.Request) {
 	var mine []*contender
 	for _, c := range e.store.queues[req.Key] {
-		if c.owner == req.Owner && c.session.engine != e {
+		if e.reclaims(req, c) {
 			mine = append(mine, c)
 		}
 	}
@@ -109,5 +138,6 @@ func (e *engine) wait(ctx context.Context, c *contender) error {
 		return &driver.HeldError{Holder: holder}
 	}
 	c.taken = true
+	c.wishLocked()
 	return nil
 }

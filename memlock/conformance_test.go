@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 		Soon:    10 * time.Millisecond,
 		Late:    10 * time.Millisecond,
 		Ordered: true,
+		Shares:  true,
 	})
 }
 

@@ -13,8 +13,8 @@
 // A [Store] takes the place of the server; clients that compete share one. A [Client]
 // embeds [holdfast.Client], whose methods are its API:
 //
-//   - Acquire, TryAcquire, AcquireAny, Do, TryDo: take locks.
-//   - Inspect, List, Break: see who has them, end a grant by force.
+//   - Acquire, TryAcquire, AcquireAny, AcquireAll, Do, TryDo, DoAll: take locks.
+//   - Inspect, List, Ask, Break: see who has them, ask for a grant, end it by force.
 //   - Events: follow connection, expiry and loss.
 //   - Owner: the default owner name.
 //   - Close: end everything.
@@ -51,14 +51,16 @@
 //
 // # Guarantees
 //
-// All of G1 to G13 of package holdfast; tested by locktest. Of those that depend on the
+// All guarantees of package holdfast; tested by locktest. Of those that depend on the
 // engine:
 //
 //   - G3: one counter in the store numbers the grants of all keys.
-//   - G7: first come, first served. A release wakes one waiter. Inspect shows the queue.
+//   - G7, G21: first come, first served, readers, writers and permits alike. A release wakes
+//     those that have the key now, and no others. Inspect shows the queue.
 //   - G2: a holder whose grant is broken or reclaimed is told in the same moment, or
 //     when it is healed.
 //   - G13: with a queue, WithReclaim takes its turn after those who were there.
+//   - G14: a change is told as soon as it happens, or when the client is healed.
 //
 // What a client requests while it is cut off is never carried out later behind its back:
 // calls wait at a gate for as long as their ctx allows. The exceptions are what the
@@ -80,6 +82,7 @@
 //	Expire             ErrSessionExpired at once  at the end of the line   get the keys at once
 //	Expire while cut   ErrSessionExpired when     as after Cut             get the keys at once
 //	                   healed, or at Deadline
+//	Ask                Asked, when it is healed   -                        wait on
 //	Break              ErrBroken                  -                        get the key at once
 //	WithReclaim        ErrReclaimed               fail with ErrReclaimed   get the key in turn
 //

@@ -23,7 +23,7 @@ type engine struct {
 }
 
 // CheckKey implements driver.Driver: the portable rules are enough.
-func (e *engine) CheckKey(string) error { return nil }
+func (e *engine) CheckKey(string, driver.Mode) error { return nil }
 
 // Close implements driver.Driver. What the session still has could not be
 // given up before, since the client was cut off.

@@ -14,12 +14,26 @@ type hold struct{ *contender }
 
 // Verify implements driver.Hold. An answer is as good as a heartbeat.
 func (h *hold) Verify(ctx context.Context) error {
+	return h.whileHeld(ctx, func() {})
+}
+
+// SetData implements driver.Hold.
+func (h *hold) SetData(ctx context.Context, data []byte) error {
+	return h.whileHeld(ctx, func() {
+		h.data = data
+		h.session.engine.store.changedLocked(h.key)
+	})
+}
+
+// whileHeld runs f in the store if the grant stands.
+func (h *hold) whileHeld(ctx context.Context, f func()) error {
 	e := h.session.engine
 	var sent driver.Instant
 	err := e.call(ctx, nil, func() error {
 		if h.gone != nil {
 			return h.gone
 		}
+		f()
 		sent = e.host.Now()
 		h.session.renewLocked()
 		return nil

@@ -47,14 +47,29 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 	}
 }
 
+// Ask implements driver.Driver.
+func (e *engine) Ask(ctx context.Context, info driver.Info) error {
+	return e.call(ctx, nil, func() error {
+		c := e.store.granteeLocked(info)
+		if c == nil {
+			return holdfast.ErrChanged
+		}
+		if !c.asked {
+			c.asked = true
+			c.wishLocked()
+		}
+		return nil
+	})
+}
+
 // Break implements driver.Driver.
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	return e.call(ctx, nil, func() error {
-		queue := e.store.queues[info.Key]
-		if len(queue) == 0 || queue[0].grant() != info.Grant {
+		c := e.store.granteeLocked(info)
+		if c == nil {
 			return holdfast.ErrChanged
 		}
-		e.store.evictLocked(queue[0], holdfast.ErrBroken)
+		e.store.evictLocked(c, holdfast.ErrBroken)
 		return nil
 	})
 }

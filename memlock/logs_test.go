@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// TestLogs has a client go through all that can happen to it and to its locks,
-// and looks at the names, types and levels of what it logs.
+// TestLogs checks the names, types and levels of all that a client logs.
 func TestLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "SECRET"
@@ -30,36 +28,21 @@ func TestLogs(t *testing.T) {
 		}
 		a, other := open(logs.Logger()), open(nil)
 		acquire := func(c *memlock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
-			lock, err := c.Acquire(t.Context(), key, append(opts, holdfast.WithData([]byte(secret)))...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return lock
-		}
-		release := func(lock *holdfast.Lock) {
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			return hold(t, c, key, append(opts, holdfast.WithData([]byte(secret)))...)
 		}
 
-		release(acquire(a, "released"))
+		mustRelease(t, acquire(a, "released"))
 		<-acquire(a, "past its TTL", holdfast.WithTTL(time.Second)).Done()
 
 		held := acquire(other, "waited for")
 		go func() {
 			synctest.Wait()
-			release(held)
+			mustRelease(t, held)
 		}()
-		release(acquire(a, "waited for"))
+		mustRelease(t, acquire(a, "waited for"))
 
 		acquire(other, "broken")
-		info, err := a.Inspect(t.Context(), "broken")
-		if err == nil {
-			err = a.Break(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		breakIt(t, a, "broken")
 
 		lost := acquire(a, "lost")
 		store.Cut(a)
@@ -94,34 +77,24 @@ func TestLogs(t *testing.T) {
 // caller is a handler that asks the client about a lock each time that something
 // is logged, as one that writes to a table under a lock of its own might.
 type caller struct {
-	slog.Handler
-
+	logtest.Recorder
 	client *memlock.Client
-
-	mu    sync.Mutex
-	calls map[string]int
 }
 
-func (c *caller) Enabled(context.Context, slog.Level) bool { return true }
-
 func (c *caller) Handle(ctx context.Context, r slog.Record) error {
-	c.mu.Lock()
-	c.calls[r.Message]++
-	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // the client may be cut off
 	defer cancel()
 	if c.client != nil {
 		_, _ = c.client.Inspect(ctx, "k")
 		c.client.Events().Close()
 	}
-	return nil
+	return c.Recorder.Handle(ctx, r)
 }
 
-// TestLoggersMayCallTheClient: nothing is logged from under a lock that the client
-// needs. Otherwise this would never end.
+// TestLoggersMayCallTheClient: nothing is logged under a lock that the client needs, or this would hang.
 func TestLoggersMayCallTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, h := memlock.NewStore(), &caller{calls: make(map[string]int)}
+		store, h := memlock.NewStore(), &caller{}
 		c, err := memlock.New(&memlock.Options{Store: store, Lease: lease, Logger: slog.New(h)})
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +120,7 @@ func TestLoggersMayCallTheClient(t *testing.T) {
 			t.Error(err)
 		}
 		for _, text := range []string{"connected", "disconnected", "lock granted", "waiting in the queue", "lock lost"} {
-			if h.calls[text] == 0 {
+			if !h.Has(text) {
 				t.Errorf("nothing was logged as %q", text)
 			}
 		}

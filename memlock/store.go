@@ -14,21 +14,26 @@ import (
 // A testing/synctest bubble needs a store that was made inside it.
 type Store struct {
 	mu      sync.Mutex
-	queues  map[string][]*contender // the first of each holds the key; none is empty
-	token   uint64                  // of the newest grant; one counter serves all keys
-	removed uint64                  // contenders removed so far
+	queues  map[string][]*contender               // the first of each, or the first few, hold the key; none is empty
+	token   uint64                                // of the newest grant; one counter serves all keys
+	removed uint64                                // contenders removed so far
+	news    map[string]map[chan struct{}]struct{} // of those who observe a key
 }
 
 // NewStore returns a store in which nothing is held.
-func NewStore() *Store { return &Store{queues: make(map[string][]*contender)} }
+func NewStore() *Store {
+	return &Store{queues: make(map[string][]*contender), news: make(map[string]map[chan struct{}]struct{})}
+}
 
-// A contender is one request in the queue for a key. The first of a queue holds
-// the key. All fields below session are guarded by the store's mu.
+// A contender is one request in the queue for a key. The first of a queue holds the key,
+// and so do those behind it that share it, up to the first that does not fit. All fields below session are guarded by the store's mu.
 type contender struct {
 	key     string
 	owner   string
 	data    []byte
+	mode    driver.Mode
 	lose    func(error)
+	ask     func()
 	news    chan struct{} // closed when the client is told that the wait is over
 	session *session
 
@@ -37,6 +42,7 @@ type contender struct {
 	token   uint64
 	told    bool   // news is closed, or about to be
 	taken   bool   // the grant was returned to the client
+	asked   bool   // somebody asks for the grant
 	gone    error  // why it is not in the queue any more
 	goneSeq uint64 // when, by Store.removed
 }
@@ -47,23 +53,32 @@ func (c *contender) grant() string { return strconv.FormatUint(uint64(c.token), 
 // joinLocked puts a contender at the end of its queue.
 func (s *Store) joinLocked(c *contender) {
 	c.queued = time.Now()
+	granted := fits(s.queues[c.key], c.mode)
 	s.queues[c.key] = append(s.queues[c.key], c)
 	c.session.addLocked(c)
-	if len(s.queues[c.key]) == 1 {
+	if granted {
 		s.grantLocked(c)
 		c.told = true // by the answer itself
 		close(c.news)
 	}
 }
 
+// fits reports whether a contender that comes behind others has the key at once: nobody is
+// there, or all have it and share it with more like it.
+func fits(before []*contender, mode driver.Mode) bool {
+	n := len(before)
+	return n == 0 || before[n-1].token != 0 && !mode.Excludes(before[0].mode) && (mode.Limit == 0 || n < mode.Limit)
+}
+
 func (s *Store) grantLocked(c *contender) {
 	s.token++
 	c.token = s.token
 	c.granted = time.Now()
+	s.changedLocked(c.key)
 }
 
-// removeLocked takes a contender out of its queue, if it is still there, and gives
-// the key to the next in line, to nobody else.
+// removeLocked takes a contender out of its queue, if it is still there, and gives the key
+// to those who are next in line and do not have to wait any more, to nobody else.
 func (s *Store) removeLocked(c *contender, cause error) {
 	if c.gone != nil {
 		return
@@ -74,15 +89,38 @@ func (s *Store) removeLocked(c *contender, cause error) {
 	queue := s.queues[c.key]
 	i := slices.Index(queue, c)
 	queue = slices.Delete(queue, i, i+1)
+	if c.token != 0 {
+		s.changedLocked(c.key)
+	}
 	if len(queue) == 0 {
 		delete(s.queues, c.key)
 		return
 	}
 	s.queues[c.key] = queue
-	if i == 0 {
-		s.grantLocked(queue[0])
-		queue[0].tellLocked()
+	for n := holders(queue); n < len(queue) && fits(queue[:n], queue[n].mode); n++ {
+		s.grantLocked(queue[n])
+		queue[n].tellLocked()
 	}
+}
+
+// holders is how many of a queue hold the key.
+func holders(queue []*contender) int {
+	n := slices.IndexFunc(queue, func(c *contender) bool { return c.token == 0 })
+	if n < 0 {
+		return len(queue)
+	}
+	return n
+}
+
+// granteeLocked returns the contender with the grant that info describes, nil if it is gone.
+func (s *Store) granteeLocked(info driver.Info) *contender {
+	queue := s.queues[info.Key]
+	for _, c := range queue[:holders(queue)] {
+		if c.grant() == info.Grant {
+			return c
+		}
+	}
+	return nil
 }
 
 // evictLocked removes a contender at another client's request, and tells its own client.
@@ -95,6 +133,13 @@ func (s *Store) evictLocked(c *contender, cause error) {
 	c.tellLocked()
 }
 
+// wishLocked tells the client that somebody asks for the grant, as soon as the client has it.
+func (c *contender) wishLocked() {
+	if c.asked && c.taken {
+		c.session.engine.pushLocked(c.ask)
+	}
+}
+
 // tellLocked tells the client that the wait is over.
 func (c *contender) tellLocked() {
 	if !c.told {
@@ -103,26 +148,49 @@ func (c *contender) tellLocked() {
 	}
 }
 
+// changedLocked tells those who observe a key that its holder is another, or has other data.
+func (s *Store) changedLocked(key string) {
+	for news := range s.news[key] {
+		select {
+		case news <- struct{}{}:
+		default: // it has not looked since the last
+		}
+	}
+}
+
 // infoLocked describes a key.
 func (s *Store) infoLocked(key string) driver.Info {
+	info := s.holderLocked(key)
+	queue := s.queues[key]
+	for _, c := range queue[holders(queue):] {
+		info.Queue = append(info.Queue, driver.Waiter{
+			Owner: c.owner, Since: c.queued, Data: slices.Clone(c.data), Shared: c.mode.Shared,
+		})
+	}
+	return info
+}
+
+// holderLocked describes a key without its queue.
+func (s *Store) holderLocked(key string) driver.Info {
 	queue := s.queues[key]
 	if len(queue) == 0 {
 		return driver.Info{Key: key}
 	}
-	holder := queue[0]
-	info := driver.Info{
-		Key:      key,
-		Held:     true,
-		Owner:    holder.owner,
-		Token:    holder.token,
-		Since:    holder.granted,
-		QueuedAt: holder.queued,
-		Data:     slices.Clone(holder.data),
-		Lease:    holder.session.engine.lease,
-		Grant:    holder.grant(),
+	var all []driver.Holder
+	for _, c := range queue[:holders(queue)] {
+		all = append(all, driver.Holder{
+			Owner:    c.owner,
+			Token:    c.token,
+			Since:    c.granted,
+			QueuedAt: c.queued,
+			Data:     slices.Clone(c.data),
+			Lease:    c.session.engine.lease,
+			Grant:    c.grant(),
+		})
 	}
-	for _, c := range queue[1:] {
-		info.Queue = append(info.Queue, driver.Waiter{Owner: c.owner, Since: c.queued, Data: slices.Clone(c.data)})
+	info := driver.Together(key, queue[0].mode.Limit, all)
+	if !queue[0].mode.Shared {
+		info.Shared, info.Holders = false, nil
 	}
 	return info
 }

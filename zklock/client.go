@@ -60,7 +60,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		AbsoluteKeys: true,
 		Clock:        clock.From(ctx),
 	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
-		c.engine = newEngine(host, resolved, chroot)
+		c.engine = newEngine(ctx, host, resolved, chroot)
 		err := c.engine.link.connect(ctx, addresses)
 		if err == nil && chroot != "" {
 			err = c.engine.link.findChroot(ctx, chroot)

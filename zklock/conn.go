@@ -29,6 +29,7 @@ type link struct {
 	// themselves when it has stopped, since it answers every request then.
 	tasks    *task.Group
 	watches  *watches
+	batches  *batches
 	reopened func() // called when calls may be made again
 	closing  context.Context
 	hopes    *hopes        // set by connect
@@ -45,12 +46,12 @@ type link struct {
 	// renounced is a session that is not to be resumed again: see times.longest.
 	renounced int64
 
-	up       bool             // calls may be made
-	ending   bool             // the client closes
-	gate     chan struct{}    // closed when up becomes true
-	failures int              // connections in a row that came to nothing
-	lastErr  error            // why there is no connection
-	created  map[string]int64 // czxids; see expectCreated
+	up       bool                 // calls may be made
+	ending   bool                 // the client closes
+	gate     chan struct{}        // closed when up becomes true
+	failures int                  // connections in a row that came to nothing
+	lastErr  error                // why there is no connection
+	created  map[string]*creating // by path; see expectCreated
 }
 
 func newLink(closing context.Context, host driver.Host, opts Options) *link {
@@ -64,9 +65,10 @@ func newLink(closing context.Context, host driver.Host, opts Options) *link {
 		ended:    make(chan struct{}),
 		quitted:  make(chan struct{}),
 		gate:     make(chan struct{}),
-		created:  make(map[string]int64),
+		created:  make(map[string]*creating),
 	}
 	l.watches = newWatches(l)
+	l.batches = newBatches(l)
 	return l
 }
 
@@ -94,6 +96,14 @@ func (l *link) negotiated() *zktimes.Times {
 // same reports whether the connection is up in session s, by the word of
 // go-zookeeper too: it stores a new id before it sends anything under it.
 func (l *link) same(s *session) bool { return l.current() == s && l.conn.SessionID() == s.id }
+
+// upIn reports whether a request that is sent now goes out in session s.
+func (l *link) upIn(s *session) bool {
+	l.mu.Lock()
+	up := l.up
+	l.mu.Unlock()
+	return up && l.same(s)
+}
 
 // drop leaves the present server, if it still is the one of w.
 func (l *link) drop(w *wire) {

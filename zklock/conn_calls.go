@@ -2,7 +2,9 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -81,6 +83,19 @@ func (l *link) wake() <-chan struct{} {
 	return l.gate
 }
 
+// await waits until done closes, for no longer than the present connection lasts.
+func (l *link) await(ctx context.Context, done <-chan struct{}) {
+	w := l.present()
+	if w == nil {
+		return
+	}
+	select {
+	case <-done:
+	case <-w.dead:
+	case <-ctx.Done():
+	}
+}
+
 // call runs f, which may block in go-zookeeper for as long as the client is open, and
 // returns what it returns, or ctx's error as soon as ctx ends. f then goes on. The error
 // says what was attempted on which znode.
@@ -147,75 +162,149 @@ func (l *link) get(ctx context.Context, path string) (znode, error) {
 	})
 }
 
-func (l *link) delete(ctx context.Context, path string) error {
-	return l.do(ctx, "delete", path, func() error { return l.conn.Delete(path, -1) })
+// stat asks for what there is to know of a znode but its data, for which no permission is needed.
+func (l *link) stat(ctx context.Context, path string) (*zk.Stat, error) {
+	return call(ctx, l, "look for", path, func() (*zk.Stat, error) {
+		exists, stat, err := l.conn.Exists(path)
+		if err == nil && !exists {
+			err = zk.ErrNoNode
+		}
+		return stat, err
+	})
 }
 
-// createParent creates a znode that has no data and does not end with the session.
-func (l *link) createParent(ctx context.Context, path string) error {
+// set writes to a znode if it has that version. ended, which is called also if ctx has ended
+// by then, hears what came of it.
+func (l *link) set(ctx context.Context, path string, data []byte, version int32, ended func(error)) (*zk.Stat, error) {
+	return call(ctx, l, "write", path, func() (*zk.Stat, error) {
+		stat, err := l.conn.Set(path, data, version)
+		ended(err)
+		return stat, err
+	})
+}
+
+// delete deletes a znode of session s. again says that it may have done so before.
+func (l *link) delete(ctx context.Context, s *session, path string, again bool) error {
+	w := newWrite(s, path)
+	w.alone = again
+	l.tasks.Go(func(context.Context) { l.batches.do(w) })
+	select {
+	case o := <-w.done:
+		return stepError("delete", path, o.err)
+	case <-ctx.Done():
+		return stepError("delete", path, driver.ContextError(ctx))
+	}
+}
+
+// createParent creates a znode that does not end with the session.
+func (l *link) createParent(ctx context.Context, path string, data []byte) error {
 	return l.do(ctx, "create parent", path, func() error {
 		create, kind := l.conn.CreateContainer, int32(zk.FlagContainer)
 		if l.opts.PersistentParents {
 			create, kind = l.conn.Create, zk.FlagPersistent
 		}
-		_, err := create(path, nil, kind, l.opts.ParentACL)
+		_, err := create(path, data, kind, l.opts.ParentACL)
 		return err
 	})
 }
 
-// created is the outcome of a creation.
-type created struct {
-	path  string
-	czxid int64
-	same  bool // it was made in the session that it was meant for
-	err   error
-}
-
 // listing is the outcome of a list.
 type listing struct {
-	names []string
-	err   error
+	names  []string
+	stat   *zk.Stat
+	err    error
+	beside *listing // of another znode, if that was listed as well
+}
+
+// complete is why a list, or that of the znode beside, is missing; nil if none is.
+func (l *listing) complete() error {
+	if l.err == nil && l.beside != nil && !errors.Is(l.beside.err, zk.ErrNoNode) {
+		return l.beside.err
+	}
+	return l.err
+}
+
+// list lists a znode, which blocks as go-zookeeper does.
+func (l *link) list(path string) (one listing) {
+	one.names, one.stat, one.err = l.conn.Children(path)
+	return one
+}
+
+// listAll lists several znodes in one flight.
+func (l *link) listAll(paths ...string) []listing {
+	all := make([]listing, len(paths))
+	var lists sync.WaitGroup
+	for i, path := range paths {
+		lists.Go(func() { all[i] = l.list(path) })
+	}
+	lists.Wait()
+	return all
+}
+
+// lists lists a znode and, unless that is "", another one: in the same flight, or first.
+func (l *link) lists(path, beside string, first bool) listing {
+	switch {
+	case beside == "":
+		return l.list(path)
+	case first:
+		other := l.list(beside)
+		one := l.list(path)
+		one.beside = &other
+		return one
+	}
+	all := l.listAll(path, beside)
+	all[0].beside = &all[1]
+	return all[0]
 }
 
 // createAndList sends the creation of an ephemeral sequential znode and the list of its
 // siblings in one flight: a server carries out what one session sends in the order in
-// which it was sent. That the session is the same before and after shows that the node
-// is of this session: go-zookeeper runs what it is handed too late in the next one.
-func (l *link) createAndList(s *session, path string, data []byte) (<-chan created, <-chan listing) {
-	made, listed := make(chan created, 1), make(chan listing, 1)
+// which it was sent. go-zookeeper runs what it is handed too late in the next session, so the
+// caller compares: if the session is still the one that the creation was meant for, the node
+// is of that session. beside and first are as for lists.
+func (l *link) createAndList(w *write, beside string, first bool) <-chan listing {
+	listed := make(chan listing, 1)
+	w.sent = make(chan bool, 1)
+	l.tasks.Go(func(context.Context) { l.batches.do(w) })
 	l.tasks.Go(func(context.Context) {
-		if !l.same(s) {
-			made <- created{err: zk.ErrNoServer}
+		if !<-w.sent {
+			listed <- listing{err: zk.ErrNoServer}
 			return
 		}
-		// The new goroutine runs when this one has sent the creation and waits
-		// for the reply. Should it be first all the same, the list lacks the
-		// node, and is made again.
-		l.tasks.Go(func(context.Context) {
-			names, _, err := l.conn.Children(dir(path))
-			listed <- listing{names, err}
-		})
-		l.expectCreated(path)
-		full, err := l.conn.Create(path, data, zk.FlagEphemeral|zk.FlagSequence, l.opts.ACL)
-		made <- created{path: full, czxid: l.takeCreated(path), same: l.same(s), err: err}
+		listed <- l.lists(dir(w.path), beside, first)
 	})
-	return made, listed
+	return listed
+}
+
+// creating is what is noted of a request under way that creates a znode, or several.
+type creating struct {
+	sent  func() // called when it is about to be sent, by the goroutine that sends
+	czxid int64
 }
 
 // expectCreated makes the czxid of the node that is about to be created by this
 // path be remembered until takeCreated: the zxid of the reply to a creation is
 // the czxid of the node. What the application creates is none of our business.
-func (l *link) expectCreated(path string) {
+func (l *link) expectCreated(path string, sent func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.created[path] = 0
+	l.created[path] = &creating{sent: sent}
+}
+
+func (l *link) noteSent(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.created[path]; c != nil && c.sent != nil {
+		c.sent()
+		c.sent = nil
+	}
 }
 
 func (l *link) noteCreated(path string, zxid int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, expected := l.created[path]; expected {
-		l.created[path] = zxid
+	if c := l.created[path]; c != nil {
+		c.czxid = zxid
 	}
 }
 
@@ -224,7 +313,10 @@ func (l *link) noteCreated(path string, zxid int64) {
 func (l *link) takeCreated(path string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	zxid := l.created[path]
+	c := l.created[path]
 	delete(l.created, path)
-	return zxid
+	if c == nil {
+		return 0
+	}
+	return c.czxid
 }

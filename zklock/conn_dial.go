@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/network"
 )
 
 // connect starts go-zookeeper and waits for the first session.
@@ -93,7 +95,7 @@ func noChroot(chroot string) error {
 // dial opens one connection for go-zookeeper. The delay between rounds of
 // attempts is here, where closing ends it, and grows only while no attempt has
 // led to a session.
-func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) {
+func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error) {
 	l.mu.Lock()
 	l.failures++
 	failures, t := l.failures, l.opts.times(l.opts.SessionTimeout)
@@ -101,13 +103,12 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 		t = l.session.times()
 	}
 	l.mu.Unlock()
-	if failures > 1 && !backoff.Sleep(l.closing, dialDelay(failures-1, t.Redial), nil) {
+	if failures > 1 && !backoff.Sleep(l.closing, jittered(dialDelay(failures-1, t.Redial)), nil) {
 		return nil, holdfast.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(l.closing, t.FirstReply)
 	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, network, address)
+	conn, err := network.Dial(ctx, protocol, address)
 	if err == nil && l.opts.TLS != nil {
 		conn, err = handshake(ctx, conn, l.opts.TLS, address)
 		if err != nil {
@@ -139,6 +140,10 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 func dialDelay(failures int, longest time.Duration) time.Duration {
 	return min(5*time.Millisecond<<min(failures, 10), longest)
 }
+
+// jittered returns a pause from d/2 to d, so that clients that have lost a server together do
+// not return to it together.
+func jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {
 	if config.ServerName == "" && !config.InsecureSkipVerify {

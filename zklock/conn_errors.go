@@ -11,21 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// wireError marks what the network did to a connection, which go-zookeeper
-// hands on as it is.
-type wireError struct{ err error }
-
-func (e *wireError) Error() string { return e.err.Error() }
-func (e *wireError) Unwrap() error { return e.err }
-
 // notSent reports whether a request is known not to have reached a server.
 func notSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 
 // unknownOutcome reports whether a request may or may not have been carried
 // out.
 func unknownOutcome(err error) bool {
-	var wire *wireError
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) || errors.As(err, &wire)
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing)
 }
 
 // transient reports whether a request may be tried again, on a new connection.

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/network"
 )
 
 // Frames are bounded before go-zookeeper sees their length: it allocates what
@@ -149,11 +150,14 @@ func hungUp(err error) bool {
 }
 
 func answersTLS(ctx context.Context, address string) bool {
+	conn, err := network.Dial(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
 	// It is not going to be trusted with anything.
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
 	if err == nil {
-		_ = conn.Close()
 		return true
 	}
 	var op *net.OpError
@@ -161,8 +165,7 @@ func answersTLS(ctx context.Context, address string) bool {
 }
 
 func answersPlain(ctx context.Context, address string) bool {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	conn, err := network.Dial(ctx, "tcp", address)
 	if err != nil {
 		return false
 	}

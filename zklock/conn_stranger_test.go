@@ -2,15 +2,11 @@ package zklock
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -22,9 +18,8 @@ import (
 // patience bounds steps that take far less.
 const patience = time.Minute
 
-// answering is a server that answers its first input with a text, and hangs up at the end
-// of the test, or at once if the text is empty.
-func answering(t *testing.T, text string) string {
+// serving is a server on a free port, until the end of the test.
+func serving(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,15 +34,22 @@ func answering(t *testing.T, text string) string {
 			}
 			go func() {
 				defer conn.Close()
-				if _, err := conn.Read(make([]byte, 1)); err != nil || text == "" {
-					return
-				}
-				_, _ = io.WriteString(conn, text)
-				_, _ = io.Copy(io.Discard, conn)
+				serve(conn)
 			}()
 		}
 	}()
 	return l.Addr().String()
+}
+
+// answering is a server that answers its first input with a text, and hangs up at the end
+// of the test, or at once if the text is empty.
+func answering(t *testing.T, text string) string {
+	return serving(t, func(conn net.Conn) {
+		if _, err := conn.Read(make([]byte, 1)); err == nil && text != "" {
+			_, _ = io.WriteString(conn, text)
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	})
 }
 
 // TestStrangers tests hazard Z25: whatever answers at a wrong port, Dial soon says what
@@ -93,8 +95,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStrangersAmongServers checks that Dial waits while one of the servers may still
-// begin to serve, and names all of them if none may.
+// TestStrangersAmongServers checks that Dial waits while a server may begin to serve, and names all if none may.
 func TestStrangersAmongServers(t *testing.T) {
 	web, mail := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), answering(t, "220 mail.example ESMTP\r\n")
 	_, err := Dial(context.Background(), []string{web, mail}, nil)
@@ -141,15 +142,14 @@ func TestHopes(t *testing.T) {
 	}
 }
 
-// TestReplyTooLong checks that the client does not trust a length after the handshake
-// either, and that it reads long valid replies.
+// TestReplyTooLong checks that lengths are bounded after the handshake, too, and long replies are read.
 func TestReplyTooLong(t *testing.T) {
 	for _, c := range []struct {
 		size uint32
 		ok   bool
 	}{{leastReply - 1, false}, {leastReply, true}, {mostReply, true}, {mostReply + 1, false}, {1<<32 - 1, false}} {
 		l, _ := testLink(t, Options{})
-		w := newWire(nil, l, time.Second)
+		w := settledWire(nil, l, time.Second)
 		l.wire = w
 		w.noteRequest(connectRequest())
 		if err := w.scan(connectResponse(4000, 7)); err != nil {
@@ -161,8 +161,7 @@ func TestReplyTooLong(t *testing.T) {
 	}
 }
 
-// TestTLSWithAStranger checks that a client with TLS also identifies a port by its answer
-// to the handshake.
+// TestTLSWithAStranger checks that a client with TLS also says what it found at a port.
 func TestTLSWithAStranger(t *testing.T) {
 	addr := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	_, err := Dial(context.Background(), []string{addr}, &Options{TLS: &tls.Config{}})
@@ -171,54 +170,25 @@ func TestTLSWithAStranger(t *testing.T) {
 	}
 }
 
-// TestServerOfBothKinds checks that Dial waits for a server without a quorum whose port
-// takes clients with and without TLS (client.portUnification).
+// TestServerOfBothKinds: Dial waits for a server without a quorum whose port also speaks TLS.
 func TestServerOfBothKinds(t *testing.T) {
-	cert := selfSigned(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				b := newBuffered(conn)
-				switch first, _ := b.reader.Peek(4); {
-				case len(first) == 4 && first[0] == 0x16:
-					secure := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{cert}})
-					_, _ = secure.Read(make([]byte, 4)) // the handshake, and a request
-				case string(first) == "srvr":
-					_, _ = io.WriteString(conn, "This ZooKeeper instance is not currently serving requests\n")
-				}
-			}()
+	secure := httptest.NewTLSServer(nil) // for its certificate
+	defer secure.Close()
+	addr := serving(t, func(conn net.Conn) {
+		b := newBuffered(conn)
+		switch first, _ := b.reader.Peek(4); {
+		case len(first) == 4 && first[0] == 0x16:
+			_, _ = tls.Server(b, secure.TLS).Read(make([]byte, 4)) // the handshake, and a request
+		case string(first) == "srvr":
+			_, _ = io.WriteString(conn, "This ZooKeeper instance is not currently serving requests\n")
 		}
-	}()
+	})
 	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": {InsecureSkipVerify: true}} {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_, err := Dial(ctx, []string{l.Addr().String()}, &Options{TLS: config})
+		_, err := Dial(ctx, []string{addr}, &Options{TLS: config})
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, want it to be waited for", name, err)
 		}
 	}
-}
-
-// selfSigned makes a certificate that nobody trusts.
-func selfSigned(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)}, &x509.Certificate{}, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -25,7 +25,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 			if renounced {
 				l.renounced = before.id
 			}
-			l.session, l.wire, l.up = after, newWire(nil, l, time.Second), true
+			l.session, l.wire, l.up = after, settledWire(nil, l, time.Second), true
 			close(l.wire.closed)
 			close(l.gate)
 			l.mu.Unlock()
@@ -36,13 +36,12 @@ func TestEndOfAnotherSession(t *testing.T) {
 	}
 }
 
-// TestReadErrorEndsWrites checks that a connection whose reader has failed does not block
-// writers: it would, for two thirds of a session timeout.
+// TestReadErrorEndsWrites checks that a connection whose reader has failed does not block writers.
 func TestReadErrorEndsWrites(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	w := newWire(ours, l, time.Millisecond)
+	w := settledWire(ours, l, time.Millisecond)
 	l.wire = w
 	written := make(chan error, 1)
 	go func() {
@@ -65,13 +64,12 @@ func TestReadErrorEndsWrites(t *testing.T) {
 
 var _ driver.Ender = (*engine)(nil)
 
-// TestSessionBeforeConn checks that the client does not use go-zookeeper's Conn before it
-// has it: the first session may begin before zk.Connect returns.
+// TestSessionBeforeConn: the first session may begin before zk.Connect returns the Conn.
 func TestSessionBeforeConn(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	reopened := make(chan struct{})
 	l.reopened = func() { close(reopened) }
-	w := newWire(nil, l, time.Second)
+	w := settledWire(nil, l, time.Second)
 	l.wire, l.times = w, l.opts.times(time.Second)
 	l.session = testSession(1)
 	l.opened()
@@ -86,4 +84,11 @@ func TestSessionBeforeConn(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("requests may still not be made")
 	}
+}
+
+// settledWire makes a wire whose replies are passed on at once.
+func settledWire(conn net.Conn, l *link, first time.Duration) *wire {
+	w := newWire(conn, l, first)
+	w.settleOnce.Do(func() { close(w.settled) })
+	return w
 }

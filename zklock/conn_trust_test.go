@@ -138,8 +138,7 @@ func (e *exact) note(x exchange, p proof) (renewed driver.Instant) {
 	return renewed
 }
 
-// TestTrustOfABusySession: skipping replies in quick succession must never make the proof
-// newer than it is, nor much older.
+// TestTrustOfABusySession: skipping replies must never make the proof newer than it is, nor much older.
 func TestTrustOfABusySession(t *testing.T) {
 	const timeout = 4000 * time.Millisecond
 	for _, slow := range []int{1, 40, 300} { // for how long an answer is on its way
@@ -168,8 +167,7 @@ func TestTrustOfABusySession(t *testing.T) {
 	}
 }
 
-// TestTrustOfASessionThatWritesNothing: memory is bounded, and the first write after a
-// long time still proves something.
+// TestTrustOfASessionThatWritesNothing: memory is bounded, and a late first write still proves something.
 func TestTrustOfASessionThatWritesNothing(t *testing.T) {
 	rule := newTrust((&Options{}).times(4*time.Second), driver.Instant{})
 	for ms := 1; ms < 100_000; ms += 20 {

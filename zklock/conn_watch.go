@@ -11,24 +11,57 @@ import (
 // recheckers is how many reads are under way at a time after a reconnect.
 const recheckers = 16
 
-// watches has one watch for each znode that somebody here waits on, shared by
-// all who do. A watch is a data read (GetW): one on a znode that is gone
+// watches has one watch of a kind for each znode that somebody here waits on, shared by
+// all who do. Waiters watch by a data read (GetW): one on a znode that is gone
 // already fails, and so cannot be left behind in the server, as an exists watch
-// would be.
+// would be. The other kinds are for observers of keys that nobody holds. What is left of
+// those when they have gone is one watch per key, until it fires or is used again.
 type watches struct {
 	link *link
 
 	mu     sync.Mutex
-	byPath map[string]*watch
+	byPath map[watchKey]*watch
+}
+
+// watchKey is what a watch is for.
+type watchKey struct {
+	path string
+	kind watchKind
+}
+
+// watchKind says what a watch fires for.
+type watchKind int
+
+const (
+	watchData     watchKind = iota // the znode is written to or deleted
+	watchChildren                  // a child comes or goes, or the znode is deleted
+	watchCreation                  // the znode, which is missing, is created
+)
+
+// watchKinds are all kinds for which an event may be.
+var watchKinds = []watchKind{watchData, watchChildren, watchCreation}
+
+// firedBy reports whether an event on its znode has used up a watch of this kind.
+func (k watchKind) firedBy(why zk.EventType) bool {
+	switch why {
+	case zk.EventNodeCreated:
+		return k == watchCreation
+	case zk.EventNodeDataChanged:
+		return k == watchData
+	case zk.EventNodeChildrenChanged:
+		return k == watchChildren
+	}
+	return true
 }
 
 // watch is one read of a znode, and the first thing that happens to it after.
 type watch struct {
-	path string
+	watchKey
 
-	read chan struct{} // closed when node and err are set
-	node znode
-	err  error // why the node could not be read: zk.ErrNoNode and the like
+	read     chan struct{} // closed when node, children and err are set
+	node     znode         // without data but of the kind watchData; without stat if the znode is missing
+	children []string      // of the kind watchChildren
+	err      error         // why the node could not be read: zk.ErrNoNode and the like
 
 	gone chan struct{} // closed when the watch has fired, or could not be set
 	why  zk.EventType  // set before that
@@ -49,14 +82,19 @@ type owner interface {
 }
 
 func newWatches(l *link) *watches {
-	return &watches{link: l, byPath: make(map[string]*watch)}
+	return &watches{link: l, byPath: make(map[watchKey]*watch)}
 }
 
 // on watches a znode that is in the way of a waiter.
 func (ws *watches) on(background context.Context, path string) *watch {
+	return ws.onKind(background, watchKey{path, watchData})
+}
+
+// onKind watches a znode for whoever wants to know.
+func (ws *watches) onKind(background context.Context, key watchKey) *watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.joinLocked(background, path)
+	w := ws.joinLocked(background, key)
 	w.shared = true
 	return w
 }
@@ -65,7 +103,7 @@ func (ws *watches) on(background context.Context, path string) *watch {
 func (ws *watches) onOwn(background context.Context, path string, o owner) *watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.joinLocked(background, path)
+	w := ws.joinLocked(background, watchKey{path, watchData})
 	w.owner = o
 	select {
 	case <-w.read: // by a waiter, before
@@ -75,11 +113,11 @@ func (ws *watches) onOwn(background context.Context, path string, o owner) *watc
 	return w
 }
 
-func (ws *watches) joinLocked(background context.Context, path string) *watch {
-	w := ws.byPath[path]
+func (ws *watches) joinLocked(background context.Context, key watchKey) *watch {
+	w := ws.byPath[key]
 	if w == nil {
-		w = &watch{path: path, read: make(chan struct{}), gone: make(chan struct{})}
-		ws.byPath[path] = w
+		w = &watch{watchKey: key, read: make(chan struct{}), gone: make(chan struct{})}
+		ws.byPath[key] = w
 		ws.link.tasks.Go(func(context.Context) { ws.set(background, w) })
 	}
 	return w
@@ -89,15 +127,15 @@ func (ws *watches) joinLocked(background context.Context, path string) *watch {
 // the connection is an answer too.
 func (ws *watches) set(background context.Context, w *watch) {
 	w.err = ws.link.retry(background, nil, func(*session) error {
-		var err error
-		w.node.data, w.node.stat, _, err = ws.link.conn.GetW(w.path) // onEvent hears of it
-		return stepError("watch", w.path, err)
+		return stepError("watch", w.path, ws.send(w))
 	})
 	ws.mu.Lock()
 	close(w.read)
 	o := w.owner
 	ws.mu.Unlock()
 	switch {
+	case w.err == nil && w.kind == watchCreation && w.node.stat != nil:
+		ws.finish(w, zk.EventNodeCreated) // before it could be watched for
 	case w.err == nil && o != nil:
 		o.read(w)
 	case w.err == nil:
@@ -106,6 +144,23 @@ func (ws *watches) set(background context.Context, w *watch) {
 	default:
 		ws.finish(w, zk.EventNotWatching)
 	}
+}
+
+// send makes the read that sets a watch; onEvent hears of what it reports.
+func (ws *watches) send(w *watch) (err error) {
+	conn := ws.link.conn
+	switch w.kind {
+	case watchChildren:
+		w.children, w.node.stat, _, err = conn.ChildrenW(w.path)
+	case watchCreation:
+		var exists bool
+		if exists, w.node.stat, _, err = conn.ExistsW(w.path); !exists {
+			w.node.stat = nil
+		}
+	default:
+		w.node.data, w.node.stat, _, err = conn.GetW(w.path)
+	}
+	return err
 }
 
 // failure is why the znode could not be read; nil if it could, or if its watch
@@ -119,14 +174,28 @@ func (w *watch) failure() error {
 	}
 }
 
-// fire ends the watch on a znode to which something has happened. Paths that nobody waits
+// refused is why the server will not let the znode be read; nil if it may.
+func (w *watch) refused() error {
+	err := w.failure()
+	if err == nil || errors.Is(err, zk.ErrNoNode) || transient(err) {
+		return nil
+	}
+	return err
+}
+
+// fire ends the watches on a znode to which something has happened. Paths that nobody waits
 // on are the application's own.
 func (ws *watches) fire(path string, why zk.EventType) {
-	ws.mu.Lock()
-	w := ws.byPath[path]
-	ws.mu.Unlock()
-	if w != nil {
-		ws.finish(w, why)
+	for _, kind := range watchKinds {
+		if !kind.firedBy(why) {
+			continue
+		}
+		ws.mu.Lock()
+		w := ws.byPath[watchKey{path, kind}]
+		ws.mu.Unlock()
+		if w != nil {
+			ws.finish(w, why)
+		}
 	}
 }
 
@@ -137,8 +206,8 @@ func (ws *watches) finish(w *watch, why zk.EventType) {
 		return
 	}
 	w.fired = true
-	if ws.byPath[w.path] == w {
-		delete(ws.byPath, w.path)
+	if ws.byPath[w.watchKey] == w {
+		delete(ws.byPath, w.watchKey)
 	}
 	w.why = why
 	o := w.owner
@@ -195,10 +264,36 @@ func (ws *watches) recheck() {
 		slots <- struct{}{}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			if _, err := ws.link.get(ws.link.closing, w.path); errors.Is(err, zk.ErrNoNode) {
-				ws.finish(w, zk.EventNodeDeleted)
+			if why, ok := ws.missed(w); ok {
+				ws.finish(w, why)
 			}
 		})
 	}
 	reads.Wait()
+}
+
+// missed reads a watched znode, and returns what has happened to it that its watch should
+// have reported, if anything has.
+func (ws *watches) missed(w *watch) (why zk.EventType, ok bool) {
+	stat, err := ws.link.stat(ws.link.closing, w.path)
+	missing := errors.Is(err, zk.ErrNoNode)
+	var before *zk.Stat
+	select {
+	case <-w.read:
+		before = w.node.stat
+	default:
+	}
+	switch {
+	case err != nil && !missing:
+		return 0, false
+	case w.kind == watchCreation:
+		return zk.EventNodeCreated, !missing
+	case missing:
+		return zk.EventNodeDeleted, true
+	case before == nil:
+		return 0, false // it is being read
+	case w.kind == watchChildren:
+		return zk.EventNodeChildrenChanged, stat.Pzxid > before.Pzxid
+	}
+	return zk.EventNodeDataChanged, stat.Mzxid > before.Mzxid
 }

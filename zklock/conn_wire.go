@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"net"
@@ -53,12 +52,15 @@ type wire struct {
 	silence time.Duration    // how long to wait for the next frame
 
 	// Of the frame that is being read. Only go-zookeeper's reader touches them.
-	header [20]byte
-	have   int // bytes of the header
-	rest   int // bytes of the frame after the header
+	header [24]byte // the last 4 bytes only of the reply to a transaction
+	have   int      // bytes of the header
+	rest   int      // bytes of the frame after the header
+	calm   bool     // settled need not be looked at any more
 
 	watchesSet chan struct{} // closed when go-zookeeper renews its watches
 	setOnce    sync.Once
+	settled    chan struct{} // closed when that need not be waited for any longer
+	settleOnce sync.Once
 
 	asked  chan struct{} // closed when the end of the session has been sent
 	closed chan struct{} // closed when the server has confirmed it
@@ -81,6 +83,7 @@ func newWire(conn net.Conn, l *link, first time.Duration) *wire {
 		sent:       make(map[int32]request),
 		silence:    first,
 		watchesSet: make(chan struct{}),
+		settled:    make(chan struct{}),
 		asked:      make(chan struct{}),
 		closed:     make(chan struct{}),
 		dead:       make(chan struct{}),
@@ -95,17 +98,26 @@ func (w *wire) Write(b []byte) (int, error) {
 		return len(b), nil
 	default:
 	}
-	if w.noteRequest(b) {
+	first := w.noteRequest(b)
+	if first {
 		b = w.link.ask(b)
 	}
 	n, err := w.Conn.Write(b)
-	if err != nil {
-		return n, &wireError{err}
+	if path := creates(b); path != "" {
+		w.link.noteSent(path)
 	}
-	if ends(b) {
+	switch {
+	case err != nil && first:
+		return n, err
+	case err != nil:
+		// go-zookeeper answers a request that fails here, and again when the connection has
+		// ended; where it has no room for two answers, it stands still for ever.
+		w.link.lost(w, err)
+		_ = w.Close()
+	case ends(b):
 		close(w.asked) // go-zookeeper does so once at most
 	}
-	return n, nil
+	return len(b), nil
 }
 
 // ends reports whether a request is the end of the session.
@@ -134,14 +146,32 @@ func (w *wire) noteRequest(b []byte) (first bool) {
 	case op == opSetWatches:
 		w.setOnce.Do(func() { close(w.watchesSet) })
 	}
-	r := request{sent: now, op: op}
-	if op == opCreate && len(b) >= 16 {
-		if n := int(binary.BigEndian.Uint32(b[12:])); n >= 0 && n <= len(b)-16 {
-			r.create = string(b[16 : 16+n])
-		}
-	}
-	w.sent[xid] = r
+	w.sent[xid] = request{sent: now, op: op, create: creates(b)}
 	return false
+}
+
+// creates returns the path that a request creates, or that the first member of a transaction
+// creates; "" if there is none.
+//
+// A creation begins with its path. In a transaction, type int32, done byte and error int32
+// stand before that.
+func creates(b []byte) string {
+	const header, member = 12, 9
+	if len(b) < header {
+		return ""
+	}
+	op, at := int32(binary.BigEndian.Uint32(b[8:])), header
+	if op == opMulti && len(b) >= header+member {
+		op, at = int32(binary.BigEndian.Uint32(b[header:])), header+member
+	}
+	if op != opCreate || len(b) < at+4 {
+		return ""
+	}
+	n := int(binary.BigEndian.Uint32(b[at:]))
+	if at += 4; n < 0 || n > len(b)-at {
+		return ""
+	}
+	return string(b[at : at+n])
 }
 
 func (w *wire) Read(b []byte) (int, error) {
@@ -173,26 +203,43 @@ func (w *wire) scan(b []byte) error {
 		}
 		want := 4
 		if w.have >= 4 {
+			want = headerBytes
+		}
+		if w.have >= headerBytes {
 			want = len(w.header)
 		}
 		n := copy(w.header[w.have:want], b)
 		w.have += n
 		b = b[n:]
-		switch w.have {
-		case 4:
+		if w.have == 4 {
 			if err := w.checkLength(); err != nil {
 				return err
 			}
-		case len(w.header):
-			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(len(w.header)-4), 0
-			w.noteReply()
+		}
+		if w.have == len(w.header) || (w.have == headerBytes && !w.ofTransaction()) {
+			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(w.have-4), 0
+			if err := w.noteReply(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// noteReply takes in a frame of which the header has been read.
-func (w *wire) noteReply() {
+// headerBytes is how much of each frame is taken in.
+const headerBytes = 20
+
+// ofTransaction reports whether the frame answers a transaction, and goes on behind its header.
+func (w *wire) ofTransaction() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.sent[int32(binary.BigEndian.Uint32(w.header[4:]))]
+	return w.trust != nil && r.op == opMulti && binary.BigEndian.Uint32(w.header[:]) >= uint32(len(w.header)-4)
+}
+
+// noteReply takes in a frame of which the header has been read. It fails if
+// go-zookeeper must not see it.
+func (w *wire) noteReply() error {
 	now := w.link.host.Now()
 	h := w.header[4:]
 	w.mu.Lock()
@@ -207,7 +254,7 @@ func (w *wire) noteReply() {
 		w.mu.Lock()
 		w.silence = now.Silence
 		w.mu.Unlock()
-		return
+		return nil
 	}
 	xid, zxid := int32(binary.BigEndian.Uint32(h)), int64(binary.BigEndian.Uint64(h[4:]))
 	code := int32(binary.BigEndian.Uint32(h[12:]))
@@ -225,10 +272,21 @@ func (w *wire) noteReply() {
 	default:
 		r, known = w.sent[xid]
 		delete(w.sent, xid)
+		// A transaction that is refused has no error in its header, but members that are errors.
+		refused := int32(binary.BigEndian.Uint32(h[16:])) == -1
+		failed = failed || (r.op == opMulti && refused)
 	}
 	if !known {
 		w.mu.Unlock()
-		return
+		return nil
+	}
+	if !w.calm && xid != xidPing && r.op != opSetAuth {
+		w.mu.Unlock()
+		if !w.settle() {
+			return net.ErrClosed
+		}
+		w.calm = true
+		w.mu.Lock()
 	}
 	shows := r.shows(failed)
 	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
@@ -245,6 +303,21 @@ func (w *wire) noteReply() {
 	if r.create != "" && !failed {
 		w.link.noteCreated(r.create, zxid)
 	}
+	return nil
+}
+
+// settle keeps a reply from go-zookeeper until it has renewed its watches: it renews them from
+// the zxid of the last reply on, so a reply to a request that the application has sent over the
+// same connection would hide what happened before it. Credentials it sends before its watches.
+// It returns false if the connection ends before: the watches are renewed on the next one.
+func (w *wire) settle() bool {
+	select {
+	case <-w.settled:
+		return true
+	case <-w.dead:
+	case <-w.link.closing.Done():
+	}
+	return false
 }
 
 // shows returns what a request that was answered proves. A server answers credentials
@@ -310,27 +383,4 @@ func (w *wire) endsSession(ctx context.Context) bool {
 	default:
 		return false
 	}
-}
-
-// buffered is a connection that reads ahead. go-zookeeper reads the length of a
-// frame and the frame itself by a call each, and a busy session has several
-// frames waiting: most of those calls then need no system call.
-//
-// What the wire notes of a reply, it still notes when go-zookeeper reads it,
-// which is later than it came: that errs on the safe side.
-type buffered struct {
-	net.Conn
-	reader *bufio.Reader
-}
-
-func newBuffered(conn net.Conn) *buffered {
-	return &buffered{conn, bufio.NewReader(conn)}
-}
-
-func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }
-
-// ahead returns what has come and was not read yet, n bytes at most.
-func (b *buffered) ahead(n int) []byte {
-	p, _ := b.reader.Peek(min(n, b.reader.Buffered()))
-	return p
 }

@@ -13,16 +13,23 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/task"
 )
 
 // stillClock advances only when a test moves it, and fires no timers.
-type stillClock struct{ now driver.Instant }
+type stillClock struct {
+	now    driver.Instant
+	timers []time.Duration // that were set
+}
 
 func (c *stillClock) Now() driver.Instant { return c.now }
 
 func (c *stillClock) Advance(d time.Duration) { c.now = c.now.Add(d) }
 
-func (c *stillClock) AfterFunc(time.Duration, func()) driver.Timer { return stillTimer{} }
+func (c *stillClock) AfterFunc(d time.Duration, _ func()) driver.Timer {
+	c.timers = append(c.timers, d)
+	return stillTimer{}
+}
 
 type stillTimer struct{}
 
@@ -42,6 +49,17 @@ func testLink(t *testing.T, opts Options) (*link, *stillClock) {
 		t.Fatal(err)
 	}
 	return l, fake
+}
+
+// testTasks are those of an engine, until the test ends.
+func testTasks(t *testing.T) *task.Group {
+	g := task.NewGroup()
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		g.Close(now)
+	})
+	return g
 }
 
 // testSession is a session with the default timeout.
@@ -80,7 +98,11 @@ func connectResponse(timeoutMS int32, session int64) []byte {
 	return frame(int32(0), timeoutMS, session, string(make([]byte, 16)), []byte{0})
 }
 
+// clientRequest is a request for one znode; a transaction begins with its creation.
 func clientRequest(xid, op int32, path string) []byte {
+	if op == opMulti {
+		return frame(xid, op, int32(opCreate), []byte{0}, int32(-1), path, "data")
+	}
 	return frame(xid, op, path, "data", int32(1), int32(31))
 }
 
@@ -88,66 +110,12 @@ func reply(xid int32, zxid int64, err int32, body ...any) []byte {
 	return frame(append([]any{xid, zxid, err}, body...)...)
 }
 
-// TestScanAnyCut: the wire parses replies however the network splits them.
-func TestScanAnyCut(t *testing.T) {
-	const session = 0x1234567890abcdef
-	stream := slices.Concat(
-		connectResponse(4000, session),
-		reply(1, 101, 0, "/q/_c_a-lock-0000000001"),
-		reply(-1, -1, 0, int32(2), int32(3), "/q/x"), // a watch event
-		reply(-2, 101, 0),                            // a ping, as short as a reply can be
-		reply(2, 102, -101),                          // no node
-		reply(3, 103, 0, string(make([]byte, 5000))),
-		reply(4, 104, 0, "/q/_c_b-lock-0000000002"),
-		reply(5, 105, 0, "/q/_c_app-lock-0000000003"),
-	)
-	run := func(t *testing.T, chunks [][]byte) {
-		t.Helper()
-		l, _ := testLink(t, Options{})
-		w := newWire(nil, l, time.Second)
-		l.wire = w
-		w.noteRequest(connectRequest())
-		for _, path := range []string{"/q/_c_a-lock-", "/q/_c_failed-lock-", "/q/_c_read-lock-", "/q/_c_b-lock-"} {
-			l.expectCreated(path)
-		}
-		w.noteRequest(clientRequest(1, opCreate, "/q/_c_a-lock-"))
-		w.noteRequest(clientRequest(5, opCreate, "/q/_c_app-lock-")) // the application's own
-		w.noteRequest(frame(int32(xidPing), int32(11)))
-		w.noteRequest(clientRequest(2, opCreate, "/q/_c_failed-lock-"))
-		w.noteRequest(clientRequest(3, 4, "/q/_c_read-lock-"))
-		w.noteRequest(clientRequest(4, opCreate, "/q/_c_b-lock-"))
-		for _, chunk := range chunks {
-			w.scan(chunk)
-		}
-		if s := l.current(); s == nil || s.id != session || s.times().Session != 4*time.Second || l.times.Session != 4*time.Second {
-			t.Fatalf("session %+v, want %#x for 4s", s, int64(session))
-		}
-		got := []int64{l.takeCreated("/q/_c_a-lock-"), l.takeCreated("/q/_c_failed-lock-"), l.takeCreated("/q/_c_read-lock-"), l.takeCreated("/q/_c_b-lock-")}
-		if want := []int64{101, 0, 0, 104}; !slices.Equal(got, want) {
-			t.Fatalf("czxids %v, want %v", got, want)
-		}
-		if len(w.sent) > 0 || len(w.pings) > 0 || len(l.created) > 0 {
-			t.Fatalf("still remembered: requests %v, pings %v, czxids %v", w.sent, w.pings, l.created)
-		}
-		if w.have != 0 || w.rest != 0 {
-			t.Fatalf("the end of the stream is taken for the middle of a frame")
-		}
-	}
-	for cut := range len(stream) {
-		run(t, [][]byte{stream[:cut], stream[cut:]})
-	}
-	for _, size := range []int{1, 2, 3, 5, 7, 19, 20, 21, 64, len(stream)} {
-		run(t, slices.Collect(slices.Chunk(stream, size)))
-	}
-}
-
-// TestWhatRenews tests hazard Z5 at the wire: replies extend the lease only as far as
-// trust allows, unless heartbeats are turned off.
+// TestWhatRenews tests hazard Z5 at the wire: replies extend the lease only as far as trust allows.
 func TestWhatRenews(t *testing.T) {
 	const session, timeout = 7, 4 * time.Second
 	begin := func(t *testing.T, opts Options) (*wire, *stillClock, func() time.Duration) {
 		l, fake := testLink(t, opts)
-		w := newWire(nil, l, time.Second)
+		w := settledWire(nil, l, time.Second)
 		l.wire = w
 		opened := l.host.Now()
 		w.noteRequest(connectRequest())
@@ -158,93 +126,67 @@ func TestWhatRenews(t *testing.T) {
 			return l.current().lease.Deadline().Sub(opened.Mono) - timeout + margin
 		}
 	}
-	exchange := func(w *wire, fake *stillClock, xid, op, err int32) {
-		fake.Advance(10 * time.Millisecond)
-		w.noteRequest(clientRequest(xid, op, "/x"))
-		fake.Advance(10 * time.Millisecond)
-		w.scan(reply(xid, 1, err))
+	const ping = 11
+	type step struct { // 10 ms later, and answered after 10 ms more
+		wait time.Duration
+		op   int32
+		err  int32
 	}
-	ping := func(w *wire, fake *stillClock) {
-		fake.Advance(10 * time.Millisecond)
-		w.noteRequest(frame(int32(xidPing), int32(11)))
-		fake.Advance(10 * time.Millisecond)
-		w.scan(reply(xidPing, 1, 0))
-	}
-
-	t.Run("the session itself, from its request on", func(t *testing.T) {
-		_, _, from := begin(t, Options{})
-		if from() != 0 {
-			t.Errorf("it counts from %v after the request, want 0", from())
+	play := func(w *wire, fake *stillClock, steps ...step) {
+		for i, s := range steps {
+			request, xid := clientRequest(int32(i+1), s.op, "/x"), int32(i+1)
+			if s.op == ping {
+				request, xid = frame(int32(xidPing), s.op), xidPing
+			}
+			fake.Advance(s.wait + 10*time.Millisecond)
+			w.noteRequest(request)
+			fake.Advance(10 * time.Millisecond)
+			w.scan(reply(xid, 1, s.err))
 		}
-	})
+	}
+	first := step{wait: 390 * time.Millisecond, op: ping} // sent at 500 ms, answered at 510
+	type test struct {
+		every bool // no heartbeats: any answer renews
+		steps []step
+		want  time.Duration
+	}
+	tests := map[string]test{
+		"the session itself, from its request on": {},
+		"credentials are no beginning: a server answers them without noting the session": {
+			steps: []step{{op: opSetAuth}, {wait: 2 * time.Second, op: opSync}, {op: opMulti}},
+		},
+		"a write that failed does not": {
+			steps: []step{first, {wait: 2 * time.Second, op: opSync, err: -101}, {op: opMulti, err: -101}, {op: opMulti}},
+		},
+		"without heartbeats a ping does": {every: true, steps: []step{first}, want: 500 * time.Millisecond},
+	}
 	for _, op := range []int32{3, 4, 8, 9, 12, 100, 101} { // reads, sync, auth, watches
-		t.Run(fmt.Sprintf("operation %d and pings do not", op), func(t *testing.T) {
-			w, fake, from := begin(t, Options{})
-			for xid := range int32(5) {
-				fake.Advance(700 * time.Millisecond)
-				ping(w, fake)
-				exchange(w, fake, xid+1, op, 0)
-			}
-			if from() != 0 {
-				t.Errorf("it counts from %v after the session's request, want still 0", from())
-			}
-		})
+		tests[fmt.Sprintf("operation %d and pings do not", op)] = test{
+			steps: slices.Repeat([]step{{wait: 700 * time.Millisecond, op: ping}, {op: op}}, 5),
+		}
 	}
 	for _, op := range []int32{opCreate, opDelete, opSetData, opMulti, opCreateContainer} {
 		for _, before := range []int32{opSync, opMulti} {
-			t.Run(fmt.Sprintf("operation %d, after %d, renews what came before", op, before), func(t *testing.T) {
-				w, fake, from := begin(t, Options{})
-				fake.Advance(390 * time.Millisecond)
-				ping(w, fake) // sent at 500 ms, answered at 510
-				fake.Advance(1105 * time.Millisecond)
-				exchange(w, fake, 1, before, 0) // sent at 1625 ms: less than a window after
-				exchange(w, fake, 2, op, 0)     // sent at 1645 ms: the table is on its way when it is answered
-				if from() != 0 {
-					t.Errorf("it counts from %v, want 0: the ping's touch need not have been collected", from())
-				}
-				exchange(w, fake, 3, op, 0)
-				if from() != 500*time.Millisecond {
-					t.Errorf("it counts from %v, want 500ms, the ping's sending", from())
-				}
-			})
+			// The first is sent at 1625 ms, less than a window after the ping. When the second is answered,
+			// the table is on its way, and the ping's touch need not have been collected.
+			steps := []step{first, {wait: 1105 * time.Millisecond, op: before}, {op: op}, {op: op}}
+			tests[fmt.Sprintf("operation %d, after %d, does not renew what need not have been collected", op, before)] = test{steps: steps[:3]}
+			tests[fmt.Sprintf("operation %d, after %d, renews what came before", op, before)] = test{steps: steps, want: 500 * time.Millisecond}
 		}
 	}
-	t.Run("credentials are no beginning", func(t *testing.T) {
-		w, fake, from := begin(t, Options{})
-		exchange(w, fake, 1, opSetAuth, 0)
-		fake.Advance(2 * time.Second)
-		exchange(w, fake, 2, opSync, 0)
-		exchange(w, fake, 3, opMulti, 0)
-		if from() != 0 {
-			t.Errorf("it counts from %v, want 0: a server answers credentials without noting the session", from())
-		}
-	})
-	t.Run("a write that failed does not", func(t *testing.T) {
-		w, fake, from := begin(t, Options{})
-		fake.Advance(390 * time.Millisecond)
-		ping(w, fake)
-		fake.Advance(2 * time.Second)
-		exchange(w, fake, 1, opSync, -101)
-		exchange(w, fake, 2, opMulti, -101)
-		exchange(w, fake, 3, opMulti, 0)
-		fake.Advance(10 * time.Millisecond)
-		if from() != 0 {
-			t.Errorf("it counts from %v, want 0", from())
-		}
-	})
-	t.Run("without heartbeats a ping does", func(t *testing.T) {
-		w, fake, from := begin(t, Options{Heartbeat: -1})
-		fake.Advance(390 * time.Millisecond)
-		ping(w, fake)
-		if from() != 500*time.Millisecond {
-			t.Errorf("it counts from %v, want 500ms, the ping's sending", from())
-		}
-	})
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, fake, from := begin(t, Options{Heartbeat: map[bool]time.Duration{true: -1}[c.every]})
+			play(w, fake, c.steps...)
+			if from() != c.want {
+				t.Errorf("it counts from %v after the session's request, want %v", from(), c.want)
+			}
+		})
+	}
 	t.Run("an old connection does not", func(t *testing.T) {
 		w, fake, from := begin(t, Options{Heartbeat: -1})
-		fake.Advance(390 * time.Millisecond)
-		w.link.wire = newWire(nil, w.link, time.Second)
-		ping(w, fake)
+		w.link.wire = settledWire(nil, w.link, time.Second)
+		play(w, fake, first)
 		if from() != 0 {
 			t.Errorf("it counts from %v, want 0", from())
 		}
@@ -253,7 +195,7 @@ func TestWhatRenews(t *testing.T) {
 		for _, next := range []int64{session + 1, 0} {
 			w, _, _ := begin(t, Options{})
 			old := w.link.current()
-			again := newWire(nil, w.link, time.Second)
+			again := settledWire(nil, w.link, time.Second)
 			again.noteRequest(connectRequest())
 			again.scan(connectResponse(4000, next))
 			if old.lease.Live() || w.link.current() == old {
@@ -268,15 +210,15 @@ func TestWhatRenews(t *testing.T) {
 		w, fake, from := begin(t, Options{})
 		old := w.link.current()
 		fake.Advance(time.Second)
-		again := newWire(nil, w.link, time.Second)
+		again := settledWire(nil, w.link, time.Second)
 		again.noteRequest(connectRequest())
 		fake.Advance(50 * time.Millisecond)
 		again.scan(connectResponse(4000, session))
-		ping(again, fake)
+		play(again, fake, step{op: ping})
 		if w.link.current() != old || from() != 0 {
 			t.Errorf("session %+v counts from %v, want the same from still 0", w.link.current(), from())
 		}
-		exchange(again, fake, 1, opMulti, 0)
+		play(again, fake, step{op: opMulti})
 		if from() != 1100*time.Millisecond {
 			t.Errorf("it counts from %v, want 1.1s", from())
 		}
@@ -284,7 +226,7 @@ func TestWhatRenews(t *testing.T) {
 	t.Run("without heartbeats the same session goes on at once", func(t *testing.T) {
 		w, fake, from := begin(t, Options{Heartbeat: -1})
 		fake.Advance(time.Second)
-		again := newWire(nil, w.link, time.Second)
+		again := settledWire(nil, w.link, time.Second)
 		again.noteRequest(connectRequest())
 		again.scan(connectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
@@ -293,12 +235,48 @@ func TestWhatRenews(t *testing.T) {
 	})
 }
 
-// TestResumedWithAnotherTimeout tests the cure of hazard Z15: the timeout of a
-// session is negotiated again whenever it is resumed.
+// TestRefusedTransactionRenewsNothing tests hazard Z5: a server that refuses a transaction, because the session is being
+// ended, for example, says so in the members, with 0 in the header of the reply.
+func TestRefusedTransactionRenewsNothing(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		member int32
+		renews bool
+	}{{"carried out", opDelete, true}, {"refused", -1, false}} {
+		t.Run(test.name, func(t *testing.T) {
+			l, fake := testLink(t, Options{})
+			w := settledWire(nil, l, time.Second)
+			l.wire = w
+			w.noteRequest(connectRequest())
+			fake.Advance(100 * time.Millisecond)
+			w.scan(connectResponse(4000, 7))
+			before := l.current().lease.Deadline()
+			exchange := func(xid, op int32, body ...any) {
+				fake.Advance(10 * time.Millisecond)
+				w.noteRequest(clientRequest(xid, op, "/x"))
+				fake.Advance(10 * time.Millisecond)
+				w.scan(reply(xid, 1, 0, body...))
+			}
+			l.expectCreated("/x", nil)
+			exchange(1, 4)
+			fake.Advance(2 * time.Second)
+			exchange(2, opSync)
+			exchange(3, opMulti, test.member, []byte{0}, int32(-112), int32(-112), int32(-1), []byte{1}, int32(-1))
+			if after := l.current().lease.Deadline(); after.After(before) != test.renews {
+				t.Errorf("the lease is renewed by %v", after.Sub(before))
+			}
+			if created := l.takeCreated("/x") != 0; created != test.renews {
+				t.Errorf("created: %v", created)
+			}
+		})
+	}
+}
+
+// TestResumedWithAnotherTimeout tests hazard Z15: a session that is resumed negotiates its timeout again.
 func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7
 	resume := func(l *link, fake *stillClock, timeout time.Duration) *wire {
-		w := newWire(&scripted{}, l, time.Second)
+		w := settledWire(&scripted{}, l, time.Second)
 		l.wire = w
 		w.noteRequest(connectRequest())
 		fake.Advance(100 * time.Millisecond)
@@ -361,7 +339,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		l.opts.SessionTimeout = 20 * time.Second
 		asks := func() (timeout time.Duration, sessionID int64, password byte) {
 			conn := &scripted{}
-			w := newWire(conn, l, time.Second)
+			w := settledWire(conn, l, time.Second)
 			request := frame(int32(0), int64(0), int32(4000), int64(session), string(make([]byte, 16)))
 			if _, err := w.Write(request); err != nil {
 				t.Fatal(err)
@@ -387,7 +365,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		l, _ := testLink(t, Options{SessionTimeout: 20 * time.Second})
 		conn := &scripted{}
 		request := frame(int32(0), int64(0), int32(4000), int64(0), string(make([]byte, 16)))
-		if _, err := newWire(conn, l, time.Second).Write(request); err != nil {
+		if _, err := settledWire(conn, l, time.Second).Write(request); err != nil {
 			t.Fatal(err)
 		}
 		if got := binary.BigEndian.Uint32(conn.out[16:]); got != 20_000 || binary.BigEndian.Uint32(request[16:]) != 4000 {
@@ -404,12 +382,11 @@ type deadlines struct {
 
 func (d *deadlines) SetReadDeadline(t time.Time) error { d.last = t; return nil }
 
-// TestSilence: the client leaves a silent server while there is time to find another;
-// go-zookeeper alone would wait for 6.67 session timeouts.
+// TestSilence: the client leaves a silent server while there is time; go-zookeeper alone would wait far longer.
 func TestSilence(t *testing.T) {
 	l, _ := testLink(t, Options{})
 	conn := &deadlines{}
-	w := newWire(conn, l, time.Second)
+	w := settledWire(conn, l, time.Second)
 	now := time.Now()
 	within := func(what string, most time.Duration) {
 		t.Helper()
@@ -449,6 +426,19 @@ func TestDialDelay(t *testing.T) {
 		}
 		if timeout >= 400*time.Millisecond && total > timeout/2 {
 			t.Errorf("timeout %v: five tries take %v", timeout, total)
+		}
+	}
+}
+
+func TestJittered(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, time.Second} {
+		least, most := jittered(d), jittered(d)
+		for range 1000 {
+			p := jittered(d)
+			least, most = min(least, p), max(most, p)
+		}
+		if least < d/2 || most > d || (d > 1 && most-least < d/4) {
+			t.Errorf("%v: pauses from %v to %v", d, least, most)
 		}
 	}
 }

@@ -13,6 +13,11 @@ type contender struct {
 	req    *driver.Request
 	parent string
 	data   []byte
+	role   role
+	beside string // a znode that is listed each time that the parent is; "" for none
+	first  bool   // it is listed before the parent, and not at the same time
+
+	instead *contender // whose node is deleted in the transaction that creates this one's; nil for none
 
 	sess      *session
 	guid      string
@@ -20,8 +25,12 @@ type contender struct {
 	czxid     int64  // 0: to be learned from the node
 	uncertain bool   // a creation with this guid has an unknown outcome
 	own       *own
+	turn      *turn // nil before it waits
 	reclaimed bool
-	hangUps   int // creations in a row that a server answered by hanging up
+
+	parentMade bool
+	hangUps    hangUps // of creations
+	lists      listing // the last ones, if there is a znode beside
 }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }
@@ -67,8 +76,11 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 		c.engine.late.expect(c.sess, c.parent, guid, c.node) // one of the creations may not have arrived yet
 	}
 	if c.own == nil {
-		c.own = c.engine.watchOwn(c.sess, c.path(), c.czxid)
-		if c.czxid == 0 || len(ahead) > 0 {
+		c.own = c.engine.watchOwn(c.sess, c.path(), c.czxid, c.req.Owner)
+		if c.role == asLease {
+			c.own.queue = c.engine.semaphore(c.req.Key).places
+		}
+		if c.czxid == 0 || len(c.blockers(ahead)) > 0 {
 			c.own.set() // it is waited for, or waits itself
 		} else {
 			c.own.setLater()
@@ -82,7 +94,11 @@ func (c *contender) clear() {
 	if c.own != nil {
 		c.own.stop()
 	}
+	c.leaveWaiters(false)
 	c.guid, c.node, c.czxid, c.uncertain, c.own = newGUID(), "", 0, false, nil
+	if c.req.Reclaim {
+		c.guid = c.engine.markedGUID(c.req.Owner)
+	}
 }
 
 // reset starts over after someone else deleted the node: as far as this server shows,

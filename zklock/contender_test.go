@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/task"
 )
@@ -19,25 +20,10 @@ import (
 func TestLostContenderIsDeleted(t *testing.T) {
 	t.Parallel()
 	server := &nodeServer{}
-	conn, _, err := zk.Connect(
-		[]string{"in memory"}, 10*time.Second,
-		zk.WithDialer(server.dial),
-		zk.WithHostProvider(&ring{closing: t.Context()}),
-		zk.WithLogger(discard{}),
-		zk.WithLogInfo(false),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for conn.SessionID() == 0 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-	l, _ := testLink(t, Options{})
-	sess := testSession(conn.SessionID())
-	l.conn, l.session, l.up = conn, sess, true
+	l := server.link(t)
+	sess := l.session
 	e := &engine{host: l.host, link: l, tasks: task.NewGroup(), refused: make(map[string]struct{})}
 	req := &driver.Request{Key: "key", Wait: true}
 
@@ -58,23 +44,16 @@ func TestLostContenderIsDeleted(t *testing.T) {
 	}
 }
 
-// TestFindTwin checks that a contender does not adopt a node that is being deleted: a
-// repeated create can leave two nodes, and an operator can delete the chosen one before
-// the other.
+// TestFindTwin checks that a contender, whose repeated create left two nodes, keeps to the one it has chosen.
 func TestFindTwin(t *testing.T) {
 	t.Parallel()
 	e := &engine{tasks: task.NewGroup(), late: &late{stopped: true}}
 	e.tasks.Close(t.Context()) // it deletes nothing
 	guid := newGUID()
-	first, second := e.opts.Names.name(guid)+"2147483647", e.opts.Names.name(guid)+"-2147483648"
-	entries := func(names ...string) []entry {
-		t.Helper()
-		var line []entry
+	first, second := e.opts.Names.name(guid, false)+"2147483647", e.opts.Names.name(guid, false)+"-2147483648"
+	entries := func(names ...string) (line []entry) {
 		for _, name := range names {
-			c, ok := parseEntry(name)
-			if !ok {
-				t.Fatalf("%q is no entry", name)
-			}
+			c, _ := parseEntry(name)
 			line = append(line, c)
 		}
 		return line
@@ -101,5 +80,124 @@ func TestFindTwin(t *testing.T) {
 		case found && c.node != test.want:
 			t.Errorf("%s: found %q, want %q", test.name, c.node, test.want)
 		}
+	}
+}
+
+// TestMissing tests hazards Z18 and Z37: only events of the node's own session say why the node is gone, and of those who
+// write to it and delete it only one that reclaims reclaims.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	const owner = "worker"
+	same, other := &engine{mark: "00000000"}, &engine{mark: "11111111"}
+	name := func(e *engine, owner string) []string {
+		return []string{CuratorNames.name(newGUID(), false) + "0000000001", KazooNames.name(e.markedGUID(owner), true) + "0000000002"}
+	}
+	reclaimed := name(other, owner)
+	for _, c := range []struct {
+		name          string
+		writes, found int
+		queue         []string // after the last write
+		over          bool     // the session
+		want          error
+	}{
+		{"nothing was told", 0, 0, nil, false, holdfast.ErrBroken},
+		{"it was written to", 1, 0, reclaimed, false, holdfast.ErrReclaimed},
+		{"it was written to, and seen after that", 1, 1, reclaimed, false, holdfast.ErrBroken},
+		{"it was written to, and nobody reclaims", 1, 0, nil, false, holdfast.ErrBroken},
+		{"it was written to, and another name reclaims", 1, 0, name(other, "worker2"), false, holdfast.ErrBroken},
+		{"it was written to, and its own client reclaims", 1, 0, name(same, owner), false, holdfast.ErrBroken},
+		{"nothing was told, in the next session", 0, 0, nil, true, holdfast.ErrSessionExpired},
+		{"it was written to, in the next session", 1, 0, reclaimed, true, holdfast.ErrSessionExpired},
+	} {
+		l, _ := testLink(t, Options{})
+		sess := testSession(0)
+		l.conn, l.session = &zk.Conn{}, sess
+		if c.over {
+			l.session = testSession(0)
+		}
+		o := &own{
+			engine: &engine{link: l, mark: same.mark, tasks: testTasks(t)}, sess: sess, path: "/q/n", owner: owner,
+			writes: c.writes, found: c.found, names: &siblings{done: make(chan struct{}), names: c.queue},
+		}
+		close(o.names.done)
+		if err := o.missing(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+// TestMissingIsToldInTime tests hazard Z37: a hold is told that its node is gone although the list that would tell why is not
+// answered any more, as the connection on which both were asked for is gone.
+func TestMissingIsToldInTime(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{"before", "meanwhile"} {
+		l, _ := testLink(t, Options{})
+		sess := testSession(0)
+		l.conn, l.session = &zk.Conn{}, sess
+		w := settledWire(nil, l, time.Second)
+		o := &own{
+			engine: &engine{link: l, mark: "11111111", tasks: testTasks(t)}, sess: sess, path: "/q/n", owner: "worker",
+			writes: 1, names: &siblings{done: make(chan struct{})},
+		}
+		if lost == "meanwhile" {
+			l.wire = w
+			time.AfterFunc(10*time.Millisecond, w.die)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if err := o.missing(ctx); !errors.Is(err, holdfast.ErrBroken) || ctx.Err() != nil {
+			t.Errorf("the connection was lost %s: %v, %v", lost, err, ctx.Err())
+		}
+		cancel()
+	}
+}
+
+// TestDoubtful tests hazard Z17: a watch on the own node counts for the connection on which it was set, and for no other.
+// After a reconnection the event of a predecessor may come before that of the own node.
+func TestDoubtful(t *testing.T) {
+	t.Parallel()
+	l, _ := testLink(t, Options{})
+	w := settledWire(nil, l, time.Second)
+	o := &own{engine: &engine{link: l}}
+	for _, c := range []struct {
+		name      string
+		watched   bool
+		set, then *wire // the connection when the watch was set, and at present
+		want      bool
+	}{
+		{name: "not watched yet: see settle", then: w},
+		{"set on the present connection", true, w, w, false},
+		{"set on a former one", true, w, settledWire(nil, l, time.Second), true},
+		{"set on one that is lost", true, w, nil, true},
+		{"set when there was none, so on some later one", true, nil, w, true},
+		{"set when there was none, and there is none", true, nil, nil, true},
+	} {
+		o.wire, o.watch, l.wire = c.set, nil, c.then
+		if c.watched {
+			o.watch = new(watch)
+		}
+		if _, yes := o.doubtful(); yes != c.want {
+			t.Errorf("%s: %v", c.name, yes)
+		}
+	}
+}
+
+// TestLateExpected tests what the client looks for, and that it does not do so for ever.
+func TestLateExpected(t *testing.T) {
+	before, now := testSession(1), testSession(2)
+	patience := now.times().Late
+	s := &late{stopped: true} // sets no timer
+	s.expect(before, "/a", "old", "")
+	s.expect(now, "/a", "1", "kept")
+	s.expect(now, "/a", "2", "")
+	s.expect(now, "/b", "3", "")
+	first := s.expectedLocked(now, time.Now())
+	if len(first) != 2 || len(first["/a"]) != 2 || len(first["/b"]) != 1 || first["/a"][0].keep != "kept" || len(s.all) != 3 {
+		t.Errorf("%+v of %+v", first, s.all)
+	}
+	if some := s.expectedLocked(now, time.Now().Add(patience-time.Minute/2)); len(some) != 2 {
+		t.Errorf("too early forgotten: %+v", some)
+	}
+	if some := s.expectedLocked(now, time.Now().Add(patience+time.Second)); len(some) != 0 || len(s.all) != 0 {
+		t.Errorf("never forgotten: %+v, %+v", some, s.all)
 	}
 }

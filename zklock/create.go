@@ -20,31 +20,54 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.err == nil && slices.Contains(l.names, c.node) {
+		if l.complete() == nil && slices.Contains(l.names, c.node) {
+			c.keep(l)
 			return l.names, nil
 		}
 		// The list failed, or overtook the creation, or the node is gone already.
 		// (Another node with this guid does not count: of a creation that was
 		// repeated, the list has to show what came of the last one too.)
 	}
-	names, err := c.engine.link.children(ctx, c.parent)
+	l, err := call(ctx, c.engine.link, "list", c.parent, func() (listing, error) {
+		l := c.engine.link.lists(c.parent, c.beside, c.first)
+		return l, l.complete()
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		c.reset()
 		return nil, errStartOver
 	}
-	return names, waiting(ctx, err)
+	c.keep(l)
+	return l.names, waiting(ctx, err)
+}
+
+// keep remembers the lists if there is a znode beside. Else nobody asks for them again, and a
+// thousand waiters that keep the names of a thousand others would be a waste of memory.
+func (c *contender) keep(l listing) {
+	if c.beside != "" {
+		c.lists = l
+	}
 }
 
 // create creates the node. It returns the list that came with it.
 func (c *contender) create(ctx context.Context) (listing, error) {
-	path := c.parent + "/" + c.engine.opts.Names.name(c.guid)
+	path := c.parent + "/" + c.prefix()
 	began := time.Now()
-	made, listed := c.engine.link.createAndList(c.sess, path, c.data)
-	var node created
+	w := newWrite(c.sess, path)
+	w.create, w.data, w.parent, w.alone = true, c.data, c.parentMade, c.uncertain
+	if c.beside != "" {
+		// A member of a transaction that is refused is sent twice, and one of the lists could
+		// come between the two.
+		w.alone = true
+	}
+	if c.instead != nil && !c.uncertain { // or it may be gone
+		w.instead = c.instead.path()
+	}
+	listed := c.engine.link.createAndList(w, c.beside, c.first)
+	var node outcome
 	select {
-	case node = <-made:
+	case node = <-w.done:
 	case <-ctx.Done():
-		c.leaveCreating(made)
+		c.leaveCreating(w)
 		return listing{}, waiting(ctx, driver.ContextError(ctx))
 	}
 	err := stepError("create", path, node.err)
@@ -55,13 +78,17 @@ func (c *contender) create(ctx context.Context) (listing, error) {
 		return listing{}, errStartOver
 	case err == nil:
 		c.node, c.czxid, c.hangUps = base(node.path), node.czxid, 0
+		if w.instead != "" {
+			c.instead.clear()
+		}
 		if c.uncertain {
 			c.czxid = 0 // the node that is kept may be the other one
 		}
 	case errors.Is(err, zk.ErrNoNode):
-		if err := c.engine.createParents(ctx, c.parent); err != nil {
+		if err := c.engine.createParents(ctx, c.parent, nil); err != nil {
 			return listing{}, waiting(ctx, err)
 		}
+		c.parentMade = true
 		return listing{}, errStartOver
 	case notSent(err):
 		return listing{}, errStartOver // the session has changed since
@@ -70,9 +97,8 @@ func (c *contender) create(ctx context.Context) (listing, error) {
 		return listing{}, err
 	case unknownOutcome(err):
 		c.uncertain = true
-		if c.tooLarge(time.Since(began)) {
-			return listing{}, fmt.Errorf("zookeeper: create %s: %w", path,
-				driver.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(c.data)))
+		if c.hangUps.tooMany(c.sess, time.Since(began), c.data) {
+			return listing{}, tooLarge("create", path, c.data)
 		}
 		return listing{}, err
 	default:
@@ -86,28 +112,38 @@ func (c *contender) create(ctx context.Context) (listing, error) {
 	}
 }
 
-// tooLarge tells a server that hangs up on a request because it is too large for
-// its buffer, again and again and at once, from a network that fails.
-func (c *contender) tooLarge(after time.Duration) bool {
-	const enough, small = 4, 1024
-	if after > c.sess.times().HangUp || len(c.data) < small {
-		c.hangUps = 0
+// hangUps counts how often in a row a server has answered a request by hanging up.
+type hangUps int
+
+// tooMany counts one, and tells a server that hangs up on a request because it is too large
+// for its buffer, again and again and at once, from a network that fails.
+func (n *hangUps) tooMany(sess *session, after time.Duration, data []byte) bool {
+	const enough = 4
+	if after > sess.times().HangUp || len(data) <= maxGrouped {
+		*n = 0
 		return false
 	}
-	c.hangUps++
-	return c.hangUps >= enough
+	*n++
+	return *n >= enough
+}
+
+// tooLarge is the error of a request on which servers hang up.
+func tooLarge(step, path string, data []byte) error {
+	return fmt.Errorf("zookeeper: %s %s: %w", step, path,
+		driver.Invalid("data", "the server hangs up on a request with %d bytes of it: more than its jute.maxbuffer allows?", len(data)))
 }
 
 // leaveCreating leaves a creation under way to the background, and the contender with
 // nothing.
-func (c *contender) leaveCreating(made <-chan created) {
+func (c *contender) leaveCreating(w *write) {
+	w.unwanted.Store(true)
 	orphan := *c
 	c.node, c.uncertain, c.own = "", false, nil
-	c.engine.link.tasks.Go(func(context.Context) { orphan.removeCreated(<-made) })
+	c.engine.link.tasks.Go(func(context.Context) { orphan.removeCreated(<-w.done) })
 }
 
 // removeCreated removes whatever came of a creation that nobody wants any more.
-func (c *contender) removeCreated(node created) {
+func (c *contender) removeCreated(node outcome) {
 	switch {
 	case node.err == nil && node.same && !c.uncertain:
 		c.engine.removeLater(c.sess, node.path)
@@ -119,18 +155,18 @@ func (c *contender) removeCreated(node created) {
 	}
 }
 
-// createParents creates the znode of a lock and those above it, as far as they are
+// createParents creates the znode of a lock, with data, and those above it, as far as they are
 // missing, but not the chroot. The lowest is tried first: usually the others are there.
-func (e *engine) createParents(ctx context.Context, path string) error {
-	err := e.link.createParent(ctx, path)
+func (e *engine) createParents(ctx context.Context, path string, data []byte) error {
+	err := e.link.createParent(ctx, path, data)
 	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
 		return noChroot(dir(path))
 	}
 	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
-		if err := e.createParents(ctx, dir(path)); err != nil {
+		if err := e.createParents(ctx, dir(path), nil); err != nil {
 			return err
 		}
-		err = e.link.createParent(ctx, path)
+		err = e.link.createParent(ctx, path, data)
 	}
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):

@@ -6,9 +6,9 @@
 //	lock, err := client.Acquire(ctx, "orders/42")
 //	defer lock.Release(ctx)
 //
-// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny, Do,
-// TryDo, Inspect, List, Break, Events, Owner and Close. This package adds Conn,
-// SessionTimeout and Guard.
+// A [Client] embeds [*holdfast.Client], and so has Acquire, TryAcquire, AcquireAny,
+// AcquireAll, Do, DoAll, Inspect, List, Break, Ask, Events, Owner, Close and so on. This package
+// adds Conn, SessionTimeout and Guard.
 //
 // [docs/zookeeper.md] says the same with pictures. [docs/operating.md] says how to choose
 // the session timeout, and what to do when something is wrong.
@@ -74,7 +74,7 @@
 //
 // # Guarantees
 //
-// All of G1 to G13 of package holdfast. Of those that depend on the engine:
+// All guarantees of package holdfast. Of those that depend on the engine:
 //
 //   - G2: a holder whose node is deleted, by Break, reclaim or hand, is told by one
 //     watch event; the next in line has the lock at once.
@@ -85,7 +85,22 @@
 //     turn after those of other names that were there. The former client gets
 //     ErrReclaimed if it is connected and has watched its node by then: a lock that was
 //     free is watched from 5 ms after the grant. Otherwise it finds the node gone, asks
-//     nobody why, and the lock ends with ErrBroken; a waiter queues again.
+//     nobody why, and the lock ends with ErrBroken; a waiter queues again. The same goes
+//     for a lock that is reclaimed at the moment of its own SetData, or by a client that
+//     has left the queue before the former one looks. It ends no other use of the key: who
+//     asks for a permit where its former self has a lock, the reverse, or another number of
+//     permits, gets a MismatchError until that lease is over.
+//   - G14: a change is told by an event and two reads, however many observe the key.
+//   - G16: SetData is one write to the lock's node, on condition of its version. It wakes
+//     the clients that wait next in line, which read the node again.
+//   - G17: Ask writes to the holder's node, in the form of Curator's Revoker: "__REVOKE__",
+//     behind the data that is there and a NUL byte. So a revocable InterProcessMutex hears of
+//     it, and a holder here hears of Curator's Revoker, whose write erases the owner's name
+//     from the node. Others' holders, such as kazoo's, notice nothing, and Ask returns nil.
+//     It fails with ErrDenied if the holder's ACL lets nobody else write (Options.ACL). Data
+//     and owner names that would read as a wish are refused with ErrInvalid.
+//   - G21: who waits for a permit may lose a turn, once, to somebody who asked at the same
+//     moment and found nobody waiting.
 //
 // # When things fail
 //
@@ -101,6 +116,8 @@
 //	the process is stopped         ErrSessionExpired at its first  the next one is granted when
 //	                               call                            the session ends
 //	wall clock set forward         ErrClockJump, if past Deadline  notice nothing
+//	Ask                            Asked, one event later, or when nobody notices
+//	                               it is connected again
 //	its node is deleted, by Break  ErrBroken, one event later      the next one is granted at
 //	or by hand                                                     once; the deleted queues again
 //	WithReclaim by another client  ErrReclaimed, one event later;  of the name: ErrReclaimed;

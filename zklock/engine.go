@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/task"
 )
 
@@ -16,9 +17,11 @@ type engine struct {
 	link      *link
 	heartbeat *heartbeat
 	stale     *stale
+	waiters   waiters
 	late      *late
 	tasks     *task.Group // what goes on between calls
 
+	mark      string // what the guids begin with of its nodes that reclaim: see markedGUID
 	closeLink context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -26,16 +29,19 @@ type engine struct {
 	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
 }
 
-func newEngine(host driver.Host, opts Options, chroot string) *engine {
+// newEngine makes an engine that dials as ctx does.
+func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string) *engine {
 	e := &engine{
 		host:    host,
 		opts:    opts,
 		paths:   paths{chroot: chroot, root: opts.Root},
+		waiters: waiters{byPath: make(map[string]*turn)},
 		tasks:   task.NewGroup(),
+		mark:    newGUID()[:8],
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
 	}
-	closing, closeLink := context.WithCancelCause(context.Background())
+	closing, closeLink := context.WithCancelCause(network.Of(context.Background(), ctx))
 	e.closeLink = closeLink
 	e.link = newLink(closing, host, opts)
 	e.heartbeat = newHeartbeat(e)
@@ -49,7 +55,13 @@ func newEngine(host driver.Host, opts Options, chroot string) *engine {
 }
 
 // CheckKey implements [driver.Driver].
-func (e *engine) CheckKey(key string) error { return e.paths.check(key) }
+func (e *engine) CheckKey(key string, mode driver.Mode) error {
+	switch {
+	case mode.Shared && e.opts.Names == CuratorLatchNames:
+		return driver.Invalid(mode.Option(), "Options.Names are those of Curator's LeaderLatch, which shares nothing")
+	}
+	return e.paths.check(key)
+}
 
 // EndSession implements [driver.Ender]: ending a session deletes all its nodes in
 // one transaction. What background tasks have not got round to goes with it.

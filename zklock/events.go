@@ -38,9 +38,10 @@ func (l *link) onEvent(event zk.Event) {
 
 // reconnectGrace is how long calls wait, after a session was resumed, for
 // go-zookeeper to renew its watches: it does so without synchronisation with
-// replies (a data race on its last zxid), and at once if it does it at all.
-// Where it has watches to renew, the wait is a longer one, for slow machines: it
-// ends when they are on their way.
+// replies (a data race on its last zxid), and at once if it does it at all. The
+// wire keeps replies to the application from it for as long. Where it has watches
+// to renew, the wait is a longer one, for slow machines: it ends when they are on
+// their way.
 const reconnectGrace = 10 * time.Millisecond
 
 // opened is called when a session is there and requests may be made.
@@ -65,6 +66,7 @@ func (l *link) opened() {
 		case <-l.closing.Done():
 			return
 		}
+		w.settleOnce.Do(func() { close(w.settled) })
 		select {
 		case <-l.begun: // the first session may be there before go-zookeeper has returned its Conn
 		case <-l.closing.Done():

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"maps"
 	"net"
 	"slices"
 	"testing"
 	"time"
 )
 
-// scripted is a connection that returns its input in pieces of given lengths, in
-// rotation, and records what is written.
+// scripted is a connection that returns its input in pieces and records what is written.
 type scripted struct {
 	net.Conn
 	in, out []byte
@@ -41,8 +39,7 @@ func (s *scripted) Write(b []byte) (int, error) {
 
 func (s *scripted) Close() error { return nil }
 
-// wirePaths are the paths of a script's creates. The first three are lock nodes; the
-// third is the application's own.
+// wirePaths are the paths of a script's creates; the third is a lock node of the application's own.
 var wirePaths = []string{"/q/_c_a-lock-", "/q/b__lock__", "/q/_c_app-lock-", "/q/x", ""}
 
 const expectedPaths = 2
@@ -76,7 +73,11 @@ func wireSteps(script []byte) []wireStep {
 			case 2:
 				xid = xidEvent
 			}
-			step.bytes = reply(xid, zxid, -int32(failed&1)*101, make([]byte, int(size)))
+			body := make([]byte, int(size))
+			if failed>>4 == 3 && size >= 4 { // what a transaction that is refused begins with
+				binary.BigEndian.PutUint32(body, ^uint32(0))
+			}
+			step.bytes = reply(xid, zxid, -int32(failed&1)*101, body)
 		case 4:
 			step.bytes = connectResponse(take32(&script), int64(take(&script)&3))
 		case 5: // any length, on what looks like a reply
@@ -133,15 +134,23 @@ func (m *wireModel) wrote(b []byte, now time.Duration) {
 		return
 	}
 	r := modelRequest{sent: now, op: op}
+	member := b[12:]
+	var first struct {
+		Op   int32
+		Done bool
+		Err  int32
+	}
+	if _, err := binary.Decode(member, binary.BigEndian, &first); op == opMulti && err == nil && first.Op == opCreate {
+		member, op = member[9:], opCreate
+	}
 	var size uint32
-	if _, err := binary.Decode(b[12:], binary.BigEndian, &size); op == opCreate && err == nil && int64(size) <= int64(len(b)-16) {
-		r.path = string(b[16 : 16+size])
+	if _, err := binary.Decode(member, binary.BigEndian, &size); op == opCreate && err == nil && int64(size) <= int64(len(member)-4) {
+		r.path = string(member[4 : 4+size])
 	}
 	m.requests[xid] = r
 }
 
-// read adds bytes of the stream of replies. A frame counts once its header is complete.
-// It reports whether all lengths are valid.
+// read adds bytes of the stream of replies, and reports whether all lengths are valid.
 func (m *wireModel) read(b []byte, now time.Duration) bool {
 	m.stream = append(m.stream, b...)
 	for {
@@ -159,12 +168,19 @@ func (m *wireModel) read(b []byte, now time.Duration) bool {
 		if len(frame) < 20 {
 			return true
 		}
-		m.reply(frame[4:20], now)
+		refused := false
+		if xid := int32(binary.BigEndian.Uint32(frame[4:])); m.greeted && m.requests[xid].op == opMulti && size >= 20 {
+			if len(frame) < 24 {
+				return true
+			}
+			refused = int32(binary.BigEndian.Uint32(frame[20:])) == -1
+		}
+		m.reply(frame[4:20], refused, now)
 		m.at += 4 + size
 	}
 }
 
-func (m *wireModel) reply(header []byte, now time.Duration) {
+func (m *wireModel) reply(header []byte, refused bool, now time.Duration) {
 	if !m.greeted {
 		var greeting struct {
 			Protocol, Timeout int32
@@ -183,6 +199,9 @@ func (m *wireModel) reply(header []byte, now time.Duration) {
 		Err  int32
 	}
 	_, _ = binary.Decode(header, binary.BigEndian, &h)
+	if refused {
+		h.Err = -1
+	}
 	var r modelRequest
 	switch h.Xid {
 	case xidEvent:
@@ -199,7 +218,7 @@ func (m *wireModel) reply(header []byte, now time.Duration) {
 		}
 		delete(m.requests, h.Xid)
 	}
-	if _, expected := m.created[r.path]; expected && r.op == opCreate && h.Err == 0 {
+	if _, expected := m.created[r.path]; expected && (r.op == opCreate || r.op == opMulti) && h.Err == 0 {
 		m.created[r.path] = h.Zxid
 	}
 	writes := []int32{opCreate, opDelete, opSetData, opMulti, opCreateContainer}
@@ -230,11 +249,11 @@ func (m *wireModel) reply(header []byte, now time.Duration) {
 func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Duration {
 	l, fake := testLink(t, opts)
 	conn := &scripted{cuts: cuts}
-	w := newWire(conn, l, time.Second)
+	w := settledWire(conn, l, time.Second)
 	l.wire = w
 	m := &wireModel{every: opts.Heartbeat < 0, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
 	for _, path := range wirePaths[:expectedPaths] {
-		l.expectCreated(path)
+		l.expectCreated(path, nil)
 		m.created[path] = 0
 	}
 	begin := fake.now
@@ -279,8 +298,7 @@ func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Du
 	return counts
 }
 
-// checkWire compares the state of the wire and the link with the model. It returns the
-// time from which the session counts.
+// checkWire compares the wire and the link with the model, and returns from when on the session counts.
 func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) time.Duration {
 	l := w.link
 	s := l.current()
@@ -291,8 +309,10 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	if (w.trust != nil) != m.greeted || (s != nil) != (m.id != 0) || timeout != m.timeout {
 		t.Fatalf("step %d: greeted %v, session %+v, timeout %v; want %v, %#x, %v", step, w.trust != nil, s, timeout, m.greeted, m.id, m.timeout)
 	}
-	if !maps.Equal(l.created, m.created) {
-		t.Fatalf("step %d: czxids %v, want %v", step, l.created, m.created)
+	for path, zxid := range m.created {
+		if l.created[path].czxid != zxid {
+			t.Fatalf("step %d: %s has czxid %d, want %d", step, path, l.created[path].czxid, zxid)
+		}
 	}
 	if len(w.pings) != len(m.pings) || len(w.sent) != len(m.requests) {
 		t.Fatalf("step %d: remembered are %v and %v, want %v and %v", step, w.sent, w.pings, m.requests, m.pings)
@@ -335,8 +355,13 @@ func FuzzWire(f *testing.F) {
 		slices.Concat(greet, []byte{0x02, 1, 0x20, 255, 0x02, 7, 0, 0}, ping),        // an event, a stray reply
 		slices.Concat(greet, []byte{0x30, 0, 11, 0, 0x06, 2, 'h', 'i'}),              // watches are set again, less than a header is written
 		slices.Concat(greet, slices.Repeat([]byte{0xf8, 0, 0, 3, 0xfa, 0, 0, 0}, 4)), // a creation and its reply, each 1.24 s later
+		// A failed creation, one of the application, a read; an event, a ping and a long reply in between.
+		slices.Concat(greet, []byte{0, 1, 0, 0, 0, 5, 0, 2, 1, 0, 2, 0, 1, 0, 3, 3, 1, 2, 1, 0, 9, 2, 0, 0x20, 9, 2, 0, 0x10, 0, 2, 2, 1, 0}),
+		slices.Concat(greet, []byte{0, 3, 3, 1, 0, 4, 0, 1, 2, 3, 0, 255, 2, 4, 0, 20, 0, 5, 0, 2, 2, 5, 0, 30}),
 	} {
-		f.Add(parts, []byte{0}, false)
+		for _, cuts := range [][]byte{{0}, {1}, {2}, {4}, {6}, {18}, {19}, {20}, {18, 0, 2, 19}} { // pieces, each a byte longer
+			f.Add(parts, cuts, false)
+		}
 		f.Add(parts, []byte{18, 0, 2, 19}, true)
 	}
 	f.Fuzz(func(t *testing.T, script, cuts []byte, noHeartbeats bool) {

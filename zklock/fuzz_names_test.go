@@ -3,13 +3,17 @@ package zklock
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // How peers parse a child's name, each by its own source, for our two forms. (nodeForm is
@@ -17,11 +21,13 @@ import (
 // the documentation's recipes; the sequence is %010d of a signed 32-bit counter.)
 var (
 	nodeForm  = regexp.MustCompile(`(?s)^.*(?:lock-|latch-|read-|write-|__lock__|__rlock__|__READ__|__WRIT__)([0-9]{10}|-[0-9]{9,10})$`)
-	kazooForm = regexp.MustCompile(`(?:__lock__|lock-)(-?\d{10})$`) // with extra_lock_patterns=["lock-"]
+	kazooForm = regexp.MustCompile(`(?:__lock__|__rlock__|lock-)(-?\d{10})$`) // of its WriteLock, with extra_lock_patterns=["lock-"]
 )
 
 // curatorSequence is what Curator sorts by.
-func curatorSequence(name string) string { return name[strings.LastIndex(name, "lock-")+len("lock-"):] }
+func curatorSequence(name, recipe string) string {
+	return name[strings.LastIndex(name, recipe)+len(recipe):]
+}
 
 // goZKSequence is what go-zookeeper sorts by.
 func goZKSequence(name string) (int, error) {
@@ -38,13 +44,22 @@ func goZKSequence(name string) (int, error) {
 func FuzzNodeName(f *testing.F) {
 	const guid = "9b2a0c1e-5d0f-4f43-8a59-0a6c7e1d2b3f"
 	for _, name := range []string{
+		// Curator's mutex, latch and read-write lock, kazoo's locks, the recipes of ZooKeeper's documentation and in Java.
 		"_c_" + guid + "-lock-0000000007", "_c_" + guid + "-latch-0000000008",
 		"_c_" + guid + "-__READ__0000000009", "_c_" + guid + "-__WRIT__0000000010",
 		"9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lock__0000000011", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__rlock__0000000012",
 		"guid-lock-0000000013", "guid-read-0000000014", "guid-write-0000000015", "x-72057594037927936-lock-0000000016",
-		"_c_" + guid + "-lock--2147483648", "_c_" + guid + "-lock--000000001", "_c_short-lock-0000000001", "_c_", "_c_x",
+		"lock-0000000017", "read-0000000018", "write-0000000019",
+		// The counter at its end, and beyond it.
+		"_c_" + guid + "-lock-2147483647", "_c_" + guid + "-lock--2147483648", "_c_" + guid + "-lock--2147483647",
+		"_c_" + guid + "-lock--214748364", "_c_" + guid + "-lock--000000001", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lock__-2147483648",
+		// Not in the queue.
+		"_c_" + guid + "-lock---147483648", "_c_" + guid + "-lock-00000000012", "_c_" + guid + "-lock-00000012",
+		"_c_" + guid + "-lock-0000000012x", "_c_" + guid + "-lock-", "_c_" + guid + "-node-0000000012",
+		"_c_" + guid + "-lock-٠٠٠٠٠٠٠٠٠١", guid + "-foo-0000000001", "_c_short-lock-0000000001", "_c_", "_c_x",
 		"lock-123456789", // found by fuzzing: nine digits, which no server makes
-		"lock-12345678", "lock-00000000001", "lock---000000001", "lock-0000000001-lock-", "-0000000001", "",
+		"lock-12345678", "lock-1", "lock-00000000001", "lock---000000001", "lock-0000000001-", "lock-0000000001-lock-", "lock-0000000001/x",
+		"lock-000000000a", "lock-99999999999999999999", "LOCK-0000000001", "0000000001", "-0000000001", "lock", "locks", "leases", "",
 	} {
 		f.Add(name, []byte(guid), int32(7))
 	}
@@ -64,9 +79,18 @@ func FuzzNodeName(f *testing.F) {
 		copy(b[:], id)
 		own := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 		digits := fmt.Sprintf("%010d", seq) // as the server appends it
-		for _, names := range []Names{CuratorNames, KazooNames} {
-			prefix := names.name(own)
-			made := prefix + digits
+		for form := range 2 * namesEnd {
+			names, shared := form/2, form%2 == 1
+			if names == CuratorLatchNames && shared {
+				continue
+			}
+			made := names.name(own, shared) + digits
+			if sequence.Shared(made) != shared {
+				t.Fatalf("%v: %q is shared: %v", names, made, !shared)
+			}
+			if names != CuratorLatchNames && !names.seenBy(sequence.FamilyOf(made)) {
+				t.Fatalf("%v: %q does not fit", names, made)
+			}
 			if c, ok := parseEntry(made); !ok || c.seq != int64(seq) || c.name != made {
 				t.Fatalf("%v: %q is read back as %+v, %v", names, made, c, ok)
 			}
@@ -76,54 +100,189 @@ func FuzzNodeName(f *testing.F) {
 			if rest, ok := strings.CutPrefix(made, "_c_"); ok && len(rest) < 32 {
 				t.Fatalf("%v: %q panics go-zookeeper", names, made)
 			}
+			if names == CuratorLatchNames {
+				if got := curatorSequence(made, "latch-"); got != digits {
+					t.Fatalf("Curator's latch sorts %q by %q", made, got)
+				}
+				continue // nobody else respects it
+			}
 			if n, err := goZKSequence(made); err != nil || n != int(seq) {
 				t.Fatalf("%v: go-zookeeper reads %q as %d, %v", names, made, n, err)
+			}
+			if names == CuratorRWNames {
+				recipe := map[bool]string{false: "__WRIT__", true: "__READ__"}[shared]
+				if got := curatorSequence(made, recipe); got != digits {
+					t.Fatalf("Curator's read-write lock sorts %q by %q", made, got)
+				}
+				continue
 			}
 			if got := kazooForm.FindStringSubmatch(made); seq >= 0 && (got == nil || got[1] != digits) {
 				t.Fatalf("%v: kazoo reads %q as %q", names, made, got)
 			}
-			if names == CuratorNames && curatorSequence(made) != digits {
-				t.Fatalf("Curator sorts %q by %q", made, curatorSequence(made))
+			if names == CuratorNames && curatorSequence(made, "lock-") != digits {
+				t.Fatalf("Curator sorts %q by %q", made, curatorSequence(made, "lock-"))
 			}
 		}
 	})
 }
 
-// FuzzNodeData tests the data of a node: every valid owner and all valid data are read
-// back; of data written by others nothing is lost, and nothing counts as an owner that
-// cannot be one.
+// leaseForm is a permit's name: Curator's, and this client's beside kazoo's.
+var leaseForm = regexp.MustCompile(`(?s)^.*(?:lease-|__lease__)([0-9]{10}|-[0-9]{9,10})$`)
+
+// FuzzLeaseName tests which children of a key's znode are permits: those whose name has the form of one, or is
+// a guid of kazoo's; none of them stands in a queue. Ours are read back with the server's sequence number.
+func FuzzLeaseName(f *testing.F) {
+	const guid = "9b2a0c1e-5d0f-4f43-8a59-0a6c7e1d2b3f"
+	for _, name := range []string{
+		"_c_" + guid + "-lease-0000000007", guid + "-lease-2147483647", "x-lease--2147483648", "x-lease--000000001", "lease-0000000001",
+		"9b2a0c1e5d0f4f438a590a6c7e1d2b3f", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lease__0000000001", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lock__0000000001",
+		"9B2A0C1E5D0F4F438A590A6C7E1D2B3F", "9b2a0c1e5d0f4f438a590a6c7e1d2b3", "9b2a0c1e5d0f4f438a590a6c7e1d2b3g", guid,
+		"lease-123456789", "lease-00000000001", "lease-000000001x", "please-0000000001", "leases", "locks", "lease-", "lock-0000000001", "",
+	} {
+		f.Add(name, []byte(guid), int32(7))
+	}
+	f.Fuzz(func(t *testing.T, name string, id []byte, seq int32) {
+		match := leaseForm.FindStringSubmatch(name)
+		kazoo := regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(name)
+		if got := kazooLease(name); got != (match != nil || kazoo) || got && !isLease(name) {
+			t.Fatalf("kazooLease(%q) = %v", name, got)
+		}
+		if n, ok := sequence.OfLease(name); ok != (match != nil) {
+			t.Fatalf("OfLease(%q) = %v, %v", name, n, ok)
+		} else if want := int64(unnumbered); name != "" {
+			if match != nil {
+				want, _ = strconv.ParseInt(match[1], 10, 64)
+			}
+			if x, ok := parseLease(name); !ok || x.name != name || x.seq != want {
+				t.Fatalf("parseLease(%q) = %+v, %v; want sequence %d", name, x, ok, want)
+			}
+		}
+		if _, queued := parseEntry(name); queued && kazooLease(name) {
+			t.Fatalf("%q is both a permit and a lock", name)
+		}
+
+		var b [16]byte
+		copy(b[:], id)
+		own := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+		for _, names := range []Names{CuratorNames, KazooNames, CuratorRWNames} {
+			made := names.lease(own) + fmt.Sprintf("%010d", seq)
+			if x, ok := parseLease(made); !ok || x.seq != int64(seq) || !kazooLease(made) || !strings.Contains(made, names.guid(own)) {
+				t.Fatalf("%v: %q is read back as %+v, %v", names, made, x, ok)
+			}
+			if _, queued := parseEntry(made); queued {
+				t.Fatalf("%v: %q stands in a queue", names, made)
+			}
+		}
+	})
+}
+
+// FuzzGrantPath tests the names of grants that Ask and Break are given: each that a node in a queue can have
+// leads to that child of the lock's node, and any other is ErrInvalid.
+func FuzzGrantPath(f *testing.F) {
+	for _, name := range []string{
+		"_c_9b2a0c1e-5d0f-4f43-8a59-0a6c7e1d2b3f-lock-0000000007", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lock__0000000011", "lock-0000000017",
+		"worker 3, \u03a9-lock-0000000001", "_c_x-lock--2147483648",
+		"", ".", "..", "/", "leases", "a/lock-0000000001", "/lock-0000000001", "../k/lock-0000000001", "lock-1",
+		"\x00lock-0000000001", "\xfflock-0000000001", "\ue000lock-0000000001", "\x7flock-0000000001", "\U0001f600lock-0000000001",
+	} {
+		f.Add("key", name)
+		f.Add("/app/lock", name)
+	}
+	e := &engine{paths: paths{root: DefaultRoot}}
+	f.Fuzz(func(t *testing.T, key, name string) {
+		if holdfast.CheckKey("key", strings.TrimPrefix(key, "/")) != nil || e.paths.check(key) != nil {
+			return // refused before
+		}
+		_, entry := parseEntry(name)
+		possible := entry && utf8.ValidString(name) && !strings.Contains(name, "/")
+		for _, r := range name {
+			possible = possible && allowed(r)
+		}
+		path, err := e.grantPath(driver.Info{Key: key, Grant: name})
+		switch {
+		case err != nil && (possible || !errors.Is(err, holdfast.ErrInvalid)):
+			t.Fatalf("%q: %v", name, err)
+		case err == nil && (!possible || path != e.paths.lock(key)+"/"+name || dir(path) != e.paths.lock(key)):
+			t.Fatalf("%q of %q leads to %q", name, key, path)
+		}
+	})
+}
+
+// FuzzOwnerMark tests the marks in the names of nodes that reclaim: whoever has the same owner name finds them
+// in each form of names, whoever has another does not, and their own client tells them from those of others.
+func FuzzOwnerMark(f *testing.F) {
+	for _, owner := range []string{"worker", "worker-3", "__REVOKE__", "unlock", "lock-0000000007", "\u03a9mega", "tab\tand\nline", "\xff", ""} {
+		f.Add(owner, "another", int32(7))
+		f.Add(owner, owner+" ", int32(-2147483648))
+	}
+	f.Fuzz(func(t *testing.T, owner, other string, seq int32) {
+		self, twin := &engine{mark: newGUID()[:8]}, &engine{mark: newGUID()[:8]}
+		guid := self.markedGUID(owner)
+		for _, names := range []Names{CuratorNames, KazooNames, CuratorLatchNames} {
+			name := names.name(guid, seq&1 == 0) + fmt.Sprintf("%010d", seq)
+			if _, ok := parseEntry(name); !ok || !marked(name, owner) || marked(name, other) != (owner == other) {
+				t.Fatalf("%v: %q is not that of %q only, of whom %q is another", names, name, owner, other)
+			}
+			if !self.markedBySelf(name) || twin.markedBySelf(name) {
+				t.Fatalf("%v: %q is not that of the client %s, or is that of %s", names, name, self.mark, twin.mark)
+			}
+		}
+	})
+}
+
+// FuzzNodeData tests the data of a node: ours is read back, and of others' data, short text is the owner.
 func FuzzNodeData(f *testing.F) {
 	for _, seed := range []struct{ owner, data, foreign string }{
 		{"host:1:abc", "", ""},
-		{"host", "\x00", "worker-3"},
-		{"tab\tand\nline", "with\x00NUL", "x\x00"},
-		{"\u03a9mega", "\xff\xfe", "\x00x"},
+		{"host", "\x00", "worker-3"},                  // as kazoo's identifier
+		{"host", "\x00\x00\x01", "127.0.0.1"},         // as Curator's address
+		{"tab\tand\nline", "with\x00NUL", `{"a": 1}`}, // every owner that CheckOwner accepts, or reclaim misses its own nodes
+		{"\u03a9mega", "\xff\xfe", "x\x00"},
+		{strings.Repeat("o", holdfast.MaxOwner), "d", "\x00x"},
 		{"o", "d", "\xc3\x00d"},
+		{"o", "d", "a\nb\x00d"},
+		{"o", "d", strings.Repeat("a", holdfast.MaxOwner)},
 		{"o", "d", strings.Repeat("a", holdfast.MaxOwner+1)},
-		{"\xff", "not UTF-8", ""},
+		{"\xff", "not UTF-8", "\xca\xfe"},
+		{"o", "__REVOKE__", "__REVOKE__"}, // as Curator's Revoker
+		{"__REVOKE__", "", "worker-3\x00__REVOKE__"},
+		{"unlock", "", "127.0.0.1\x00__REVOKE__"},
+		{"o", "d\x00__REVOKE__", "\x00__REVOKE__"},
 	} {
 		f.Add(seed.owner, []byte(seed.data), []byte(seed.foreign))
 	}
 	f.Fuzz(func(t *testing.T, owner string, data, foreign []byte) {
 		if holdfast.CheckOwner("owner", owner) == nil {
-			gotOwner, gotData := decodeData(encodeData(owner, data))
-			if gotOwner != owner || !bytes.Equal(gotData, data) {
-				t.Fatalf("%q, %q came back as %q, %q", owner, data, gotOwner, gotData)
+			b := encodeData(owner, data)
+			if checkData(b) != nil { // it reads as a wish
+				if !strings.HasSuffix(string(b), "__REVOKE__") {
+					t.Fatalf("%q, %q is refused", owner, data)
+				}
+			} else {
+				for _, b := range [][]byte{b, withWish(b)} {
+					gotOwner, gotData := decodeData(b)
+					if gotOwner != owner || !bytes.Equal(gotData, data) {
+						t.Fatalf("%q, %q came back as %q, %q", owner, data, gotOwner, gotData)
+					}
+				}
+				if wished(b, owner) || !wished(withWish(b), owner) || !wished([]byte("__REVOKE__"), owner) || wished([]byte("unlock"), owner) != (owner != "unlock") {
+					t.Fatalf("%q, %q: somebody asks, or nobody", owner, data)
+				}
 			}
 		}
-		gotOwner, gotData := decodeData(foreign)
-		if gotOwner == "" {
-			if !bytes.Equal(gotData, foreign) {
-				t.Fatalf("%q: data %q", foreign, gotData)
-			}
-			return
+		// Of what others wrote, short text before a NUL is an owner; otherwise all of it is data. A wish is neither.
+		if asked := withWish(foreign); !isWish(foreign) && !bytes.Equal(withoutWish(asked), foreign) {
+			t.Fatalf("%q comes back as %q", foreign, withoutWish(asked))
 		}
-		if err := holdfast.CheckOwner("owner", gotOwner); err != nil {
-			t.Fatalf("%q: the owner %q is none: %v", foreign, gotOwner, err)
+		for isWish(foreign) {
+			foreign = withoutWish(foreign)
 		}
-		again := encodeData(gotOwner, gotData)
-		if !bytes.Equal(again, foreign) && !bytes.Equal(append(again, 0), foreign) {
-			t.Fatalf("%q: owner %q and data %q are not all of it", foreign, gotOwner, gotData)
+		name, rest, _ := bytes.Cut(foreign, []byte{0})
+		if holdfast.CheckOwner("owner", string(name)) != nil {
+			name, rest = nil, foreign
+		}
+		if gotOwner, gotData := decodeData(foreign); gotOwner != string(name) || !bytes.Equal(gotData, rest) {
+			t.Fatalf("%q: owner %q and data %q, want %q and %q", foreign, gotOwner, gotData, name, rest)
 		}
 	})
 }
@@ -140,4 +299,21 @@ func take(b *[]byte) byte {
 
 func take32(b *[]byte) int32 {
 	return int32(binary.BigEndian.Uint32([]byte{take(b), take(b), take(b), take(b)}))
+}
+
+// TestNewGUID checks that a guid is a UUID of version 4, and new.
+func TestNewGUID(t *testing.T) {
+	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	seen := make(map[string]bool)
+	e := &engine{mark: newGUID()[:8]}
+	for i := range 200 {
+		guid := newGUID()
+		if i%2 == 1 {
+			guid = e.markedGUID("worker")
+		}
+		if !form.MatchString(guid) || seen[guid] {
+			t.Fatalf("guid %q is no version 4 UUID, or not new", guid)
+		}
+		seen[guid] = true
+	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// zkPath reports whether ZooKeeper accepts a path: the rules of its PathUtils, on the
-// UTF-16 units of a Java string.
+// zkPath reports whether ZooKeeper accepts a path, by its PathUtils, on Java's UTF-16 units.
 func zkPath(path string) bool {
 	if !utf8.ValidString(path) || !strings.HasPrefix(path, "/") {
 		return false
@@ -57,6 +56,9 @@ func FuzzKeyPath(f *testing.F) {
 		{"//", "a", "", "a"},
 		{"/zookeeper", "a", "", "a"},
 		{"", "/", "", "a"},
+		{"/a", "\ud7ff\uf8ff\uf900\uffef", "\U0010FFFF -_~:+", "%EF%A3%BF"},
+		{"/a", "%25", "%", "%2"},
+		{"/a", "\u00e9/\u0416", "\u00e9%2F\u0416", "%C3%A9"},
 	} {
 		f.Add(seed.root, seed.key, seed.other, seed.child, byte(2))
 	}

@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// nodeServer speaks enough of ZooKeeper's protocol to read nodes, of which only the czxid
-// matters, and to delete them. It shows no children.
+// nodeServer speaks enough of ZooKeeper's protocol to read nodes' czxids and to delete nodes.
 type nodeServer struct {
 	mu      sync.Mutex
 	czxid   map[string]int64 // by path
@@ -30,6 +29,37 @@ func (s *nodeServer) set(czxid map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.czxid = czxid
+}
+
+// connect returns a connection of go-zookeeper to the server.
+func (s *nodeServer) connect(t testing.TB) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect(
+		[]string{"in memory"}, 10*time.Second,
+		zk.WithDialer(s.dial),
+		zk.WithHostProvider(&ring{closing: t.Context()}),
+		zk.WithLogger(discard{}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// link returns a link that is up, and has the present session of such a connection.
+func (s *nodeServer) link(t *testing.T) *link {
+	t.Helper()
+	l, _ := testLink(t, Options{})
+	l.conn = s.connect(t)
+	for end := time.Now().Add(patience); l.conn.SessionID() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: a session")
+		}
+	}
+	l.session, l.up = testSession(l.conn.SessionID()), true
+	return l
 }
 
 func (s *nodeServer) dial(string, string, time.Duration) (net.Conn, error) {
@@ -142,17 +172,7 @@ func FuzzOrder(f *testing.F) {
 	f.Add([]byte{0x88, 0x08, 0x80, 0x08, 0xa8, 0}, byte(4), uint64(5))    // gone when they are read
 	f.Add([]byte{0x28, 1, 0x28, 0, 0x08, 0x30, 0}, byte(9), uint64(0x60)) // at the end from the start
 	server := &nodeServer{}
-	conn, _, err := zk.Connect(
-		[]string{"in memory"}, 10*time.Second,
-		zk.WithDialer(server.dial),
-		zk.WithHostProvider(&ring{closing: f.Context()}),
-		zk.WithLogger(discard{}),
-		zk.WithLogInfo(false),
-	)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(conn.Close)
+	conn := server.connect(f)
 	f.Fuzz(func(t *testing.T, script []byte, own byte, seed uint64) {
 		const parent = "/q"
 		all, names := history(script)

@@ -39,7 +39,7 @@ func (h *heartbeat) add(k *hold) {
 	defer h.mu.Unlock()
 	h.holds[k] = struct{}{}
 	if len(h.holds) == 1 {
-		h.armLocked(k.sess) // for sooner
+		h.armLocked(k.sess, jittered) // for sooner
 	}
 }
 
@@ -60,8 +60,9 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// armLocked sees to it that the next heartbeat comes in time.
-func (h *heartbeat) armLocked(sess *session) {
+// armLocked sees to it that the next heartbeat comes in time. The first one of a row has a
+// random phase, or clients that began together would beat together.
+func (h *heartbeat) armLocked(sess *session, phase func(time.Duration) time.Duration) {
 	if h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
@@ -69,6 +70,7 @@ func (h *heartbeat) armLocked(sess *session) {
 	if len(h.holds) == 0 {
 		wait = sess.times().Idle
 	}
+	wait = phase(wait)
 	due := h.engine.host.Now().Mono.Add(wait)
 	if h.timer != nil {
 		if !due.Before(h.due) {
@@ -87,7 +89,7 @@ func (h *heartbeat) beat(sess *session) {
 	}
 	h.mu.Lock()
 	h.timer = nil
-	h.armLocked(sess)
+	h.armLocked(sess, func(d time.Duration) time.Duration { return d })
 	if h.beats == maxBeats || h.stopped {
 		h.mu.Unlock()
 		return
@@ -110,7 +112,7 @@ func (h *heartbeat) now() {
 		return
 	}
 	h.mu.Lock()
-	h.armLocked(sess)
+	h.armLocked(sess, jittered)
 	stopped, holding := h.stopped, len(h.holds) > 0
 	h.mu.Unlock()
 	if !stopped {
@@ -153,7 +155,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		}
 		if errors.Is(err, zk.ErrNoNode) { // it is being released; or it is not watched, and was deleted
 			h.remove(k)
-			k.own.finish(k.own.missing())
+			k.own.finish(k.own.missing(ctx))
 		}
 	}
 	switch {

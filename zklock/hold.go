@@ -16,6 +16,12 @@ type hold struct {
 	sess   *session
 	path   string
 	own    *own
+
+	// What the node is, for SetData.
+	owner   string
+	czxid   int64
+	version int32
+	known   bool // version is
 }
 
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only
@@ -33,7 +39,7 @@ func (h *hold) Verify(ctx context.Context) error {
 		case err == nil, sessionOver(err):
 			return holdfast.ErrSessionExpired
 		case errors.Is(err, zk.ErrNoNode):
-			return h.own.missing()
+			return h.own.missing(ctx)
 		case ctx.Err() != nil:
 			return disconnected(ctx)
 		}
@@ -47,7 +53,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, holdfast.ErrLost, h.own.missing())
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, holdfast.ErrLost, h.own.missing(ctx))
 	}
 	return err
 }

@@ -6,28 +6,32 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // Inspect implements [driver.Driver].
 func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	var info driver.Info
 	err := e.link.retry(ctx, nil, func(*session) (err error) {
-		info, err = e.describe(ctx, e.paths.lock(key), key, true)
+		info, err = e.describe(ctx, e.paths.lock(key), key, everybody)
 		return err
 	})
 	return info, err
 }
 
-// describe reads the queue of a lock. What vanishes while it is read is left
-// out.
-func (e *engine) describe(ctx context.Context, parent, key string, queue bool) (driver.Info, error) {
+func everybody(line []entry) ([]entry, error)   { return line, nil }
+func onlyHolders(line []entry) ([]entry, error) { return holders(line), nil }
+
+// describe reads the queue of a lock, as far as choose says, who gets a line that is not
+// empty; if that is nobody, the key is described as free. What vanishes while it is read is
+// left out.
+func (e *engine) describe(ctx context.Context, parent, key string, choose func(line []entry) ([]entry, error)) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	for {
 		names, err := e.link.children(ctx, parent)
@@ -37,6 +41,13 @@ func (e *engine) describe(ctx context.Context, parent, key string, queue bool) (
 		if err != nil {
 			return none, err
 		}
+		s, semaphore := e.found(key, names)
+		if semaphore {
+			info, err := e.describePermits(ctx, key, s)
+			if err != nil || info.Held {
+				return info, err
+			}
+		}
 		line, err := e.order(ctx, parent, names, "")
 		if err != nil {
 			return none, err
@@ -44,35 +55,77 @@ func (e *engine) describe(ctx context.Context, parent, key string, queue bool) (
 		if len(line) == 0 {
 			return none, nil
 		}
-		read := line
-		if !queue {
-			read = line[:1]
+		if semaphore {
+			switch refused, err := e.outranked(ctx, s, line[0].name); {
+			case errors.Is(err, zk.ErrNoNode):
+				continue // it is the next one's by now
+			case err != nil || refused:
+				return none, err
+			}
+		}
+		read, err := choose(line)
+		if err != nil || len(read) == 0 {
+			return none, err
 		}
 		nodes, err := e.readAll(ctx, parent, read)
 		if err != nil {
 			return none, err
 		}
-		holder, ok := nodes[line[0].name]
+		first := holders(line)
+		info, ok := infoOfAll(key, first, nodes)
 		if !ok {
 			continue // it is the next one's by now
 		}
-		info := infoOf(key, line[0].name, holder)
-		for _, x := range read[1:] {
-			if node, ok := nodes[x.name]; ok {
-				owner, data := decodeData(node.data)
-				info.Queue = append(info.Queue, driver.Waiter{Owner: owner, Since: time.UnixMilli(node.stat.Ctime), Data: data})
-			}
-		}
+		info.Queue = waitersOf(read[len(first):], nodes, false)
 		return info, nil
 	}
 }
 
-// infoOf describes the holder of a key.
+// waitersOf describes those who wait in a queue, as far as they are among the nodes that were read.
+func waitersOf(queue []entry, nodes map[string]znode, permits bool) (all []driver.Waiter) {
+	for _, x := range queue {
+		if node, ok := nodes[x.name]; ok {
+			owner, data := decodeData(node.data)
+			all = append(all, driver.Waiter{
+				Owner: owner, Since: time.UnixMilli(node.stat.Ctime), Data: data, Shared: permits || sequence.Shared(x.name),
+			})
+		}
+	}
+	return all
+}
+
+// infoOfAll describes those who hold a key, as far as they are among the nodes that were
+// read; false if none of them is.
+func infoOfAll(key string, line []entry, nodes map[string]znode) (driver.Info, bool) {
+	var all []driver.Holder
+	unfenced := false
+	for _, x := range line {
+		if node, ok := nodes[x.name]; ok {
+			all = append(all, holderOf(x.name, node))
+			unfenced = unfenced || sequence.Downgraded(x.name)
+		}
+	}
+	if len(all) == 0 {
+		return driver.Info{}, false
+	}
+	info := driver.Together(key, 0, all)
+	if !sequence.Shared(line[0].name) {
+		info.Shared, info.Holders = false, nil
+	}
+	info.Unfenced = unfenced
+	return info, true
+}
+
+// infoOf describes one who holds a key.
 func infoOf(key, name string, node znode) driver.Info {
+	info, _ := infoOfAll(key, []entry{{name: name}}, map[string]znode{name: node})
+	return info
+}
+
+// holderOf describes one who holds a key.
+func holderOf(name string, node znode) driver.Holder {
 	owner, data := decodeData(node.data)
-	return driver.Info{
-		Key:   key,
-		Held:  true,
+	return driver.Holder{
 		Owner: owner,
 		Token: uint64(node.stat.Czxid),
 		// Nothing is written at a grant, so when that was nobody knows.
@@ -104,10 +157,17 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			}
 		}
 		slices.Sort(keys)
+		queue := "" // of a semaphore, and no key
 		for _, key := range keys {
+			if key == queue {
+				continue
+			}
 			info, err := e.Inspect(ctx, key)
 			if err == nil && !info.Held {
 				continue
+			}
+			if kazooLease(info.Grant) {
+				queue = key + kazooQueue
 			}
 			if !yield(info, err) || err != nil {
 				return
@@ -119,25 +179,25 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 // Break implements [driver.Driver]. A node's name has a guid, so it is never
 // that of another grant; its czxid is compared all the same, for foreign names.
 func (e *engine) Break(ctx context.Context, info driver.Info) error {
-	path := e.paths.lock(info.Key) + "/" + info.Grant
-	if _, ok := parseEntry(info.Grant); !ok || strings.Contains(info.Grant, "/") {
-		return driver.Invalid("info", "%q is not the name of a lock's node", info.Grant)
+	path, err := e.grantPath(info)
+	if err != nil {
+		return err
 	}
 	sent := false
-	return e.link.retry(ctx, nil, func(*session) error {
-		now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, false)
+	return e.link.retry(ctx, nil, func(sess *session) error {
+		now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, onlyHolders)
 		if err != nil {
 			return err
 		}
-		if now.Grant != info.Grant || now.Token != info.Token {
+		if !has(now, info) {
 			if sent {
 				return nil // the request of which no reply came has done it
 			}
 			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
 		again := sent
-		sent = true
-		err = e.link.delete(ctx, path)
+		err = e.link.delete(ctx, sess, path, again)
+		sent = sent || !notSent(err)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && again:
 			return nil // the same, and the list was of a server that is behind
@@ -147,4 +207,12 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 		}
 		return err
 	})
+}
+
+// has reports whether a grant is among those that hold a key now.
+func has(now, grant driver.Info) bool {
+	if now.Holders == nil {
+		return now.Grant == grant.Grant && now.Token == grant.Token
+	}
+	return slices.ContainsFunc(now.Holders, func(h driver.Holder) bool { return h.Grant == grant.Grant && h.Token == grant.Token })
 }

@@ -146,7 +146,7 @@ func (o *Options) resolve() (Options, error) {
 	if within(c.Root, "/zookeeper") {
 		return c, driver.Invalid("Options.Root", "%q is the server's own", c.Root)
 	}
-	if c.Names != CuratorNames && c.Names != KazooNames {
+	if c.Names < 0 || c.Names >= namesEnd {
 		return c, driver.Invalid("Options.Names", "%d is not a known form", c.Names)
 	}
 	for _, auth := range c.Auth {

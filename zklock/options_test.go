@@ -66,7 +66,7 @@ func TestOptionsRefused(t *testing.T) {
 		"Options.Heartbeat":      {{Heartbeat: 1}, {Heartbeat: time.Microsecond}},
 		"Options.TickTime":       {{TickTime: -1}},
 		"Options.Margin":         {{Margin: -1}},
-		"Options.Names":          {{Names: 2}, {Names: -1}},
+		"Options.Names":          {{Names: namesEnd}, {Names: -1}},
 		"Options.Auth":           {{Auth: []Auth{{"", "u:p"}}}},
 	} {
 		for _, o := range opts {
@@ -85,6 +85,7 @@ func TestOptionsRefused(t *testing.T) {
 		{Root: "/a/b"},
 		{Root: "/zookeeperx"},
 		{Names: KazooNames},
+		{Names: CuratorLatchNames},
 		{Margin: time.Hour},
 	} {
 		if _, err := o.resolve(); err != nil {
@@ -176,8 +177,7 @@ func TestAuthIsNotShown(t *testing.T) {
 	}
 }
 
-// TestHeartbeat: a write goes out at least once per window of trust, or the lease
-// would run out between two.
+// TestHeartbeat: a write goes out at least once per window of trust, or the lease would run out.
 func TestHeartbeat(t *testing.T) {
 	const timeout = 12 * time.Second
 	for given, want := range map[time.Duration]time.Duration{

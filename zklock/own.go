@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,28 +16,43 @@ import (
 // It learns when somebody deletes the node, and that the node is the one it is
 // meant to be.
 //
-// It acts on what it hears at once and in the order in which it hears it: it asks nobody
-// before it says that the node is gone, or why. So no contender is granted the lock after
-// the word that its node is gone, and the end of a hold waits for nothing.
+// It acts on what it hears at once and in the order in which it hears it, so no contender is
+// granted the lock after the word that its node is gone. Only where the node was written to
+// before may the end of a hold wait, for one list at most that was not asked for together with
+// the read that finds no node.
 type own struct {
 	engine *engine
 	sess   *session
 	path   string
+	owner  string
+	queue  string        // of a permit: where those stand that reclaim it
 	seen   chan struct{} // closed when the node has been read and czxid is known
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
-	mu    sync.Mutex
-	czxid int64 // 0: not known yet
-	cause error
-	lost  func(error)              // set when the contender has become a hold
-	timer interface{ Stop() bool } // of the first read
-	watch *watch                   // nil before that
-	wire  *wire                    // the connection on which it was set
-	off   bool                     // the client is deleting the node itself
+	mu     sync.Mutex
+	czxid  int64 // 0: not known yet
+	cause  error
+	lost   func(error)              // set when the contender has become a hold
+	asked  func()                   // the same
+	wanted bool                     // somebody asks the client to let the node go
+	timer  interface{ Stop() bool } // of the first read
+	watch  *watch                   // nil before that
+	wire   *wire                    // the connection when it was set; nil if there was none
+	off    bool                     // the client is deleting the node itself
 
-	writes int // to the node by somebody, as far as has been heard
-	after  int // how many of them the watch was set after
-	found  int // how many of them the node has survived
+	writes  int    // to the node by somebody, as far as has been heard
+	changed *watch // that has reported the last of them
+	mine    span   // of the node's versions that writes of this client's have ended, or may have
+
+	after int       // how many of them the watch was set after
+	found int       // how many of them the node has survived
+	names *siblings // in the queue, after the last of them; nil if that seemed to be this client's own
+}
+
+// siblings are the names in the queue as they were listed once.
+type siblings struct {
+	done  chan struct{} // closed when names is set
+	names []string      // nil if they could not be listed
 }
 
 // watchDelay is how long the read of the own node is put off when it was the
@@ -49,8 +65,8 @@ const watchDelay = 5 * time.Millisecond
 
 // watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (e *engine) watchOwn(sess *session, path string, czxid int64) *own {
-	return &own{engine: e, sess: sess, path: path, czxid: czxid, seen: make(chan struct{}), gone: make(chan struct{})}
+func (e *engine) watchOwn(sess *session, path string, czxid int64, owner string) *own {
+	return &own{engine: e, sess: sess, path: path, czxid: czxid, owner: owner, seen: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // setLater is set after the delay.
@@ -82,10 +98,15 @@ func (o *own) fired(why zk.EventType) {
 	case zk.EventNodeDataChanged:
 		// Whoever reclaims a node writes to it in the same transaction that
 		// deletes it, so that its client can tell: when it looks again, the
-		// node is gone. If it is there, somebody wrote to it for reasons of
-		// their own. Until that is known, nothing is granted: see prove.
+		// node is gone. If it is there, somebody asks for it, or wrote to it for
+		// reasons of their own. Until that is known, nothing is granted: see prove.
 		o.mu.Lock()
 		o.writes++
+		o.changed = o.watch
+		o.names = nil
+		if !o.mine.has(o.changed) {
+			o.names = o.list()
+		}
 		o.mu.Unlock()
 		o.set()
 	default:
@@ -106,22 +127,65 @@ func (o *own) fired(why zk.EventType) {
 	}
 }
 
+// list lists the queue. It goes out together with the read that follows a write, and so
+// keeps nobody waiting for longer than that.
+func (o *own) list() *siblings {
+	s := &siblings{done: make(chan struct{})}
+	link := o.engine.link
+	if !o.engine.tasks.Go(func(ctx context.Context) {
+		defer close(s.done)
+		paths := []string{dir(o.path)}
+		if o.queue != "" {
+			paths = []string{o.queue, dir(o.path)} // whoever takes a permit leaves the queue after that
+		}
+		for _, path := range paths {
+			_ = link.retry(ctx, nil, func(*session) error {
+				names, err := link.children(ctx, path)
+				s.names = append(s.names, names...)
+				return err
+			})
+		}
+	}) {
+		close(s.done)
+	}
+	return s
+}
+
 // missing returns why a node that was not found is gone, as far as is known.
-// That it was reclaimed shows in the write that came before; whoever was not
-// watching just then, as it had not begun to or was cut off, has not seen that,
-// and knows only that somebody has deleted the node. A node that is missing in
-// another session says nothing: it has gone with its own.
-func (o *own) missing() error {
+// That it was reclaimed shows in the write that came before, and in the node of whoever
+// reclaims: whoever asks writes to it too, and somebody else may delete it after that. Who is
+// not in the queue by the list that went out with the read may have come between the two.
+// Whoever was not watching just then, as it had not begun to or was cut off, has not seen
+// the write, and knows only that somebody has deleted the node; so does who is cut off before
+// the list is there, as the end of a hold does not wait for the next connection. A node that
+// is missing in another session says nothing: it has gone with its own.
+func (o *own) missing(ctx context.Context) error {
 	o.mu.Lock()
-	written := o.writes > o.found
+	written := o.writes > o.found && !o.mine.has(o.changed)
+	s := o.names // nil: it seemed to be an own write
 	o.mu.Unlock()
+	reclaimed := written && o.engine.link.same(o.sess) && (s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))
 	switch {
 	case !o.engine.link.same(o.sess):
 		return holdfast.ErrSessionExpired
-	case written:
+	case reclaimed:
 		return holdfast.ErrReclaimed
 	}
 	return holdfast.ErrBroken
+}
+
+// reclaimer reports whether another client that reclaims under the same owner name is in
+// the queue, by a list that it waits for.
+func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
+	o.engine.link.await(ctx, s.done)
+	select {
+	case <-s.done:
+	default:
+		return false
+	}
+	return slices.ContainsFunc(s.names, func(name string) bool {
+		return marked(name, o.owner) && !o.engine.markedBySelf(name)
+	})
 }
 
 // deleted is missing for a node whose watch has reported its deletion. If that was an
@@ -133,7 +197,7 @@ func (o *own) deleted() error {
 		o.found = max(o.found, o.after)
 	}
 	o.mu.Unlock()
-	return o.missing()
+	return o.missing(o.engine.tasks.Context())
 }
 
 // doubtful reports whether the node may be gone for all that this client has
@@ -142,7 +206,8 @@ func (o *own) deleted() error {
 func (o *own) doubtful() (writes int, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.writes, o.writes > o.found || (o.wire != nil && o.wire != o.engine.link.present())
+	former := o.watch != nil && (o.wire == nil || o.wire != o.engine.link.present())
+	return o.writes, o.writes > o.found || former
 }
 
 // survived takes in that the node was there after that many writes.
@@ -185,8 +250,11 @@ func (o *own) read(w *watch) {
 		o.found = max(o.found, o.after)
 	}
 	o.mu.Unlock()
-	if mismatch {
+	switch {
+	case mismatch:
 		o.finish(holdfast.ErrSessionExpired)
+	case wished(w.node.data, o.owner):
+		o.wish()
 	}
 	// Only now: whoever waits for this must find the node to be no longer its own.
 	o.mu.Lock()
@@ -195,6 +263,17 @@ func (o *own) read(w *watch) {
 	case <-o.seen:
 	default:
 		close(o.seen)
+	}
+}
+
+// wish notes that somebody asks for the node.
+func (o *own) wish() {
+	o.mu.Lock()
+	o.wanted = true
+	asked := o.asked
+	o.mu.Unlock()
+	if asked != nil {
+		asked()
 	}
 }
 
@@ -213,14 +292,19 @@ func (o *own) finish(cause error) {
 	}
 }
 
-// hold has lost called from now on; false if the node is gone already.
-func (o *own) hold(lost func(error)) bool {
+// hold has lost and asked called from now on; false if the node is gone already.
+func (o *own) hold(lost func(error), asked func()) bool {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.cause != nil {
+		o.mu.Unlock()
 		return false
 	}
-	o.lost = lost
+	o.lost, o.asked = lost, asked
+	wanted := o.wanted
+	o.mu.Unlock()
+	if wanted {
+		asked()
+	}
 	return true
 }
 
@@ -228,7 +312,7 @@ func (o *own) hold(lost func(error)) bool {
 func (o *own) stop() {
 	o.mu.Lock()
 	o.off = true
-	o.lost = nil
+	o.lost, o.asked = nil, nil
 	w := o.watch
 	if o.timer != nil {
 		o.timer.Stop()

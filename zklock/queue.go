@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -43,11 +44,17 @@ func parseEntry(name string) (entry, bool) {
 // twice, but Curator's write lock, when it is downgraded, lets a reader into its
 // own place, by its own number: that comes right behind it.
 func (e *engine) order(ctx context.Context, parent string, children []string, own string) ([]entry, error) {
+	return e.orderBy(ctx, parent, children, own, parseEntry)
+}
+
+// orderBy is order for children that are parsed in another way.
+func (e *engine) orderBy(ctx context.Context, parent string, children []string, own string, parse func(string) (entry, bool)) ([]entry, error) {
 	var line []entry
-	me, known := parseEntry(own)
+	me, known := parse(own)
+	known = known && own != ""
 	last := int64(0)
 	for _, child := range children {
-		x, ok := parseEntry(child)
+		x, ok := parse(child)
 		if !ok {
 			continue
 		}
@@ -85,9 +92,15 @@ func (e *engine) order(ctx context.Context, parent string, children []string, ow
 	return line, nil
 }
 
+// unnumbered is the sequence number of what has none.
+const unnumbered = math.MinInt64
+
 // rank is the sequence number, or the end of the counter for all that are given
 // out when it has been reached.
 func (x entry) rank() int64 {
+	if x.seq == unnumbered {
+		return -1
+	}
 	if x.seq < 0 || x.seq >= sequence.Last {
 		return sequence.Last
 	}
@@ -112,6 +125,9 @@ func (x entry) compare(y entry) int {
 func ties(line []entry) []entry {
 	var tied []entry
 	for i, x := range line {
+		if x.seq == unnumbered {
+			continue // they are before all others; more is not asked
+		}
 		if (i > 0 && x.compare(line[i-1]) == 0) || (i+1 < len(line) && x.compare(line[i+1]) == 0) {
 			tied = append(tied, x)
 		}

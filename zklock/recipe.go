@@ -26,15 +26,34 @@ import (
 // way, and nobody is to blame.
 var errStartOver = errors.New("start over")
 
+// attempter is one call of Acquire.
+type attempter interface {
+	// enter begins, or goes on, in a session.
+	enter(sess *session)
+	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
+	// it is to be called again, or what has failed for good.
+	attempt(ctx context.Context) (driver.Grant, error)
+	// leave gives up, and removes in the background what there is.
+	leave()
+}
+
 // Acquire implements [driver.Driver].
 func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-	parent := e.paths.lock(req.Key)
-	if !req.Wait && !req.Reclaim {
-		if err := e.probe(ctx, parent, req); err != nil {
-			return driver.Grant{}, err
+	parent, data := e.paths.lock(req.Key), encodeData(req.Owner, req.Data)
+	if err := checkData(data); err != nil {
+		return driver.Grant{}, err
+	}
+	var c attempter
+	if req.Mode.Limit > 0 {
+		c = e.newPermit(req, data)
+	} else {
+		c = &contender{engine: e, req: req, parent: parent, data: data}
+		if !req.Wait && !req.Reclaim {
+			if err := e.probe(ctx, parent, req); err != nil {
+				return driver.Grant{}, err
+			}
 		}
 	}
-	c := &contender{engine: e, req: req, parent: parent, data: encodeData(req.Owner, req.Data)}
 	var grant driver.Grant
 	for {
 		err := e.link.retry(ctx, req.Retry, func(sess *session) (err error) {
@@ -52,14 +71,22 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// probe fails with a HeldError if anybody is in the queue, so that tries that
-// are bound to fail create no nodes, over which other tries would fail.
+// probe fails with a HeldError if anybody is in the queue who blocks the request, so that
+// tries that are bound to fail create no nodes, over which other tries would fail.
 func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
 	var info driver.Info
 	err := e.link.retry(ctx, req.Retry, func(*session) (err error) {
-		info, err = e.describe(ctx, parent, req.Key, false)
+		info, err = e.describe(ctx, parent, req.Key, func(line []entry) ([]entry, error) {
+			if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
+				return nil, err
+			}
+			return holders(line), nil
+		})
 		return waiting(ctx, err)
 	})
+	if err == nil && info.Held && isLease(info.Grant) {
+		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
+	}
 	if err == nil && info.Held {
 		e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
 		return &driver.HeldError{Holder: info}
@@ -67,52 +94,75 @@ func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) 
 	return err
 }
 
-// attempt goes on from wherever the contender is: not in the queue, perhaps in the
-// queue, or in it. It returns a grant, errStartOver or a transient error if it
-// is to be called again, or what has failed for good.
+// attempt implements [attempter].
 func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
-	none := driver.Grant{}
-	children, err := c.join(ctx)
+	if err := c.reach(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := c.prove(ctx); err != nil {
+		return driver.Grant{}, waiting(ctx, err)
+	}
+	return c.grant(ctx)
+}
+
+// reach sees to it that the contender is the first in line, as far as is known: that nobody is
+// before it whom it waits for.
+func (c *contender) reach(ctx context.Context) error {
+	children, ahead, err := c.locate(ctx)
 	if err != nil {
-		return none, err
+		return err
+	}
+	if c.role == asLock {
+		if err := c.engine.fits(c.req, ahead); err != nil {
+			return err
+		}
+		if err := c.engine.noSemaphore(ctx, c.req.Key, children); err != nil {
+			return waiting(ctx, err)
+		}
+	}
+	if c.req.Reclaim && !c.reclaimed {
+		removed, err := c.reclaimAll(ctx, ahead)
+		if err != nil {
+			return waiting(ctx, err)
+		}
+		c.reclaimed = true
+		if removed {
+			return errStartOver
+		}
+	}
+	blockers := c.blockers(ahead)
+	if len(blockers) == 0 {
+		return nil
+	}
+	if !c.req.Wait {
+		return c.held(ctx, ahead[0])
+	}
+	c.req.Queued(len(blockers))
+	o := c.lookAhead(blockers)
+	o.beside = ahead[len(blockers)-1].name != o.last
+	return c.wait(ctx, o)
+}
+
+// locate makes sure that the contender has a node. It returns the children of its parent, and
+// those that stand before it.
+func (c *contender) locate(ctx context.Context) (children []string, ahead []entry, err error) {
+	children, err = c.join(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	own := c.node
 	if c.uncertain {
 		own = "" // there may be another, which counts if it came before
 	}
-	line, err := c.engine.order(ctx, c.parent, children, own)
+	line, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
 	if err != nil {
-		return none, waiting(ctx, err)
+		return nil, nil, waiting(ctx, err)
 	}
 	ahead, found := c.find(line)
 	if !found {
-		return none, c.vanished(ctx)
+		return nil, nil, c.vanished(ctx)
 	}
-	if c.req.Reclaim && !c.reclaimed && len(ahead) > 0 {
-		removed, err := c.reclaim(ctx, ahead)
-		if err != nil {
-			return none, waiting(ctx, err)
-		}
-		c.reclaimed = true
-		if removed {
-			return none, errStartOver
-		}
-	}
-	if len(ahead) > 0 {
-		if !c.req.Wait {
-			return none, c.held(ctx, ahead[0])
-		}
-		c.req.Queued(len(ahead))
-		// Only the name goes there: a thousand waiters that keep the names of a
-		// thousand others, for as long as they wait, are a waste of memory.
-		if err := c.wait(ctx, ahead[len(ahead)-1].name, len(ahead) == 1); err != nil {
-			return none, err
-		}
-	}
-	if err := c.prove(ctx); err != nil {
-		return none, waiting(ctx, err)
-	}
-	return c.grant(ctx)
+	return children, ahead, nil
 }
 
 // vanished says what becomes of a contender whose node is not in the queue any more,
@@ -144,10 +194,19 @@ func (c *contender) evicted() error {
 	return errStartOver
 }
 
-// reclaim deletes the nodes before this one that other sessions have under the
+// reclaimAll deletes what other sessions have under the same owner name before this node.
+func (c *contender) reclaimAll(ctx context.Context, ahead []entry) (removed bool, err error) {
+	removed, err = c.reclaim(ctx, c.parent, ahead)
+	if err == nil && c.role == asPlace {
+		err = c.engine.reclaimLeases(ctx, c)
+	}
+	return removed, err
+}
+
+// reclaim deletes the nodes among those before this one that other sessions have under the
 // same owner name. It reports whether any of them is gone.
-func (c *contender) reclaim(ctx context.Context, ahead []entry) (removed bool, err error) {
-	nodes, err := c.engine.readAll(ctx, c.parent, ahead)
+func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (removed bool, err error) {
+	nodes, err := c.engine.readAll(ctx, parent, ahead)
 	if err != nil {
 		return false, err
 	}
@@ -159,10 +218,14 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) (removed bool, e
 			continue
 		}
 		owner, _ := decodeData(node.data)
-		if owner != c.req.Owner || node.stat.EphemeralOwner == c.sess.id {
+		if bytes.Equal(node.data, wish) && marked(x.name, c.req.Owner) {
+			owner = c.req.Owner // it has been overwritten
+		}
+		later := c.role == asPlace && c.czxid != 0 && node.stat.Czxid > c.czxid // as a permit can be
+		if owner != c.req.Owner || node.stat.EphemeralOwner == c.sess.id || later {
 			continue
 		}
-		path := c.parent + "/" + x.name
+		path := parent + "/" + x.name
 		if err := c.engine.link.evict(ctx, path, node.data); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
@@ -173,7 +236,7 @@ func (c *contender) reclaim(ctx context.Context, ahead []entry) (removed bool, e
 }
 
 // evict deletes a node in such a way that its client can tell that it was
-// reclaimed: it writes to it in the same transaction. See own.fired.
+// reclaimed: it writes to it in the same transaction. See own.missing.
 func (l *link) evict(ctx context.Context, path string, data []byte) error {
 	return l.do(ctx, "reclaim", path, func() error {
 		_, err := l.conn.Multi(
@@ -189,7 +252,22 @@ func (l *link) evict(ctx context.Context, path string, data []byte) error {
 
 // held gives up a try that came second, and returns who came first.
 func (c *contender) held(ctx context.Context, first entry) error {
+	if c.role == asPlace {
+		return c.engine.permitsHeld(ctx, c.req.Key)
+	}
 	path := c.parent + "/" + first.name
+	if sequence.Shared(first.name) {
+		info, err := c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
+		switch {
+		case err != nil:
+			return waiting(ctx, err)
+		case info.Grant == c.node || !info.Held:
+			return errStartOver
+		}
+		c.leave()
+		c.engine.stale.askIfOld(path, info.QueuedAt)
+		return &driver.HeldError{Holder: info}
+	}
 	node, err := c.engine.link.get(ctx, path)
 	switch {
 	case err == nil:
@@ -202,20 +280,44 @@ func (c *contender) held(ctx context.Context, first entry) error {
 	return waiting(ctx, err)
 }
 
-// wait waits until the node just before ours, called name, is gone. It returns nil if
-// that was the only one before ours and cannot have left another in its place;
-// errStartOver if the queue has to be listed again.
-func (c *contender) wait(ctx context.Context, name string, alone bool) error {
-	before := c.parent + "/" + name
-	w := c.engine.link.watches.on(c.engine.tasks.Context(), before)
+// wait waits until the predecessor is gone. It returns nil if nothing else was before this
+// node, and the predecessor cannot have left another in its place; errStartOver if the queue
+// has to be listed again.
+func (c *contender) wait(ctx context.Context, o *outlook) error {
+	c.joinWaiters()
+	link, background := c.engine.link, c.engine.tasks.Context()
+	before := c.parent + "/" + o.last
+	w := link.watches.on(background, before)
+	var beyond *watch
+	var near <-chan struct{}
+	if o.beyond != "" {
+		beyond = link.watches.on(background, c.parent+"/"+o.beyond)
+		near = beyond.gone
+	}
 	patience := c.sess.times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	read := w.read
+	read, alone := w.read, o.alone
 	for gone := false; !gone; {
 		select {
 		case <-w.gone:
-			gone = true
+			if gone = w.why != zk.EventNodeDataChanged; !gone { // it is there still
+				w = link.watches.on(background, before)
+				read = w.read
+			}
+		case <-near:
+			near = nil
+			switch {
+			case beyond.why == zk.EventNodeDeleted:
+				if alone = o.pair || o.mateGranted(); !alone {
+					return errStartOver
+				}
+			case beyond.why == zk.EventNodeDataChanged: // it is there still
+				beyond = link.watches.on(background, beyond.path)
+				near = beyond.gone
+			case beyond.refused() == nil:
+				return errStartOver
+			} // else it may not be read, and to wait takes no more than the predecessor
 		case <-read:
 			read = nil
 			if w.err == nil {
@@ -228,11 +330,14 @@ func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 		case <-c.own.gone:
 			return c.evicted()
 		case <-ctx.Done():
-			return c.waitExpired(w, name, alone)
+			return c.waitExpired(w, o.last, alone && !o.beside)
 		}
 	}
-	if !alone || w.why != zk.EventNodeDeleted || sequence.Downgrades(name) {
-		if err := w.failure(); err != nil && !errors.Is(err, zk.ErrNoNode) && !transient(err) && c.engine.tasks.Context().Err() == nil {
+	if o.beyond == "" {
+		alone = alone || o.mateGranted()
+	}
+	if !alone || w.why != zk.EventNodeDeleted || c.mayReturn(o.last) {
+		if err := w.refused(); err != nil && background.Err() == nil {
 			return err
 		}
 		return errStartOver
@@ -241,12 +346,16 @@ func (c *contender) wait(ctx context.Context, name string, alone bool) error {
 	return nil
 }
 
-// waitExpired returns the error of a wait that lasted until ctx ended.
-func (c *contender) waitExpired(w *watch, name string, alone bool) error {
+// waitExpired returns the error of a wait that lasted until ctx ended; holds says that the
+// predecessor holds the lock.
+func (c *contender) waitExpired(w *watch, name string, holds bool) error {
 	held := &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true}}
+	if c.role == asPlace {
+		return held
+	}
 	select {
 	case <-w.read:
-		if alone && w.err == nil {
+		if holds && w.err == nil {
 			held.Holder = infoOf(c.req.Key, name, w.node)
 		}
 	default:
@@ -308,10 +417,14 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	if c.czxid == 0 || !c.engine.link.same(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
-	if !c.own.hold(c.req.Lost) {
+	if !c.own.hold(c.req.Lost, c.req.Asked) {
 		return driver.Grant{}, c.evicted()
 	}
-	h := &hold{engine: c.engine, sess: c.sess, path: c.path(), own: c.own}
+	c.leaveWaiters(true)
+	h := &hold{
+		engine: c.engine, sess: c.sess, path: c.path(), own: c.own,
+		owner: c.req.Owner, czxid: c.czxid, known: true,
+	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.lease, Hold: h}, nil
 }

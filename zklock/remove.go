@@ -33,7 +33,7 @@ func (e *engine) tryRemove(ctx context.Context, sess *session, path string) (mis
 		if now != sess {
 			return nil
 		}
-		err := e.link.delete(ctx, path)
+		err := e.link.delete(ctx, sess, path, !certain)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			// go-zookeeper runs what it is handed too late in the next session,

@@ -115,15 +115,13 @@ func curatorAfter(ctx context.Context, client *zklock.Client) error {
 }
 
 func curatorElection(ctx context.Context, client *zklock.Client) error {
-	for ctx.Err() == nil {
-		err := client.Do(ctx, "/app/leader", func(ctx context.Context, lock *holdfast.Lock) error {
-			return work(ctx) // return to step down
-		})
-		if err != nil && !errors.Is(err, holdfast.ErrLost) {
-			return err
-		}
+	election, err := client.Election("/app/leader", nil)
+	if err != nil {
+		return err
 	}
-	return ctx.Err()
+	return election.Run(ctx, func(ctx context.Context, term *holdfast.Lock) error {
+		return work(ctx) // nil: it steps down, and stands again behind the others
+	})
 }
 
 func kazooAfter(ctx context.Context) error {

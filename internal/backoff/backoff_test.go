@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -110,51 +109,40 @@ func TestDelayFunction(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	minute := Policy{Delay: func(int) (time.Duration, bool) { return time.Minute, true }}
-	synctest.Test(t, func(t *testing.T) {
-		took := func(f func()) time.Duration {
+	for name, c := range map[string]struct {
+		policy    Policy
+		wake, end time.Duration // when wake closes, and ctx ends; 0 is never
+		goesOn    bool
+		took      time.Duration
+	}{
+		"elapsed":      {minute, 0, 0, true, time.Minute},
+		"woken":        {minute, time.Second, 0, true, time.Second},
+		"ctx ended":    {minute, 0, time.Second, false, time.Second},
+		"a single try": {Policy{Attempts: 1}, 0, 0, false, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			wake := make(chan struct{})
+			if c.wake > 0 {
+				time.AfterFunc(c.wake, func() { close(wake) })
+			}
+			if c.end > 0 {
+				time.AfterFunc(c.end, cancel)
+			}
 			began := time.Now()
-			f()
-			return time.Since(began)
-		}
-		if d := took(func() {
-			if !minute.Start().Wait(t.Context(), nil) {
-				t.Error("a wait that elapsed reports false")
+			if goesOn, took := c.policy.Start().Wait(ctx, wake), time.Since(began); goesOn != c.goesOn || took != c.took {
+				t.Errorf("%s: %v after %v, want %v after %v", name, goesOn, took, c.goesOn, c.took)
 			}
-		}); d != time.Minute {
-			t.Errorf("it waited %v, want a minute", d)
+		})
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	wake := make(chan struct{})
+	close(wake)
+	for range 50 {
+		if minute.Start().Wait(ended, wake) {
+			t.Fatal("wake wins over a ctx that has ended")
 		}
-		wake := make(chan struct{})
-		time.AfterFunc(time.Second, func() { close(wake) })
-		if d := took(func() {
-			if !minute.Start().Wait(t.Context(), wake) {
-				t.Error("a wait that was cut short by good news reports false")
-			}
-		}); d != time.Second {
-			t.Errorf("it waited %v, want a second, until wake", d)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if d := took(func() {
-			if minute.Start().Wait(ctx, nil) {
-				t.Error("a wait whose ctx ended reports true")
-			}
-		}); d != time.Second {
-			t.Errorf("it waited %v, want a second, until ctx ended", d)
-		}
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Error(ctx.Err())
-		}
-		for range 50 {
-			if minute.Start().Wait(ctx, wake) {
-				t.Fatal("good news wins over a ctx that has ended")
-			}
-		}
-		if d := took(func() {
-			if (Policy{Attempts: 1}).Start().Wait(t.Context(), nil) {
-				t.Error("a series of one try goes on")
-			}
-		}); d != 0 {
-			t.Errorf("it waited %v before it said that there is no other try", d)
-		}
-	})
+	}
 }

@@ -8,8 +8,8 @@ import (
 
 type contextKey struct{}
 
-// With makes a client that is opened with the returned context run on c. Only
-// this module can name the key, so only its tests can.
+// With returns a context with which opened clients run on c. Only this module's
+// tests can use it.
 func With(ctx context.Context, c driver.Clock) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }

@@ -2,22 +2,25 @@ package clock
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Fake runs on the time of the process, which in a testing/synctest bubble
-// is virtual, and can be paused and set. The zero value is ready to use.
+// A Fake runs on the process's time, virtual in a testing/synctest bubble, and can be
+// paused and set. The zero value is ready to use.
 type Fake struct {
 	mu     sync.Mutex
 	offset time.Duration
 	paused bool
 	held   []*fakeTimer // fired while paused, in the order of firing
+
+	Set, Pending atomic.Int64 // timers: all that were set, and those that may still run
 }
 
-// Now implements [driver.Clock]. It goes on while the clock is paused: a stopped
-// process has no say in how time passes.
+// Now implements [driver.Clock]. Time passes while the clock is paused, as it does
+// for a stopped process.
 func (c *Fake) Now() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,14 +35,14 @@ func (c *Fake) Jump(d time.Duration) {
 	c.offset += d
 }
 
-// Pause holds back the functions of all timers, as SIGSTOP does.
+// Pause holds back the functions of all timers, like SIGSTOP.
 func (c *Fake) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused = true
 }
 
-// Resume runs what was held back, each on a goroutine of its own.
+// Resume runs what was held back, each function on its own goroutine.
 func (c *Fake) Resume() {
 	c.mu.Lock()
 	c.paused = false
@@ -54,6 +57,8 @@ func (c *Fake) Resume() {
 // AfterFunc implements [driver.Clock].
 func (c *Fake) AfterFunc(d time.Duration, f func()) driver.Timer {
 	t := &fakeTimer{clock: c, f: f}
+	c.Set.Add(1)
+	c.Pending.Add(1)
 	t.timer = time.AfterFunc(d, func() {
 		c.mu.Lock()
 		if c.paused {
@@ -90,7 +95,10 @@ func (t *fakeTimer) Stop() bool {
 func (t *fakeTimer) finish() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := !t.over
+	if t.over {
+		return false
+	}
 	t.over = true
-	return first
+	t.clock.Pending.Add(-1)
+	return true
 }

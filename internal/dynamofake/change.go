@@ -53,7 +53,7 @@ func (c *change) bind(t *table) error {
 		return err
 	}
 	for _, a := range c.parsedUpdate {
-		if t.has(string(a.name)) {
+		if t.has(a.name.name) {
 			return invalid("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", a.name)
 		}
 	}
@@ -157,9 +157,7 @@ func (db *DB) updateItem(in *dynamodb.UpdateItemInput, used *usage) (*dynamodb.U
 	case types.ReturnValueUpdatedNew:
 		out.Attributes = make(item)
 		for _, a := range c.parsedUpdate {
-			if v := after[string(a.name)]; v != nil {
-				out.Attributes[string(a.name)] = v
-			}
+			a.name.copy(out.Attributes, after)
 		}
 	}
 	return out, nil

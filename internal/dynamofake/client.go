@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A Client has the methods of [dynamodb.Client] that package dynamolock needs, and is one
-// connection: tests can cut it off and inject faults without affecting the others.
+// A Client has the methods of [dynamodb.Client] that package dynamolock needs. It is one
+// connection, with its own faults.
 type Client struct {
 	db *DB
 
@@ -27,9 +27,8 @@ type Client struct {
 // Client returns a new client of the service.
 func (db *DB) Client() *Client { return &Client{db: db, calls: make(map[string]int)} }
 
-// Cut partitions the client: no request and no reply arrives from now on, not even for
-// requests under way. Calls block until their ctx ends. Requests sent while cut off never
-// arrive.
+// Cut partitions the client: no request and no reply arrives from now on, not even of
+// calls under way, which block until their ctx ends.
 func (c *Client) Cut() { c.setCut(true) }
 
 // Heal ends a Cut for the calls after it.
@@ -47,8 +46,8 @@ func (c *Client) isCut() bool {
 	return c.cut
 }
 
-// SetFault makes f choose the fault of each request; nil ends that. f may be called from
-// several goroutines at once.
+// SetFault makes f choose the fault of each request; nil removes it. f may be called
+// concurrently.
 func (c *Client) SetFault(f func(Op) Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +61,7 @@ func (c *Client) Peak() int {
 	return c.peak
 }
 
-// Calls returns the number of requests sent, by operation, arrived or not. Without a
-// connection, a request is not sent.
+// Calls returns the number of requests sent, by operation, arrived or not.
 func (c *Client) Calls() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +95,12 @@ func (c *Client) begin(op Op) Fault {
 	if fault == nil {
 		return Fault{}
 	}
+	op.Input = clone(op.Input)
 	return fault(op)
 }
 
 // connect waits for the connection of a request, and notifies an [httptrace.ClientTrace]
-// as net/http does. It returns an error if there is none.
+// as net/http does.
 func (c *Client) connect(ctx context.Context, fault Fault) error {
 	trace := httptrace.ContextClientTrace(ctx)
 	if trace != nil && trace.GetConn != nil {
@@ -140,8 +139,7 @@ func (c *Client) consume(u usage) {
 	c.used.write += u.write
 }
 
-// do is one operation from the input to the output, errors wrapped as the SDK
-// does.
+// do is one operation from input to output, with errors wrapped as by the SDK.
 func do[In, Out any](
 	ctx context.Context, c *Client, name string, in *In, options []func(*dynamodb.Options),
 	serve func(*In, *usage) (*Out, error), fields ...string,
@@ -156,7 +154,7 @@ func do[In, Out any](
 		return nil, operationError(name, err)
 	}
 	in = clone(in)
-	out, err := send(ctx, c, Op{Name: name, Input: clone(in)}, func() (*Out, error) {
+	out, err := send(ctx, c, Op{Name: name, Input: in}, func() (*Out, error) {
 		var used usage
 		out, err := serve(in, &used)
 		c.consume(used)
@@ -168,13 +166,12 @@ func do[In, Out any](
 	return clone(out), nil
 }
 
-// An answer is what the service sends back.
 type answer[Out any] struct {
 	out *Out
 	err error
 }
 
-// send carries a request to the service and its answer back.
+// send carries a request to the service and its reply back.
 func send[Out any](ctx context.Context, c *Client, op Op, serve func() (*Out, error)) (*Out, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, canceled(err)

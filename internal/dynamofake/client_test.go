@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -127,26 +126,6 @@ func TestFaults(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestLateInput changes an input between the end of the call and its arrival.
-func TestLateInput(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db, c := newDB(t)
-		c.SetFault(func(dynamofake.Op) dynamofake.Fault { return dynamofake.DeliverLate(time.Second, dynamofake.Reset()) })
-		in := &dynamodb.UpdateItemInput{
-			TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: aws.String("SET #b = :b"),
-			ExpressionAttributeNames: names("#b"), ExpressionAttributeValues: item{":b": b("abc")},
-		}
-		if _, err := c.UpdateItem(t.Context(), in); !errors.Is(err, syscall.ECONNRESET) {
-			t.Fatal(err)
-		}
-		in.ExpressionAttributeValues[":b"].(*types.AttributeValueMemberB).Value[0] = 'X'
-		in.Key["id"] = s("y")
-		*in.TableName = sortedTable
-		time.Sleep(2 * time.Second)
-		sameItem(t, "what was sent", db.Item(plainTable, item{"id": s("x")}), item{"id": s("x"), "b": b("abc")})
-	})
 }
 
 func TestCut(t *testing.T) {
@@ -277,17 +256,4 @@ func TestAtomic(t *testing.T) {
 	}
 	wg.Wait()
 	sameItem(t, "the sum", db.Item(plainTable, item{"id": s("x")}), item{"id": s("x"), "n": n("200")})
-}
-
-func TestOptionsAreEvaluated(t *testing.T) {
-	t.Parallel()
-	_, c := newDB(t)
-	ran := false
-	_, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(plainTable), Key: item{"id": s("x")}}, func(o *dynamodb.Options) {
-		o.Retryer = aws.NopRetryer{}
-		ran = true
-	})
-	if err != nil || !ran {
-		t.Errorf("%v, %v", ran, err)
-	}
 }

@@ -223,13 +223,25 @@ func holdsFunction(n call, it item) bool {
 func valueOf(n node, it item) types.AttributeValue {
 	switch n := n.(type) {
 	case attribute:
-		return it[string(n)]
+		return n.in(it)
 	case literal:
 		return n.value
 	case call: // size, the only function with a value
 		if size, ok := sizeFunction(valueOf(n.args[0], it)); ok {
 			return &types.AttributeValueMemberN{Value: strconv.Itoa(size)}
 		}
+	}
+	return nil
+}
+
+// in returns what an item has at a path; nil if nothing.
+func (a attribute) in(it item) types.AttributeValue {
+	v := it[a.name]
+	if a.entry == "" {
+		return v
+	}
+	if m, ok := v.(*types.AttributeValueMemberM); ok {
+		return m.Value[a.entry]
 	}
 	return nil
 }

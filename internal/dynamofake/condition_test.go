@@ -44,6 +44,16 @@ func TestCondition(t *testing.T) {
 		{"#lst = :list", ""},
 		{"#mp = :map", ""},
 		{"#mp = :list", failed},
+		// Entries of maps.
+		{"#mp.#k = :one", ""},
+		{"#mp.#k < :two AND attribute_exists(#mp.#k)", ""},
+		{"attribute_not_exists(#mp.#ghost)", ""},
+		{"attribute_not_exists(#ghost.#k) AND attribute_not_exists(#str.#k)", ""},
+		{"attribute_exists(#ghost.#k)", failed},
+		{"#mp.#ghost < :two", failed},
+		{"attribute_type(#mp.#k, :N)", ""},
+		{"#mp.#k = #mp.#k", validation},
+		{"#mp.#k <> #mp.#ghost", ""},
 		{"#str = #twin", ""},
 		{":hello = #str", ""},
 		{"(#str) = (:hello)", ""},
@@ -145,7 +155,7 @@ func TestCondition(t *testing.T) {
 		{"ATTRIBUTE_EXISTS(#str)", unsupported},
 		{"contains(#str, :hell)", unsupported},
 		{"#num IN (:four, :five)", unsupported},
-		{"#mp.#k = :one", unsupported},
+		{"#mp.#k.#z = :one", unsupported},
 		{"#lst[0] = :a", unsupported},
 	} {
 		db.SetItem(plainTable, everything)

@@ -8,24 +8,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A DB is the service: its tables, and how it behaves. Set the fields before the
-// first call, or while none is under way.
+// A DB is the service: its tables and its behaviour. Set the fields while no call is
+// under way.
 type DB struct {
 	// CreateDelay is how long a new table stays in state CREATING.
 	CreateDelay time.Duration
-	// TellDelay is how long calls that describe a new table do not find it.
+	// TellDelay is how long DescribeTable does not find a new table.
 	TellDelay time.Duration
 	// Latency is the duration of each call: half of it to the service, half back.
 	Latency time.Duration
-	// Lag is how far eventually consistent reads lag behind: they see each item as it was
-	// that long ago.
+	// Lag is how far eventually consistent reads lag behind.
 	Lag time.Duration
-	// ExpireDelay is how long an item stays after its time to live. If negative, the
-	// service never deletes any.
+	// ExpireDelay is how long an item stays after its time to live; negative is forever.
 	ExpireDelay time.Duration
 
-	// TransactTime is how long a transaction keeps its items busy: other writes to them
-	// conflict with it.
+	// TransactTime is how long other writes of its items conflict with a transaction.
 	TransactTime time.Duration
 
 	mu     sync.Mutex // never held while waiting
@@ -60,8 +57,8 @@ func (db *DB) described(name *string) (*table, error) {
 	return t, nil
 }
 
-// Item returns the present version of an item, nil if there is none. It panics
-// if the table does not exist or the key is not one of it.
+// Item returns the current version of an item, nil if there is none. It panics if the
+// table does not exist or the key does not fit it.
 func (db *DB) Item(table string, key map[string]types.AttributeValue) map[string]types.AttributeValue {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -69,8 +66,7 @@ func (db *DB) Item(table string, key map[string]types.AttributeValue) map[string
 	return clone(t.current(k))
 }
 
-// Items returns the present version of all items of a table, by key in the order
-// of Scan.
+// Items returns the current version of all items of a table, in the order of Scan.
 func (db *DB) Items(table string) []map[string]types.AttributeValue {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -19,25 +19,25 @@
 //     with if_not_exists, + and -, of REMOVE, and of ADD for numbers and sets.
 //   - Consumed capacity, by the rules of the developer guide.
 //
-// Whatever else a call asks for - another parameter, another function, a document
-// path, a name without a #placeholder, which might be a reserved word - makes it
-// fail with [ErrUnsupported], which is no error of the API. Each call is one
-// attempt; options are evaluated for their effects on a scratch value and change
-// nothing.
+// Document paths have up to two parts: an entry of a map is as deep as they reach.
 //
-// Time to Live does delete, live items like any others, as soon as their time is
-// over ([DB.ExpireDelay]); the service takes up to some days.
+// A call that asks for anything else (another parameter or function, an element of a
+// list, a name without a #placeholder, which might be a reserved word) fails with
+// [ErrUnsupported], which is no error of the API. Each call is one attempt; options
+// have no effect.
+//
+// Time to Live deletes items as soon as their time is over ([DB.ExpireDelay]); the
+// service takes up to some days.
 //
 // # Time
 //
-// The package uses the clock of the process and timers, and has no goroutine
-// that stays. So it may live inside a testing/synctest bubble, where a table is
-// created, or a read lags behind, in virtual time. Calls block on channels only.
+// The package uses the process's clock and timers, keeps no goroutine, and blocks
+// on channels only. So it works in virtual time, in a testing/synctest bubble.
 //
 // # Faults
 //
-// Each [Client] is one connection. See [Client.Cut] for a partition, and
-// [Client.SetFault] for what may happen to single requests:
+// Each [Client] is one connection. [Client.Cut] partitions it, [Client.SetFault]
+// injects faults into single requests:
 //
 //	fault                 the service           the call
 //	--------------------  --------------------  ----------------------------------
@@ -53,6 +53,5 @@
 //	DeliverLate(d, nil)   does it after d       blocks until its ctx ends
 //	DeliverLate(d, err)   does it after d       fails with err
 //
-// [Throttled], [Throttling], [ServerError], [Denied] and [Reset] are errors to
-// use there.
+// [Throttled], [Throttling], [ServerError], [Denied] and [Reset] make the errors.
 package dynamofake

@@ -16,8 +16,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ErrUnsupported is wrapped by the errors of calls that use a part of the API that the
-// fake does not have. It is no error of the API.
+// ErrUnsupported: the fake does not have this part of the API.
 var ErrUnsupported = errors.New("not supported by dynamofake")
 
 func unsupported(what string) error { return fmt.Errorf("%s: %w", what, ErrUnsupported) }
@@ -33,30 +32,27 @@ func notFound(table string) error {
 	return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found: Table: " + table + " not found")}
 }
 
-// Throttled is what an overloaded table answers with provisioned capacity.
+// Throttled is the answer of an overloaded table with provisioned capacity.
 func Throttled() error {
 	return &types.ProvisionedThroughputExceededException{Message: aws.String("The level of configured provisioned throughput for the table was exceeded")}
 }
 
-// Throttling is what an overloaded service answers: the other code for much the
-// same.
+// Throttling is the answer of an overloaded service.
 func Throttling() error {
 	return &types.ThrottlingException{Message: aws.String("Rate exceeded")}
 }
 
-// TransactionConflict is what a write is answered while a transaction is writing
-// the same item.
+// TransactionConflict is the answer to a write while a transaction writes the item.
 func TransactionConflict() error {
 	return &types.TransactionConflictException{Message: aws.String("Transaction is ongoing for the item")}
 }
 
-// ServerError is a reply with HTTP status 500: the outcome of a write is unknown. The
-// SDK's retryables take it for retryable.
+// ServerError is a reply with HTTP status 500: the outcome of a write is unknown.
 func ServerError() error {
 	return &types.InternalServerError{Message: aws.String("Internal server error")}
 }
 
-// Denied is what a caller gets without the permission that the call needs.
+// Denied is the answer to a caller without permission.
 func Denied() error {
 	return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "User is not authorized to perform this action", Fault: smithy.FaultClient}
 }
@@ -71,8 +67,8 @@ func canceled(err error) error {
 	return &aws.RequestCanceledError{Err: &smithy.CanceledError{Err: err}}
 }
 
-// operationError wraps an error as the SDK does: an answer of the service has an
-// HTTP response around it.
+// operationError wraps an error as the SDK does: the service's answers come in an HTTP
+// response.
 func operationError(operation string, err error) error {
 	var answer smithy.APIError
 	var response *awshttp.ResponseError

@@ -7,8 +7,9 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 type node any
 
 type (
-	// attribute is the name of a top-level attribute.
-	attribute string
+	// attribute is a document path: the name of a top-level attribute, and that of an
+	// entry of it, which is a map, or "".
+	attribute struct{ name, entry string }
 	// literal is a value from ExpressionAttributeValues.
 	literal struct{ value types.AttributeValue }
 	// call is a function with its operands.
@@ -111,14 +112,20 @@ func isPlaceholder(sigil byte, s string) bool {
 	return len(s) > 1 && s[0] == sigil && wordLen(s[1:]) == len(s)-1
 }
 
-func (p *placeholders) name(placeholder string) (attribute, error) {
+func (a attribute) String() string {
+	if a.entry == "" {
+		return a.name
+	}
+	return a.name + "." + a.entry
+}
+
+func (p *placeholders) name(placeholder string) (string, error) {
 	name, ok := p.names[placeholder]
 	if !ok {
 		return "", invalid("An expression attribute name used in the document path is not defined; attribute name: %s", placeholder)
 	}
 	p.used[placeholder] = true
-	p.mentioned = append(p.mentioned, attribute(name))
-	return attribute(name), nil
+	return name, nil
 }
 
 func (p *placeholders) value(placeholder string) (literal, error) {

@@ -134,16 +134,21 @@ func get(ctx context.Context, c *dynamofake.Client, table string, key item, cons
 	return out.Item, nil
 }
 
-// increment adds 1 to the attribute n of an item.
-func increment(ctx context.Context, c *dynamofake.Client, id string) (item, error) {
+// change updates an item of the plain table, and returns what it becomes.
+func change(ctx context.Context, c *dynamofake.Client, id, update string, values item) (item, error) {
 	out, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: aws.String(plainTable), Key: item{"id": s(id)}, UpdateExpression: aws.String("ADD #n :one"),
-		ExpressionAttributeNames: names("#n"), ExpressionAttributeValues: item{":one": n("1")}, ReturnValues: types.ReturnValueAllNew,
+		TableName: aws.String(plainTable), Key: item{"id": s(id)}, UpdateExpression: &update, ReturnValues: types.ReturnValueAllNew,
+		ExpressionAttributeNames: names(update), ExpressionAttributeValues: usedIn(update, values),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out.Attributes, nil
+}
+
+// increment adds 1 to the attribute n of an item.
+func increment(ctx context.Context, c *dynamofake.Client, id string) (item, error) {
+	return change(ctx, c, id, "ADD #n :one", item{":one": n("1")})
 }
 
 // fill writes items 0 to count-1 of one partition.

@@ -48,9 +48,9 @@ func lex(s string) ([]token, error) {
 			k, n = kindWord, wordLen(s)
 		case strings.HasPrefix(s, "<>") || strings.HasPrefix(s, "<=") || strings.HasPrefix(s, ">="):
 			k, n = kind(s[:2]), 2
-		case c == '.' || c == '[':
-			return nil, unsupported("a document path")
-		case strings.IndexByte("=<>()+-,", c) < 0:
+		case c == '[':
+			return nil, unsupported("an element of a list")
+		case strings.IndexByte("=<>()+-,.", c) < 0:
 			return nil, syntaxError(s)
 		}
 		if n == 1 && (k == kindName || k == kindValue) {

@@ -127,20 +127,20 @@ func (s *schema) checkKeyCondition(n node) error {
 		if !isName || !isValue {
 			return unsupported("a key condition that is not about a name and a value, in this order")
 		}
-		i := s.index(string(name))
+		i := s.index(name.String())
 		_, beginning := part.(call)
 		switch {
-		case i < 0 || seen[string(name)]:
+		case i < 0 || seen[name.name]:
 			return invalid("KeyConditionExpressions must contain one condition per key, and none of others: %s", name)
 		case typeOf(value.value) != s.keys[i].typ || beginning && s.keys[i].typ == "N":
 			return invalid("One or more parameter values were invalid: Condition parameter type does not match schema type")
 		case beginning && i == 0:
 			return invalid("Query key condition not supported")
 		}
-		if err := checkKeyValue(string(name), value.value, i == 0); err != nil {
+		if err := checkKeyValue(name.name, value.value, i == 0); err != nil {
 			return err
 		}
-		seen[string(name)] = true
+		seen[name.name] = true
 	}
 	if !seen[s.keys[0].name] {
 		return invalid("Query condition missed key schema element: %s", s.keys[0].name)
@@ -158,7 +158,7 @@ func conjuncts(n node) []node {
 // checkFilter refuses to filter a query by its key.
 func (p *page) checkFilter(t *table) error {
 	for _, a := range p.filtered {
-		if t.has(string(a)) {
+		if t.has(a.name) {
 			return invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", a)
 		}
 	}

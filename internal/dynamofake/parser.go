@@ -59,9 +59,26 @@ func (p *parser) expect(k kind) error {
 	return nil
 }
 
-// attribute reads the name of an attribute. Only #placeholders are known: the
-// API refuses many words, and the fake has no list of them.
-func (p *parser) attribute() (attribute, error) {
+// attribute reads a document path: the name of an attribute, or of an entry of one.
+func (p *parser) attribute() (a attribute, err error) {
+	if a.name, err = p.pathPart(); err != nil {
+		return attribute{}, err
+	}
+	if p.accept(".") {
+		if a.entry, err = p.pathPart(); err != nil {
+			return attribute{}, err
+		}
+	}
+	if p.peek().kind == "." {
+		return attribute{}, unsupported("a document path of more than two parts")
+	}
+	p.mentioned = append(p.mentioned, a)
+	return a, nil
+}
+
+// pathPart reads one name. Only #placeholders are known: the API refuses many words, and
+// the fake has no list of them.
+func (p *parser) pathPart() (string, error) {
 	switch t := p.next(); t.kind {
 	case kindName:
 		return p.name(t.text)

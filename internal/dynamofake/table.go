@@ -18,8 +18,7 @@ type table struct {
 	records     map[string]*record
 }
 
-// A record is what a table knows about one key: versions in the order of time,
-// so that reads can lag behind.
+// A record is one key's versions in the order of time, so that reads can lag behind.
 type record struct{ versions []version }
 
 // A version with no item is a deletion.
@@ -35,12 +34,11 @@ func (t *table) status(db *DB) types.TableStatus {
 	return types.TableStatusActive
 }
 
-// tooOld is the age from which on a time to live is taken for a mistake.
+// tooOld is the age at which a time to live counts as a mistake.
 const tooOld = 5 * 365 * 24 * time.Hour
 
-// expire deletes what is past its time to live: an item whose attribute is a
-// number of seconds that is over, unless it has been for years. It does so just
-// before anybody looks, so that no goroutine need wait for it.
+// expire deletes items past their time to live, except by years. It runs before each
+// access, so that no goroutine has to wait.
 func (t *table) expire(db *DB) {
 	if t.ttl == "" || db.ExpireDelay < 0 {
 		return
@@ -61,10 +59,10 @@ func (t *table) expire(db *DB) {
 	}
 }
 
-// current returns the present version; it is not to be changed.
+// current returns the current version, which must not be changed.
 func (t *table) current(key string) item { return t.at(key, time.Time{}) }
 
-// at returns the version of a moment, of the present for the zero time.
+// at returns the version at a moment; the zero time is now.
 func (t *table) at(key string, when time.Time) item {
 	if r := t.records[key]; r != nil {
 		return r.at(when)
@@ -81,8 +79,7 @@ func (r *record) at(when time.Time) item {
 	return nil
 }
 
-// set makes it the present version; nil deletes. Versions that no read can ask
-// for any more are dropped.
+// set makes it the current version; nil deletes. It drops versions that no read can see.
 func (t *table) set(key string, it item, lag time.Duration) {
 	now := time.Now()
 	r := t.records[key]

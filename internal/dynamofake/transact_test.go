@@ -11,8 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
 // Elements of a transaction on the plain table.
@@ -107,24 +105,4 @@ func TestTransactionConflict(t *testing.T) {
 		_, err = increment(t.Context(), c, "x")
 		sameCode(t, "a write afterwards", err, "")
 	})
-}
-
-func TestDirectAccessPanics(t *testing.T) {
-	t.Parallel()
-	db, _ := newDB(t)
-	for what, f := range map[string]func(*dynamofake.DB){
-		"missing table": func(db *dynamofake.DB) { db.Item("missing", item{"id": s("x")}) },
-		"items":         func(db *dynamofake.DB) { db.Items("missing") },
-		"bad key":       func(db *dynamofake.DB) { db.RemoveItem(plainTable, item{"id": n("1")}) },
-		"bad item":      func(db *dynamofake.DB) { db.SetItem(plainTable, item{"id": s("x"), "n": n("one")}) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", what)
-				}
-			}()
-			f(db)
-		}()
-	}
 }

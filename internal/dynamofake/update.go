@@ -20,12 +20,12 @@ func parseUpdate(s string, names *placeholders) ([]action, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[attribute]bool)
-	for _, a := range actions {
-		if seen[a.name] {
-			return nil, invalid("Two document paths overlap with each other; must remove or rewrite one of these paths; path: [%s]", a.name)
+	for i, a := range actions {
+		for _, b := range actions[:i] {
+			if a.name.overlaps(b.name) {
+				return nil, invalid("Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [%s], path two: [%s]", b.name, a.name)
+			}
 		}
-		seen[a.name] = true
 		if err := a.check(); err != nil {
 			return nil, err
 		}
@@ -133,27 +133,68 @@ func checkSetValue(n node) error {
 	return nil
 }
 
+// overlaps reports whether one path is the other, or leads into it.
+func (a attribute) overlaps(b attribute) bool {
+	return a.name == b.name && (a.entry == b.entry || a.entry == "" || b.entry == "")
+}
+
+// copy copies what from has at a path, and nothing else of the map that it is in.
+func (a attribute) copy(to, from item) {
+	v := a.in(from)
+	if v == nil {
+		return
+	}
+	if a.entry == "" {
+		to[a.name] = v
+		return
+	}
+	m, ok := to[a.name].(*types.AttributeValueMemberM)
+	if !ok {
+		m = &types.AttributeValueMemberM{Value: make(item)}
+		to[a.name] = m
+	}
+	m.Value[a.entry] = v
+}
+
+// parent returns the item, or the map in it, that a path leads to the inside of.
+func (a attribute) parent(it item) (item, string, error) {
+	if a.entry == "" {
+		return it, a.name, nil
+	}
+	if m, ok := it[a.name].(*types.AttributeValueMemberM); ok {
+		return m.Value, a.entry, nil
+	}
+	return nil, "", invalid("The document path provided in the update expression is invalid for update")
+}
+
 // apply returns the item as the actions leave it. All of them see the item as it
 // was before.
 func apply(actions []action, before item) (item, error) {
 	after := maps.Clone(before)
+	for _, a := range actions { // the maps of before stay as they are
+		if m, ok := before[a.name.name].(*types.AttributeValueMemberM); ok && a.name.entry != "" && after[a.name.name] == before[a.name.name] {
+			after[a.name.name] = &types.AttributeValueMemberM{Value: maps.Clone(m.Value)}
+		}
+	}
 	for _, a := range actions {
-		name := string(a.name)
+		in, name, err := a.name.parent(after)
+		if err != nil {
+			return nil, err
+		}
 		var v types.AttributeValue
-		var err error
 		switch a.clause {
 		case "REMOVE":
-			delete(after, name)
+			delete(in, name)
 			continue
 		case "SET":
 			v, err = setValueOf(a.value, before)
 		case "ADD":
-			v, err = added(before[name], a.value.(literal).value)
+			v, err = added(a.name.in(before), a.value.(literal).value)
 		}
 		if err != nil {
 			return nil, err
 		}
-		after[name] = v
+		in[name] = v
 	}
 	return after, nil
 }

@@ -12,7 +12,7 @@ import (
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	db, c := newDB(t)
-	before := item{"id": s("x"), "a": s("A"), "num": n("5"), "tags": ss("p", "q"), "lst": l(s("1"))}
+	before := item{"id": s("x"), "a": s("A"), "num": n("5"), "tags": ss("p", "q"), "lst": l(s("1")), "mp": m(item{"k": n("5")})}
 	with := func(changes item) item {
 		after := make(item)
 		maps.Copy(after, before)
@@ -80,14 +80,29 @@ func TestUpdate(t *testing.T) {
 		{"SET #b = woof(#a)", nil, unsupported},
 		{"SET #lst = list_append(#lst, :l)", nil, unsupported},
 		{"DELETE #tags :q", nil, unsupported},
-		{"SET #mp.#k = :s", nil, unsupported},
+		// Entries of maps.
+		{"SET #mp.#a = :s", with(item{"mp": m(item{"k": n("5"), "a": s("new")})}), ""},
+		{"SET #mp.#a = #mp.#k + :one, #mp.#k = :s", with(item{"mp": m(item{"k": s("new"), "a": n("6")})}), ""},
+		{"SET #mp.#a = #num REMOVE #mp.#k", with(item{"mp": m(item{"a": n("5")})}), ""},
+		{"REMOVE #mp.#k, #mp.#ghost", with(item{"mp": m(item{})}), ""},
+		{"SET #mp.#a = if_not_exists(#mp.#a, :one) ADD #mp.#k :half", with(item{"mp": m(item{"k": n("5.5"), "a": n("1")})}), ""},
+		{"SET #b = #mp.#k", with(item{"b": n("5")}), ""},
+		{"SET #b = #mp.#ghost", nil, validation},
+		{"SET #ghost.#k = :s", nil, validation},
+		{"SET #a.#k = :s", nil, validation},
+		{"REMOVE #ghost.#k", nil, validation},
+		{"SET #mp.#a = :s, #mp.#a = :one", nil, validation},
+		{"SET #mp.#a = :s, #mp = :map", nil, validation},
+		{"SET #mp = :map REMOVE #mp.#a", nil, validation},
+		{"SET #id.#a = :s", nil, validation},
+		{"SET #mp. = :s", nil, validation},
+		{"SET .#mp = :s", nil, validation},
+		{"SET #mp.a = :s", nil, unsupported},
+		{"SET #mp.#k.#z = :s", nil, unsupported},
 		{"REMOVE #lst[0]", nil, unsupported},
 	} {
 		db.SetItem(plainTable, before)
-		_, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: &test.update,
-			ExpressionAttributeNames: names(test.update), ExpressionAttributeValues: usedIn(test.update, values),
-		})
+		_, err := change(t.Context(), c, "x", test.update, values)
 		sameCode(t, test.update, err, test.code)
 		want := test.want
 		if want == nil {
@@ -107,20 +122,14 @@ func TestUpdateCreates(t *testing.T) {
 		"ADD #a :v REMOVE #b": {"a": ss("v")},
 		"REMOVE #a":           nil,
 	} {
-		key := item{"id": s("created by " + update)}
-		out, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: aws.String(plainTable), Key: key, UpdateExpression: &update, ReturnValues: types.ReturnValueAllNew,
-			ExpressionAttributeNames: names(update), ExpressionAttributeValues: usedIn(update, item{":v": ss("v")}),
-		})
-		if err != nil {
-			t.Errorf("%q: %v", update, err)
-			continue
-		}
+		id := "created by " + update
+		got, err := change(t.Context(), c, id, update, item{":v": ss("v")})
+		sameCode(t, update, err, "")
 		if want != nil {
-			want["id"] = key["id"]
+			want["id"] = s(id)
 		}
-		sameItem(t, update, db.Item(plainTable, key), want)
-		sameItem(t, update+", returned", out.Attributes, want)
+		sameItem(t, update, db.Item(plainTable, item{"id": s(id)}), want)
+		sameItem(t, update+", returned", got, want)
 	}
 }
 
@@ -130,11 +139,11 @@ func TestUpdateReturnValues(t *testing.T) {
 	for which, want := range map[types.ReturnValue]item{
 		"":                          nil,
 		types.ReturnValueNone:       nil,
-		types.ReturnValueAllNew:     {"id": s("x"), "a": s("new"), "c": s("C"), "d": s("new")},
-		types.ReturnValueUpdatedNew: {"a": s("new"), "d": s("new")},
+		types.ReturnValueAllNew:     {"id": s("x"), "a": s("new"), "c": s("C"), "d": s("new"), "m": m(item{"k": s("K"), "e": s("new")})},
+		types.ReturnValueUpdatedNew: {"a": s("new"), "d": s("new"), "m": m(item{"e": s("new")})},
 	} {
-		db.SetItem(plainTable, item{"id": s("x"), "a": s("A"), "b": s("B"), "c": s("C")})
-		const update = "SET #a = :v, #d = :v REMOVE #b"
+		db.SetItem(plainTable, item{"id": s("x"), "a": s("A"), "b": s("B"), "c": s("C"), "m": m(item{"k": s("K")})})
+		const update = "SET #a = :v, #d = :v, #m.#e = :v REMOVE #b"
 		out, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 			TableName: aws.String(plainTable), Key: item{"id": s("x")}, UpdateExpression: aws.String(update), ReturnValues: which,
 			ExpressionAttributeNames: names(update), ExpressionAttributeValues: item{":v": s("new")},

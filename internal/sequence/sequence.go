@@ -18,25 +18,38 @@ const Warn = Last - 1<<27
 // writer marks Curator's write lock, as part of its read-write lock.
 const writer = "__WRIT__"
 
+// reader marks the nodes of the same that share a lock.
+const reader = "__READ__"
+
 // readers mark those of the markers that share a lock.
-var readers = []string{"read-", "__rlock__", "__READ__"}
+var readers = []string{"-shared-lock-", "-read-", "__rlock__", reader}
 
 // markers precede the sequence number in every known form of a contender's name:
 // Curator's mutex, read-write lock and latch, kazoo's lock and read-write lock,
-// go-zookeeper's lock, and the recipes in ZooKeeper's own documentation.
+// go-zookeeper's lock, and the recipes in ZooKeeper's own documentation. A word may end in
+// one, such as "thread-": it stands in the queue, and shares nothing.
 var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rlock__", "__READ__", writer}
 
 // Of returns the sequence number in the name of a child of a lock's znode; false if the
 // child is no contender. A number has ten digits or, past the overflow, a sign and nine
 // or ten. (Parsed by hand, because each look parses the name of every waiter.)
-func Of(name string) (int64, bool) {
+func Of(name string) (int64, bool) { return behind(markers, name) }
+
+// leases mark the permits of a semaphore: Curator's, and holdfast's beside kazoo's.
+var leases = []string{"lease-", "__lease__"}
+
+// OfLease is Of for a permit of a semaphore.
+func OfLease(name string) (int64, bool) { return behind(leases, name) }
+
+// behind returns the sequence number that stands behind a marker.
+func behind(markers []string, name string) (int64, bool) {
 	front := strings.TrimRight(name, digitsOnly)
 	digits := name[len(front):]
 	switch n := len(digits); {
-	case n == 10 && marked(front):
+	case n == 10 && ends(front, markers):
 	case n == 9 || n == 10:
 		unsigned, ok := strings.CutSuffix(front, "-")
-		if !ok || !marked(unsigned) {
+		if !ok || !ends(unsigned, markers) {
 			return 0, false
 		}
 		digits = name[len(unsigned):]
@@ -51,7 +64,42 @@ func Of(name string) (int64, bool) {
 // the lock with others.
 func Shared(name string) bool {
 	front := strings.TrimRight(name, digitsOnly)
-	return ends(front, readers) || ends(strings.TrimSuffix(front, "-"), readers)
+	unsigned := strings.TrimSuffix(front, "-")
+	return ends(front, readers) || ends(unsigned, readers) || front == "read-" || unsigned == "read-"
+}
+
+// A Family is the programs that see each other's nodes in a queue, by their names.
+type Family int
+
+// The families. A program of another one passes over these nodes: Curator's mutexes, its
+// read-write locks and its latches do so among themselves.
+const (
+	Others        Family = iota // whoever has the forms of ZooKeeper's documentation
+	Mutex                       // Curator's mutex, and those who share locks with it
+	CuratorRW                   // Curator's read-write lock
+	CuratorLatch                // Curator's LeaderLatch
+	Kazoo                       // kazoo's lock and read-write lock
+	SharedMutexes               // holdfast's shared locks, in a queue of the family Mutex
+)
+
+// FamilyOf returns the family of a name with a sequence number.
+func FamilyOf(name string) Family {
+	front := strings.TrimRight(name, digitsOnly)
+	for _, front := range []string{front, strings.TrimSuffix(front, "-")} {
+		switch {
+		case ends(front, []string{writer, reader}):
+			return CuratorRW
+		case ends(front, []string{"__lock__", "__rlock__"}):
+			return Kazoo
+		case strings.HasSuffix(front, "latch-"):
+			return CuratorLatch
+		case strings.HasSuffix(front, "-shared-lock-"):
+			return SharedMutexes
+		case strings.HasSuffix(front, "lock-"):
+			return Mutex
+		}
+	}
+	return Others
 }
 
 // Downgrades reports whether a name with a sequence number is that of a writer that may
@@ -62,11 +110,16 @@ func Downgrades(name string) bool {
 	return strings.HasSuffix(front, writer)
 }
 
+// Downgraded reports whether a name with a sequence number may be that of the reader that
+// such a writer leaves: it is younger than its place in the queue says.
+func Downgraded(name string) bool {
+	front := strings.TrimSuffix(strings.TrimRight(name, digitsOnly), "-")
+	return strings.HasSuffix(front, reader)
+}
+
 const digitsOnly = "0123456789"
 
-// marked reports whether a name, as far as its sequence, ends in a marker.
-func marked(front string) bool { return ends(front, markers) }
-
+// ends reports whether a name, as far as its sequence, ends in a marker.
 func ends(front string, markers []string) bool {
 	for _, m := range markers {
 		if strings.HasSuffix(front, m) {

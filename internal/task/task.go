@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// A Group owns what goes on between a client's calls, and counts those calls that
-// Close has to wait for.
+// A Group owns a client's goroutines, and counts the calls that Close has to wait for.
 type Group struct {
 	open context.Context // ends when Close begins
 	shut context.CancelFunc
-	ctx  context.Context // ends when Close gives up on what is still under way
+	ctx  context.Context // ends when Close stops waiting
 	stop context.CancelFunc
 
 	mu      sync.Mutex
@@ -27,11 +26,10 @@ func NewGroup() *Group {
 	return g
 }
 
-// Context returns the context of all tasks. It ends when Close no longer waits for them to
-// end by themselves.
+// Context returns the context of all tasks. It ends when Close stops waiting for them.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Open returns a context that ends when Close begins, for what is not worth finishing then.
+// Open returns a context that ends when Close begins, for tasks not worth finishing.
 func (g *Group) Open() context.Context { return g.open }
 
 // Go runs f on a goroutine. It returns false, and f does not run, if Close has begun.
@@ -65,8 +63,8 @@ func (g *Group) End() {
 	g.settleLocked()
 }
 
-// Close lets tasks come to an end until ctx is done, and then ends their context. It
-// returns when all have ended. It may be called again.
+// Close waits for the tasks until ctx is done, then ends their context. It returns when
+// all have ended. It may be called again.
 func (g *Group) Close(ctx context.Context) {
 	g.mu.Lock()
 	g.shut()

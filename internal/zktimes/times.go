@@ -1,42 +1,42 @@
-// Package zktimes has all the durations that follow from a ZooKeeper session timeout: what
-// zklock goes by, holdfast doctor judges by, and the benchmarks count by.
+// Package zktimes computes all durations that follow from a ZooKeeper session timeout, for
+// zklock, holdfast doctor and the benchmarks.
 package zktimes
 
 import "time"
 
-// Times are the durations that follow from a session timeout, T. They are computed
-// again when that is renegotiated.
+// Times are the durations that follow from a session timeout, T. They change when it is
+// renegotiated.
 type Times struct {
 	Session time.Duration // T itself
 
-	// To keep the session alive, and to prove it: see heartbeat and trust.
+	// To keep the session alive, and to prove that it is.
 	Heartbeat time.Duration // between heartbeats of a session that holds locks
 	Idle      time.Duration // between heartbeats of one that holds none; just more than window
-	Window    time.Duration // between the answer to a request and the sync that shows what became of it
-	Grain     time.Duration // answers that are closer together than this count as one
-	Enough    time.Duration // what is left of a lease at a grant
-	Again     time.Duration // until a grant tries once more to prove that much
+	Window    time.Duration // between the reply to a request and the sync that confirms it
+	Grain     time.Duration // replies closer together than this count as one
+	Enough    time.Duration // least remainder of the lease at a grant
+	Again     time.Duration // until a grant tries again to prove that much
 
-	// To leave a server while there is time to find another.
+	// To leave a server in time to find another.
 	Silence    time.Duration // a server that sends nothing for this long is left
 	Answer     time.Duration // so is one that does not answer a heartbeat, or the last request of a session
 	FirstReply time.Duration // to connect, and until the first reply
-	Redial     time.Duration // the longest pause between two rounds of dialling
+	Redial     time.Duration // longest pause between two rounds of dialling
 	Rewatch    time.Duration // until go-zookeeper has sent its watches to a new server
-	Longest    time.Duration // a session that is resumed with a longer timeout is given up
+	Longest    time.Duration // a session resumed with a longer timeout is given up
 
 	// For the recipe.
-	OwnWatch time.Duration // until the watch on a node that is missing says what became of it
-	HangUp   time.Duration // a server that hangs up on a creation sooner than this has not even tried
+	OwnWatch time.Duration // until the watch on a missing node reports what happened to it
+	HangUp   time.Duration // a server that hangs up on a creation sooner than this has not tried it
 	Look     time.Duration // until the first look for nodes to remove; the pause doubles
 	MaxLook  time.Duration // the longest pause between two looks
-	Late     time.Duration // how long a creation whose reply was lost may still be carried out
-	Doubt    time.Duration // until the leader is asked about a node that is in the way; the pause doubles
+	Late     time.Duration // how long a creation whose reply was lost may still take effect
+	Doubt    time.Duration // until the leader is asked about a blocking node; the pause doubles
 	MaxDoubt time.Duration // the longest pause between two questions
 }
 
-// Of computes the times of a session timeout. heartbeat is Options.Heartbeat of zklock, and
-// tick Options.TickTime; 0 has the defaults.
+// Of computes the times of a session timeout. heartbeat and tick are zklock's
+// Options.Heartbeat and Options.TickTime; 0 means the default.
 func Of(session, heartbeat, tick time.Duration) *Times {
 	t := &Times{
 		Session: session,

@@ -18,13 +18,18 @@
 //	holdfast.lock.held_duration        Histogram      s             from the grant to the end
 //	holdfast.lock.lost                 Counter        {lock}        locks lost                             holdfast.cause
 //	holdfast.lock.ttl_expired          Counter        {lock}        locks that reached their TTL
+//	holdfast.term.count                UpDownCounter  {term}        terms of elections under way
+//	holdfast.term.duration             Histogram      s             terms, from lead's call to its return  holdfast.cause
+//	holdfast.lock.asked                Counter        {lock}        locks that somebody has asked for
+//	holdfast.observed.count            UpDownCounter  {key}         keys that are observed
+//	holdfast.observed.changes          Counter        {change}      states of keys that observers were told of
 //	holdfast.heartbeat.duration        Histogram      s             heartbeats                             error.type
 //	holdfast.connection.count          UpDownCounter  {connection}  1 while the engine can be reached
 //
 // All have the attributes holdfast.engine and holdfast.client, if set by [Options].
 // error.type is there if the operation failed, as in OpenTelemetry's conventions; its
 // values are those of Result of holdfast.Acquisition and holdfast.Heartbeat, and those of
-// holdfast.cause those of Result of holdfast.Ending. The key of a lock is no attribute,
+// holdfast.cause those of Result of holdfast.Ending and holdfast.Term. The key of a lock is no attribute,
 // unless [Options.KeyAttribute] makes it one: keys may contain order numbers, and each
 // value is a time series to store.
 //

@@ -55,6 +55,11 @@ type Metrics struct {
 	held       metric.Float64Histogram
 	lost       metric.Int64Counter
 	ttlExpired metric.Int64Counter
+	asked      metric.Int64Counter
+	keys       metric.Int64UpDownCounter
+	sights     metric.Int64Counter
+	leading    metric.Int64UpDownCounter
+	term       metric.Float64Histogram
 	heartbeat  metric.Float64Histogram
 	connected  metric.Int64UpDownCounter
 }
@@ -115,6 +120,22 @@ func (m *Metrics) instruments(meter metric.Meter) (err error) {
 	m.ttlExpired, e = meter.Int64Counter("holdfast.lock.ttl_expired", metric.WithUnit("{lock}"),
 		metric.WithDescription("Locks that reached the TTL that their holder had set."))
 	try(e)
+	m.leading, e = meter.Int64UpDownCounter("holdfast.term.count", metric.WithUnit("{term}"),
+		metric.WithDescription("Terms of elections under way."))
+	try(e)
+	m.term, e = meter.Float64Histogram("holdfast.term.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of terms of elections, from the call of lead to its return."),
+		metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 6*3600, 24*3600))
+	try(e)
+	m.asked, e = meter.Int64Counter("holdfast.lock.asked", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks that somebody has asked for while they were held."))
+	try(e)
+	m.keys, e = meter.Int64UpDownCounter("holdfast.observed.count", metric.WithUnit("{key}"),
+		metric.WithDescription("Keys that are observed."))
+	try(e)
+	m.sights, e = meter.Int64Counter("holdfast.observed.changes", metric.WithUnit("{change}"),
+		metric.WithDescription("States of keys that observers were told of."))
+	try(e)
 	m.heartbeat, e = meter.Float64Histogram("holdfast.heartbeat.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of the requests that keep leases alive."),
 		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10))
@@ -132,7 +153,11 @@ func (m *Metrics) begin() {
 		m.lost.Add(ctx, 0, m.with(causeKey.String(cause)))
 	}
 	m.ttlExpired.Add(ctx, 0, m.with())
+	m.asked.Add(ctx, 0, m.with())
+	m.keys.Add(ctx, 0, m.with())
+	m.sights.Add(ctx, 0, m.with())
 	m.locks.Add(ctx, 0, m.with())
+	m.leading.Add(ctx, 0, m.with())
 	m.pending.Add(ctx, 0, m.with())
 	m.connected.Add(ctx, 0, m.with())
 }
@@ -171,7 +196,12 @@ func (m *Metrics) Hooks() holdfast.Hooks {
 		Queued:     w.queued,
 		Granted:    w.granted,
 		Failed:     w.over,
+		Asked:      w.wish,
 		Ended:      w.ended,
+		TermBegan:  w.termBegan,
+		TermEnded:  w.termEnded,
+		Observing:  w.observing,
+		Observed:   w.observed,
 		Heartbeat:  w.beat,
 		Connection: w.connection,
 	}
@@ -218,6 +248,10 @@ func (w *watcher) over(a holdfast.Acquisition) {
 	w.acquire.Record(context.Background(), a.Took.Seconds(), w.of(a.Key, failure(a.Err, a.Result())...))
 }
 
+func (w *watcher) wish(about holdfast.Wish) {
+	w.asked.Add(context.Background(), 1, w.of(about.Key))
+}
+
 func (w *watcher) ended(e holdfast.Ending) {
 	ctx := context.Background()
 	w.locks.Add(ctx, -1, w.of(e.Key))
@@ -229,6 +263,28 @@ func (w *watcher) ended(e holdfast.Ending) {
 	default:
 		w.lost.Add(ctx, 1, w.of(e.Key, causeKey.String(result)))
 	}
+}
+
+func (w *watcher) termBegan(t holdfast.Term) {
+	w.leading.Add(context.Background(), 1, w.of(t.Key))
+}
+
+func (w *watcher) termEnded(t holdfast.Term) {
+	ctx := context.Background()
+	w.leading.Add(ctx, -1, w.of(t.Key))
+	w.term.Record(ctx, t.Led.Seconds(), w.of(t.Key, causeKey.String(t.Result())))
+}
+
+func (w *watcher) observing(o holdfast.Observing) {
+	change := int64(-1)
+	if o.On {
+		change = 1
+	}
+	w.keys.Add(context.Background(), change, w.of(o.Key))
+}
+
+func (w *watcher) observed(s holdfast.Sight) {
+	w.sights.Add(context.Background(), 1, w.of(s.Key))
 }
 
 func (w *watcher) beat(h holdfast.Heartbeat) {

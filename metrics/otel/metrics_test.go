@@ -2,7 +2,6 @@ package holdfastotel_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -18,67 +17,25 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/internal/metricstest"
 	holdfastotel "github.com/holdfast-go/holdfast/metrics/otel"
 )
 
-const lease = 10 * time.Second
-
 // world is a store, a client of it with metrics, and who reads these.
 type world struct {
-	store  *memlock.Store
-	client *memlock.Client
-	host   driver.Host
+	*metricstest.World
+
 	reader *metric.ManualReader
 }
 
 func newWorld(t testing.TB, o *holdfastotel.Options) *world {
 	t.Helper()
-	w := &world{store: memlock.NewStore(), reader: metric.NewManualReader()}
-	metrics, err := holdfastotel.New(metric.NewMeterProvider(metric.WithReader(w.reader)), o)
+	reader := metric.NewManualReader()
+	metrics, err := holdfastotel.New(metric.NewMeterProvider(metric.WithReader(reader)), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.client = w.open(t, metrics.Hooks())
-	return w
-}
-
-func (w *world) open(t testing.TB, hooks holdfast.Hooks) *memlock.Client {
-	t.Helper()
-	client, err := memlock.New(&memlock.Options{
-		Store: w.store, Lease: lease, Hooks: hooks,
-		Wrap: func(host driver.Host, inner driver.Driver) driver.Driver {
-			w.host = host
-			return inner
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.store.Heal(client)
-		if err := client.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
-}
-
-func acquire(t testing.TB, c *memlock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
-	t.Helper()
-	lock, err := c.Acquire(t.Context(), key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
-}
-
-func release(t testing.TB, lock *holdfast.Lock) {
-	t.Helper()
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	return &world{metricstest.New(t, metrics.Hooks()), reader}
 }
 
 // series are the lines that a reader gets: name, attributes, and the value, of a
@@ -133,75 +90,70 @@ func (w *world) shows(t testing.TB, want string) {
 	}
 }
 
-// What has happened in a client, known to the second, is what its metrics say.
 func TestMetrics(t *testing.T) {
+	const attributes = "holdfast.client=a,holdfast.engine=memory"
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &holdfastotel.Options{Engine: "memory", Client: "a"})
-		other := w.open(t, holdfast.Hooks{})
-		synctest.Wait()
-		w.shows(t, `
-			holdfast.lock.count{holdfast.client=a,holdfast.engine=memory} 0
-			holdfast.lock.ttl_expired{holdfast.client=a,holdfast.engine=memory} 0
-			holdfast.lock.lost{holdfast.cause=session_expired,holdfast.client=a,holdfast.engine=memory} 0
-			holdfast.connection.count{holdfast.client=a,holdfast.engine=memory} 1`)
-
-		// Two wait in line behind another client, for two and three seconds.
-		held := acquire(t, other, "k")
-		for range 2 {
-			go func() {
-				lock := acquire(t, w.client, "k")
-				time.Sleep(time.Second)
-				release(t, lock)
-			}()
-			synctest.Wait()
-		}
-		w.shows(t, `
-			holdfast.acquire.pending_requests{holdfast.client=a,holdfast.engine=memory} 2
-			holdfast.queue.length{holdfast.client=a,holdfast.engine=memory} 2 3`)
-		time.Sleep(2 * time.Second)
-		release(t, held)
-		synctest.Wait()
-		w.shows(t, `
-			holdfast.acquire.pending_requests{holdfast.client=a,holdfast.engine=memory} 1
-			holdfast.lock.count{holdfast.client=a,holdfast.engine=memory} 1`)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-
-		// Refused; past its TTL; lost with the session.
-		acquire(t, other, "k")
-		if _, err := w.client.TryAcquire(t.Context(), "k"); !errors.Is(err, holdfast.ErrHeld) {
-			t.Error(err)
-		}
-		<-acquire(t, w.client, "ttl", holdfast.WithTTL(time.Second)).Done()
-		lost := acquire(t, w.client, "lost")
-		w.store.Cut(w.client)
-		<-lost.Done()
-		synctest.Wait()
-		w.shows(t, `
-			holdfast.acquire.duration{holdfast.client=a,holdfast.engine=memory} 4 5
-			holdfast.acquire.duration{error.type=held,holdfast.client=a,holdfast.engine=memory} 1 0
-			holdfast.acquire.pending_requests{holdfast.client=a,holdfast.engine=memory} 0
-			holdfast.lock.count{holdfast.client=a,holdfast.engine=memory} 0
-			holdfast.lock.held_duration{holdfast.client=a,holdfast.engine=memory} 4 12.5
-			holdfast.lock.ttl_expired{holdfast.client=a,holdfast.engine=memory} 1
-			holdfast.lock.lost{holdfast.cause=session_expired,holdfast.client=a,holdfast.engine=memory} 1
-			holdfast.connection.count{holdfast.client=a,holdfast.engine=memory} 0`)
+		w.Story(t, func(step string) {
+			want, ok := map[string]string{
+				"nothing has happened": `
+					holdfast.lock.count{OWN} 0
+					holdfast.lock.ttl_expired{OWN} 0
+					holdfast.lock.asked{OWN} 0
+					holdfast.observed.count{OWN} 0
+					holdfast.observed.changes{OWN} 0
+					holdfast.lock.lost{holdfast.cause=session_expired,OWN} 0
+					holdfast.connection.count{OWN} 1`,
+				"two wait": `
+					holdfast.acquire.pending_requests{OWN} 2
+					holdfast.queue.length{OWN} 2 3`,
+				"one holds, one waits": `
+					holdfast.acquire.pending_requests{OWN} 1
+					holdfast.lock.count{OWN} 1`,
+				"both have released": `
+					holdfast.acquire.duration{OWN} 2 5
+					holdfast.lock.held_duration{OWN} 2 2`,
+				"refused, expired, broken, lost": `
+					holdfast.acquire.duration{OWN} 6 5
+					holdfast.acquire.duration{error.type=held,OWN} 2 1
+					holdfast.acquire.duration{error.type=canceled,OWN} 1 2
+					holdfast.acquire.pending_requests{OWN} 0
+					holdfast.lock.count{OWN} 0
+					holdfast.lock.held_duration{OWN} 6 22
+					holdfast.lock.ttl_expired{OWN} 1
+					holdfast.lock.asked{OWN} 1
+					holdfast.observed.count{OWN} 1
+					holdfast.observed.changes{OWN} 2
+					holdfast.lock.lost{holdfast.cause=broken,OWN} 1
+					holdfast.lock.lost{holdfast.cause=session_expired,OWN} 2
+					holdfast.connection.count{OWN} 0`,
+			}[step]
+			if !ok {
+				t.Errorf("%s: there is no such step", step)
+			}
+			w.shows(t, strings.ReplaceAll(want, "OWN", attributes))
+		})
 	})
 }
 
-// Heartbeats, of which memlock has none of its own.
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		for _, err := range []error{nil, nil, holdfast.ErrDisconnected} {
-			sent := w.host.Now()
-			time.Sleep(time.Second)
-			w.host.Heartbeat("k", sent, err)
-		}
-		synctest.Wait()
+		w.Heartbeats()
 		w.shows(t, `
 			holdfast.heartbeat.duration{} 2 2
 			holdfast.heartbeat.duration{error.type=disconnected} 1 1`)
+	})
+}
+
+func TestTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		metricstest.Lead(t, w.Client, "k", time.Second, func() { w.shows(t, `holdfast.term.count{} 1`) })
+		synctest.Wait()
+		w.shows(t, `
+			holdfast.term.count{} 0
+			holdfast.term.duration{holdfast.cause=withdrawn} 1 1`)
 	})
 }
 
@@ -210,11 +162,11 @@ func TestHeartbeats(t *testing.T) {
 func TestKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		release(t, acquire(t, w.client, "first"))
+		metricstest.Release(t, metricstest.Acquire(t, w.Client, "first"))
 		synctest.Wait()
 		before := len(w.series(t))
 		for i := range 100 {
-			release(t, acquire(t, w.client, fmt.Sprintf("orders/%d", i)))
+			metricstest.Release(t, metricstest.Acquire(t, w.Client, fmt.Sprintf("orders/%d", i)))
 		}
 		synctest.Wait()
 		if after := len(w.series(t)); after != before {
@@ -225,9 +177,9 @@ func TestKeys(t *testing.T) {
 			kind, _, _ := strings.Cut(key, "/")
 			return kind
 		}})
-		acquire(t, w.client, "orders/1")
-		acquire(t, w.client, "orders/2")
-		if _, err := w.client.AcquireAny(t.Context(), []string{"orders/1", "reports/1"}, holdfast.WithWait(time.Second)); err != nil {
+		metricstest.Acquire(t, w.Client, "orders/1")
+		metricstest.Acquire(t, w.Client, "orders/2")
+		if _, err := w.Client.AcquireAny(t.Context(), []string{"orders/1", "reports/1"}, holdfast.WithWait(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -243,12 +195,13 @@ func TestKeys(t *testing.T) {
 func TestDocumentation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.host.Heartbeat("k", w.host.Now(), holdfast.ErrDisconnected)
-		held := acquire(t, w.client, "k")
-		if _, err := w.client.Acquire(t.Context(), "k", holdfast.WithWait(time.Second)); err == nil {
+		w.Host.Heartbeat("k", w.Host.Now(), holdfast.ErrDisconnected)
+		held := metricstest.Acquire(t, w.Client, "k")
+		if _, err := w.Client.Acquire(t.Context(), "k", holdfast.WithWait(time.Second)); err == nil {
 			t.Error("granted twice")
 		}
-		release(t, held)
+		metricstest.Release(t, held)
+		metricstest.Lead(t, w.Client, "k", time.Second, nil)
 		synctest.Wait()
 		doc, err := os.ReadFile("doc.go")
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 var (
 	lossCauses = []string{"session_expired", "lease_expired", "broken", "reclaimed", "taken_over", "clock_jump"}
 	results    = []string{"granted", "held", "disconnected", "canceled"}
+	terms      = []string{"stepped_down", "failed"}
 )
 
 // A Collector has the metrics of one client, or the sums of several. Register it
@@ -29,6 +30,11 @@ type Collector struct {
 	held       *prometheus.HistogramVec
 	lost       *prometheus.CounterVec
 	ttlExpired *prometheus.CounterVec
+	asked      *prometheus.CounterVec
+	keys       *prometheus.GaugeVec
+	sights     *prometheus.CounterVec
+	leading    *prometheus.GaugeVec
+	term       *prometheus.HistogramVec
 	heartbeat  *prometheus.HistogramVec
 	connected  prometheus.Gauge
 }
@@ -64,6 +70,8 @@ func New(options *Options) (*Collector, error) {
 			"How many were ahead of a waiter, the holder included, when it learned its place.", o.QueueBuckets, labels()),
 		held: histogram("holdfast_held_seconds",
 			"How long locks were held, from the grant to whatever ended them.", o.HeldBuckets, labels()),
+		term: histogram("holdfast_term_duration_seconds",
+			"How long terms of elections took, from the call of lead to its return, by how they ended.", o.HeldBuckets, labels("result")),
 		heartbeat: histogram("holdfast_heartbeat_duration_seconds",
 			"How long the requests took that keep leases alive.", o.HeartbeatBuckets, []string{"result"}),
 	}
@@ -71,12 +79,20 @@ func New(options *Options) (*Collector, error) {
 	c.waiting = prometheus.NewGaugeVec(gauge, labels())
 	gauge.Name, gauge.Help = "holdfast_held_locks", "Locks held."
 	c.heldLocks = prometheus.NewGaugeVec(gauge, labels())
+	gauge.Name, gauge.Help = "holdfast_leading", "Terms of elections under way."
+	c.leading = prometheus.NewGaugeVec(gauge, labels())
+	gauge.Name, gauge.Help = "holdfast_observed_keys", "Keys that are observed."
+	c.keys = prometheus.NewGaugeVec(gauge, labels())
 	gauge.Name, gauge.Help = "holdfast_connected", "Whether the engine can be reached: 1 or 0."
 	c.connected = prometheus.NewGauge(gauge)
 	counter.Name, counter.Help = "holdfast_lost_total", "Locks lost while they were held, by cause."
 	c.lost = prometheus.NewCounterVec(counter, labels("cause"))
 	counter.Name, counter.Help = "holdfast_ttl_expired_total", "Locks that reached the TTL that their holder had set."
 	c.ttlExpired = prometheus.NewCounterVec(counter, labels())
+	counter.Name, counter.Help = "holdfast_asked_total", "Locks that somebody has asked for while they were held."
+	c.asked = prometheus.NewCounterVec(counter, labels())
+	counter.Name, counter.Help = "holdfast_observed_changes_total", "States of keys that observers were told of."
+	c.sights = prometheus.NewCounterVec(counter, labels())
 	if o.KeyLabel == nil {
 		c.begin()
 	}
@@ -91,16 +107,24 @@ func (c *Collector) begin() {
 	for _, cause := range lossCauses {
 		c.lost.WithLabelValues(cause)
 	}
+	for _, result := range terms {
+		c.term.WithLabelValues(result)
+	}
+	c.leading.WithLabelValues()
 	c.waiting.WithLabelValues()
 	c.queue.WithLabelValues()
 	c.heldLocks.WithLabelValues()
 	c.held.WithLabelValues()
 	c.ttlExpired.WithLabelValues()
+	c.asked.WithLabelValues()
+	c.keys.WithLabelValues()
+	c.sights.WithLabelValues()
 }
 
 func (c *Collector) parts() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.acquire, c.waiting, c.queue, c.heldLocks, c.held, c.lost, c.ttlExpired, c.heartbeat, c.connected,
+		c.acquire, c.waiting, c.queue, c.heldLocks, c.held, c.lost, c.ttlExpired, c.asked,
+		c.keys, c.sights, c.leading, c.term, c.heartbeat, c.connected,
 	}
 }
 
@@ -136,7 +160,12 @@ func (c *Collector) Hooks() holdfast.Hooks {
 		Queued:     w.queued,
 		Granted:    w.granted,
 		Failed:     w.over,
+		Asked:      w.wish,
 		Ended:      w.ended,
+		TermBegan:  w.termBegan,
+		TermEnded:  w.termEnded,
+		Observing:  w.observing,
+		Observed:   w.observed,
 		Heartbeat:  w.beat,
 		Connection: w.connection,
 	}
@@ -182,6 +211,10 @@ func (w *watcher) over(a holdfast.Acquisition) {
 	w.acquire.WithLabelValues(w.labels(a.Key, a.Result())...).Observe(a.Took.Seconds())
 }
 
+func (w *watcher) wish(about holdfast.Wish) {
+	w.asked.WithLabelValues(w.labels(about.Key)...).Inc()
+}
+
 func (w *watcher) ended(e holdfast.Ending) {
 	w.heldLocks.WithLabelValues(w.labels(e.Key)...).Dec()
 	w.held.WithLabelValues(w.labels(e.Key)...).Observe(e.Held.Seconds())
@@ -192,6 +225,28 @@ func (w *watcher) ended(e holdfast.Ending) {
 	default:
 		w.lost.WithLabelValues(w.labels(e.Key, result)...).Inc()
 	}
+}
+
+func (w *watcher) termBegan(t holdfast.Term) {
+	w.leading.WithLabelValues(w.labels(t.Key)...).Inc()
+}
+
+func (w *watcher) termEnded(t holdfast.Term) {
+	w.leading.WithLabelValues(w.labels(t.Key)...).Dec()
+	w.term.WithLabelValues(w.labels(t.Key, t.Result())...).Observe(t.Led.Seconds())
+}
+
+func (w *watcher) observing(o holdfast.Observing) {
+	gauge := w.keys.WithLabelValues(w.labels(o.Key)...)
+	if o.On {
+		gauge.Inc()
+	} else {
+		gauge.Dec()
+	}
+}
+
+func (w *watcher) observed(s holdfast.Sight) {
+	w.sights.WithLabelValues(w.labels(s.Key)...).Inc()
 }
 
 func (w *watcher) beat(h holdfast.Heartbeat) {

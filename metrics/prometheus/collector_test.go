@@ -1,7 +1,6 @@
 package holdfastprom_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,18 +14,14 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/internal/metricstest"
 	holdfastprom "github.com/holdfast-go/holdfast/metrics/prometheus"
 )
 
-const lease = 10 * time.Second
-
 // world is a store, and a client of it with metrics.
 type world struct {
-	store   *memlock.Store
-	client  *memlock.Client
-	host    driver.Host
+	*metricstest.World
+
 	metrics *holdfastprom.Collector
 }
 
@@ -36,46 +31,7 @@ func newWorld(t testing.TB, o *holdfastprom.Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{store: memlock.NewStore(), metrics: metrics}
-	w.client = w.open(t, metrics.Hooks())
-	return w
-}
-
-func (w *world) open(t testing.TB, hooks holdfast.Hooks) *memlock.Client {
-	t.Helper()
-	client, err := memlock.New(&memlock.Options{
-		Store: w.store, Lease: lease, Hooks: hooks,
-		Wrap: func(host driver.Host, inner driver.Driver) driver.Driver {
-			w.host = host
-			return inner
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.store.Heal(client)
-		if err := client.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
-}
-
-func acquire(t testing.TB, c *memlock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
-	t.Helper()
-	lock, err := c.Acquire(t.Context(), key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
-}
-
-func release(t testing.TB, lock *holdfast.Lock) {
-	t.Helper()
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	return &world{metricstest.New(t, metrics.Hooks()), metrics}
 }
 
 // shows fails the test unless the metrics with these names are as told, buckets and
@@ -120,108 +76,69 @@ func exposition(t testing.TB, c prometheus.Collector) string {
 	return text.String()
 }
 
-// What has happened in a client, known to the second, is what its metrics say.
 func TestMetrics(t *testing.T) {
+	const labels = `client="a",engine="memory"`
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &holdfastprom.Options{Engine: "memory", Client: "a"})
-		other := w.open(t, holdfast.Hooks{})
-		shows(t, w.metrics, `
-			holdfast_waiting{client="a",engine="memory"} 0
-			holdfast_held_locks{client="a",engine="memory"} 0
-			holdfast_lost_total{cause="session_expired",client="a",engine="memory"} 0
-			holdfast_ttl_expired_total{client="a",engine="memory"} 0
-			holdfast_acquire_duration_seconds_count{client="a",engine="memory",result="held"} 0`)
-
-		// Two wait in line behind another client, for two and three seconds.
-		held := acquire(t, other, "k")
-		for range 2 {
-			go func() {
-				lock := acquire(t, w.client, "k")
-				time.Sleep(time.Second)
-				release(t, lock)
-			}()
-			synctest.Wait()
-		}
-		shows(t, w.metrics, `
-			holdfast_waiting{client="a",engine="memory"} 2
-			holdfast_queue_length_count{client="a",engine="memory"} 2
-			holdfast_queue_length_sum{client="a",engine="memory"} 3
-			holdfast_connected{client="a",engine="memory"} 1`)
-		time.Sleep(2 * time.Second)
-		release(t, held)
-		synctest.Wait()
-		shows(t, w.metrics, `
-			holdfast_waiting{client="a",engine="memory"} 1
-			holdfast_held_locks{client="a",engine="memory"} 1`)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		shows(t, w.metrics, `
-			holdfast_waiting{client="a",engine="memory"} 0
-			holdfast_held_locks{client="a",engine="memory"} 0
-			holdfast_held_seconds_count{client="a",engine="memory"} 2
-			holdfast_held_seconds_sum{client="a",engine="memory"} 2
-			holdfast_acquire_duration_seconds_count{client="a",engine="memory",result="granted"} 2
-			holdfast_acquire_duration_seconds_sum{client="a",engine="memory",result="granted"} 5`)
-
-		// Refused, given up after a second, canceled after a second more.
-		acquire(t, other, "k")
-		if _, err := w.client.TryAcquire(t.Context(), "k"); !errors.Is(err, holdfast.ErrHeld) {
-			t.Error(err)
-		}
-		if _, err := w.client.Acquire(t.Context(), "k", holdfast.WithWait(time.Second)); !errors.Is(err, holdfast.ErrHeld) {
-			t.Error(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(2*time.Second, cancel)
-		if _, err := w.client.Acquire(ctx, "k"); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		// One reaches its TTL of a second, one is broken, two are lost with the session.
-		acquire(t, w.client, "ttl", holdfast.WithTTL(time.Second))
-		broken := acquire(t, w.client, "broken")
-		info, err := other.Inspect(t.Context(), "broken")
-		if err == nil {
-			err = other.Break(t.Context(), info)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-broken.Done()
-		acquire(t, w.client, "one")
-		two := acquire(t, w.client, "two")
-		w.store.Cut(w.client)
-		<-two.Done()
-		synctest.Wait()
-		shows(t, w.metrics, `
-			holdfast_acquire_duration_seconds_count{client="a",engine="memory",result="held"} 2
-			holdfast_acquire_duration_seconds_sum{client="a",engine="memory",result="held"} 1
-			holdfast_acquire_duration_seconds_count{client="a",engine="memory",result="canceled"} 1
-			holdfast_acquire_duration_seconds_sum{client="a",engine="memory",result="canceled"} 2
-			holdfast_acquire_duration_seconds_count{client="a",engine="memory",result="granted"} 6
-			holdfast_waiting{client="a",engine="memory"} 0
-			holdfast_held_locks{client="a",engine="memory"} 0
-			holdfast_lost_total{cause="broken",client="a",engine="memory"} 1
-			holdfast_lost_total{cause="session_expired",client="a",engine="memory"} 2
-			holdfast_lost_total{cause="lease_expired",client="a",engine="memory"} 0
-			holdfast_ttl_expired_total{client="a",engine="memory"} 1
-			holdfast_held_seconds_count{client="a",engine="memory"} 6
-			holdfast_connected{client="a",engine="memory"} 0`)
+		w.Story(t, func(step string) {
+			want, ok := map[string]string{
+				"nothing has happened": `
+					holdfast_waiting{LABELS} 0
+					holdfast_held_locks{LABELS} 0
+					holdfast_lost_total{cause="session_expired",LABELS} 0
+					holdfast_ttl_expired_total{LABELS} 0
+					holdfast_asked_total{LABELS} 0
+					holdfast_observed_keys{LABELS} 0
+					holdfast_observed_changes_total{LABELS} 0
+					holdfast_acquire_duration_seconds_count{LABELS,result="held"} 0
+					holdfast_connected{LABELS} 1`,
+				"two wait": `
+					holdfast_waiting{LABELS} 2
+					holdfast_queue_length_count{LABELS} 2
+					holdfast_queue_length_sum{LABELS} 3`,
+				"one holds, one waits": `
+					holdfast_waiting{LABELS} 1
+					holdfast_held_locks{LABELS} 1`,
+				"both have released": `
+					holdfast_waiting{LABELS} 0
+					holdfast_held_locks{LABELS} 0
+					holdfast_held_seconds_count{LABELS} 2
+					holdfast_held_seconds_sum{LABELS} 2
+					holdfast_acquire_duration_seconds_count{LABELS,result="granted"} 2
+					holdfast_acquire_duration_seconds_sum{LABELS,result="granted"} 5`,
+				"refused, expired, broken, lost": `
+					holdfast_acquire_duration_seconds_count{LABELS,result="held"} 2
+					holdfast_acquire_duration_seconds_sum{LABELS,result="held"} 1
+					holdfast_acquire_duration_seconds_count{LABELS,result="canceled"} 1
+					holdfast_acquire_duration_seconds_sum{LABELS,result="canceled"} 2
+					holdfast_acquire_duration_seconds_count{LABELS,result="granted"} 6
+					holdfast_waiting{LABELS} 0
+					holdfast_held_locks{LABELS} 0
+					holdfast_lost_total{cause="broken",LABELS} 1
+					holdfast_lost_total{cause="session_expired",LABELS} 2
+					holdfast_lost_total{cause="lease_expired",LABELS} 0
+					holdfast_ttl_expired_total{LABELS} 1
+					holdfast_asked_total{LABELS} 1
+					holdfast_observed_keys{LABELS} 1
+					holdfast_observed_changes_total{LABELS} 2
+					holdfast_held_seconds_count{LABELS} 6
+					holdfast_connected{LABELS} 0`,
+			}[step]
+			if !ok {
+				t.Errorf("%s: there is no such step", step)
+			}
+			shows(t, w.metrics, strings.ReplaceAll(want, "LABELS", labels))
+		})
 	})
 }
 
-// Heartbeats, of which memlock has none of its own.
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		if n := testutil.CollectAndCount(w.metrics, "holdfast_heartbeat_duration_seconds"); n != 0 {
 			t.Errorf("%d series of heartbeats before the first", n)
 		}
-		for _, err := range []error{nil, nil, holdfast.ErrDisconnected} {
-			sent := w.host.Now()
-			time.Sleep(time.Second)
-			w.host.Heartbeat("k", sent, err)
-		}
-		synctest.Wait()
+		w.Heartbeats()
 		shows(t, w.metrics, `
 			holdfast_heartbeat_duration_seconds_count{client="",engine="",result="ok"} 2
 			holdfast_heartbeat_duration_seconds_sum{client="",engine="",result="ok"} 2
@@ -229,13 +146,26 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
+func TestTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		metricstest.Lead(t, w.Client, "k", time.Second, func() { shows(t, w.metrics, `holdfast_leading{client="",engine=""} 1`) })
+		synctest.Wait()
+		shows(t, w.metrics, `
+			holdfast_leading{client="",engine=""} 0
+			holdfast_term_duration_seconds_count{client="",engine="",result="withdrawn"} 1
+			holdfast_term_duration_seconds_sum{client="",engine="",result="withdrawn"} 1
+			holdfast_term_duration_seconds_count{client="",engine="",result="failed"} 0`)
+	})
+}
+
 // Names, units and help are as Prometheus would have them, and everything that is
 // collected is what was described.
 func TestConventions(t *testing.T) {
 	w := newWorld(t, nil)
-	w.host.Heartbeat("k", w.host.Now(), nil)
-	release(t, acquire(t, w.client, "k"))
-	if err := w.client.Close(t.Context()); err != nil {
+	w.Host.Heartbeat("k", w.Host.Now(), nil)
+	metricstest.Release(t, metricstest.Acquire(t, w.Client, "k"))
+	if err := w.Client.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	problems, err := testutil.CollectAndLint(w.metrics)
@@ -274,7 +204,7 @@ func TestSeveralClients(t *testing.T) {
 				t.Errorf("two with the labels %+v share a registry", o)
 			}
 		}
-		release(t, acquire(t, worlds[1].client, "k"))
+		metricstest.Release(t, metricstest.Acquire(t, worlds[1].Client, "k"))
 		synctest.Wait()
 		for i, w := range worlds {
 			want := [...]string{`client="a",engine="memory"} 0`, `client="b",engine="memory"} 1`, `client="a",engine="zookeeper"} 0`}[i]
@@ -282,17 +212,17 @@ func TestSeveralClients(t *testing.T) {
 		}
 
 		sum := worlds[0]
-		second := sum.open(t, sum.metrics.Hooks())
-		acquire(t, sum.client, "one")
-		acquire(t, second, "two")
+		second := sum.Open(t, sum.metrics.Hooks())
+		metricstest.Acquire(t, sum.Client, "one")
+		metricstest.Acquire(t, second, "two")
 		synctest.Wait()
 		shows(t, sum.metrics, `
 			holdfast_held_locks{client="a",engine="memory"} 2
 			holdfast_connected{client="a",engine="memory"} 2`)
-		sum.store.Cut(second)
+		sum.Store.Cut(second)
 		synctest.Wait()
 		shows(t, sum.metrics, `holdfast_connected{client="a",engine="memory"} 1`)
-		sum.store.Heal(second)
+		sum.Store.Heal(second)
 		if _, err := registry.Gather(); err != nil {
 			t.Error(err)
 		}
@@ -307,10 +237,10 @@ func TestKeysAreNoLabels(t *testing.T) {
 			synctest.Wait()
 			return testutil.CollectAndCount(w.metrics)
 		}
-		release(t, acquire(t, w.client, "first"))
+		metricstest.Release(t, metricstest.Acquire(t, w.Client, "first"))
 		before := count()
 		for i := range 100 {
-			release(t, acquire(t, w.client, fmt.Sprintf("orders/%d", i)))
+			metricstest.Release(t, metricstest.Acquire(t, w.Client, fmt.Sprintf("orders/%d", i)))
 		}
 		if after := count(); after != before {
 			t.Errorf("100 keys have made %d series of %d", after, before)
@@ -329,14 +259,14 @@ func TestKeyLabel(t *testing.T) {
 			return kind
 		}})
 		for _, key := range []string{"orders/1", "orders/2", "reports/1", "broken"} {
-			acquire(t, w.client, key)
+			metricstest.Acquire(t, w.Client, key)
 		}
-		any, err := w.client.AcquireAny(t.Context(), []string{"orders/1", "orders/3"}, holdfast.WithWait(time.Second))
+		any, err := w.Client.AcquireAny(t.Context(), []string{"orders/1", "orders/3"}, holdfast.WithWait(time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
-		release(t, any)
-		release(t, acquire(t, w.client, "reports/2", holdfast.WithTTL(time.Hour)))
+		metricstest.Release(t, any)
+		metricstest.Release(t, metricstest.Acquire(t, w.Client, "reports/2", holdfast.WithTTL(time.Hour)))
 		synctest.Wait()
 		shows(t, w.metrics, `
 			holdfast_held_locks{client="",engine="",key="orders"} 2

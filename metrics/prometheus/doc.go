@@ -16,12 +16,17 @@
 //	holdfast_held_seconds                histogram  how long locks were held
 //	holdfast_lost_total                  counter    locks lost, by cause
 //	holdfast_ttl_expired_total           counter    locks that reached their TTL
+//	holdfast_leading                     gauge      terms of elections under way
+//	holdfast_term_duration_seconds       histogram  how long terms took, by result
+//	holdfast_asked_total                 counter    locks that somebody has asked for
+//	holdfast_observed_keys               gauge      keys that are observed
+//	holdfast_observed_changes_total      counter    states of keys that observers were told of
 //	holdfast_heartbeat_duration_seconds  histogram  how long heartbeats took, by result
 //	holdfast_connected                   gauge      1 while the engine can be reached, else 0
 //
 // All have the labels engine and client, as set by [Options]. The values of result and
-// cause are those of Result of holdfast.Acquisition, holdfast.Heartbeat and
-// holdfast.Ending. The key of a lock is no label, unless [Options.KeyLabel] makes it one:
+// cause are those of Result of holdfast.Acquisition, holdfast.Heartbeat,
+// holdfast.Term and holdfast.Ending. The key of a lock is no label, unless [Options.KeyLabel] makes it one:
 // keys may contain order numbers, and each label value is a time series that Prometheus
 // stores.
 //
@@ -35,6 +40,7 @@
 //	increase(holdfast_lost_total{cause!="reclaimed"}[10m]) > 0    work was interrupted, or done twice if nothing fences it
 //	holdfast_connected == 0                                       for longer than the lease: all locks are lost
 //	increase(holdfast_ttl_expired_total[10m]) > 0                 work takes longer than expected
+//	sum(holdfast_leading) == 0                                    for longer than a hand-over: nobody leads
 //
 // A dashboard for Grafana is in metrics/grafana.
 package holdfastprom

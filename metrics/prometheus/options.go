@@ -24,7 +24,7 @@ type Options struct {
 	KeyLabel func(key string) string
 
 	// The upper bounds of the buckets of histograms: in seconds, and for QueueBuckets
-	// in waiters. Each must be greater than the one before. Default nil: see
+	// in waiters. HeldBuckets are those of terms, too. Each must be greater than the one before. Default nil: see
 	// DefaultAcquireBuckets and the like.
 	AcquireBuckets, HeldBuckets, HeartbeatBuckets, QueueBuckets []float64
 }

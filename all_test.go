@@ -1,0 +1,309 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// until is an acquire that waits for its key until the ctx ends.
+func until(key string) func(context.Context, *driver.Request) error {
+	return func(ctx context.Context, req *driver.Request) error {
+		if req.Key != key {
+			return nil
+		}
+		<-ctx.Done()
+		return &driver.HeldError{Holder: driver.Info{Key: key, Held: true, Owner: "somebody"}}
+	}
+}
+
+// slowly is the acquire of a story that takes d for each key.
+func slowly(s *story, d time.Duration) func(context.Context, *driver.Request) (driver.Grant, error) {
+	acquire := s.engine.acquire
+	return func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+		time.Sleep(d)
+		return acquire(ctx, req)
+	}
+}
+
+func mustAll(t testing.TB, l *holdfast.Client, keys []string, opts ...holdfast.Option) *holdfast.Locks {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	locks, err := l.AcquireAll(ctx, keys, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locks
+}
+
+// Keys are taken in the order of their bytes, and given back from the last.
+func TestAcquireAllOrder(t *testing.T) {
+	l, s := openStory(t, nil)
+	defer mustClose(t, l)
+	locks := mustAll(t, l, []string{"b", "-a", "a", "B", "ab", "é"})
+	var keys []string
+	for _, lock := range locks.All() {
+		keys = append(keys, lock.Key())
+		if locks.Lock(lock.Key()) != lock {
+			t.Errorf("Lock(%q) is another", lock.Key())
+		}
+	}
+	if got := fmt.Sprint(keys); got != "[-a B a ab b é]" {
+		t.Errorf("taken in the order %s", got)
+	}
+	if locks.Lock("c") != nil {
+		t.Error("Lock of a key that is none of them is not nil")
+	}
+	if err := locks.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := s.ended.Load(); n != 6 {
+		t.Errorf("%d of 6 given back", n)
+	}
+}
+
+// A failure at any key gives back what was taken before it, and says at which key.
+func TestAcquireAllFails(t *testing.T) {
+	for i, at := range []string{"a", "b", "c"} {
+		var failed []holdfast.Acquisition
+		l, s := openStory(t, func(_ context.Context, req *driver.Request) error {
+			if req.Key == at {
+				return holdfast.ErrDenied
+			}
+			return nil
+		}, holdfast.Hooks{Failed: func(a holdfast.Acquisition) { failed = append(failed, a) }})
+		locks, err := l.AcquireAll(t.Context(), []string{"c", "b", "a"})
+		if locks != nil || !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), fmt.Sprintf("%q", at)) {
+			t.Errorf("denied at %q: %v, %v", at, locks, err)
+		}
+		if n := s.ended.Load(); n != int64(i) {
+			t.Errorf("denied at %q: %d given back, want %d; %s", at, n, i, s.told())
+		}
+		mustClose(t, l)
+		if len(failed) != 1 || failed[0].Key != at || !strings.HasSuffix(err.Error(), failed[0].Err.Error()) {
+			t.Errorf("denied at %q: %v; hooks were told %+v", at, err, failed)
+		}
+	}
+}
+
+// A call that fails waits for the engine's confirmation, but not for long, and not at all once nobody waits.
+func TestAcquireAllGivesBack(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		confirms time.Duration // after the release
+		ctx      time.Duration // from the beginning on
+		opts     []holdfast.Option
+		want     error
+		took     time.Duration
+	}{
+		{"confirmed", 300 * time.Millisecond, time.Hour, nil, holdfast.ErrDenied, 1300 * time.Millisecond},
+		{"silent", time.Hour, time.Hour, nil, holdfast.ErrDenied, 2 * time.Second},
+		{"ctx ends meanwhile", time.Hour, 1500 * time.Millisecond, nil, context.DeadlineExceeded, 1500 * time.Millisecond},
+		{"ctx has ended", time.Hour, 500 * time.Millisecond, nil, context.DeadlineExceeded, 500 * time.Millisecond},
+		{
+			"the wait has elapsed", time.Hour, time.Hour,
+			[]holdfast.Option{holdfast.WithWait(500 * time.Millisecond)},
+			holdfast.ErrHeld, 500 * time.Millisecond,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l, s := openStory(t, func(ctx context.Context, req *driver.Request) error {
+					if req.Key != "b" {
+						return nil
+					}
+					select {
+					case <-ctx.Done():
+						return &driver.HeldError{Holder: driver.Info{Key: "b", Held: true}}
+					case <-time.After(time.Second):
+						return holdfast.ErrDenied
+					}
+				})
+				s.release = func(ctx context.Context) error {
+					select {
+					case <-time.After(c.confirms):
+						return nil
+					case <-ctx.Done():
+						return holdfast.ErrDisconnected
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
+				defer cancel()
+				began := time.Now()
+				_, err := l.AcquireAll(ctx, []string{"a", "b"}, c.opts...)
+				if took := time.Since(began); took != c.took || !errors.Is(err, c.want) {
+					t.Errorf("after %v: %v; want %v after %v", took, err, c.want, c.took)
+				}
+				synctest.Wait()
+				if told := s.told(); !strings.HasSuffix(told, "release a") {
+					t.Error(told)
+				}
+				_ = l.Close(t.Context())
+			})
+		})
+	}
+}
+
+// A lock that is lost while another is waited for ends the wait: all is given back, and taken anew.
+func TestAcquireAllBeginsAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause error
+		retry holdfast.Retry
+		want  error // nil: granted in the second pass
+		story string
+	}{
+		"anew": {
+			holdfast.ErrBroken,
+			holdfast.Retry{Initial: time.Second, Max: time.Second},
+			nil,
+			"acquire a, acquire b, release a, acquire a, acquire b",
+		},
+		"no further try": {
+			holdfast.ErrBroken, holdfast.Retry{Attempts: 1}, holdfast.ErrBroken, "acquire a, acquire b, release a",
+		},
+		"reclaimed": {
+			holdfast.ErrReclaimed, holdfast.Retry{}, holdfast.ErrReclaimed, "acquire a, acquire b, release a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				passes := 0
+				var failed []holdfast.Acquisition
+				l, s := openStory(t, func(ctx context.Context, req *driver.Request) error {
+					if req.Key == "b" {
+						if passes++; passes == 1 {
+							return until("b")(ctx, req)
+						}
+					}
+					return nil
+				}, holdfast.Hooks{Failed: func(a holdfast.Acquisition) { failed = append(failed, a) }})
+				time.AfterFunc(time.Second, func() { s.lose("a", c.cause) })
+				locks, err := l.AcquireAll(t.Context(), []string{"a", "b"}, holdfast.WithRetry(c.retry))
+				if !errors.Is(err, c.want) || errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrHeld) {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+				if c.want != nil && !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("got %v, want ErrLost in it", err)
+				}
+				if err == nil {
+					if locks.Err() != nil {
+						t.Error("it is over:", locks.Err())
+					}
+					if err := locks.Verify(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				synctest.Wait()
+				if s.told() != c.story {
+					t.Errorf("%s; want %s", s.told(), c.story)
+				}
+				mustClose(t, l)
+				if len(failed) != 1 || failed[0].Key != "b" || !errors.Is(failed[0].Err, c.cause) {
+					t.Errorf("hooks were told %+v", failed)
+				}
+			})
+		})
+	}
+}
+
+// A lock lost in the last moment, when nothing is waited for any more, is not returned either.
+func TestAcquireAllLostAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		passes := 0
+		var s *story
+		l, s := openStory(t, func(_ context.Context, req *driver.Request) error {
+			if req.Key == "b" {
+				if passes++; passes == 1 {
+					s.lose("a", holdfast.ErrBroken) // and b is granted all the same
+				}
+			}
+			return nil
+		})
+		locks := mustAll(t, l, []string{"a", "b"})
+		if locks.Err() != nil || passes != 2 {
+			t.Errorf("after %d passes: %v; %s", passes, locks.Err(), s.told())
+		}
+		mustClose(t, l)
+	})
+}
+
+// A process that is stopped while it waits for a key finds those before it lost, although no timer has run.
+func TestAcquireAllStopped(t *testing.T) {
+	l, b, clock := openFake(t)
+	passes := 0
+	b.acquire = func(_ context.Context, req *driver.Request) (driver.Grant, error) {
+		if req.Key == "b" {
+			if passes++; passes == 1 {
+				clock.Pause()
+				clock.Jump(leaseLength)
+			}
+		}
+		return b.grant(), nil
+	}
+	locks := mustAll(t, l, []string{"a", "b"}, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond}))
+	clock.Resume()
+	if err := locks.Err(); err != nil || passes != 2 {
+		t.Errorf("after %d passes: %v", passes, err)
+	}
+	mustClose(t, l)
+}
+
+// Close ends a call at any key, and what it has taken goes back with the rest.
+func TestAcquireAllClosed(t *testing.T) {
+	for _, at := range []string{"a", "b", "c"} {
+		bubble(t, func(t *testing.T) {
+			l, s := openStory(t, until(at))
+			failed := make(chan error)
+			go func() {
+				_, err := l.AcquireAll(context.Background(), []string{"a", "b", "c"})
+				failed <- err
+			}()
+			synctest.Wait()
+			go mustClose(t, l)
+			if err := <-failed; !errors.Is(err, holdfast.ErrClosed) {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if told := s.told(); strings.Count(told, "release") != int(at[0]-'a') {
+				t.Errorf("at %q: %s", at, told)
+			}
+		})
+	}
+}
+
+// What AcquireAll refuses, it refuses before the engine hears of any key.
+func TestAcquireAllInput(t *testing.T) {
+	l, s := openStory(t, nil)
+	defer mustClose(t, l)
+	for field, call := range map[string]func() error{
+		"keys": func() error { _, err := l.AcquireAll(t.Context(), nil); return err },
+		"key":  func() error { _, err := l.TryAcquireAll(t.Context(), []string{"a", "b", ""}); return err },
+		"wait": func() error {
+			_, err := l.TryAcquireAll(t.Context(), []string{"a"}, holdfast.WithWait(time.Second))
+			return err
+		},
+		"TTL": func() error { _, err := l.AcquireAll(t.Context(), []string{"a"}, holdfast.WithTTL(-1)); return err },
+		"fn":  func() error { return l.DoAll(t.Context(), []string{"a"}, nil) },
+	} {
+		var invalid *holdfast.InvalidError
+		if err := call(); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	long := strings.Repeat("k", holdfast.MaxKey)
+	_, err := l.AcquireAll(t.Context(), []string{long, "b", long})
+	if !errors.Is(err, holdfast.ErrInvalid) || len(err.Error()) > 300 {
+		t.Errorf("equal keys: %v", err)
+	}
+	if s.told() != "" {
+		t.Errorf("the engine was asked: %s", s.told())
+	}
+}

@@ -1,0 +1,88 @@
+package dynamolock
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Who waits for a shared key alone keeps others from joining by an intent in the item, which
+// it renews as a holder renews its lease, so that an intent whose writer is dead is over
+// after a lease. It is not a claim: whoever looks first gets the key.
+//
+//	grant (32)  touch (16)  lease in ms
+
+// intend is the write of an intent, on the condition that there is none, but what was seen
+// and is over.
+func (c *contender) intend(seen *observation) *expression {
+	x := &expression{}
+	c.touches++
+	free := "attribute_not_exists(" + x.name(attrIntent) + ") OR begins_with(" + x.name(attrIntent) + ", " + x.value(binary(c.grant)) + ")"
+	if i := seen.item; i.intent != "" && c.intentOver(seen) {
+		free += " OR " + x.is(attrIntent, binary(i.intent))
+	}
+	x.cond = all(x.shared(), "("+free+")")
+	x.set(attrIntent, binary(c.grant+ordered(c.touches)+strconv.FormatInt(c.opts.Lease.Milliseconds(), 10)))
+	return x
+}
+
+// intentOver reports whether an intent has not been renewed for its lease.
+func (e *engine) intentOver(o *observation) bool {
+	return e.intentLeft(o, e.host.Now()) <= 0
+}
+
+func (e *engine) intentLeft(o *observation, now driver.Instant) time.Duration {
+	lease := e.opts.Lease // of what cannot be read
+	if i := o.item.intent; len(i) > grantLen+numberLen {
+		if ms, err := strconv.ParseInt(i[grantLen+numberLen:], 10, 64); err == nil && ms > 0 && ms < closedLease {
+			lease = time.Duration(ms) * time.Millisecond
+		}
+	}
+	left := lease - now.Sub(o.intentSince)
+	if o.item.form == released && !o.item.touched.IsZero() {
+		// A writer that lives takes a free key at its next look. No lock depends on the clocks that are compared here.
+		left = min(left, o.item.touched.Add(lease).Sub(now.Wall))
+	}
+	return left
+}
+
+// insist keeps others from joining a shared key, if nobody does yet and the request wants it
+// alone.
+func (c *contender) insist(ctx context.Context, seen *observation) error {
+	i := seen.item
+	if c.req.Mode.Shared || i == nil || !i.held() || i.sharing == nil {
+		return nil
+	}
+	now := c.host.Now()
+	mine := len(i.intent) >= grantLen && i.intent[:grantLen] == c.grant
+	switch {
+	case mine && now.Sub(c.insisted) < c.opts.Heartbeat:
+		return nil
+	case i.intent != "" && !mine && !c.intentOver(seen):
+		return nil
+	}
+	c.insisted, c.insists = now, true
+	_, old, err := c.update(ctx, c.key, c.intend(seen))
+	if err == nil && old != nil {
+		c.see(c.req.Key, old)
+	}
+	return err
+}
+
+// withdraw removes the intent of a contender that gives up, in the background and by one
+// try: otherwise it goes with its lease.
+func (c *contender) withdraw() {
+	if !c.insists {
+		return
+	}
+	c.tasks.Go(func(ctx context.Context) {
+		x := &expression{}
+		x.cond = "begins_with(" + x.name(attrIntent) + ", " + x.value(binary(c.grant)) + ")"
+		x.remove(attrIntent)
+		if _, _, err := c.update(ctx, c.key, x); err != nil {
+			c.host.Logger().Debug("what keeps others from joining is left to its lease", "key", c.req.Key, "error", err)
+		}
+	})
+}

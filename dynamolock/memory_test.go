@@ -1,0 +1,97 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// Who is refused learns all about the holder, however often it has tried before, and however
+// it waits; the client does not keep the data in the meantime.
+func TestRefusedWithData(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		lock := a.hold(t, "k", holdfast.WithData([]byte("d")))
+		refused := func(what string, err error) {
+			var held *holdfast.HeldError
+			if !errors.As(err, &held) || held.Holder.Token != lock.Token() || string(held.Holder.Data) != "d" {
+				t.Errorf("%s: %v, %+v", what, err, held)
+			}
+		}
+		for range 3 {
+			_, err := b.TryAcquire(t.Context(), "k")
+			refused("a try", err)
+			if dynamolock.HasData(b.Client) {
+				t.Error("data is remembered after a try")
+			}
+			_, err = b.Acquire(t.Context(), "k", holdfast.WithWait(poll/2))
+			refused("a wait", err)
+			if dynamolock.HasData(b.Client) {
+				t.Error("data is remembered after a wait")
+			}
+		}
+	})
+}
+
+// A client remembers a bounded number of keys, also of those that it has waited for, and
+// none that it found free.
+func TestMemoryOfKeys(t *testing.T) {
+	const most = 10
+	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(most))
+	alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		for i := range 3 * most {
+			key := fmt.Sprint("held", i)
+			a.hold(t, key)
+			if _, err := b.Acquire(t.Context(), key, holdfast.WithWait(poll)); !errors.Is(err, holdfast.ErrHeld) {
+				t.Fatal(err)
+			}
+			if n := dynamolock.Lines(b.Client); n > most {
+				t.Fatalf("%d keys are remembered", n)
+			}
+		}
+	})
+	alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		lock := a.hold(t, "k")
+		b.isHeld(t, "k", lock.Token())
+		mustRelease(t, lock)
+		b.conn.SetFault(on(acquire, 1, dynamofake.Fail(dynamofake.Throttled())))
+		if _, err := b.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
+			t.Fatal(err)
+		}
+		if n := dynamolock.Lines(b.Client); n != 0 {
+			t.Errorf("%d free keys are remembered", n)
+		}
+	})
+}
+
+// Without room to remember a key, each try is one write, which also takes over what has
+// expired by the wall clock.
+func TestTriesWithoutMemory(t *testing.T) {
+	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(0))
+	alone(t, dynamolock.Options{TrustLocalTime: true}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		defer a.close(t)
+		i := npm("7", "20000", "g")
+		i["lockAcquiredTimeUnixMs"] = n(fmt.Sprint(time.Now().UnixMilli()))
+		h.set("k", i)
+		a.conn.ResetCounts()
+		for range 5 {
+			a.isHeld(t, "k", 7)
+		}
+		a.costs(t, "5 tries", 5, 0, 5, 0)
+		time.Sleep(2 * lease)
+		ctx, cancel := context.WithTimeout(t.Context(), lease)
+		defer cancel()
+		if lock, err := a.TryAcquire(ctx, "k"); err != nil || lock.Token() != 8 {
+			t.Error(lock, err)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package dynamolock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// maxReaders is how many may share a key: a heartbeat of one costs as much as the item of
+// all is large, and the heartbeats of all have to fit into what one item takes.
+const maxReaders = holdfast.MaxLimit
+
+// holderLeft returns how long an entry has to stay unchanged before its grant is over.
+func (e *engine) holderLeft(o *observation, h *holder, now driver.Instant) time.Duration {
+	left := h.lease - now.Sub(o.entries[h.grant])
+	if e.opts.TrustLocalTime {
+		left = min(left, h.touched.Add(h.lease+e.host.Margin(h.lease)).Sub(now.Wall))
+	}
+	return left
+}
+
+// reclaims reports whether the request may end a grant that shares the key.
+func (c *contender) reclaims(h *holder) bool {
+	return c.req.Reclaim && h.owner == c.req.Owner && h.grant[:clientLen] != c.id
+}
+
+// gone returns those of the holders of a shared key who are over by what was seen, or whom
+// the request may end; not more than one request can remove.
+func (c *contender) gone(o *observation) []holder {
+	now := c.host.Now()
+	var gone []holder
+	for _, h := range o.item.sharing.holders {
+		if (c.reclaims(&h) || c.holderLeft(o, &h, now) <= 0) && len(gone) < maxGone {
+			gone = append(gone, h)
+		}
+	}
+	return gone
+}
+
+// allGone reports whether nobody has a shared key any more, by what was seen.
+func (c *contender) allGone(o *observation) bool {
+	now := c.host.Now()
+	for _, h := range o.item.sharing.holders {
+		if !c.reclaims(&h) && c.holderLeft(o, &h, now) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// vacant reports whether the key may be taken by what was seen, as if nobody had it.
+func (c *contender) vacant(o *observation) bool {
+	switch {
+	case o.item == nil:
+		return false
+	case o.item.held() && o.item.sharing != nil:
+		return c.allGone(o)
+	}
+	return c.takeable(o)
+}
+
+// enterable reports whether a write may get the key for the request, by what was seen.
+func (c *contender) enterable(o *observation) bool {
+	switch {
+	case o.item == nil:
+		return false
+	case !c.req.Mode.Shared:
+		return c.vacant(o)
+	case o.item.intent != "" && !c.intentOver(o):
+		return false
+	case c.vacant(o) || c.reclaimable(o.item):
+		return true
+	}
+	return c.joins(o)
+}
+
+// joins reports whether the request may join those who have the key, by what was seen.
+func (c *contender) joins(o *observation) bool {
+	i := o.item
+	return i != nil && i.sharing != nil && c.req.Mode.Shared && i.sharing.limit == c.req.Mode.Limit &&
+		len(i.sharing.holders)-len(c.gone(o)) < room(c.req.Mode)
+}
+
+// mismatch is the error of a request for a key that is in use as something else; nil if it is
+// not.
+func (c *contender) mismatch(o *observation) error {
+	i := o.item
+	if i == nil || !i.held() || c.vacant(o) || c.reclaimable(i) || i.limit() == c.req.Mode.Limit {
+		return nil
+	}
+	return &driver.MismatchError{Key: c.req.Key, Have: i.limit(), Want: c.req.Mode.Limit}
+}
+
+// sentAs returns a moment before the request was sent that wrote an entry: its touch says
+// which that was, whoever may have repeated it.
+func (c *contender) sentAs(own *holder) driver.Instant {
+	for n, sent := range c.sends {
+		if own.touch == ordered(uint64(n+1)) {
+			return sent
+		}
+	}
+	return c.sends[0] // somebody has broken it
+}
+
+// write returns the write that takes the key, by what was seen, and the item that it goes
+// by: the one that it is to replace, abandoned or reclaimed, or the one that it is to join.
+// Without one it is for a key that nobody has, or that somebody else waits for.
+func (c *contender) write(now driver.Instant, seen *observation) (*expression, *item) {
+	var by *item
+	hindered := c.req.Mode.Shared && !c.enterable(seen)
+	if c.vacant(seen) && !hindered {
+		by = seen.item
+	}
+	switch {
+	case !c.req.Mode.Shared:
+		x := c.expression(now, by)
+		if by == nil && seen.item != nil && c.reclaimable(seen.item) {
+			by = seen.item
+		}
+		return x, by
+	case by == nil && !hindered && c.joins(seen):
+		return c.joining(now, seen), seen.item
+	}
+	return c.opening(now, seen, by), by
+}

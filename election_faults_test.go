@@ -1,0 +1,180 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A lead that withdraws has withdrawn, whatever else its error says.
+func TestWithdrawnInAnEndedTerm(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := renewing(t, &engine{}, driver.Config{})
+		e := election(t, c, nil)
+		n := 0
+		err := e.Run(t.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
+			if n++; n > 1 {
+				return holdfast.ErrWithdrawn
+			}
+			go func() { _ = e.Resign(t.Context()) }()
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", holdfast.ErrWithdrawn, context.Cause(ctx))
+		})
+		if n != 1 || err != nil {
+			t.Errorf("%d terms; Run: %v", n, err)
+		}
+		mustClose(t, c)
+	})
+}
+
+// Whoever stepped down as unfit is asked again FitEvery later, not at once.
+func TestUnfitIsAskedAgainLater(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := renewing(t, &engine{}, driver.Config{})
+		const every = 3 * time.Second
+		began := time.Now()
+		var asked []time.Duration
+		e := election(t, c, &holdfast.ElectionOptions{FitEvery: every, Fit: func(context.Context) error {
+			if asked = append(asked, time.Since(began)); len(asked) == 2 {
+				return errors.New("for a moment")
+			}
+			return nil
+		}})
+		terms := 0
+		err := e.Run(t.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
+			if terms++; terms == 2 {
+				return holdfast.ErrWithdrawn
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if want := fmt.Sprint([]time.Duration{0, every, 2 * every}); err != nil || fmt.Sprint(asked) != want {
+			t.Errorf("asked at %v, want %v; Run: %v", asked, want, err)
+		}
+		mustClose(t, c)
+	})
+}
+
+// A Fit that says yes too late has not said so.
+func TestFitTooLateBeforeATerm(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := renewing(t, &engine{}, driver.Config{})
+		asked := 0
+		e := election(t, c, &holdfast.ElectionOptions{FitEvery: time.Second, Fit: func(ctx context.Context) error {
+			if asked++; asked == 1 {
+				<-ctx.Done()
+			}
+			return nil
+		}})
+		err := e.Run(t.Context(), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
+		if err != nil || asked != 2 {
+			t.Errorf("asked %d times before the first term, want 2; Run: %v", asked, err)
+		}
+		mustClose(t, c)
+	})
+}
+
+// A Run that ends between two terms tells that the last key was not confirmed, unless it is by then.
+func TestRunEndsBetweenTermsWithoutConfirmation(t *testing.T) {
+	for name, late := range map[string]bool{"never": false, "late": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				confirmed := make(chan struct{})
+				b := &engine{release: func(ctx context.Context) error {
+					select {
+					case <-confirmed:
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}}
+				c := renewing(t, b, driver.Config{})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				result := make(chan error, 1)
+				e := election(t, c, nil)
+				go func() {
+					result <- e.Run(ctx, func(context.Context, *holdfast.Lock) error {
+						b.acquire = func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
+							<-ctx.Done()
+							return driver.Grant{}, ctx.Err()
+						}
+						return nil
+					})
+				}()
+				time.Sleep(time.Minute) // it stands again
+				if late {
+					close(confirmed)
+					synctest.Wait()
+				}
+				cancel()
+				if err := <-result; !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrReleasePending) == late {
+					t.Errorf("Run: %v", err)
+				}
+				closeCtx, stop := context.WithTimeout(t.Context(), time.Second)
+				defer stop()
+				_ = c.Close(closeCtx)
+			})
+		})
+	}
+}
+
+// panicking is a handler that panics when it is to log a message.
+type panicking struct {
+	slog.Handler
+	message string
+}
+
+func (panicking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h panicking) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		panic("in a handler")
+	}
+	return nil
+}
+
+// A log handler that panics leaves no term behind: the key is given back, and neither Close nor the next Run waits.
+func TestLogHandlerPanicsInATerm(t *testing.T) {
+	for _, message := range []string{"term began", "term ended"} {
+		t.Run(message, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := &engine{}
+				c := renewing(t, b, driver.Config{Logger: slog.New(panicking{slog.DiscardHandler, message})})
+				e := election(t, c, nil)
+				for range 2 {
+					func() {
+						defer func() {
+							if p := recover(); p != "in a handler" {
+								t.Errorf("Run panicked with %v", p)
+							}
+						}()
+						err := e.Run(t.Context(), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
+						t.Errorf("Run: %v", err)
+					}()
+					if e.Term() != nil {
+						t.Error("there is a term")
+					}
+					if err := e.Resign(t.Context()); err != nil {
+						t.Errorf("Resign: %v", err)
+					}
+				}
+				if n := b.ended.Load(); n != 2 {
+					t.Errorf("%d keys were given back, want 2", n)
+				}
+				began := time.Now()
+				mustClose(t, c)
+				if took := time.Since(began); took > 0 {
+					t.Errorf("Close took %v", took)
+				}
+			})
+		})
+	}
+}

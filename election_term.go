@@ -1,0 +1,243 @@
+package holdfast
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// errUnwound is the outcome of a lead that panicked or called runtime.Goexit.
+var errUnwound = errors.New("lead did not return: it panicked or ended its goroutine")
+
+// A leadership is one call of lead.
+type leadership struct {
+	lock     *Lock
+	ctx      context.Context // that of lead
+	end      context.CancelCauseFunc
+	began    time.Time
+	returned chan struct{} // closed when lead has returned, before the key is given back
+	released error         // what Release returned
+
+	mu    sync.Mutex
+	ended time.Time // when ctx did; zero before
+}
+
+// candidate stands once, and leads if elected. It returns the term, or nil if there was
+// none, and what Run is to return if it is to end.
+func (e *Election) candidate(ctx context.Context, lead func(context.Context, *Lock) error, yield bool) (*leadership, error) {
+	standing, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := e.ask(standing); err != nil {
+		end(err)
+		e.logUnfit(standing)
+		return nil, nil
+	}
+	watched := e.watch(standing, end)
+	defer func() { end(nil); <-watched }()
+
+	lock, err := e.client.acquire(standing, e.key, true, append(slices.Clip(e.candidacy), yielding(yield)))
+	switch {
+	case err == nil:
+		return e.lead(standing, end, lock, lead)
+	case standing.Err() == nil:
+		return nil, err
+	}
+	e.logUnfit(standing)
+	return nil, nil
+}
+
+// logUnfit logs why this candidate does not stand, if it is for that.
+func (e *Election) logUnfit(ctx context.Context) {
+	if err := context.Cause(ctx); errors.Is(err, ErrUnfit) {
+		e.client.log.Warn("candidate does not stand", "key", e.key, "error", err)
+	}
+}
+
+// lead calls lead, and gives the key back when it has returned.
+func (e *Election) lead(ctx context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
+	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{})}
+	termCtx, cancel := lock.Context(ctx)
+	t.ctx = termCtx
+	defer func() {
+		cancel()
+		releaseCtx, stop := linger(ctx)
+		defer stop()
+		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
+		defer stop()
+		t.released = lock.Release(releaseCtx)
+	}()
+	if !e.begin(t) {
+		return t, nil // it ended before it began
+	}
+	err = errUnwound
+	defer func() { e.finish(t, err) }()
+	e.client.feed.termBegan(t.lock)
+	e.client.log.Info("term began", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token))
+	stop := context.AfterFunc(termCtx, t.note)
+	defer stop()
+	if e.whenAsked {
+		go t.stepDownWhenAsked()
+	}
+	if err = lead(termCtx, lock); t.lostBy(err) {
+		err = nil
+	}
+	return t, err
+}
+
+// pending is the error for a key that was not confirmed to be given back, even by now.
+func (t *leadership) pending() error {
+	if t == nil || !errors.Is(t.released, ErrReleasePending) {
+		return nil
+	}
+	select {
+	case <-t.lock.delivered:
+		if !errors.Is(t.lock.releErr, ErrReleasePending) {
+			return nil
+		}
+	default:
+	}
+	return t.released
+}
+
+// begin makes t the present term, unless it is over already.
+func (e *Election) begin(t *leadership) bool {
+	if t.lock.Err() != nil || t.ctx.Err() != nil || !e.client.beginTerm(t) {
+		return false
+	}
+	e.mu.Lock()
+	e.now = t
+	e.mu.Unlock()
+	return true
+}
+
+// finish notes that lead has returned err, or will not return.
+func (e *Election) finish(t *leadership, err error) {
+	e.mu.Lock()
+	e.now = nil
+	e.mu.Unlock()
+	defer close(t.returned) // also if a log handler panics
+	defer e.client.endTerm(t)
+	cause := t.why()
+	e.client.feed.termEnded(t.lock, time.Since(t.began), t.overdue(), cause, err)
+	log := e.client.log.Info
+	if errors.Is(cause, ErrLost) || errors.Is(cause, ErrUnfit) {
+		log = e.client.log.Warn
+	}
+	log("term ended", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token), "error", cmp.Or(cause, err))
+}
+
+// why returns what ended the term, or nil if nothing but the return of lead did.
+func (t *leadership) why() error {
+	if err := t.lock.Err(); err != nil {
+		return err
+	}
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	return nil
+}
+
+// lostBy reports whether an error of lead says no more than that its term has ended.
+func (t *leadership) lostBy(err error) bool {
+	if err == nil || errors.Is(err, ErrWithdrawn) {
+		return false
+	}
+	if ended := t.lock.Err(); ended != nil && (errors.Is(err, ended) || errors.Is(err, ErrLost) && errors.Is(ended, ErrLost)) {
+		return true
+	}
+	return t.ctx.Err() != nil && (errors.Is(err, t.ctx.Err()) || errors.Is(err, context.Cause(t.ctx)))
+}
+
+// stepDownWhenAsked ends the ctx of lead when somebody has asked for the lock.
+func (t *leadership) stepDownWhenAsked() {
+	select {
+	case <-t.lock.Asked():
+		t.end(ErrAsked)
+	case <-t.ctx.Done():
+	}
+}
+
+// note notes when the ctx of lead has ended.
+func (t *leadership) note() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended.IsZero() {
+		t.ended = time.Now()
+	}
+}
+
+// overdue is for how long lead has run on after the end of its ctx.
+func (t *leadership) overdue() time.Duration {
+	if t.ctx.Err() == nil {
+		return 0
+	}
+	t.note() // the goroutine that does so may be late
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.ended)
+}
+
+func overdueBy(d time.Duration, cause error) error {
+	return fmt.Errorf("%w, for %v: %w", ErrOverdue, d, cause)
+}
+
+// unconfirmedYet is the error of a call whose ctx has ended before the engine's confirmation.
+func unconfirmedYet(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx))
+}
+
+// ask asks Fit, and bounds the wait for its answer if it minds its ctx.
+func (e *Election) ask(ctx context.Context) error {
+	if e.fit == nil || ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, e.fitEvery, errFitTooLong)
+	defer cancel()
+	if err := e.fit(ctx); err != nil {
+		return unfit(err)
+	}
+	if context.Cause(ctx) == errFitTooLong {
+		return unfit(errFitTooLong)
+	}
+	return nil
+}
+
+var errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
+
+func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
+
+// watch asks Fit every FitEvery until ctx ends, and ends it when the answer is an error or
+// none. The result is closed when that is over and Fit has returned.
+func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-chan struct{} {
+	over := make(chan struct{})
+	if e.fit == nil {
+		close(over)
+		return over
+	}
+	go func() {
+		defer close(over)
+		ticks := time.NewTicker(e.fitEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+			case <-ctx.Done():
+				return
+			}
+			late := time.AfterFunc(e.fitEvery, func() { end(unfit(errFitTooLong)) }) // also if it minds no ctx
+			err := e.ask(ctx)
+			late.Stop()
+			if err != nil {
+				end(err)
+				return
+			}
+		}
+	}()
+	return over
+}

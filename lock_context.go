@@ -1,0 +1,71 @@
+package holdfast
+
+import "context"
+
+// Context returns a context that is done when parent is, when the lock ends, or when
+// the CancelFunc is called; if the lock ended first, context.Cause gives what Err
+// gives. Like that of [context.WithCancel], the CancelFunc does not touch the lock, and
+// is to be called when the work is done: until then, or until parent or the lock ends,
+// the context is kept in memory. Its Err and Done compare the clocks, as all methods of the
+// lock do.
+func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	k.check()
+	ctx, end := context.WithCancelCause(parent)
+	return lockContext{ctx, k.Err, end}, k.ends(ctx, end)
+}
+
+// A lockContext sees at the first look that its lock, or one of its locks, is over.
+type lockContext struct {
+	context.Context
+	over func() error // Err of what it follows
+	end  context.CancelCauseFunc
+}
+
+func (c lockContext) Done() <-chan struct{} {
+	c.look()
+	return c.Context.Done()
+}
+
+func (c lockContext) Err() error {
+	c.look()
+	return c.Context.Err()
+}
+
+// look ends the context if the lock has ended. Whoever ends the lock does so too, but may
+// have been stopped in between.
+func (c lockContext) look() {
+	if c.Context.Err() != nil {
+		return
+	}
+	if err := c.over(); err != nil {
+		c.end(err)
+	}
+}
+
+// ends has the end of the lock end ctx, and returns the CancelFunc of that.
+func (k *Lock) ends(ctx context.Context, cancel context.CancelCauseFunc) context.CancelFunc {
+	k.mu.Lock()
+	if k.err != nil {
+		err := k.err
+		k.mu.Unlock()
+		cancel(err)
+		return func() {}
+	}
+	if k.cancels == nil {
+		k.cancels = make(map[*context.CancelCauseFunc]struct{})
+	}
+	k.cancels[&cancel] = struct{}{}
+	k.mu.Unlock()
+	forget := func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.cancels, &cancel)
+	}
+	stop := context.AfterFunc(ctx, forget)
+	return func() {
+		if stop() {
+			forget()
+		}
+		cancel(nil)
+	}
+}

@@ -1,0 +1,81 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The ctx of a lock has ended for whoever knows that the lock has: a process may be stopped after the lock has ended, and
+// before all its contexts were canceled, and must not go on with one of them when it is resumed.
+func TestContextEndsWithTheLock(t *testing.T) {
+	c, _, _ := openFake(t)
+	lock := acquire(t, c, "k")
+	parents := make([]context.Context, 2000)
+	for i := range parents {
+		parents[i] = contextOf(t.Context(), lock)
+	}
+	late := make(chan int)
+	go func() {
+		<-lock.Done()
+		n := 0
+		for _, ctx := range parents {
+			if ctx.Err() == nil {
+				n++
+			}
+		}
+		late <- n
+	}()
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-late; n > 0 {
+		t.Errorf("%d contexts had not ended though their lock had", n)
+	}
+	mustClose(t, c)
+}
+
+// ... and so has that of several locks, by the clocks too.
+func TestContextOfLocksComparesTheClocks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, _, clock := openFake(t)
+		locks, err := c.AcquireAll(t.Context(), []string{"a", "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := locks.Context(t.Context())
+		defer cancel()
+		clock.Pause()
+		time.Sleep(leaseLength)
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), holdfast.ErrLeaseExpired) {
+			t.Errorf("after the lease: %v, %v", ctx.Err(), context.Cause(ctx))
+		}
+		clock.Resume()
+		mustClose(t, c)
+	})
+}
+
+// Whoever ends a lock does not wait for itself if a context of the lock is within one of all.
+func TestContextWithinThatOfAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, _ := openStory(t, nil)
+		for range 20 { // a lock ends its contexts in no certain order
+			locks := mustAll(t, l, three)
+			ctx, cancel := locks.Context(t.Context())
+			defer cancel()
+			within, stop := locks.Lock("b").Context(ctx)
+			defer stop()
+			if err := locks.Lock("b").Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if !errors.Is(locks.Err(), holdfast.ErrReleased) || ctx.Err() == nil || within.Err() == nil {
+				t.Errorf("%v; %v; %v", locks.Err(), ctx.Err(), within.Err())
+			}
+			_ = locks.Release(t.Context())
+		}
+		mustClose(t, l)
+	})
+}

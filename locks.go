@@ -1,0 +1,156 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Locks are the locks of several keys that were acquired together, by
+// [Client.AcquireAll]. Each is a [Lock] with a token, a lease and an end of its own. As a
+// whole they are live until the first of them ends, for whatever reason; the others stay
+// held until Release. All methods are safe for use by any goroutine, and compare the
+// clocks as those of Lock do.
+type Locks struct {
+	locks []*Lock         // in the order of their keys
+	live  context.Context // ends with the first of them, with its Err as the cause
+	end   context.CancelCauseFunc
+}
+
+func newLocks(n int) *Locks {
+	l := &Locks{locks: make([]*Lock, 0, n)}
+	l.live, l.end = context.WithCancelCause(context.Background())
+	return l
+}
+
+func (l *Locks) add(k *Lock) {
+	l.locks = append(l.locks, k)
+	k.ends(l.live, l.end)
+}
+
+// Lock returns the lock of one of the keys, and nil for any other key.
+func (l *Locks) Lock(key string) *Lock {
+	for _, k := range l.locks {
+		if k.key == key {
+			return k
+		}
+	}
+	return nil
+}
+
+// All returns the locks in the order in which they were acquired: that of the bytes of
+// their keys.
+func (l *Locks) All() []*Lock { return slices.Clone(l.locks) }
+
+// Done returns a channel that is closed when the first of the locks ends.
+func (l *Locks) Done() <-chan struct{} {
+	_ = l.Err() // compares the clocks
+	return l.live.Done()
+}
+
+// Err returns nil while all locks are live, and then the [Lock.Err] of the first that was
+// seen to end, which never changes.
+func (l *Locks) Err() error {
+	for _, k := range l.locks {
+		if err := k.Err(); err != nil {
+			l.end(err) // as whoever ended the lock is about to do, who may be the one that asks
+			return context.Cause(l.live)
+		}
+	}
+	return nil
+}
+
+// Deadline returns the earliest [Lock.Deadline] of the locks: when the first ends if
+// nothing more is heard from the engine. Once one has ended it is past.
+func (l *Locks) Deadline() time.Time {
+	first := l.locks[0].Deadline()
+	for _, k := range l.locks[1:] {
+		if deadline := k.Deadline(); deadline.Before(first) {
+			first = deadline
+		}
+	}
+	return first
+}
+
+// Context is like [Lock.Context]: the context is done when parent is, when the first of
+// the locks ends, with what Err returns as its cause, or when the CancelFunc is called.
+func (l *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	if err := l.Err(); err != nil {
+		ctx, cancel := context.WithCancelCause(parent)
+		cancel(err)
+		return ctx, func() {}
+	}
+	return l.follow(parent)
+}
+
+// follow is Context without a look at the clocks of all.
+func (l *Locks) follow(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	now := *l // add changes it
+	stop := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
+	forget := context.AfterFunc(ctx, func() { stop() })
+	return lockContext{ctx, now.Err, cancel}, func() {
+		forget()
+		stop()
+		cancel(nil)
+	}
+}
+
+// Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It
+// fails with what Err returns if one of the locks has ended.
+func (l *Locks) Extend(d time.Duration) error {
+	if d < 0 {
+		return driver.Invalid("TTL", "%v is negative", d)
+	}
+	if err := l.Err(); err != nil {
+		return failed("extend", l.locks[0].key, err)
+	}
+	for _, k := range l.locks {
+		if err := k.Extend(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Verify asks the engine about one lock after the other, as [Lock.Verify] does, and
+// returns the first error. It returns nil only if all grants stand and all locks are live.
+func (l *Locks) Verify(ctx context.Context) error {
+	for _, k := range l.locks {
+		if err := k.Verify(ctx); err != nil {
+			return err
+		}
+	}
+	for _, k := range l.locks {
+		if err := k.Err(); err != nil { // it may have ended since it was asked about
+			return failed("verify", k.key, err)
+		}
+	}
+	return nil
+}
+
+// Release ends all locks for their holder, the last acquired first, and then tells the
+// engine. It waits for all confirmations, as long as ctx allows, and returns the errors
+// of [Lock.Release] of all of them, joined: one that fails does not keep the others. It
+// may be called again, and locks may be released one by one before it.
+func (l *Locks) Release(ctx context.Context) error {
+	for _, k := range slices.Backward(l.locks) {
+		k.letGo()
+	}
+	var errs []error
+	for _, k := range slices.Backward(l.locks) {
+		errs = append(errs, k.Release(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// abandon gives back what was acquired before a failure. Once ctx is done nobody waits
+// for the engine, and hardly before.
+func (l *Locks) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	_ = l.Release(ctx) // the caller asked for a lock, and is told why there is none
+}

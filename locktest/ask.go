@@ -1,0 +1,355 @@
+package locktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var askCases = []testCase{
+	{"G17_AskedOnce", askedOnce},
+	{"G17_AskedAtOnce", askedAtOnce},
+	{"G17_AskedAsTheWaitEnds", askedAsTheWaitEnds},
+	{"G17_AskedWhileCutOff", askedWhileCutOff},
+	{"G17_OnlyTheOneAsked", onlyTheOneAsked},
+	{"G17_NothingElseChanges", nothingElseChanges},
+	{"G17_EndsKeepTheirCauses", endsKeepTheirCauses},
+	{"G17_NotAfterTheEnd", notAfterTheEnd},
+	{"G17_NobodyToAsk", nobodyToAsk},
+}
+
+const (
+	ruleAsk      = "the holder is told that somebody asks for its lock"
+	ruleAskOnce  = "the holder is told once, however often it is asked, by the lock, an event and a hook"
+	ruleAskNoEnd = "an ask is a wish: the lock lives on"
+	ruleAskOnly  = "an ask reaches the grant that it was meant for, and no other"
+	ruleAskElse  = "an ask changes nothing that others read of the lock"
+	ruleUnasked  = "a lock for which nobody has asked is not asked for"
+)
+
+// asks asks for the lock of a key, and returns the grant that it has asked for.
+func (e *env) asks(c *Client, key string) holdfast.Info {
+	e.Helper()
+	info, err := c.Inspect(e.soon(), key)
+	if err == nil {
+		err = c.Ask(e.soon(), info)
+	}
+	if err != nil {
+		e.broken("Ask returns nil once the engine has kept the wish", "%v", err)
+	}
+	return info
+}
+
+// asked insists that a holder is told within d.
+func (e *env) asked(lock *holdfast.Lock, d time.Duration) {
+	e.Helper()
+	if !e.closes(lock.Asked(), d) {
+		e.broken(ruleAsk, "Asked is open %v after Ask has returned; Err: %v", d, lock.Err())
+	}
+}
+
+// unasked gives a holder the time to be told, and insists that it is not.
+func (e *env) unasked(rule string, locks ...*holdfast.Lock) {
+	e.Helper()
+	time.Sleep(e.engine.Lease / 2)
+	for _, lock := range locks {
+		if isClosed(lock.Asked()) {
+			e.broken(rule, "Asked of %q (token %v) is closed", lock.Key(), lock.Token())
+		}
+	}
+}
+
+func askedOnce(e *env) {
+	a, l := e.watched()
+	b, c := e.client(), e.client()
+	events := a.Events()
+	defer events.Close()
+	began := time.Now()
+	lock := e.hold(a, holdfast.WithOwner("the asked"))
+	e.asks(b, e.key)
+	e.asked(lock, e.engine.Notice)
+	e.isLive(lock, ruleAskNoEnd)
+	event := e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
+	if event.Kind != holdfast.Asked || event.Key != lock.Key() || event.Owner != lock.Owner() || event.Token != lock.Token() ||
+		event.Err != nil || event.Seq == 0 || event.Time.Before(began) || event.Time.After(time.Now()) {
+		e.broken(ruleAskOnce, "the event is %+v", event)
+	}
+	e.asks(b, e.key)
+	e.asks(c, e.key)
+	e.asks(a, e.key) // itself, too
+	e.unasked(ruleAskOnce)
+	e.silent(ruleAskOnce, events.Asked(), events.Lost(), events.TTLExpired())
+	e.isLive(lock, ruleAskNoEnd)
+	e.release(lock)
+	e.closed(a, l)
+	granted, wishes := reported[outcome](l), reported[holdfast.Wish](l)
+	if len(granted) != 1 || len(wishes) != 1 {
+		e.broken(ruleAskOnce, "hooks: %+v", wishes)
+	}
+	want := holdfast.Wish{
+		ID: granted[0].ID, Time: event.Time, Key: lock.Key(), Owner: lock.Owner(), Token: lock.Token(),
+		Held: event.Time.Sub(granted[0].Time),
+	}
+	if wishes[0] != want {
+		e.broken(ruleAskOnce, "the hook is told of %+v, want %+v", wishes[0], want)
+	}
+}
+
+// askedAtOnce asks before the holder can have looked.
+func askedAtOnce(e *env) {
+	a, b := e.client(), e.client()
+	var locks []*holdfast.Lock
+	for _, key := range e.keys(5) {
+		lock := e.holdKey(a, key)
+		locks = append(locks, lock)
+		e.asks(b, key)
+		if len(locks)%2 == 0 {
+			if err := lock.SetData(e.soon(), []byte("new")); err != nil {
+				e.broken(ruleAskNoEnd, "SetData: %v", err)
+			}
+		}
+	}
+	for _, lock := range locks {
+		e.asked(lock, e.engine.Notice)
+		e.isLive(lock, ruleAskNoEnd)
+		e.release(lock)
+	}
+}
+
+// askedAsTheWaitEnds asks while Acquire is about to return.
+func askedAsTheWaitEnds(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	lock := e.hold(a)
+	for i := range 5 {
+		owner := fmt.Sprint("holder ", i)
+		w := e.wait(b, holdfast.WithOwner(owner)).waits(c, e.key, 1)
+		done := make(chan error, 1)
+		go func() { done <- lock.Release(e.soon()) }()
+		var info holdfast.Info
+		if !e.eventually(e.patience(), func() bool {
+			info = e.inspect(c)
+			return info.Owner == owner
+		}) {
+			e.broken("a release lets the next in", "%+v", info)
+		}
+		if err := c.Ask(e.soon(), info); err != nil {
+			e.broken(ruleAskOnly, "Ask of the present holder: %v", err)
+		}
+		next := w.granted(e.engine.Soon, "a release lets the next in")
+		e.asked(next, e.engine.Notice)
+		if err := <-done; err != nil {
+			e.broken("a release that others wait for succeeds", "%v", err)
+		}
+		lock, a, b = next, b, a
+	}
+	e.isLive(lock, ruleAskNoEnd)
+}
+
+func askedWhileCutOff(e *env) {
+	a, b, lock := e.held()
+	events := a.Events()
+	defer events.Close()
+	a.Cut()
+	ctx, cancel := context.WithTimeout(e.ctx, e.engine.Soon)
+	defer cancel()
+	info := e.inspect(b)
+	if err := b.Ask(ctx, info); err != nil {
+		e.broken("Ask does not wait until the holder has heard of it", "%v", err)
+	}
+	e.settle()
+	if isClosed(lock.Asked()) {
+		e.broken(ruleAsk, "Asked is closed although nothing can have reached the holder")
+	}
+	a.Heal()
+	e.asked(lock, e.engine.Notice+e.engine.Lease/2)
+	e.next(events.Asked(), e.engine.Soon, ruleAskOnce)
+	e.isLive(lock, ruleAskNoEnd)
+	e.release(lock)
+}
+
+func onlyTheOneAsked(e *env) {
+	a, b := e.client(), e.client()
+	owner := holdfast.WithOwner("worker")
+	neighbour := e.holdKey(a, e.prefix+"neighbour", owner)
+	old := e.hold(a, owner)
+	before := e.asks(b, e.key)
+	e.asked(old, e.engine.Notice)
+	e.release(old)
+	if err := b.Ask(e.soon(), before); !errors.Is(err, holdfast.ErrChanged) {
+		e.broken(ruleAskOnly, "Ask of a grant that is over: %v, want ErrChanged", err)
+	}
+	again := e.hold(a, owner)
+	if err := b.Ask(e.soon(), before); !errors.Is(err, holdfast.ErrChanged) {
+		e.broken(ruleAskOnly, "Ask of the grant before the present one: %v, want ErrChanged", err)
+	}
+	w := e.wait(b, owner).waits(b, e.key, 1)
+	e.unasked(ruleAskOnly, again, neighbour)
+	e.asks(b, e.key)
+	e.asked(again, e.engine.Notice)
+	e.release(again)
+	next := w.granted(e.patience(), "a release lets the next in")
+	e.unasked(ruleAskOnly, next, neighbour)
+	e.release(next)
+}
+
+func nothingElseChanges(e *env) {
+	a, b := e.client(), e.client()
+	data := []byte("what\x00it is\xff for")
+	for key, opts := range map[string][]holdfast.Option{
+		e.key:           {holdfast.WithOwner("worker"), holdfast.WithData(data)},
+		e.key + " bare": {holdfast.WithOwner("worker")},
+	} {
+		lock := e.holdKey(a, key, opts...)
+		before, err := b.Inspect(e.soon(), key)
+		if err != nil {
+			e.Fatalf("%s: Inspect: %v", e.rule, err)
+		}
+		deadline := lock.Deadline()
+		for i := range 2 {
+			e.asks(b, key)
+			if i == 1 {
+				e.asked(lock, e.engine.Notice)
+			}
+			e.sameBut(b, before)
+		}
+		if token := lock.Token(); token != before.Token {
+			e.broken(ruleAskElse, "the holder's token is %v, and was %v", token, before.Token)
+		}
+		if now := lock.Deadline(); now.Before(deadline) {
+			e.broken(ruleAskElse, "the Deadline is %v earlier", deadline.Sub(now))
+		}
+		e.isHeld(b, key, ruleAskNoEnd)
+		e.isLive(lock, ruleAskNoEnd)
+		e.release(lock)
+		next := e.takes(b, key, "a key that was released is free")
+		e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
+		e.release(next)
+	}
+}
+
+// sameBut insists that a key is described as before, by Inspect, List and in a HeldError.
+func (e *env) sameBut(c *Client, before holdfast.Info) {
+	e.Helper()
+	now, err := c.Inspect(e.soon(), before.Key)
+	if err != nil {
+		e.Fatalf("%s: Inspect: %v", e.rule, err)
+	}
+	infos := []holdfast.Info{now, e.isHeld(c, before.Key, ruleAskNoEnd).Holder}
+	for info, err := range c.List(e.soon(), before.Key) {
+		if err != nil {
+			e.Fatalf("%s: List: %v", e.rule, err)
+		}
+		if info.Key == before.Key {
+			infos = append(infos, info)
+		}
+	}
+	for _, info := range infos {
+		if info.Owner != before.Owner || !bytes.Equal(info.Data, before.Data) || info.Token != before.Token ||
+			info.Grant != before.Grant || info.Lease != before.Lease ||
+			!info.Since.Equal(before.Since) || !info.QueuedAt.Equal(before.QueuedAt) {
+			e.broken(ruleAskElse, "%+v, and it was %+v", info, before)
+		}
+	}
+}
+
+// endsKeepTheirCauses ends locks right after an ask, or at the same time.
+func endsKeepTheirCauses(e *env) {
+	const rule = "a lock that was asked for ends like any other, and says why"
+	a, b := e.client(), e.client()
+	var locks []*holdfast.Lock
+	for _, key := range e.keys(5) {
+		lock := e.holdKey(a, key, holdfast.WithOwner("worker"))
+		e.watches(a)
+		info := e.asks(b, key)
+		if err := b.Break(e.soon(), info); err != nil {
+			e.broken("Break removes the grant that its Info describes, asked for or not", "%v", err)
+		}
+		locks = append(locks, lock)
+	}
+	for _, lock := range locks {
+		e.ends(lock, e.engine.Notice, rule, holdfast.ErrBroken)
+	}
+	old := e.hold(a, holdfast.WithOwner("worker"))
+	e.watches(a)
+	e.asks(b, e.key)
+	e.asked(old, e.engine.Notice)
+	lock := e.hold(b, reclaim()...)
+	e.ends(old, e.engine.Notice, rule, holdfast.ErrReclaimed)
+	e.isLive(lock, ruleReclaim)
+	e.unasked(ruleAskOnly, lock)
+	e.asks(a, e.key)
+	e.release(lock)
+	e.endedBy(lock, rule, holdfast.ErrReleased)
+	e.leavesNothing(e.key, e.handOver(), ruleNothing)
+}
+
+func notAfterTheEnd(e *env) {
+	const rule = "a lock that has ended is not asked for"
+	a, l := e.watched()
+	b := e.client()
+	events := a.Events()
+	lock := e.hold(a)
+	info := e.inspect(b)
+	a.Cut()
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	_ = lock.Release(ctx) // which does not arrive yet
+	if err := b.Ask(e.soon(), info); err != nil {
+		e.broken("Ask of a lock whose release is under way", "%v", err)
+	}
+	a.Heal()
+	if err := lock.Release(e.within(e.patience())); err != nil {
+		e.broken("a release is sent until it is confirmed", "%v", err)
+	}
+	e.unasked(rule, lock)
+	e.silent(rule, events.Asked())
+	events.Close()
+	e.closed(a, l)
+	if wishes := reported[holdfast.Wish](l); len(wishes) > 0 {
+		e.broken(rule, "hooks: %+v", wishes)
+	}
+}
+
+func nobodyToAsk(e *env) {
+	a, b := e.client(), e.client()
+	free := e.inspect(b)
+	for what, info := range map[string]holdfast.Info{
+		"of a free key": free, "of a key alone": {Key: e.key}, "without a grant": {Key: e.key, Held: true, Owner: "worker"},
+	} {
+		if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrInvalid) {
+			e.broken("Ask of no grant is refused", "%s: %v, want ErrInvalid", what, err)
+		}
+	}
+	lock := e.hold(a)
+	info := e.inspect(b)
+	bad := info
+	bad.Key = ""
+	if err := b.Ask(e.soon(), bad); !errors.Is(err, holdfast.ErrInvalid) {
+		e.broken("Ask of an invalid key is refused", "%v, want ErrInvalid", err)
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	if err := b.Ask(ctx, info); !errors.Is(err, context.Canceled) {
+		e.broken("Ask with a ctx that is done returns its error", "%v", err)
+	}
+	b.Cut()
+	late, stop := context.WithTimeout(e.ctx, e.engine.Lease/20)
+	defer stop()
+	if err := b.Ask(late, info); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
+		e.broken("Ask gives up with its ctx, and says what it waited for", "%v, want its ctx's error and ErrDisconnected", err)
+	}
+	b.Heal()
+	e.close(b)
+	if err := b.Ask(e.soon(), info); !errors.Is(err, holdfast.ErrClosed) {
+		e.broken("Ask by a client that is closed fails", "%v, want ErrClosed", err)
+	}
+	other := e.holdKey(a, e.prefix+"another key")
+	e.unasked(ruleUnasked, other)
+	e.isLive(lock, ruleAskNoEnd)
+	e.release(lock)
+	e.release(other)
+}

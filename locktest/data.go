@@ -1,0 +1,316 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var dataCases = []testCase{
+	{"G16_OthersReadIt", othersReadIt},
+	{"G16_ObserversAreTold", observersSeeData},
+	{"G16_Stays", dataStays},
+	{"G16_LastWins", lastWins},
+	{"G16_RefusedAfterTheEnd", dataAfterTheEnd},
+	{"G16_NotOverABreak", dataAfterABreak},
+	{"G16_TouchesNoOther", dataTouchesNoOther},
+	{"G16_SurvivesACut", dataSurvivesACut},
+	{"G16_BadInput", badData},
+	{"G16_CauseOfTheEnd", causeAfterData},
+}
+
+const (
+	ruleData      = "SetData replaces the data that others read"
+	ruleDataAlone = "SetData changes nothing but the data"
+	ruleDataOrder = "data that was set later is never replaced by what was set before"
+)
+
+// sets insists that SetData succeeds.
+func (e *env) sets(lock *holdfast.Lock, data string) {
+	e.Helper()
+	if err := lock.SetData(e.soon(), []byte(data)); err != nil {
+		e.broken("SetData of a live lock succeeds", "SetData(%q): %v", clipped(data), err)
+	}
+}
+
+// hasData insists that others read the data of the key.
+func (e *env) hasData(c *Client, key, want, rule string) {
+	e.Helper()
+	info, err := c.Inspect(e.soon(), key)
+	if err != nil {
+		e.Fatalf("%s: Inspect: %v", e.rule, err)
+	}
+	if !info.Held || string(info.Data) != want {
+		e.broken(rule, "held %t, data %q, want %q", info.Held, clipped(string(info.Data)), clipped(want))
+	}
+}
+
+func clipped(s string) string { return s[:min(len(s), 40)] }
+
+func othersReadIt(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithData([]byte("first")), holdfast.WithOwner("leader"))
+	before := e.inspect(b)
+	for _, data := range []string{"second", "\x00\xff\x00", strings.Repeat("x", holdfast.MaxData), "owner\x00data", "", "again", ""} {
+		e.sets(lock, data)
+		e.hasData(b, e.key, data, ruleData)
+		after := e.inspect(b)
+		after.Data, before.Data = nil, nil
+		if got, want := fmt.Sprintf("%+v", after), fmt.Sprintf("%+v", before); got != want {
+			e.broken(ruleDataAlone, "%s, before it %s", got, want)
+		}
+	}
+	e.sets(lock, "listed")
+	listed := ""
+	for info, err := range b.List(e.soon(), e.key) {
+		if err != nil {
+			e.Fatalf("%s: List: %v", e.rule, err)
+		}
+		listed = string(info.Data)
+	}
+	if listed != "listed" {
+		e.broken(ruleData, "List has the data %q", clipped(listed))
+	}
+	if got := e.isHeld(b, e.key, ruleOne).Holder; got.Token != lock.Token() || string(got.Data) != "listed" {
+		e.broken(ruleData, "a HeldError has the token %v and the data %q", got.Token, clipped(string(got.Data)))
+	}
+	e.isLive(lock, ruleDataAlone)
+	e.release(lock)
+	if info := e.inspect(b); info.Held || len(info.Data) > 0 {
+		e.broken("data ends with the hold", "%+v", info)
+	}
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+// observersSeeData sets data while others observe, and some of it too fast for them.
+func observersSeeData(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.mine(a, holdfast.WithData([]byte("first")))
+	theirs, own := e.observe(b, nil), e.observe(a, nil)
+	for _, o := range []*observer{theirs, own} {
+		o.holds(lock, "the present state is told first")
+	}
+	for _, steps := range [][]string{{"second"}, {"third"}, {""}, {"1", "2", "3", "4", "last"}} {
+		for _, data := range steps {
+			e.sets(lock, data)
+		}
+		want := steps[len(steps)-1]
+		for _, o := range []*observer{theirs, own} {
+			info := o.last("observers are told the data that was set last", func(i holdfast.Info) bool {
+				return i.Held && string(i.Data) == want
+			})
+			if info.Token != lock.Token() || info.Owner != lock.Owner() {
+				e.broken(ruleDataAlone, "observers are told of %+v", info)
+			}
+		}
+	}
+	e.release(lock)
+	theirs.free("that nobody holds the key is told")
+	own.free("that nobody holds the key is told")
+}
+
+// dataStays sets data before the first heartbeat, and looks again after many.
+func dataStays(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithData([]byte("first")))
+	e.sets(lock, "second")
+	for range 4 {
+		time.Sleep(e.engine.Lease / 2)
+		e.hasData(b, e.key, "second", "what SetData has stored stays, whatever is sent to keep the lock alive")
+	}
+	e.isLive(lock, ruleDataAlone)
+	e.isHeld(b, e.key, ruleOne)
+	e.sets(lock, "third")
+	e.hasData(b, e.key, "third", ruleData)
+	e.release(lock)
+	e.release(e.takes(b, e.key, "a release frees the key, whatever data was set"))
+}
+
+func lastWins(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	// Call after call, not waiting for the confirmation of the one before.
+	const calls = 10
+	done := make(chan error, calls)
+	called := make(chan struct{})
+	for i := range calls {
+		go func() {
+			called <- struct{}{}
+			done <- lock.SetData(e.soon(), fmt.Appendf(nil, "%d", i))
+		}()
+		<-called
+	}
+	for range calls {
+		if err := receive(e, done, e.engine.Soon, "SetData of a live lock succeeds", "it has not returned"); err != nil {
+			e.broken("SetData of a live lock succeeds", "of %d at the same time: %v", calls, err)
+		}
+	}
+	info := e.inspect(b)
+	if len(info.Data) != 1 {
+		e.broken("of several calls of SetData, one wins", "the data is %q", clipped(string(info.Data)))
+	}
+	for i := range calls {
+		data := fmt.Sprintf("%d again", i)
+		e.sets(lock, data)
+		if i%3 == 0 {
+			e.hasData(b, e.key, data, "what SetData has confirmed, others read")
+		}
+	}
+	e.settle()
+	e.hasData(b, e.key, fmt.Sprintf("%d again", calls-1), ruleDataOrder)
+	e.isLive(lock, ruleDataAlone)
+}
+
+// refusesData insists that SetData fails with the end of the lock.
+func (e *env) refusesData(lock *holdfast.Lock, causes ...error) {
+	e.Helper()
+	err := lock.SetData(e.soon(), []byte("too late"))
+	e.endedBy(lock, "SetData fails once the lock has ended", causes...)
+	if ended := lock.Err(); !errors.Is(err, ended) {
+		e.broken("SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, ended)
+	}
+}
+
+func dataAfterTheEnd(e *env) {
+	a, b := e.client(), e.client()
+	next := holdfast.WithData([]byte("next"))
+	old := e.hold(a, holdfast.WithData([]byte("old")))
+	e.release(old)
+	lock := e.hold(b, next)
+	e.refusesData(old, holdfast.ErrReleased)
+	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
+	e.isLive(lock, ruleSpares)
+	e.release(lock)
+
+	old = e.hold(a, holdfast.WithTTL(e.short()))
+	lock = e.holdWithin(e.handOver(), b, e.key, next)
+	e.refusesData(old, holdfast.ErrTTLExpired)
+	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
+	e.release(lock)
+
+	old = e.hold(a)
+	if !e.engine.NeverExpires {
+		a.Cut()
+		lock = e.holdWithin(e.handOver(), b, e.key, next)
+		e.refusesData(old, expired...) // at once, though nothing can be sent
+		a.Heal()
+		e.hasData(b, e.key, "next", "SetData never touches the next holder's data")
+		e.release(lock)
+		old = e.holdWithin(e.patience(), a, e.key)
+	}
+	e.close(a)
+	e.refusesData(old, holdfast.ErrReleased)
+	e.release(e.holdWithin(e.handOver(), b, e.key))
+}
+
+// dataAfterABreak sets data before the holder has heard that its lock was broken.
+func dataAfterABreak(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	e.watches(a)
+	a.Cut()
+	e.breaks(b, e.key)
+	a.Heal()
+	err := lock.SetData(e.soon(), []byte("too late"))
+	if err == nil {
+		e.broken("SetData is conditional on the grant", "it returned nil after a break; Err: %v", lock.Err())
+	}
+	e.ends(lock, e.engine.Notice+e.engine.Soon, "SetData that finds its lock broken ends it", holdfast.ErrBroken)
+	if !errors.Is(err, lock.Err()) {
+		e.broken("SetData of a lock that has ended fails with what Err returns", "%v, want %v", err, lock.Err())
+	}
+	next := e.holdWithin(e.handOver(), b, e.key, holdfast.WithData([]byte("next")))
+	e.refusesData(lock, holdfast.ErrBroken)
+	e.hasData(a, e.key, "next", "SetData never touches the next holder's data")
+	e.isLive(next, ruleSpares)
+}
+
+func dataTouchesNoOther(e *env) {
+	a, b := e.client(), e.client()
+	other := e.holdKey(a, e.prefix+"other", holdfast.WithData([]byte("other")))
+	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	waits := e.wait(b, holdfast.WithData([]byte("next"))).waits(a, e.key, 1)
+	for i := range 3 {
+		e.sets(lock, fmt.Sprint(i))
+		waits.stillWaits(ruleOne)
+	}
+	if info := e.inspect(a); e.engine.Ordered && (len(info.Queue) != 1 || string(info.Queue[0].Data) != "next") {
+		e.broken(ruleDataAlone, "the queue is %+v", info.Queue)
+	}
+	e.hasData(b, other.Key(), "other", ruleDataAlone)
+	e.isLive(lock, ruleDataAlone)
+	e.release(lock)
+	next := waits.granted(e.handOver(), "who waits is granted the key when it is free, whatever data was set")
+	e.newer(next.Token(), lock.Token(), "the next grant has a greater token")
+	e.hasData(a, e.key, "next", "the next holder's data is its own")
+	e.release(next)
+}
+
+func dataSurvivesACut(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a.Cut()
+	ctx := e.within(e.engine.Lease / 8)
+	returned := make(chan error, 1)
+	go func() { returned <- lock.SetData(ctx, []byte("new")) }()
+	err := receive(e, returned, e.engine.Lease/8+e.engine.Soon, "SetData returns when its ctx ends", "it has not returned")
+	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
+		e.broken("SetData that got no answer fails with the ctx's error and ErrDisconnected", "%v", err)
+	}
+	if err := lock.Err(); err != nil {
+		e.broken("a lock lives on, whatever comes of SetData", "Err: %v", err)
+	}
+	a.Heal()
+	if info := e.inspect(b); !info.Held || string(info.Data) != "old" && string(info.Data) != "new" {
+		e.broken("after a SetData of unknown outcome, others read the old data or the new", "%q, held: %t", info.Data, info.Held)
+	}
+	e.sets(lock, "newer")
+	for range 4 {
+		e.hasData(b, e.key, "newer", ruleDataOrder)
+		time.Sleep(e.engine.Lease / 8)
+	}
+	e.isLive(lock, "a lock lives on, whatever comes of SetData")
+	e.release(lock)
+	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
+}
+
+// badData is refused while the client is cut off: nothing is sent.
+func badData(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithData([]byte("old")))
+	a.Cut()
+	e.refused(lock.SetData(e.soon(), make([]byte, holdfast.MaxData+1)), "data", "SetData of too much")
+	ended, cancel := context.WithCancel(e.ctx)
+	cancel()
+	if err := lock.SetData(ended, []byte("new")); !errors.Is(err, context.Canceled) {
+		e.broken("SetData with a ctx that is done fails with its error", "%v", err)
+	}
+	a.Heal()
+	e.isLive(lock, "bad input changes nothing")
+	e.hasData(b, e.key, "old", "what was refused is not stored")
+	e.sets(lock, "new")
+	e.hasData(b, e.key, "new", ruleData)
+}
+
+// causeAfterData ends locks whose data has been set: that was no sign of the end.
+func causeAfterData(e *env) {
+	a, b := e.client(), e.client()
+	lock := e.hold(a, holdfast.WithOwner("worker"))
+	e.sets(lock, "1")
+	e.breaks(b, e.key)
+	e.ends(lock, e.engine.Notice, "a break is ErrBroken, whatever data was set before", holdfast.ErrBroken)
+
+	lock = e.holdWithin(e.handOver(), a, e.key, holdfast.WithOwner("worker"))
+	e.watches(a)
+	e.sets(lock, "1")
+	e.sets(lock, "2")
+	e.isLive(lock, ruleDataAlone)
+	e.watches(a)
+	next := e.hold(b, reclaim()...)
+	e.ends(lock, e.engine.Notice, "a reclaim is ErrReclaimed, whatever data was set before", holdfast.ErrReclaimed)
+	e.release(next)
+}

@@ -1,0 +1,289 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var electionCases = []testCase{
+	{"G15_OneTermAtATime", oneTermAtATime},
+	{"G15_CallsOfLeadNeverOverlap", callsOfLeadNeverOverlap},
+	{"G15_GivenBackAfterLead", givenBackAfterLead},
+	{"G15_TermEndsFirst", termEndsFirst},
+	{"G15_TermEndsByForce", termEndsByForce},
+	{"G15_StandsAgainAfterALoss", standsAgainAfterALoss},
+	{"G15_StandsAgainBehindOthers", standsAgainBehindOthers},
+	{"G15_UnfitDoesNotStand", unfitDoesNotStand},
+	{"G15_UnfitStepsDown", unfitStepsDown},
+	{"G15_ResignWaitsForLead", resignWaitsForLead},
+	{"G15_ResignAsRelease", resignAsRelease},
+	{"G15_StepsDownWhenAsked", stepsDownWhenAsked},
+	{"G15_CheckTellsAnOverdueLead", checkTellsAnOverdueLead},
+	{"G15_WhatLeadReturns", whatLeadReturns},
+	{"G15_LeaderTells", leaderTells},
+	{"G15_RunEnds", runEnds},
+	{"G15_RunTwice", runTwice},
+	{"G15_BadElections", badElections},
+	{"G15_HooksReportTerms", hooksReportTerms},
+}
+
+const (
+	ruleElected   = "a candidate is elected when the key is free"
+	ruleOneTerm   = "at most one candidate leads at a time, in one call of lead"
+	ruleAfterLead = "the key is given back when lead has returned, never before"
+	ruleTermFirst = "the ctx of lead ends before another candidate leads"
+	ruleLossIsNo  = "to lose a term is no error: the candidate stands again"
+	ruleBehind    = "a candidate that stepped down stands again behind those who wait"
+	ruleUnfit     = "a candidate that is unfit does not lead, and stands when it is fit"
+	ruleResign    = "Resign ends the term, waits for lead and for the engine, and reports as Release does"
+	ruleCheck     = "Check fails when lead still runs a while after the end of its ctx, and only then"
+	ruleReturned  = "Run returns what lead returns, and nil for ErrWithdrawn"
+	ruleLeader    = "Leader tells who leads, with the leader's data"
+	ruleRunEnds   = "Run returns when its ctx ends or its client is closed, and leaves nothing"
+	ruleRunning   = "an election runs once at a time"
+	ruleTerms     = "hooks receive the beginning and the end of each term"
+)
+
+// oneTermAtATime has candidates lead in turn, each several times.
+func oneTermAtATime(e *env) {
+	const n, each = 3, 2
+	var leading crowd
+	var mu sync.Mutex
+	var tokens []holdfast.Token
+	var all []*candidate
+	for range n {
+		c := e.candidate(e.client(), nil)
+		c.during = func(r *reign) {
+			leave := leading.enter(e, ruleOneTerm, r.lock, 0)
+			mu.Lock()
+			tokens = append(tokens, r.lock.Token())
+			mu.Unlock()
+			time.Sleep(e.engine.Lease / 50)
+			leave()
+			r.leave(nil)
+		}
+		all = append(all, c.run())
+	}
+	for range each {
+		for _, c := range all {
+			c.leads(n*e.turn(), "every candidate leads in the end")
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !e.engine.Tokenless && !slices.IsSorted(tokens) {
+		e.broken("the token of a term is greater than those before", "%v", tokens)
+	}
+}
+
+// callsOfLeadNeverOverlap has a lead run on while others lead.
+func callsOfLeadNeverOverlap(e *env) {
+	a, b := e.client(), e.client()
+	one := e.stands(a, nil)
+	first := one.leads(e.engine.Soon, ruleElected)
+	two := e.stands(b, nil)
+	e.breaks(b, e.key)
+	second := two.leads(e.turn(), "another leads after a break")
+	first.ends(e, e.engine.Notice, "the ctx of lead ends with its lock", holdfast.ErrBroken)
+	second.leave(holdfast.ErrWithdrawn)
+	two.returns(e.patience(), ruleReturned, nil)
+	time.Sleep(e.engine.Lease / 5) // for what must not happen
+	if one.overlaps.Load() > 0 || len(one.reigns) > 0 {
+		e.broken(ruleOneTerm, "lead was called again before the call before had returned")
+	}
+	first.leave(first.ctx.Err())
+	one.leads(e.turn(), ruleLossIsNo)
+}
+
+// givenBackAfterLead ends terms in all ways that leave the lock live.
+func givenBackAfterLead(e *env) {
+	type scene struct {
+		c   *candidate
+		a   *Client
+		fit chan error
+	}
+	b := e.client()
+	for _, way := range []struct {
+		name  string
+		cause error
+		end   func(scene)
+	}{
+		{"ctx", context.Canceled, func(s scene) { s.c.stop() }},
+		{"Resign", holdfast.ErrResigned, func(s scene) { go s.c.Resign(e.within(e.patience())) }},
+		{"unfit", holdfast.ErrUnfit, func(s scene) { s.fit <- errors.New("unfit") }},
+		{"Close", holdfast.ErrClosed, func(s scene) { go s.a.Close(e.within(e.patience())) }},
+	} {
+		key, fit := e.prefix+way.name, make(chan error, 1)
+		a := e.client()
+		c := e.candidateFor(a, key, &holdfast.ElectionOptions{FitEvery: e.engine.Soon / 10, Fit: func(context.Context) error {
+			select {
+			case err := <-fit:
+				return err
+			default:
+				return nil
+			}
+		}}).run()
+		r := c.leads(e.engine.Soon, ruleElected)
+		w := e.waitKey(b, key, nil).waits(b, key, 1)
+		way.end(scene{c, a, fit})
+		r.ends(e, e.engine.Soon, "the ctx of lead ends by "+way.name, way.cause)
+		time.Sleep(e.engine.Lease / 5)
+		w.stillWaits(ruleAfterLead + ": by " + way.name)
+		if way.name != "Close" {
+			e.isLive(r.lock, ruleAfterLead+": by "+way.name)
+		}
+		if c.Term() != nil {
+			e.broken("Term is nil when the term is over", "after the end by %s it is %v", way.name, c.Term())
+		}
+		r.leave(nil)
+		e.release(e.succeeds(w, c, "the key is given back when lead has returned: by "+way.name))
+	}
+}
+
+// termEndsFirst has another candidate elected after the silence of a leader.
+func termEndsFirst(e *env) {
+	ways := map[string]func(*Client){"cut": func(c *Client) { c.Cut() }}
+	if pause := e.client(); pause.Pause != nil {
+		ways["pause"] = func(c *Client) { c.Pause() }
+	}
+	if e.engine.NeverExpires {
+		e.termOutlastsSilence(ways)
+		return
+	}
+	for name, silence := range ways {
+		key := e.prefix + name
+		a, b := e.client(), e.client()
+		one := e.candidateFor(a, key, nil).run()
+		first := one.leads(e.engine.Soon, ruleElected)
+		two := e.candidateFor(b, key, nil)
+		early := make(chan bool, 1)
+		two.during = func(*reign) { early <- first.ctx.Err() == nil }
+		two.run()
+		if e.engine.Ordered {
+			e.queued(b, key, 1)
+		}
+		silence(a)
+		second := two.leads(e.handOver(), "another candidate is elected when the leader's lease has passed")
+		if <-early {
+			e.broken(ruleTermFirst, "it had not ended, by %s; Err of the lock: %v", name, first.lock.Err())
+		}
+		first.ends(e, 0, "the ctx of lead ends with its lock", expired...)
+		e.newer(second.lock.Token(), first.lock.Token(), "the token of a term is greater than those before")
+		if one.Term() != nil || two.Term() != second.lock {
+			e.broken("Term is the lock of who leads", "of the former leader: %v, of the new one: %v", one.Term(), two.Term())
+		}
+	}
+}
+
+// termOutlastsSilence checks that a leader that is silent goes on leading.
+func (e *env) termOutlastsSilence(ways map[string]func(*Client)) {
+	e.Helper()
+	for name, silence := range ways {
+		key := e.prefix + name
+		a, b := e.client(), e.client()
+		first := e.candidateFor(a, key, nil).run().leads(e.engine.Soon, ruleElected)
+		two := e.candidateFor(b, key, nil).run()
+		silence(a)
+		time.Sleep(e.engine.Lease + e.engine.Lease/2)
+		two.follows(ruleForever)
+		if first.ctx.Err() != nil {
+			e.broken(ruleForever, "the ctx of lead has ended by %s: %v", name, context.Cause(first.ctx))
+		}
+	}
+}
+
+// termEndsByForce ends the lock of a leader.
+func termEndsByForce(e *env) {
+	a, b := e.client(), e.client()
+	c := e.stands(a, nil)
+	for name, end := range e.ways(a, b) {
+		r := c.leads(e.turn(), ruleLossIsNo)
+		want := end(r.lock)
+		r.ends(e, e.engine.Soon, "the ctx of lead ends with its lock: by "+name, want)
+		if cause := context.Cause(r.ctx); cause != r.lock.Err() {
+			e.broken("the cause of the end of lead's ctx is that of the lock", "%v and %v", cause, r.lock.Err())
+		}
+		r.leave(r.ctx.Err())
+	}
+	limited := e.candidateFor(a, e.prefix+"limited", &holdfast.ElectionOptions{
+		Candidacy: []holdfast.Option{holdfast.WithTTL(e.engine.Lease / 10)},
+	}).run()
+	r := limited.leads(e.engine.Soon, ruleElected)
+	r.ends(e, e.engine.Lease/10+e.engine.Soon, "WithTTL limits a term", holdfast.ErrTTLExpired)
+	e.release(e.holdWithin(e.turn(), b, e.prefix+"limited"))
+	r.leave(context.Cause(r.ctx))
+	limited.leads(e.turn(), ruleLossIsNo)
+}
+
+func standsAgainAfterALoss(e *env) {
+	a, b := e.client(), e.client()
+	one := e.stands(a, nil)
+	first := one.leads(e.engine.Soon, ruleElected)
+	two := e.stands(b, nil)
+	if e.engine.Ordered {
+		e.queued(b, e.key, 1)
+	}
+	a.Cut()
+	causes := expired
+	if e.engine.NeverExpires {
+		time.Sleep(e.engine.Lease)
+		e.breaks(b, e.key)
+		a.Heal()
+		causes = []error{holdfast.ErrBroken}
+	} else if a.Expire != nil {
+		a.Expire()
+	}
+	first.ends(e, e.handOver(), "the ctx of lead ends with its lock", causes...)
+	first.leave(first.lock.Err())
+	second := two.leads(e.handOver(), "another candidate is elected when the leader's lease has passed")
+	a.Heal()
+	one.follows(ruleOneTerm)
+	second.leave(holdfast.ErrWithdrawn)
+	one.leads(e.turn(), ruleLossIsNo)
+}
+
+func standsAgainBehindOthers(e *env) {
+	a, b := e.client(), e.client()
+	one := e.stands(a, nil)
+	first := one.leads(e.engine.Soon, ruleElected)
+	two := e.stands(b, nil)
+	if e.engine.Ordered {
+		e.queued(b, e.key, 1)
+	}
+	// Terms are long enough for the other to wait as others do. Else it would be its pause that
+	// holds back who has just led, not its place; or both would let each other go first.
+	long := time.Second + e.engine.Lease/2
+	for range 2 {
+		second := e.stepsDown(one, first, two, long)
+		first = e.stepsDown(two, second, one, long)
+	}
+}
+
+// stepsDown has a leader step down, and returns the term of the other. Without a queue the
+// other may be too slow to see that the key is free, but not always.
+func (e *env) stepsDown(leader *candidate, term *reign, other *candidate, long time.Duration) *reign {
+	e.Helper()
+	tries := 5
+	if e.engine.Ordered {
+		tries = 1
+	}
+	for range tries {
+		time.Sleep(long)
+		term.leave(nil)
+		select {
+		case next := <-other.reigns:
+			leader.follows(ruleBehind)
+			return next
+		case term = <-leader.reigns:
+		case <-time.After(e.turn()):
+			e.broken(ruleBehind, "nobody leads after %v", e.turn())
+		}
+	}
+	e.broken(ruleBehind, "who stepped down leads again, %d times of %d", tries, tries)
+	panic("not reached")
+}

@@ -1,0 +1,389 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+var permitCases = sharing([]testCase{
+	{"G20_NeverMoreNeverFewer", neverMoreNeverFewer},
+	{"G20_AnyHolderLetsTheNextIn", anyHolderLetsTheNextIn},
+	{"G20_TryIsExact", tryIsExact},
+	{"G20_Mismatch", mismatch},
+	{"G20_MismatchForgetsTheIdle", mismatchForgetsTheIdle},
+	{"G20_GivingUpKeepsThePermits", givingUpKeepsThePermits},
+	{"G20_ReleasesAtOnce", releasesAtOnce},
+	{"G20_AllHoldersTold", allPermitsTold},
+	{"G20_OneIsALock", oneIsALock},
+	{"G20_ReclaimsAPermit", reclaimsAPermit},
+	{"G20_ReclaimsNoOtherUseBeside", reclaimsNoOtherUseBeside},
+})
+
+const (
+	ruleMost     = "at most n hold a semaphore of n at a time"
+	ruleFewer    = "n can hold a semaphore of n at a time"
+	ruleNext     = "a permit that is given back, or lost, goes to the next"
+	ruleMismatch = "a key that is in use as something else is refused with a MismatchError that has both numbers"
+)
+
+// permits takes n permits of a semaphore of n, which is free, and insists that there are no more.
+func (e *env) permits(clients []*Client, n int) []*holdfast.Lock {
+	e.Helper()
+	limit := holdfast.WithLimit(n)
+	var locks []*holdfast.Lock
+	for i := range n {
+		locks = append(locks, e.takes(clients[i%len(clients)], e.key, ruleFewer, limit))
+	}
+	for _, c := range clients {
+		e.isHeld(c, e.key, ruleMost, limit)
+	}
+	e.areLive(locks, ruleFewer)
+	return locks
+}
+
+// allPermits insists that n permits can be had within the patience of the case, and gives them back.
+func (e *env) allPermits(clients []*Client, n int, after string) {
+	e.Helper()
+	var locks []*holdfast.Lock
+	for i := range n {
+		lock, err := clients[i%len(clients)].Acquire(e.within(e.patience()), e.key, holdfast.WithLimit(n))
+		if err != nil {
+			e.broken("no permit is lost", "after %s only %d of %d could be had: %v", after, i, n, err)
+		}
+		locks = append(locks, lock)
+	}
+	for _, c := range clients {
+		e.isHeld(c, e.key, ruleMost, holdfast.WithLimit(n))
+	}
+	for _, lock := range locks {
+		e.release(lock)
+	}
+}
+
+func neverMoreNeverFewer(e *env) {
+	const n, rounds = 3, 5
+	clients := []*Client{e.client(), e.client()}
+	for _, lock := range e.permits(clients, n) {
+		if !lock.Shared() || lock.Limit() != n {
+			e.broken("a permit says of how many it is", "Shared %v, Limit %d", lock.Shared(), lock.Limit())
+		}
+		e.release(lock)
+	}
+	var grants atomic.Int32
+	var inside crowd
+	var wg sync.WaitGroup
+	for i := range 3 * n {
+		wg.Go(func() {
+			for range rounds {
+				lock, err := clients[i%len(clients)].Acquire(e.within(e.patience()), e.key, holdfast.WithLimit(n))
+				if err != nil {
+					e.Errorf("%s: Acquire: %v", e.rule, err)
+					return
+				}
+				leave := inside.enter(e, ruleMost, lock, n-1)
+				grants.Add(1)
+				time.Sleep(time.Millisecond)
+				leave()
+				if err := lock.Release(e.soon()); err != nil {
+					e.Errorf("%s: Release: %v", e.rule, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := int(grants.Load()); got != 3*n*rounds && !e.Failed() {
+		e.broken("every waiter is served", "%d grants, want %d", got, 3*n*rounds)
+	}
+	e.leavesNothing(e.key, e.patience(), ruleNothing)
+	e.allPermits(clients, n, "many rounds")
+}
+
+func anyHolderLetsTheNextIn(e *env) {
+	const n = 3
+	clients := []*Client{e.client(), e.client(), e.client()}
+	waits, probe := e.client(), e.client()
+	for which := range n {
+		for _, how := range []string{"release", "break", "loss"} {
+			if how == "loss" && (e.engine.NeverExpires || which != 1) {
+				continue
+			}
+			locks := e.permits(clients, n)
+			w := e.wait(waits, holdfast.WithLimit(n)).waits(probe, e.key, 1)
+			switch how {
+			case "release":
+				e.release(locks[which])
+			case "break":
+				for grant := range e.inspect(probe).Each() {
+					if grant.Token == locks[which].Token() && grant.Owner == locks[which].Owner() {
+						if err := probe.Break(e.soon(), grant); err != nil {
+							e.broken("Break ends the permit that it is given", "%v", err)
+						}
+						break
+					}
+				}
+			case "loss":
+				clients[which].Cut()
+			}
+			next := w.granted(e.handOver()+e.engine.Lease, fmt.Sprintf("%s (%s of number %d of %d)", ruleNext, how, which+1, n))
+			if locks[which].Err() == nil && how != "break" {
+				e.refuted(ruleFirst, "the permit has gone to the next, and its holder believes to have it")
+			}
+			clients[which].Heal()
+			e.release(next)
+			for i, lock := range locks {
+				if i != which {
+					e.isLive(lock, ruleOthers)
+					e.release(lock)
+				}
+			}
+			if !e.closes(locks[which].Done(), e.engine.Notice) {
+				e.broken("a permit that was broken ends", "Err: %v", locks[which].Err())
+			}
+			e.leavesNothing(e.key, e.patience(), ruleNothing)
+		}
+	}
+}
+
+// tryIsExact has more try than there are permits, all at once.
+func tryIsExact(e *env) {
+	const n, tries = 3, 8
+	clients := []*Client{e.client(), e.client()}
+	for range 4 {
+		locks := make([]*holdfast.Lock, tries)
+		var got atomic.Int32
+		var wg sync.WaitGroup
+		for i := range tries {
+			wg.Go(func() {
+				lock, err := clients[i%len(clients)].TryAcquire(e.soon(), e.key, holdfast.WithLimit(n))
+				switch {
+				case err == nil:
+					locks[i] = lock
+					got.Add(1)
+				case !errors.Is(err, holdfast.ErrHeld):
+					e.Errorf("%s: TryAcquire: %v", e.rule, err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := got.Load(); got != n {
+			e.broken("a try succeeds if a permit is free, whoever tries at the same time, and only then",
+				"%d of %d tries got one of %d permits", got, tries, n)
+		}
+		for _, lock := range locks {
+			if lock != nil {
+				e.release(lock)
+			}
+		}
+	}
+}
+
+// refusesAs insists on a MismatchError.
+func (e *env) refusesAs(c *Client, have, want int, opts ...holdfast.Option) {
+	e.Helper()
+	for name, acquire := range map[string]func() error{
+		"TryAcquire": func() error { _, err := c.TryAcquire(e.soon(), e.key, opts...); return err },
+		"Acquire":    func() error { _, err := c.Acquire(e.soon(), e.key, opts...); return err },
+	} {
+		err := acquire()
+		var mismatch *holdfast.MismatchError
+		if !errors.Is(err, holdfast.ErrMismatch) || !errors.As(err, &mismatch) {
+			e.broken(ruleMismatch, "%s: %v", name, err)
+		}
+		if mismatch.Key != e.key || mismatch.Have != have || mismatch.Want != want {
+			e.broken(ruleMismatch, "%s: %+v, want %d and %d", name, mismatch, have, want)
+		}
+	}
+}
+
+func mismatch(e *env) {
+	a, b := e.client(), e.client()
+	locks := e.permits([]*Client{a}, 2)
+	e.refusesAs(b, 2, 3, holdfast.WithLimit(3))
+	e.refusesAs(b, 2, 1, holdfast.WithLimit(1))
+	e.refusesAs(b, 2, 0)
+	e.refusesAs(b, 2, 0, holdfast.WithShared())
+	e.areLive(locks, "what is refused changes nothing")
+	w := e.wait(b, holdfast.WithLimit(2)).waits(a, e.key, 1)
+	e.release(locks[0])
+	next := w.granted(e.handOver(), ruleNext)
+	e.release(locks[1])
+	e.refusesAs(a, 2, 5, holdfast.WithLimit(5))
+	e.release(next)
+
+	for _, opts := range [][]holdfast.Option{nil, {holdfast.WithShared()}} {
+		lock := e.hold(a, opts...)
+		e.refusesAs(b, 0, 2, holdfast.WithLimit(2))
+		e.isLive(lock, "what is refused changes nothing")
+		e.release(lock)
+	}
+	e.leavesNothing(e.key, e.patience(), ruleNothing)
+}
+
+// mismatchForgetsTheIdle uses a key as one thing after the other.
+func mismatchForgetsTheIdle(e *env) {
+	a, b := e.client(), e.client()
+	for _, n := range []int{2, 5, 1, 3} {
+		for _, lock := range e.permits([]*Client{a, b}, n) {
+			e.release(lock)
+		}
+		e.release(e.takes(b, e.key, "a key that nobody uses can be used in any way", holdfast.WithShared()))
+		e.release(e.takes(a, e.key, "a key that nobody uses can be used in any way"))
+	}
+}
+
+func givingUpKeepsThePermits(e *env) {
+	const n = 2
+	a, b, lost := e.client(), e.client(), e.client()
+	clients := []*Client{a, b}
+	for i := range 8 {
+		locks := e.permits(clients, n)
+		var waiting []*waiter
+		for j := range 4 {
+			waiting = append(waiting, e.wait(clients[j%2], holdfast.WithLimit(n)))
+		}
+		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
+		for _, w := range waiting {
+			go w.cancel(nil)
+		}
+		for _, lock := range locks {
+			e.release(lock)
+		}
+		for _, w := range waiting {
+			if !e.closes(w.done, e.engine.Soon) {
+				e.broken(ruleAtOnce, "round %d", i)
+			}
+			if w.err == nil {
+				e.isLive(w.lock, "a grant that Acquire returns is valid")
+				e.release(w.lock)
+			}
+		}
+		e.allPermits(clients, n, "giving up")
+		e.leavesNothing(e.key, e.patience(), ruleNothing)
+	}
+	locks := e.permits(clients, n)
+	w := e.wait(lost, holdfast.WithLimit(n)).waits(a, e.key, 1)
+	lost.Cut()
+	if lost.Expire != nil {
+		lost.Expire()
+	}
+	w.gone(holdfast.ErrDisconnected, holdfast.ErrHeld)
+	for _, lock := range locks {
+		e.release(lock)
+	}
+	e.allPermits(clients, n, "the loss of a waiter")
+	lost.Heal()
+	e.settle()
+	e.allPermits(clients, n, "the return of a waiter that had given up")
+}
+
+func releasesAtOnce(e *env) {
+	const n = 3
+	clients := []*Client{e.client(), e.client()}
+	for range 3 {
+		locks := e.permits(clients, n)
+		var waiting []*waiter
+		for i := range n {
+			waiting = append(waiting, e.wait(clients[i%2], holdfast.WithLimit(n)).waits(clients[0], e.key, i+1))
+		}
+		var wg sync.WaitGroup
+		for _, lock := range locks {
+			wg.Go(func() {
+				if err := lock.Release(e.soon()); err != nil {
+					e.Errorf("%s: Release: %v", e.rule, err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, w := range waiting {
+			w.granted(e.handOver(), "each of several permits that are given back at once goes to somebody")
+		}
+		for _, w := range waiting {
+			e.isLive(w.lock, ruleFewer)
+			e.release(w.lock)
+		}
+	}
+	e.leavesNothing(e.key, e.patience(), ruleNothing)
+}
+
+func allPermitsTold(e *env) {
+	const n = 3
+	a, b := e.client(), e.client()
+	locks := e.permits([]*Client{a, b}, n)
+	e.release(locks[1])
+	locks[1] = locks[2]
+	info := e.inspect(b)
+	if !info.Held || !info.Shared || info.Limit != n || len(info.Holders) != 2 {
+		e.broken(ruleAll, "%+v", info)
+	}
+	i := 0
+	for grant := range info.Each() {
+		if grant.Token != locks[i].Token() || grant.Owner != locks[i].Owner() || grant.Limit != n {
+			e.broken(ruleAll, "%+v, want token %v of %q", grant, locks[i].Token(), locks[i].Owner())
+		}
+		i++
+	}
+	e.release(locks[0])
+	e.release(locks[1])
+}
+
+func oneIsALock(e *env) {
+	a, b := e.client(), e.client()
+	one := holdfast.WithLimit(1)
+	lock := e.takes(a, e.key, ruleFewer, one)
+	for range 3 {
+		e.isHeld(b, e.key, ruleMost, one)
+		w := e.wait(b, one).waits(a, e.key, 1)
+		e.release(lock)
+		next := w.granted(e.handOver(), ruleNext)
+		e.newer(next.Token(), lock.Token(), "the tokens of a semaphore of one rise")
+		lock = next
+		a, b = b, a
+	}
+	e.release(lock)
+}
+
+func reclaimsAPermit(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	limit := holdfast.WithLimit(2)
+	old := e.takes(a, e.key, ruleFewer, limit, holdfast.WithOwner("worker"))
+	other := e.takes(c, e.key, ruleFewer, limit)
+	e.watches(a)
+	lock := e.hold(b, append(reclaim(), limit)...)
+	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+	e.isLive(other, ruleSpares)
+	e.isHeld(c, e.key, ruleMost, limit)
+	e.release(lock)
+	e.release(other)
+	e.allPermits([]*Client{a, b}, 2, "a reclaim")
+}
+
+// reclaimsNoOtherUseBeside asks for something else than the former self has. An engine may end that, or refuse.
+func reclaimsNoOtherUseBeside(e *env) {
+	a, b := e.client(), e.client()
+	for _, use := range []struct {
+		limit int
+		opts  []holdfast.Option
+	}{{3, []holdfast.Option{holdfast.WithLimit(3)}}, {0, []holdfast.Option{holdfast.WithShared()}}, {0, nil}} {
+		old := e.hold(a, holdfast.WithLimit(2), holdfast.WithOwner("worker"))
+		e.watches(a)
+		lock, err := b.Acquire(e.soon(), e.key, append(reclaim(), use.opts...)...)
+		var mismatch *holdfast.MismatchError
+		switch {
+		case err == nil:
+			e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+			e.newer(lock.Token(), old.Token(), "the next grant has a greater token")
+			e.release(lock)
+		case errors.As(err, &mismatch) && mismatch.Have == 2 && mismatch.Want == use.limit:
+			e.isLive(old, "what is refused changes nothing")
+			e.release(old)
+		default:
+			e.broken(ruleMismatch, "%v", err)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package holdfast
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Observe yields who holds a key: first the present state, then each change, until ctx
+// ends. That nobody holds the key is a state too: Held is false. A new holder is one, and
+// so is new data of the same holder, or one less of those who share the key. Somebody who waits is never told of, and an Info
+// has no Queue.
+//
+//	for info, err := range client.Observe(ctx, "leader") {
+//		if err != nil {
+//			return err // of ctx, ErrClosed, ErrDenied or the engine's own; it is the last pair
+//		}
+//		route(info.Held, info.Data)
+//	}
+//
+// It tells what is, not what was: when the loop's body returns, the next pair is the
+// newest state. States that came and went meanwhile are left out, and the last one never
+// is. Tokens rise, and a grant that was over does not come back (but those of some other
+// programs do). Nothing is told twice in a row. So a body that hears that nobody holds the
+// key, tries to take it and is beaten to it, hears no more if the key is free again before
+// it returns: [Client.Acquire], which waits, is for that.
+//
+// On ZooKeeper and in memory a change is told as soon as the client hears of it; on
+// DynamoDB, which reports nothing, when it is read: at most a poll period later.
+// A holder that died is told of until the engine gives its key away, or could.
+//
+// Observe goes on over outages and the ends of sessions, and tells nothing of them:
+// [Events] does. During an outage the last state that was told may be outdated; the
+// newest is told once the engine can be reached again.
+//
+// It ends in an error, with an empty Info, that matches the error of ctx, or [ErrClosed];
+// or with one that no further try would change, such as [ErrInvalid] or [ErrDenied]. The
+// body may end the loop, call anything, and close the client.
+//
+// However many observe a key at a time, the client asks the engine only once for all of
+// them. Whoever joins others gets what they were told last as the present state.
+func (c *Client) Observe(ctx context.Context, key string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if err := c.observe(ctx, key, yield); err != nil {
+			yield(Info{}, failed("observe", key, err))
+		}
+	}
+}
+
+// observe returns nil when the loop has been left.
+func (c *Client) observe(ctx context.Context, key string, yield func(Info, error) bool) error {
+	if err := c.checkKey(key, driver.Mode{}); err != nil {
+		return err
+	}
+	// It is not counted in: the loop's body may close the client.
+	ctx, done, err := c.bind(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	o, err := c.join(key)
+	if err != nil {
+		return err
+	}
+	defer c.leave(o)
+	var told *driver.Info
+	for {
+		state, changed, err := o.present()
+		if ctx.Err() != nil {
+			return c.explain(ctx, driver.ContextError(ctx))
+		}
+		if state != nil && (told == nil || !state.Same(*told)) {
+			told = state
+			info := infoOf(*state)
+			info.Data = bytes.Clone(info.Data) // of which others have the original
+			if !yield(info, nil) {
+				return nil
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// errNotObserved is for an engine that gives no reason.
+var errNotObserved = errors.New("the engine does not observe it any more")
+
+// An observation is one call of the engine's Observe, for all who observe a key.
+type observation struct {
+	key       string
+	feed      *feed
+	observers int // guarded by the client's mu
+	end       context.CancelFunc
+
+	mu      sync.Mutex
+	state   *driver.Info // nil before the first
+	changed chan struct{}
+	err     error // what has ended it
+
+	token  uint64 // the greatest that was told of an oldest grant, of those that keep to the order
+	newest uint64 // the same of any grant
+	last   string // the grant that was told last
+	over   bool   // nobody held the key after it
+}
+
+// join takes part in the observation of a key, or begins one.
+func (c *Client) join(key string) (*observation, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	o := c.observed[key]
+	if o == nil {
+		o = &observation{key: key, feed: c.feed, changed: make(chan struct{})}
+		c.observed[key] = o
+		var ctx context.Context
+		ctx, o.end = context.WithCancel(c.closing)
+		// This is what Close waits for: it ends at once, whatever the observers do.
+		c.calls.Go(func() {
+			c.feed.observing(key, true)
+			err := c.engine.Observe(ctx, key, o.tell)
+			c.feed.observing(key, false)
+			c.drop(o)
+			o.fail(cmp.Or(c.explain(ctx, err), errNotObserved))
+		})
+	}
+	o.observers++
+	return o, nil
+}
+
+// leave ends the observation with the last observer.
+func (c *Client) leave(o *observation) {
+	c.mu.Lock()
+	o.observers--
+	last := o.observers == 0
+	if last && c.observed[o.key] == o {
+		delete(c.observed, o.key)
+	}
+	c.mu.Unlock()
+	if last {
+		o.end()
+	}
+}
+
+// drop keeps others from joining an observation that has ended.
+func (c *Client) drop(o *observation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.observed[o.key] == o {
+		delete(c.observed, o.key)
+	}
+}
+
+// present returns the newest state, nil before the first, and a channel that closes when
+// there is a newer one, or err.
+func (o *observation) present() (state *driver.Info, changed <-chan struct{}, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.state, o.changed, o.err
+}
+
+// tell takes in a state. The engine calls it, perhaps while it holds locks of its own.
+func (o *observation) tell(info driver.Info) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state != nil && info.Same(*o.state) || o.outdated(info) {
+		return
+	}
+	switch {
+	case !info.Held:
+		o.over = true
+	default:
+		o.last, o.over = info.Grant, false
+		if !info.Unfenced {
+			o.token, o.newest = max(o.token, info.Token), max(o.newest, info.Token)
+			if n := len(info.Holders); n > 0 {
+				o.newest = max(o.newest, info.Holders[n-1].Token)
+			}
+		}
+	}
+	info.Queue = nil
+	o.state = &info
+	o.feed.observed(info)
+	o.wakeLocked()
+}
+
+// outdated reports whether a state is that of a grant which another has followed, or
+// which nobody has any more.
+func (o *observation) outdated(info driver.Info) bool {
+	switch {
+	case !info.Held, info.Unfenced:
+		return false
+	case info.Token < o.token:
+		return true
+	}
+	return o.over && (info.Grant == o.last || info.Token != 0 && info.Token <= o.newest)
+}
+
+// fail ends the observation for all.
+func (o *observation) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+	o.wakeLocked()
+}
+
+func (o *observation) wakeLocked() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}

@@ -1,0 +1,396 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// told has the engine's Observe called by hand: the channel has the tell of each call, which goes on until its ctx
+// ends or an error is sent.
+type told struct {
+	calls atomic.Int64 // under way
+	tells chan func(driver.Info)
+	fail  chan error
+}
+
+func (b *engine) told() *told {
+	s := &told{tells: make(chan func(driver.Info), 10), fail: make(chan error)}
+	b.observe = func(ctx context.Context, _ string, tell func(driver.Info)) error {
+		s.calls.Add(1)
+		defer s.calls.Add(-1)
+		s.tells <- tell
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-s.fail:
+			return err
+		}
+	}
+	return s
+}
+
+func (s *told) expect(t *testing.T, calls int64) {
+	t.Helper()
+	synctest.Wait()
+	if n := s.calls.Load(); n != calls {
+		t.Errorf("%d calls of the engine's Observe, want %d", n, calls)
+	}
+}
+
+// observing collects what a loop gets, as text.
+type observing struct {
+	mu  sync.Mutex
+	got []string
+	err error
+	end context.CancelFunc
+}
+
+func observe(t *testing.T, c *holdfast.Client) *observing {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &observing{end: cancel}
+	go func() {
+		for info, err := range c.Observe(ctx, "k") {
+			o.mu.Lock()
+			switch {
+			case err != nil:
+				o.err = err
+			case info.Held:
+				o.got = append(o.got, fmt.Sprintf("%d%s", info.Token, info.Data))
+			default:
+				o.got = append(o.got, "-")
+			}
+			o.mu.Unlock()
+		}
+	}()
+	return o
+}
+
+func (o *observing) expect(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Equal(o.got, want) {
+		t.Errorf("told %v, want %v", o.got, want)
+	}
+}
+
+func state(token uint64, data string) driver.Info {
+	return driver.Info{Key: "k", Held: true, Token: token, Grant: fmt.Sprint("grant ", token), Data: []byte(data)}
+}
+
+func unfenced(token uint64) driver.Info {
+	info := state(token, "")
+	info.Unfenced = true
+	return info
+}
+
+var nobody = driver.Info{Key: "k"}
+
+func TestObserveDropsWhatIsNoNews(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine []driver.Info
+		want   []string
+	}{
+		"the same again":            {[]driver.Info{nobody, nobody, state(1, ""), state(1, ""), nobody}, []string{"-", "1", "-"}},
+		"a holder after the next":   {[]driver.Info{state(2, ""), state(1, ""), state(3, "")}, []string{"2", "3"}},
+		"... though it is free now": {[]driver.Info{state(2, ""), nobody, state(1, ""), state(2, ""), state(3, "")}, []string{"2", "-", "3"}},
+		"new data":                  {[]driver.Info{state(1, "a"), state(1, "b"), state(1, "b")}, []string{"1a", "1b"}},
+		"no tokens": {
+			[]driver.Info{
+				{Key: "k", Held: true, Grant: "x"},
+				nobody,
+				{Key: "k", Held: true, Grant: "x"},
+				{Key: "k", Held: true, Grant: "y"},
+			},
+			[]string{"0", "-", "0"},
+		},
+		"readers that do not keep to the order": {
+			[]driver.Info{state(1, ""), unfenced(9), state(2, ""), nobody, state(3, "")},
+			[]string{"1", "9", "2", "-", "3"},
+		},
+		"a holder that comes back, and one that counts from 1": {
+			[]driver.Info{state(5, ""), unfenced(7), nobody, unfenced(7), unfenced(1), state(4, ""), state(6, "")},
+			[]string{"5", "7", "-", "7", "1", "6"},
+		},
+		"a grant that was broken and has another name": {
+			[]driver.Info{state(1, ""), {Key: "k", Held: true, Token: 1, Grant: "broken"}, nobody},
+			[]string{"1", "-"},
+		},
+		"the queue": {[]driver.Info{state(1, ""), {
+			Key: "k", Held: true, Token: 1, Grant: "grant 1", Queue: []driver.Waiter{{Owner: "w"}},
+		}}, []string{"1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				client, b, _ := openFake(t)
+				defer client.Close(t.Context())
+				s := b.told()
+				o := observe(t, client)
+				tell := <-s.tells
+				o.expect(t)
+				for _, info := range c.engine {
+					tell(info)
+					synctest.Wait()
+				}
+				o.expect(t, c.want...)
+			})
+		})
+	}
+}
+
+func TestObserveIsShared(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		client, b, _ := openFake(t)
+		defer client.Close(t.Context())
+		s := b.told()
+		var all []*observing
+		for range 1000 {
+			all = append(all, observe(t, client))
+		}
+		s.expect(t, 1)
+		tell := <-s.tells
+		tell(nobody)
+		tell(state(1, ""))
+		late := observe(t, client)
+		late.expect(t, "1") // and not what was before
+		for _, o := range all {
+			o.end()
+		}
+		s.expect(t, 1)
+		tell(state(2, ""))
+		late.expect(t, "1", "2")
+		late.end()
+		s.expect(t, 0)
+		again := observe(t, client)
+		s.expect(t, 1)
+		again.expect(t)
+		(<-s.tells)(state(2, "")) // which is nothing new for the client, but for its observer
+		again.expect(t, "2")
+	})
+}
+
+// A slow observer gets the newest state, and nobody waits for it.
+func TestObserveConflates(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		client, b, _ := openFake(t)
+		defer client.Close(t.Context())
+		s := b.told()
+		ready := make(chan struct{})
+		var tell func(driver.Info)
+		go func() {
+			tell = <-s.tells
+			tell(nobody)
+			close(ready)
+		}()
+		var got []holdfast.Token
+		for info, err := range client.Observe(t.Context(), "k") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-ready
+			if got = append(got, info.Token); info.Token == 100 {
+				break
+			}
+			for token := range uint64(50) {
+				tell(state(uint64(info.Token)+token+1, ""))
+			}
+		}
+		if !slices.Equal(got, []holdfast.Token{0, 50, 100}) {
+			t.Errorf("told %v", got)
+		}
+	})
+}
+
+// An observation that has failed has failed for all, and the next one asks again.
+func TestObserveFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		client, b, _ := openFake(t)
+		defer client.Close(t.Context())
+		s := b.told()
+		x, y := observe(t, client), observe(t, client)
+		synctest.Wait()
+		(<-s.tells)(state(1, ""))
+		s.fail <- fmt.Errorf("the engine: %w", holdfast.ErrDenied)
+		for _, o := range []*observing{x, y} {
+			o.expect(t, "1") // what was told before the error is told before it
+			if !errors.Is(o.err, holdfast.ErrDenied) {
+				t.Errorf("it ended with %v", o.err)
+			}
+		}
+		z := observe(t, client)
+		s.expect(t, 1)
+		s.fail <- nil // an engine must not, but whoever observes must not wait for ever
+		synctest.Wait()
+		if z.err == nil {
+			t.Error("it did not end with an error")
+		}
+	})
+}
+
+// However a loop is left, nothing stays behind, and the client closes.
+func TestObserveIsLeft(t *testing.T) {
+	for name, leave := range map[string]func(*holdfast.Client){
+		"panic":  func(*holdfast.Client) { panic("in the body") },
+		"goexit": func(*holdfast.Client) { runtime.Goexit() },
+		"close":  func(c *holdfast.Client) { _ = c.Close(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				client, b, _ := openFake(t)
+				s := b.told()
+				var err error
+				var done sync.WaitGroup
+				done.Go(func() {
+					defer func() { _ = recover() }()
+					var info holdfast.Info
+					for info, err = range client.Observe(t.Context(), "k") {
+						if info.Held {
+							leave(client)
+						}
+					}
+				})
+				(<-s.tells)(state(1, ""))
+				done.Wait()
+				s.expect(t, 0)
+				if name == "close" && !errors.Is(err, holdfast.ErrClosed) {
+					t.Errorf("it ended with %v", err)
+				}
+				if err := client.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What one observer does with the data is nothing to the others.
+func TestObserversHaveTheirOwnData(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		client, b, _ := openFake(t)
+		defer client.Close(t.Context())
+		b.observe = func(ctx context.Context, _ string, tell func(driver.Info)) error {
+			tell(state(1, "data"))
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		for range 2 {
+			for info := range client.Observe(t.Context(), "k") {
+				if string(info.Data) != "data" {
+					t.Errorf("data %q", info.Data)
+				}
+				info.Data[0] = 'x'
+				for info := range client.Observe(t.Context(), "k") {
+					if string(info.Data) != "data" {
+						t.Errorf("data %q", info.Data)
+					}
+					break
+				}
+				break
+			}
+		}
+	})
+}
+
+// Observers that come and go at the same time are told the last state, and the engine's calls end with them.
+func TestObserversComeAndGo(t *testing.T) {
+	client, b, _ := openFake(t)
+	var mu sync.Mutex
+	var newest uint64
+	tells := map[int]func(driver.Info){}
+	calls := 0
+	b.observe = func(ctx context.Context, _ string, tell func(driver.Info)) error {
+		mu.Lock()
+		calls++
+		id := calls
+		tells[id] = tell
+		tell(state(newest, ""))
+		mu.Unlock()
+		<-ctx.Done()
+		mu.Lock()
+		defer mu.Unlock()
+		delete(tells, id)
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const last = 300
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for token := holdfast.Token(0); token < last; {
+				n := 0
+				for info, err := range client.Observe(ctx, "k") {
+					if err != nil || info.Token < token {
+						t.Errorf("%v after %v, %v", info.Token, token, err)
+						return
+					}
+					token = info.Token
+					if n++; n == 3 || token == last {
+						break
+					}
+				}
+			}
+		})
+	}
+	for token := range uint64(last + 1) {
+		mu.Lock()
+		newest = token
+		for _, tell := range tells {
+			tell(state(token, ""))
+		}
+		mu.Unlock()
+		runtime.Gosched()
+	}
+	all.Wait()
+	if err := client.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(tells) > 0 {
+		t.Errorf("%d calls of the engine are left", len(tells))
+	}
+}
+
+// The hooks of observers: one pair of Observing however many observe a key, and each state in between, also at Close.
+func TestObserveHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []string
+		client, err := memlock.New(&memlock.Options{Hooks: holdfast.Hooks{
+			Observing: func(o holdfast.Observing) { calls = append(calls, fmt.Sprintf("%s observed: %v", o.Key, o.On)) },
+			Observed:  func(s holdfast.Sight) { calls = append(calls, fmt.Sprintf("%s held: %v %s", s.Key, s.Held, s.Owner)) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			go func() {
+				for range client.Observe(t.Context(), "k") {
+				}
+			}()
+		}
+		synctest.Wait()
+		if _, err := client.Acquire(t.Context(), "k", holdfast.WithOwner("a")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := client.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"k observed: true", "k held: false ", "k held: true a", "k observed: false"}
+		if !slices.Equal(calls, want) {
+			t.Errorf("%q, want %q", calls, want)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package zklock
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/sequence"
+)
+
+// A waiter may be granted the lock when it knows that every node before its own is gone. It
+// hears of its predecessor by a watch. To have the rest known by then, it looks ahead: it
+// watches the node before its predecessor too, and when that goes, lists the queue while the
+// predecessor still holds the lock. So the predecessor's deletion is the grant.
+//
+// Not even that list is needed where these two are the only ones before it, or where they are
+// not both of other clients: whoever is granted the lock knows that all before it are gone, and
+// none of them returns.
+
+// waiters are the nodes of a client that wait, so that those behind them can learn of
+// their grants.
+type waiters struct {
+	mu     sync.Mutex
+	byPath map[string]*turn
+}
+
+// turn is the place of one waiter.
+type turn struct{ granted atomic.Bool }
+
+// joinWaiters makes this contender known as one that waits. Who shares the lock is not: it
+// may be granted that beside others before it.
+func (c *contender) joinWaiters() {
+	if c.turn != nil || c.req.Mode.Shared {
+		return
+	}
+	c.turn = new(turn)
+	ws := &c.engine.waiters
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.byPath[c.path()] = c.turn
+}
+
+// leaveWaiters says how that ended.
+func (c *contender) leaveWaiters(granted bool) {
+	if c.turn == nil {
+		return
+	}
+	c.turn.granted.Store(granted)
+	c.turn = nil
+	ws := &c.engine.waiters
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.byPath, c.path())
+}
+
+func (ws *waiters) at(path string) *turn {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.byPath[path]
+}
+
+// outlook is what a waiter knows of the nodes before its own. It keeps few names, as there may
+// be a thousand waiters.
+type outlook struct {
+	last   string // its predecessor
+	beyond string // the node before that; "" if there is none, or it need not be watched
+	alone  bool   // nothing but the predecessor is before it
+	beside bool   // who shares the lock may hold it, and the predecessor waits itself
+	pair   bool   // nothing but the predecessor and the one beyond is
+	mate   *turn  // of a waiter of this client that has one of the two; nil if there is none
+}
+
+// lookAhead returns what is known of those that block a contender, of whom there is at least
+// one. (What is said here of nodes before one's own is meant of those.) It looks beyond the
+// predecessor only to one that goes before the predecessor is granted the lock, so not to one
+// that shares it.
+func (c *contender) lookAhead(line []entry) *outlook {
+	n := len(line)
+	o := &outlook{last: line[n-1].name, alone: n == 1}
+	if n == 1 {
+		return o
+	}
+	beyond := line[n-2].name
+	if o.mate = c.engine.waiters.at(c.parent + "/" + o.last); o.mate == nil && !sequence.Shared(beyond) {
+		o.beyond = beyond
+		o.pair = n == 2 && !c.mayReturn(beyond)
+		o.mate = c.engine.waiters.at(c.parent + "/" + o.beyond)
+	}
+	return o
+}
+
+// mateGranted reports whether the nodes before a mate's are known to be gone. Its own is,
+// when that is heard. That alone would prove nothing: it may have given up.
+func (o *outlook) mateGranted() bool { return o.mate != nil && o.mate.granted.Load() }

@@ -1,0 +1,102 @@
+package zklock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A wish that a holder let go is written into the data of its node, in the form of Curator's
+// Revoker: its word alone, where the data is empty, as that of a revocable holder of Curator's
+// is. Other data stays and is followed by a suffix, so that it is still known whose node it
+// is. (The Revoker overwrites it.) ZooKeeper's documentation has another word for the same.
+var (
+	wish     = []byte("__REVOKE__")
+	wishText = []byte("\x00__REVOKE__")
+	unlock   = []byte("unlock")
+)
+
+// isWish reports whether the data of any node contains a wish.
+func isWish(data []byte) bool { return bytes.Equal(data, wish) || bytes.HasSuffix(data, wishText) }
+
+// withWish adds a wish to the data of a node.
+func withWish(data []byte) []byte {
+	if len(data) == 0 {
+		return wish
+	}
+	return append(bytes.Clone(data), wishText...)
+}
+
+// withoutWish removes a wish from the data of a node.
+func withoutWish(data []byte) []byte {
+	if bytes.Equal(data, wish) {
+		return nil
+	}
+	return bytes.TrimSuffix(data, wishText)
+}
+
+// wished reports whether somebody has written a wish to a node that its own client writes
+// under an owner name.
+func wished(data []byte, owner string) bool {
+	return isWish(data) || bytes.Equal(data, unlock) && owner != string(unlock)
+}
+
+// checkData refuses data in which a wish would be read.
+func checkData(data []byte) error {
+	if isWish(data) {
+		return driver.Invalid("data", "on ZooKeeper, neither it nor the owner name is %q, and it does not end with a NUL and that", wish)
+	}
+	return nil
+}
+
+// grantPath returns the path of the node of a grant.
+func (e *engine) grantPath(info driver.Info) (string, error) {
+	impossible := func(r rune) bool { return r == '/' || !allowed(r) }
+	name := strings.TrimPrefix(info.Grant, leasesDir)
+	if _, ok := parseEntry(name); !ok && !isLease(info.Grant) || name == "" || strings.ContainsFunc(name, impossible) {
+		return "", driver.Invalid("info", "%q is not the name of a lock's node", info.Grant)
+	}
+	return e.paths.lock(info.Key) + "/" + info.Grant, nil
+}
+
+// Ask implements [driver.Driver]. The name of a node is that of one grant, so no copy of the
+// write reaches another, and its version keeps it from undoing what the holder, or another
+// that asks, writes meanwhile.
+func (e *engine) Ask(ctx context.Context, info driver.Info) error {
+	path, err := e.grantPath(info)
+	if err != nil {
+		return err
+	}
+	changed := fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
+	return e.link.retry(ctx, nil, func(*session) error {
+		for {
+			node, err := e.link.get(ctx, path)
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
+				return changed
+			case err != nil:
+				return waiting(ctx, err)
+			case uint64(node.stat.Czxid) != info.Token:
+				return changed
+			case isWish(node.data):
+				return nil
+			}
+			_, err = e.link.set(ctx, path, withWish(node.data), node.stat.Version, func(error) {})
+			switch {
+			case errors.Is(err, zk.ErrBadVersion):
+				continue
+			case errors.Is(err, zk.ErrNoNode):
+				e.stale.ask(path)
+				return changed
+			}
+			return waiting(ctx, err)
+		}
+	})
+}

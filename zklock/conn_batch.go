@@ -1,0 +1,255 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A transaction costs a server, its disk and its followers about the same whether it creates
+// one znode or thirty. So while a few creations and deletions of a session are on their way,
+// further ones gather, and go out together as one transaction (group commit). A client that
+// does one thing at a time has nothing to gather, and sends each as it is.
+//
+// A transaction is carried out as a whole or not at all. If the server refuses it, it says for
+// which of its members; the others are sent again, one by one. If its reply is lost, the outcome
+// of each member is unknown. Of several creations below one parent only one may be in a
+// transaction, since its zxid becomes the token of each; the others go alone.
+
+const (
+	maxFlights = 4       // with fewer, a member would wait for long where round trips are slow
+	maxBatch   = 64      // members of a transaction
+	maxGrouped = 1 << 10 // bytes of data; a creation with more goes alone, see tooLarge
+	maxBytes   = 1 << 14 // of a transaction: far less than any server's jute.maxbuffer
+	warySpell  = 64      // creations, after one whose parent was missing
+)
+
+// write is the creation of an ephemeral sequential znode, or the deletion of a znode.
+type write struct {
+	sess   *session
+	path   string
+	data   []byte
+	create bool
+	parent bool // to create in: it is known to exist
+	alone  bool // not to be grouped
+
+	instead string // a znode that goes as the one that is created comes, if this goes alone; "" for none
+
+	unwanted atomic.Bool // nobody waits for it any more; it need not be sent
+
+	sent chan bool    // of a creation: that it has been sent, or that it will not be
+	done chan outcome // what came of it
+}
+
+// outcome is what came of a write.
+type outcome struct {
+	path  string
+	czxid int64
+	same  bool // it was made in the session that it was meant for
+	err   error
+}
+
+func newWrite(sess *session, path string) *write {
+	return &write{sess: sess, path: path, done: make(chan outcome, 1)}
+}
+
+// tell says whether it has been sent, unless that has been said before: a member of a
+// transaction that was refused is sent twice.
+func (w *write) tell(sent bool) {
+	select {
+	case w.sent <- sent:
+	default:
+	}
+}
+
+func (w *write) finish(o outcome) {
+	w.tell(false)
+	w.done <- o
+}
+
+// batches groups the writes of a client.
+type batches struct {
+	link    *link
+	aclSize int // of Options.ACL, in a request
+
+	mu      sync.Mutex
+	flights int // transactions on their way
+	waiting []*write
+	parents map[string]bool // in which one of those is to create
+	wary    int             // for how many creations: parents were missing of late
+}
+
+func newBatches(l *link) *batches {
+	b := &batches{link: l, parents: make(map[string]bool)}
+	for _, acl := range l.opts.ACL {
+		b.aclSize += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	return b
+}
+
+// do carries out a write, or has that done as soon as one of those under way is answered.
+// Then it goes on with what has gathered.
+func (b *batches) do(w *write) {
+	b.mu.Lock()
+	alone := w.alone || len(w.data) > maxGrouped || (w.create && b.parents[dir(w.path)])
+	if w.create && !w.parent && b.wary > 0 {
+		b.wary--
+		alone = true
+	}
+	if !alone && b.flights == maxFlights {
+		b.waiting = append(b.waiting, w)
+		if w.create {
+			b.parents[dir(w.path)] = true
+		}
+		b.mu.Unlock()
+		return
+	}
+	if !alone {
+		b.flights++
+	}
+	b.mu.Unlock()
+	b.single(w)
+	if alone {
+		return
+	}
+	for group := b.next(); len(group) > 0; group = b.next() {
+		b.send(group)
+	}
+}
+
+// next returns what is to go out instead of a flight that is over.
+func (b *batches) next() []*write {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, size := 0, 0
+	for n < min(len(b.waiting), maxBatch) && size < maxBytes {
+		w := b.waiting[n]
+		size += len(w.path) + len(w.data) + b.aclSize
+		if w.create {
+			delete(b.parents, dir(w.path))
+		}
+		n++
+	}
+	group := slices.Clone(b.waiting[:n])
+	b.waiting = slices.Delete(b.waiting, 0, n)
+	if n == 0 {
+		b.flights--
+	}
+	return group
+}
+
+// parentMissing is called when a creation has found no parent.
+func (b *batches) parentMissing() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wary = warySpell
+}
+
+// drop finishes a write that is not to be sent: nobody waits for it, or the connection has been
+// lost. What go-zookeeper is handed then runs on the next one, in whatever session that has.
+func (b *batches) drop(w *write) bool {
+	drop := w.unwanted.Load() || !b.link.upIn(w.sess)
+	if drop {
+		w.finish(outcome{err: zk.ErrNoServer})
+	}
+	return drop
+}
+
+// single carries out one write as it is.
+func (b *batches) single(w *write) {
+	if b.drop(w) {
+		return
+	}
+	l := b.link
+	if !w.create {
+		w.finish(outcome{err: l.conn.Delete(w.path, -1)})
+		return
+	}
+	l.expectCreated(w.path, func() { w.tell(true) })
+	path, err := l.create(w)
+	if errors.Is(err, zk.ErrNoNode) {
+		b.parentMissing()
+	}
+	w.finish(outcome{path: path, czxid: l.takeCreated(w.path), same: l.same(w.sess), err: err})
+}
+
+// create sends the creation, and the deletion of what it comes instead of.
+func (l *link) create(w *write) (path string, err error) {
+	const flags = zk.FlagEphemeral | zk.FlagSequence
+	if w.instead == "" {
+		return l.conn.Create(w.path, w.data, flags, l.opts.ACL)
+	}
+	replies, err := l.conn.Multi(
+		&zk.CreateRequest{Path: w.path, Data: w.data, Acl: l.opts.ACL, Flags: flags},
+		&zk.DeleteRequest{Path: w.instead, Version: -1},
+	)
+	switch {
+	case err != nil:
+		return "", err
+	case len(replies) != 2:
+		return "", zk.ErrConnectionClosed // that was no answer
+	}
+	return replies[0].String, nil
+}
+
+// send carries out several writes as one transaction.
+func (b *batches) send(group []*write) {
+	l := b.link
+	group = slices.DeleteFunc(group, b.drop)
+	if len(group) < 2 {
+		for _, w := range group {
+			b.single(w)
+		}
+		return
+	}
+	// Creations first: the wire knows a transaction by the path that its first member creates.
+	slices.SortStableFunc(group, func(x, y *write) int {
+		switch {
+		case x.create == y.create:
+			return 0
+		case x.create:
+			return -1
+		}
+		return 1
+	})
+	ops := make([]any, len(group))
+	for i, w := range group {
+		if w.create {
+			ops[i] = &zk.CreateRequest{Path: w.path, Data: w.data, Acl: l.opts.ACL, Flags: zk.FlagEphemeral | zk.FlagSequence}
+		} else {
+			ops[i] = &zk.DeleteRequest{Path: w.path, Version: -1}
+		}
+	}
+	l.expectCreated(group[0].path, func() {
+		for _, w := range group {
+			w.tell(true)
+		}
+	})
+	replies, err := l.conn.Multi(ops...)
+	czxid, refused := l.takeCreated(group[0].path), -1
+	switch {
+	case len(replies) == len(group):
+		refused = slices.IndexFunc(replies, func(r zk.MultiResponse) bool { return r.Error != nil })
+	case err == nil:
+		err = zk.ErrConnectionClosed // that was no answer
+	}
+	for i, w := range group {
+		switch {
+		case refused < 0 && err == nil:
+			w.finish(outcome{path: replies[i].String, czxid: czxid, same: l.same(w.sess)})
+		case refused < 0:
+			w.finish(outcome{err: err})
+		case i == refused:
+			if w.create && errors.Is(replies[i].Error, zk.ErrNoNode) {
+				b.parentMissing()
+			}
+			w.finish(outcome{err: replies[i].Error})
+		case !l.tasks.Go(func(context.Context) { b.single(w) }):
+			w.finish(outcome{err: zk.ErrNoServer})
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package zklock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// SetData implements [driver.Hold]. Its path is that of this very grant, as the guid in it
+// is, so it can touch no other. Each write is conditional on the version of the node that it
+// is made for: so of a write and its repetition one is carried out, and one that arrives
+// late finds that a later one has been there.
+func (h *hold) SetData(ctx context.Context, data []byte) error {
+	w := &rewrite{hold: h, data: encodeData(h.owner, data)}
+	if err := checkData(w.data); err != nil {
+		return err
+	}
+	return h.engine.link.retry(ctx, nil, func(now *session) error {
+		if now != h.sess {
+			return holdfast.ErrSessionExpired
+		}
+		for {
+			if done, err := w.look(ctx); done || err != nil {
+				return err
+			}
+			err := w.write(ctx)
+			if !errors.Is(err, zk.ErrBadVersion) {
+				return err
+			}
+			// Somebody else has written, or an earlier try was carried out. A server has
+			// taken in whatever made it refuse the write, so this ends.
+		}
+	})
+}
+
+// rewrite is one call of SetData.
+type rewrite struct {
+	*hold
+	data    []byte
+	tried   bool  // a try has no known outcome
+	version int32 // that it was for
+	hangUps hangUps
+}
+
+// look reads the node, if its version is not known. It reports whether an earlier try turns
+// out to have been carried out.
+func (w *rewrite) look(ctx context.Context) (done bool, err error) {
+	h := w.hold
+	if h.known {
+		return false, nil
+	}
+	node, err := h.engine.link.get(ctx, h.path)
+	if err != nil {
+		return false, h.explain(ctx, err)
+	}
+	if node.stat.Czxid != h.czxid || node.stat.EphemeralOwner != h.sess.id {
+		return false, holdfast.ErrSessionExpired
+	}
+	h.version, h.known = node.stat.Version, true
+	if wished(node.data, h.owner) {
+		h.own.wish()
+	}
+	if w.tried && node.stat.Version > w.version && bytes.Equal(withoutWish(node.data), w.data) {
+		return true, nil
+	}
+	return false, nil
+}
+
+// write makes one try.
+func (w *rewrite) write(ctx context.Context) error {
+	h, version, began := w.hold, w.hold.version, time.Now()
+	h.known = false
+	h.own.writing(version)
+	stat, err := h.engine.link.set(ctx, h.path, h.own.keepWish(w.data), version, func(err error) { h.own.wrote(version, err) })
+	switch {
+	case err == nil && stat.Czxid == h.czxid:
+		h.version, h.known = stat.Version, true
+		return nil
+	case err == nil:
+		return holdfast.ErrSessionExpired
+	case unknownOutcome(err):
+		w.tried, w.version = true, version
+		if w.hangUps.tooMany(h.sess, time.Since(began), w.data) {
+			return tooLarge("write", h.path, w.data)
+		}
+	}
+	return h.explain(ctx, err)
+}
+
+// explain says what the failure of a request to the own node means.
+func (h *hold) explain(ctx context.Context, err error) error {
+	switch {
+	case sessionOver(err):
+		return holdfast.ErrSessionExpired
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("%w: %w", h.own.missing(ctx), err)
+	case ctx.Err() != nil:
+		return disconnected(ctx)
+	}
+	return err
+}
+
+// A span is a row of versions of a node.
+type span struct{ from, to int32 } // to is not in it
+
+// add adds a version. If it does not continue the row, another one begins.
+func (s *span) add(version int32) {
+	if version < s.from || version > s.to {
+		s.from = version
+	}
+	s.to = version + 1
+}
+
+// has reports whether it is known that a watch, which has reported a write to its node, was
+// set on one of the versions.
+func (s *span) has(w *watch) bool {
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.read:
+		v := w.node.stat
+		return w.err == nil && s.from <= v.Version && v.Version < s.to
+	default:
+		return false
+	}
+}
+
+// writing is called before the client itself writes to the node: what is heard of that is
+// not what tells of a reclaim. See fired.
+func (o *own) writing(version int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mine.add(version)
+}
+
+// wrote is called with the outcome. As long as that is unknown, the write may have been made.
+func (o *own) wrote(version int32, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil && !unknownOutcome(err) && o.mine.to == version+1 {
+		o.mine.to = version
+	}
+}
+
+// keepWish is what to write to the node in place of data: with the wish that it may contain.
+func (o *own) keepWish(data []byte) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.wanted {
+		return withWish(data)
+	}
+	return data
+}

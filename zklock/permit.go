@@ -1,0 +1,341 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// permit is one call of Acquire for a permit of a semaphore. It makes its lease, and has the permit
+// if fewer leases are before that than there are permits, by a list that was made after it: of one
+// more that all believed so, the last one would have seen the others. So nobody needs the queue
+// for that. It is for those who find no permit free: the first in it watches the leases, and
+// nobody else does.
+//
+// It leaves the queue in the transaction that makes its lease, so the next is woken a round trip
+// sooner. Then somebody who found the queue empty before may have been faster: it goes to the back of the
+// queue, and the next time keeps its place until it has the permit. So it loses that once at most.
+//
+// A lease that was made in vain is deleted at once. If it stayed while its client waits, Curator
+// would count it as a permit that is taken.
+type permit struct {
+	engine *engine
+	req    *driver.Request
+	at     semaphore
+	place  contender
+	lease  contender
+
+	queued bool     // it has gone to the queue
+	vain   bool     // its last lease came too late
+	passed bool     // one came too late that it had left the queue for, perhaps
+	limit  *zk.Stat // of the key's znode when its data was the limit
+	set    bool     // it has tried to make it the limit
+}
+
+func (e *engine) newPermit(req *driver.Request, data []byte) *permit {
+	p := &permit{engine: e, req: req, at: e.semaphore(req.Key)}
+	queue := *req
+	queue.Mode = driver.Mode{}
+	queue.Queued = func(ahead int) { req.Queued(ahead + req.Mode.Limit) }
+	p.place = contender{engine: e, req: &queue, parent: p.at.places, data: data, role: asPlace}
+	p.lease = contender{engine: e, req: req, parent: p.at.leases, data: data, role: asLease, beside: p.at.key}
+	if p.at.kazoo {
+		// kazoo's client does not count again after it has made its lease, but stands in the
+		// queue by then. So it is looked for there, and then among the leases.
+		p.lease.beside, p.lease.first = p.at.places, true
+	}
+	return p
+}
+
+// enter implements [attempter].
+func (p *permit) enter(sess *session) {
+	if p.lease.sess != sess {
+		p.queued, p.set = false, false
+	}
+	p.place.enter(sess)
+	p.lease.enter(sess)
+}
+
+// leave implements [attempter].
+func (p *permit) leave() {
+	p.lease.leave()
+	p.place.leave()
+}
+
+// attempt implements [attempter].
+func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
+	if p.lease.node == "" && !p.lease.uncertain {
+		if !p.queued {
+			free, err := p.look(ctx)
+			if err != nil {
+				return driver.Grant{}, err
+			}
+			p.queued = !free
+		}
+		if p.queued {
+			if err := p.stand(ctx); err != nil {
+				return driver.Grant{}, err
+			}
+		}
+	}
+	return p.take(ctx)
+}
+
+// look reports whether a permit can be taken past the queue. It refuses what does not fit the
+// use of the key, and makes the limit that of a key which nobody uses.
+func (p *permit) look(ctx context.Context) (free bool, err error) {
+	e := p.engine
+	limit := []byte(strconv.Itoa(p.req.Mode.Limit))
+	u, err := e.survey(ctx, p.at)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err := e.createParents(ctx, p.at.key, limit); err != nil {
+			return false, waiting(ctx, err)
+		}
+		return false, errStartOver
+	}
+	if err != nil {
+		return false, waiting(ctx, err)
+	}
+	if err := p.refuse(ctx, u.keys); err != nil {
+		return false, waiting(ctx, err)
+	}
+	used := len(u.leases)+len(u.places) > 0
+	switch n, known := u.limit(); {
+	case known && n == p.req.Mode.Limit:
+		p.limit = u.stat
+	case known && (used || p.set):
+		return false, &driver.MismatchError{Key: p.req.Key, Have: n, Want: p.req.Mode.Limit}
+	case known || len(u.data) == 0:
+		return false, p.setLimit(ctx, limit, u)
+	default:
+		return false, driver.Invalid("key", "the znode %s has data that is not the limit of a semaphore", p.at.key)
+	}
+	switch free = len(u.leases) < p.req.Mode.Limit && len(u.places) == 0; {
+	case p.req.Reclaim:
+		return false, nil // others learn by its place there that it reclaims
+	case !free && !p.req.Wait:
+		return false, e.permitsHeld(ctx, p.req.Key)
+	}
+	return free, nil
+}
+
+// refuse fails if the children of the key's znode are those of a lock, or of a semaphore in
+// the other form.
+func (p *permit) refuse(ctx context.Context, children []string) error {
+	key, names := p.req.Key, p.engine.opts.Names
+	below := false
+	for _, name := range children {
+		if _, ok := parseEntry(name); ok {
+			return &driver.MismatchError{Key: key, Want: p.req.Mode.Limit}
+		}
+		if !p.at.kazoo && kazooLease(name) {
+			return &NamesError{Key: key, Node: name, Names: names}
+		}
+		below = below || name == leasesName
+	}
+	if !p.at.kazoo || !below {
+		return nil
+	}
+	other := semaphoreAt(p.at.key, false)
+	u, err := p.engine.survey(ctx, other)
+	if err == nil && len(u.leases)+len(u.places) > 0 {
+		return &NamesError{Key: key, Node: leasesName, Names: names}
+	}
+	return err
+}
+
+// setLimit makes the limit that of a key which has none, or another one that nobody uses. The
+// latter is one transaction with the deletion of what can have leases and places in it, which
+// fails if there are any: somebody may have found the former limit, and be making a lease.
+func (p *permit) setLimit(ctx context.Context, limit []byte, u use) error {
+	e, s := p.engine, p.at
+	version := u.stat.Version
+	if len(u.data) == 0 {
+		_, err := e.link.set(ctx, s.key, limit, version, func(error) {})
+		return p.wasSet(ctx, err)
+	}
+	for _, path := range []string{s.places, s.leases} {
+		if err := e.createParents(ctx, path, nil); err != nil {
+			return waiting(ctx, err)
+		}
+	}
+	ops := []any{&zk.DeleteRequest{Path: s.places, Version: -1}}
+	if s.kazoo {
+		ops = append(ops, &zk.DeleteRequest{Path: s.key, Version: version},
+			&zk.CreateRequest{Path: s.key, Data: limit, Acl: e.opts.ParentACL}) // kazoo takes it for granted
+	} else {
+		ops = append(ops, &zk.DeleteRequest{Path: s.leases, Version: -1},
+			&zk.SetDataRequest{Path: s.key, Data: limit, Version: version})
+	}
+	return p.wasSet(ctx, e.link.do(ctx, "set limit", s.key, func() error {
+		_, err := e.link.conn.Multi(ops...)
+		return err
+	}))
+}
+
+// wasSet returns errStartOver if the server has answered a request for another limit.
+func (p *permit) wasSet(ctx context.Context, err error) error {
+	switch {
+	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNotEmpty):
+		p.set = true // if it is another one again, that is in use
+		return errStartOver
+	case errors.Is(err, zk.ErrNoNode): // the server has removed something that was empty
+		return errStartOver
+	}
+	return waiting(ctx, err)
+}
+
+// stand waits in the queue until it is the first, and a permit is free.
+func (p *permit) stand(ctx context.Context) error {
+	c, link := &p.place, p.engine.link
+	vain := p.vain // so the end of its own lease is heard as well, and is no reason to make another
+	p.vain = false
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	c.leaveWaiters(true) // whoever is behind it and sees it go is the next
+	var names []string
+	w := link.watches.onKind(p.engine.tasks.Context(), watchKey{p.at.leases, watchChildren})
+	patience := c.sess.times().Doubt
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	read := w.read
+	for {
+		select {
+		case <-read:
+			read = nil
+			if w.err != nil {
+				continue // it is gone, too
+			}
+			if p.free(w.children) {
+				return nil
+			}
+			if !p.req.Wait {
+				return p.engine.permitsHeld(ctx, p.req.Key)
+			}
+			names = p.at.permits(w.children)
+			p.req.Queued(len(names))
+		case <-w.gone:
+			if err := w.refused(); err != nil {
+				return err
+			}
+			if vain || w.why != zk.EventNodeChildrenChanged && w.why != zk.EventNodeDeleted {
+				return errStartOver
+			}
+			return nil // a lease has gone, most likely
+		case <-timer.C:
+			for _, name := range names {
+				p.engine.stale.ask(p.at.leases + "/" + name)
+			}
+			patience = min(2*patience, c.sess.times().MaxDoubt)
+			timer.Reset(patience)
+		case <-c.own.gone:
+			return c.evicted()
+		case <-ctx.Done():
+			return c.waitExpired(nil, "", false)
+		}
+	}
+}
+
+// free reports whether a permit is free.
+func (p *permit) free(leases []string) bool { return len(p.at.permits(leases)) < p.req.Mode.Limit }
+
+// take makes a lease and is granted the permit, unless it came too late.
+func (p *permit) take(ctx context.Context) (driver.Grant, error) {
+	none, c := driver.Grant{}, &p.lease
+	c.instead = nil
+	if p.place.node != "" && !p.at.kazoo && !p.passed {
+		c.instead = &p.place
+	}
+	_, ahead, err := c.locate(ctx)
+	if err != nil {
+		return none, err
+	}
+	alone, err := p.confirm(ctx)
+	if err != nil {
+		c.leave()
+		return none, waiting(ctx, err)
+	}
+	if !alone || len(c.blockers(ahead)) > 0 {
+		c.leave()
+		p.vain, p.passed = true, p.passed || p.queued
+		if !p.queued && !p.req.Wait {
+			return none, p.engine.permitsHeld(ctx, p.req.Key)
+		}
+		p.queued = true
+		return none, errStartOver
+	}
+	if err := c.prove(ctx); err != nil {
+		return none, waiting(ctx, err)
+	}
+	grant, err := c.grant(ctx)
+	if err == nil {
+		p.place.leave()
+	}
+	return grant, err
+}
+
+// confirm looks, by lists that were made after the lease, whether the key is still what it was:
+// no lock, and the limit as it was read. Nobody changes that while there is a lease. It reports
+// whether nobody of kazoo's may be about to make a lease without looking.
+func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
+	keys := p.lease.lists
+	if !p.at.kazoo {
+		keys = *keys.beside
+	}
+	if err := p.refuse(ctx, keys.names); err != nil {
+		return false, err
+	}
+	if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {
+		p.place.leave()
+		p.queued = false
+		return false, errStartOver
+	}
+	if !p.at.kazoo {
+		return true, nil
+	}
+	places, err := p.engine.order(ctx, p.at.places, p.lease.lists.beside.names, p.place.node)
+	switch {
+	case err != nil:
+		return false, err
+	case p.place.node == "":
+		return len(places) == 0, nil
+	}
+	return len(places) > 0 && places[0].name == p.place.node, nil
+}
+
+// permitsHeld returns who has the permits of a semaphore, for one that does not wait.
+func (e *engine) permitsHeld(ctx context.Context, key string) error {
+	info, err := e.Inspect(ctx, key)
+	switch {
+	case err != nil:
+		return waiting(ctx, err)
+	case !info.Held: // others wait, who are about to be granted them
+		return &driver.HeldError{Holder: driver.Info{Key: key, Held: true}}
+	}
+	info.Queue = nil
+	e.stale.askIfOld(e.paths.lock(key)+"/"+info.Grant, info.QueuedAt)
+	return &driver.HeldError{Holder: info}
+}
+
+// reclaimLeases deletes the permits that other sessions have under the same owner name.
+func (e *engine) reclaimLeases(ctx context.Context, c *contender) error {
+	s := e.semaphore(c.req.Key)
+	names, err := e.link.children(ctx, s.leases)
+	if err != nil {
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	}
+	line, err := e.orderBy(ctx, s.leases, s.permits(names), "", parseLease)
+	if err == nil {
+		_, err = c.reclaim(ctx, s.leases, line)
+	}
+	return err
+}

@@ -1,0 +1,304 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
+)
+
+// A semaphore has two znodes with children: one has a lease for each permit that is taken, the
+// other a queue, like that of a lock, in which those who wait for a permit have their places.
+// Where these are is up to others that have semaphores: Curator's InterProcessSemaphoreV2 has
+// them below the key's znode, and kazoo's Semaphore has the leases there, as the
+// children themselves. The limit is the data of the key's znode.
+type semaphore struct {
+	key    string // the path of the key's znode
+	places string
+	leases string
+	kazoo  bool
+}
+
+const (
+	placesName = "locks"
+	leasesName = "leases"
+	leasesDir  = leasesName + "/" // before the name of such a lease in Info.Grant
+	kazooQueue = "-__lock__"      // what kazoo adds to the key's path
+)
+
+// semaphore returns where a semaphore with this client's form of names is.
+func (e *engine) semaphore(key string) semaphore {
+	return semaphoreAt(e.paths.lock(key), e.opts.Names == KazooNames)
+}
+
+func semaphoreAt(path string, kazoo bool) semaphore {
+	if kazoo {
+		return semaphore{key: path, places: path + kazooQueue, leases: path, kazoo: true}
+	}
+	return semaphore{key: path, places: path + "/" + placesName, leases: path + "/" + leasesName}
+}
+
+// found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
+// long as there is nothing for leases, nobody has one.)
+func (e *engine) found(key string, children []string) (semaphore, bool) {
+	kazoo := slices.ContainsFunc(children, kazooLease)
+	return semaphoreAt(e.paths.lock(key), kazoo), kazoo || slices.Contains(children, leasesName)
+}
+
+// grant returns what Info.Grant says of a lease.
+func (s semaphore) grant(name string) string {
+	if s.kazoo {
+		return name
+	}
+	return leasesDir + name
+}
+
+// permits returns the leases among the children of the znode that has them. Whatever stands there
+// counts, as it does for Curator and kazoo; but kazoo's znode has had other uses, perhaps.
+func (s semaphore) permits(children []string) []string {
+	if !s.kazoo {
+		return children
+	}
+	return slices.DeleteFunc(slices.Clone(children), func(name string) bool {
+		_, lock := parseEntry(name)
+		return lock || name == placesName || name == leasesName
+	})
+}
+
+// kazooLease reports whether a child of a key's znode is a permit.
+func kazooLease(name string) bool {
+	if _, ok := sequence.OfLease(name); ok {
+		return true
+	}
+	return name != "" && guidIn(name) == name // as kazoo makes them
+}
+
+// isLease reports whether an Info.Grant is that of a permit.
+func isLease(grant string) bool { return strings.HasPrefix(grant, leasesDir) || kazooLease(grant) }
+
+// parseLease parses a lease. One without a number, which is kazoo's, counts as older than all
+// others: when it was made is not known, and kazoo does not look whether it was too late.
+func parseLease(name string) (entry, bool) {
+	if name == "" {
+		return entry{}, false
+	}
+	seq, ok := sequence.OfLease(name)
+	if !ok {
+		seq = unnumbered
+	}
+	return entry{name: name, seq: seq}, true
+}
+
+// use is what there is of a semaphore.
+type use struct {
+	data   []byte   // of the key's znode
+	stat   *zk.Stat // of the same
+	keys   []string // its children
+	places []string
+	leases []string
+}
+
+// limit returns how many permits there are; false if the data of the key's znode is no number.
+func (u *use) limit() (int, bool) {
+	n, err := strconv.Atoi(string(u.data))
+	return n, err == nil && n > 0
+}
+
+// survey reads all there is of a semaphore, in one flight. The error matches zk.ErrNoNode if the
+// key has no znode.
+func (e *engine) survey(ctx context.Context, s semaphore) (use, error) {
+	return call(ctx, e.link, "look at", s.key, func() (u use, err error) {
+		var all []listing
+		var reads sync.WaitGroup
+		reads.Go(func() { all = e.link.listAll(s.key, s.places, s.leases) })
+		u.data, u.stat, err = e.link.conn.Get(s.key)
+		reads.Wait()
+		for i, l := range all {
+			if err == nil && (i == 0 || !errors.Is(l.err, zk.ErrNoNode)) {
+				err = l.err
+			}
+		}
+		u.keys, u.places, u.leases = all[0].names, all[1].names, s.permits(all[2].names)
+		return u, err
+	})
+}
+
+// noSemaphore refuses a lock on a key that is in use as a semaphore. It gets the children of the
+// key's znode, as they were after the lock's own node was there. Whoever takes a permit looks for
+// locks after that too, so one of the two sees the other.
+func (e *engine) noSemaphore(ctx context.Context, key string, children []string) error {
+	s, ok := e.found(key, children)
+	if !ok {
+		return nil
+	}
+	u, err := e.survey(ctx, s)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errStartOver
+	case err != nil:
+		return err
+	case len(u.leases)+len(u.places) == 0:
+		return nil
+	}
+	limit, _ := u.limit()
+	return e.isSemaphore(key, limit, s)
+}
+
+// isSemaphore is why a lock is refused on a key with a semaphore of limit permits; 0 if that is
+// not known.
+func (e *engine) isSemaphore(key string, limit int, s semaphore) error {
+	if limit > 0 {
+		return &driver.MismatchError{Key: key, Have: limit}
+	}
+	return &NamesError{Key: key, Node: s.leases, Names: e.opts.Names}
+}
+
+// holdersOf returns those of the children of the znode with the leases who have a permit, and how
+// many permits there are; 0 if that is not known.
+func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) (line []entry, limit int, err error) {
+	node, err := e.link.get(ctx, s.key)
+	if err != nil {
+		return nil, 0, err
+	}
+	line, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
+	limit, known := (&use{data: node.data}).limit()
+	switch {
+	case !known:
+		limit = 0
+	case len(line) > limit:
+		line = line[:limit] // the others were too late, and are being deleted
+	}
+	return once(line), limit, err
+}
+
+// describePermits describes a semaphore; not as held, if nobody has a permit of it.
+func (e *engine) describePermits(ctx context.Context, key string, s semaphore) (driver.Info, error) {
+	none := driver.Info{Key: key}
+	for {
+		var names [2][]string
+		for i, path := range []string{s.leases, s.places} {
+			var err error
+			if names[i], err = e.link.children(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return none, err
+			}
+		}
+		line, limit, err := e.holdersOf(ctx, s, names[0])
+		if errors.Is(err, zk.ErrNoNode) || err == nil && len(line) == 0 {
+			return none, nil
+		}
+		if err != nil {
+			return none, err
+		}
+		nodes, err := e.readAll(ctx, s.leases, line)
+		if err != nil {
+			return none, err
+		}
+		if len(nodes) == 0 {
+			continue // they are the next ones' by now
+		}
+		_, lock, err := e.firstLock(ctx, s)
+		if err != nil {
+			return none, err
+		}
+		info, ok := s.info(key, limit, line, nodes, lock)
+		if !ok {
+			return none, nil
+		}
+		queue, err := e.order(ctx, s.places, names[1], "")
+		if err != nil {
+			return none, err
+		}
+		nodes, err = e.readAll(ctx, s.places, queue)
+		info.Queue = waitersOf(queue, nodes, true)
+		return info, err
+	}
+}
+
+// Where locks and permits meet, whoever came later is refused, and is there for a moment all the
+// same. So only those who came before all of the other kind hold the key.
+
+// firstLock returns the first lock of a key, and its czxid; no name and the greatest number if there
+// is none. It lists the locks after the leases have been listed: a lock may come, and a lease after
+// that.
+func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid int64, err error) {
+	children, err := e.link.children(ctx, s.key)
+	if err != nil {
+		return "", 0, err
+	}
+	line, err := e.order(ctx, s.key, children, "")
+	for _, x := range line {
+		node, err := e.link.get(ctx, s.key+"/"+x.name)
+		switch {
+		case err == nil:
+			return x.name, node.stat.Czxid, nil
+		case !errors.Is(err, zk.ErrNoNode):
+			return "", 0, err
+		}
+	}
+	return "", math.MaxInt64, err
+}
+
+// outranked reports whether a lock is refused because of somebody who had a permit of a semaphore, or
+// waited for one, before.
+func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool, error) {
+	for _, path := range []string{s.leases, s.places} {
+		names, err := e.link.children(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		if path == s.leases {
+			names = s.permits(names)
+		}
+		var line []entry
+		for _, name := range names {
+			line = append(line, entry{name: name})
+		}
+		var nodes map[string]znode
+		if err == nil {
+			nodes, err = e.readAll(ctx, path, line)
+		}
+		if err != nil {
+			return false, err
+		}
+		if len(nodes) == 0 {
+			continue
+		}
+		node, err := e.link.get(ctx, s.key+"/"+lock)
+		if err != nil {
+			return false, err
+		}
+		for _, other := range nodes {
+			if other.stat.Czxid < node.stat.Czxid {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// info describes those who have a permit, as far as they are among the nodes that were read, and
+// were made before the first lock; false if none of them was.
+func (s semaphore) info(key string, limit int, line []entry, nodes map[string]znode, lock int64) (driver.Info, bool) {
+	var all []driver.Holder
+	for _, x := range line {
+		if node, ok := nodes[x.name]; ok && node.stat.Czxid < lock {
+			h := holderOf(x.name, node)
+			h.Grant = s.grant(x.name)
+			all = append(all, h)
+		}
+	}
+	if len(all) == 0 {
+		return driver.Info{}, false
+	}
+	slices.SortFunc(all, func(a, b driver.Holder) int { return cmp.Compare(a.Token, b.Token) })
+	return driver.Together(key, limit, all), true
+}
