@@ -38,6 +38,13 @@ workflows() {
 	done < <(modules)
 }
 
+# scripts tests the scripts and the programs in this directory.
+# shellcheck disable=SC2317  # called by check
+scripts() {
+	local out
+	out=$(go -C tools test -race -shuffle=on -timeout 5m ./... 2>&1) || printf '%s\n' "$out"
+}
+
 modules() { git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod'; }
 
 check "gofumpt" tool gofumpt -l .
@@ -56,6 +63,7 @@ done < <(modules)
 for os in darwin windows; do
 	check "go vet for $os in cmd/holdfast" env GOOS="$os" CGO_ENABLED=0 go -C cmd/holdfast vet .
 done
+check "tests of the tools" scripts
 check "dependencies" tools/deps.sh check
 check "actionlint" tool actionlint
 check "workflows" workflows

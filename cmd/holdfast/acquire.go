@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// acquireFlags are what run and hold have in common.
+// acquireFlags are the flags that run, elect and hold share.
 type acquireFlags struct {
 	key      string
 	owner    string
@@ -22,22 +22,32 @@ type acquireFlags struct {
 	quiet    bool
 	conflict int
 	ttl      time.Duration
+	shared   bool
+	limit    int // 0: none
 }
 
 func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
-	f.SortFlags = false
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
 	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock")
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
+	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
+	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")
 	f.BoolVarP(&q.quiet, "quiet", "q", false, "do not say who holds the lock while waiting")
+	q.addHoldFlags(cmd, ttlUsage)
+}
+
+// addHoldFlags adds the flags that say how the lock is held.
+func (q *acquireFlags) addHoldFlags(cmd *cobra.Command, ttlUsage string) {
+	f := cmd.Flags()
+	f.SortFlags = false
 	f.DurationVar(&q.ttl, "ttl", 0, ttlUsage)
 	f.StringVar(&q.owner, "owner", "", "owner name of this hold (default: host:pid:random)")
 	f.BoolVar(&q.reclaim, "reclaim", false, "take over from an earlier process with the same --owner; two live processes must never share the name")
 	f.StringVar(&q.data, "data", "", "text that others see with \"holdfast show\"")
 }
 
-// check refuses what makes no sense before anything is sent.
+// check refuses invalid flags before anything is sent.
 func (q *acquireFlags) check(cmd *cobra.Command) error {
 	waits := cmd.Flags().Changed("wait")
 	switch {
@@ -45,6 +55,12 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 		return usagef("--wait and --try exclude each other")
 	case waits && q.wait <= 0:
 		return usagef("--wait: %v is not positive; leave it out to wait as long as it takes; --try does not wait", q.wait)
+	case cmd.Flags().Changed("limit") && (q.limit < 1 || q.limit > holdfast.MaxLimit):
+		return usagef("--limit: %d is not from 1 to %d", q.limit, holdfast.MaxLimit)
+	case q.limit > 0 && q.shared:
+		return usagef("--limit and --shared exclude each other")
+	case (q.limit > 0 || q.shared) && len(q.data) > holdfast.MaxSharedData:
+		return usagef("--data: %d bytes, at most %d are allowed with --shared or --limit", len(q.data), holdfast.MaxSharedData)
 	case q.ttl < 0:
 		return usagef("--ttl: %v is negative", q.ttl)
 	case q.conflict < 0 || q.conflict > 255:
@@ -57,7 +73,6 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// options are those of the acquisition.
 func (q *acquireFlags) options() []holdfast.Option {
 	opts := []holdfast.Option{holdfast.WithData([]byte(q.data))}
 	if q.owner != "" {
@@ -66,39 +81,58 @@ func (q *acquireFlags) options() []holdfast.Option {
 	if q.reclaim {
 		opts = append(opts, holdfast.WithReclaim())
 	}
+	if q.shared {
+		opts = append(opts, holdfast.WithShared())
+	}
+	if q.limit > 0 {
+		opts = append(opts, holdfast.WithLimit(q.limit))
+	}
 	if q.wait > 0 {
 		opts = append(opts, holdfast.WithWait(q.wait))
 	}
 	return opts
 }
 
-// acquire takes the lock. Unless it is to be quiet, it says whom it waits for.
+// acquire takes the lock. Unless -q is given, it reports whom it waits for.
 func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...holdfast.Option) (*holdfast.Lock, error) {
-	a.log.Info("connected; the lock is asked for", "key", q.key)
 	opts = append(opts, q.options()...)
-	lock, err := func() (*holdfast.Lock, error) {
+	return acquireBy(ctx, a, c, q, func(ctx context.Context) (*holdfast.Lock, error) {
+		if q.try {
+			return c.TryAcquire(ctx, q.key, opts...)
+		}
+		return c.Acquire(ctx, q.key, opts...)
+	})
+}
+
+// acquireAll takes the locks of several keys.
+func (a *app) acquireAll(ctx context.Context, c *client, r *runFlags) (*holdfast.Locks, error) {
+	return acquireBy(ctx, a, c, &r.acquireFlags, func(ctx context.Context) (*holdfast.Locks, error) {
+		if r.try {
+			return c.TryAcquireAll(ctx, r.all, r.options()...)
+		}
+		return c.AcquireAll(ctx, r.all, r.options()...)
+	})
+}
+
+func acquireBy[L any](ctx context.Context, a *app, c *client, q *acquireFlags, acquire func(context.Context) (L, error)) (L, error) {
+	a.log.Info("connected; the lock is asked for", "key", q.key)
+	lock, err := func() (L, error) {
 		if q.try {
 			ctx, cancel := a.bounded(ctx)
 			defer cancel()
-			return c.TryAcquire(ctx, q.key, opts...)
+			return acquire(ctx)
 		}
 		if !q.quiet {
 			defer a.tellWaiting(ctx, c, q.key)()
 		}
-		return c.Acquire(ctx, q.key, opts...)
+		return acquire(ctx)
 	}()
 	if held := (*holdfast.HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil {
-		return nil, q.notAcquired(held)
+		err = held // without the library's prefix, which repeats the key
+		if q.wait > 0 {
+			err = fmt.Errorf("%w; gave up after %v", held, q.wait)
+		}
+		err = &exitError{q.conflict, err}
 	}
 	return lock, err
-}
-
-// notAcquired says who holds the lock. What the library puts before that has the key,
-// too.
-func (q *acquireFlags) notAcquired(held *holdfast.HeldError) error {
-	err := error(held)
-	if q.wait > 0 {
-		err = fmt.Errorf("%w; gave up after %v", held, q.wait)
-	}
-	return &exitError{q.conflict, err}
 }

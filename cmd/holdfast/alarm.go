@@ -2,14 +2,14 @@ package main
 
 import "time"
 
-// alarm goes off at a moment on either clock: the monotonic one stands still
-// while the machine is asleep, and the wall clock can be set.
+// alarm goes off at a moment on either clock: the monotonic clock stops while the machine
+// is asleep, and the wall clock can be set.
 type alarm struct {
 	timer *time.Timer
-	at    time.Time // with both readings
+	at    time.Time // with monotonic and wall clock
 }
 
-// set sets it, unless it is to go off sooner already.
+// set sets the alarm, unless it is already set to an earlier moment.
 func (a *alarm) set(at time.Time) {
 	if a.timer != nil {
 		if !at.Before(a.at) {
@@ -27,7 +27,7 @@ func (a *alarm) clear() {
 	*a = alarm{}
 }
 
-// c is what the monotonic clock's part is received from.
+// c delivers the alarm of the monotonic clock.
 func (a *alarm) c() <-chan time.Time {
 	if a.timer == nil {
 		return nil

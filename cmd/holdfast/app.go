@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 )
 
-// app is one call of the program.
+// app is one run of the program.
 type app struct {
 	in        io.Reader
 	out, err  io.Writer
 	lookupEnv func(string) (string, bool)
 
-	// leaveSignals keeps further signals from ending the ctx of the command.
+	// leaveSignals stops further signals from ending the ctx of the command.
 	leaveSignals func()
 
 	set   settings
 	log   *slog.Logger
-	began bool // a command is about to run: the command line is in order
+	began bool // the command line is valid
 }
 
-// begin is called when all flags have been read.
+// begin is called once all flags have been read.
 func (a *app) begin() error {
 	a.log = slog.New(slog.DiscardHandler)
 	if a.set.verbose {
@@ -38,10 +38,10 @@ func (a *app) begin() error {
 	return a.set.check()
 }
 
-// An engine is what the commands have to know of ZooKeeper or DynamoDB.
+// An engine is ZooKeeper or DynamoDB, as the commands see it.
 type engine interface {
 	addFlags(f *pflag.FlagSet)
-	named() bool // its servers were, or its table
+	named() bool // whether --servers or --table is set
 	defaultLease() time.Duration
 	connect(ctx context.Context, a *app, o connectOptions) (*client, error)
 	// doctor returns the examination of the locks with a prefix. It sends nothing.
@@ -51,20 +51,21 @@ type engine interface {
 // client is a connection to an engine.
 type client struct {
 	*holdfast.Client
-	lease  func() time.Duration  // how long the engine waits for this client when it is silent
-	looks  looks                 // how often watch looks
-	places <-chan holdfast.Place // of the acquisition, and its owner name; the last one
+	lease  func() time.Duration  // how long the engine waits for this client while it is silent
+	queues bool                  // who waits can be told
+	places <-chan holdfast.Place // the latest place and the owner name of an acquisition
 }
 
-// connectOptions are what some commands need.
+// connectOptions are for commands with special needs.
 type connectOptions struct {
-	owner string  // "": host:pid:random
-	holds *window // set if a command is to run, by which lease and with which margin
-	waits bool    // the client's places are wanted
+	owner string        // "": host:pid:random
+	holds *window       // lease and margin, if a command is to run
+	waits bool          // the client's places are wanted
+	poll  time.Duration // 0: --poll
 	hooks holdfast.Hooks
 }
 
-// connect connects to the engine, as long as --timeout allows.
+// connect connects to the engine within --timeout.
 func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	e, err := a.set.chosenEngine()
 	if err != nil {
@@ -76,12 +77,12 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	if o.waits {
 		tell := func(p holdfast.Place) {
 			select {
-			case <-places: // the last one counts
+			case <-places: // only the latest counts
 			default:
 			}
 			places <- p
 		}
-		o.hooks.Started = func(q holdfast.Acquisition) { tell(holdfast.Place{Owner: q.Owner}) }
+		o.hooks.Started = func(q holdfast.Acquisition) { tell(holdfast.Place{Key: q.Key, Owner: q.Owner}) }
 		o.hooks.Queued = tell
 	}
 	c, err := e.connect(ctx, a, o)
@@ -91,11 +92,11 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	return c, err
 }
 
-// disconnectTimeout bounds how long an end in good order may take.
+// disconnectTimeout bounds an orderly disconnect.
 const disconnectTimeout = 5 * time.Second
 
-// disconnect ends the session, or the heartbeats. An engine that does not
-// answer finds out by itself in time.
+// disconnect ends the session or the heartbeats. An engine that cannot be reached notices
+// when the lease is over.
 func (a *app) disconnect(c *client) { a.disconnectWithin(c, disconnectTimeout) }
 
 func (a *app) disconnectWithin(c *client, wait time.Duration) {
@@ -106,12 +107,12 @@ func (a *app) disconnectWithin(c *client, wait time.Duration) {
 	}
 }
 
-// bounded bounds the wait for an answer by --timeout.
+// bounded limits the wait for an answer to --timeout.
 func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, a.set.timeout, noAnswer{a.set.timeout})
 }
 
-// noAnswer is why a wait was given up.
+// noAnswer is the cause of a ctx that --timeout has ended.
 type noAnswer struct{ within time.Duration }
 
 func (n noAnswer) Error() string { return fmt.Sprintf("no answer within --timeout %v", n.within) }

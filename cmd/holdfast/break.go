@@ -19,8 +19,9 @@ const breakLong = `Take the lock of KEY away from whoever holds it, so that the 
 
 break shows who would lose the lock, and asks. With --yes it does not ask; without a
 terminal it needs --yes. With --token it does nothing unless the holder has that
-fencing token. If the key gets another holder between the look and the break, nothing
-is broken either (exit status 1).
+fencing token. If several share the key, --token says whose lock it is to be, and --all
+that it is to be that of each of them. If the key gets another holder between the look
+and the break, nothing is broken either (exit status 1).
 
 The holder learns of it afterwards: at once on ZooKeeper, within a heartbeat on
 DynamoDB. Until then it may act on a lock that is somebody else's; only resources that
@@ -28,7 +29,7 @@ compare fencing tokens are safe from that. A command under "holdfast run" is kil
 when its holder learns of it.`
 
 func newBreakCommand(a *app) *cobra.Command {
-	var yes bool
+	var yes, all bool
 	var token uint64
 	cmd := &cobra.Command{
 		Use:               "break KEY",
@@ -39,8 +40,9 @@ func newBreakCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().Uint64Var(&token, "token", 0, "break only the grant with this fencing token")
+	cmd.Flags().BoolVar(&all, "all", false, "break the grants of all who share the key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !yes && !a.canAsk() {
+		if f, ok := a.in.(*os.File); !yes && (!ok || !term.IsTerminal(int(f.Fd()))) {
 			return usagef("break asks first, and standard input is not a terminal: give --yes")
 		}
 		c, err := a.connect(cmd.Context(), connectOptions{})
@@ -56,8 +58,12 @@ func newBreakCommand(a *app) *cobra.Command {
 			return err
 		case !info.Held:
 			return no("nobody holds %q", info.Key)
-		case cmd.Flags().Changed("token") && info.Token != holdfast.Token(token):
-			return no("%q is held by %s with token %d, not %d", info.Key, plain(info.Owner), info.Token, token)
+		case cmd.Flags().Changed("token"):
+			if info, err = withGrant(info, holdfast.Token(token)); err != nil {
+				return err
+			}
+		case len(info.Holders) > 1 && !all:
+			return usagef("%d share %q: say by --token whose lock to break, or --all", len(info.Holders), info.Key)
 		}
 		if !yes {
 			if err := a.confirm(cmd.Context(), info); err != nil {
@@ -66,32 +72,57 @@ func newBreakCommand(a *app) *cobra.Command {
 		}
 		ctx, cancel = a.bounded(cmd.Context())
 		defer cancel()
-		if err := c.Break(ctx, info); err != nil {
+		if err := breakAll(ctx, c, info); err != nil {
 			return err
 		}
-		if a.json() {
-			return a.printJSON(newLockJSON(info))
+		if len(info.Holders) > 1 {
+			return a.print(newLockJSON(info), "broke the locks of %s, which %s held", plain(info.Key), holders(info))
 		}
-		_, err = fmt.Fprintf(a.out, "broke the lock of %s, which %s held with token %d\n", plain(info.Key), plain(info.Owner), info.Token)
-		return err
+		return a.print(newLockJSON(info), "broke the lock of %s, which %s held with token %d", plain(info.Key), plain(info.Owner), info.Token)
 	}
 	return cmd
 }
 
-// canAsk reports whether there is somebody to ask.
-func (a *app) canAsk() bool {
-	f, ok := a.in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// withGrant is what is known of the grant with a token.
+func withGrant(info holdfast.Info, token holdfast.Token) (holdfast.Info, error) {
+	for grant := range info.Each() {
+		if grant.Token == token {
+			return grant, nil
+		}
+	}
+	if len(info.Holders) > 1 {
+		return info, no("%q is held by %s, none of them with token %d", info.Key, holders(info), token)
+	}
+	return info, no("%q is held by %s with token %d, not %d", info.Key, plain(info.Owner), info.Token, token)
 }
 
-// confirm shows a holder and asks whether to go on. No answer is a no.
+// breakAll breaks the grants that info describes. It is no error that some of several are gone.
+func breakAll(ctx context.Context, c *client, info holdfast.Info) error {
+	var errs []error
+	gone := 0
+	for grant := range info.Each() {
+		switch err := c.Break(ctx, grant); {
+		case errors.Is(err, holdfast.ErrChanged):
+			gone++
+			errs = append(errs, err)
+		case err != nil:
+			return err
+		}
+	}
+	if gone < max(1, len(info.Holders)) {
+		return nil
+	}
+	return errs[0]
+}
+
+// confirm shows a holder and asks whether to continue. No answer means no.
 func (a *app) confirm(ctx context.Context, info holdfast.Info) error {
 	if err := describe(a.err, info); err != nil {
 		return err
 	}
 	fmt.Fprint(a.err, "Take the lock away? [y/N] ")
 	answers := make(chan string, 1)
-	go func() { // it cannot be interrupted, and ends with the program
+	go func() { // a read cannot be interrupted; it ends with the program
 		answer, err := bufio.NewReader(a.in).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			answer = ""

@@ -69,26 +69,20 @@ func newDoctorCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		problems, warnings := 0, 0
+		found := make(map[doctor.Status]int)
 		err = examine(cmd.Context(), func(f doctor.Finding) error {
-			switch f.Status {
-			case doctor.Problem:
-				problems++
-			case doctor.Warning:
-				warnings++
-			}
+			found[f.Status]++
 			return a.printFinding(f)
 		})
-		if err == nil && problems > 0 {
-			return no("problems: %d, warnings: %d", problems, warnings)
+		if err == nil && found[doctor.Problem] > 0 {
+			return no("problems: %d, warnings: %d", found[doctor.Problem], found[doctor.Warning])
 		}
 		return err
 	}
 	return cmd
 }
 
-// printFinding prints a finding as soon as there is one. What it says of the
-// engine is foreign text.
+// printFinding prints a finding at once. Its text may contain foreign text.
 func (a *app) printFinding(f doctor.Finding) error {
 	if a.json() {
 		return a.printJSON(f)

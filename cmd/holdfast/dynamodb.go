@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -20,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// dynamoDB is the engine, with the settings that only it has. Region, credentials and
-// endpoint come from where the AWS SDK finds them.
+// dynamoDB is the engine, with its own settings. The AWS SDK finds region, credentials and
+// endpoint.
 type dynamoDB struct {
 	table        string
 	partition    string
@@ -46,7 +47,7 @@ func (d *dynamoDB) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.ttlAttribute, "ttl-attribute", "", "DynamoDB: attribute for DynamoDB's Time to Live, which deletes unused items (default: items stay)")
 }
 
-// options makes the library's options of the settings.
+// options converts the settings to the library's options.
 func (d *dynamoDB) options() (*dynamolock.Options, error) {
 	if d.table == "" {
 		return nil, usagef("DynamoDB needs --table (HOLDFAST_TABLE)")
@@ -78,34 +79,37 @@ func (d *dynamoDB) named() bool { return d.table != "" }
 
 func (d *dynamoDB) defaultLease() time.Duration { return dynamolock.DefaultLease }
 
-// sdk returns the SDK's client. It sends nothing.
-func (d *dynamoDB) sdk(ctx context.Context) (*dynamodb.Client, error) {
+// open returns the SDK's client, and the library's options. It sends nothing.
+func (d *dynamoDB) open(ctx context.Context, a *app) (*dynamodb.Client, *dynamolock.Options, error) {
+	options, err := d.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Lease, options.Logger = a.set.lease, a.log
 	c, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return nil, fmt.Errorf("AWS settings: %w", err)
+		return nil, nil, fmt.Errorf("AWS settings: %w", err)
 	}
 	if c.Region == "" {
-		return nil, usagef("DynamoDB needs a region: set AWS_REGION")
+		return nil, nil, usagef("DynamoDB needs a region: set AWS_REGION")
 	}
-	return dynamodb.NewFromConfig(c), nil
+	return dynamodb.NewFromConfig(c), options, nil
 }
 
 func (d *dynamoDB) connect(ctx context.Context, a *app, o connectOptions) (*client, error) {
-	options, err := d.options()
+	ddb, options, err := d.open(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	options.Lease = a.set.lease
-	options.Owner, options.Logger, options.Hooks = o.owner, a.log, o.hooks
+	options.Owner, options.Hooks = o.owner, o.hooks
+	if o.poll > 0 { // for as long as one likes: the lease is that of locks, of which there are none
+		options.Poll, options.Lease = o.poll, max(cmp.Or(options.Lease, dynamolock.DefaultLease), o.poll)
+	}
 	if w := o.holds; w != nil {
 		options.Lease, options.Margin = w.lease, w.margin
-		if w.margin > w.lease/3 { // then the usual pace leaves no time for a second try
+		if w.margin > w.lease/3 { // the default pace would leave no time for a second try
 			options.Heartbeat, options.Timeout = w.lease/6, min(w.lease/8, 5*time.Second)
 		}
-	}
-	ddb, err := d.sdk(ctx)
-	if err != nil {
-		return nil, err
 	}
 	c, err := unlessRefused(ctx, endpointAddress(ddb.Options().BaseEndpoint), func(ctx context.Context) (*dynamolock.Client, error) {
 		return dynamolock.New(ctx, ddb, options)
@@ -113,27 +117,20 @@ func (d *dynamoDB) connect(ctx context.Context, a *app, o connectOptions) (*clie
 	if err != nil {
 		return nil, err
 	}
-	// DynamoDB tells of nothing. The looks are consistent reads, which cost twice: a read
-	// of some replica may show what is older than what the read before has shown.
 	lease := func() time.Duration { return c.Options().Lease }
-	return &client{Client: c.Client, lease: lease, looks: looks{interval: 2 * time.Second}}, nil
+	return &client{Client: c.Client, lease: lease}, nil
 }
 
 func (d *dynamoDB) doctor(ctx context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error) {
-	options, err := d.options()
-	if err != nil {
-		return nil, err
-	}
-	options.Lease, options.Logger = a.set.lease, a.log
-	ddb, err := d.sdk(ctx)
+	ddb, options, err := d.open(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	return doctor.DynamoDB{Client: ddb, Options: *options, Prefix: prefix, Timeout: a.set.timeout}.Examine, nil
 }
 
-// endpointAddress is the address of an endpoint that was named; none if it is AWS's
-// own, or behind a proxy.
+// endpointAddress returns the address of a custom endpoint, or nothing for AWS's own
+// endpoint or one behind a proxy.
 func endpointAddress(endpoint *string) []string {
 	if endpoint == nil {
 		return nil
@@ -152,7 +149,7 @@ func endpointAddress(endpoint *string) []string {
 	return []string{net.JoinHostPort(u.Hostname(), port)}
 }
 
-// tableJSON is what "table create" tells.
+// tableJSON is the output of "table create".
 type tableJSON struct {
 	Table string `json:"table"`
 	Ready bool   `json:"ready"`
@@ -178,26 +175,16 @@ table can be used, for --timeout at most.`,
 			if a.set.engine != "" && a.set.engine != "dynamodb" {
 				return usagef("tables are DynamoDB's, and --engine is %s", a.set.engine)
 			}
-			d := &a.set.dynamodb
-			options, err := d.options()
-			if err != nil {
-				return err
-			}
-			options.Lease = a.set.lease
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
-			ddb, err := d.sdk(ctx)
+			ddb, options, err := a.set.dynamodb.open(ctx, a)
 			if err != nil {
 				return err
 			}
 			if err := dynamolock.CreateTable(ctx, ddb, options); err != nil {
 				return err
 			}
-			if a.json() {
-				return a.printJSON(tableJSON{Table: options.Table, Ready: true})
-			}
-			_, err = fmt.Fprintf(a.out, "table %s is ready\n", options.Table)
-			return err
+			return a.print(tableJSON{Table: options.Table, Ready: true}, "table %s is ready", options.Table)
 		},
 	})
 	return table

@@ -8,25 +8,23 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// The exit status. "run" otherwise ends with the status of its command, or with
-// 128 + n if that died of signal n. The habits are those of flock(1), which uses
-// sysexits.h and lets the user choose another number for "not acquired"; of
-// timeout(1), whose 124 a user of --ttl expects; and of every shell, with its 126
-// and 127.
+// Exit statuses. Otherwise "run" exits with the status of its command, or with 128 + n if
+// signal n killed it. This follows flock(1), which uses sysexits.h and has a flag for "not
+// acquired"; timeout(1), whose status 124 --ttl shares; and the shells' 126 and 127.
 const (
 	exitOK          = 0
-	exitNo          = 1   // the answer is no: nothing to break, a check has failed
-	exitUsage       = 64  // EX_USAGE: bad flags, bad keys, settings that contradict each other
-	exitFailed      = 69  // EX_UNAVAILABLE: not reachable, refused, or any other failure
-	exitNotAcquired = 75  // EX_TEMPFAIL: held by another; run -E chooses another number
-	exitLost        = 79  // the first that sysexits.h leaves free: the lock was lost while the command ran
+	exitNo          = 1   // a negative answer: nothing to break, a check failed
+	exitUsage       = 64  // EX_USAGE: invalid or contradictory flags, settings or keys
+	exitFailed      = 69  // EX_UNAVAILABLE: unreachable, refused, or any other failure
+	exitNotAcquired = 75  // EX_TEMPFAIL: somebody else holds the lock; run -E changes the number
+	exitMismatch    = 78  // EX_CONFIG: the key is in use with another --limit, or with none
+	exitLost        = 79  // the first free one after sysexits.h: the lock was lost
 	exitTTL         = 124 // as timeout(1): --ttl was reached
 	exitNotExec     = 126
 	exitNotFound    = 127
 )
 
-// exitError is an error with the exit status that it means. Without an err it
-// is only that, and nothing is printed.
+// exitError is an error with an exit status. Nothing is printed if err is nil.
 type exitError struct {
 	code int
 	err  error
@@ -41,17 +39,17 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usagef is the error of a command line, or of a setting, that makes no sense.
+// usagef is the error for an invalid command line or setting.
 func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// no is the error of a question whose answer is no.
+// no is the error for a question with a negative answer.
 func no(format string, args ...any) error {
 	return &exitError{exitNo, fmt.Errorf(format, args...)}
 }
 
-// exitCode says what an error means to whoever started the program.
+// exitCode returns the exit status for an error.
 func exitCode(ctx context.Context, err error) int {
 	var said *exitError
 	var by interrupted
@@ -64,6 +62,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case errors.Is(err, holdfast.ErrHeld):
 		return exitNotAcquired
+	case errors.Is(err, holdfast.ErrMismatch):
+		return exitMismatch
 	case errors.Is(err, holdfast.ErrChanged):
 		return exitNo
 	}

@@ -49,7 +49,7 @@ func newHoldCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// hold takes the lock, and releases it when it is to end.
+// hold holds the lock until the input or the program ends.
 func (a *app) hold(ctx context.Context, q *acquireFlags) error {
 	c, err := a.connect(ctx, connectOptions{owner: q.owner, waits: true})
 	if err != nil {
@@ -72,19 +72,15 @@ func (a *app) hold(ctx context.Context, q *acquireFlags) error {
 }
 
 func (a *app) printHold(lock *holdfast.Lock) error {
-	if a.json() {
-		return a.printJSON(lockJSON{Key: lock.Key(), Held: true, Owner: lock.Owner(), Token: lock.Token()})
-	}
 	token := "-"
 	if lock.Token() != 0 {
 		token = lock.Token().String()
 	}
-	_, err := fmt.Fprintln(a.out, token)
-	return err
+	return a.print(lockJSON{Key: lock.Key(), Held: true, Owner: lock.Owner(), Token: lock.Token()}, "%s", token)
 }
 
-// releaseHold gives the lock back, if it is still held. The wait for the engine's
-// confirmation is bounded by --timeout, and by a signal.
+// releaseHold releases the lock if it is still held. --timeout or a signal ends the wait
+// for confirmation.
 func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx) // a second signal ends the program anyway
@@ -95,7 +91,7 @@ func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	switch {
 	case errors.Is(lock.Err(), holdfast.ErrLost):
 		return &exitError{exitLost, lock.Err()}
-	case errors.Is(err, holdfast.ErrLost): // found out by the release
+	case errors.Is(err, holdfast.ErrLost): // noticed by the release
 		return &exitError{exitLost, err}
 	case errors.Is(lock.Err(), holdfast.ErrTTLExpired):
 		return &exitError{exitTTL, fmt.Errorf("%q: --ttl was reached", lock.Key())}
@@ -105,8 +101,7 @@ func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	return nil
 }
 
-// inputEnds returns a channel that closes when nothing more comes from an input; nil
-// for one in which there never was anything.
+// inputEnds returns a channel that closes at the end of an input; nil for /dev/null.
 func inputEnds(in io.Reader) <-chan struct{} {
 	if f, ok := in.(*os.File); ok {
 		null, err := os.Stat(os.DevNull)
@@ -120,7 +115,7 @@ func inputEnds(in io.Reader) <-chan struct{} {
 		defer close(ended)
 		for buffer := make([]byte, 4096); ; {
 			_, err := in.Read(buffer)
-			if errors.Is(err, syscall.EIO) { // of a terminal, while another job has it
+			if errors.Is(err, syscall.EIO) { // a terminal in use by another job
 				time.Sleep(time.Second)
 			} else if err != nil {
 				return

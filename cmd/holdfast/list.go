@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 func newListCommand(a *app) *cobra.Command {
@@ -28,11 +29,11 @@ is reported at the end, with exit status 69.`,
 			defer a.disconnect(c)
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
-			t := a.table()
+			t := columns(a.out)
 			header := "KEY\tOWNER\tTOKEN\tSINCE\tQUEUED\tWAITING\n"
 			var failed error
 			for info, err := range c.List(ctx, strings.Join(args, "")) {
-				if err != nil { // of the list, or of items that cannot be read; it comes last
+				if err != nil { // about the list, or items that cannot be read; it comes last
 					failed = err
 					break
 				}
@@ -44,13 +45,46 @@ is reported at the end, with exit status 69.`,
 				}
 				owner := "-"
 				if info.Held {
-					owner = cut(plain(info.Owner), 2*holdfast.MaxOwner)
+					owner = holders(info)
 				}
 				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%s\t%d\n",
 					header, plain(info.Key), owner, info.Token, moment(info.Since), moment(info.QueuedAt), len(info.Queue))
 				header = ""
 			}
-			return errors.Join(t.Flush(), failed) // what was found is told in any case
+			return errors.Join(t.Flush(), failed) // what was found is printed in any case
 		},
 	}
+}
+
+// Limits for a user who has pressed Tab.
+const (
+	completeTimeout = 2 * time.Second
+	completeMax     = 500
+)
+
+// completeKey offers the keys that are held or waited for. After an error it offers
+// nothing: a shell cannot show it.
+func (a *app) completeKey(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const nothing = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 || a.readEnv(cmd) != nil || a.begin() != nil {
+		return nil, nothing
+	}
+	a.set.timeout = min(a.set.timeout, completeTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	c, err := a.connect(ctx, connectOptions{})
+	if err != nil {
+		return nil, nothing
+	}
+	defer a.disconnect(c)
+	var found []cobra.Completion
+	for info, err := range c.List(ctx, prefix) {
+		if err != nil || len(found) == completeMax {
+			break
+		}
+		if quoted := strconv.Quote(info.Key); quoted[1:len(quoted)-1] == info.Key {
+			found = append(found, info.Key)
+		}
+	}
+	return found, nothing
 }

@@ -14,8 +14,7 @@ import (
 func main() {
 	job.BeGuard()
 
-	// Without this a reader of stdout or stderr that goes away would end the
-	// program on the spot, whatever it holds.
+	// Otherwise SIGPIPE would kill the program at once, whatever it holds.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	ctx, leave, cancel := interruptible(context.Background())
@@ -29,10 +28,9 @@ type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "interrupted by " + signalName(i.signal) }
 
-// interruptible returns a ctx that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends,
-// for an orderly end. The second one finds the signal's default action restored,
-// and so ends the program at once. After leave, signals end ctx no more. Signals
-// that are ignored, as they are under nohup, stay ignored.
+// interruptible returns a ctx that ends at the first SIGINT, SIGTERM, SIGHUP or SIGQUIT.
+// That restores the default action, so a second signal ends the program at once. After
+// leave, signals no longer end ctx. Ignored signals, as under nohup, stay ignored.
 func interruptible(parent context.Context) (ctx context.Context, leave, cancel func()) {
 	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -56,7 +54,7 @@ func interruptible(parent context.Context) (ctx context.Context, leave, cancel f
 		close(quit)
 		<-left
 		select {
-		case s := <-signals: // it was there first
+		case s := <-signals: // it came before leave
 			end(interrupted{s.(syscall.Signal)})
 		default:
 		}
@@ -74,10 +72,10 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	if !a.began { // cobra's own finding about the command line
+	if !a.began { // an error of cobra's
 		err = commandLineError(err)
 	}
-	if errors.Is(err, syscall.EPIPE) { // nobody reads any more, nor would read a message
+	if errors.Is(err, syscall.EPIPE) { // nobody reads the output, or would read a message
 		return 128 + int(syscall.SIGPIPE)
 	}
 	if quiet := (*exitError)(nil); !errors.As(err, &quiet) || quiet.err != nil {

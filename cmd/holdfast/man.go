@@ -30,7 +30,7 @@ func writeManual(dir string, cmd *cobra.Command) error {
 		return err
 	}
 	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() && c.Name() != "completion" { // cobra's, for which help does
+		if c.IsAvailableCommand() && c.Name() != "completion" { // cobra's own, which has help
 			if err := writeManual(dir, c); err != nil {
 				return err
 			}
@@ -41,7 +41,7 @@ func writeManual(dir string, cmd *cobra.Command) error {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manualPage makes a page for man(1) of what help says.
+// manualPage converts the help of a command to a page for man(1).
 func manualPage(cmd *cobra.Command) string {
 	var page strings.Builder
 	fmt.Fprintf(&page, ".TH %s 1 \"\" %s\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", quoteRoff(strings.ToUpper(pageName(cmd))), quoteRoff("holdfast "+readVersion().Version), roff(pageName(cmd)), roff(cmd.Short))
@@ -84,7 +84,7 @@ func manualPage(cmd *cobra.Command) string {
 	return page.String()
 }
 
-// pageText sets paragraphs, and leaves lines that are indented as they are.
+// pageText sets paragraphs. Indented lines stay as they are.
 func pageText(page *strings.Builder, text string) {
 	asIs := false
 	for line := range strings.Lines(text) {
@@ -105,7 +105,7 @@ func pageText(page *strings.Builder, text string) {
 	}
 }
 
-// roff escapes what troff would take for its own.
+// roff escapes what troff would interpret.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -8,9 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// docPage returns a file of the documentation.
+// docPage returns a page of the documentation.
 func docPage(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -20,7 +23,7 @@ func docPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-// fieldNames returns the names in JSON of all fields of a type, and of what is in it.
+// fieldNames collects the JSON names of all fields of a type, recursively.
 func fieldNames(of reflect.Type, names map[string]bool) {
 	switch of.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -39,11 +42,10 @@ func fieldNames(of reflect.Type, names map[string]bool) {
 	}
 }
 
-// TestManualOfJSON tests what scripts rely on: docs/cli.md tells of each field of
-// the output in JSON, and of none that is not there.
+// TestManualOfJSON checks that docs/cli.md describes exactly the fields of the JSON output.
 func TestManualOfJSON(t *testing.T) {
 	names := make(map[string]bool)
-	for _, v := range []any{lockJSON{}, sightJSON{}, tableJSON{}, versionJSON{}} {
+	for _, v := range []any{lockJSON{}, sightJSON{}, changeJSON{}, tableJSON{}, versionJSON{}} {
 		fieldNames(reflect.TypeOf(v), names)
 	}
 	if len(names) < 15 {
@@ -61,8 +63,7 @@ func TestManualOfJSON(t *testing.T) {
 	}
 }
 
-// TestManualOfStatus tests the exit statuses: the documentation and the help tell
-// of the same, which are those of the program.
+// TestManualOfStatus checks that the documentation and the help list all exit statuses.
 func TestManualOfStatus(t *testing.T) {
 	_, help, _ := call(t, nil, "help")
 	cli := docPage(t, "docs/cli.md")
@@ -72,6 +73,58 @@ func TestManualOfStatus(t *testing.T) {
 		}
 		if !strings.Contains(cli, fmt.Sprintf("\n| %d |", status)) {
 			t.Errorf("docs/cli.md does not tell of exit status %d", status)
+		}
+	}
+}
+
+// TestManualPages checks that each command has a page with everything in its help, and that
+// troff interprets none of the text.
+func TestManualPages(t *testing.T) {
+	dir := t.TempDir()
+	if status, stdout, stderr := call(t, nil, "man", dir); status != 0 || stdout+stderr != "" {
+		t.Fatalf("status %d, %q, %q", status, stdout, stderr)
+	}
+	requests := regexp.MustCompile(`^\.(TH|SH|PP|TP|RS|RE|nf|fi|BR)\b`)
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		text, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := strings.NewReplacer(`\-`, "-", `\&`, "", `\e`, `\`).Replace(string(text))
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !requests.MatchString(line) {
+				t.Errorf("%s: troff takes %q for a request", cmd.CommandPath(), line)
+			}
+		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if !strings.Contains(page, strings.TrimSpace(line)) {
+				t.Errorf("the page of %s lacks %q", cmd.CommandPath(), line)
+			}
+		}
+		for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.Root().PersistentFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) {
+				if !strings.Contains(page, "--"+f.Name+`\fR`) {
+					t.Errorf("the page of %s lacks --%s", cmd.CommandPath(), f.Name)
+				}
+			})
+		}
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				look(c)
+			}
+		}
+	}
+	look(newRootCommand(&app{}))
+}
+
+// TestVersion tests all ways to ask for the version of a release.
+func TestVersion(t *testing.T) {
+	defer func(was string) { version = was }(version)
+	version = "v1.2.3"
+	for _, args := range [][]string{{"version"}, {"--version"}, {"version", "-o", "json"}} {
+		if status, stdout, stderr := call(t, nil, args...); status != 0 || stderr != "" || !strings.Contains(stdout, "v1.2.3") {
+			t.Errorf("%q: status %d, %q, %q", args, status, stdout, stderr)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
 // complain prints why the program ends.
@@ -32,16 +32,16 @@ func (a *app) complain(ctx context.Context, err error) {
 	a.warn("%s", inWordsOfFlags(err.Error()))
 }
 
-// inWordsOfFlags replaces what only a programmer can make use of.
+// inWordsOfFlags replaces text that only makes sense to programmers.
 func inWordsOfFlags(text string) string {
-	// Instance roles are the last place in which the SDK looks for credentials.
+	// Instance roles are the last source of credentials that the SDK tries.
 	if _, why, found := strings.Cut(text, "get credentials: "); found && strings.Contains(why, "EC2 IMDS") {
 		return fmt.Sprintf("no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (%s)", why)
 	}
 	return strings.Replace(text, "another mode than FailClosed", "another mode than --mode fail-closed", 1)
 }
 
-// flagOf has the flags behind the library's names for what it refuses.
+// flagOf maps the library's names of settings to flags.
 var flagOf = map[string]string{
 	"servers":                     "--servers",
 	"Options.SessionTimeout":      "--lease",
@@ -63,26 +63,19 @@ func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.err, "holdfast: %s\n", line(fmt.Sprintf(format, args...)))
 }
 
-// mostLine bounds a message in bytes. What others have written may be in it.
-const mostLine = 4096
+// maxLine bounds the bytes of a message, which may quote foreign text.
+const maxLine = 4096
 
-// line makes one line of a message, whatever is in it: what libraries and
-// servers put into their errors may have several, and control characters.
+// line turns a message into one printable line, whatever libraries and servers put into it.
 func line(s string) string {
-	s = cut(strings.TrimPrefix(s, "holdfast: "), mostLine) // the library says it, too
+	s = cut(strings.TrimPrefix(s, "holdfast: "), maxLine) // the library's prefix
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' })
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, strings.Join(parts, " "))
+	return screen.Printable(strings.Join(parts, " "))
 }
 
-// plain returns foreign text for a terminal: as it is if all of it is printable
-// and it is not empty, and otherwise quoted like a Go string. So no control
-// character and no change of the writing direction gets through, and what is
-// printed in quotes is not taken for the text itself.
+// plain makes foreign text safe for a terminal. It quotes text like a Go string if it is
+// empty, not printable, or has quotes or backslashes. So no control character or change of
+// writing direction gets through, and two texts never look the same.
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	if s != "" && quoted[1:len(quoted)-1] == s {
@@ -91,7 +84,7 @@ func plain(s string) string {
 	return quoted
 }
 
-// cut returns the beginning of a text that is longer than some bytes, and says so.
+// cut shortens a text to some bytes, and says so.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// json reports whether results are to be in JSON.
-func (a *app) json() bool { return a.set.output == outputJSON }
+// json reports whether the output format is JSON.
+func (a *app) json() bool { return a.set.output == "json" }
 
-// printJSON prints one document as a line, in which whatever is not printable is
-// escaped: encoding/json leaves alone what some terminals obey.
+// printJSON prints a document as one line. It escapes all characters that are not
+// printable; encoding/json does not.
 func (a *app) printJSON(v any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -28,7 +28,7 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	var safe strings.Builder
-	for _, r := range text.String() { // beyond ASCII there is nothing but what is in strings
+	for _, r := range text.String() { // all characters beyond ASCII are in strings
 		switch {
 		case r == '\n' || unicode.IsPrint(r):
 			safe.WriteRune(r)
@@ -43,12 +43,19 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// table is for lines of columns, separated by tabs; Flush it.
-func (a *app) table() *tabwriter.Writer { return columns(a.out) }
+// print prints v in JSON, or else a line of text.
+func (a *app) print(v any, format string, args ...any) error {
+	if a.json() {
+		return a.printJSON(v)
+	}
+	_, err := fmt.Fprintf(a.out, format+"\n", args...)
+	return err
+}
 
+// columns formats lines whose columns are separated by tabs. Flush it.
 func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-// lockJSON is how a key and its holder are told in JSON.
+// lockJSON is a key and its holder in JSON.
 type lockJSON struct {
 	Key      string         `json:"key"`
 	Held     bool           `json:"held"`
@@ -58,13 +65,27 @@ type lockJSON struct {
 	QueuedAt *time.Time     `json:"queued_at,omitempty"`
 	LeaseMS  int64          `json:"lease_ms,omitempty"`
 	dataJSON
-	Queue []waiterJSON `json:"queue,omitempty"`
+	Shared  bool         `json:"shared,omitempty"`
+	Limit   int          `json:"limit,omitempty"`
+	Holders []holderJSON `json:"holders,omitempty"`
+	Queue   []waiterJSON `json:"queue,omitempty"`
+}
+
+// holderJSON is one of those who share a key.
+type holderJSON struct {
+	Owner    string         `json:"owner"`
+	Token    holdfast.Token `json:"token,omitempty"`
+	Since    *time.Time     `json:"since,omitempty"`
+	QueuedAt *time.Time     `json:"queued_at,omitempty"`
+	LeaseMS  int64          `json:"lease_ms,omitempty"`
+	dataJSON
 }
 
 // waiterJSON is a place in the queue.
 type waiterJSON struct {
-	Owner string     `json:"owner"`
-	Since *time.Time `json:"since,omitempty"`
+	Owner  string     `json:"owner"`
+	Since  *time.Time `json:"since,omitempty"`
+	Shared bool       `json:"shared,omitempty"`
 	dataJSON
 }
 
@@ -84,9 +105,17 @@ func newLockJSON(info holdfast.Info) lockJSON {
 		QueuedAt: timeJSON(info.QueuedAt),
 		LeaseMS:  info.Lease.Milliseconds(),
 		dataJSON: newDataJSON(info.Data),
+		Shared:   info.Shared,
+		Limit:    info.Limit,
+	}
+	for _, h := range info.Holders {
+		l.Holders = append(l.Holders, holderJSON{
+			Owner: h.Owner, Token: h.Token, Since: timeJSON(h.Since), QueuedAt: timeJSON(h.QueuedAt),
+			LeaseMS: h.Lease.Milliseconds(), dataJSON: newDataJSON(h.Data),
+		})
 	}
 	for _, w := range info.Queue {
-		l.Queue = append(l.Queue, waiterJSON{Owner: w.Owner, Since: timeJSON(w.Since), dataJSON: newDataJSON(w.Data)})
+		l.Queue = append(l.Queue, waiterJSON{Owner: w.Owner, Since: timeJSON(w.Since), Shared: w.Shared, dataJSON: newDataJSON(w.Data)})
 	}
 	return l
 }
@@ -106,7 +135,15 @@ func newDataJSON(data []byte) dataJSON {
 	return dataJSON{DataBase64: data}
 }
 
-// moment prints a time for people.
+// withToken tells a token, if there is one.
+func withToken(token holdfast.Token) string {
+	if token == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (token %d)", token)
+}
+
+// moment formats a time for people.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"

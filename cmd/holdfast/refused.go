@@ -11,46 +11,37 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// refusedAfter is how long, and from then on how often, a command that gets no
-// connection waits before it looks whether it is refused by all who could give one.
-// The library waits for as long as it may, since servers may be starting; who has
-// typed a command wants to hear of a wrong port sooner.
+// refusedAfter is how often a command without a connection checks whether all servers
+// refuse connections. The library waits as long as it may, since servers may be starting; a
+// user wants to hear of a wrong port sooner.
 const refusedAfter = time.Second
 
-// unlessRefused runs connect, and ends that when every one of some addresses refuses
-// to be connected to.
+// refusedError is the cause of a ctx that ended because every address refused connections.
+type refusedError struct{ error }
+
+// unlessRefused runs connect, and ends it when every address refuses connections.
 func unlessRefused[T any](ctx context.Context, addresses []string, connect func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	refused := make(chan error, 1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	go func() {
-		look := time.NewTicker(refusedAfter)
-		defer look.Stop()
-		for {
+		for ctx.Err() == nil {
 			select {
-			case <-look.C:
+			case <-time.After(refusedAfter):
+				if err := allRefuse(ctx, addresses); err != nil {
+					cancel(refusedError{err})
+				}
 			case <-ctx.Done():
-				return
-			}
-			if err := allRefuse(ctx, addresses); err != nil {
-				refused <- err
-				cancel()
-				return
 			}
 		}
 	}()
 	c, err := connect(ctx)
-	if err != nil {
-		select {
-		case why := <-refused:
-			return c, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, why)
-		default:
-		}
+	if refused := (refusedError{}); err != nil && errors.As(context.Cause(ctx), &refused) {
+		err = fmt.Errorf("%w: %w", holdfast.ErrDisconnected, refused.error)
 	}
 	return c, err
 }
 
-// allRefuse returns nil if one of the addresses takes connections, or may be about to.
+// allRefuse returns nil if an address accepts connections, or might soon.
 func allRefuse(ctx context.Context, addresses []string) error {
 	ctx, cancel := context.WithTimeout(ctx, refusedAfter)
 	defer cancel()

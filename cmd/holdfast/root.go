@@ -19,18 +19,19 @@ Exit status:
   64   bad usage
   69   the engine cannot be reached, refuses, or any other failure
   75   not acquired: held by another (-E chooses another number)
-  79   run, hold: the lock was lost
+  78   run, hold: the key is in use with another --limit, or with none
+  79   run, hold: the lock was lost; elect: another process took its --owner name
   124  run, hold: --ttl was reached
-  126  run: the command is not executable
-  127  run: the command was not found
+  126  run, elect: the command is not executable
+  127  run, elect, observe --exec: the command, or the shell, was not found
   128+n  ended by signal n
-"run" otherwise ends with the status of its command.
+"run" and "elect" otherwise end with the status of their command.
 
 Ctrl-C ends any command in good order; pressed again, at once. In that case others get
 what was held or waited for only when its lease is over.`
 
 func newRootCommand(a *app) *cobra.Command {
-	cobra.EnableCommandSorting = false // the most important comes first
+	cobra.EnableCommandSorting = false // the most important command comes first
 	root := &cobra.Command{
 		Use:           "holdfast",
 		Short:         "Distributed locks on ZooKeeper and DynamoDB",
@@ -49,13 +50,17 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	root.PersistentFlags().SortFlags = false
 	a.set.addFlags(root.PersistentFlags())
+	completeChoices(root)
 	run, _ := newRunCommand(a)
 	root.AddCommand(
 		run,
+		newElectCommand(a),
 		newHoldCommand(a),
 		newListCommand(a),
 		newShowCommand(a),
 		newWatchCommand(a),
+		newObserveCommand(a),
+		newAskCommand(a),
 		newBreakCommand(a),
 		newDoctorCommand(a),
 		newTableCommand(a),
@@ -77,7 +82,7 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// commandLineError is cobra's finding about the command line, in one line.
+// commandLineError turns a command line error of cobra into one line.
 func commandLineError(err error) error {
 	unknown, similar, ok := strings.Cut(err.Error(), ` for "holdfast"`)
 	if !ok {

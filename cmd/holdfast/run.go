@@ -1,8 +1,7 @@
 package main
 
 import (
-	"cmp"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +32,15 @@ what it has left running in its group gets SIGTERM, and SIGKILL after --grace; o
 then is the lock released. Processes that have left the group (setsid, a daemon) are
 neither seen nor ended.
 
+With --all, run takes the locks of several keys, one after the other in the order of
+their bytes, and COMMAND runs while it has all of them. If one is lost, COMMAND is ended.
+Instead of HOLDFAST_KEY and HOLDFAST_TOKEN there are HOLDFAST_KEY_1, HOLDFAST_TOKEN_1,
+HOLDFAST_KEY_2 and so on, in the order in which the keys were given.
+
+With --shared, the lock is shared with others that say so, and excludes those who do
+not. With --limit N, the key is a semaphore: N hold it at a time; whoever names another
+number meanwhile ends with status 78.
+
 When the lock is lost because the engine could not be reached for too long, the group
 gets SIGTERM at once and SIGKILL after --grace, before the engine can give the lock to
 anybody else. When somebody else may have it already, because it was broken ("holdfast
@@ -59,58 +67,77 @@ at once. If the lock is not released by then, others get it when its lease is ov
 const runExample = `  holdfast run reports/nightly -- ./make-reports.sh
   holdfast run deploy --try -E 0 -- ./deploy.sh         # somebody else deploys: fine
   holdfast run import --wait 30s --ttl 1h -- ./import.sh
+  holdfast run uploads --limit 5 -- ./upload.sh         # five at a time, on all machines
+  holdfast run --all accounts/7,accounts/9 -- ./transfer.sh
   holdfast run accounts/7 -c 'psql -v fence="$HOLDFAST_TOKEN" -f transfer.sql'`
 
-// runFlags are those of run.
+// runFlags are the flags of run.
 type runFlags struct {
 	acquireFlags
 	script   string
 	command  []string
+	all      []string // keys, instead of one
 	grace    time.Duration
 	graceSet bool // given; otherwise it follows from the lease
 }
 
 func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 	var r runFlags
-	cmd := &cobra.Command{
-		Use:     "run KEY [flags] [--] COMMAND [ARG...]",
-		Short:   "Run a command while a lock is held",
-		Long:    runLong,
-		Example: runExample,
-		Args:    r.parse,
+	cmd := r.newCommand(a, "run")
+	cmd.Short = "Run a command while a lock is held"
+	cmd.Long, cmd.Example = runLong, runExample
+	r.addFlags(cmd, "end COMMAND when it has run this long: SIGTERM, and SIGKILL after --grace (default: never)")
+	r.addCommandFlags(a, cmd)
+	cmd.Flags().StringSliceVar(&r.all, "all", nil, "instead of KEY, take the locks of all these `KEYS`: KEY,KEY,...")
+	r.runs(cmd, func() error { return a.run(cmd.Context(), &r) })
+	return cmd, &r
+}
+
+// newCommand returns a command that runs another one.
+func (r *runFlags) newCommand(a *app, name string) *cobra.Command {
+	return &cobra.Command{
+		Use:  name + " KEY [flags] [--] COMMAND [ARG...]",
+		Args: r.parse,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 && r.key == "" {
 				return a.completeKey(cmd, args, prefix)
 			}
-			return nil, cobra.ShellCompDirectiveDefault // commands and files are the shell's
+			return nil, cobra.ShellCompDirectiveDefault // the shell completes commands and files
 		},
 	}
-	r.addFlags(cmd, "end COMMAND when it has run this long: SIGTERM, and SIGKILL after --grace (default: never)")
+}
+
+// addCommandFlags adds the flags that say what to run, and how to end it.
+func (r *runFlags) addCommandFlags(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.SetInterspersed(false) // what follows COMMAND is its own, with or without "--"
+	f.SetInterspersed(false) // flags after COMMAND are its own, with or without "--"
 	f.StringVarP(&r.script, "command", "c", "", "instead of COMMAND, run `STRING` with $SHELL -c (or /bin/sh -c)")
 	f.StringVarP(&r.key, "key", "k", "", "the `KEY`, if it does not come first")
 	f.DurationVar(&r.grace, "grace", 0, "time from SIGTERM to SIGKILL when the lock is lost, the TTL is reached, or COMMAND leaves processes behind (default: a fifth of the lease)")
 	fromEnv(f.Lookup("grace"))
 	_ = cmd.RegisterFlagCompletionFunc("key", a.completeKey)
+}
+
+// runs says what the command does once its flags are valid.
+func (r *runFlags) runs(cmd *cobra.Command, run func() error) {
+	f := cmd.Flags()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if help, _ := f.GetBool("help"); help { // after KEY, where cobra does not look for it
+		if help, _ := f.GetBool("help"); help { // after KEY, where cobra does not see it
 			return cmd.Help()
 		}
 		r.graceSet = f.Changed("grace")
 		if err := r.check(cmd); err != nil {
 			return err
 		}
-		return a.run(cmd.Context(), &r)
+		return run()
 	}
-	return cmd, &r
 }
 
-// parse tells KEY, the flags behind it, and COMMAND apart.
+// parse separates KEY, the flags behind it, and COMMAND.
 func (r *runFlags) parse(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
 	r.command = args
-	if f.Changed("key") || len(args) == 0 || f.ArgsLenAtDash() == 0 {
+	if f.Changed("key") || f.Changed("all") || len(args) == 0 || f.ArgsLenAtDash() == 0 {
 		return nil
 	}
 	key := args[0]
@@ -124,19 +151,29 @@ func (r *runFlags) parse(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// check refuses what makes no sense before anything is sent.
+// check refuses invalid flags before anything is sent.
 func (r *runFlags) check(cmd *cobra.Command) error {
+	all := cmd.Flags().Changed("all")
 	switch {
+	case all && r.key != "":
+		return usagef("--all and KEY exclude each other: %q", r.key)
+	case all && (len(r.all) == 0 || slices.Contains(r.all, "")):
+		return usagef("--all: a key is empty")
+	case all && len(slices.Compact(slices.Sorted(slices.Values(r.all)))) < len(r.all):
+		return usagef("--all: a key is there twice: %q", r.all)
+	case all: // in the place of a key
 	case r.key == "" && cmd.Flags().Changed("command"):
-		return usagef("which key? It comes first: holdfast run KEY -c STRING")
+		return usagef("which key? It comes first: holdfast %s KEY -c STRING", cmd.Name())
 	case r.key == "":
-		return usagef("which key? It comes first: holdfast run KEY -- COMMAND")
+		return usagef("which key? It comes first: holdfast %s KEY -- COMMAND", cmd.Name())
+	}
+	switch {
 	case cmd.Flags().Changed("command") && len(r.command) > 0:
 		return usagef("-c and COMMAND exclude each other: %q", r.command)
 	case cmd.Flags().Changed("command"):
-		r.command = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", r.script}
+		r.command = shell(r.script)
 	case len(r.command) == 0:
-		return usagef("which command? It comes after the key: holdfast run KEY -- COMMAND")
+		return usagef("which command? It comes after the key: holdfast %s KEY -- COMMAND", cmd.Name())
 	case r.grace < 0:
 		return usagef("--grace: %v is negative", r.grace)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
-// run takes the lock, runs the command, and releases the lock.
+// run runs the command while it holds the lock.
 func (a *app) run(ctx context.Context, r *runFlags) error {
 	name := r.command[0]
 	path, err := job.Find(name)
@@ -27,27 +26,36 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 	}
 	wait := disconnectTimeout
 	defer func() { a.disconnectWithin(c, wait) }()
-	lock, err := a.acquire(ctx, c, &r.acquireFlags)
-	if err != nil {
-		return err
+	h := &supervisor{app: a, key: r.key, window: w, ttl: r.ttl}
+	var env []string
+	if len(r.all) > 0 {
+		locks, err := a.acquireAll(ctx, c, r)
+		if err != nil {
+			return err
+		}
+		h.lock, h.key, env = locks, strings.Join(r.all, ","), allEnvironment(locks, r.all)
+	} else {
+		lock, err := a.acquire(ctx, c, &r.acquireFlags)
+		if err != nil {
+			return err
+		}
+		h.lock, h.asked, env = lock, lock.Asked(), grantEnvironment(lock)
 	}
-	h := &supervisor{app: a, lock: lock, window: w, ttl: r.ttl}
 	if c.lease() == w.lease {
-		err = h.run(ctx, job.Command{Path: path, Args: r.command, Env: environment(lock)})
-	} else { // by another session, which began while the lock was waited for
+		err = h.run(ctx, job.Command{Path: path, Args: r.command, Env: env})
+	} else { // the session was replaced during the wait for the lock
 		err = errUnsteady
 	}
 	if e := (*startError)(nil); errors.As(err, &e) {
 		err = cannotRun(name, job.Explain(e.err))
 	}
-	if errors.Is(lock.Err(), holdfast.ErrLost) {
-		wait = time.Second // there is not much to be told, and perhaps nobody who listens
+	if errors.Is(h.lock.Err(), holdfast.ErrLost) {
+		wait = time.Second // there is little to say, and perhaps nobody listens
 	}
 	return h.release(err)
 }
 
-// cannotRun is the error of a command that cannot be run, with the status of
-// shells.
+// cannotRun is the error for a command that cannot be run, with the shells' exit status.
 func cannotRun(name string, err error) error {
 	code := exitNotExec
 	if errors.Is(err, job.ErrNotFound) {
@@ -56,24 +64,26 @@ func cannotRun(name string, err error) error {
 	return &exitError{code, fmt.Errorf("%s: %w", plain(name), err)}
 }
 
-// environment is what the command gets: what this program has, and what it
-// holds. An outer holdfast's variables do not shine through.
-func environment(lock *holdfast.Lock) []string {
-	held := map[string]string{"HOLDFAST_KEY": lock.Key(), "HOLDFAST_OWNER": lock.Owner(), "HOLDFAST_TOKEN": ""}
+// grantEnvironment is what the command of run is told.
+func grantEnvironment(lock *holdfast.Lock) []string {
+	tell := map[string]string{"HOLDFAST_KEY": lock.Key(), "HOLDFAST_OWNER": lock.Owner()}
 	if lock.Token() != 0 {
-		held["HOLDFAST_TOKEN"] = lock.Token().String()
+		tell["HOLDFAST_TOKEN"] = lock.Token().String()
 	}
-	var env []string
-	for _, e := range os.Environ() {
-		name, _, _ := strings.Cut(e, "=")
-		if _, ours := held[name]; !ours {
-			env = append(env, e)
+	return environment(tell)
+}
+
+// allEnvironment is what the command of run --all is told: of the keys in the order in which
+// they were given.
+func allEnvironment(locks *holdfast.Locks, keys []string) []string {
+	tell := make(map[string]string)
+	for i, key := range keys {
+		lock := locks.Lock(key)
+		n := fmt.Sprintf("_%d", i+1)
+		tell["HOLDFAST_KEY"+n], tell["HOLDFAST_OWNER"] = key, lock.Owner()
+		if lock.Token() != 0 {
+			tell["HOLDFAST_TOKEN"+n] = lock.Token().String()
 		}
 	}
-	for name, value := range held {
-		if value != "" {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
+	return environment(tell)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// settings are what all commands have in common.
+// settings are what all commands share.
 type settings struct {
 	engine    string
 	lease     time.Duration
@@ -21,16 +22,11 @@ type settings struct {
 	dynamodb  dynamoDB
 }
 
-const (
-	outputText = "text"
-	outputJSON = "json"
-)
-
 func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.engine, "engine", "", "zookeeper or dynamodb; follows from --servers or --table")
 	f.DurationVar(&s.lease, "lease", 0, "how long others wait for a silent holder; on ZooKeeper the session timeout (default 10s on ZooKeeper, 20s on DynamoDB)")
 	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "how long to wait for a connection, and for each answer")
-	f.StringVarP(&s.output, "output", "o", outputText, "text or json")
+	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
 	s.zookeeper.addFlags(f)
 	s.dynamodb.addFlags(f)
@@ -41,18 +37,30 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	})
 }
 
-// envAnnotation has the name of the variable that stands in for a flag.
+// completeChoices offers the values of settings that have few.
+func completeChoices(root *cobra.Command) {
+	for flag, values := range map[string][]string{
+		"engine": {"zookeeper", "dynamodb"},
+		"output": {"text", "json"},
+		"names":  slices.Sorted(maps.Keys(nameForms)),
+		"acl":    {"open", "creator"},
+		"mode":   slices.Sorted(maps.Keys(modes)),
+	} {
+		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// envAnnotation names a flag's environment variable.
 const envAnnotation = "holdfast_env"
 
-// fromEnv lets a flag that is not given take its value from a variable, such as
-// HOLDFAST_AUTH_FILE for auth-file.
+// fromEnv gives a flag an environment variable, such as HOLDFAST_AUTH_FILE for auth-file.
 func fromEnv(flag *pflag.Flag) {
 	variable := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 	flag.Usage = fmt.Sprintf("%s [$%s]", flag.Usage, variable)
 	flag.Annotations = map[string][]string{envAnnotation: {variable}}
 }
 
-// readEnv gives each flag that was not given the value of its variable.
+// readEnv sets each flag that was not given from its variable.
 func (a *app) readEnv(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		names := flag.Annotations[envAnnotation]
@@ -71,25 +79,25 @@ func (a *app) readEnv(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// checkGiven refuses what was given and would mean the same as nothing: no duration
-// is 0, but for a grace (--wait has a message of its own), and what a script has left empty by mistake is no default.
+// checkGiven refuses values that would silently mean the default: a duration of 0, except for
+// --grace and --wait, which has its own message, and text that a script has left empty by mistake.
 func checkGiven(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		switch {
 		case err != nil || !flag.Changed:
 		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace" && flag.Name != "wait":
 			err = usagef("--%s: 0s is not positive; leave it out for the default", flag.Name)
-		case slices.Contains([]string{"owner", "root", "command"}, flag.Name) && flag.Value.String() == "":
+		case slices.Contains([]string{"owner", "root", "command", "exec"}, flag.Name) && flag.Value.String() == "":
 			err = usagef("--%s: it is empty; leave it out for the default", flag.Name)
 		}
 	})
 	return err
 }
 
-// check refuses what makes no sense before anything is sent.
+// check refuses invalid settings before anything is sent.
 func (s *settings) check() error {
 	switch {
-	case s.output != outputText && s.output != outputJSON:
+	case s.output != "text" && s.output != "json":
 		return usagef("--output: %q is neither text nor json", s.output)
 	case s.timeout <= 0:
 		return usagef("--timeout: %v is not positive", s.timeout)
@@ -99,8 +107,7 @@ func (s *settings) check() error {
 	return nil
 }
 
-// chosenEngine says which engine is meant, and refuses settings from which it
-// cannot be told.
+// chosenEngine returns the engine that the settings mean, if that is clear.
 func (s *settings) chosenEngine() (engine, error) {
 	switch {
 	case s.engine == "zookeeper":

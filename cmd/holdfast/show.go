@@ -18,7 +18,7 @@ func newShowCommand(a *app) *cobra.Command {
 "since" is when the holder was granted the lock, which DynamoDB records; "queued" is
 when it joined the queue, which ZooKeeper records: it may have waited for a long time
 and hold the lock only since a moment ago. ZooKeeper keeps a queue of the waiters;
-DynamoDB does not.
+DynamoDB does not. If several share the key, each of them is shown, the oldest first.
 
 A key that nobody holds is not an error; in JSON, see "held".`,
 		Args:              exactlyOneKey,
@@ -43,8 +43,8 @@ A key that nobody holds is not an error; in JSON, see "held".`,
 	}
 }
 
-// details are what is known of a holder beside its name, as names and values. Moments
-// and data are told by functions of the caller's.
+// details are the known facts about a holder other than its name, as names and values. tell
+// and data format moments and data.
 func details(info holdfast.Info, tell func(time.Time) string, data func(string) string) (all [][2]string) {
 	for _, d := range []struct {
 		known       bool
@@ -52,7 +52,7 @@ func details(info holdfast.Info, tell func(time.Time) string, data func(string) 
 	}{
 		{info.Token != 0, "token", info.Token.String()},
 		{!info.Since.IsZero(), "since", tell(info.Since)},
-		// It is worth telling unless the lock was granted then at once.
+		// Not if the lock was granted at once.
 		{!info.QueuedAt.IsZero() && !info.QueuedAt.Equal(info.Since), "queued", tell(info.QueuedAt)},
 		{info.Lease != 0, "lease", info.Lease.String()},
 		{len(info.Data) > 0, "data", data(string(info.Data))},
@@ -68,12 +68,17 @@ func details(info holdfast.Info, tell func(time.Time) string, data func(string) 
 func describe(w io.Writer, info holdfast.Info) error {
 	t := columns(w)
 	fmt.Fprintf(t, "key\t%s\n", plain(info.Key))
-	if info.Held {
-		fmt.Fprintf(t, "held by\t%s\n", plain(info.Owner))
-		for _, d := range details(info, momentAndAge, plain) {
+	if info.Shared {
+		name, value := sharing(info)
+		fmt.Fprintf(t, "%s\t%s\n", name, value)
+	}
+	for grant := range info.Each() {
+		fmt.Fprintf(t, "held by\t%s\n", plain(grant.Owner))
+		for _, d := range details(grant, momentAndAge, plain) {
 			fmt.Fprintf(t, "%s\t%s\n", d[0], d[1])
 		}
-	} else {
+	}
+	if !info.Held {
 		fmt.Fprintf(t, "held by\tnobody\n")
 	}
 	for i, waiter := range info.Queue {
@@ -81,12 +86,15 @@ func describe(w io.Writer, info holdfast.Info) error {
 		if len(waiter.Data) > 0 {
 			data = ", data " + plain(string(waiter.Data))
 		}
+		if waiter.Shared && info.Limit == 0 {
+			data = ", to share it" + data
+		}
 		fmt.Fprintf(t, "waiting %d\t%s, since %s%s\n", i+1, plain(waiter.Owner), momentAndAge(waiter.Since), data)
 	}
 	return t.Flush()
 }
 
-// momentAndAge tells as well how long ago a moment is, by this machine's clock.
+// momentAndAge formats a time with its age, by this machine's clock.
 func momentAndAge(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -94,7 +102,7 @@ func momentAndAge(t time.Time) string {
 	return fmt.Sprintf("%s (%v ago)", moment(t), max(0, time.Since(t)).Round(time.Second))
 }
 
-// takes refuses other numbers of arguments.
+// takes checks the number of arguments.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -104,7 +112,7 @@ func takes(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// exactlyOneKey takes a key. What keys there are, the engine knows.
+// exactlyOneKey checks that there is one key. The engine checks the key itself.
 func exactlyOneKey(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && args[0] == "" {
 		return usagef("KEY is empty")

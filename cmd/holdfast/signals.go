@@ -9,68 +9,71 @@ import (
 	"time"
 )
 
-// wakePeriod is how long to wait for a stop signal to this program to take
-// effect, which any thread may bring about. It has none where nobody could continue
-// the program, because no shell with job control has started it.
+// wakePeriod is how long to wait for a stop signal to this program to take effect, on
+// whichever thread. It has none if no shell with job control could continue the program.
 const wakePeriod = time.Second
 
-// forward passes a signal on to the command. Once that has ended, a signal ends
-// what is left, and another this program.
+// forward passes a signal on to the command. Once the command has ended, one signal kills
+// its leftovers, and another ends this program.
 func (h *supervisor) forward(s syscall.Signal) {
 	switch {
 	case s == syscall.SIGCONT:
 		h.resume()
 	case !h.ended:
 		h.stopping = h.stopping || s == syscall.SIGTSTP
+		h.told = h.told || ends(s)
 		h.signal(s)
-	case s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT:
+	case ends(s):
 		if h.hurried {
 			signal.Reset(s)
 			_ = syscall.Kill(os.Getpid(), s)
-			select {} // until it has arrived
+			select {} // until the signal arrives
 		}
 		h.hurried = true
 		h.killNow()
 	}
 }
 
-// stopped deals with a command that has been stopped: as a part of the job that
-// this program is to the user's shell, or because it wants the terminal.
+// ends reports whether a signal is one that ends programs.
+func ends(s syscall.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
+}
+
+// stopped handles a command that was stopped: because it is part of the same job to the
+// shell as this program, or because it wants the terminal.
 func (h *supervisor) stopped(by syscall.Signal) {
 	stopping := h.stopping
 	h.stopping = false
 	switch {
-	case h.over != 0: // it is to end, and sees no SIGTERM while it is stopped
+	case h.over != 0: // it must end, but gets no SIGTERM while it is stopped
 		h.signal(syscall.SIGCONT)
 	case h.terminal == nil:
 	case (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && h.terminal.Give(h.job):
 		h.signal(syscall.SIGCONT)
-		if stopping { // by the user, before the command had the terminal; SIGCONT has undone it
+		if stopping { // the user stopped it before it had the terminal; SIGCONT has undone that
 			h.signal(syscall.SIGTSTP)
 		}
 	case by == syscall.SIGTSTP, by == syscall.SIGTTIN, by == syscall.SIGTTOU:
 		h.suspend(by)
 	}
-	// SIGSTOP is somebody's who will continue the command. Until then the lock is held.
+	// Whoever sent SIGSTOP will continue the command. Until then the lock is held.
 }
 
-// suspend stops this program with its own process group, which is what the
-// user's shell knows. Nobody renews the lock then.
+// suspend stops this program and its process group, which the user's shell knows. Nobody
+// renews the lock then.
 //
-// It is SIGTTIN that does it, which has no effect where nobody could continue
-// what it stops. SIGTSTP, which is like it, would be this program's own to
-// handle: Go has no way back to the default action of a signal that was once
-// asked for.
+// It uses SIGTTIN, which has no effect if nobody could continue the program. SIGTSTP has
+// the same default action, but Go cannot restore that once it has caught the signal.
 func (h *supervisor) suspend(by syscall.Signal) {
 	h.app.log.Info("stopped together with the command: the lock is not renewed meanwhile")
 	h.terminal.TakeBack(h.job)
 	_ = syscall.Kill(0, syscall.SIGTTIN)
 	if by == syscall.SIGTSTP {
-		h.woken = time.After(wakePeriod) // if by then this program was not stopped, the command must not be, either
+		h.woken = time.After(wakePeriod) // if this program was not stopped by then, the command must continue
 	}
 }
 
-// resume continues the command, if the lock has not been lost meanwhile.
+// resume continues the command, unless the lock was lost in the meantime.
 func (h *supervisor) resume() {
 	h.woken = nil
 	if h.done != nil && h.lock.Err() != nil {

@@ -18,29 +18,41 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
-// A supervisor runs a command while a lock is held.
+// A supervisor runs a command while it holds a lock.
 type supervisor struct {
 	app  *app
-	lock *holdfast.Lock
+	lock hold
+	key  string
 	window
-	ttl time.Duration
+	ttl   time.Duration
+	term  context.Context // the command is to end with it; nil if only with the lock
+	asked <-chan struct{} // closes when somebody asks for the lock
 
 	job      *job.Job
-	guard    *job.Guard    // nil: there is none
-	guards   []time.Time   // when others had to take its place
-	terminal *job.Terminal // nil: there is none
+	guard    *job.Guard    // nil if there is none
+	guards   []time.Time   // when guards were lost
+	terminal *job.Terminal // nil if there is none
 	signals  chan os.Signal
 
 	done     <-chan struct{} // closes when the lock ends; nil once that has been dealt with
-	known    time.Time       // until when the lock was seen to last
-	over     int             // exit status of why the command is being ended; 0: it is not
+	known    time.Time       // the lock's last known deadline
+	over     int             // exit status if the command is being ended, else 0
 	kill     alarm
-	stopping bool             // SIGTSTP was passed on, and the command has not been stopped since
-	woken    <-chan time.Time // after an attempt to stop this program
+	stopping bool             // SIGTSTP was passed on, and the command has not stopped yet
+	woken    <-chan time.Time // fires after an attempt to stop this program
 
 	status  job.Status
-	ended   bool // the command has; others of its group may live
-	hurried bool // a signal has come before or after it
+	ended   bool // the command has ended; others of its group may be alive
+	told    bool // a signal that ends programs was passed on to the command
+	hurried bool // a signal came before the command started, or after it ended
+}
+
+// A hold is a lock, or several that are held together.
+type hold interface {
+	Done() <-chan struct{}
+	Err() error
+	Deadline() time.Time
+	Release(ctx context.Context) error
 }
 
 // startError says that the command could not be started.
@@ -54,12 +66,12 @@ var forwarded = []os.Signal{
 	syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// run runs the command, and returns when nobody of its group is left. Its error
-// has been printed already if it is one that the command has come to.
+// run runs the command, and returns when its group is empty. It has already printed the
+// errors of a running command.
 func (h *supervisor) run(ctx context.Context, command job.Command) error {
 	h.signals = make(chan os.Signal, 64)
 	for _, s := range forwarded {
-		if !signal.Ignored(s) { // what is ignored stays so, for the command as well
+		if !signal.Ignored(s) { // ignored signals stay ignored, also for the command
 			signal.Notify(h.signals, s)
 		}
 	}
@@ -69,7 +81,7 @@ func (h *supervisor) run(ctx context.Context, command job.Command) error {
 		return context.Cause(ctx)
 	}
 	var err error
-	if h.guard, err = job.StartGuard(h.lock.Key()); err != nil {
+	if h.guard, err = job.StartGuard(h.key); err != nil {
 		h.app.warn("%v: if holdfast is killed or stopped, nobody ends the command in time", err)
 	}
 	defer func() { h.guard.Dismiss() }()
@@ -77,29 +89,27 @@ func (h *supervisor) run(ctx context.Context, command job.Command) error {
 	if err := h.lock.Err(); err != nil {
 		return &exitError{exitLost, err}
 	}
+	if h.terminal = job.OpenTerminal(); h.terminal != nil {
+		defer h.terminal.Close()
+		if interactive() {
+			command.Terminal = h.terminal
+		}
+	}
 	if h.job, err = job.Start(command, h.guard, h.known.Add(h.grace)); err != nil {
 		return &startError{err}
 	}
 	h.app.log.Info("the command has been started", "pid", h.job.PID())
-	job.IgnoreStops()
-	if h.terminal = job.OpenTerminal(); h.terminal != nil {
-		defer h.terminal.Close()
-		if interactive() {
-			h.terminal.Give(h.job)
-		}
-	}
 	h.watch()
 	return h.result()
 }
 
-// interactive reports whether the command is to have the terminal from the
-// start. Where a pipe is involved, others in it may want it as well, such as a
-// pager: then the command gets it when it asks for it.
+// interactive reports whether the command gets the terminal from the start. In a pipeline,
+// others such as a pager may want it too; then the command gets it when it asks for it.
 func interactive() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
-// watch sees the command through.
+// watch supervises the command until its group is empty.
 func (h *supervisor) watch() {
 	look := time.NewTicker(min(max(h.lease/50, 10*time.Millisecond), time.Second))
 	defer look.Stop()
@@ -109,8 +119,12 @@ func (h *supervisor) watch() {
 	if h.ttl > 0 {
 		ttl = time.After(h.ttl)
 	}
-	if h.lock.Err() != nil { // this program was stopped between the last look at the lock and the start
+	if h.lock.Err() != nil { // lost while this program was stopped before the start
 		h.lost()
+	}
+	var over <-chan struct{}
+	if h.term != nil {
+		over = h.term.Done()
 	}
 	for !h.ended || !h.job.Empty() {
 		var leftovers <-chan time.Time
@@ -129,6 +143,16 @@ func (h *supervisor) watch() {
 			h.forward(s.(syscall.Signal))
 		case <-h.done:
 			h.lost()
+		case <-over:
+			over = nil
+			if h.lock.Err() == nil {
+				h.end(exitStepDown, context.Cause(h.term), time.Now().Add(h.grace))
+			}
+		case <-h.asked:
+			h.asked = nil
+			if h.over == 0 {
+				h.app.warn("somebody asks for the lock: it is held until the command ends")
+			}
 		case <-ttl:
 			h.end(exitTTL, fmt.Errorf("the command has run for %v (--ttl)", h.ttl), time.Now().Add(h.grace))
 		case <-h.kill.c():
@@ -144,15 +168,15 @@ func (h *supervisor) watch() {
 	}
 }
 
-// mostGuards is how many guards may be lost in guardsWithin before the command is
-// ended: somebody does not want them, or the machine cannot have them.
+// The command is ended when maxGuards guards were lost within guardsWithin: somebody does
+// not want them, or the machine has no room for them.
 const (
-	mostGuards   = 5
+	maxGuards    = 5
 	guardsWithin = time.Minute
 )
 
-// reguard puts another guard in the place of one that is gone, and returns the
-// channel that tells of its end. Where that cannot be done the command is ended.
+// reguard replaces the guard, and returns the channel that reports its end. If it cannot,
+// it ends the command.
 func (h *supervisor) reguard() <-chan struct{} {
 	why := h.guard.Failed()
 	if why == nil {
@@ -162,7 +186,7 @@ func (h *supervisor) reguard() <-chan struct{} {
 	now := time.Now()
 	h.guards = append(slices.DeleteFunc(h.guards, func(t time.Time) bool { return now.Sub(t) > guardsWithin }), now)
 	err := fmt.Errorf("%d guards in %v", len(h.guards), guardsWithin)
-	if len(h.guards) < mostGuards {
+	if len(h.guards) < maxGuards {
 		if h.guard, err = h.guard.Again(h.job); err == nil {
 			h.app.warn("the guard of the command is gone (%v): another takes its place", why)
 			return h.guard.Ended()
@@ -172,8 +196,8 @@ func (h *supervisor) reguard() <-chan struct{} {
 	return nil
 }
 
-// look notes until when the lock lasts, and whether a machine that was asleep
-// has missed a moment.
+// look records how long the lock lasts, and checks whether a machine that was asleep has
+// missed an alarm.
 func (h *supervisor) look() {
 	h.job.Reap(h.guard)
 	if until := h.lock.Deadline(); h.lock.Err() == nil {
@@ -185,7 +209,7 @@ func (h *supervisor) look() {
 	}
 }
 
-// commandEnded has what the command left behind end as well.
+// commandEnded ends what the command left running.
 func (h *supervisor) commandEnded(status job.Status) {
 	h.status, h.ended = status, true
 	if h.terminal != nil {
@@ -200,7 +224,7 @@ func (h *supervisor) commandEnded(status job.Status) {
 	}
 }
 
-// lost ends the command, because its lock has ended.
+// lost ends the command because its lock has ended.
 func (h *supervisor) lost() {
 	h.done = nil
 	err, deadline := h.lock.Err(), h.lock.Deadline()
@@ -210,20 +234,27 @@ func (h *supervisor) lost() {
 		errors.Is(err, holdfast.ErrClockJump):
 		at = time.Time{} // somebody else may have it
 	case deadline.Before(h.known):
-		at = time.Time{} // it did not run out: the engine has ended it, and may have given it away
+		at = time.Time{} // it did not expire: the engine ended it, and somebody else may have it
 	default:
 		h.guard.Watch(h.job, at)
 	}
 	h.end(exitLost, err, at)
 }
 
-// end has the whole group end: by SIGTERM, and by SIGKILL at a moment that may
-// have passed. The first reason counts, and the earliest moment.
+// exitStepDown says that the command was ended because its term was over; no program ends with it.
+const exitStepDown = -1
+
+// end ends the whole group with SIGTERM now and SIGKILL at a moment, which may have passed.
+// The first reason and the earliest moment count.
 func (h *supervisor) end(status int, why error, at time.Time) {
 	left := time.Until(at)
 	if h.over == 0 {
 		h.over = status
-		h.app.warn("%v: %s", why, sentence(left))
+		how := "SIGKILL to the command"
+		if left > 0 {
+			how = fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
+		}
+		h.app.warn("%v: %s", why, how)
 	}
 	if left > 0 {
 		h.terminate(at)
@@ -232,22 +263,14 @@ func (h *supervisor) end(status int, why error, at time.Time) {
 	}
 }
 
-// sentence says how the command ends that has some time left.
-func sentence(left time.Duration) string {
-	if left > 0 {
-		return fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
-	}
-	return "SIGKILL to the command"
-}
-
 func (h *supervisor) terminate(at time.Time) {
 	h.signal(syscall.SIGTERM)
-	h.signal(syscall.SIGCONT) // a stopped process sees no signal but this
+	h.signal(syscall.SIGCONT) // a stopped process handles SIGTERM only after this
 	h.kill.set(at)
 }
 
-// killNow is for good. A process in an uninterruptible state dies later: until
-// then the lock is not given up by this program.
+// killNow kills the group. An uninterruptible process dies later; this program holds the
+// lock until then.
 func (h *supervisor) killNow() {
 	h.kill.clear()
 	h.signal(syscall.SIGKILL)
@@ -259,7 +282,7 @@ func (h *supervisor) signal(s syscall.Signal) {
 	}
 }
 
-// result says how all this has come to its end.
+// result is the error of the whole run.
 func (h *supervisor) result() error {
 	if err := h.lock.Err(); h.over == 0 && err != nil {
 		h.over = exitLost
@@ -278,9 +301,8 @@ func (h *supervisor) result() error {
 	return nil
 }
 
-// release gives the lock back, and returns what the program ends of. The wait
-// for the engine's confirmation is bounded by --timeout, and by a signal; if one
-// has come before, the next finds its default action.
+// release releases the lock, and returns the program's error. --timeout or a signal ends
+// the wait for confirmation; if one came before, a further signal has its default action.
 func (h *supervisor) release(result error) error {
 	ctx := context.Background()
 	if !h.hurried {

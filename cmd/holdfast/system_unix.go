@@ -6,15 +6,15 @@ import (
 	"cmp"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// unread returns unix.EPIPE when nobody reads a pipe or a socket any more. To
-// find out by writing might take until the next change. For what cannot lose its
-// reader it returns nil at once.
+// unread returns unix.EPIPE once nobody reads a pipe or socket any more; a write would
+// notice only at the next change. For other files it returns nil at once.
 func unread(w io.Writer) error {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -32,15 +32,25 @@ func unread(w io.Writer) error {
 	}
 }
 
-// foreground reports whether a terminal is this program's to write to.
-func foreground(terminal *os.File) bool {
-	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp()
-}
-
-// readInBackground makes a read from a terminal that is another's fail with EIO: it
-// would stop the program.
+// readInBackground makes reads from the terminal in the background fail with EIO rather
+// than stop the program.
 func readInBackground() { signal.Ignore(syscall.SIGTTIN) }
 
 // signalName is what users call a signal.
 func signalName(s syscall.Signal) string { return cmp.Or(unix.SignalName(s), s.String()) }
+
+// inGroup lets a command run in its own process group, of which cleanUp leaves nothing once
+// the command's ctx has ended it.
+func inGroup(cmd *exec.Cmd) (cleanUp func()) {
+	ended := false
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		ended = true
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	}
+	return func() {
+		if ended {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+	}
+}

@@ -2,15 +2,16 @@ package main
 
 import (
 	"io"
-	"os"
+	"os/exec"
 	"syscall"
 )
 
-// unread waits for nothing: a reader that has gone is found out by the next write.
+// unread does not wait: the next write notices that the reader is gone.
 func unread(io.Writer) error { return nil }
-
-func foreground(*os.File) bool { return true }
 
 func readInBackground() {}
 
 func signalName(s syscall.Signal) string { return s.String() }
+
+// inGroup does nothing: there are no process groups, so only the command itself is ended.
+func inGroup(*exec.Cmd) (cleanUp func()) { return func() {} }

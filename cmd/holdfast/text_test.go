@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,19 +15,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// nasty is text that nobody wants on a terminal.
+// nasty are texts that could harm a terminal, and some that could not.
 var nasty = []string{
 	"\x1b[31mred", "bell\a", "line\nbreak", "tab\there", "\u202eright to left", "\u009bC1", "\xff\xfe not UTF-8", "\x00", "zero\u200bwidth",
 	"\U000e0001tag", "two  spaces", "", `"quoted"`, `back\slash`, "plain", "käse/日本", "👍",
 }
 
-// printable reports whether all of a text can be shown, apart from the line's end.
+// printable reports whether a text is printable, apart from the newline at its end.
 func printable(s string) bool {
 	return !strings.ContainsFunc(strings.TrimSuffix(s, "\n"), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// TestPlain tests what foreign text looks like: harmless, and never two texts
-// alike.
+// TestPlain checks that foreign text becomes harmless, and that no two texts look the same.
 func TestPlain(t *testing.T) {
 	seen := make(map[string]string)
 	for _, s := range nasty {
@@ -46,7 +46,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestLine checks that a message is one line, whatever is in it.
+// TestLine checks that any message becomes one line.
 func TestLine(t *testing.T) {
 	for _, s := range nasty {
 		if got := line("error: " + s + "\n\tmore"); !printable(got) {
@@ -58,7 +58,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestJSON checks that JSON is safe on a terminal and still says the same.
+// TestJSON checks that JSON is safe on a terminal and loses nothing.
 func TestJSON(t *testing.T) {
 	for _, s := range nasty {
 		var out bytes.Buffer
@@ -81,12 +81,12 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// failing stands for a full disk and the like.
+// failing is a writer that fails, as with a full disk.
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// TestExitCode tests what each error means to a script.
+// TestExitCode tests the exit status for each kind of error.
 func TestExitCode(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -97,6 +97,7 @@ func TestExitCode(t *testing.T) {
 		{driver.Invalid("key", "it is empty"), 64},
 		{&holdfast.HeldError{Key: "a"}, 75},
 		{fmt.Errorf("x: %w", holdfast.ErrChanged), 1},
+		{fmt.Errorf("x: %w", &holdfast.MismatchError{Key: "a", Have: 5, Want: 8}), 78},
 		{holdfast.ErrDenied, 69},
 		{holdfast.ErrDisconnected, 69},
 		{errors.New("anything else"), 69},
@@ -110,5 +111,32 @@ func TestExitCode(t *testing.T) {
 	a := &app{out: failing{errors.New("disk full")}, err: &stderr, leaveSignals: func() {}, lookupEnv: func(string) (string, bool) { return "", false }}
 	if got := a.main(t.Context(), []string{"version"}); got != exitFailed || stderr.String() != "holdfast: disk full\n" {
 		t.Errorf("with a disk that is full: status %d, %q", got, stderr.String())
+	}
+}
+
+// TestNoCredentials checks that a user without AWS credentials is told what to set, and that
+// other errors of credentials stay as they are.
+func TestNoCredentials(t *testing.T) {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_PROFILE", "AWS_DEFAULT_PROFILE",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+	} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_REGION", "eu-west-1")
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
+	status, _, stderr := call(t, map[string]string{"HOLDFAST_TABLE": "locks"}, "ls")
+	const want = "holdfast: no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (failed to refresh cached credentials, "
+	if status != exitFailed || !strings.HasPrefix(stderr, want) {
+		t.Errorf("status %d, %q; want %d and %q", status, stderr, exitFailed, want)
+	}
+	var out bytes.Buffer
+	expired := "get identity: get credentials: failed to refresh cached credentials, the SSO session has expired"
+	(&app{err: &out}).complain(t.Context(), fmt.Errorf("%w: %s", holdfast.ErrDenied, expired))
+	if out.String() != "holdfast: permission denied: "+expired+"\n" {
+		t.Errorf("the message about an expired session is %q", out.String())
 	}
 }

@@ -11,14 +11,13 @@ import (
 	"golang.org/x/term"
 )
 
-// printUsage takes the place of cobra's own template.
+// printUsage replaces cobra's template.
 func printUsage(cmd *cobra.Command) error {
 	w := cmd.OutOrStderr()
 	fmt.Fprintf(w, "Usage:\n")
 	if !cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
-	}
-	if cmd.HasAvailableSubCommands() {
+	} else {
 		fmt.Fprintf(w, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		t := columns(w)
 		for _, c := range cmd.Commands() {
@@ -39,14 +38,14 @@ func printUsage(cmd *cobra.Command) error {
 	return nil
 }
 
-// A flagGroup is some flags with what they have in common.
+// A flagGroup is a titled set of flags.
 type flagGroup struct {
 	title string
 	*pflag.FlagSet
 }
 
-// flagGroups returns the flags of a command: its own, those of all commands, and those
-// that only one engine has, of which the usage begins with its name.
+// flagGroups returns a command's own flags, those of all commands, and those of only one
+// engine, whose usage begins with the engine's name.
 func flagGroups(cmd *cobra.Command) []flagGroup {
 	groups := []flagGroup{
 		{"Flags", newFlagSet()},
@@ -72,14 +71,14 @@ func flagGroups(cmd *cobra.Command) []flagGroup {
 	return slices.DeleteFunc(groups, func(g flagGroup) bool { return !g.HasAvailableFlags() })
 }
 
-// newFlagSet keeps flags in the order in which they are added.
+// newFlagSet returns a set that keeps the order of its flags.
 func newFlagSet() *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false
 	return f
 }
 
-// width is that of the terminal, within what reads well.
+// width is the terminal's width, within readable limits.
 func width() int {
 	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {

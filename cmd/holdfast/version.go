@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". Without it the
-// build information tells.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". Otherwise the build
+// information has it.
 var version string
 
-// versionJSON tells of which sources the program was made.
+// versionJSON says from which sources the program was built.
 type versionJSON struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // it was made of more than the revision
+	Modified bool   `json:"modified,omitempty"` // the sources were modified
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -29,11 +29,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()
-			if a.json() {
-				return a.printJSON(v)
-			}
-			_, err := fmt.Fprintln(a.out, v)
-			return err
+			return a.print(v, "%s", v)
 		},
 	}
 }

@@ -12,25 +12,22 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
-// How often a command that waits looks whom it waits for. A look at ZooKeeper reads
-// the node of each contender: with many of them it is made more seldom, so that no
-// waiter makes more than ten requests a second for this.
+// How often a waiting command looks whom it waits for. On ZooKeeper a look reads the node of each
+// contender, so with many of them looks are rarer: no waiter makes more than ten requests a second.
 const (
 	waitingFirst    = time.Second      // most waits are over by then
-	waitingTerminal = 2 * time.Second  // where a line is shown anew
-	waitingLines    = 10 * time.Second // where each change is another line
+	waitingTerminal = 2 * time.Second  // a line is updated
+	waitingLines    = 10 * time.Second // each change is another line
 	waitingPerNode  = 100 * time.Millisecond
 )
 
-// tellWaiting says on standard error whom the client waits for, and at which place in
-// the queue, until the function that it returns is called.
+// tellWaiting reports on stderr whom the client waits for, and at which place in the queue,
+// until stop is called.
 func (a *app) tellWaiting(ctx context.Context, c *client, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := waiting{app: a, client: c, key: key}
-	w.terminal, _ = a.err.(*os.File)
-	termType, _ := a.lookupEnv("TERM")
-	if w.terminal != nil && (a.set.verbose || !term.IsTerminal(int(w.terminal.Fd())) || !screen.Able(termType)) {
-		w.terminal = nil
+	if !a.set.verbose {
+		w.terminal = a.terminal(a.err)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -47,7 +44,7 @@ type waiting struct {
 	app      *app
 	client   *client
 	key      string
-	terminal *os.File // that shows one line; nil: lines are printed
+	terminal *os.File // where one line is updated; nil to print lines
 	told     string   // last
 }
 
@@ -65,7 +62,8 @@ func (w *waiting) run(ctx context.Context) {
 			case <-ctx.Done():
 				next.Stop()
 				return
-			case place = <-w.client.places: // far behind, it is too early to look
+			case place = <-w.client.places: // too early to look, if many are ahead
+				w.key = place.Key
 				if n = place.Ahead; time.Duration(n)*waitingPerNode > pause {
 					w.show(fmt.Sprintf("waiting for %s: %d ahead in the queue", plain(w.key), n))
 					next.Reset(time.Duration(n) * waitingPerNode)
@@ -88,13 +86,13 @@ func (w *waiting) run(ctx context.Context) {
 	}
 }
 
-// waitingFor says who has a key, and where in the queue an owner is.
+// waitingFor says who has a key, and the owner's place in the queue.
 func waitingFor(info holdfast.Info, owner string) string {
 	text := "waiting for " + plain(info.Key)
 	if info.Held {
-		text += ", held by " + cut(plain(info.Owner), 2*holdfast.MaxOwner)
-		if info.Token != 0 {
-			text += fmt.Sprintf(" (token %d)", info.Token)
+		text += ", held by " + holders(info)
+		if len(info.Holders) < 2 {
+			text += withToken(info.Token)
 		}
 		if !info.Since.IsZero() {
 			text += " since " + moment(info.Since)
@@ -106,20 +104,20 @@ func waitingFor(info holdfast.Info, owner string) string {
 			place, of = i+1, of+1
 		}
 	}
-	if of == 1 && owner != "" { // else it may be another of the same name
+	if of == 1 && owner != "" { // otherwise it may be another client with the same name
 		text += fmt.Sprintf("; place %d of %d in the queue", place, len(info.Queue))
 	}
 	return text
 }
 
-// show prints a line, or puts it where the last one was; "" clears it.
+// show prints a line, or replaces the last one on a terminal; "" clears it.
 func (w *waiting) show(text string) {
 	switch {
 	case text == w.told && (text == "" || w.terminal == nil):
 		return
 	case w.terminal == nil:
 		w.app.warn("%s", text)
-	case !foreground(w.terminal):
+	case !screen.Foreground(w.terminal):
 		return
 	default:
 		if text != "" {
@@ -127,7 +125,7 @@ func (w *waiting) show(text string) {
 			if err != nil || width <= 0 {
 				width = 80
 			}
-			text = screen.Cut("holdfast: "+line(text), width-3) // and room for "^C"
+			text = screen.Cut("holdfast: "+line(text), width-3) // with room for "^C"
 		}
 		fmt.Fprint(w.terminal, "\r\x1b[K"+text)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TestWaitingFor tests what is said of a wait: nothing that is not known, and no place
-// that may be another's.
+// TestWaitingFor checks that the message has only known facts, and no place in the queue that
+// may be another client's.
 func TestWaitingFor(t *testing.T) {
 	queue := []holdfast.Waiter{{Owner: "a"}, {Owner: "me"}, {Owner: "twice"}, {Owner: "twice"}, {}}
 	for _, test := range []struct {

@@ -11,7 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// lines prints what is known as a line, and again whenever it has changed.
+// stamp is the form of the times of lines.
+const stamp = "2006-01-02T15:04:05.000Z07:00"
+
+// lines prints a line at first and for each change.
 type lines struct {
 	app   *app
 	begun bool
@@ -27,17 +30,17 @@ func (l *lines) show(s sight) error {
 	if l.app.json() {
 		return l.app.printJSON(newSightJSON(s, now))
 	}
-	_, err := fmt.Fprintf(l.app.out, "%s %s\n", now.Format("2006-01-02T15:04:05.000Z07:00"), s.line())
+	_, err := fmt.Fprintf(l.app.out, "%s %s\n", now.Format(stamp), s.line())
 	return err
 }
 
-// differs reports whether two sights tell different things.
+// differs reports whether two sights print differently.
 func (s sight) differs(t sight) bool {
 	switch {
 	case s.down.IsZero() != t.down.IsZero():
 		return true
 	case !s.down.IsZero():
-		return false // what cannot be seen does not change
+		return false // the rest is not shown
 	case s.trouble != nil || t.trouble != nil:
 		return message(s.trouble) != message(t.trouble)
 	}
@@ -54,49 +57,42 @@ func message(err error) string {
 func differ(a, b holdfast.Info) bool {
 	return a.Held != b.Held || a.Owner != b.Owner || a.Token != b.Token || a.Grant != b.Grant ||
 		!a.Since.Equal(b.Since) || !a.QueuedAt.Equal(b.QueuedAt) || a.Lease != b.Lease || string(a.Data) != string(b.Data) ||
+		a.Limit != b.Limit || !sameHolders(a, b) ||
 		!slices.EqualFunc(a.Queue, b.Queue, func(v, w holdfast.Waiter) bool {
 			return v.Owner == w.Owner && v.Since.Equal(w.Since) && string(v.Data) == string(w.Data)
 		})
 }
 
-// line tells a sight in one line.
+// line formats a sight as one line.
 func (s sight) line() string {
-	var b strings.Builder
-	field := func(name, value string) { fmt.Fprintf(&b, " %s=%s", name, value) }
-	info := s.info
+	info, key := s.info, " key="+word(s.info.Key)
 	switch {
 	case !s.down.IsZero():
-		b.WriteString("disconnected")
+		return "disconnected" + key
 	case s.trouble != nil:
-		b.WriteString("unknown")
-	case info.Held:
-		b.WriteString("held")
-	default:
-		b.WriteString("free")
+		return "unknown" + key + " error=" + word(message(s.trouble))
 	}
-	field("key", word(info.Key))
-	switch {
-	case !s.down.IsZero():
-		return b.String()
-	case s.trouble != nil:
-		field("error", word(message(s.trouble)))
-		return b.String()
-	}
+	text := "free" + key
 	if info.Held {
-		field("owner", word(info.Owner))
+		text = "held" + key + " owner=" + word(info.Owner)
 		for _, d := range details(info, moment, word) {
-			field(d[0], d[1])
+			text += " " + d[0] + "=" + d[1]
+		}
+		if info.Shared {
+			text += fmt.Sprintf(" holders=%d", len(info.Holders))
+		}
+		if info.Limit > 0 {
+			text += fmt.Sprintf(" limit=%d", info.Limit)
 		}
 	}
 	if n := len(info.Queue); n > 0 {
-		field("waiting", strconv.Itoa(n))
-		field("next", word(info.Queue[0].Owner))
+		text += fmt.Sprintf(" waiting=%d next=%s", n, word(info.Queue[0].Owner))
 	}
-	return b.String()
+	return text
 }
 
-// word returns foreign text as one word: quoted like a Go string unless it is
-// plain, without spaces, equals signs and quotes.
+// word makes foreign text one word: it quotes text like a Go string unless it is plain and
+// has no spaces, equals signs or quotes.
 func word(s string) string {
 	if p := plain(s); p != s || strings.ContainsFunc(s, func(r rune) bool { return r == '=' || unicode.IsSpace(r) }) {
 		return strconv.Quote(s)
@@ -104,8 +100,7 @@ func word(s string) string {
 	return s
 }
 
-// sightJSON is a line of watch in JSON. The fields of a lock are there while the
-// engine answers.
+// sightJSON is a line of watch in JSON. It has the fields of a lock while the engine answers.
 type sightJSON struct {
 	Time      time.Time `json:"time"`
 	Connected bool      `json:"connected"`

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
-// page shows what is known on the whole screen.
+// page shows a sight on the whole screen.
 type page struct{ screen *screen.Screen }
 
 func (p *page) show(s sight) error {
@@ -18,15 +18,14 @@ func (p *page) show(s sight) error {
 	return p.screen.Draw(layOut(s, width, height, time.Now()))
 }
 
-// leastHeight is of a page with a head and a foot; less is one row or two.
-const leastHeight = 4
+// minHeight is the height of a page with a head and a foot; a smaller one has one or two rows.
+const minHeight = 4
 
-// layOut makes a page of a sight. As the screen gets smaller, first blank rows go,
-// then the end of the queue, then what is least about the holder; one row tells
-// who holds the key, or that nobody knows.
+// layOut turns a sight into a page. With less room it drops blank rows first, then the end of the
+// queue, then details of the holder. A single row says who holds the key, or that nobody knows.
 func layOut(s sight, width, height int, now time.Time) []screen.Row {
 	state := condition(s, width, now)
-	if height < leastHeight {
+	if height < minHeight {
 		if height == 1 && state.Reverse {
 			return []screen.Row{state}
 		}
@@ -53,7 +52,7 @@ func layOut(s sight, width, height int, now time.Time) []screen.Row {
 	return append(rows, state)
 }
 
-// summary is all in one row.
+// summary says everything in one row.
 func summary(s sight, now time.Time) string {
 	if !s.info.Held {
 		return "free: " + plain(s.info.Key)
@@ -65,40 +64,49 @@ func summary(s sight, now time.Time) string {
 	if n := len(s.info.Queue); n > 0 {
 		text += fmt.Sprintf(", %d waiting", n)
 	}
-	return text + ": " + plain(s.info.Owner)
+	return text + ": " + holders(s.info)
 }
 
-// condition is the foot: how far what is shown can be relied upon.
+// condition is the foot, which says how current the page is.
 func condition(s sight, width int, now time.Time) screen.Row {
-	of := "what is shown is of " + clock(s.looked)
 	switch {
 	case !s.down.IsZero():
-		return screen.Row{Text: fmt.Sprintf("disconnected since %s%s; %s", clock(s.down), age(", ", s.down, now), of), Reverse: true}
+		return screen.Row{Text: fmt.Sprintf("disconnected since %s%s; this may be outdated", clock(s.down), age(", ", s.down, now)), Reverse: true}
 	case s.trouble != nil:
-		return screen.Row{Text: of + "; " + message(s.trouble), Reverse: true}
+		return screen.Row{Text: "this may be outdated: " + message(s.trouble), Reverse: true}
 	}
-	left, right := "connected, as of "+clock(s.looked), "q ends"
+	left, right := "connected", "q ends"
 	if screen.Width(left)+len(right)+2 > width {
 		return screen.Row{Text: left}
 	}
 	return screen.Row{Text: screen.Pad(left, width-len(right)) + right}
 }
 
-// holderRows tell of the holder.
+// holderRows describe the holder, or all who share the key.
 func holderRows(info holdfast.Info, width int, now time.Time) []screen.Row {
 	if !info.Held {
 		return []screen.Row{{Text: "free", Bold: true}}
 	}
-	rows := []screen.Row{{Text: "held by  " + plain(info.Owner), Bold: true}}
 	tell := func(t time.Time) string { return moment(t) + age(", ", t, now) }
 	data := func(data string) string { return excerpt(data, width) }
-	for _, d := range details(info, tell, data) {
-		rows = append(rows, screen.Row{Text: screen.Pad(d[0], len("held by  ")) + d[1]})
+	var rows []screen.Row
+	row := func(name, value string, bold bool) {
+		rows = append(rows, screen.Row{Text: screen.Pad(name, len("held by  ")) + value, Bold: bold})
+	}
+	if info.Shared {
+		name, value := sharing(info)
+		row(name, value, false)
+	}
+	for grant := range info.Each() {
+		row("held by", plain(grant.Owner), true)
+		for _, d := range details(grant, tell, data) {
+			row(d[0], d[1], false)
+		}
 	}
 	return rows
 }
 
-// queueRows tell of those who wait, after a row that says how many.
+// queueRows describe the waiters, after a row with their number.
 func queueRows(queue []holdfast.Waiter, width int, now time.Time) []screen.Row {
 	if len(queue) == 0 {
 		return nil
@@ -115,7 +123,7 @@ func queueRows(queue []holdfast.Waiter, width int, now time.Time) []screen.Row {
 	return rows
 }
 
-// shorten makes a queue fit into some rows.
+// shorten fits a queue into some rows.
 func shorten(queue []screen.Row, room int) []screen.Row {
 	switch {
 	case room <= 0:
@@ -129,10 +137,10 @@ func shorten(queue []screen.Row, room int) []screen.Row {
 	return append(shown, screen.Row{Text: fmt.Sprintf("and %d more", len(queue)-len(shown))})
 }
 
-// excerpt makes foreign data harmless. No more is looked at than may fit.
+// excerpt makes foreign data harmless. It looks at no more than may fit.
 func excerpt(data string, width int) string {
-	const mostBytes = 4 // of a character that takes a column
-	if most := mostBytes * width; len(data) > most {
+	const maxBytes = 4 // of a character that takes a column
+	if most := maxBytes * width; len(data) > most {
 		for most > 0 && !utf8.RuneStart(data[most]) {
 			most--
 		}
@@ -144,8 +152,8 @@ func excerpt(data string, width int) string {
 // clock is the time of day.
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
 
-// age tells how long ago something was, by the clock of this machine, in a few
-// characters, after something to begin with; "" if it is not known.
+// age says in a few characters after a prefix how long ago something was, by this machine's
+// clock; "" if that is unknown.
 func age(before string, since, now time.Time) string {
 	if since.IsZero() {
 		return ""

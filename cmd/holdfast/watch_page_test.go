@@ -25,11 +25,10 @@ func pageSight() sight {
 				{Owner: "c"},
 			},
 		},
-		looked: pageTime,
 	}
 }
 
-// texts are the rows of a page, as a terminal shows them.
+// texts are the rows of a page as a terminal shows them.
 func texts(rows []screen.Row, width int) []string {
 	var all []string
 	for _, r := range rows {
@@ -38,11 +37,10 @@ func texts(rows []screen.Row, width int) []string {
 	return all
 }
 
-// TestPage tests what the page shows, and what of it is left when there is less
-// room.
+// TestPage tests what the page shows, and what is left of it with less room.
 func TestPage(t *testing.T) {
 	since := moment(pageTime.Add(-72 * time.Second))
-	foot := screen.Pad("connected, as of 04:05:06", 54) + "q ends"
+	foot := screen.Pad("connected", 54) + "q ends"
 	whole := []string{
 		"orders/42",
 		"",
@@ -57,11 +55,11 @@ func TestPage(t *testing.T) {
 		"2  1h00m    b  d",
 		"3           c",
 	}
-	queued := pageSight() // as ZooKeeper tells: nobody knows when the grant was
+	queued := pageSight() // as on ZooKeeper, which does not know the time of the grant
 	queued.info.Since, queued.info.QueuedAt = time.Time{}, queued.info.Since
 	waited := pageSight()
 	waited.info.QueuedAt = pageTime.Add(-time.Hour)
-	free := sight{info: holdfast.Info{Key: "k"}, looked: pageTime}
+	free := sight{info: holdfast.Info{Key: "k"}}
 	down, trouble := pageSight(), pageSight()
 	down.down = pageTime.Add(-3 * time.Second)
 	trouble.trouble = errors.New("no\nway")
@@ -81,7 +79,7 @@ func TestPage(t *testing.T) {
 		{"four", pageSight(), 60, 4, []string{"orders/42", "held by  worker-1", "waiting  3", foot}},
 		{"three", pageSight(), 60, 3, []string{"held, 1m12s, 3 waiting: worker-1", foot}},
 		{"one", pageSight(), 60, 1, []string{"held, 1m12s, 3 waiting: worker-1"}},
-		{"narrow", pageSight(), 12, 5, []string{"orders/42", "held by  wo…", "token    7", "waiting  3", "connected, …"}},
+		{"narrow", pageSight(), 12, 5, []string{"orders/42", "held by  wo…", "token    7", "waiting  3", "connected"}},
 		{"one column", pageSight(), 1, 4, []string{"…", "…", "…", "…"}},
 		{"queued, one row", queued, 60, 1, []string{"held, queued 1m12s ago, 3 waiting: worker-1"}},
 		{"queued", queued, 60, 6, []string{"orders/42", "held by  worker-1", "token    7", "queued   " + since + ", 1m12s", "waiting  3", foot}},
@@ -89,9 +87,9 @@ func TestPage(t *testing.T) {
 			[]string{"queued   " + moment(pageTime.Add(-time.Hour)) + ", 1h00m"}, whole[5:], []string{foot})},
 		{"free", free, 60, 6, []string{"k", "", "free", "", "", foot}},
 		{"free, one row", free, 60, 1, []string{"free: k"}},
-		{"disconnected", down, 70, 4, []string{"orders/42", "held by  worker-1", "waiting  3", "disconnected since 04:05:03, 3s; what is shown is of 04:05:06"}},
-		{"disconnected, one row", down, 70, 1, []string{"disconnected since 04:05:03, 3s; what is shown is of 04:05:06"}},
-		{"trouble", trouble, 70, 4, []string{"orders/42", "held by  worker-1", "waiting  3", "what is shown is of 04:05:06; no way"}},
+		{"disconnected", down, 70, 4, []string{"orders/42", "held by  worker-1", "waiting  3", "disconnected since 04:05:03, 3s; this may be outdated"}},
+		{"disconnected, one row", down, 70, 1, []string{"disconnected since 04:05:03, 3s; this may be outdated"}},
+		{"trouble", trouble, 70, 4, []string{"orders/42", "held by  worker-1", "waiting  3", "this may be outdated: no way"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows := layOut(c.sight, c.width, c.height, pageTime)
@@ -103,7 +101,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageOfAnySize guards against a size that the page cannot be made for.
+// TestPageOfAnySize tests pages of all sizes.
 func TestPageOfAnySize(t *testing.T) {
 	crowd := pageSight()
 	for i := range 1000 {
@@ -113,7 +111,7 @@ func TestPageOfAnySize(t *testing.T) {
 		for height := 1; height < 30; height++ {
 			for _, width := range []int{1, 2, 10, 80, 500} {
 				rows := layOut(s, width, height, pageTime)
-				if len(rows) > max(height, 2) || height >= leastHeight && len(rows) != height {
+				if len(rows) > max(height, 2) || height >= minHeight && len(rows) != height {
 					t.Errorf("%d rows for %dx%d", len(rows), width, height)
 				}
 			}
@@ -121,8 +119,7 @@ func TestPageOfAnySize(t *testing.T) {
 	}
 }
 
-// TestExcerpt tests a row against data of any size, and characters against being
-// cut in two.
+// TestExcerpt checks that data of any size is cut, but never within a character.
 func TestExcerpt(t *testing.T) {
 	if got := excerpt(strings.Repeat("é", 1000), 10); got != strings.Repeat("é", 20) {
 		t.Errorf("it is %q", got)
@@ -135,7 +132,7 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// TestAge guards ages of all sizes, and clocks that disagree.
+// TestAge tests ages of all sizes, and clocks that disagree.
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Hour:              "0s",

@@ -8,19 +8,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// counted is a driver of which the looks are counted, and may fail.
+// counted is a driver that counts looks, and can make them fail.
 type counted struct {
 	driver.Driver
 	looks   *atomic.Int64
@@ -35,7 +34,14 @@ func (c *counted) Inspect(ctx context.Context, key string) (driver.Info, error) 
 	return c.Driver.Inspect(ctx, key)
 }
 
-// A scene is a watch in virtual time, with another client that takes locks.
+func (c *counted) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
+	if err := c.trouble.Load(); err != nil {
+		return *err
+	}
+	return c.Driver.Observe(ctx, key, tell)
+}
+
+// A scene is a watch in virtual time, with another client that acquires locks.
 type scene struct {
 	t       *testing.T
 	store   *memlock.Store
@@ -43,11 +49,16 @@ type scene struct {
 	watched *memlock.Client
 	looks   atomic.Int64
 	trouble atomic.Pointer[error]
-	out     bytes.Buffer // as it stands when everybody waits
+	out     bytes.Buffer // read it only while all goroutines wait
 	w       *watcher
 }
 
 const testInterval = time.Second
+
+// inScene runs a test in a scene.
+func inScene(t *testing.T, test func(t *testing.T, s *scene)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newScene(t)) })
+}
 
 func newScene(t *testing.T) *scene {
 	s := &scene{t: t, store: memlock.NewStore()}
@@ -65,21 +76,25 @@ func newScene(t *testing.T) *scene {
 		return &counted{b, &s.looks, &s.trouble}
 	}})
 	s.w = &watcher{
-		app: &app{out: &s.out}, key: "k", client: &client{Client: s.watched.Client},
-		looks: looks{interval: testInterval, idle: testInterval},
+		app: &app{out: &s.out, set: settings{timeout: 15 * time.Second}}, key: "k", client: &client{Client: s.watched.Client, queues: true}, interval: testInterval,
 	}
 	return s
 }
 
-// begin has the watch print until the test ends.
+// begin starts the watch, which prints until the test ends.
 func (s *scene) begin(output string) {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := s.w.app
-	a.set.output, a.set.timeout = output, 15*time.Second
-	if err := s.w.first(ctx); err != nil {
+	if err := s.w.first(context.Background()); err != nil {
 		s.t.Fatal(err)
 	}
+	s.goOn(output)
+}
+
+// goOn goes on after the first look.
+func (s *scene) goOn(output string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := s.w.app
+	a.set.output = output
 	ended := make(chan error)
 	go func() { ended <- s.w.run(ctx, &lines{app: a}, nil, nil) }()
 	s.t.Cleanup(func() {
@@ -91,8 +106,8 @@ func (s *scene) begin(output string) {
 	})
 }
 
-// prints lets time pass, and fails the test unless what was printed meanwhile are
-// lines like these, each after its time.
+// prints lets time pass, and fails the test unless the watch then printed exactly these
+// lines, each after its time.
 func (s *scene) prints(patterns ...string) {
 	s.t.Helper()
 	time.Sleep(2 * testInterval)
@@ -117,12 +132,10 @@ func (s *scene) take(opts ...holdfast.Option) *holdfast.Lock {
 	return lock
 }
 
-// TestWatchPrintsChanges tests the lines: one for each change and none between,
-// in a form that does not change.
+// TestWatchPrintsChanges checks that watch prints one line for each change and no other.
 func TestWatchPrintsChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		s.begin(outputText)
+	inScene(t, func(t *testing.T, s *scene) {
+		s.begin("text")
 		s.prints("free key=k")
 		lock := s.take(holdfast.WithOwner("a b"), holdfast.WithData([]byte("x\x1b[31m=")))
 		const time = `[-0-9]{10}T[:0-9]{8}\S*`
@@ -155,12 +168,10 @@ func TestWatchPrintsChanges(t *testing.T) {
 	})
 }
 
-// TestWatchPrintsJSON tests the form of the same in JSON: a document per line,
-// and what is not known is not there.
+// TestWatchPrintsJSON checks that each line is a document without unknown fields.
 func TestWatchPrintsJSON(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		s.begin(outputJSON)
+	inScene(t, func(t *testing.T, s *scene) {
+		s.begin("json")
 		next := func() (all map[string]any) {
 			t.Helper()
 			time.Sleep(2 * testInterval)
@@ -195,58 +206,116 @@ func TestWatchPrintsJSON(t *testing.T) {
 	})
 }
 
-// TestWatchLooksSeldom tests the engine against a watch that is left open: where
-// something tells of changes it hardly looks, and never more often than it may.
+// TestWatchLooksSeldom checks how often a watch looks who waits: at its interval, and less often
+// the more of them there are.
 func TestWatchLooksSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		const idle = 30 * testInterval
-		s.w.idle = idle
-		var ring atomic.Pointer[chan zk.Event]
-		var alarms atomic.Int64
-		s.w.alarm = func(string) <-chan zk.Event {
-			alarms.Add(1)
-			c := make(chan zk.Event, 1)
-			ring.Store(&c)
-			return c
-		}
-		s.begin(outputText)
-		looks := func() int64 {
+	inScene(t, func(t *testing.T, s *scene) {
+		s.begin("text")
+		in := func(d time.Duration) int64 {
 			synctest.Wait()
-			return s.looks.Swap(0)
+			s.looks.Store(0)
+			time.Sleep(d)
+			synctest.Wait()
+			return s.looks.Load()
 		}
-		time.Sleep(testInterval) // at the beginning it is told that it is connected
-		looks()
-		time.Sleep(10 * idle)
-		if n := looks(); n != 10 {
-			t.Errorf("%d looks in ten times the idle period", n)
+		if n := in(100 * testInterval); n != 100 {
+			t.Errorf("%d looks in a hundred intervals", n)
 		}
-		if n := alarms.Load(); n != 1 {
-			t.Errorf("%d alarms were set, and none has rung", n)
+		ctx, giveUp := context.WithCancel(context.Background())
+		var waiters sync.WaitGroup
+		defer waiters.Wait()
+		defer giveUp()
+		for range 199 {
+			waiters.Go(func() { _, _ = s.other.Acquire(ctx, "k") })
 		}
-		begun := time.Now()
-		for time.Since(begun) < 10*testInterval {
-			select {
-			case *ring.Load() <- zk.Event{}:
-			default:
-			}
-			time.Sleep(testInterval / 100)
+		time.Sleep(testInterval)
+		if n := in(100 * 10 * testInterval); n < 98 || n > 102 {
+			t.Errorf("%d looks at 200 contenders in 1000 s, want one in 10 s", n)
 		}
-		if n := looks(); n < 9 || n > 11 {
-			t.Errorf("%d looks in ten periods of changes", n)
+	})
+}
+
+// TestWatchIsToldOfHolders checks that a change of holder or data is shown at once, however long the
+// interval is, but that many of them do not make many looks.
+func TestWatchIsToldOfHolders(t *testing.T) {
+	inScene(t, func(t *testing.T, s *scene) {
+		s.w.interval = 24 * time.Hour
+		s.begin("text")
+		s.prints("free key=k")
+		lock := s.take()
+		s.prints("held key=k .*")
+		if err := lock.SetData(context.Background(), []byte("new")); err != nil {
+			t.Fatal(err)
 		}
+		s.prints("held key=k .* data=new")
+		if err := lock.Release(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		s.prints("free key=k")
+		s.looks.Store(0)
+		for range 1000 {
+			_ = s.take().Release(context.Background())
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := s.looks.Load(); n < 30 || n > 50 {
+			t.Errorf("%d looks in 10 s full of changes, want 40", n)
+		}
+	})
+}
+
+// TestWatchWithoutQueue checks that a watch looks only once where nobody can tell who waits, and after
+// an outage; and that what it has been told is not replaced by what an older look has found.
+func TestWatchWithoutQueue(t *testing.T) {
+	inScene(t, func(t *testing.T, s *scene) {
+		s.w.client.queues = false
+		s.begin("text")
+		s.prints("free key=k")
+		looks := s.looks.Load() // the first event for the connection may have caused one, too
+		lock := s.take()
+		s.prints("held key=k .*")
+		time.Sleep(24 * time.Hour)
+		if n := s.looks.Load() - looks; n != 0 {
+			t.Errorf("%d looks after the first", n)
+		}
+		s.store.Cut(s.watched)
+		s.prints("disconnected key=k")
+		if err := lock.Release(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		s.prints()
+		s.store.Heal(s.watched)
 		s.prints("free key=k")
 	})
 }
 
-// TestWatchPanics tests the terminal, which is given back on the goroutine of the
-// watch: a panic in a look comes out there.
+// TestWatchObservesAgain checks that a watch whose observation has ended, such as when its rights
+// were withdrawn, says so, and goes on when it can.
+func TestWatchObservesAgain(t *testing.T) {
+	for _, queues := range []bool{false, true} {
+		inScene(t, func(t *testing.T, s *scene) {
+			s.w.client.queues = queues
+			trouble := errors.New("denied")
+			if err := s.w.first(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			s.trouble.Store(&trouble)
+			s.goOn("text")
+			s.prints("free key=k", "unknown key=k error=.*denied.*")
+			s.take()
+			s.trouble.Store(nil)
+			s.prints("held key=k .*")
+		})
+	}
+}
+
+// TestWatchPanics checks that a panic in a look surfaces on the goroutine of the watch, which
+// restores the terminal.
 func TestWatchPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		s.w.alarm = func(string) <-chan zk.Event { panic("in a look") }
+	inScene(t, func(t *testing.T, s *scene) {
+		s.w.client = nil
 		defer func() {
-			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "in a look") {
+			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "nil pointer") {
 				t.Errorf("it panicked with %v", p)
 			}
 		}()
@@ -254,11 +323,9 @@ func TestWatchPanics(t *testing.T) {
 	})
 }
 
-// TestWatchFirstLook tests a watch that makes no sense from going on: what is
-// wrong with its first look ends it.
+// TestWatchFirstLook checks that an error of the first look ends the watch.
 func TestWatchFirstLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
+	inScene(t, func(t *testing.T, s *scene) {
 		s.w.key = "\xff"
 		if err := s.w.first(context.Background()); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("the first look ended with %v, want ErrInvalid", err)
@@ -269,22 +336,4 @@ func TestWatchFirstLook(t *testing.T) {
 			t.Errorf("the first look, without a connection, ended with %v, want DeadlineExceeded", err)
 		}
 	})
-}
-
-// TestLockPath tests the znode that is watched: it is the one that zklock's
-// documentation says.
-func TestLockPath(t *testing.T) {
-	for key, want := range map[string]string{
-		"k":             "/root/k",
-		"orders/42":     "/root/orders%2F42",
-		"50%":           "/root/50%25",
-		"a\tb\u0085":    "/root/a%09b%C2%85",
-		"漢\uffff\ue000": "/root/漢%EF%BF%BF%EE%80%80",
-		"😀":             "/root/%F0%9F%98%80",
-		"/app/lock":     "/app/lock",
-	} {
-		if got := lockPath("/root", key); got != want {
-			t.Errorf("lockPath(%q) is %q, want %q", key, got, want)
-		}
-	}
 }

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// window is how a lease is divided for a command that runs under it:
+// window divides the lease of a running command:
 //
 //	|<------------------------ lease ------------------------>|
 //	|<---------- trusted ---------->|<---- grace ---->|<drift>|
 //	renewed                         lost: SIGTERM     SIGKILL others may have the lock
 //
-// What the client keeps off the lease as its margin is grace + drift. Drift is
-// for clocks that run at different rates, and for the time that it takes to die.
+// The client's margin is grace + drift. Drift allows for clocks that run at different rates,
+// and for the time that a process takes to die.
 type window struct {
 	lease  time.Duration
 	grace  time.Duration
 	margin time.Duration
 }
 
-// errUnsteady is for an ensemble whose servers do not agree on what they give.
+// errUnsteady is for an ensemble whose servers keep negotiating other session timeouts.
 var errUnsteady = errors.New("ZooKeeper's servers keep giving session timeouts other than the one asked for")
 
-// divide divides a lease. Without a grace given it is a fifth of the lease.
+// divide divides a lease. The default grace is a fifth of it.
 func divide(lease, grace time.Duration, given bool) (window, error) {
 	if !given {
 		grace = lease / 5
 	}
 	w := window{lease: lease, grace: grace, margin: grace + max(50*time.Millisecond, lease/20)}
-	// The library takes half the lease at most, and would cut the rest off silently.
+	// The library takes at most half the lease, and would silently cut off the rest.
 	if w.margin >= lease/2 {
 		return w, usagef("--grace: %v, and %v for clocks and dying, is half of the lease, %v, or more: take a shorter grace or a longer --lease",
 			grace, w.margin-grace, lease)
@@ -39,9 +39,8 @@ func divide(lease, grace time.Duration, given bool) (window, error) {
 	return w, nil
 }
 
-// connectToHold connects with the margin that a command needs. ZooKeeper's
-// servers may not give the session timeout that was asked for; then what they
-// give is divided, by another connection.
+// connectToHold connects with the margin that a command needs. If ZooKeeper's servers grant
+// another session timeout than requested, it divides that one and connects again.
 func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, error) {
 	e, err := a.set.chosenEngine()
 	if err != nil {

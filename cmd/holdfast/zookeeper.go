@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"os"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// zooKeeper is the engine, with the settings that only it has.
+// zooKeeper is the engine, with its own settings.
 type zooKeeper struct {
 	servers  []string
 	root     string
@@ -28,45 +27,40 @@ type zooKeeper struct {
 	tlsSettings
 }
 
-const (
-	namesCurator = "curator"
-	namesKazoo   = "kazoo"
-
-	aclOpen    = "open"
-	aclCreator = "creator"
-)
+var nameForms = map[string]zklock.Names{
+	"curator":       zklock.CuratorNames,
+	"curator-latch": zklock.CuratorLatchNames,
+	"curator-rw":    zklock.CuratorRWNames,
+	"kazoo":         zklock.KazooNames,
+}
 
 func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&z.servers, "servers", nil, "ZooKeeper: host:port,... and perhaps a chroot: host:port,.../app")
 	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode, below the chroot, under which keys without a leading slash live")
-	f.StringVar(&z.names, "names", namesCurator, "ZooKeeper: form of the node names, curator or kazoo: all clients of a lock must agree")
+	f.StringVar(&z.names, "names", "curator", "ZooKeeper: form of the node names, curator, kazoo, curator-latch for an election with LeaderLatch, or curator-rw: all clients of a lock must agree")
 	f.StringVar(&z.authFile, "auth-file", "", "ZooKeeper: file with SCHEME:CREDENTIALS lines, such as digest:user:password; HOLDFAST_AUTH has one such line itself")
-	f.StringVar(&z.acl, "acl", aclOpen, "ZooKeeper: who may use the znodes that are created: open (everybody) or creator (clients with the same credentials)")
+	f.StringVar(&z.acl, "acl", "open", "ZooKeeper: who may use the znodes that are created: open (everybody) or creator (clients with the same credentials)")
 	f.DurationVar(&z.tick, "tick-time", 0, "ZooKeeper: the servers' tickTime, where they accept sessions of less than two ticks")
 	z.tlsSettings.addFlags(f)
 }
 
-// options makes the library's options of the settings.
+// options converts the settings to the library's options.
 func (z *zooKeeper) options() (*zklock.Options, error) {
 	if len(z.servers) == 0 {
 		return nil, usagef("ZooKeeper needs --servers (HOLDFAST_SERVERS)")
 	}
-	o := &zklock.Options{Root: z.root, TickTime: z.tick}
-	switch z.names {
-	case namesCurator:
-		o.Names = zklock.CuratorNames
-	case namesKazoo:
-		o.Names = zklock.KazooNames
-	default:
-		return nil, usagef("--names: %q is neither curator nor kazoo", z.names)
+	names, ok := nameForms[z.names]
+	if !ok {
+		return nil, usagef("--names: %q is none of curator, curator-latch, curator-rw and kazoo", z.names)
 	}
+	o := &zklock.Options{Root: z.root, TickTime: z.tick, Names: names}
 	var err error
 	if o.Auth, err = z.credentials(); err != nil {
 		return nil, err
 	}
 	switch z.acl {
-	case aclOpen:
-	case aclCreator:
+	case "open":
+	case "creator":
 		if len(o.Auth) == 0 {
 			return nil, usagef("--acl creator needs credentials: --auth-file or HOLDFAST_AUTH")
 		}
@@ -78,8 +72,7 @@ func (z *zooKeeper) options() (*zklock.Options, error) {
 	return o, err
 }
 
-// credentials reads HOLDFAST_AUTH and the --auth-file. What is in them appears
-// in no message.
+// credentials reads HOLDFAST_AUTH and the --auth-file, whose contents appear in no message.
 func (z *zooKeeper) credentials() ([]zklock.Auth, error) {
 	type source struct{ name, text string }
 	sources := []source{{"HOLDFAST_AUTH", z.auth}}
@@ -107,7 +100,7 @@ func (z *zooKeeper) credentials() ([]zklock.Auth, error) {
 	return auth, nil
 }
 
-// tlsSettings say how to talk TLS to ZooKeeper.
+// tlsSettings say how to use TLS with ZooKeeper.
 type tlsSettings struct {
 	tls                                  bool
 	caFile, certFile, keyFile, tlsServer string
@@ -121,7 +114,7 @@ func (t *tlsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.tlsServer, "tls-server-name", "", "ZooKeeper: name in the servers' certificates (default: the host dialled)")
 }
 
-// config returns nil if TLS is not wanted.
+// config returns nil without TLS.
 func (t *tlsSettings) config() (*tls.Config, error) {
 	if !t.tls && t.caFile == "" && t.certFile == "" && t.keyFile == "" && t.tlsServer == "" {
 		return nil, nil
@@ -163,27 +156,18 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 	options.Owner, options.Logger, options.Hooks = o.owner, a.log, o.hooks
 	if w := o.holds; w != nil {
 		options.SessionTimeout, options.Margin = w.lease, w.margin
-		// What the margin takes from the time that an outage may last, this gives
-		// back in part: the session is shown to be alive at shorter intervals.
+		// The margin shortens the outages that a hold survives. More frequent heartbeats
+		// win back part of that.
 		options.Heartbeat = max(w.lease/12, time.Millisecond)
 	}
-	hosts, chroot, _ := strings.Cut(strings.Join(z.servers, ","), "/") // as Dial does
-	if chroot != "" {
-		chroot = "/" + chroot
-	}
+	hosts, _, _ := strings.Cut(strings.Join(z.servers, ","), "/") // as Dial does
 	c, err := unlessRefused(ctx, zk.FormatServers(strings.Split(hosts, ",")), func(ctx context.Context) (*zklock.Client, error) {
 		return zklock.Dial(ctx, z.servers, options)
 	})
 	if err != nil {
 		return nil, err
 	}
-	// ZooKeeper tells of each change, and is asked from time to time for safety's sake.
-	// A look reads the node of each contender: waiters by the thousand are looked at
-	// seldomer, so that a watch never makes more than 200 requests a second.
-	return &client{Client: c.Client, lease: c.SessionTimeout, looks: looks{
-		interval: 250 * time.Millisecond, idle: 30 * time.Second, perNode: 5 * time.Millisecond,
-		alarm: func(key string) <-chan zk.Event { return lockAlarm(c.Conn(), chroot+lockPath(z.root, key)) },
-	}}, nil
+	return &client{Client: c.Client, lease: c.SessionTimeout, queues: true}, nil
 }
 
 func (z *zooKeeper) doctor(_ context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error) {
@@ -193,49 +177,4 @@ func (z *zooKeeper) doctor(_ context.Context, a *app, prefix string) (func(conte
 	}
 	options.SessionTimeout, options.Logger = a.set.lease, a.log
 	return doctor.ZooKeeper{Servers: z.servers, Options: *options, Prefix: prefix, Timeout: a.set.timeout}.Examine, nil
-}
-
-// lockAlarm sets a watch that rings when something is created or deleted below a
-// lock's znode, and returns what it rings by. Whoever has one does not set
-// another, so there is one in the server, which ends with the session. Without a
-// connection it waits for one. It returns nil if it cannot: the looks that are
-// due anyway must do then.
-func lockAlarm(conn *zk.Conn, path string) <-chan zk.Event {
-	const attempts = 3 // the node may come and go between the requests
-	for range attempts {
-		_, _, ring, err := conn.ChildrenW(path)
-		exists := false
-		if errors.Is(err, zk.ErrNoNode) {
-			exists, _, ring, err = conn.ExistsW(path)
-		}
-		if err != nil {
-			return nil
-		}
-		if !exists {
-			return ring
-		}
-	}
-	return nil
-}
-
-// lockPath returns the znode whose children are the queue for a key, as the
-// documentation of zklock describes it.
-func lockPath(root, key string) string {
-	if strings.HasPrefix(key, "/") {
-		return key
-	}
-	var b strings.Builder
-	b.WriteString(root + "/")
-	for _, r := range key {
-		forbidden := r == '/' || r == '%' || r <= 0x1f || 0x7f <= r && r <= 0x9f || 0xd800 <= r && r <= 0xf8ff || r >= 0xfff0
-		if !forbidden {
-			b.WriteRune(r)
-			continue
-		}
-		for _, c := range []byte(string(r)) {
-			const hex = "0123456789ABCDEF"
-			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
-		}
-	}
-	return b.String()
 }

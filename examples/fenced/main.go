@@ -1,8 +1,7 @@
-// Fenced shows why a lock needs a token, and what the token does. A holder is
-// paused between its last look at the lock and its write. By the time that the
-// write arrives, the lock is somebody else's: no lock of any kind can prevent
-// that. The resource can, because it remembers the greatest token that it has
-// seen and refuses smaller ones.
+// Fenced shows why a lock needs a fencing token. A holder is paused between its
+// last check of the lock and its write. When the write arrives, somebody else
+// holds the lock: no lock can prevent that. The resource can refuse the write,
+// because it remembers the greatest token that it has seen.
 //
 //	go run ./examples/fenced                                                     in memory
 //	go run ./examples/fenced -engine zookeeper -servers 127.0.0.1:2181           the same on ZooKeeper
@@ -24,12 +23,11 @@ import (
 
 const key = "examples/fenced/account-7"
 
-// errStale is what a resource says to a holder of the past.
+// errStale is the resource's answer to a former holder.
 var errStale = errors.New("refused: a newer holder has written")
 
 // A resource is what the lock protects: a file store, a database row, a device.
-// The comparison and the write are one step. In SQL, with the token in a column
-// of its own:
+// It compares and writes in one step. In SQL, with a column for the token:
 //
 //	UPDATE account SET balance = $1, token = $2 WHERE id = $3 AND token <= $2
 type resource struct {

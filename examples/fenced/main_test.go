@@ -1,32 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
+	"github.com/holdfast-go/holdfast/examples/internal/story"
 )
 
 func TestLateWriteIsRefused(t *testing.T) {
-	for name, open := range engine.Local() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var out bytes.Buffer
-				if err := run(t.Context(), &out, open()); err != nil {
-					t.Fatal(err)
-				}
-				for _, want := range []string{"goes on with her write: refused", "asks her lock: TTL expired", "has bob's balance"} {
-					if !strings.Contains(out.String(), want) {
-						t.Errorf("%q is missing in:\n%s", want, out.String())
-					}
-				}
-			})
-		})
-	}
+	story.OnEach(t, func(t *testing.T, e *engine.Engine) {
+		story.Tells(t, e, `goes on with her write: refused.*asks her lock: TTL expired.*has bob's balance`, run)
+	})
 }
 
 func TestResource(t *testing.T) {

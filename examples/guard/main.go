@@ -1,13 +1,12 @@
-// Guard shows a write to ZooKeeper that cannot be carried out once its lock is
-// lost, and what happens to one without the guard. A holder is stopped between
-// its last look at the lock and its write, and the write arrives when somebody
-// else has the lock. The guarded one is a transaction with the condition that the
-// lock's node is there, which the servers themselves look at.
+// Guard shows a write to ZooKeeper that fails once its lock is lost, and one
+// without that guard. A holder is paused between its last check of the lock and
+// its write, which arrives when somebody else holds the lock. The guarded write is
+// a transaction in which the servers check that the lock's znode exists.
 //
 //	go run ./examples/guard -servers 127.0.0.1:2181
 //
-// Example transact is the same on DynamoDB; example fenced, and those in
-// examples/fencing, are for data that is elsewhere.
+// Example transact is the same on DynamoDB; for data elsewhere, see the examples
+// fenced and fencing.
 package main
 
 import (
@@ -30,7 +29,7 @@ const (
 	parent = "/holdfast-examples" // not under Options.Root, where the locks are
 )
 
-// errRefused is what a write fails with whose lock was not held any more.
+// errRefused: the lock was no longer held.
 var errRefused = errors.New("refused by ZooKeeper: the lock's node is gone")
 
 func main() {
@@ -82,7 +81,7 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	return nil
 }
 
-// unguarded writes whatever has happened to the lock since it was looked at.
+// unguarded writes whatever has happened to the lock since the last check.
 func unguarded(account string) late.Turn {
 	return func(_ context.Context, client *engine.Client, _ *holdfast.Lock) (func(context.Context) error, error) {
 		conn := client.ZooKeeper.Conn()
@@ -94,7 +93,7 @@ func unguarded(account string) late.Turn {
 	}
 }
 
-// guarded writes only if the lock is held at the moment of the write.
+// guarded writes only if the lock is held at that moment.
 func guarded(account string) late.Turn {
 	return func(_ context.Context, client *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
 		guard, err := client.ZooKeeper.Guard(lock)
@@ -109,8 +108,8 @@ func guarded(account string) late.Turn {
 	}
 }
 
-// commit carries out an operation while the lock is held. The first of the
-// transaction's results is the guard's.
+// commit carries out an operation if the lock is held. The first result of the
+// transaction is the guard's.
 func commit(conn *zk.Conn, guard *zk.CheckVersionRequest, operation any) error {
 	results, err := conn.Multi(guard, operation)
 	if len(results) > 0 && errors.Is(results[0].Error, zk.ErrNoNode) {
@@ -119,7 +118,7 @@ func commit(conn *zk.Conn, guard *zk.CheckVersionRequest, operation any) error {
 	return err
 }
 
-// open makes a znode for an account, of which only this process knows.
+// open makes a znode for an account that only this process knows.
 func open(conn *zk.Conn) (string, error) {
 	_, err := conn.Create(parent, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {

@@ -1,5 +1,5 @@
-// Metrics has a few workers take turns at the same work, and shows on /metrics what
-// becomes of their locks, for Prometheus and the dashboard in metrics/grafana.
+// Metrics lets a few workers take turns, and serves the metrics of their locks on
+// /metrics for Prometheus and the dashboard in metrics/grafana.
 //
 //	go run ./examples/metrics                                                     three workers in one process
 //	go run ./examples/metrics -cut 5                                              every fifth turn ends with the loss of the lock
@@ -33,7 +33,7 @@ import (
 
 const key = "examples/metrics"
 
-// settings are what the user said on the command line.
+// settings are the flags.
 type settings struct {
 	listen       string
 	workers, cut int
@@ -64,7 +64,7 @@ func (s *settings) check() error {
 	return nil
 }
 
-// run serves /metrics and has the workers work until ctx ends, or anything fails.
+// run serves /metrics and runs the workers until ctx ends, or anything fails.
 func run(ctx context.Context, log *slog.Logger, e *engine.Engine, s settings) error {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {
@@ -95,7 +95,7 @@ func run(ctx context.Context, log *slog.Logger, e *engine.Engine, s settings) er
 	if ctx.Err() != nil {
 		return nil
 	}
-	return context.Cause(working) // of the first that has failed
+	return context.Cause(working) // of the first that failed
 }
 
 // A worker is one client with metrics of its own, told apart by a label.
@@ -119,7 +119,7 @@ func (w *worker) run(ctx context.Context, registry prometheus.Registerer) error 
 		return err
 	}
 	defer func() {
-		// ctx has ended; the goodbye to the engine needs time of its own.
+		// ctx has ended; closing needs time of its own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := client.Close(ctx); err != nil {
@@ -161,19 +161,19 @@ func (w *worker) turn(ctx context.Context, client *engine.Client, cut bool) erro
 			return nil
 		}
 		select {
-		case <-ctx.Done(): // the lock is over, so the work must be
+		case <-ctx.Done(): // the lock has ended, so the work must end
 		case <-time.After(w.work):
 		}
 		return nil
 	}, holdfast.WithTTL(w.ttl))
 	switch {
 	case ctx.Err() != nil, errors.Is(err, holdfast.ErrTTLExpired), errors.Is(err, holdfast.ErrLost):
-		return nil // the metrics tell
+		return nil // the metrics show it
 	case err != nil:
 		return err
 	}
-	// Without a queue the lock is for whoever asks first. The others may ask only at
-	// their next look, so let them.
+	// Without a queue, whoever asks first gets the lock. Give the others time for their
+	// next attempt.
 	select {
 	case <-ctx.Done():
 	case <-time.After(2 * w.engine.Poll):

@@ -1,12 +1,12 @@
-// Quickstart shows the life of a lock in one process, without any server or, by
-// one more flag, on one:
+// Quickstart shows the life of a lock in one process, without a server or, with a
+// flag, on one:
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -engine zookeeper -servers 127.0.0.1:2181
 //	go run ./examples/quickstart -engine dynamodb -endpoint http://127.0.0.1:8000
 //
-// Two clients compete for a key. One holds it, lets it go, holds it for too
-// long, and is cut off from the engine; the other takes over each time.
+// Two clients compete for a key. One releases it, holds it for too long, and is
+// disconnected from the engine; the other takes over each time.
 package main
 
 import (
@@ -32,8 +32,8 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	}
 	const key = "orders/42"
 
-	// A client is what a process of a real system would have one of. In memory
-	// it comes from memlock.New, else from zklock.Dial or dynamolock.New.
+	// A real process has one client. In memory it comes from memlock.New, otherwise
+	// from zklock.Dial or dynamolock.New.
 	alice, err := e.NewClient(ctx, "alice")
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	}()
 	alice.Cut()
 	say("alice", "is cut off from the store, while bob waits")
-	<-lock.Done() // closed by alice's own clock: nobody could tell her
+	<-lock.Done() // closed by alice's own clock: nothing can reach her
 	say("alice", "knows by herself: %v", lock.Err())
 	if err := <-granted; err != nil {
 		return err

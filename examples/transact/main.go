@@ -1,15 +1,15 @@
-// Transact writes to DynamoDB only while a lock is held: the write and a check of
-// the lock are one transaction, so that the write cannot commit once the lock is
-// lost, however late it arrives. A holder is stopped between its last look at the
-// lock and its write, and the write arrives when somebody else has the lock: first
-// without the check, then with it.
+// Transact writes to DynamoDB only while a lock is held: one transaction checks the
+// lock and writes, so the write cannot commit once the lock is lost, however late
+// it arrives. A holder is paused between its last check of the lock and its write,
+// which arrives when somebody else holds the lock: first without the check, then
+// with it.
 //
 //	go run ./examples/transact                                      on an in-process fake of DynamoDB
 //	go run ./examples/transact -endpoint http://127.0.0.1:8000      on a server that has transactions, such as DynamoDB Local
 //	go run ./examples/transact -engine dynamodb                     on AWS
 //
-// Example guard is the same on ZooKeeper; example fenced, and those in
-// examples/fencing, are for data that is elsewhere.
+// Example guard is the same on ZooKeeper; for data elsewhere, see the examples
+// fenced and fencing.
 package main
 
 import (
@@ -36,7 +36,7 @@ const (
 	account = key + "/balance" // an item of its own: a transaction takes each only once
 )
 
-// errRefused is what a write fails with whose lock was not held any more.
+// errRefused: the lock was no longer held.
 var errRefused = errors.New("refused by DynamoDB, ConditionalCheckFailed: the lock is not held any more")
 
 func main() {
@@ -88,16 +88,15 @@ func run(ctx context.Context, out io.Writer, e *engine.Engine) error {
 	return nil
 }
 
-// unchecked writes whatever has happened to the lock since it was looked at.
+// unchecked writes whatever has happened to the lock since the last check.
 func unchecked(ctx context.Context, client *engine.Client, _ *holdfast.Lock) (func(context.Context) error, error) {
 	table := client.Dynamo.Options().Table
 	balance, err := read(ctx, client.API, table)
 	return func(ctx context.Context) error { return set(ctx, client.API, table, balance+amount(client)) }, err
 }
 
-// checked writes only if the lock is held at the moment of the write. The
-// transaction is made while it is: what counts is that DynamoDB evaluates the
-// check when it carries out the write.
+// checked writes only if the lock is held at the moment of the write, whenever the
+// transaction was made: DynamoDB evaluates the check when it writes.
 func checked(ctx context.Context, client *engine.Client, lock *holdfast.Lock) (func(context.Context) error, error) {
 	check, err := client.Dynamo.ConditionCheck(lock)
 	if err != nil {
@@ -109,8 +108,8 @@ func checked(ctx context.Context, client *engine.Client, lock *holdfast.Lock) (f
 	}, err
 }
 
-// transaction writes a balance if a check of a lock succeeds. The balance may as
-// well be in another table of the same account and region.
+// transaction writes a balance if the check of a lock succeeds. The balance may be
+// in another table of the same account and region.
 func transaction(check *types.ConditionCheck, balance int) *dynamodb.TransactWriteItemsInput {
 	return &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{ConditionCheck: check},
@@ -121,7 +120,7 @@ func transaction(check *types.ConditionCheck, balance int) *dynamodb.TransactWri
 	}}
 }
 
-// commit sends a transaction of which the one condition is the check of a lock.
+// commit sends a transaction whose only condition is the check of a lock.
 func commit(ctx context.Context, api engine.DynamoAPI, in *dynamodb.TransactWriteItemsInput) error {
 	for {
 		_, err := api.TransactWriteItems(ctx, in)
@@ -129,8 +128,8 @@ func commit(ctx context.Context, api engine.DynamoAPI, in *dynamodb.TransactWrit
 		var answer smithy.APIError
 		switch {
 		case errors.As(err, &cancelled) && has(cancelled, "TransactionConflict"):
-			// It met another write of an item at the same moment, which may
-			// be a heartbeat of the lock.
+			// Another write of an item was under way, perhaps a heartbeat of
+			// the lock.
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
@@ -171,7 +170,7 @@ func read(ctx context.Context, api engine.DynamoAPI, table string) (int, error) 
 	return strconv.Atoi(balance.Value)
 }
 
-// set writes, whoever asks.
+// set writes without a check.
 func set(ctx context.Context, api engine.DynamoAPI, table string, balance int) error {
 	_, err := api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &table,

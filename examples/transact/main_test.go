@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,23 +14,17 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
+	"github.com/holdfast-go/holdfast/examples/internal/story"
 )
 
 // The late write goes through without the check, and is refused with it.
 func TestLateWriteIsRefused(t *testing.T) {
-	story := regexp.MustCompile(`(?s)^on an in-process fake of DynamoDB.*\n` +
-		`no check:\nalice  holds the lock.*` +
-		`bob    writes\nalice  goes on, and writes, without the lock\n.*it is 70\n` +
-		`a check:\nalice  holds the lock.*` +
-		`bob    writes\nalice  goes on: refused by DynamoDB[^\n]*\nalice  asks her lock: TTL expired\n[^\n]*it is 150\n$`)
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		if err := run(t.Context(), &out, engine.Memory()); err != nil {
-			t.Fatal(err)
-		}
-		if !story.Match(out.Bytes()) {
-			t.Errorf("not the story that was expected:\n%s", out.String())
-		}
+		story.Tells(t, engine.Memory(), `^on an in-process fake of DynamoDB.*\n`+
+			`no check:\nalice  holds the lock.*`+
+			`bob    writes\nalice  goes on, and writes, without the lock\n.*it is 70\n`+
+			`a check:\nalice  holds the lock.*`+
+			`bob    writes\nalice  goes on: refused by DynamoDB[^\n]*\nalice  asks her lock: TTL expired\n[^\n]*it is 150\n$`, run)
 	})
 }
 

@@ -1,12 +1,12 @@
-// Worker is leader election in the form that most programs need: of all the
-// processes that run it, one at a time does the work.
+// Worker is leader election in the form that most programs need: one process at a
+// time does the work.
 //
 //	go run ./examples/worker                                                     three workers in one process
 //	go run ./examples/worker -engine zookeeper -servers 127.0.0.1:2181           one worker; start several
 //	go run ./examples/worker -engine dynamodb -endpoint http://127.0.0.1:8000    the same; AWS without -endpoint
 //
 // Ctrl-C or SIGTERM ends it: the work stops, the lock is released, and another
-// worker goes on: at once, or on DynamoDB at its next look, within a second.
+// worker continues, at once or, on DynamoDB, within a second.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 		if *workers == 0 {
 			*workers = 1
 			if e.Local {
-				*workers = 3 // nobody else can take part
+				*workers = 3 // no other process can take part
 			}
 		}
 		return run(ctx, slog.New(slog.NewTextHandler(os.Stdout, nil)), e, *workers, *term)
@@ -59,7 +59,7 @@ func run(ctx context.Context, log *slog.Logger, e *engine.Engine, workers int, t
 	if ctx.Err() != nil {
 		return nil
 	}
-	return context.Cause(working) // of the first that has failed
+	return context.Cause(working) // of the first that failed
 }
 
 // worker takes turns at the work until ctx ends.
@@ -69,39 +69,30 @@ func worker(ctx context.Context, log *slog.Logger, e *engine.Engine, name string
 		return err
 	}
 	defer func() {
-		// ctx has ended; the goodbye to the engine needs time of its own.
+		// ctx has ended; closing needs time of its own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := client.Close(ctx); err != nil {
 			log.Warn("close", "error", err)
 		}
 	}()
-	log.Info("waits for a turn")
-	for {
-		err := client.Do(ctx, key, func(ctx context.Context, lock *holdfast.Lock) error {
-			return lead(ctx, log, lock, term)
-		})
-		switch {
-		case ctx.Err() != nil:
-			log.Info("ended")
-			return nil
-		case errors.Is(err, holdfast.ErrLost):
-			log.Warn("lost the lock while working", "error", err) // somebody else goes on; queue again
-		case err != nil:
-			return err
-		}
-		// Without a queue the lock is for whoever asks first. The others may ask
-		// only at their next look, so let them.
-		select {
-		case <-ctx.Done():
-		case <-time.After(2 * e.Poll):
-		}
+	election, err := client.Election(key, nil)
+	if err != nil {
+		return err
 	}
+	log.Info("waits for a turn")
+	err = election.Run(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
+		return lead(ctx, log, lock, term) // nil: it has stepped down, and stands again behind those who wait
+	})
+	if ctx.Err() != nil {
+		log.Info("ended")
+		return nil
+	}
+	return err
 }
 
-// lead does the work until the term is over or ctx ends, which it also does
-// when the lock is lost. It must not go on after that, nor start what it cannot
-// stop.
+// lead works until its turn is over, or the ctx ends, as it does when the lock is lost.
+// It must not continue after that, nor start what it cannot stop.
 func lead(ctx context.Context, log *slog.Logger, lock *holdfast.Lock, term time.Duration) error {
 	log.Info("works", "token", lock.Token())
 	defer log.Info("stops", "token", lock.Token())

@@ -1,15 +1,14 @@
-// S3 shows what a fencing token is for where the protected data is an object in
-// S3, or in something like it. S3 compares no tokens, but it can make a write
-// depend on what is there (If-Match, If-None-Match); with the token in the
-// object, that is enough. A holder is stopped, and its write arrives when
-// somebody else has the lock, in each of the ways to go about it.
+// S3 shows fencing tokens for objects in S3 or a store like it. S3 compares no
+// tokens, but it has conditional writes (If-Match, If-None-Match); with the token
+// in the object, these are enough. In each of five ways to write, a holder is
+// paused, and its write arrives when somebody else holds the lock.
 //
 //	go run ./examples/fencing/s3                                                     locks in memory
 //	go run ./examples/fencing/s3 -engine zookeeper -servers 127.0.0.1:2181           on ZooKeeper
 //	go run ./examples/fencing/s3 -engine dynamodb -endpoint http://127.0.0.1:8000    on DynamoDB; AWS without -endpoint
 //
-// The objects are in a server with the API of S3 within this process (gofakes3),
-// which the SDK of AWS talks to by HTTP.
+// The objects are in an S3 server within this process (gofakes3), to which the AWS
+// SDK talks over HTTP.
 package main
 
 import (
@@ -83,7 +82,7 @@ func serve(ctx context.Context) (store, func(), error) {
 	return s, server.Close, nil
 }
 
-// acts are ways to write an object under a lock, each in the worst moment.
+// acts are ways to write an object under a lock, each interrupted at the worst moment.
 var acts = []struct {
 	title   string
 	turn    func(s store, object string) late.Turn

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
+	"github.com/holdfast-go/holdfast/examples/internal/story"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -32,58 +29,28 @@ func newStore(t *testing.T) store {
 // the ETag, neither is enough by itself.
 func TestActs(t *testing.T) {
 	const through, refused = `alice  goes on, and writes, without the lock\n.*the object is alice's\n`, `alice  goes on: [^\n]*\n.*the object is bob's\n`
-	story := regexp.MustCompile(`(?s)^PUT, and no more:\n.*` + through +
-		`look at the token, be stopped, PUT:\n.*` + through +
-		`be stopped, GET, PUT with If-Match, and no look at the token:\n.*` + through +
-		`look at the token, be stopped, PUT with If-Match:\n.*` + refused +
-		`be stopped, look at the token, PUT with If-Match:\n.*` + refused + `$`)
-	var out bytes.Buffer
-	if err := run(t.Context(), &out, engine.Memory()); err != nil {
-		t.Fatalf("%v after\n%s", err, out.String())
-	}
-	if !story.Match(out.Bytes()) {
-		t.Errorf("not the story that was expected:\n%s", out.String())
-	}
+	story.Tells(t, engine.Memory(), `^PUT, and no more:\n.*`+through+
+		`look at the token, be stopped, PUT:\n.*`+through+
+		`be stopped, GET, PUT with If-Match, and no look at the token:\n.*`+through+
+		`look at the token, be stopped, PUT with If-Match:\n.*`+refused+
+		`be stopped, look at the token, PUT with If-Match:\n.*`+refused+`$`, run)
 }
 
 // Writers that all write at once, with locks that are lost at any time, leave a
 // history in which no token comes after a greater one. Each write adds its token
 // to what it found, so the object is its own history.
 func TestRace(t *testing.T) {
-	const workers, turns = 4, 15
 	s := newStore(t)
-	locks := memlock.NewStore()
-	var written, refused atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		client, err := memlock.New(&memlock.Options{Store: locks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close(t.Context())
-		all.Go(func() {
-			for i := range turns {
-				err := add(t, s, locks, client, i%2 == 1)
-				switch {
-				case err == nil:
-					written.Add(1)
-				case errors.Is(err, errStale):
-					refused.Add(1)
-				default:
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
+	written, _ := story.Race(t, 15, errStale, func(locks *memlock.Store, client *memlock.Client, turn int) error {
+		return add(t, s, locks, client, turn%2 == 1)
+	})
 	r, _, err := s.read(t.Context(), "history")
 	if err != nil {
 		t.Fatal(err)
 	}
 	history := strings.Fields(r.Text)
-	if int64(len(history)) != written.Load() {
-		t.Errorf("%d writes have succeeded, and the object has %d", written.Load(), len(history))
+	if len(history) != written {
+		t.Errorf("%d writes have succeeded, and the object has %d", written, len(history))
 	}
 	last := 0
 	for _, field := range history {
@@ -93,7 +60,6 @@ func TestRace(t *testing.T) {
 		}
 		last = token
 	}
-	t.Logf("%d written, %d refused", written.Load(), refused.Load())
 }
 
 // add writes under the lock, or, if it is stopped, after it.

@@ -18,15 +18,14 @@ import (
 )
 
 var (
-	// errStale is what a holder of the past is told.
+	// errStale is the answer to a former holder.
 	errStale = errors.New("refused: a newer holder has written")
-	// errChanged is what S3 says to a write whose condition does not hold.
+	// errChanged: the condition of a write does not hold.
 	errChanged = errors.New("the object is not the one that was read")
 )
 
-// A report is an object that a lock protects. The token is in the body, and not
-// in the metadata: an ETag says nothing of those, so two writes of the same text
-// would look alike.
+// A report is an object that a lock protects. The token is in the body, because an
+// ETag does not cover the metadata: two writes of the same text would look alike.
 type report struct {
 	Token holdfast.Token `json:"token"`
 	Text  string         `json:"text"`
@@ -38,9 +37,9 @@ type store struct {
 	bucket string
 }
 
-// write puts a text in the place of what is there, unless that is of a newer
-// holder. The look at the token refuses a holder who comes too late. If-Match
-// refuses one who was in time when it looked, and too late when it wrote.
+// write replaces the object, unless a newer holder wrote it. The comparison of
+// tokens refuses a holder that reads too late. If-Match refuses one that reads in
+// time and writes too late.
 func (s store) write(ctx context.Context, key string, token holdfast.Token, text string) error {
 	for {
 		old, etag, err := s.read(ctx, key)
@@ -54,11 +53,11 @@ func (s store) write(ctx context.Context, key string, token holdfast.Token, text
 		if !errors.Is(err, errChanged) {
 			return err
 		}
-		// Somebody else has written since it was read. Look at the token again.
+		// Somebody else has written since. Compare the token again.
 	}
 }
 
-// read returns what is there with its ETag, which is nil if there is nothing.
+// read returns the object with its ETag, which is nil if there is no object.
 func (s store) read(ctx context.Context, key string) (report, *string, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &key})
 	var none *types.NoSuchKey
@@ -77,8 +76,7 @@ func (s store) read(ctx context.Context, key string) (report, *string, error) {
 	return r, out.ETag, json.Unmarshal(body, &r)
 }
 
-// put writes on the condition that what is there has an ETag still; if that is
-// nil, that there still is nothing.
+// put writes if the object still has the ETag; nil means that there still is none.
 func (s store) put(ctx context.Context, key string, r report, etag *string) error {
 	in := &s3.PutObjectInput{IfMatch: etag}
 	if etag == nil {
@@ -87,7 +85,7 @@ func (s store) put(ctx context.Context, key string, r report, etag *string) erro
 	return s.send(ctx, in, key, r)
 }
 
-// putBlindly writes whatever is there.
+// putBlindly writes unconditionally.
 func (s store) putBlindly(ctx context.Context, key string, r report) error {
 	return s.send(ctx, &s3.PutObjectInput{}, key, r)
 }

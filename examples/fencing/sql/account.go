@@ -12,31 +12,30 @@ import (
 const schema = `CREATE TABLE account (
 	id      TEXT    PRIMARY KEY,
 	balance INTEGER NOT NULL,
-	fence   INTEGER NOT NULL DEFAULT 0 -- the greatest token of all holders that have claimed the row
+	fence   INTEGER NOT NULL DEFAULT 0 -- the greatest token that has claimed the row
 )`
 
-// errStale is what the row says to a holder of the past.
+// errStale is the answer to a former holder.
 var errStale = errors.New("refused: a newer holder has claimed the row")
 
-// accounts are rows that locks protect.
+// accounts are rows protected by locks.
 type accounts struct{ db *sql.DB }
 
-// claim has the row refuse whoever held the lock before. It comes before
-// anything that the holder reads: what a late write could still change after
-// that would be news to the holder.
+// claim makes the row refuse all earlier holders. A holder claims before it reads,
+// so that no late write can change what it has read.
 func (a accounts) claim(ctx context.Context, id string, token holdfast.Token) error {
 	return oneRow(a.db.ExecContext(ctx,
 		`UPDATE account SET fence = ?1 WHERE id = ?2 AND fence <= ?1`, int64(token), id))
 }
 
-// set writes, unless a newer holder has claimed the row. Comparison and write are
-// one statement, so nothing comes between them.
+// set writes, unless a newer holder has claimed the row. One statement compares and
+// writes, so nothing can come in between.
 func (a accounts) set(ctx context.Context, id string, balance int, token holdfast.Token) error {
 	return oneRow(a.db.ExecContext(ctx,
 		`UPDATE account SET balance = ?1, fence = ?2 WHERE id = ?3 AND fence <= ?2`, balance, int64(token), id))
 }
 
-// oneRow tells a write that found its row from one that was refused.
+// oneRow returns errStale for a write that found no row to change.
 func oneRow(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -51,7 +50,7 @@ func oneRow(result sql.Result, err error) error {
 	return nil
 }
 
-// setUnfenced writes, whoever asks.
+// setUnfenced writes without a check.
 func (a accounts) setUnfenced(ctx context.Context, id string, balance int) error {
 	_, err := a.db.ExecContext(ctx, `UPDATE account SET balance = ?1 WHERE id = ?2`, balance, id)
 	return err

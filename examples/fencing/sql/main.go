@@ -1,14 +1,14 @@
-// SQL shows what a fencing token is for where the protected data is in an SQL
-// database. A holder is stopped between its last look at its lock and its write,
-// and its write arrives when somebody else has the lock: with no fence, with the
-// token compared in each write, and with the row claimed first.
+// SQL shows fencing tokens for data in an SQL database. A holder is paused between
+// its last check of the lock and its write, which arrives when somebody else holds
+// the lock: without a fence, with the token compared in each write, and with the
+// row claimed first.
 //
 //	go run ./examples/fencing/sql                                                     locks in memory
 //	go run ./examples/fencing/sql -engine zookeeper -servers 127.0.0.1:2181           on ZooKeeper
 //	go run ./examples/fencing/sql -engine dynamodb -endpoint http://127.0.0.1:8000    on DynamoDB; AWS without -endpoint
 //
 // The database is SQLite, in a temporary file. The statements are the same in
-// PostgreSQL and MySQL, but for the form of the placeholders.
+// PostgreSQL and MySQL, except for the placeholders.
 package main
 
 import (
@@ -82,8 +82,8 @@ func create(ctx context.Context, dir string) (accounts, error) {
 	return accounts{db}, nil
 }
 
-// acts are ways to book amounts under a lock, with what comes of each when a
-// write is late. The account has 100; alice books -30, bob books 50.
+// acts are ways to book amounts under a lock, with the result of each when a write
+// is late. The account has 100; alice books -30, bob books 50.
 var acts = []struct {
 	title   string
 	turn    func(accounts) late.Turn

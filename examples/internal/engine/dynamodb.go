@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// DynamoAPI is what the examples call of the AWS SDK.
+// DynamoAPI is the part of the AWS SDK that the examples call.
 type DynamoAPI interface {
 	dynamolock.API
 	dynamolock.TableAPI
@@ -28,10 +28,10 @@ type DynamoAPI interface {
 
 // DynamoDB is an engine on AWS, or on a server with the same API at endpoint.
 //
-// A program of its own would rather make the SDK's client by the module
-// github.com/aws/aws-sdk-go-v2/config, which finds region and credentials in
-// more places. The examples do without, since what they import is in the go.sum
-// of every user of holdfast.
+// Your program would rather make the SDK's client with the module
+// github.com/aws/aws-sdk-go-v2/config, which finds region and credentials in more
+// places. The examples avoid it, since their imports are in the go.sum of every
+// user of holdfast.
 func DynamoDB(table, endpoint string) (*Engine, error) {
 	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
 	signed := os.Getenv("AWS_ACCESS_KEY_ID") != ""
@@ -43,7 +43,7 @@ func DynamoDB(table, endpoint string) (*Engine, error) {
 				" for another server, give its -endpoint, such as http://127.0.0.1:8000")
 		}
 	} else {
-		// Servers for tests want a signature, but of whom they do not care.
+		// Servers for tests want a signature, but anybody's will do.
 		region = cmp.Or(region, "us-east-1")
 		if !signed {
 			credentials = anybody
@@ -81,8 +81,8 @@ func onDynamoDB(table string, connect func() *Client) *Engine {
 				return err
 			}
 			err := open(ctx)
-			// To create a table takes a permission of its own and, on AWS, some
-			// time, so only do it if it is missing.
+			// Creating a table needs another permission and, on AWS, some time, so
+			// only do it if the table is missing.
 			var missing *types.ResourceNotFoundException
 			if errors.As(err, &missing) {
 				options.OpenTimeout = time.Minute
@@ -113,8 +113,8 @@ func anybody(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "anybody", SecretAccessKey: "anything", Source: "examples"}, nil
 }
 
-// A cutter is a network connection that can be cut: no answer comes then, not
-// even an error.
+// A cutter is a network connection that can be cut: then no reply comes, not even
+// an error.
 type cutter struct {
 	aws.HTTPClient
 

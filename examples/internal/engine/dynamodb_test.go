@@ -63,14 +63,3 @@ type body struct {
 }
 
 func (b *body) Close() error { *b.closed++; return nil }
-
-func TestCredentials(t *testing.T) {
-	cleanEnv(t, map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"})
-	got, err := fromEnvironment(t.Context())
-	if err != nil || got.AccessKeyID != "id" || got.SecretAccessKey != "secret" || got.SessionToken != "token" {
-		t.Errorf("of the environment: %v, %v", got.AccessKeyID, err)
-	}
-	if got, err := anybody(t.Context()); err != nil || !got.HasKeys() {
-		t.Errorf("without any: %v", err)
-	}
-}

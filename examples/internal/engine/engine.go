@@ -12,44 +12,40 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Leases are short, so that nobody has to wait long to see one run out. Those of
-// a server must outlast a slow answer.
+// Leases are short, so that nobody has to wait long to see one expire. Those of a
+// server must outlast a slow reply.
 const (
 	memoryLease = time.Second
 	serverLease = 6 * time.Second
 )
 
-// openTimeout is how long to look for a server, whatever else there is time for.
-// Nothing is said meanwhile, so it is not long.
+// openTimeout bounds the search for a server. It is short, since nothing is printed
+// meanwhile.
 const openTimeout = 10 * time.Second
 
 // An Engine makes clients that compete with each other.
 type Engine struct {
 	Name  string // memory, zookeeper or dynamodb
 	Where string // for people to read
-	Local bool   // within this process, so that no other can take part
+	Local bool   // within this process: no other can take part
 	Lease time.Duration
 
-	// Poll is how late a waiter may notice a release. It is 0 on engines that
-	// keep a queue and wake the next in it.
+	// Poll is how late a waiter may notice a release; 0 on engines with a queue.
 	Poll time.Duration
 
-	// NewClient connects. owner is the default owner name of what it holds; hooks
-	// are told of what happens in it.
+	// NewClient connects. owner is the default owner name of its locks.
 	NewClient func(ctx context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error)
 }
 
-// A Client is one client of an engine: the part that is the same on all of
-// them, which is all that most examples use.
+// A Client is one client of an engine. Most examples use only the part that is the
+// same on all engines.
 type Client struct {
 	*holdfast.Client
 
-	// Cut takes the client off the network, Heal undoes it. Both are nil on
-	// engines where that takes more than a call.
+	// Cut disconnects the client, Heal reconnects it. Both are nil on ZooKeeper.
 	Cut, Heal func()
 
-	// ZooKeeper is nil on other engines, and so are Dynamo and API on other
-	// engines than DynamoDB.
+	// Nil on other engines.
 	ZooKeeper *zklock.Client
 	Dynamo    *dynamolock.Client
 	API       DynamoAPI

@@ -12,17 +12,17 @@ import (
 	"syscall"
 )
 
-// Flags are what the user said on the command line.
+// Flags are those that choose the engine.
 type Flags struct {
 	set                              *flag.FlagSet
 	engine, servers, table, endpoint string
 }
 
-// belongs says which engine a flag is about.
+// belongs says to which engine a flag belongs.
 var belongs = map[string]string{"servers": "zookeeper", "table": "dynamodb", "endpoint": "dynamodb"}
 
-// AddFlags declares -engine, -servers, -table and -endpoint. Variables of the
-// environment are their defaults, so that the command line wins.
+// AddFlags declares -engine, -servers, -table and -endpoint. The environment sets
+// their defaults.
 func AddFlags(flags *flag.FlagSet) *Flags {
 	f := &Flags{set: flags}
 	flags.StringVar(&f.engine, "engine", cmp.Or(os.Getenv("HOLDFAST_ENGINE"), "memory"),
@@ -37,7 +37,7 @@ func AddFlags(flags *flag.FlagSet) *Flags {
 	return f
 }
 
-// Open returns the engine that was asked for. Nothing is connected yet.
+// Open returns the chosen engine. It does not connect yet.
 func (f *Flags) Open() (*Engine, error) {
 	name, err := f.name()
 	if err != nil {
@@ -54,15 +54,49 @@ func (f *Flags) Open() (*Engine, error) {
 	return nil, fmt.Errorf("no engine %q: there are memory, zookeeper and dynamodb", name)
 }
 
-// name returns the engine's name. A flag that would be ignored is an error:
-// whoever gave it meant another engine.
+// OpenEach returns several engines of one kind: one for each of the parts of -servers or -table between semicolons, or
+// local ones.
+func (f *Flags) OpenEach(local int) ([]*Engine, error) {
+	name, err := f.name()
+	if err != nil {
+		return nil, err
+	}
+	var each []*Engine
+	switch name {
+	case "zookeeper":
+		for servers := range strings.SplitSeq(f.servers, ";") {
+			each = append(each, ZooKeeper(servers, strings.Split(servers, ",")...))
+		}
+		return each, nil
+	case "dynamodb":
+		for table := range strings.SplitSeq(f.table, ";") {
+			e, err := DynamoDB(table, f.endpoint)
+			if err != nil {
+				return nil, err
+			}
+			each = append(each, e)
+		}
+		return each, nil
+	}
+	for range local {
+		e, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, e)
+	}
+	return each, nil
+}
+
+// name returns the engine's name. A flag that would be ignored is an error: the
+// user meant another engine.
 func (f *Flags) name() (string, error) {
 	if f.set.NArg() > 0 {
 		return "", fmt.Errorf("%q has no meaning: there are flags only", f.set.Arg(0))
 	}
 	var given []string
 	f.set.Visit(func(g *flag.Flag) { given = append(given, g.Name) })
-	name, because := f.engine, "" // by the environment, which the command line outranks
+	name, because := f.engine, "" // from the environment, which the command line overrides
 	if slices.Contains(given, "engine") {
 		because = "-engine " + f.engine
 	}
@@ -82,11 +116,20 @@ func (f *Flags) name() (string, error) {
 // Main is the main function of an example: it reads the flags, opens the engine, and
 // calls run with a ctx that an interrupt ends.
 func Main(run func(ctx context.Context, e *Engine) error) {
+	begin((*Flags).Open, run)
+}
+
+// MainEach is Main for an example that uses several engines at a time.
+func MainEach(local int, run func(ctx context.Context, each []*Engine) error) {
+	begin(func(f *Flags) ([]*Engine, error) { return f.OpenEach(local) }, run)
+}
+
+func begin[E any](open func(*Flags) (E, error), run func(context.Context, E) error) {
 	flags := AddFlags(flag.CommandLine)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	e, err := flags.Open()
+	e, err := open(flags)
 	if err == nil {
 		err = run(ctx, e)
 	}

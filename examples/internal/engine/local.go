@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
-// Local are the engines that need no server, by name. All examples run on each
-// of them in their tests.
+// Local are the engines that need no server, by name. The tests run the examples on
+// each of them.
 func Local() map[string]func() *Engine {
 	return map[string]func() *Engine{"memory": Memory, "dynamodb": DynamoFake}
 }

@@ -1,7 +1,7 @@
-// Package late makes the situation that fencing is for: a holder is stopped
-// between its last look at its lock and its write, until somebody else has the
-// lock and has written. The examples let it happen to several kinds of storage,
-// with and without a fence.
+// Package late stages what fencing is for: a holder is paused between its last
+// check of the lock and its write, until somebody else holds the lock and has
+// written. The examples do so with several kinds of storage, with and without a
+// fence.
 package late
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/examples/internal/engine"
 )
 
-// A Turn is what a holder does with the lock: whatever comes before its write,
-// such as reading what is there. It returns the write.
+// A Turn is what a holder does before its write, such as reading. It returns the
+// write.
 type Turn func(ctx context.Context, client *engine.Client, lock *holdfast.Lock) (write func(context.Context) error, err error)
 
 // When says when the late write arrives.
@@ -26,11 +26,9 @@ const (
 	BeforeWrite             // the other holder has read, and has not written yet
 )
 
-// Write has alice take the lock of a key, begin her turn, and be stopped before
-// her write. The lock has a TTL, which passes meanwhile, so that bob gets it and
-// has his turn. Then alice's write arrives; Write returns what comes of it.
-//
-// Nothing here is special to a TTL: a lease that ran out would do the same, and
+// Write has alice acquire the lock of a key, begin her turn, and pause before her
+// write until the lock's TTL has expired and bob has had his turn. Then alice's
+// write arrives; Write returns its result. An expired lease would do the same, and
 // take longer.
 func Write(ctx context.Context, out io.Writer, e *engine.Engine, key string, turn Turn, when When) (late, err error) {
 	alice, err := e.NewClient(ctx, "alice")
@@ -82,8 +80,8 @@ func Write(ctx context.Context, out io.Writer, e *engine.Engine, key string, tur
 	return late, bobs.Release(ctx)
 }
 
-// begin has a client take the lock and come as far as its write, in time: on a
-// slow machine the TTL may have passed by then, and it has to begin anew.
+// begin has a client acquire the lock and run up to its write. On a slow machine
+// the TTL may have expired by then; it then starts again.
 func begin(ctx context.Context, e *engine.Engine, client *engine.Client, key string, turn Turn) (*holdfast.Lock, func(context.Context) error, error) {
 	ttl := 2 * time.Second
 	if e.Local {

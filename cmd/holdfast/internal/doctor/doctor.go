@@ -1,10 +1,9 @@
-// Package doctor looks at an engine as a client of holdfast finds it, and says
-// what is wrong with it and what to do about that.
+// Package doctor examines an engine as a client of holdfast sees it, and reports what is
+// wrong and what to do about it.
 //
-// An examination is a list of checks. A check is a function that looks at one
-// thing and returns what it has found, each finding being one line for the user.
-// What a check makes has a random name, disturbs nobody, and is removed at the
-// end of the examination, however that comes about.
+// An examination is a list of checks. A check looks at one thing and returns findings, each
+// of which is a line for the user. Whatever a check creates has a random name, disturbs
+// nobody, and is removed at the end of the examination, even if that is interrupted.
 package doctor
 
 import (
@@ -12,6 +11,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,15 +21,15 @@ import (
 // Status says how bad a finding is.
 type Status string
 
-// A problem keeps locks from working, or from excluding; a warning may come to
-// that, or is a matter of choice.
+// A problem keeps locks from working or from excluding; a warning may lead to that, or is
+// a matter of choice.
 const (
 	OK      Status = "ok"
 	Warning Status = "warning"
 	Problem Status = "problem"
 )
 
-// A Finding is what a check has found.
+// A Finding is the result of a check.
 type Finding struct {
 	ID     string `json:"id"` // of the check
 	Status Status `json:"status"`
@@ -52,28 +52,30 @@ func problem(cure, found string, args ...any) Finding {
 // only is the result of a check with one finding.
 func only(f Finding) ([]Finding, error) { return []Finding{f}, nil }
 
+// last is the result of a check after which no other makes sense.
+func last(f Finding) ([]Finding, error) { return []Finding{f}, errEnough }
+
 // A check looks at one thing of a subject. It fails if it cannot tell.
 type check[S any] struct {
 	id   string
 	look func(subject S, ctx context.Context) ([]Finding, error) // a method of the subject
 }
 
-// errEnough is for a check after whose findings no other makes sense.
+// errEnough ends an examination after the findings of a check.
 var errEnough = errors.New("the rest cannot be looked at")
 
-// errUnseen is for a check that lacks permissions. Which, the check of permissions tells.
+// errUnseen is for a check that lacks permissions; the check of permissions says which.
 var errUnseen = errors.New("not looked at, for want of permissions")
 
 // An examination is what the checks of an engine have in common.
 type examination struct {
 	timeout time.Duration        // for each check
-	report  func(Finding) error  // is told of each finding; its error ends the examination
-	refused func(err error) bool // whether an error is an answer of the engine: others may come
+	report  func(Finding) error  // gets each finding; its error ends the examination
+	refused func(err error) bool // whether the engine has answered with an error, so that it may answer others
 }
 
-// examine makes one check after the other, until the engine does not answer any
-// more. What it returns has nothing to do with the engine: ctx has ended, what
-// was asked for makes no sense, or a report has failed.
+// examine runs one check after the other until the engine no longer answers. Its error
+// never concerns the engine: ctx has ended, the settings are invalid, or a report failed.
 func examine[S any](ctx context.Context, e examination, subject S, checks []check[S]) error {
 	for _, c := range checks {
 		findings, err := bounded(ctx, e.timeout, func(ctx context.Context) ([]Finding, error) { return c.look(subject, ctx) })
@@ -103,8 +105,17 @@ func examine[S any](ctx context.Context, e examination, subject S, checks []chec
 	return nil
 }
 
-// bounded calls f with a ctx that ends after a time. If f fails after that, it is
-// for want of an answer, whatever its error says.
+// valid checks settings before anything is sent: it connects with a ctx that has ended.
+func valid(connect func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := connect(ctx); errors.Is(err, holdfast.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
+// bounded calls f with a limit. Any error after the limit means that there was no answer.
 func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	over := noAnswer{limit}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, over)
@@ -116,13 +127,13 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 	return value, err
 }
 
-// noAnswer is the cause of a ctx that has ended for a limit.
+// noAnswer is the cause of a ctx that has reached its limit.
 type noAnswer struct{ limit time.Duration }
 
 func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %v", n.limit) }
 
-// grace is for how long what is under way may go on after an interrupt: to end
-// it properly takes less, as a rule, than to find out what became of it.
+// grace is how long a trial may continue after an interrupt: ending it properly is usually
+// faster than finding out what became of it.
 const grace = time.Second
 
 // late returns a ctx that ends a grace later.
@@ -137,8 +148,7 @@ func late(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// cleanTimeout bounds how long it may take to remove what was made, whether or
-// not the examination was interrupted.
+// cleanTimeout bounds the removal of what was created, even after an interrupt.
 const cleanTimeout = 5 * time.Second
 
 // cleaning returns a ctx for that.
@@ -146,14 +156,14 @@ func cleaning(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), min(limit, cleanTimeout))
 }
 
-// probePrefix begins the names of all that an examination makes. What has such
-// a name is never examined: it is another's probe.
+// probePrefix begins the name of everything that an examination creates. Other
+// examinations ignore such names.
 const probePrefix = "holdfast-doctor-"
 
-// probeName returns a name that nobody else has.
+// probeName returns a unique name.
 func probeName() string { return probePrefix + strings.ToLower(rand.Text()[:16]) }
 
-// tryLock goes through the life of a lock. However it ends, the lock is released.
+// tryLock acquires, verifies, inspects and releases a lock. It always releases.
 func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit time.Duration) (Finding, error) {
 	ctx, cancel := late(ctx)
 	defer cancel()
@@ -186,6 +196,37 @@ func tryLock(ctx context.Context, locker *holdfast.Client, key string, limit tim
 	return ok("acquired in %v, verified, shown, and released in %v", figure(acquired), figure(time.Since(began))), nil
 }
 
+// A clock is the offset of a server's wall clock from this machine's.
+type clock struct {
+	known bool
+	ahead time.Duration // to within half a round trip and half the unit in which the server shows its clock
+}
+
+// note records what a server's clock showed between a request and its answer.
+func (c *clock) note(sent, answered, shown time.Time) {
+	c.known, c.ahead = true, shown.Sub(sent.Add(answered.Sub(sent)/2))
+}
+
+// skew reports the offset. It matters only to those who compare clocks.
+func (c clock) skew(server string) Finding {
+	way := "ahead of"
+	if c.ahead < 0 {
+		way = "behind"
+	}
+	return ok("the clock of %s is about %v %s this machine's; locks do not depend on that", server, figure(c.ahead.Abs()), way)
+}
+
+// latencies are the durations of some calls.
+type latencies []time.Duration
+
+func (l latencies) median() time.Duration { return slices.Sorted(slices.Values(l))[len(l)/2] }
+
+func (l latencies) worst() time.Duration { return slices.Max(l) }
+
+func (l latencies) String() string {
+	return fmt.Sprintf("%v in the median and %v at worst of %d", figure(l.median()), figure(l.worst()), len(l))
+}
+
 // some lists the first few of many.
 func some(all []string) string {
 	const few = 3
@@ -206,9 +247,9 @@ func count(n int, noun string) string {
 // figure rounds a duration to what is worth reading.
 func figure(d time.Duration) time.Duration {
 	switch {
-	case d < time.Millisecond && d > -time.Millisecond:
+	case d.Abs() < time.Millisecond:
 		return d.Round(time.Microsecond)
-	case d < time.Second && d > -time.Second:
+	case d.Abs() < time.Second:
 		return d.Round(10 * time.Microsecond)
 	}
 	return d.Round(time.Millisecond)
@@ -216,10 +257,10 @@ func figure(d time.Duration) time.Duration {
 
 // shell quotes a word for a command that the user may copy.
 func shell(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,@%+=", r)
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:,@%+=", r)
 	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+	if word != "" && !strings.ContainsFunc(word, special) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

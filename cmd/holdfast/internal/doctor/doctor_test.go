@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// is fails the test unless a finding has a status, and texts in what was found
-// and in the cure. Only what is ok has no cure.
+// is fails the test unless a finding has a status, and texts in what was found and in the
+// cure. Only an ok finding has no cure.
 func is(t *testing.T, f Finding, status Status, found, cure string) {
 	t.Helper()
 	if f.Status != status || !strings.Contains(f.Found, found) || !strings.Contains(f.Cure, cure) || (f.Cure == "") != (status == OK) {
@@ -21,77 +20,75 @@ func is(t *testing.T, f Finding, status Status, found, cure string) {
 	}
 }
 
-var errRefused = errors.New("refused")
-
-// TestExamine tests the course of an examination: findings are told at once and
-// in order, an answer of the engine is no reason to stop, silence is, and what
-// has nothing to do with the engine is returned.
+// TestExamine tests the course of an examination: it reports findings at once and in order,
+// continues after an error that the engine answers with, and stops if there is no answer. It
+// returns errors that do not concern the engine.
 func TestExamine(t *testing.T) {
-	full := errors.New("disk full")
+	errRefused := errors.New("refused")
+	type look = func(*int, context.Context) ([]Finding, error)
 	good := func(*int, context.Context) ([]Finding, error) { return []Finding{ok("1"), ok("2")}, nil }
-	fails := func(err error) func(*int, context.Context) ([]Finding, error) {
+	fails := func(err error) look {
 		return func(*int, context.Context) ([]Finding, error) { return nil, err }
 	}
 	interrupted, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("Ctrl-C"))
 	for name, test := range map[string]struct {
 		ctx    context.Context
-		first  func(*int, context.Context) ([]Finding, error)
+		first  look
 		report error
 		want   string
 		err    string
 	}{
-		"all is well":    {first: good, want: "a ok, a ok, b ok, b ok"},
-		"refused":        {first: fails(fmt.Errorf("x: %w", errRefused)), want: "a problem, b ok, b ok"},
-		"silent":         {first: fails(errors.New("reset")), want: "a problem"},
-		"enough":         {first: fails(errEnough), want: ""},
-		"makes no sense": {first: fails(driver.Invalid("prefix", "it is odd")), want: "", err: "it is odd"},
-		"interrupted":    {ctx: interrupted, first: func(_ *int, ctx context.Context) ([]Finding, error) { return nil, ctx.Err() }, want: "", err: "Ctrl-C"},
-		"nobody listens": {first: good, report: full, want: "a ok", err: "disk full"},
-		"too slow": {first: func(_ *int, ctx context.Context) ([]Finding, error) {
+		"all is well":    {t.Context(), good, nil, "a ok, a ok, b ok, b ok", "nil"},
+		"refused":        {t.Context(), fails(fmt.Errorf("x: %w", errRefused)), nil, "a problem, b ok, b ok", "nil"},
+		"silent":         {t.Context(), fails(errors.New("reset")), nil, "a problem", "nil"},
+		"enough":         {t.Context(), fails(errEnough), nil, "", "nil"},
+		"makes no sense": {t.Context(), fails(driver.Invalid("prefix", "it is odd")), nil, "", "it is odd"},
+		"interrupted":    {interrupted, fails(context.Canceled), nil, "", "Ctrl-C"},
+		"nobody listens": {t.Context(), good, errors.New("disk full"), "a ok", "disk full"},
+		"too slow": {t.Context(), func(_ *int, ctx context.Context) ([]Finding, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
-		}, want: "a problem"},
+		}, nil, "a problem", "nil"},
 	} {
-		ctx := test.ctx
-		if ctx == nil {
-			ctx = t.Context()
-		}
 		var told []string
-		err := examine(ctx, examination{
+		err := examine(test.ctx, examination{
 			timeout: 50 * time.Millisecond,
 			report: func(f Finding) error {
 				told = append(told, f.ID+" "+string(f.Status))
 				return test.report
 			},
 			refused: func(err error) bool { return errors.Is(err, errRefused) },
-		}, new(int), []check[*int]{{id: "a", look: test.first}, {id: "b", look: good}})
-		if got := strings.Join(told, ", "); got != test.want {
-			t.Errorf("%s: told %q, want %q", name, got, test.want)
-		}
-		if got := fmt.Sprint(err); test.err == "" && err != nil || !strings.Contains(got, test.err) {
-			t.Errorf("%s: returned %q, want %q", name, got, test.err)
+		}, new(int), []check[*int]{{"a", test.first}, {"b", good}})
+		if got := strings.Join(told, ", "); got != test.want || !strings.Contains(fmt.Sprint(err), test.err) {
+			t.Errorf("%s: it reported %q and returned %v, want %q and %s", name, got, err, test.want, test.err)
 		}
 	}
 }
 
-// TestChecksAreNamed checks that the checks of an engine have names of their own.
-func TestChecksAreNamed(t *testing.T) {
-	var zookeeper, dynamo []string
-	for _, c := range zooKeeperChecks {
-		zookeeper = append(zookeeper, c.id)
-	}
-	for _, c := range dynamoChecks {
-		dynamo = append(dynamo, c.id)
-	}
-	for _, ids := range [][]string{zookeeper, dynamo} {
-		if slices.Sort(ids); len(slices.Compact(slices.Clone(ids))) != len(ids) || slices.Contains(ids, "") {
-			t.Errorf("the names are %q", ids)
+// TestClock tests offsets of either sign, and from when on they are a problem on DynamoDB.
+func TestClock(t *testing.T) {
+	sent := time.Now()
+	for ahead, test := range map[time.Duration]struct {
+		found  string
+		status Status
+	}{
+		0:                 {"it is about 0s ahead of", OK},
+		time.Hour:         {"it is about 1h0m0s ahead of", Problem},
+		-3 * time.Second:  {"it is about 3s behind", OK},
+		-6 * time.Minute:  {"it is about 6m0s behind", Problem},
+		299 * time.Second: {"it is about 4m59s ahead of", OK},
+	} {
+		var c clock
+		c.note(sent, sent.Add(200*time.Millisecond), sent.Add(100*time.Millisecond+ahead))
+		is(t, c.skew("it"), OK, test.found, "")
+		if f := judgeClock(c); f.Status != test.status {
+			t.Errorf("%v ahead: %+v, want %s", ahead, f, test.status)
 		}
 	}
 }
 
-// TestShell checks that what a user copies means what it says.
+// TestShell checks that the user can copy a command with any word in it.
 func TestShell(t *testing.T) {
 	for word, want := range map[string]string{
 		"orders/42": "orders/42", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "a;b": "'a;b'", "käse": "'käse'",
@@ -102,7 +99,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestSome tests the beginning of long lists.
+// TestSome tests how lists are cut off.
 func TestSome(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "a", 3: "a, b, c", 5: "a, b, c and 2 more"} {
 		if got := some(strings.Split("abcde", "")[:n]); got != want {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -26,67 +26,57 @@ type DynamoDB struct {
 	Timeout time.Duration // for each check
 }
 
-// dynamoChecks in the order in which they are made: each may rely on what those
-// before have found.
+// dynamoChecks are the checks in order: each may rely on the findings of earlier ones.
 var dynamoChecks = []check[*table]{
-	{id: "endpoint", look: (*table).endpoint},
-	{id: "credentials", look: (*table).credentials},
-	{id: "table", look: (*table).describe},
-	{id: "schema", look: (*table).schema},
-	{id: "replicas", look: (*table).replicas},
-	{id: "ttl", look: (*table).timeToLive},
-	{id: "permissions", look: (*table).permissions},
-	{id: "latency", look: (*table).latency},
-	{id: "lock", look: (*table).trial},
-	{id: "reason", look: (*table).reason},
-	{id: "foreign", look: (*table).foreign},
-	{id: "locks", look: (*table).locks},
-	{id: "clock", look: (*table).clock},
+	{"endpoint", (*table).endpoint},
+	{"credentials", (*table).credentials},
+	{"table", (*table).describe},
+	{"schema", (*table).schema},
+	{"replicas", (*table).replicas},
+	{"ttl", (*table).timeToLive},
+	{"permissions", (*table).permissions},
+	{"latency", (*table).latency},
+	{"lock", (*table).trial},
+	{"reason", (*table).reason},
+	{"foreign", (*table).foreign},
+	{"locks", (*table).locks},
+	{"clock", (*table).clock},
 }
 
-// Examine makes the checks and reports each finding as it comes. It fails if ctx
-// ends, if report does, and with holdfast.ErrInvalid for what makes no sense.
+// Examine runs the checks and reports each finding at once. It fails if ctx ends, if report
+// fails, or with holdfast.ErrInvalid if the settings make no sense.
 func (d DynamoDB) Examine(ctx context.Context, report func(Finding) error) error {
-	t := &table{DynamoDB: d, denied: make(map[string]bool)}
+	t := &table{DynamoDB: d, denied: make(map[string]bool), partition: cmp.Or(d.Options.Keys.Partition.Name, "id")}
 	t.ddb = dynamodb.New(d.Client.Options(), func(o *dynamodb.Options) {
 		t.wire = &wire{next: o.HTTPClient}
 		o.HTTPClient = t.wire
 	})
-	t.key = newProbeKey(d.Options.Keys, d.Prefix)
-	if err := t.valid(); err != nil {
+	t.key, t.item = newProbeKey(d.Options.Keys, d.Prefix)
+	if err := valid(func(ctx context.Context) error { _, err := dynamolock.New(ctx, t.ddb, &t.Options); return err }); err != nil {
 		return err
 	}
 	defer t.close()
 	return examine(ctx, examination{timeout: d.Timeout, report: report, refused: refusedByDynamoDB}, t, dynamoChecks)
 }
 
-// valid refuses settings that make no sense, before anything is sent.
-func (t *table) valid() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := dynamolock.New(ctx, t.ddb, &t.Options)
-	if errors.Is(err, holdfast.ErrInvalid) {
-		return err
-	}
-	return nil
-}
-
 // A table is what is examined.
 type table struct {
 	DynamoDB
-	ddb         *dynamodb.Client // by way of wire
+	partition   string           // name of the partition key
+	ddb         *dynamodb.Client // which sends through wire
 	wire        *wire
 	description *types.TableDescription
 	client      *dynamolock.Client
-	key         probeKey
-	used        bool // there may be an item of the key
-	present     bool // there is one
+	key         string // of the probe
+	item        map[string]types.AttributeValue
+	used        bool // the probe may have an item
+	present     bool // it has one
 
 	denied map[string]bool // calls that are not permitted
 }
 
-// close ends the client, which waits until what was given up is undone, and
-// removes the probe's item, if there may be one.
+// close ends the client, which waits until abandoned calls are undone, and removes the
+// probe's item.
 func (t *table) close() {
 	ctx, cancel := cleaning(t.Timeout)
 	defer cancel()
@@ -94,17 +84,14 @@ func (t *table) close() {
 		_ = t.client.Close(ctx)
 	}
 	if t.used {
-		_, _ = t.ddb.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Options.Table, Key: t.key.item})
+		_, _ = t.ddb.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Options.Table, Key: t.item})
 	}
 }
 
-// deniedCodes are the answers to those who may not make a call.
-var deniedCodes = []string{"AccessDeniedException", "AccessDenied", "NotAuthorized"}
-
-// deniedCall reports whether a call is not permitted to these credentials.
+// deniedCall reports whether a policy forbids a call.
 func deniedCall(err error) bool {
 	api, is := answer(err)
-	return is && slices.Contains(deniedCodes, api.ErrorCode())
+	return is && slices.Contains([]string{"AccessDeniedException", "AccessDenied", "NotAuthorized"}, api.ErrorCode())
 }
 
 // refusedByDynamoDB reports whether an error is an answer.
@@ -119,43 +106,32 @@ func answer(err error) (smithy.APIError, bool) {
 	return api, is
 }
 
-// once switches off the SDK's retries, where it is the single request that matters.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
-// A probeKey is a key that nobody else has, below the prefix that is examined,
-// as policies may go by that.
-type probeKey struct {
-	key  string // as clients name it
-	item map[string]types.AttributeValue
-}
-
-func newProbeKey(keys dynamolock.Keys, prefix string) probeKey {
-	if keys.Partition.Name == "" {
-		keys.Partition.Name = "id"
-	}
+// newProbeKey returns a unique key below a prefix, which policies may depend on, and the
+// key of its item.
+func newProbeKey(keys dynamolock.Keys, prefix string) (string, map[string]types.AttributeValue) {
+	name := cmp.Or(keys.Partition.Name, "id")
 	if keys.Sort.Name == "" {
 		text := probeText(keys.Partition, prefix)
-		return probeKey{text, map[string]types.AttributeValue{keys.Partition.Name: keyValue(keys.Partition, text)}}
+		return text, map[string]types.AttributeValue{name: keyValue(keys.Partition, text)}
 	}
 	partition, sort, found := strings.Cut(prefix, "/")
 	if !found || partition == "" {
 		partition, sort = probeText(keys.Partition, partition), ""
 	}
 	sort = probeText(keys.Sort, sort)
-	return probeKey{partition + "/" + sort, map[string]types.AttributeValue{
-		keys.Partition.Name: keyValue(keys.Partition, partition),
-		keys.Sort.Name:      keyValue(keys.Sort, sort),
-	}}
+	return partition + "/" + sort, map[string]types.AttributeValue{
+		name: keyValue(keys.Partition, partition), keys.Sort.Name: keyValue(keys.Sort, sort),
+	}
 }
 
-// probeText is a random text that begins with a prefix, or a random number.
+// probeText is a random text after a prefix, or a random number.
 func probeText(attr dynamolock.KeyAttr, prefix string) string {
 	name := probeName()
 	if attr.Type != types.ScalarAttributeTypeN {
 		return prefix + name
 	}
 	digits := strings.Map(func(r rune) rune { return '0' + r%10 }, strings.TrimPrefix(name, probePrefix))
-	return "1" + digits // the first of a number is no zero
+	return "1" + digits // no leading zero
 }
 
 func keyValue(attr dynamolock.KeyAttr, text string) types.AttributeValue {
@@ -168,14 +144,13 @@ func keyValue(attr dynamolock.KeyAttr, text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// A wire is an HTTP client that notes whom it talks to, and what the answers say
-// of the time.
+// A wire is an HTTP client that records the server's address and clock.
 type wire struct {
 	next dynamodb.HTTPClient
 
 	mu    sync.Mutex
 	host  string
-	last  error // of the last request that has failed for another reason than its ctx
+	err   error // of the last request that failed, unless its ctx had ended
 	clock clock
 }
 
@@ -191,20 +166,13 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 			w.clock.note(sent, time.Now(), date.Add(time.Second/2))
 		}
 	} else if req.Context().Err() == nil {
-		w.last = err
+		w.err = err
 	}
 	return resp, err
 }
 
-// trouble returns what kept the last request that failed from its answer.
-func (w *wire) trouble() error {
+func (w *wire) seen() (host string, c clock, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last
-}
-
-func (w *wire) seen() (host string, c clock) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.host, w.clock
+	return w.host, w.clock, w.err
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// A permission is what a policy can grant, and a request that needs it and
-// changes nothing, whoever makes it: it is about the probe's key, which has no
-// item yet.
+// A permission is what a policy can grant, with a request that needs it and changes
+// nothing: it concerns the probe's key, which has no item yet.
 type permission struct {
 	action string // "dynamodb:" and this
 	needed string // for what
@@ -27,12 +26,12 @@ type permission struct {
 
 var permissions = []permission{
 	{"GetItem", "every client", true, func(ctx context.Context, t *table) error {
-		_, err := t.ddb.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Options.Table, Key: t.key.item})
+		_, err := t.ddb.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Options.Table, Key: t.item})
 		return err
 	}},
 	{"UpdateItem", "every client", true, func(ctx context.Context, t *table) error { return t.vainUpdate(ctx) }},
 	{"DeleteItem", "--mode fail-closed, and to break its locks", false, func(ctx context.Context, t *table) error {
-		_, err := t.ddb.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Options.Table, Key: t.key.item})
+		_, err := t.ddb.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Options.Table, Key: t.item})
 		return err
 	}},
 	{"Scan", "ls and doctor", false, func(ctx context.Context, t *table) error {
@@ -41,47 +40,37 @@ var permissions = []permission{
 	}},
 	{"Query", "ls with a whole partition key", false, func(ctx context.Context, t *table) error {
 		if t.Options.Keys.Sort.Name == "" {
-			return nil // nobody does
+			return nil // not needed
 		}
-		partition := t.Options.Keys.Partition.Name
 		_, err := t.ddb.Query(ctx, &dynamodb.QueryInput{
 			TableName: &t.Options.Table, KeyConditionExpression: aws.String("#p = :p"),
-			ExpressionAttributeNames:  map[string]string{"#p": partition},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":p": t.key.item[partition]},
+			ExpressionAttributeNames:  map[string]string{"#p": t.partition},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": t.item[t.partition]},
 		})
 		return err
 	}},
 	{"ConditionCheckItem", "transactions with ConditionCheck", false, func(ctx context.Context, t *table) error {
 		_, err := t.ddb.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
 			ConditionCheck: &types.ConditionCheck{
-				TableName: &t.Options.Table, Key: t.key.item,
+				TableName: &t.Options.Table, Key: t.item,
 				ConditionExpression:      aws.String("attribute_not_exists(#p)"),
-				ExpressionAttributeNames: map[string]string{"#p": t.partition()},
+				ExpressionAttributeNames: map[string]string{"#p": t.partition},
 			},
 		}}})
 		if api, is := answer(err); is && api.ErrorCode() == "UnknownOperationException" {
-			return nil // an emulator without transactions; no policy either
+			return nil // an emulator without transactions has no policy either
 		}
 		return err
 	}},
 }
 
-// partition is the name of the partition key.
-func (t *table) partition() string {
-	if name := t.Options.Keys.Partition.Name; name != "" {
-		return name
-	}
-	return "id"
-}
-
-// vainUpdate is a write of which the condition cannot hold: the probe's key has
-// no item.
+// vainUpdate is a write whose condition cannot hold: the probe's key has no item.
 func (t *table) vainUpdate(ctx context.Context, options ...func(*dynamodb.Options)) error {
 	_, err := t.ddb.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &t.Options.Table, Key: t.key.item,
+		TableName: &t.Options.Table, Key: t.item,
 		UpdateExpression:         aws.String("REMOVE #g"),
 		ConditionExpression:      aws.String("attribute_exists(#p)"),
-		ExpressionAttributeNames: map[string]string{"#p": t.partition(), "#g": "guid"},
+		ExpressionAttributeNames: map[string]string{"#p": t.partition, "#g": "guid"},
 	}, options...)
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
@@ -95,14 +84,14 @@ func (t *table) permissions(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, p := range permissions {
 		err := p.try(ctx, t)
-		if err == nil {
-			continue
-		}
-		if !deniedCall(err) {
+		switch {
+		case err == nil:
+		case deniedCall(err):
+			t.denied[p.action] = true
+			findings = append(findings, p.missing(t.Options.Mode))
+		default:
 			return findings, fmt.Errorf("%s: %w", p.action, err)
 		}
-		t.denied[p.action] = true
-		findings = append(findings, p.missing(t.Options.Mode))
 	}
 	if len(findings) == 0 {
 		return only(ok("every call that clients make is allowed"))
@@ -110,7 +99,7 @@ func (t *table) permissions(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// missing says what it means that a permission is not granted.
+// missing reports that a permission is not granted.
 func (p permission) missing(mode dynamolock.Mode) Finding {
 	cure := fmt.Sprintf("allow dynamodb:%s on the table to these credentials", p.action)
 	const found = "dynamodb:%s is denied; it is for %s"
@@ -120,12 +109,10 @@ func (p permission) missing(mode dynamolock.Mode) Finding {
 	return warning(cure+", if they are to do that", found, p.action, p.needed)
 }
 
-// mostPages is how much of the table is looked at for items of other programs,
-// in pages of 1 MB.
-const mostPages = 16
+// maxPages is how much of the table is searched for items of other programs, in pages of 1 MB.
+const maxPages = 16
 
-// foreign looks for items that are none of a lock: they lack the guid that each
-// lock has.
+// foreign looks for items of other programs: they lack the guid of a lock.
 func (t *table) foreign(ctx context.Context) ([]Finding, error) {
 	if t.denied["Scan"] {
 		return nil, errUnseen
@@ -137,7 +124,7 @@ func (t *table) foreign(ctx context.Context) ([]Finding, error) {
 	}
 	var strangers []string
 	pages, all := 0, false
-	for ; pages < mostPages && !all; pages++ {
+	for ; pages < maxPages && !all; pages++ {
 		out, err := t.ddb.Scan(ctx, in)
 		if err != nil {
 			return nil, fmt.Errorf("list items: %w", err)
@@ -163,7 +150,7 @@ func (t *table) foreign(ctx context.Context) ([]Finding, error) {
 // name is the key of an item.
 func (t *table) name(item map[string]types.AttributeValue) string {
 	var parts []string
-	for _, name := range []string{t.partition(), t.Options.Keys.Sort.Name} {
+	for _, name := range []string{t.partition, t.Options.Keys.Sort.Name} {
 		switch v := item[name].(type) {
 		case *types.AttributeValueMemberS:
 			parts = append(parts, v.Value)
@@ -176,11 +163,10 @@ func (t *table) name(item map[string]types.AttributeValue) string {
 	return strings.Join(parts, "/")
 }
 
-// mostLeft is how many locks that never expire are listed.
-const mostLeft = 20
+// maxLeft is how many locks that never expire are listed.
+const maxLeft = 20
 
-// locks lists the locks that are held, and tells of those that never expire, and
-// of those whose item is corrupt.
+// locks counts the held locks, and reports those that never expire and corrupt items.
 func (t *table) locks(ctx context.Context) ([]Finding, error) {
 	if t.denied["Scan"] || t.denied["Query"] {
 		return nil, errUnseen
@@ -199,7 +185,7 @@ func (t *table) locks(ctx context.Context) ([]Finding, error) {
 		if info.Lease != 0 {
 			continue
 		}
-		if left++; left > mostLeft {
+		if left++; left > maxLeft {
 			continue
 		}
 		since := "an unknown time"
@@ -212,11 +198,100 @@ func (t *table) locks(ctx context.Context) ([]Finding, error) {
 		}
 		findings = append(findings, warning("if the holder is dead, "+cure, "%q is held by %q since %s, and never expires", info.Key, info.Owner, since))
 	}
-	if left > mostLeft {
-		findings = append(findings, warning(t.command("ls"), "%d more locks never expire", left-mostLeft))
+	if left > maxLeft {
+		findings = append(findings, warning(t.command("ls"), "%d more locks never expire", left-maxLeft))
 	}
 	if len(findings) == 0 {
 		return only(ok("%s held, each of which expires if its holder dies", count(held, "lock")))
 	}
 	return findings, nil
+}
+
+// latency measures single writes that change nothing: one must get through in time per heartbeat.
+func (t *table) latency(ctx context.Context) ([]Finding, error) {
+	if t.denied["UpdateItem"] {
+		return nil, errUnseen
+	}
+	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+	var writes latencies
+	for range writeProbes {
+		began := time.Now()
+		if err := t.vainUpdate(ctx, once); err != nil {
+			return nil, fmt.Errorf("UpdateItem: %w", err)
+		}
+		writes = append(writes, time.Since(began))
+	}
+	o := t.client.Options()
+	return only(judgeCalls(writes, o.Heartbeat, o.Timeout))
+}
+
+func judgeCalls(writes latencies, heartbeat, limit time.Duration) Finding {
+	told := fmt.Sprintf("writes took %v; a lock is renewed once per %v, and a request is given up after %v", writes, figure(heartbeat), figure(limit))
+	const cure = "use the region that is nearest, see to throttling (CloudWatch: ThrottledRequests), or give a longer --lease"
+	switch {
+	case writes.worst() >= limit:
+		return problem(cure, "%s", told)
+	case writes.worst() >= limit/2:
+		return warning(cure, "%s", told)
+	}
+	return ok("%s", told)
+}
+
+// trial takes a lock of its own, as a program would. Its item is deleted at the end.
+func (t *table) trial(ctx context.Context) ([]Finding, error) {
+	if t.denied["GetItem"] || t.denied["UpdateItem"] || t.denied["DeleteItem"] {
+		return nil, errUnseen
+	}
+	t.used = true
+	f, err := tryLock(ctx, t.client.Client, t.key, t.Timeout)
+	t.present = err == nil && t.Options.Mode != dynamolock.FailClosed // which keeps no item
+	if err != nil {
+		return nil, err
+	}
+	return only(f)
+}
+
+// reason checks that a write whose condition does not hold returns the item, which the
+// trial has left. Otherwise each such write costs another read.
+func (t *table) reason(ctx context.Context) ([]Finding, error) {
+	if !t.present {
+		return only(ok("not looked at, for want of an item"))
+	}
+	_, err := t.ddb.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &t.Options.Table, Key: t.item,
+		UpdateExpression:                    aws.String("REMOVE #g"),
+		ConditionExpression:                 aws.String("attribute_not_exists(#p)"),
+		ExpressionAttributeNames:            map[string]string{"#p": t.partition, "#g": "guid"},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	var failed *types.ConditionalCheckFailedException
+	switch {
+	case err == nil:
+		return only(problem("use DynamoDB itself, or another emulator", "a write whose condition does not hold succeeds"))
+	case !errors.As(err, &failed):
+		return nil, fmt.Errorf("UpdateItem: %w", err)
+	case len(failed.Item) == 0:
+		return only(ok("a write whose condition does not hold does not tell why, as DynamoDB's would: that costs a read more"))
+	}
+	return only(ok("a write whose condition does not hold tells why"))
+}
+
+// farApart is the clock offset from which on signatures are refused.
+const farApart = 5 * time.Minute
+
+// clock compares the wall clocks, because signatures contain the time.
+func (t *table) clock(context.Context) ([]Finding, error) {
+	_, clock, _ := t.wire.seen()
+	if !clock.known {
+		return only(ok("the answers do not tell the time"))
+	}
+	return only(judgeClock(clock))
+}
+
+func judgeClock(c clock) Finding {
+	if c.ahead.Abs() >= farApart {
+		return problem("set the clock of this machine (NTP)",
+			"the clock of DynamoDB differs from this machine's by %v: signatures are refused from %v on", figure(c.ahead.Abs()), farApart)
+	}
+	return c.skew("DynamoDB")
 }

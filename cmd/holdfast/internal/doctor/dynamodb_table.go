@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// endpoint tells where requests go. It sends none.
+// endpoint says where requests go. It sends none.
 func (t *table) endpoint(context.Context) ([]Finding, error) {
 	o := t.ddb.Options()
 	where := "AWS's own endpoint"
@@ -26,7 +26,7 @@ func (t *table) endpoint(context.Context) ([]Finding, error) {
 	return only(ok("region %s, %s", o.Region, where))
 }
 
-// credentials tells where they come from, and nothing of what they are.
+// credentials says where they come from, but not what they are.
 func (t *table) credentials(ctx context.Context) ([]Finding, error) {
 	var found aws.Credentials
 	err := errors.New("nothing says where from")
@@ -37,12 +37,12 @@ func (t *table) credentials(ctx context.Context) ([]Finding, error) {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return []Finding{problem("set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role",
-			"there are none: %v", err)}, errEnough
+		return last(problem("set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role",
+			"there are none: %v", err))
 	}
-	told := "from " + found.Source
-	if found.Source == "" {
-		told = "of a source that is not told"
+	told := "of a source that is not told"
+	if found.Source != "" {
+		told = "from " + found.Source
 	}
 	if found.CanExpire {
 		told += fmt.Sprintf(", good for %v", time.Until(found.Expires).Round(time.Second))
@@ -57,74 +57,68 @@ func (t *table) describe(ctx context.Context) ([]Finding, error) {
 	took := time.Since(began)
 	var missing *types.ResourceNotFoundException
 	name := t.Options.Table
-	host, _ := t.wire.seen()
+	host, _, trouble := t.wire.seen()
 	switch api, answered := answer(err); {
 	case err == nil:
 	case errors.As(err, &missing):
-		return []Finding{problem(t.command("table create"), "there is no table %s in this region", name)}, errEnough
+		return last(problem(t.command("table create"), "there is no table %s in this region", name))
 	case deniedCall(err):
-		return []Finding{problem("allow dynamodb:DescribeTable on the table to these credentials: every client needs it",
-			"dynamodb:DescribeTable on %s is denied: %s", name, api.ErrorMessage())}, errEnough
+		return last(problem("allow dynamodb:DescribeTable on the table to these credentials: every client needs it",
+			"dynamodb:DescribeTable on %s is denied: %s", name, api.ErrorMessage()))
 	case answered:
-		return t.refusal(api), errEnough
+		return last(t.refusal(api))
 	default:
-		// The SDK's own words are many.
-		err = cmp.Or(t.wire.trouble(), context.Cause(ctx), err)
-		return []Finding{problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s cannot be reached: %v", host, err)}, errEnough
+		err = cmp.Or(trouble, context.Cause(ctx), err) // the SDK's own message is long
+		return last(problem("see to the region, the endpoint and the network; or give a longer --timeout", "%s cannot be reached: %v", host, err))
 	}
-	t.description = out.Table
-	return judgeTable(out.Table, took)
-}
-
-// refusal tells of an answer that is none of a policy, such as to requests that
-// were signed by a clock that is wrong.
-func (t *table) refusal(api smithy.APIError) []Finding {
-	told := fmt.Sprintf("DescribeTable on %s is refused: %s: %s", t.Options.Table, api.ErrorCode(), api.ErrorMessage())
-	if _, clock := t.wire.seen(); clock.known {
-		if f := judgeClock(clock); f.Status != OK {
-			return []Finding{problem(f.Cure, "%s; %s", told, f.Found)}
-		}
-	}
-	return []Finding{problem("see to the credentials: they may be wrong, or have expired", "%s", told)}
-}
-
-func judgeTable(d *types.TableDescription, took time.Duration) ([]Finding, error) {
-	name := aws.ToString(d.TableName)
-	switch d.TableStatus {
+	t.description, name = out.Table, aws.ToString(out.Table.TableName)
+	switch out.Table.TableStatus {
 	case types.TableStatusActive, types.TableStatusUpdating:
-		return only(ok("%s is %s, with about %s; the first answer took %v", name, d.TableStatus, count(int(aws.ToInt64(d.ItemCount)), "item"), figure(took)))
+		return only(ok("%s is %s, with about %s; the first answer took %v", name, out.Table.TableStatus, count(int(aws.ToInt64(out.Table.ItemCount)), "item"), figure(took)))
 	case types.TableStatusCreating:
-		return []Finding{problem("wait until it is ACTIVE", "%s is %s", name, d.TableStatus)}, errEnough
+		return last(problem("wait until it is ACTIVE", "%s is %s", name, out.Table.TableStatus))
 	}
-	return []Finding{problem("use another table, or have this one restored", "%s is %s", name, d.TableStatus)}, errEnough
+	return last(problem("use another table, or have this one restored", "%s is %s", name, out.Table.TableStatus))
 }
 
-// command is one of the tool's, with the settings that name the table.
+// refusal reports an error that does not come from a policy, such as a signature with a wrong time.
+func (t *table) refusal(api smithy.APIError) Finding {
+	told := fmt.Sprintf("DescribeTable on %s is refused: %s: %s", t.Options.Table, api.ErrorCode(), api.ErrorMessage())
+	if _, clock, _ := t.wire.seen(); clock.known {
+		if f := judgeClock(clock); f.Status != OK {
+			return problem(f.Cure, "%s; %s", told, f.Found)
+		}
+	}
+	return problem("see to the credentials: they may be wrong, or have expired", "%s", told)
+}
+
+// command is a command of the tool with the flags that name the table.
 func (t *table) command(words string) string {
-	all := []string{"run: holdfast", words, "--table", shell(t.Options.Table)}
+	var text strings.Builder
+	text.WriteString("run: holdfast " + words + " --table " + shell(t.Options.Table))
 	for _, key := range []struct {
-		flag string
-		attr dynamolock.KeyAttr
-	}{{"--partition-key", t.Options.Keys.Partition}, {"--sort-key", t.Options.Keys.Sort}} {
-		text := key.attr.Name
+		flag, standard string
+		attr           dynamolock.KeyAttr
+	}{{"--partition-key", "id", t.Options.Keys.Partition}, {"--sort-key", "", t.Options.Keys.Sort}} {
+		value := key.attr.Name
 		if key.attr.Type != "" {
-			text += ":" + string(key.attr.Type)
+			value += ":" + string(key.attr.Type)
 		}
-		if text != "" && (text != "id" || key.flag != "--partition-key") {
-			all = append(all, key.flag, shell(text))
+		if value != "" && value != key.standard {
+			text.WriteString(" " + key.flag + " " + shell(value))
 		}
 	}
-	return strings.Join(all, " ")
+	return text.String()
 }
 
-// schema has the library judge the keys.
+// schema lets the library judge the keys.
 func (t *table) schema(ctx context.Context) ([]Finding, error) {
 	options := t.Options
 	client, err := dynamolock.New(ctx, t.ddb, &options)
 	if errors.Is(err, dynamolock.ErrTable) {
 		_, reason, _ := strings.Cut(err.Error(), dynamolock.ErrTable.Error()+": ")
-		return []Finding{problem("give --partition-key and --sort-key as the table has them, or use a table of its own for locks",
-			"the keys of the table do not fit: %s", reason)}, errEnough
+		return last(problem("give --partition-key and --sort-key as the table has them, or use a table of its own for locks",
+			"the keys of the table do not fit: %s", reason))
 	}
 	if err != nil {
 		return nil, err
@@ -137,23 +131,20 @@ func (t *table) schema(ctx context.Context) ([]Finding, error) {
 	return only(ok("the keys of the table fit: %s", strings.Join(keys, ", ")))
 }
 
-// replicas looks whether the table has copies in other regions.
+// replicas checks whether the table has copies in other regions.
 func (t *table) replicas(context.Context) ([]Finding, error) {
-	return only(judgeReplicas(t.description, t.ddb.Options().Region))
-}
-
-func judgeReplicas(d *types.TableDescription, region string) Finding {
+	region := t.ddb.Options().Region
 	var others []string
-	for _, r := range d.Replicas {
-		if name := aws.ToString(r.RegionName); name != region {
+	for _, r := range t.description.Replicas {
+		if name := aws.ToString(r.RegionName); name != region { // which is among them
 			others = append(others, name)
 		}
 	}
 	if len(others) == 0 {
-		return ok("the table is in this region alone")
+		return only(ok("the table is in this region alone"))
 	}
-	return warning(fmt.Sprintf("have all clients use %s, or a table without replicas", region),
-		"a global table, with replicas in %s: a lock that is taken in one region does not exclude in another", some(others))
+	return only(warning(fmt.Sprintf("have all clients use %s, or a table without replicas", region),
+		"a global table, with replicas in %s: a lock that is taken in one region does not exclude in another", some(others)))
 }
 
 // timeToLive compares the table's Time to Live with the setting.
@@ -177,8 +168,9 @@ func (t *table) timeToLive(ctx context.Context) ([]Finding, error) {
 	return only(judgeTTL(t.Options.TTLAttribute, attribute, t.command("table create")))
 }
 
-// judgeTTL is told the attribute that was set, and that of the table.
+// judgeTTL compares the attribute of the settings with that of the table.
 func judgeTTL(set, have, create string) Finding {
+	cure := "give --ttl-attribute " + shell(have) + ", to all clients"
 	switch {
 	case set == have && set == "":
 		return ok("Time to Live is off: items stay when they are released, for the sake of their tokens")
@@ -187,9 +179,7 @@ func judgeTTL(set, have, create string) Finding {
 	case have == "":
 		return warning(create+" --ttl-attribute "+shell(set), "clients write %s, and Time to Live of the table is off: items stay for ever", set)
 	case set == "":
-		return warning("give --ttl-attribute "+shell(have)+", to all clients",
-			"Time to Live goes by %s, which clients with these settings remove: items that they wrote last stay for ever", have)
+		return warning(cure, "Time to Live goes by %s, which clients with these settings remove: items that they wrote last stay for ever", have)
 	}
-	return warning("give --ttl-attribute "+shell(have)+", to all clients",
-		"clients write %s, and Time to Live goes by %s, which they remove: items that they wrote last stay for ever", set, have)
+	return warning(cure, "clients write %s, and Time to Live goes by %s, which they remove: items that they wrote last stay for ever", set, have)
 }

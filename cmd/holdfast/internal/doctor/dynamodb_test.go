@@ -7,43 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
-
-// TestJudgeTable guards in which states a table can be used, and that nothing is
-// looked at in one that cannot.
-func TestJudgeTable(t *testing.T) {
-	for state, want := range map[types.TableStatus]Status{
-		types.TableStatusActive: OK, types.TableStatusUpdating: OK, types.TableStatusCreating: Problem,
-		types.TableStatusDeleting: Problem, types.TableStatusArchived: Problem, types.TableStatusInaccessibleEncryptionCredentials: Problem,
-	} {
-		found, err := judgeTable(&types.TableDescription{TableName: aws.String("t"), TableStatus: state}, time.Millisecond)
-		cure := map[bool]string{true: "", false: "wait"}[state != types.TableStatusCreating]
-		is(t, found[0], want, "t is "+string(state), cure)
-		if (want == Problem) != errors.Is(err, errEnough) {
-			t.Errorf("%s: %v", state, err)
-		}
-	}
-}
-
-// TestJudgeReplicas tests the warning of global tables; DynamoDB lists the
-// region itself among the replicas.
-func TestJudgeReplicas(t *testing.T) {
-	in := func(regions ...string) *types.TableDescription {
-		d := &types.TableDescription{}
-		for _, r := range regions {
-			d.Replicas = append(d.Replicas, types.ReplicaDescription{RegionName: aws.String(r)})
-		}
-		return d
-	}
-	is(t, judgeReplicas(in(), "here"), OK, "this region alone", "")
-	is(t, judgeReplicas(in("here"), "here"), OK, "this region alone", "")
-	is(t, judgeReplicas(in("here", "there"), "here"), Warning, "replicas in there", "use here")
-}
 
 // TestJudgeTTL tests the comparison of Time to Live with the setting.
 func TestJudgeTTL(t *testing.T) {
@@ -63,18 +31,15 @@ func TestJudgeTTL(t *testing.T) {
 	}
 }
 
-// TestJudgeCalls guards from when on calls take too long for a lease.
+// TestJudgeCalls tests from when on calls take too long for a lease.
 func TestJudgeCalls(t *testing.T) {
 	for worst, status := range map[time.Duration]Status{time.Millisecond: OK, 499 * time.Millisecond: OK, 500 * time.Millisecond: Warning, time.Second: Problem} {
-		cure := ""
-		if status != OK {
-			cure = "--lease"
-		}
+		cure := map[bool]string{true: "--lease"}[status != OK]
 		is(t, judgeCalls(latencies{worst, 0, 0}, 2*time.Second, time.Second), status, "0s in the median", cure)
 	}
 }
 
-// TestMissing guards without which permissions locks do not work, by mode.
+// TestMissing tests without which permissions locks do not work, by mode.
 func TestMissing(t *testing.T) {
 	for _, p := range permissions {
 		for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed, dynamolock.FailClosedFenced} {
@@ -87,8 +52,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProbeKey checks that the key of a probe is one that a client could have,
-// of the types of the table, and below the prefix, as policies may go by that.
+// TestProbeKey checks that a probe's key is unique, of the table's types, and below the
+// prefix, which policies may depend on.
 func TestProbeKey(t *testing.T) {
 	s, n, b := types.ScalarAttributeTypeS, types.ScalarAttributeTypeN, types.ScalarAttributeTypeB
 	for _, test := range []struct {
@@ -105,46 +70,21 @@ func TestProbeKey(t *testing.T) {
 		{s, s, "team/x", "team/x" + probePrefix},
 		{n, b, "7/", "7/" + probePrefix},
 	} {
-		keys := dynamolock.Keys{}
-		if test.partition != "" {
-			keys.Partition = dynamolock.KeyAttr{Name: "p", Type: test.partition}
-		}
+		var o dynamolock.Options
 		if test.sort != "" {
-			keys.Sort = dynamolock.KeyAttr{Name: "s", Type: test.sort}
+			o.Keys.Sort = dynamolock.KeyAttr{Name: "s", Type: test.sort}
 		}
-		k := newProbeKey(keys, test.prefix)
-		if !strings.HasPrefix(k.key, test.want) || k.key == newProbeKey(keys, test.prefix).key {
-			t.Errorf("%+v has the key %q", test, k.key)
-		}
-		partition, sort, _ := strings.Cut(k.key, "/")
-		if test.sort == "" {
-			partition = k.key
-		}
-		name := map[bool]string{true: "id", false: "p"}[test.partition == ""]
-		if got := valueText(k.item[name]); got != partition {
-			t.Errorf("%+v: the partition key of %q is %q", test, k.key, got)
-		}
-		if test.sort != "" && valueText(k.item["s"]) != sort {
-			t.Errorf("%+v: the sort key of %q is %q", test, k.key, valueText(k.item["s"]))
+		o.Keys.Partition = dynamolock.KeyAttr{Name: "p", Type: test.partition}
+		key, item := newProbeKey(o.Keys, test.prefix)
+		other, _ := newProbeKey(o.Keys, test.prefix)
+		name := (&table{DynamoDB: DynamoDB{Options: o}, partition: "p"}).name(item)
+		if !strings.HasPrefix(key, test.want) || key == other || name != key {
+			t.Errorf("%+v has the key %q, and its item %q", test, key, name)
 		}
 	}
 }
 
-// valueText is the text of a key attribute, whatever its type.
-func valueText(v types.AttributeValue) string {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return v.Value
-	case *types.AttributeValueMemberN:
-		return v.Value
-	case *types.AttributeValueMemberB:
-		return string(v.Value)
-	}
-	return fmt.Sprintf("%T", v)
-}
-
-// TestCommand checks that a command that is told names the table as it was
-// named.
+// TestCommand checks that a suggested command names the table as the user did.
 func TestCommand(t *testing.T) {
 	for want, o := range map[string]dynamolock.Options{
 		"run: holdfast ls --table locks": {Table: "locks", Keys: dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: "id"}}},
@@ -159,8 +99,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestRefusedByDynamoDB guards which errors leave an examination going on, and
-// which of them tell of a policy.
+// TestRefusedByDynamoDB tests after which errors an examination continues, and which come
+// from a policy.
 func TestRefusedByDynamoDB(t *testing.T) {
 	for _, test := range []struct {
 		err             error

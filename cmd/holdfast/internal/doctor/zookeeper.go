@@ -24,28 +24,27 @@ type ZooKeeper struct {
 	Timeout time.Duration // for each check
 }
 
-// zooKeeperChecks in the order in which they are made: each may rely on what
-// those before have found.
+// zooKeeperChecks are the checks in order: each may rely on the findings of earlier ones.
 var zooKeeperChecks = []check[*ensemble]{
-	{id: "server", look: (*ensemble).reach},
-	{id: "role", look: (*ensemble).roles},
-	{id: "session", look: (*ensemble).session},
-	{id: "permissions", look: (*ensemble).permissions},
-	{id: "write", look: (*ensemble).write},
-	{id: "agreement", look: (*ensemble).agreement},
-	{id: "containers", look: (*ensemble).containers},
-	{id: "lock", look: (*ensemble).trial},
-	{id: "locks", look: (*ensemble).count},
-	{id: "foreign", look: (*ensemble).foreign},
-	{id: "counter", look: (*ensemble).counters},
-	{id: "acl", look: (*ensemble).open},
-	{id: "clock", look: (*ensemble).clock},
+	{"server", (*ensemble).reach},
+	{"role", (*ensemble).roles},
+	{"session", (*ensemble).session},
+	{"permissions", (*ensemble).permissions},
+	{"write", (*ensemble).write},
+	{"agreement", (*ensemble).agreement},
+	{"containers", (*ensemble).containers},
+	{"lock", (*ensemble).trial},
+	{"locks", (*ensemble).count},
+	{"foreign", (*ensemble).foreign},
+	{"counter", (*ensemble).counters},
+	{"acl", (*ensemble).open},
+	{"clock", (*ensemble).clock},
 }
 
-// Examine makes the checks and reports each finding as it comes. It fails if ctx
-// ends, if report does, and with holdfast.ErrInvalid for what makes no sense.
+// Examine runs the checks and reports each finding at once. It fails if ctx ends, if report
+// fails, or with holdfast.ErrInvalid if the settings make no sense.
 func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) error {
-	e := &ensemble{ZooKeeper: z, probe: probeName()}
+	e := &ensemble{ZooKeeper: z}
 	hosts, chroot, _ := strings.Cut(strings.Join(z.Servers, ","), "/") // as zklock.Dial does
 	if chroot != "" {
 		e.chroot = "/" + chroot
@@ -54,27 +53,25 @@ func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) erro
 		e.servers = append(e.servers, &server{addr: addr})
 	}
 	e.root = e.chroot + cmp.Or(e.Options.Root, zklock.DefaultRoot)
-	if err := e.valid(); err != nil {
+	e.probe = join(e.root, probeName())
+	if err := valid(func(ctx context.Context) error { _, err := zklock.Dial(ctx, e.Servers, &e.Options); return err }); err != nil {
 		return err
 	}
 	defer e.close()
 	return examine(ctx, examination{timeout: z.Timeout, report: report, refused: refusedByZooKeeper}, e, zooKeeperChecks)
 }
 
-// valid refuses settings that make no sense, before anything is sent.
-func (e *ensemble) valid() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := zklock.Dial(ctx, e.Servers, &e.Options)
-	if errors.Is(err, holdfast.ErrInvalid) {
-		return err
-	}
-	return nil
-}
-
 // refusedByZooKeeper reports whether an error is a server's answer.
 func refusedByZooKeeper(err error) bool {
 	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, holdfast.ErrDenied)
+}
+
+// unlessDenied replaces a lack of permissions with errUnseen.
+func unlessDenied(err error) error {
+	if refusedByZooKeeper(err) {
+		return errUnseen
+	}
+	return err
 }
 
 // An ensemble is what is examined.
@@ -83,35 +80,35 @@ type ensemble struct {
 	chroot  string // of the client, with a leading slash; "" for none
 	root    string // as servers see it
 	servers []*server
-	main    *server  // the first of those that gave a session
-	probe   string   // name of the node that is written to
-	written bool     // it is there
-	made    []string // znodes to be removed at the end, in the order in which they were made
+	main    *server  // the first that granted a session
+	probe   string   // the znode for measuring writes
+	written bool     // it exists
+	made    []string // znodes to remove at the end, in the order of creation
 
 	writes  latencies
 	leader  clock
-	lockSet []lockNode // that main shows
+	lockSet []lockNode // as main shows them
 }
 
-// A server is one of those that were named, with a session of its own.
+// A server is one of those named, with its own session.
 type server struct {
-	addr   string
-	down   bool           // it cannot be connected to
-	client *zklock.Client // nil without a session
-	calls  sync.WaitGroup // requests under way, also those that nobody waits for any more
-	status status
+	addr    string
+	down    bool           // it cannot be connected to
+	client  *zklock.Client // nil without a session
+	calls   sync.WaitGroup // requests under way, including abandoned ones
+	mode    string         // leader, follower, observer or standalone; "" if unknown
+	version string
 }
 
-// reached are the servers that gave a session.
+// reached are the servers that granted a session.
 func (e *ensemble) reached() []*server {
 	return slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.client == nil })
 }
 
-// conn is the connection of a server that gave a session.
+// conn is the connection of a server that granted a session.
 func (s *server) conn() *zk.Conn { return s.client.Conn() }
 
-// call makes a request, which go-zookeeper may hold for as long as it likes, and
-// gives it up when ctx ends.
+// call makes a request, which go-zookeeper may hold for any time, and abandons it when ctx ends.
 func call[T any](ctx context.Context, s *server, request func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -137,7 +134,7 @@ func do(ctx context.Context, s *server, request func() error) error {
 	return err
 }
 
-// step says what was attempted on which znode.
+// step adds to an error what was attempted on which znode.
 func step(what, path string, err error) error {
 	if err == nil {
 		return nil
@@ -145,8 +142,7 @@ func step(what, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, path, err)
 }
 
-// makeRoot makes the znodes down to the root as far as they are missing, as
-// clients do, and notes which.
+// makeRoot creates the znodes down to the root as far as they are missing, as clients do.
 func (e *ensemble) makeRoot(ctx context.Context) error {
 	for _, path := range pathsTo(e.root) {
 		if err := e.makeContainer(ctx, path); err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -164,18 +160,22 @@ func (e *ensemble) makeContainer(ctx context.Context, path string) error {
 	if exists != nil {
 		return zk.ErrNodeExists
 	}
-	acl := e.Options.ParentACL
-	if len(acl) == 0 {
-		acl = zk.WorldACL(zk.PermAll)
-	}
 	err = do(ctx, e.main, func() error {
-		_, err := e.main.conn().CreateContainer(path, nil, zk.FlagContainer, acl)
+		_, err := e.main.conn().CreateContainer(path, nil, zk.FlagContainer, orOpen(e.Options.ParentACL))
 		return err
 	})
-	if !errors.Is(err, zk.ErrNodeExists) && !refusedByZooKeeper(err) { // perhaps made, if no answer came
+	if !errors.Is(err, zk.ErrNodeExists) && !refusedByZooKeeper(err) { // perhaps created, if no answer came
 		e.made = append(e.made, path)
 	}
 	return step("create", path, err)
+}
+
+// orOpen is the default of an ACL.
+func orOpen(acl []zk.ACL) []zk.ACL {
+	if len(acl) == 0 {
+		return zk.WorldACL(zk.PermAll)
+	}
+	return acl
 }
 
 // exists returns a znode's state, or nil if there is none.
@@ -189,8 +189,7 @@ func (s *server) exists(ctx context.Context, path string) (*zk.Stat, error) {
 	})
 }
 
-// close removes what was made, the last first, and ends the sessions. What
-// others have put to use meanwhile stays.
+// close removes what was created, the last first, and ends the sessions. What others now use stays.
 func (e *ensemble) close() {
 	ctx, cancel := cleaning(e.Timeout)
 	defer cancel()
@@ -209,7 +208,7 @@ func (e *ensemble) close() {
 	all.Wait()
 }
 
-// settle waits until no request is under way that could still make something.
+// settle waits until no request is under way that could still create something.
 func (s *server) settle(ctx context.Context) {
 	settled := make(chan struct{})
 	go func() {
@@ -232,3 +231,5 @@ func pathsTo(path string) []string {
 	}
 	return append(all, path)
 }
+
+func join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }

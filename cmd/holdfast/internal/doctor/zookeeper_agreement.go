@@ -3,22 +3,19 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// A server may go on showing a contender that all others have deleted, for as
-// long as it follows (ZOOKEEPER-5010), or be of another ensemble altogether.
-// Nothing that it is asked alone tells. So the servers are compared with one
-// another, and what differs is put to the leader, by a transaction.
+// A server may show a contender that all others have deleted for as long as it follows
+// (ZOOKEEPER-5010), or belong to another ensemble. No single server can tell. So the
+// servers are compared, and a transaction asks the leader about differences.
 
-// A difference between servers is looked at so many times, with a pause between
-// two looks, before it is taken for more than a change under way. The name of a
-// contender comes once and goes once, so that two looks would do if a server's
-// sync did.
+// A difference must persist for this many looks, with a pause between them: it may be a
+// change under way. A contender's name comes once and goes once, so two looks would do if a
+// server's sync worked.
 const (
 	looks     = 3
 	lookPause = 200 * time.Millisecond
@@ -40,11 +37,19 @@ func (e *ensemble) agreement(ctx context.Context) ([]Finding, error) {
 	}
 	var findings []Finding
 	for _, s := range servers {
-		lasting, err := e.lasting(ctx, s, paths)
-		if err != nil {
-			return nil, err
+		var more, less []string // than the leader
+		for _, path := range paths {
+			shown, real, err := e.compare(ctx, s, path)
+			switch {
+			case err != nil:
+				return nil, err
+			case shown && !real:
+				more = append(more, path)
+			case real && !shown:
+				less = append(less, path)
+			}
 		}
-		findings = append(findings, lasting...)
+		findings = append(findings, judgeDiverged(s.addr, more, less)...)
 	}
 	if len(findings) > 0 {
 		return findings, nil
@@ -52,15 +57,14 @@ func (e *ensemble) agreement(ctx context.Context) ([]Finding, error) {
 	return only(ok("%d servers show the same contenders", len(servers)))
 }
 
-// strangers looks for servers that do not show this client's own probe: they
-// belong to another ensemble.
+// strangers looks for servers of another ensemble: they do not show the probe.
 func (e *ensemble) strangers(ctx context.Context, servers []*server) ([]Finding, error) {
 	if !e.written {
 		return nil, nil // for want of permissions
 	}
 	var findings []Finding
 	for _, s := range servers {
-		stat, err := s.fresh(ctx, e.probePath())
+		stat, err := s.fresh(ctx, e.probe)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +76,7 @@ func (e *ensemble) strangers(ctx context.Context, servers []*server) ([]Finding,
 	return findings, nil
 }
 
-// fresh is exists, as of now.
+// fresh is exists after a sync.
 func (s *server) fresh(ctx context.Context, path string) (*zk.Stat, error) {
 	err := do(ctx, s, func() error { _, err := s.conn().Sync(path); return err })
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -81,7 +85,7 @@ func (s *server) fresh(ctx context.Context, path string) (*zk.Stat, error) {
 	return s.exists(ctx, path)
 }
 
-// differing returns the contenders that some servers show, and some do not.
+// differing returns the contenders that only some servers show.
 func (e *ensemble) differing(ctx context.Context, servers []*server) ([]string, error) {
 	shown := make(map[string]int) // by how many
 	for _, s := range servers {
@@ -110,42 +114,24 @@ func (e *ensemble) differing(ctx context.Context, servers []*server) ([]string, 
 	return paths, nil
 }
 
-// lasting says for which of some contenders a server differs from the leader,
-// time and again.
-func (e *ensemble) lasting(ctx context.Context, s *server, paths []string) ([]Finding, error) {
-	var more, less []string
-	for _, path := range paths {
-		shown, real, err := e.compare(ctx, s, path)
-		switch {
-		case err != nil:
-			return nil, err
-		case shown && !real:
-			more = append(more, path)
-		case real && !shown:
-			less = append(less, path)
-		}
-	}
-	return judgeDiverged(s.addr, more, less), nil
-}
-
-// judgeDiverged is told what a server shows that the leader has not, and what it
-// lacks that the leader has.
+// judgeDiverged reports the contenders that a server shows and the leader lacks, and those
+// that the server lacks and the leader has.
 func judgeDiverged(addr string, more, less []string) []Finding {
-	const cure = "restart %s; if that does not help, empty its data directory (docs/operating.md, A stale (diverged) server)"
+	cure := "restart " + addr + "; if that does not help, empty its data directory (docs/operating.md, A stale (diverged) server)"
 	var findings []Finding
 	if len(more) > 0 {
-		findings = append(findings, problem(fmt.Sprintf(cure, addr),
+		findings = append(findings, problem(cure,
 			"%s has diverged from its ensemble: it shows %s that the leader has not: %s", addr, count(len(more), "contender"), some(more)))
 	}
 	if len(less) > 0 {
-		findings = append(findings, problem(fmt.Sprintf(cure, addr),
+		findings = append(findings, problem(cure,
 			"%s has diverged from its ensemble: it lacks %s that the leader has: %s", addr, count(len(less), "contender"), some(less)))
 	}
 	return findings
 }
 
-// compare looks at a znode through a server and through the leader until they
-// agree, a few times at most.
+// compare looks at a znode through a server and through the leader until they agree, a few
+// times at most.
 func (e *ensemble) compare(ctx context.Context, s *server, path string) (shown, real bool, err error) {
 	for range looks {
 		if real, err = e.main.known(ctx, path); err != nil {
@@ -167,7 +153,7 @@ func (e *ensemble) compare(ctx context.Context, s *server, path string) (shown, 
 	return shown, real, nil
 }
 
-// known asks the leader about a znode: a transaction goes by its tree.
+// known asks the leader about a znode, whose tree decides on a transaction.
 func (s *server) known(ctx context.Context, path string) (bool, error) {
 	err := do(ctx, s, func() error {
 		_, err := s.conn().Multi(&zk.CheckVersionRequest{Path: path, Version: -1})

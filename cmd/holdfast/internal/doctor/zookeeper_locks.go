@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// mostLocks is how many locks are looked at, of as many as there may be.
-const mostLocks = 10000
+// maxLocks is how many locks are looked at.
+const maxLocks = 10000
 
-// readers is how many requests are under way at a time where there are many.
+// readers is how many requests run at a time.
 const readers = 16
 
 // A lockNode is the znode of a lock, whose children are its queue.
@@ -28,8 +28,8 @@ type lockNode struct {
 	children []string
 }
 
-// search returns the znode whose children are the locks to look at, and what
-// tells them from its other children. It is to the prefix as in "ls".
+// search returns the znode whose children are the locks to look at, and which children
+// those are. The prefix has the same meaning as in "ls".
 func (e *ensemble) search() (parent string, matches func(child string) bool) {
 	if slash := strings.LastIndexByte(e.Prefix, '/'); strings.HasPrefix(e.Prefix, "/") {
 		return cmp.Or(e.chroot+e.Prefix[:slash], "/"), func(child string) bool { return strings.HasPrefix(child, e.Prefix[slash+1:]) }
@@ -41,22 +41,17 @@ func (e *ensemble) search() (parent string, matches func(child string) bool) {
 }
 
 // locks are those that the main server shows, read once.
-func (e *ensemble) locks(ctx context.Context) ([]lockNode, error) {
+func (e *ensemble) locks(ctx context.Context) (set []lockNode, err error) {
 	if e.lockSet == nil {
-		set, err := e.read(ctx, e.main)
-		if refusedByZooKeeper(err) {
-			err = errUnseen
+		if e.lockSet, err = e.read(ctx, e.main); err != nil {
+			e.lockSet = nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		e.lockSet = set
 	}
-	return e.lockSet, nil
+	return e.lockSet, unlessDenied(err)
 }
 
-// read lists the locks that a server shows, and their queues. In the znodes of
-// other programs there may be other things: there, what has no queue is no lock.
+// read lists the locks that a server shows, with their queues. Outside the root, a znode
+// without contenders is not a lock but another program's.
 func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 	parent, matches := e.search()
 	names, err := call(ctx, s, func() ([]string, error) {
@@ -71,7 +66,7 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, probePrefix) || !matches(name) })
 	slices.Sort(names)
-	names = names[:min(len(names), mostLocks)]
+	names = names[:min(len(names), maxLocks)]
 	set := make([]lockNode, len(names))
 	err = each(len(names), func(i int) error {
 		path := join(parent, names[i])
@@ -82,7 +77,7 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // gone by now
 			return nil
-		case errors.Is(err, zk.ErrNoAuth): // the check of permissions tells
+		case errors.Is(err, zk.ErrNoAuth): // the check of permissions reports it
 			l.path = path
 		case err != nil:
 			return step("list", path, err)
@@ -91,23 +86,15 @@ func (e *ensemble) read(ctx context.Context, s *server) ([]lockNode, error) {
 		return nil
 	})
 	return slices.DeleteFunc(set, func(l lockNode) bool {
-		return l.path == "" || l.ephemeral() || parent != e.root && !slices.ContainsFunc(l.children, contends)
+		ephemeral := l.stat != nil && l.stat.EphemeralOwner != 0 // it can have no children
+		return l.path == "" || ephemeral || parent != e.root && !slices.ContainsFunc(l.children, contends)
 	}), err
 }
 
-// ephemeral reports whether the znode can have no children.
-func (l lockNode) ephemeral() bool {
-	return l.stat != nil && l.stat.EphemeralOwner != 0 // which containers do not show
-}
-
-// each calls f for each of n indexes, some at a time. It returns one error, if
-// there is any.
+// each calls f for each of n indexes, some at a time. It returns one of the errors.
 func each(n int, f func(i int) error) error {
-	var (
-		all   sync.WaitGroup
-		slots = make(chan struct{}, readers)
-		errs  = make([]error, n)
-	)
+	var all sync.WaitGroup
+	slots, errs := make(chan struct{}, readers), make([]error, n)
 	for i := range n {
 		slots <- struct{}{}
 		all.Go(func() {
@@ -119,11 +106,15 @@ func each(n int, f func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// count tells how many locks were looked at.
+// count reports how many locks there are.
 func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
 	set, err := e.locks(ctx)
 	if err != nil {
 		return nil, err
+	}
+	where, _ := e.search()
+	if len(set) == 0 {
+		return only(ok("no locks in %s", where))
 	}
 	contenders, empty := 0, 0
 	for _, l := range set {
@@ -136,33 +127,24 @@ func (e *ensemble) count(ctx context.Context) ([]Finding, error) {
 			empty++
 		}
 	}
-	where, _ := e.search()
-	return only(ok("%s", countText(where, len(set), empty, contenders)))
-}
-
-func countText(where string, locks, empty, contenders int) string {
-	if locks == 0 {
-		return "no locks in " + where
-	}
-	told := fmt.Sprintf("%s in %s", count(locks, "lock"), where)
+	told := fmt.Sprintf("%s in %s", count(len(set), "lock"), where)
 	if empty > 0 {
 		told += fmt.Sprintf(", %d of them with an empty queue", empty)
 	}
 	told += "; " + count(contenders, "contender")
-	if locks == mostLocks {
+	if len(set) == maxLocks {
 		told += "; there may be more, which were not looked at"
 	}
-	return told
+	return only(ok("%s", told))
 }
 
-// contends reports whether a name is that of a contender, in any form that holdfast
-// respects.
+// contends reports whether a name is a contender's, in any form that holdfast respects.
 func contends(name string) bool {
 	_, ok := sequence.Of(name)
 	return ok
 }
 
-// foreign looks for children of locks that do not contend for them.
+// foreign looks for children of locks that are not contenders.
 func (e *ensemble) foreign(ctx context.Context) ([]Finding, error) {
 	set, err := e.locks(ctx)
 	if err != nil {
@@ -185,11 +167,11 @@ func (e *ensemble) foreign(ctx context.Context) ([]Finding, error) {
 	))
 }
 
-// next is the sequence number that the next child gets. What a server shows of
-// the counter is twice that, less the number of children, in 32 bits.
+// next is the sequence number of the next child. A server shows twice that, less the number
+// of children, in 32 bits.
 func (l lockNode) next() uint32 { return uint32(l.stat.Cversion+l.stat.NumChildren) / 2 }
 
-// counters looks for locks of which the sequence counter nears its end.
+// counters looks for locks whose sequence counter nears its end.
 func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
 	set, err := e.locks(ctx)
 	if err != nil {
@@ -197,19 +179,19 @@ func (e *ensemble) counters(ctx context.Context) ([]Finding, error) {
 	}
 	highest := uint32(0)
 	var findings []Finding
-	const cure = "stop those who use the lock, delete %s, start them again (docs/operating.md, A counter near its end)"
 	for _, l := range set {
 		if l.stat == nil {
 			continue
 		}
+		cure := "stop those who use the lock, delete " + l.path + ", start them again (docs/operating.md, A counter near its end)"
 		next := l.next()
 		highest = max(highest, next)
 		switch {
 		case next >= sequence.Last:
-			findings = append(findings, problem(fmt.Sprintf(cure, l.path),
+			findings = append(findings, problem(cure,
 				"the sequence counter of %s is at its end, %d: Curator, kazoo and go-zookeeper's Lock may let two have it", l.path, sequence.Last))
 		case next >= sequence.Warn:
-			findings = append(findings, warning(fmt.Sprintf(cure, l.path),
+			findings = append(findings, warning(cure,
 				"the sequence counter of %s is at %d, %d before its end", l.path, next, sequence.Last-next))
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// mostTried is for how many locks permissions are asked for: it is a write to
-// the quorum for each, if one that changes nothing.
-const mostTried = 100
+// maxTried is for how many locks permissions are tried: each is a write to the quorum,
+// though it changes nothing.
+const maxTried = 100
 
-// permissions asks the servers what this client may do where the locks are. It
-// needs no lock for that, and changes nothing.
+// permissions asks the servers what this client may do where the locks are. It changes
+// nothing and needs no lock.
 func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
 	findings, err := e.permissionsAbove(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
 	if err != nil && !errors.Is(err, errUnseen) {
 		return nil, err
 	}
-	set = set[:min(len(set), mostTried)]
+	set = set[:min(len(set), maxTried)]
 	missing := make([][]string, len(set))
 	err = each(len(set), func(i int) (err error) {
 		missing[i], err = e.main.missing(ctx, set[i].path)
@@ -53,10 +53,9 @@ func (e *ensemble) permissions(ctx context.Context) ([]Finding, error) {
 	return only(ok("%s", told))
 }
 
-// permissionsAbove looks at the znode whose children are the locks, or, if it is
-// not there yet, at the one in which it, or the way there, would be made. Locks
-// have to be created in it; to list them is for "ls"; and what is deleted, the
-// servers delete.
+// permissionsAbove looks at the znode whose children are the locks or, if it does not exist
+// yet, at the one below which it would be created. Clients create locks in it, "ls" lists
+// them, and the servers delete them.
 func (e *ensemble) permissionsAbove(ctx context.Context) ([]Finding, error) {
 	where, _ := e.search()
 	top, err := e.main.nearest(ctx, where)
@@ -76,7 +75,7 @@ func (e *ensemble) permissionsAbove(ctx context.Context) ([]Finding, error) {
 	return findings, err
 }
 
-// lacking says that a permission is missing.
+// lacking reports a missing permission.
 func lacking(how func(cure, found string, args ...any) Finding, permission, where string) Finding {
 	return how(
 		fmt.Sprintf("give the credentials that have it (HOLDFAST_AUTH, --auth-file), or grant %s to yours (zkCli.sh: getAcl, setAcl)", permission),
@@ -84,7 +83,7 @@ func lacking(how func(cure, found string, args ...any) Finding, permission, wher
 	)
 }
 
-// nearest returns a path, or the lowest one above it that is there.
+// nearest returns a path, or the lowest one above it that exists.
 func (s *server) nearest(ctx context.Context, path string) (string, error) {
 	for _, p := range slices.Backward(pathsTo(path)) {
 		stat, err := s.exists(ctx, p)
@@ -95,13 +94,11 @@ func (s *server) nearest(ctx context.Context, path string) (string, error) {
 	return "/", nil
 }
 
-// missing returns which permissions for the children of a znode are missing:
-// READ, CREATE, DELETE.
+// missing returns which permissions for the children of a znode are missing: READ, CREATE, DELETE.
 //
-// The latter two are asked for by a transaction that makes a child, removes it,
-// and then fails of its own doing. It is refused at the first step that is not
-// allowed, and nothing comes of it in any case, not even a number of the
-// sequence.
+// For the latter two it sends a transaction that creates a child, deletes it, and then fails by
+// itself. The first forbidden step refuses it; in any case it changes nothing, not even the
+// sequence counter.
 func (s *server) missing(ctx context.Context, parent string) ([]string, error) {
 	var missing []string
 	err := do(ctx, s, func() error { _, _, err := s.conn().Children(parent); return err })
@@ -112,22 +109,19 @@ func (s *server) missing(ctx context.Context, parent string) ([]string, error) {
 		return nil, step("list", parent, err)
 	}
 	child := join(parent, probeName())
-	remove := &zk.DeleteRequest{Path: child, Version: -1}
 	results, err := call(ctx, s, func() ([]zk.MultiResponse, error) {
-		return s.conn().Multi(
-			&zk.CreateRequest{Path: child, Acl: zk.WorldACL(zk.PermAll)}, remove, &zk.CheckVersionRequest{Path: child, Version: -1},
-		)
+		return s.conn().Multi(&zk.CreateRequest{Path: child, Acl: zk.WorldACL(zk.PermAll)},
+			&zk.DeleteRequest{Path: child, Version: -1}, &zk.CheckVersionRequest{Path: child, Version: -1})
 	})
+	denied := func(i int) bool { return i < len(results) && errors.Is(results[i].Error, zk.ErrNoAuth) }
 	switch {
-	case denied(results, 0):
+	case denied(0):
 		missing = append(missing, "CREATE")
-		// A child that is not there tells of DELETE as well, on servers that look
-		// at the parent first (from 3.7 on).
-		err := do(ctx, s, func() error { return s.conn().Delete(child, -1) })
-		if errors.Is(err, zk.ErrNoAuth) {
+		// Servers from 3.7 on check the parent first, so deleting a missing child tells, too.
+		if err := do(ctx, s, func() error { return s.conn().Delete(child, -1) }); errors.Is(err, zk.ErrNoAuth) {
 			missing = append(missing, "DELETE")
 		}
-	case denied(results, 1):
+	case denied(1):
 		missing = append(missing, "DELETE")
 	case !errors.Is(err, zk.ErrNoNode):
 		return nil, step("try a child of", parent, err)
@@ -137,28 +131,20 @@ func (s *server) missing(ctx context.Context, parent string) ([]string, error) {
 	return missing, nil
 }
 
-// denied reports whether it was a certain step that a transaction has failed at.
-func denied(results []zk.MultiResponse, i int) bool {
-	return i < len(results) && errors.Is(results[i].Error, zk.ErrNoAuth)
-}
-
-func join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }
-
 // open looks for ACLs that let everybody break locks.
 func (e *ensemble) open(ctx context.Context) ([]Finding, error) {
 	set, err := e.locks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	where, _ := e.search()
-	paths := []string{where}
-	if where == "/" { // nobody's
-		paths = nil
+	var paths []string
+	if where, _ := e.search(); where != "/" { // which belongs to nobody
+		paths = append(paths, where)
 	}
 	for _, l := range set {
 		paths = append(paths, l.path)
 	}
-	byPath := make([]bool, len(paths))
+	open := make([]string, len(paths)) // "" for those that are not
 	err = each(len(paths), func(i int) error {
 		acl, err := call(ctx, e.main, func() ([]zk.ACL, error) {
 			acl, _, err := e.main.conn().GetACL(paths[i])
@@ -167,26 +153,22 @@ func (e *ensemble) open(ctx context.Context) ([]Finding, error) {
 		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
 			return nil
 		}
-		byPath[i] = slices.ContainsFunc(acl, toEverybody)
+		if slices.ContainsFunc(acl, toEverybody) {
+			open[i] = paths[i]
+		}
 		return step("read the ACL of", paths[i], err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	var open []string
-	for i, path := range paths {
-		if byPath[i] {
-			open = append(open, path)
-		}
-	}
-	return only(judgeACLs(open, slices.ContainsFunc(e.acl(), toEverybody), len(e.Options.Auth) > 0))
+	open = slices.DeleteFunc(open, func(path string) bool { return path == "" })
+	return only(judgeACLs(open, slices.ContainsFunc(orOpen(e.Options.ACL), toEverybody), len(e.Options.Auth) > 0))
 }
 
 // toEverybody reports whether an entry lets everybody do more than read.
 func toEverybody(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&^zk.PermRead != 0 }
 
-// judgeACLs is told which znodes are open, whether new ones will be, and whether
-// there are credentials.
+// judgeACLs reports the znodes that are open, and whether new ones will be.
 func judgeACLs(open []string, newOnes, credentials bool) Finding {
 	var told []string
 	if len(open) > 0 {

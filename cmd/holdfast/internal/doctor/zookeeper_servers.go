@@ -11,26 +11,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// reach connects to each server by itself.
+// reach connects to each server separately.
 func (e *ensemble) reach(ctx context.Context) ([]Finding, error) {
 	findings := make([]Finding, len(e.servers))
-	errs := make([]error, len(e.servers))
-	var all sync.WaitGroup
-	for i, s := range e.servers {
-		all.Go(func() { findings[i], errs[i] = e.reachOne(ctx, s) })
-	}
-	all.Wait()
-	if err := cmp.Or(errs...); err != nil {
+	err := each(len(e.servers), func(i int) (err error) {
+		findings[i], err = e.reachOne(ctx, e.servers[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, context.Cause(ctx)
 	}
 	if reached := e.reached(); len(reached) > 0 {
@@ -40,7 +37,7 @@ func (e *ensemble) reach(ctx context.Context) ([]Finding, error) {
 	return findings, errEnough
 }
 
-// reachOne fails only for settings that make no sense.
+// reachOne fails only if the settings make no sense.
 func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	began := time.Now()
 	conn, err := e.dial(ctx, s.addr)
@@ -74,7 +71,7 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	return ok("%s: connected in %v, session in %v", s.addr, figure(connected), figure(time.Since(began))), nil
 }
 
-// dial connects to a server, by TLS if that is wanted.
+// dial connects to a server, over TLS if the settings say so.
 func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if e.Options.TLS != nil {
 		return (&tls.Dialer{Config: e.Options.TLS}).DialContext(ctx, "tcp", addr)
@@ -82,13 +79,7 @@ func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 }
 
-// A status is what the four-letter word srvr tells of a server.
-type status struct {
-	mode    string // leader, follower, observer or standalone; "": it does not tell
-	version string
-}
-
-// wordTimeout bounds the wait for an answer that a healthy server has at hand.
+// wordTimeout bounds the wait for a word's answer, which a healthy server gives at once.
 const wordTimeout = 2 * time.Second
 
 // roles asks each server what it is.
@@ -97,13 +88,13 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 	findings := make([]Finding, len(servers))
 	_ = each(len(servers), func(i int) error {
 		answer := e.word(ctx, servers[i].addr, "srvr")
-		servers[i].status = parseStatus(answer)
+		servers[i].note(answer)
 		findings[i] = servers[i].describe(answer)
 		return nil
 	})
 	alone, leader, above := 0, "", ""
 	for _, s := range servers {
-		switch s.status.mode {
+		switch s.mode {
 		case "standalone":
 			alone++
 		case "leader":
@@ -115,7 +106,7 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	for i, s := range servers {
-		if s.status.mode == "observer" && findings[i].Status == OK {
+		if s.mode == "observer" && findings[i].Status == OK {
 			findings[i] = s.observes(leader, above, parseNumber(e.word(ctx, s.addr, "mntr"), "zk_observer_master_id\t"))
 		}
 	}
@@ -128,37 +119,37 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// describe says what a server has answered to srvr.
+// describe reports what a server has answered to srvr.
 func (s *server) describe(answer string) Finding {
 	switch {
 	case strings.Contains(answer, "not currently serving"):
 		return problem("see why it finds no quorum: its log tells, and whether the servers reach one another", "%s serves nobody", s.addr)
-	case s.status.mode == "":
+	case s.mode == "":
 		return ok("%s: not told; allow it with 4lw.commands.whitelist=srvr", s.addr)
-	case before(s.status.version, 3, 5):
-		return problem("upgrade to 3.5 or newer", "%s: %s, version %s, which has no container znodes", s.addr, s.status.mode, s.status.version)
+	case before(s.version, 3, 5):
+		return problem("upgrade to 3.5 or newer", "%s: %s, version %s, which has no container znodes", s.addr, s.mode, s.version)
 	}
-	return ok("%s: %s, version %s", s.addr, s.status.mode, s.status.version)
+	return ok("%s: %s, version %s", s.addr, s.mode, s.version)
 }
 
-// observes says whom an observer follows. leader and master, its own, are the numbers
-// of servers; above is the address of a follower that has observers; each is "" if nobody
-// tells. From 3.6 on it may follow a follower.
+// observes reports whom an observer follows; from 3.6 on that may be a follower. leader and
+// master, its own, are numbers of servers; above is the address of a follower that has
+// observers. Each is "" if unknown.
 func (s *server) observes(leader, above, master string) Finding {
 	const cure = "clients that hold locks must not use an observer behind an observer master (observerMasterPort): list the other servers"
 	switch {
 	case above != "":
 		return problem(cure, "%s: observer, version %s, and %s, a follower, has observers: behind it, a holder may learn too late that its lock is lost",
-			s.addr, s.status.version, above)
-	case before(s.status.version, 3, 6), leader != "" && master == leader:
-		return ok("%s: observer of the leader, version %s", s.addr, s.status.version)
+			s.addr, s.version, above)
+	case before(s.version, 3, 6), leader != "" && master == leader:
+		return ok("%s: observer of the leader, version %s", s.addr, s.version)
 	case leader == "" || master == "":
 		return warning(cure+"; to have it told, allow conf and mntr with 4lw.commands.whitelist, and name the leader too",
 			"%s: observer, version %s, which does not tell whether it follows the leader: behind another server, a holder may learn too late that its lock is lost",
-			s.addr, s.status.version)
+			s.addr, s.version)
 	}
 	return problem(cure, "%s: observer, version %s, behind server %s, which is not the leader: a holder may learn too late that its lock is lost",
-		s.addr, s.status.version, master)
+		s.addr, s.version, master)
 }
 
 // after returns the rest of the line of an answer that begins with a name.
@@ -171,16 +162,16 @@ func after(name, answer string) string {
 	return ""
 }
 
-// parseNumber is after, for numbers.
+// parseNumber is after for natural numbers; "" if there is none.
 func parseNumber(answer, name string) string {
-	if rest := after(name, answer); rest != "" && !strings.ContainsFunc(rest, func(r rune) bool { return r < '0' || r > '9' }) {
-		return rest
+	rest := after(name, answer)
+	if _, err := strconv.ParseUint(rest, 10, 64); err != nil {
+		return ""
 	}
-	return ""
+	return rest
 }
 
-// word asks a server by one of ZooKeeper's four-letter words. It returns what
-// there is of an answer.
+// word sends one of ZooKeeper's four-letter words, and returns as much of an answer as comes.
 func (e *ensemble) word(ctx context.Context, addr, word string) string {
 	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
 	defer cancel()
@@ -199,32 +190,25 @@ func (e *ensemble) word(ctx context.Context, addr, word string) string {
 	return string(text)
 }
 
-func parseStatus(answer string) status {
+// note records a server's answer to srvr.
+func (s *server) note(answer string) {
+	s.mode = after("Mode: ", answer)
 	version, _, _ := strings.Cut(after("Zookeeper version: ", answer), ",")
-	version, _, _ = strings.Cut(version, "-")
-	return status{mode: after("Mode: ", answer), version: version}
+	s.version, _, _ = strings.Cut(version, "-")
 }
 
 // before reports whether a version is known to be older than major.minor.
 func before(version string, major, minor int) bool {
 	var have [2]int
-	parts := strings.SplitN(version, ".", 3)
-	for i := range have {
-		n, err := strconv.Atoi(append(parts, "", "")[i])
-		if err != nil {
-			return false
-		}
-		have[i] = n
+	if n, _ := fmt.Sscanf(version, "%d.%d", &have[0], &have[1]); n < 2 {
+		return false
 	}
-	return have[0] < major || have[0] == major && have[1] < minor
+	return slices.Compare(have[:], []int{major, minor}) < 0
 }
 
-// session compares the session timeout with what was asked for.
+// session compares the session timeout with the requested one.
 func (e *ensemble) session(ctx context.Context) ([]Finding, error) {
-	asked := e.Options.SessionTimeout
-	if asked == 0 {
-		asked = zklock.DefaultSessionTimeout
-	}
+	asked := cmp.Or(e.Options.SessionTimeout, zklock.DefaultSessionTimeout)
 	got := e.main.client.SessionTimeout()
 	for _, s := range e.reached() {
 		if other := s.client.SessionTimeout(); other != got {
@@ -234,12 +218,11 @@ func (e *ensemble) session(ctx context.Context) ([]Finding, error) {
 			))
 		}
 	}
-	tick := parseTick(e.word(ctx, e.main.addr, "conf"))
-	return only(judgeSession(asked, got, e.Options.TickTime, tick))
+	tick, _ := strconv.Atoi(parseNumber(e.word(ctx, e.main.addr, "conf"), "tickTime=")) // in milliseconds
+	return only(judgeSession(asked, got, e.Options.TickTime, time.Duration(tick)*time.Millisecond))
 }
 
-// judgeSession judges the session timeout that was negotiated. The tick is 0 if
-// the server does not tell.
+// judgeSession judges the negotiated session timeout. The tick is 0 if unknown.
 func judgeSession(asked, got, configured, tick time.Duration) Finding {
 	told := fmt.Sprintf("a timeout of %v was asked for, and is what the servers give", asked)
 	if asked != got {
@@ -258,10 +241,4 @@ func judgeSession(asked, got, configured, tick time.Duration) Finding {
 		return warning(fmt.Sprintf("give a --lease well above %v", 2*tick), "%s: at two ticks, the leader's pings must be exactly on time", told)
 	}
 	return ok("%s", told)
-}
-
-// parseTick finds the tick in a server's answer to conf.
-func parseTick(answer string) time.Duration {
-	ms, _ := strconv.Atoi(after("tickTime=", answer))
-	return max(0, time.Duration(ms)*time.Millisecond)
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
-// TestJudgeSession tests what is said of a session timeout.
+// TestJudgeSession tests the findings about session timeouts.
 func TestJudgeSession(t *testing.T) {
 	const s = time.Second
 	for _, test := range []struct {
@@ -31,8 +30,7 @@ func TestJudgeSession(t *testing.T) {
 	}
 }
 
-// TestDescribe tests what is made of a server's answer to srvr, as the various
-// versions give it.
+// TestDescribe tests the findings about answers to srvr, as various versions give them.
 func TestDescribe(t *testing.T) {
 	const rest = ", built on 2022-03-17 03:52 UTC\nLatency min/avg/max: 0/0.0/0\nMode: follower\nNode count: 5\n"
 	for _, test := range []struct {
@@ -49,12 +47,13 @@ func TestDescribe(t *testing.T) {
 		{"", OK, "not told", ""},
 		{"This ZooKeeper instance is not currently serving requests\n", Problem, "serves nobody", "quorum"},
 	} {
-		s := &server{addr: "a:1", status: parseStatus(test.answer)}
+		s := &server{addr: "a:1"}
+		s.note(test.answer)
 		is(t, s.describe(test.answer), test.status, test.found, test.cure)
 	}
 }
 
-// TestObserves tests what is said of an observer: behind an observer master, two tables
+// TestObserves tests the findings about an observer: behind an observer master, two tables
 // in a row stand between a client and the leader.
 func TestObserves(t *testing.T) {
 	for _, test := range []struct {
@@ -63,38 +62,26 @@ func TestObserves(t *testing.T) {
 		found, cure         string
 	}{
 		{"3.8.0", "serverId=2\n", "zk_observer_master_id\t2\n", OK, "observer of the leader", ""},
-		{"3.5.9", "", "", OK, "observer of the leader", ""}, // there are no masters yet
+		{"3.5.9", "", "", OK, "observer of the leader", ""}, // which has no observer masters
 		{"3.8.0", "serverId=2\n", "zk_observer_master_id\t1\n", Problem, "behind server 1", "list the other servers"},
 		{"3.8.0", "serverId=2\n", "zk_observer_master_id\t-1\n", Warning, "does not tell", "allow conf and mntr"},
 		{"3.8.0", "serverId=2\n", "mntr is not executed because it is not in the whitelist.\n", Warning, "does not tell", "allow conf and mntr"},
 		{"3.8.0", "", "zk_observer_master_id\t2\n", Warning, "does not tell", "name the leader"},
 		{"odd", "serverId=2\n", "", Warning, "does not tell", "list the other servers"},
 	} {
-		s := &server{addr: "a:1", status: status{mode: "observer", version: test.version}}
+		s := &server{addr: "a:1", mode: "observer", version: test.version}
 		is(t, s.observes(parseNumber(test.conf, "serverId="), "", parseNumber(test.mntr, "zk_observer_master_id\t")), test.status, test.found, test.cure)
 	}
 }
 
-// TestObservesAFollower checks that a follower's word counts for more: an observer tells the
-// number of the address that it has connected to.
+// TestObservesAFollower checks that a follower's answer counts for more: an observer reports
+// the number of the address that it has connected to.
 func TestObservesAFollower(t *testing.T) {
-	s := &server{addr: "a:1", status: status{mode: "observer", version: "3.8.0"}}
+	s := &server{addr: "a:1", mode: "observer", version: "3.8.0"}
 	is(t, s.observes("2", "b:1", "2"), Problem, "b:1, a follower, has observers", "list the other servers")
 }
 
-// TestParseTick tests the tick that a server tells of.
-func TestParseTick(t *testing.T) {
-	for answer, want := range map[string]time.Duration{
-		"clientPort=2181\ntickTime=2000\nmaxClientCnxns=0\n": 2 * time.Second, "conf is not executed because": 0, "": 0, "tickTime=soon\n": 0,
-	} {
-		if got := parseTick(answer); got != want {
-			t.Errorf("parseTick(%q) = %v, want %v", answer, got, want)
-		}
-	}
-}
-
-// TestJudgeWrites guards from when on writes take too long for a session, all of
-// them or one.
+// TestJudgeWrites tests from when on writes take too long for a session, all of them or one.
 func TestJudgeWrites(t *testing.T) {
 	const timeout = 6 * time.Second
 	const ms = time.Millisecond
@@ -115,15 +102,13 @@ func TestJudgeWrites(t *testing.T) {
 	}
 }
 
-// TestJudgeContainer tests what is said of servers that know no containers:
-// they close the connection.
+// TestJudgeContainer tests servers without containers: they close the connection.
 func TestJudgeContainer(t *testing.T) {
 	is(t, judgeContainer(nil), OK, "containers", "")
 	is(t, judgeContainer(zk.ErrConnectionClosed), Problem, "no container znode can be made", "3.5")
 }
 
-// TestJudgeDiverged tests what is said of a server that differs from the leader,
-// either way: it is to be restarted.
+// TestJudgeDiverged tests the findings about a server that differs from the leader.
 func TestJudgeDiverged(t *testing.T) {
 	if found := judgeDiverged("a:1", nil, nil); len(found) > 0 {
 		t.Errorf("of a server that does not differ: %+v", found)
@@ -136,8 +121,7 @@ func TestJudgeDiverged(t *testing.T) {
 	is(t, found[1], Problem, "a:1 has diverged from its ensemble: it lacks 2 contenders that the leader has: /y, /z", "restart a:1")
 }
 
-// TestContends guards whom the check of strangers takes for one of them: all
-// recipes that package zklock respects do contend.
+// TestContends checks that znodes of all recipes that package zklock respects count as contenders.
 func TestContends(t *testing.T) {
 	for name, want := range map[string]bool{
 		"_c_0123-lock-0000000007": true, "_c_0123-latch-0000000007": true, "0123__lock__0000000007": true, "0123__rlock__0000000007": true,
@@ -152,22 +136,8 @@ func TestContends(t *testing.T) {
 	}
 }
 
-// TestCountText checks how the number of locks is told.
-func TestCountText(t *testing.T) {
-	for want, n := range map[string][3]int{
-		"no locks in /l":             {0, 0, 0},
-		"1 lock in /l; 3 contenders": {1, 0, 3},
-		"2 locks in /l, 1 of them with an empty queue; 1 contender":                        {2, 1, 1},
-		"10000 locks in /l; 10000 contenders; there may be more, which were not looked at": {mostLocks, 0, mostLocks},
-	} {
-		if got := countText("/l", n[0], n[1], n[2]); got != want {
-			t.Errorf("%v: %q, want %q", n, got, want)
-		}
-	}
-}
-
-// TestCounterOfWhatIsShown checks that the counter is found again in what a
-// server shows of it: twice the counter less the children, in 32 bits.
+// TestCounterOfWhatIsShown checks that the counter can be derived from what a server shows:
+// twice the counter less the children, in 32 bits.
 func TestCounterOfWhatIsShown(t *testing.T) {
 	for _, counter := range []int32{0, 1, 1000, 1 << 30, 1<<30 + 1, sequence.Warn - 1, sequence.Warn, math.MaxInt32 - 1, math.MaxInt32} {
 		for _, children := range []int32{0, 1, 2, 100000} {
@@ -179,7 +149,7 @@ func TestCounterOfWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestSearch checks that a prefix means what it means in "ls".
+// TestSearch checks that a prefix has the same meaning as in "ls".
 func TestSearch(t *testing.T) {
 	for _, test := range []struct {
 		prefix, parent string
@@ -192,27 +162,10 @@ func TestSearch(t *testing.T) {
 		{"/app/locks/a", "/app/locks", "ab", "b"},
 		{"/app", "/", "app2", "other"},
 	} {
-		e := &ensemble{ZooKeeper: ZooKeeper{Prefix: test.prefix}}
-		e.root = "/root"
+		e := &ensemble{ZooKeeper: ZooKeeper{Prefix: test.prefix}, root: "/root"}
 		parent, matches := e.search()
 		if parent != test.parent || !matches(test.in) || test.out != "" && matches(test.out) {
 			t.Errorf("%q is looked for in %s, with %q: %v, with %q: %v", test.prefix, parent, test.in, matches(test.in), test.out, matches(test.out))
 		}
-	}
-}
-
-// TestRefusedByZooKeeper guards which errors leave an examination going on.
-func TestRefusedByZooKeeper(t *testing.T) {
-	for err, want := range map[error]bool{zk.ErrNoAuth: true, zk.ErrAuthFailed: true, zk.ErrConnectionClosed: false, errors.New("x"): false} {
-		if got := refusedByZooKeeper(step("list", "/a", err)); got != want {
-			t.Errorf("refusedByZooKeeper(%v) = %v", err, got)
-		}
-	}
-}
-
-// TestPathsTo tests the way down to a root.
-func TestPathsTo(t *testing.T) {
-	if got := pathsTo("/a/b/c"); len(got) != 3 || got[0] != "/a" || got[1] != "/a/b" || got[2] != "/a/b/c" {
-		t.Errorf("pathsTo gives %q", got)
 	}
 }

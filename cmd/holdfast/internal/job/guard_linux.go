@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -12,72 +13,118 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orderSize is that of orders in the pipe: a write of it is never torn.
+// guardName is the name under which this program starts itself as a guard; ps(1) shows it.
+// guardComm is its short name in the kernel, which "pkill holdfast" does not match.
+const (
+	guardName = "holdfast guard"
+	guardComm = "hf-guard"
+)
+
+// orderSize is the size of orders in the pipe; writes of it are atomic.
 const orderSize = 16
 
-// StartGuard starts a guard, which has nothing to do yet, under the name of what it
-// is for. It is this program itself once more, in a session of its own, so that what a terminal or a shell
-// sends to this program does not reach it. It keeps nothing open that this program
-// has open. Its main function calls [BeGuard].
+// A Guard is a process that kills a job when this program cannot: because it was killed, or
+// stopped for longer than the job may run. A nil *Guard is valid and does nothing.
+type Guard struct {
+	cmd    *exec.Cmd
+	pid    int
+	pipe   *os.File  // for orders
+	until  time.Time // as the guard knows
+	ended  chan struct{}
+	failed error // valid once it has ended
+}
+
+// orders are all that a guard knows.
+type orders struct {
+	group    int64 // to be killed
+	deadline int64 // by sharedClock; 0 for none: only when the program is gone
+}
+
+// dismissed tells the guard to exit.
+var dismissed = orders{}
+
+// StartGuard starts a guard without orders, named after what it guards. The guard is this
+// program again, whose main function calls [BeGuard]. It has its own session, so signals
+// from the terminal or a shell do not reach it, and none of this program's files open.
 func StartGuard(of string) (*Guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{guardName, "of", of}, Dir: "/",
+		Env:         []string{"GOMAXPROCS=1"}, // and no secrets
+		Stdin:       r,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
 		_ = w.Close()
 		return nil, err
 	}
-	defer null.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{guardName, "of", of}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=1"}, // and no secrets
-		Files: []*os.File{r, null, null},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		_ = w.Close()
-		return nil, err
-	}
-	ended := make(chan struct{})
-	failed := errors.New("it was stopped")
+	g := &Guard{cmd: cmd, pid: cmd.Process.Pid, pipe: w, ended: make(chan struct{}), failed: errors.New("it was stopped")}
 	go func() {
-		defer close(ended)
-		asleep := stopped(p.Pid)
-		if asleep { // it would miss what it is for
-			_ = p.Kill()
-		}
-		switch state, err := p.Wait(); {
-		case asleep:
-		case err != nil:
-			failed = err
-		case state.Success():
-			failed = nil
-		default:
-			failed = errors.New(state.String())
+		defer close(g.ended)
+		if stopped(g.pid) { // then it is useless
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		} else {
+			g.failed = cmd.Wait()
 		}
 	}()
-	return &Guard{
-		of:  of,
-		pid: p.Pid,
-		send: func(o orders) {
-			// Where somebody has stopped the guard, the pipe gets full one day. If it
-			// went on then, it would go by what it was told long ago.
-			_ = w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-			if _, err := w.Write(o.bytes()); err != nil {
-				_ = p.Kill()
-			}
-		},
-		close:  func() { _ = w.Close() },
-		ended:  ended,
-		failed: func() error { return failed },
-	}, nil
+	return g, nil
 }
 
-// stopped waits until a child has ended, or was stopped. Either can still be waited
-// for afterwards.
+func (g *Guard) send(o orders) {
+	// While somebody has stopped the guard, the pipe may fill up. When it continues, it must
+	// not act on old orders.
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := g.pipe.Write(o.bytes()); err != nil {
+		_ = g.cmd.Process.Kill()
+	}
+}
+
+// Watch tells the guard to kill a job at a moment, or as soon as this program is gone. Call
+// it again whenever the moment may have moved.
+func (g *Guard) Watch(j *Job, until time.Time) {
+	if g != nil && !until.Equal(g.until) {
+		g.until = until
+		g.send(orders{group: int64(j.pid), deadline: sharedClock(until)})
+	}
+}
+
+// Ended returns a channel that closes when the guard has ended for any reason; nil if there
+// is no guard. A guard that somebody has stopped is killed.
+func (g *Guard) Ended() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	return g.ended
+}
+
+// Failed says why the guard ended; nil if it has killed the job.
+func (g *Guard) Failed() error { return g.failed }
+
+// Again replaces a guard that has ended.
+func (g *Guard) Again(j *Job) (*Guard, error) {
+	another, err := StartGuard(g.cmd.Args[2])
+	if err != nil {
+		return g, err
+	}
+	_ = g.pipe.Close()
+	another.Watch(j, g.until)
+	return another, nil
+}
+
+// Dismiss ends the guard, once the job has no more processes.
+func (g *Guard) Dismiss() {
+	if g != nil {
+		g.send(dismissed)
+		_ = g.pipe.Close()
+	}
+}
+
+// stopped waits until a child has ended or was stopped. It leaves the state for another wait.
 func stopped(pid int) bool {
 	for {
 		var info unix.Siginfo
@@ -91,15 +138,13 @@ func stopped(pid int) bool {
 // cldStopped is CLD_STOPPED of waitid(2).
 const cldStopped = 5
 
-// BeGuard does the work of a guard and ends the process, if the process is one.
-// It comes first in main.
+// BeGuard does the work of a guard and exits, if this process is one. main calls it first.
 func BeGuard() {
 	if len(os.Args) != 3 || os.Args[0] != guardName {
 		return
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte(guardComm), 0)
-	// It ends when it is dismissed or has done its work, and of nothing else that
-	// can be helped. SIGCONT and SIGCHLD have no effect anyway.
+	// Nothing else may end it. SIGCONT and SIGCHLD have no effect anyway.
 	signal.Ignore()
 	if err := guard(int(os.Stdin.Fd())); err != nil {
 		os.Exit(1)
@@ -107,13 +152,12 @@ func BeGuard() {
 	os.Exit(0)
 }
 
-// guard obeys the orders that come through a pipe. Orders that have arrived always
-// count before the clock does: after a stop of the guard itself, the deadline that
-// it knows may be an old one.
+// guard obeys the orders from a pipe. Orders that have arrived take precedence over the
+// clock: after the guard was stopped, the deadline it knows may be old.
 func guard(orderPipe int) error {
 	timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
-		timer = -1 // which poll passes over: then it is only for the end of its parent
+		timer = -1 // poll ignores it; the guard then only notices the end of its parent
 	}
 	var present orders
 	buffer := make([]byte, 64*orderSize)
@@ -124,7 +168,7 @@ func guard(orderPipe int) error {
 		} else if err != nil {
 			return err
 		}
-		if fds[0].Revents == 0 { // it is the timer
+		if fds[0].Revents == 0 { // the timer went off
 			present.kill()
 			return nil
 		}
@@ -134,7 +178,7 @@ func guard(orderPipe int) error {
 			continue
 		case err != nil:
 			return err
-		case n < orderSize: // who gave them is gone
+		case n < orderSize: // the program is gone
 			present.kill()
 			return io.EOF
 		}
@@ -164,12 +208,12 @@ func (o orders) kill() {
 	}
 }
 
-// sharedClock tells a moment by a clock that all processes see, and that goes on
-// while the machine is asleep. What is too far away to be reached is no moment.
+// sharedClock converts a moment to a clock that all processes share and that runs on while
+// the machine is asleep. It returns 0 for a moment too far away.
 func sharedClock(t time.Time) int64 {
 	const never = 10 * 365 * 24 * time.Hour
 	var now unix.Timespec
-	// The clock is read first: whatever comes between makes the moment an earlier one.
+	// Read this clock first: a delay in between then makes the moment earlier, not later.
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return 0
 	}

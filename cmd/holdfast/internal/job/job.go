@@ -1,48 +1,54 @@
 //go:build unix
 
-// Package job runs a command as a shell with job control would: in a process
-// group of its own, to which signals go as a whole, with the terminal handed
-// over and taken back. Unlike what a shell runs, it does not outlive this program:
-// the kernel sees to that, and a [Guard].
+// Package job runs a command as a shell with job control does: in its own process group, to
+// which signals go as a whole, and which gets the terminal. Unlike a job of a shell, it
+// does not outlive this program: the kernel and a [Guard] see to that.
 package job
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// A Command is what to run. Its standard streams are those of this program.
+// A Command is what to run. It shares the standard streams of this program.
 type Command struct {
 	Path string   // as [Find] returns it
-	Args []string // the name it was called by first
+	Args []string // with the command's name first
 	Env  []string
+
+	// Terminal is to have the command in its foreground from the start; nil to leave it where it is.
+	Terminal *Terminal
 }
 
-// A Job is a command that has been started, with the process group that it leads.
+// A Job is a running command with its process group.
 type Job struct {
-	pid     int // of the command; and the group's id
+	pid     int // of the command and its group
 	changes chan Change
 }
 
-// A Change is what has become of the command: it was stopped, by a signal as
-// those of job control, or it has ended.
+// A Change says that the command was stopped or has ended.
 type Change struct {
 	Stopped syscall.Signal // 0: it has ended
 	Status  Status
 }
 
-// Status is how a command has ended.
+// Status is how a command ended.
 type Status struct {
 	Code   int            // its exit status
-	Signal syscall.Signal // what it died of, 0 if of nothing; Code then means nothing
+	Signal syscall.Signal // the signal that killed it, or 0; then Code means nothing
 }
 
-// ExitCode is the status in the way of shells.
+// ExitCode is the status as shells report it.
 func (s Status) ExitCode() int {
 	if s.Signal != 0 {
 		return 128 + int(s.Signal)
@@ -50,11 +56,10 @@ func (s Status) ExitCode() int {
 	return s.Code
 }
 
-// Start starts a command in a process group of its own. On Linux it dies with
-// this program, however that ends: not what the command has started itself,
-// though, nor a command that gets other privileges by being executed. A guard sees
-// to these; it may be nil, and is to watch the job until a moment: see
-// [Guard.Watch].
+// Start starts a command in its own process group. On Linux the kernel kills it when this
+// program ends, but not its child processes or a command that gained privileges. The guard,
+// which may be nil, kills those; it watches the job until a moment, see [Guard.Watch]. From
+// then on the terminal does not stop this program when it prints in the background.
 func Start(c Command, g *Guard, until time.Time) (*Job, error) {
 	j := &Job{changes: make(chan Change, 1)}
 	started := make(chan error, 1)
@@ -62,7 +67,7 @@ func Start(c Command, g *Guard, until time.Time) (*Job, error) {
 		if err := j.start(c); err != nil {
 			return err
 		}
-		g.Watch(j, until) // without delay: this program may be killed any moment
+		g.Watch(j, until) // at once: this program may be killed at any moment
 		return nil
 	})
 	if err := <-started; err != nil {
@@ -71,9 +76,8 @@ func Start(c Command, g *Guard, until time.Time) (*Job, error) {
 	return j, nil
 }
 
-// run starts the command and waits for it on one thread: Linux sends the signal
-// that tells of a parent's death when the thread ends that was the parent, and
-// Go ends threads as it likes.
+// run starts the command and waits for it on one thread: Linux sends the parent-death
+// signal when the parent's thread ends, and Go ends threads as it likes.
 func (j *Job) run(started chan<- error, start func() error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -90,16 +94,27 @@ func (j *Job) start(c Command) error {
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   attributes(),
 	}
+	if c.Terminal != nil && c.Terminal.Ours() {
+		// The child does it, before it runs the command: if this program did, afterwards, a command could
+		// read before it may, and Ctrl-Z would be lost with the stop that follows.
+		attr.Sys.Foreground, attr.Sys.Ctty = true, c.Terminal.fd
+	}
+	heedStops()
+	defer ignoreStops()
 	p, err := os.StartProcess(c.Path, c.Args, attr)
-	if errors.Is(err, syscall.ENOEXEC) { // a script without "#!", which is the shell's by custom
+	if errors.Is(err, syscall.ENOEXEC) { // a script without "#!", which shells run
 		args := append([]string{"sh", c.Path}, c.Args[1:]...)
 		p, err = os.StartProcess("/bin/sh", args, attr)
 	}
 	if err != nil {
+		if attr.Sys.Foreground { // by a child that is gone
+			ignoreStops()
+			c.Terminal.TakeBack(j)
+		}
 		return err
 	}
 	j.pid = p.Pid
-	return p.Release() // wait4 knows of stops as well, which p.Wait does not
+	return p.Release() // wait4 reports stops, too; p.Wait does not
 }
 
 func (j *Job) wait() {
@@ -109,7 +124,7 @@ func (j *Job) wait() {
 		_, err := syscall.Wait4(j.pid, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // somebody else has waited for it: nobody knows its status
+		case err != nil: // somebody else has waited for it, so the status is lost
 			j.changes <- Change{Status: Status{Code: 1}}
 			return
 		case status.Stopped():
@@ -124,15 +139,13 @@ func (j *Job) wait() {
 	}
 }
 
-// Changes delivers each change of the command, its end last. They have to be
-// read.
+// Changes delivers each change of the command, its end last. The caller must read them.
 func (j *Job) Changes() <-chan Change { return j.changes }
 
-// PID is the process id of the command, and the id of its group.
+// PID is the process id of the command and the id of its group.
 func (j *Job) PID() int { return j.pid }
 
-// Signal sends a signal to the whole group. That nobody is left there is no
-// error.
+// Signal sends a signal to the whole group. An empty group is not an error.
 func (j *Job) Signal(s syscall.Signal) error {
 	if err := syscall.Kill(-j.pid, s); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -140,12 +153,10 @@ func (j *Job) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Empty reports whether nobody in the group is alive, of what the command has
-// started and has stayed in its group. It is for when the command itself has
-// ended.
+// Empty reports whether no process of the group is alive. Call it once the command has ended.
 func (j *Job) Empty() bool {
-	// Orphans become children of this program where it is the first process of a
-	// container, and then nobody else waits for them.
+	// As the first process of a container, this program adopts orphans, for which nobody
+	// else waits.
 	for {
 		pid, err := unix.Wait4(-j.pid, nil, unix.WNOHANG, nil)
 		if err != nil || pid <= 0 {
@@ -154,4 +165,44 @@ func (j *Job) Empty() bool {
 	}
 	err := syscall.Kill(-j.pid, 0)
 	return errors.Is(err, syscall.ESRCH) || onlyZombies(j.pid)
+}
+
+// Reasons why a command cannot be run.
+var (
+	ErrNotFound      = errors.New("command not found")
+	ErrNotExecutable = errors.New("command not executable")
+)
+
+// Find looks for a command as execvp(3) does: in PATH, unless its name has a slash. Errors:
+// ErrNotFound, ErrNotExecutable.
+func Find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot): // the user has a relative directory in PATH
+		return path, nil
+	case strings.Contains(name, "/"):
+		return "", Explain(err)
+	}
+	// Nothing executable has the name, but perhaps another file does.
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.IsDir() {
+			return "", ErrNotExecutable
+		}
+	}
+	return "", ErrNotFound
+}
+
+// Explain converts an error of the operating system to one of the two.
+func Explain(err error) error {
+	reason := err
+	if e := (*exec.Error)(nil); errors.As(err, &e) {
+		reason = e.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || errors.Is(err, syscall.ENOTDIR) {
+		return ErrNotFound
+	}
+	if e := (*fs.PathError)(nil); errors.As(reason, &e) {
+		reason = e.Err
+	}
+	return fmt.Errorf("%w: %w", ErrNotExecutable, reason)
 }

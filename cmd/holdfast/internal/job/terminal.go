@@ -4,6 +4,7 @@ package job
 
 import (
 	"errors"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -15,7 +16,7 @@ import (
 type Terminal struct {
 	fd    int
 	own   int         // process group of this program
-	modes *term.State // as they were before any command changed them
+	modes *term.State // before a command changed them
 }
 
 // OpenTerminal returns the controlling terminal, or nil if there is none.
@@ -29,12 +30,18 @@ func OpenTerminal() *Terminal {
 	return t
 }
 
-// Close closes it for this program.
+// Close closes the terminal for this program.
 func (t *Terminal) Close() { _ = unix.Close(t.fd) }
 
-// IgnoreStops keeps the terminal from stopping this program when it prints
-// while another has the foreground. It would be inherited by what is started.
-func IgnoreStops() { signal.Ignore(syscall.SIGTTOU) }
+// caught receives SIGTTOU while it is neither ignored nor has its default action.
+var caught = make(chan os.Signal, 1)
+
+// heedStops is for the start of a process: caught signals are not inherited, ignored ones are.
+// Until [ignoreStops], a write in the background waits.
+func heedStops() { signal.Notify(caught, syscall.SIGTTOU) }
+
+// ignoreStops keeps the terminal from stopping this program when it prints in the background.
+func ignoreStops() { signal.Ignore(syscall.SIGTTOU) }
 
 // foreground is the process group in the foreground; 0 if unknown.
 func (t *Terminal) foreground() int {
@@ -45,11 +52,11 @@ func (t *Terminal) foreground() int {
 	return group
 }
 
-// Ours reports whether this program has the foreground.
+// Ours reports whether this program is in the foreground.
 func (t *Terminal) Ours() bool { return t.foreground() == t.own }
 
-// Give puts a job into the foreground, if it is this program that has it, and
-// reports whether the job has it now. Call [IgnoreStops] before.
+// Give puts a job into the foreground if this program is there, and reports whether the job
+// is there now.
 func (t *Terminal) Give(j *Job) bool {
 	switch t.foreground() {
 	case j.pid:
@@ -60,8 +67,7 @@ func (t *Terminal) Give(j *Job) bool {
 	return false
 }
 
-// TakeBack puts this program into the foreground, if a job has it, or a group
-// of which nobody is left.
+// TakeBack puts this program into the foreground if the job or a dead group is there.
 func (t *Terminal) TakeBack(j *Job) {
 	group := t.foreground()
 	if group == j.pid || (group > 0 && errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
@@ -69,7 +75,7 @@ func (t *Terminal) TakeBack(j *Job) {
 	}
 }
 
-// Restore undoes what a command that was killed has done to the terminal's modes.
+// Restore resets the terminal's modes, which a killed command may have changed.
 func (t *Terminal) Restore() {
 	if t.modes != nil && t.Ours() {
 		_ = term.Restore(t.fd, t.modes)

@@ -3,12 +3,10 @@
 package screen
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -16,42 +14,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Screen is a terminal in use. Its methods are for one goroutine.
+// A Screen is a terminal in use. Only one goroutine may call its methods.
 type Screen struct {
-	out, in *os.File // in is nil if nobody can type
-	saved   *unix.Termios
-	shown   []Row // what is there; nil if unknown
-	taken   bool  // the terminal shows our screen
-	known   bool  // Suspend has seen the next SIGCONT already
+	out, in   *os.File // in is nil if nobody can type
+	saved     *unix.Termios
+	shown     []Row // nil if unknown
+	taken     bool  // the terminal shows our screen
+	continued bool  // Suspend has already dealt with the next SIGCONT
 
 	inputs  chan Input
 	signals chan os.Signal
 	quit    chan struct{} // closed by Close
-	wake    *os.File      // a pipe, of which Close closes the other end
+	wake    *os.File      // a pipe; Close closes its other end
 	hangUp  func() error
-	tasks   sync.WaitGroup
+	reader  sync.WaitGroup
 }
 
-// The control sequences, of ECMA-48 and, with a question mark, of xterm, which
-// all others imitate. Without automatic margins nothing that turns out wider than
-// was thought goes on in the next row.
+// Control sequences of ECMA-48 and, those with a question mark, of xterm, which all others
+// imitate. Without automatic margins, text that is wider than expected does not wrap.
 const (
-	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J" // other screen, no cursor, no margins, clear
+	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J" // alternate screen, no cursor, no margins, clear
 	leave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
-// Able reports whether a terminal, by the value of TERM, understands them.
+// Able reports whether a terminal with this TERM understands them.
 func Able(term string) bool { return term != "" && term != "dumb" }
 
-// Open takes the terminal out; what is typed is read from in, or from the
-// controlling terminal if in is none. Close it in any case, a panic included.
+// Open takes over the terminal out. It reads keys from in, or from the controlling
+// terminal if in is not a terminal. Always close the screen, even after a panic.
 func Open(in, out *os.File) (*Screen, error) {
-	s := &Screen{
-		out:     out,
-		inputs:  make(chan Input),
-		signals: make(chan os.Signal, 8),
-		quit:    make(chan struct{}),
-	}
+	s := &Screen{out: out, inputs: make(chan Input), signals: make(chan os.Signal, 8), quit: make(chan struct{})}
 	wake, other, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
@@ -63,14 +55,13 @@ func Open(in, out *os.File) (*Screen, error) {
 		s.Close()
 		return nil, err
 	}
-	s.tasks.Go(s.forward)
 	if s.in != nil {
-		s.tasks.Go(s.read)
+		s.reader.Go(s.read)
 	}
 	return s, nil
 }
 
-// listen finds what keys can be read from.
+// listen finds a terminal to read keys from.
 func (s *Screen) listen(in *os.File) {
 	if in != nil {
 		if modes, err := getModes(in); err == nil {
@@ -91,7 +82,7 @@ func (s *Screen) listen(in *os.File) {
 	s.in, s.saved = in, modes
 }
 
-// Close gives the terminal back. It does nothing if it has been called.
+// Close restores the terminal. It may be called again.
 func (s *Screen) Close() {
 	select {
 	case <-s.quit:
@@ -102,23 +93,15 @@ func (s *Screen) Close() {
 	_ = s.hangUp()
 	signal.Stop(s.signals)
 	s.release()
-	s.tasks.Wait()
+	s.reader.Wait()
 	_ = s.wake.Close()
 }
 
-// Inputs delivers what the user and the terminal have to say.
+// Inputs delivers what the user types.
 func (s *Screen) Inputs() <-chan Input { return s.inputs }
 
-func (s *Screen) forward() {
-	for {
-		select {
-		case sig := <-s.signals:
-			s.send(Input{Signal: sig})
-		case <-s.quit:
-			return
-		}
-	}
-}
+// Signals delivers the signals that are for Handle.
+func (s *Screen) Signals() <-chan os.Signal { return s.signals }
 
 func (s *Screen) send(i Input) {
 	select {
@@ -127,17 +110,16 @@ func (s *Screen) send(i Input) {
 	}
 }
 
-// foreground reports whether the terminal is this program's to use. Otherwise to
-// change its modes, or to read from it, would stop the program, which could then
-// not even be terminated.
-func (s *Screen) foreground() bool {
-	group, err := unix.IoctlGetInt(int(s.out.Fd()), unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp() // err: it is not our controlling terminal, or is gone
+// Foreground reports whether this program may use its terminal. In the background, reading from the
+// terminal or changing its modes would stop the program, and then not even SIGTERM would end it.
+func Foreground(terminal *os.File) bool {
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp() // err: not our controlling terminal, or gone
 }
 
-// take switches to a screen of our own, unless somebody else has the foreground.
+// take switches to the alternate screen, unless another program has the foreground.
 func (s *Screen) take() error {
-	if s.taken || !s.foreground() {
+	if s.taken || !Foreground(s.out) {
 		return nil
 	}
 	if s.in != nil {
@@ -150,7 +132,7 @@ func (s *Screen) take() error {
 	return err
 }
 
-// release switches back. The terminal may be gone, so errors are of no interest.
+// release switches back. It ignores errors: the terminal may be gone.
 func (s *Screen) release() {
 	if !s.taken {
 		return
@@ -166,47 +148,23 @@ func (s *Screen) release() {
 func (s *Screen) Size() (width, height int) {
 	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col == 0 || size.Row == 0 {
-		return 80, 24 // a serial line, say, of which nobody knows
+		return 80, 24 // such as a serial line
 	}
 	return int(size.Col), int(size.Row)
 }
 
-// Draw shows these rows and nothing else, by sending those that have changed. In
-// the background it does nothing.
+// Draw shows these rows and nothing else; it sends only those that have changed. In the
+// background it does nothing.
 func (s *Screen) Draw(rows []Row) error {
 	if err := s.take(); err != nil || !s.taken {
 		return err
 	}
 	width, height := s.Size()
-	rows = rows[:min(len(rows), height)]
-	var b bytes.Buffer
-	for i := range max(len(rows), len(s.shown)) {
-		var row Row
-		if i < len(rows) {
-			row = Row{Cut(printable(rows[i].Text), width), rows[i].Bold, rows[i].Reverse}
-			rows[i] = row
-		}
-		if i < len(s.shown) && s.shown[i] == row {
-			continue
-		}
-		// Erased first: in the last column, erasing would take the character there.
-		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[2K", i+1)
-		if row.Bold {
-			b.WriteString("\x1b[1m")
-		}
-		if row.Reverse {
-			b.WriteString("\x1b[7m")
-		}
-		b.WriteString(row.Text)
-		if row.Bold || row.Reverse {
-			b.WriteString("\x1b[0m")
-		}
-	}
-	s.shown = slices.Clone(rows)
-	if b.Len() == 0 {
+	var text string
+	if text, s.shown = render(rows[:min(len(rows), height)], s.shown, width); text == "" {
 		return nil
 	}
-	_, err := s.out.Write(b.Bytes())
+	_, err := s.out.WriteString(text)
 	return err
 }
 
@@ -220,26 +178,26 @@ func (s *Screen) Redraw() error {
 	return err
 }
 
-// stopPatience is how long to wait for a stop signal to this program to take
-// effect. It has none where nobody could continue the program.
-const stopPatience = 200 * time.Millisecond
-
-// Handle does what a signal asks for. Draw afterwards.
+// Handle obeys a signal. Draw afterwards.
 func (s *Screen) Handle(sig os.Signal) error {
 	switch sig {
 	case syscall.SIGCONT:
-		if !s.known { // after a stop without Suspend; the shell may have changed what we had set
+		if !s.continued { // stopped without Suspend; the shell may have changed the modes
 			s.taken = false
 		}
-		s.known = false
+		s.continued = false
 	case syscall.SIGWINCH:
 		return s.Redraw()
 	}
 	return nil
 }
 
-// Suspend gives the terminal back and stops the program, with all that the shell
-// knows as the same job. It returns when that goes on. Draw afterwards.
+// stopPatience is how long to wait for a stop signal to take effect. It has none if nobody
+// could continue the program.
+const stopPatience = 200 * time.Millisecond
+
+// Suspend restores the terminal and stops this job, as Ctrl-Z does. It returns when the
+// job continues. Draw afterwards.
 func (s *Screen) Suspend() {
 	s.release()
 	continued := make(chan os.Signal, 1)
@@ -248,23 +206,20 @@ func (s *Screen) Suspend() {
 	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
 		return
 	}
-	timer := time.NewTimer(stopPatience)
-	defer timer.Stop()
 	select {
 	case <-continued:
-		s.known = true
-	case <-timer.C:
+		s.continued = true
+	case <-time.After(stopPatience):
 	}
 }
 
-// backgroundPause is between looks at whether the terminal is ours again.
+// backgroundPause is how often to look whether the terminal is ours again.
 const backgroundPause = 200 * time.Millisecond
 
-// read delivers what is typed. It never waits in a read, only in a poll, which
-// Close can end, and which stops nobody in the background. What is typed then is
-// the shell's.
+// read delivers keys. It never blocks in a read, only in a poll: Close can end that, and it
+// does not stop the program in the background, where keys belong to the shell.
 func (s *Screen) read() {
-	wake := unix.PollFd{Fd: int32(s.wake.Fd())} // hanging up is always told
+	wake := unix.PollFd{Fd: int32(s.wake.Fd())} // poll always reports a hang-up
 	for {
 		fds := []unix.PollFd{wake, {Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
 		_, err := unix.Poll(fds, -1)
@@ -279,7 +234,7 @@ func (s *Screen) read() {
 		case fds[1].Revents&^unix.POLLIN != 0:
 			s.send(Input{Lost: errors.New("terminal: it is gone")})
 			return
-		case !s.foreground():
+		case !Foreground(s.out):
 			_, _ = unix.Poll(fds[:1], int(backgroundPause.Milliseconds()))
 			continue
 		}
@@ -288,4 +243,23 @@ func (s *Screen) read() {
 			s.send(Input{Key: key[0]})
 		}
 	}
+}
+
+// getModes fails if f is not a terminal.
+func getModes(f *os.File) (*unix.Termios, error) {
+	return unix.IoctlGetTermios(int(f.Fd()), ioctlGetModes)
+}
+
+func setModes(f *os.File, modes *unix.Termios) error {
+	return unix.IoctlSetTermios(int(f.Fd()), ioctlSetModes, modes)
+}
+
+// unbuffered returns modes in which each typed character arrives at once without an echo,
+// and reads do not block. Ctrl-C still sends a signal, but Ctrl-Z does not: see SuspendKey.
+func unbuffered(modes *unix.Termios) *unix.Termios {
+	m := *modes
+	m.Lflag &^= unix.ICANON | unix.ECHO
+	m.Cc[unix.VMIN], m.Cc[unix.VTIME] = 0, 0
+	m.Cc[unix.VSUSP] = noKey
+	return &m
 }

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what /proc tells of one.
+// process is what /proc says about a process.
 type process struct {
 	pid, parent, group int
 	zombie             bool
 }
 
-// processes yields all that can be seen.
+// processes yields all visible processes.
 func processes() iter.Seq[process] {
 	return func(yield func(process) bool) {
 		entries, err := os.ReadDir("/proc")
@@ -48,9 +48,8 @@ func processes() iter.Seq[process] {
 	}
 }
 
-// onlyZombies reports whether all members of a group are dead, and only wait to
-// be waited for: a parent that never does so must not keep a lock. What /proc
-// does not show counts as alive only if nothing else of the group is seen.
+// onlyZombies reports whether all members of a group are zombies: a parent that never waits
+// for them must not keep a lock. It is false for a group that /proc does not show.
 func onlyZombies(group int) bool {
 	seen := false
 	for p := range processes() {
@@ -64,16 +63,15 @@ func onlyZombies(group int) bool {
 	return seen
 }
 
-// adopts reports whether orphans become children of this program, as they do where
-// it is the first process of a container.
+// adopts reports whether this program adopts orphans, as the first process of a container does.
 var adopts = sync.OnceValue(func() bool {
 	var subreaper int32
 	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)
 	return os.Getpid() == 1 || err == nil && subreaper != 0
 })
 
-// Reap waits for the orphans that have died, which nobody else does. It is for the
-// goroutine that starts the job and its guard, which have waiters of their own.
+// Reap waits for dead orphans, for which nobody else waits. Call it on the goroutine that
+// starts the job and its guard, which have their own waiters.
 func (j *Job) Reap(g *Guard) {
 	if !adopts() {
 		return
@@ -83,4 +81,8 @@ func (j *Job) Reap(g *Guard) {
 			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
 		}
 	}
+}
+
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,0 +1,182 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
+)
+
+// An elector runs a command in each of its terms.
+type elector struct {
+	app    *app
+	flags  *electFlags
+	client *client
+	path   string
+	window
+
+	end    context.CancelCauseFunc // of the candidacy
+	waited func()                  // ends what waits does
+}
+
+// elect stands for election until the program ends.
+func (a *app) elect(ctx context.Context, f *electFlags) error {
+	path, err := job.Find(f.command[0])
+	if err != nil {
+		return cannotRun(f.command[0], err)
+	}
+	c, w, err := a.connectToHold(ctx, &f.runFlags)
+	if err != nil {
+		return err
+	}
+	defer a.disconnect(c)
+	election, err := c.Election(f.key, &holdfast.ElectionOptions{Candidacy: f.options(), StepDownWhenAsked: f.stepDown})
+	if err != nil {
+		return err
+	}
+	a.log.Info("connected; the lock is asked for", "key", f.key)
+	standing, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	e := &elector{app: a, flags: f, client: c, path: path, window: w, end: end}
+	e.waited = e.tell(standing)
+	err = election.Run(standing, func(ctx context.Context, term *holdfast.Lock) error {
+		e.waited()
+		again := e.lead(ctx, term)
+		e.waits(standing)
+		return again
+	})
+	e.waited()
+	return e.result(standing, err)
+}
+
+// result is the error of the program after the candidacy.
+func (e *elector) result(standing context.Context, err error) error {
+	if errors.Is(err, holdfast.ErrReleasePending) {
+		e.app.warn("%v: others get the lock when its lease is over", holdfast.ErrReleasePending)
+	}
+	said, by := (*exitError)(nil), interrupted{}
+	switch {
+	case errors.As(err, &said):
+		return said
+	case errors.As(context.Cause(standing), &by):
+		return &exitError{128 + int(by.signal), by}
+	case errors.Is(err, holdfast.ErrReclaimed):
+		return &exitError{exitLost, err}
+	case errors.Is(err, holdfast.ErrReleasePending):
+		return nil
+	}
+	return err
+}
+
+// lead runs the command, and says whether the candidate stands again, as Election.Run has it.
+func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
+	if e.client.lease() != e.lease { // the session was replaced during the wait for the lock
+		return errUnsteady
+	}
+	e.say("leading %s%s", plain(term.Key()), withToken(term.Token()))
+	h := &supervisor{app: e.app, lock: term, key: term.Key(), window: e.window, ttl: e.flags.ttl, term: ctx}
+	if !e.flags.stepDown { // otherwise ctx ends
+		h.asked = term.Asked()
+	}
+	err := h.run(ctx, job.Command{Path: e.path, Args: e.flags.command, Env: grantEnvironment(term)})
+	e.heed(h)
+	return e.after(h, err)
+}
+
+// after decides what follows a term.
+func (e *elector) after(h *supervisor, err error) error {
+	start, by := (*startError)(nil), interrupted{}
+	switch {
+	case errors.As(err, &start):
+		return cannotRun(e.flags.command[0], job.Explain(start.err))
+	case h.job == nil && errors.As(err, &by): // before the start of the command, which the Run knows
+		return nil
+	case h.job == nil: // the term was over by then
+		e.say("the term is over: standing for %s again", plain(h.key))
+		return nil
+	case h.told || h.hurried:
+		if err == nil {
+			return holdfast.ErrWithdrawn
+		}
+		return err
+	case h.over == exitFailed:
+		return err
+	case h.over != 0:
+		e.say("the term is over: standing for %s again", plain(h.key))
+		return nil
+	case err == nil:
+		e.say("the command has ended, and with it the term: standing for %s again", plain(h.key))
+		return nil
+	case e.flags.keepGoing && h.status.Signal != syscall.SIGINT && h.status.Signal != syscall.SIGQUIT:
+		e.say("the command has failed (%s), which ends the term: standing for %s again", how(h.status), plain(h.key))
+		return nil
+	}
+	return err
+}
+
+// how says how a command has failed.
+func how(s job.Status) string {
+	if s.Signal != 0 {
+		return signalName(s.Signal)
+	}
+	return fmt.Sprintf("status %d", s.Code)
+}
+
+// say tells of terms, unless -q is given.
+func (e *elector) say(format string, args ...any) {
+	if !e.flags.quiet {
+		e.app.warn(format, args...)
+	}
+}
+
+// heed lets signals end the candidacy again, once a command has ended to which they went.
+func (e *elector) heed(h *supervisor) {
+	ctx, leave, _ := interruptible(context.Background())
+	context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
+	e.app.leaveSignals = leave
+	signal.Stop(h.signals)
+	for {
+		select {
+		case s := <-h.signals: // it came after the end
+			if ends(s.(syscall.Signal)) {
+				e.end(interrupted{s.(syscall.Signal)})
+			}
+		default:
+			return
+		}
+	}
+}
+
+// waits does what is to be done between two terms.
+func (e *elector) waits(standing context.Context) {
+	stops := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signal.Notify(stops, syscall.SIGTSTP) // which has no default action any more: see suspend
+	}
+	go func() {
+		for range stops {
+			_ = syscall.Kill(0, syscall.SIGTTIN)
+		}
+	}()
+	quiet := e.tell(standing)
+	e.waited = func() {
+		signal.Stop(stops)
+		close(stops)
+		quiet()
+	}
+}
+
+// tell says whom the candidate waits for, until stop is called.
+func (e *elector) tell(standing context.Context) (stop func()) {
+	if e.flags.quiet {
+		return func() {}
+	}
+	return e.app.tellWaiting(standing, e.client, e.flags.key)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// shared is a key that three share, one of them with data, and for which two wait.
+func shared(limit int) holdfast.Info {
+	all := []holdfast.Holder{
+		{Owner: "web1", Token: 7, Grant: "g7"},
+		{Owner: "web2", Token: 8, Grant: "g8", Data: []byte("data")},
+		{Owner: "web3", Token: 9, Grant: "g9"},
+	}
+	return holdfast.Info{
+		Key: "k", Held: true, Owner: "web1", Token: 7, Grant: "g7", Shared: true, Limit: limit, Holders: all,
+		Queue: []holdfast.Waiter{{Owner: "web4"}, {Owner: "web5", Shared: true}},
+	}
+}
+
+// TestShowHolders checks that each of several holders is shown.
+func TestShowHolders(t *testing.T) {
+	for limit, want := range map[int]string{
+		0: "key k | shared by 3 | held by web1 | token 7 | held by web2 | token 8 | data data | held by web3 | token 9 | " +
+			"waiting 1 web4, since - | waiting 2 web5, since -, to share it",
+		4: "key k | permits 3 of 4 | held by web1 | token 7 | held by web2 | token 8 | data data | held by web3 | token 9 | " +
+			"waiting 1 web4, since - | waiting 2 web5, since -",
+	} {
+		var out bytes.Buffer
+		if err := describe(&out, shared(limit)); err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for line := range strings.Lines(out.String()) {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+		if got := strings.Join(lines, " | "); got != want {
+			t.Errorf("limit %d:\n%s, want\n%s", limit, got, want)
+		}
+		rows := holderRows(shared(limit), 80, time.Now())
+		if len(rows) != 8 || !rows[1].Bold || rows[6].Text != "held by  web3" {
+			t.Errorf("limit %d: the page of watch has %v", limit, rows)
+		}
+	}
+	if got, want := (sight{info: shared(4)}).line(), "held key=k owner=web1 token=7 holders=3 limit=4 waiting=2 next=web4"; got != want {
+		t.Errorf("the line of watch is %q, want %q", got, want)
+	}
+	if got, want := waitingFor(shared(0), "web4"), "waiting for k, held by web1 and 2 more; place 1 of 2 in the queue"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var document lockJSON
+	text, err := json.Marshal(newLockJSON(shared(4)))
+	if err != nil || json.Unmarshal(text, &document) != nil || len(document.Holders) != 3 || document.Limit != 4 || !document.Shared ||
+		document.Holders[1].Data != "data" || !document.Queue[1].Shared {
+		t.Errorf("%s, %v", text, err)
+	}
+	one := shared(4)
+	one.Holders = one.Holders[:1]
+	if got := holders(one); got != "web1" {
+		t.Errorf("a single holder is %q", got)
+	}
+}
+
+// TestHoldersDiffer checks that watch tells of each that joins, leaves or has other data.
+func TestHoldersDiffer(t *testing.T) {
+	now := shared(0)
+	if differ(now, shared(0)) {
+		t.Error("the same differs from itself")
+	}
+	left, other := shared(0), shared(0)
+	left.Holders = left.Holders[:2]
+	other.Holders[2].Data = []byte("new")
+	if !differ(now, left) || !differ(now, other) || !differ(now, shared(4)) {
+		t.Error("a change is not seen")
+	}
+}
+
+// TestGrantByToken checks that --token picks one of several grants, and that ask waits for those that it has asked.
+func TestGrantByToken(t *testing.T) {
+	one, err := withGrant(shared(0), 8)
+	if err != nil || one.Owner != "web2" || one.Grant != "g8" || one.Holders != nil {
+		t.Errorf("%+v, %v", one, err)
+	}
+	for _, info := range []holdfast.Info{shared(0), {Key: "k", Held: true, Token: 7, Owner: "web1"}} {
+		if _, err := withGrant(info, 10); exitCode(t.Context(), err) != exitNo {
+			t.Error(err)
+		}
+	}
+	later := shared(0)
+	later.Holders = slices.Clone(later.Holders[2:])
+	if !anyLeft(later, shared(0)) || anyLeft(holdfast.Info{Key: "k"}, shared(0)) {
+		t.Error("one that was asked is left, or nobody is")
+	}
+	later.Holders[0].Token, later.Holders[0].Grant = 10, "g10"
+	if anyLeft(later, shared(0)) {
+		t.Error("one who came later is waited for")
+	}
+}
+
+// TestShareFlags checks that flags that make no sense together are refused before anything is sent.
+func TestShareFlags(t *testing.T) {
+	for _, flags := range [][]string{
+		{"--limit", "0"}, {"--limit", "-1"}, {"--limit", "129"}, {"--limit", "2", "--shared"}, {"--shared", "--data", strings.Repeat("d", 1025)},
+	} {
+		status, _, stderr := call(t, nil, append([]string{"hold", "k"}, flags...)...)
+		if status != exitUsage || !strings.Contains(stderr, flags[0]) && !strings.Contains(stderr, "--data") {
+			t.Errorf("%v: status %d, %q", flags[0], status, stderr)
+		}
+	}
+	if status, _, _ := call(t, nil, "elect", "k", "--shared", "--", "true"); status != exitUsage {
+		t.Errorf("elect --shared: status %d", status)
+	}
+}
