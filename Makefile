@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup demo test test-unit test-integration test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ dist: ## Make what a release consists of: archives, packages and checksums in di
 setup: ## Install what the integration tests start (as root on Debian), or say what is missing
 	@integration/setup.sh local
 
+setup-all: ## Install what the tests on other versions of servers start, too
+	@integration/setup.sh versions
+
 demo: ## See locks, waiting, loss and fencing on a real ZooKeeper
 	@integration/setup.sh any
 	go run ./integration/cmd/demo
@@ -33,24 +36,60 @@ test: ## Run all tests, those on real servers too, with the race detector; witho
 # A recipe that begins with it says how long it took.
 timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
 
+# All packages of the library, the tool and the examples whose tests need no server.
+units := ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/...
+
+# A test that hangs is ended after this; nothing else is judged by how long it takes.
+patience := -timeout 30m
+
+compile: ## Compile all tests, so that later no compiler takes the machine from tests that have leases
+	$(timed)
+	go test -race -run '^$$' -exec true $(units) ./integration/... >/dev/null
+	go test -run '^$$' -exec true ./integration >/dev/null
+
 test-unit: ## Run the tests that need no server
 	$(timed)
-	code=0
-	(cd tools && GOWORK=off go test -race -shuffle=on -timeout 5m $(TESTFLAGS) ./...) &
-	go test -race -shuffle=on -p 4 -timeout 5m $(TESTFLAGS) ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... ./metrics/otel/... ./metrics/prometheus/... || code=1
-	wait "$$!" || code=1
-	exit "$$code"
+	go test -race -shuffle=on -p 4 $(patience) $(TESTFLAGS) $(units)
 
-# Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and four tests of
-# each. The conformance results come as each engine is through.
-test-integration: ## Run the tests on real servers, and print the conformance results of each engine
+test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see integration/README.md
+
+# The results come as each engine is through.
+test-conformance: ## Run the suite of the contract on each engine, and print its results
 	$(timed)
 	{ set +x; } 2>/dev/null
 	results=$$(mktemp)
 	export HOLDFAST_RESULTS=$$results
 	tail --pid=$$$$ -f "$$results" &
 	set -x
-	go test -race -shuffle=on -p 2 -parallel 4 -timeout 12m $(TESTFLAGS) ./integration/...
+	go test -race -shuffle=on $(patience) -run '^TestConformance$$' $(TESTFLAGS) ./integration
+
+# Many clients, or faults at random: they take longest, and prove the more the longer they may take.
+random := ^(TestChaos|TestSabotage|TestInteropFleet|TestInteropPermitFleet|TestMixedFleet|TestDynamoDifferential|TestCapacity)$$
+
+# Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and five tests of
+# each. SKIP names tests to leave out, such as SKIP='^TestX$'.
+test-servers: ## Run the other tests on real servers
+	$(timed)
+	go test -race -shuffle=on -p 2 -parallel 5 $(patience) -skip '^TestConformance$$|$(random)'"$${SKIP:+|$$SKIP}" $(TESTFLAGS) ./integration/...
+
+test-random: ## Run fleets of programs in several languages that are killed, and chaos, for seconds each
+	@integration/setup.sh local
+	$(timed)
+	HOLDFAST_CHAOS=$${HOLDFAST_CHAOS:-40s} go test -race -shuffle=on -p 1 $(patience) -run '$(random)' $${SKIP:+-skip "$$SKIP"} $(TESTFLAGS) ./integration ./integration/cmd/chaos
+
+test-memory: ## Measure the memory of locks and waiters
+	@integration/setup.sh local
+	$(timed)
+	go test $(patience) -run '^TestMemory$$' $(TESTFLAGS) ./integration # the race detector takes memory, too
+
+test-slow: ## Run the tests on real servers with one CPU, and then while they all stand still now and then, as root (HOW=quota or HOW=freeze for one of both)
+	@integration/setup.sh local
+	$(timed)
+	code=0
+	for how in $(or $(HOW),quota freeze); do
+		integration/slow.sh "$$how" $(MAKE) --no-print-directory test-integration || code=1
+	done
+	exit "$$code"
 
 # "make test" keeps to Debian and npm.
 test-versions: ## Run the tests on other versions of the servers, which come from Maven Central and PyPI
@@ -65,26 +104,31 @@ chaos: ## Break clients, network and servers at random, and judge what the locks
 	@integration/setup.sh local
 	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(KINDS),-kinds '$(KINDS)') $(if $(OUT),-out $(OUT))
 
-model: ## Model-check the protocols exhaustively with Spin, and find what goes wrong without each cure
+model: ## Model-check the protocols exhaustively with Spin, and find what goes wrong without each cure (FORM=short: the most telling cases)
 	@integration/setup.sh local
-	integration/model/run.sh full
+	integration/model/run.sh $(or $(FORM),full)
 
 lint: ## Check format, vet, staticcheck, tidiness and dependencies in every module
 	@tools/lint.sh
 
-test-long: ## Run what "make test" runs for seconds only, for longer: fleets of programs in several languages that are killed, and chaos
+test-long: ## Run for minutes what "make test-random" runs for seconds, and with thousands of clients
 	@integration/setup.sh local
+	HOLDFAST_CONFORMANCE=full go test -race -v -timeout 10m -run 'TestConformance$$' ./integration
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m ./integration/cmd/chaos
-	HOLDFAST_HISTORIES=1000 go test -v -timeout 10m ./integration/internal/history
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
+	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
+	HOLDFAST_CLIENTS=1000 go test -v -timeout 10m -run 'TestMany(Expire|Return)AtOnce$$' ./dynamolock
+	HOLDFAST_CLIENTS=10000 go test -v -timeout 10m -run 'TestManyWantOneKey$$' ./dynamolock
+	integration/setup.sh versions integration/versions.sh everything 3.5.10
+	HOLDFAST_CLIENTS=100000 go test -v -timeout 30m -run 'TestManyClients$$' ./dynamolock
 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)
 
 bench: ## Measure against other lock libraries on real servers, and draw what docs/bench.md shows of it
-	@integration/setup.sh any
+	@integration/setup.sh bench
 	go run ./integration/cmd/bench -publish
 	HOLDFAST_MANY_LOCKS=10000 go test -v -run TestManyLocks ./dynamolock
 

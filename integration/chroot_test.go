@@ -21,15 +21,12 @@ func TestChroot(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
 	raw := plain(t, addr)
-	chroot := "/" + newKey(t)
-	if _, err := raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	chroot := persistent(t, raw)
 	whole := dial(t, addr, nil)
 	inside := dial(t, addr+","+addr+chroot, nil)
 	key := newKey(t)
 	for name, path := range map[string]string{key: chroot + zklock.DefaultRoot + "/" + key, "/" + key: chroot + "/" + key} {
-		lock := granted(t, acquiring(limited(t), inside, name))
+		lock := take(t, inside, name)
 		if _, err := whole.TryAcquire(limited(t), path); !errors.Is(err, holdfast.ErrHeld) {
 			t.Errorf("%s by its whole path: %v, want ErrHeld", name, err)
 		}
@@ -79,13 +76,9 @@ func TestChrootMissing(t *testing.T) {
 	_, err := zklock.Dial(limited(t), []string{addr + chroot}, options())
 	missing("Dial", err)
 	raw := plain(t, addr)
-	if _, err := raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))))
 	client := dial(t, addr+chroot, nil)
-	if err := raw.Delete(chroot, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, raw.Delete(chroot, -1))
 	for _, key := range []string{"a", "/a"} {
 		_, err = client.Acquire(limited(t), key)
 		missing("Acquire "+key, err)
@@ -101,21 +94,16 @@ func TestChrootUnreadable(t *testing.T) {
 	addr := server(t).Addr()
 	raw := plain(t, addr)
 	chroot := "/" + newKey(t)
-	if _, err := raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(raw.Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermCreate))))
 	client := dial(t, addr+chroot, nil)
-	release(t, granted(t, acquiring(limited(t), client, "a")))
+	release(t, take(t, client, "a"))
 }
 
 // A chroot that cannot be checked is an outage: the program dials again.
 func TestChrootUnanswered(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
-	chroot := "/" + newKey(t)
-	if _, err := plain(t, addr).Create(chroot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	chroot := persistent(t, plain(t, addr))
 	p := proxy(t, addr)
 	_, answer := p.HoldReply(faultproxy.OpSync, chroot)
 	defer answer()
@@ -132,13 +120,9 @@ func TestChrootNotPersistent(t *testing.T) {
 	start(t)
 	addr := server(t).Addr()
 	chroot := "/" + newKey(t)
-	if _, err := plain(t, addr).Create(chroot, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(plain(t, addr).Create(chroot, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
 	var logs logtest.Recorder
-	opts := options()
-	opts.Logger = logs.Logger()
-	dial(t, addr+chroot, opts)
+	dial(t, addr+chroot, &zklock.Options{Logger: logs.Logger()})
 	if !logs.Has("the chroot is no persistent znode, and may be removed") {
 		t.Error("no warning")
 	}

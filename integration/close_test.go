@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -13,44 +11,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// closing calls Close on a goroutine and returns a channel of its result.
-func closing(ctx context.Context, client *zklock.Client) <-chan error {
-	result := make(chan error, 1)
-	go func() { result <- client.Close(ctx) }()
-	return result
-}
-
-// TestCloseWithCtxDone closes as deferred calls do, with a healthy server: when Close
-// returns, the server has confirmed that nothing is left.
-func TestCloseWithCtxDone(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
-	logs := &logtest.Recorder{}
-	for range 35 {
-		o := options()
-		o.Logger = logs.Logger()
-		client := dial(t, server(t).Addr(), o)
-		key := newKey(t)
-		take(t, client, key)
-		if err := client.Close(done); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if left := list(t, conn, under(key)); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
-		}
-	}
-	logs.Check(t, nil, logtest.Want{Text: "connected", Level: slog.LevelInfo}) // and no outage
-}
-
-// TestCloseWithoutServer calls Close as README does while no server answers: it returns
-// when the lease is over and names what was not confirmed.
+// TestCloseWithoutServer calls Close as README does while no server answers: it returns when the lease is over and names
+// what was not confirmed.
 func TestCloseWithoutServer(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*faultproxy.Proxy){
@@ -59,24 +27,22 @@ func TestCloseWithoutServer(t *testing.T) {
 	} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, lost before %v", name, lost), func(t *testing.T) {
-				start(t)
 				logs := &logtest.Recorder{}
-				o := options()
-				o.SessionTimeout, o.Logger = 3*time.Second, logs.Logger()
-				client, p := proxied(t, o)
-				key := newKey(t)
-				lock := take(t, client, key)
-				fault(p)
+				s := newScene(t, &zklock.Options{SessionTimeout: 6 * time.Second, Logger: logs.Logger()})
+				lock := s.take(t)
+				fault(s.proxy)
 				if lost {
 					receive(t, "the lock is lost", lock.Done())
 				}
 				deadline := lock.Deadline()
-				result := closing(context.WithoutCancel(limited(t)), client)
-				err := receive(t, "Close returns", result)
+				err := receive(t, "Close returns", async(func() error { return s.client.Close(context.WithoutCancel(limited(t))) }))
+				if err := lock.Err(); !lost && !errors.Is(err, holdfast.ErrReleased) {
+					verdict.Fatalf(t, "the lock was lost before Close: %v", err)
+				}
 				if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDisconnected) {
 					t.Errorf("Close: %v", err)
 				}
-				if !lost && !strings.Contains(fmt.Sprint(err), key) {
+				if !lost && !strings.Contains(fmt.Sprint(err), s.key) {
 					t.Errorf("Close does not name the lock: %v", err)
 				}
 				if early := time.Until(deadline); early > 0 {
@@ -93,62 +59,45 @@ func TestCloseWithoutServer(t *testing.T) {
 	}
 }
 
-// TestCloseOfStoppedServer: Close sends the end of the session although no reply comes in
-// time. When the server resumes, the lock is free, long before the session would expire.
+// TestCloseOfStoppedServer: Close sends the end of the session although no reply comes in time. When the server resumes,
+// the lock is free, long before the session would expire.
 func TestCloseOfStoppedServer(t *testing.T) {
 	start(t)
-	s, err := zkserver.Start(limited(t), zkserver.Config{TickTime: tick, MaxSessionTimeout: longest})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	o := options()
-	o.SessionTimeout = longest
-	client := dial(t, s.Addr(), o)
-	key := newKey(t)
+	s := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: longest})
+	client, key := dial(t, s.Addr(), &zklock.Options{SessionTimeout: longest}), newKey(t)
 	take(t, client, key)
-	if err := s.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Pause())
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
-	result := closing(done, client)
-	if err := receive(t, "Close returns", result); !errors.Is(err, holdfast.ErrReleasePending) {
+	err := receive(t, "Close returns", async(func() error { return client.Close(done) }))
+	if !errors.Is(err, holdfast.ErrReleasePending) {
 		t.Errorf("Close: %v", err)
 	}
 	resumed := time.Now()
-	if err := s.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Resume())
 	noResidue(t, plain(t, s.Addr()), under(key))
 	if took := time.Since(resumed); took > longest*3/4 {
-		t.Errorf("the lock was free only %v later", took)
+		verdict.Fatalf(t, "the lock was free only %v later", took)
 	}
 }
 
 // TestCloseAfterAnOutage: the connection returns while Close waits.
 func TestCloseAfterAnOutage(t *testing.T) {
-	start(t)
-	client, p := proxied(t, nil)
-	key := newKey(t)
-	take(t, client, key)
-	p.RefuseNew()
-	p.Drop()
-	result := closing(context.WithoutCancel(limited(t)), client)
+	s := newScene(t, nil)
+	s.take(t)
+	s.proxy.RefuseNew()
+	s.proxy.Drop()
+	result := async(func() error { return s.client.Close(context.WithoutCancel(limited(t))) })
 	silent(t, "Close returns while nobody answers", result)
-	if err := p.Heal(); err != nil {
-		t.Fatal(err)
-	}
-	if err := receive(t, "Close returns", result); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if left := list(t, plain(t, server(t).Addr()), under(key)); len(left) > 0 {
+	must(t, s.proxy.Heal())
+	must(t, receive(t, "Close returns", result))
+	if left := list(t, s.conn, s.parent); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
 
-// TestCloseDuringReleases: callers release while Close ends the session. What Close
-// confirms, their releases report as confirmed.
+// TestCloseDuringReleases: callers release while Close ends the session. What Close confirms, their releases report as
+// confirmed.
 func TestCloseDuringReleases(t *testing.T) {
 	start(t)
 	client := dial(t, server(t).Addr(), nil)
@@ -158,76 +107,69 @@ func TestCloseDuringReleases(t *testing.T) {
 	}
 	var releases sync.WaitGroup
 	for _, lock := range locks {
-		releases.Go(func() {
-			if err := lock.Release(limited(t)); err != nil {
-				t.Errorf("Release: %v", err)
-			}
-		})
+		releases.Go(func() { check(t, lock.Release(limited(t))) })
 	}
-	if err := client.Close(limited(t)); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	check(t, client.Close(limited(t)))
 	releases.Wait()
 }
 
-// TestCloseOfMany compares the end of a session that has many nodes with that of one
-// that has few: it is one request, however many there are.
+// TestCloseOfMany: the end of a session is one request, however many nodes it has.
 func TestCloseOfMany(t *testing.T) {
-	start(t)
-	var requests [2]int
-	for i, n := range []int{2, 400} {
-		client, p := proxied(t, nil)
-		for range n {
-			take(t, client, newKey(t))
-		}
-		p.ResetCounts()
-		if err := client.Close(limited(t)); err != nil {
-			t.Errorf("Close with %d locks: %v", n, err)
-		}
-		requests[i] = p.Count(faultproxy.ToServer, faultproxy.OpDelete)
+	s := newScene(t, nil)
+	for range 400 {
+		take(t, s.client, newKey(t))
 	}
-	if requests != [2]int{} {
-		t.Errorf("nodes deleted one by one at Close: %v", requests)
+	s.proxy.ResetCounts()
+	check(t, s.client.Close(limited(t)))
+	if n := s.proxy.Count(faultproxy.ToServer, faultproxy.OpDelete); n > 0 {
+		t.Errorf("%d nodes deleted one by one at Close", n)
 	}
 }
 
-// TestSocketOfAnExpiredSession: the client closes the connection on which it learned that
-// its session had expired.
+// TestSocketOfAnExpiredSession: the client closes the connection on which it learned that its session had expired.
 func TestSocketOfAnExpiredSession(t *testing.T) {
-	start(t)
-	client, p, expire := expirable(t, nil)
+	s := newScene(t, nil)
 	for range 3 {
-		lock := take(t, client, newKey(t))
-		expire()
+		lock := take(t, s.client, newKey(t))
+		s.expire()
 		receive(t, "the lock is lost", lock.Done())
-		take(t, client, newKey(t)) // in the next session
+		take(t, s.client, newKey(t)) // in the next session
 	}
-	eventually(t, "one connection is left", func() bool { return p.Conns() == 1 })
+	eventually(t, "one connection is left", func() bool { return s.proxy.Conns() == 1 })
 }
 
-// TestCloseLeavesNoGoroutine counts goroutines the moment Close returns, while the client
-// is about to check its watches on a new connection.
+// outlives returns a goroutine of the library, or "".
+func outlives(t *testing.T) string {
+	for group := range strings.SplitSeq(goroutines(t.Name()), "\n\n") {
+		// go-zookeeper closes its socket again after it has reported that it is done.
+		begun := group[strings.LastIndex(strings.TrimRight(group, "\n"), "\n")+1:]
+		if group != "" && !strings.Contains(begun, "go-zookeeper/zk.") {
+			return group
+		}
+	}
+	return ""
+}
+
+// TestCloseLeavesNoGoroutine counts goroutines the moment Close returns, while the client is about to check its watches on
+// a new connection.
 func TestCloseLeavesNoGoroutine(t *testing.T) {
 	start(t)
 	for range 20 {
 		client, p := proxied(t, nil)
 		key := newKey(t)
 		take(t, client, key)
-		waiting := make(chan error, 1)
-		go func() { _, err := client.Acquire(limited(t), key); waiting <- err }()
+		waiting := acquiring(limited(t), client, key)
 		p.Drop()
 		time.Sleep(20 * time.Millisecond)
-		if err := client.Close(limited(t)); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		check(t, client.Close(limited(t)))
 		<-waiting
-		runtime.Gosched() // a goroutine that is done may still be listed
-		for group := range strings.SplitSeq(goroutines(t.Name()), "\n\n") {
-			// go-zookeeper closes its socket again after it has reported that it is done.
-			begun := group[strings.LastIndex(strings.TrimRight(group, "\n"), "\n")+1:]
-			if group != "" && !strings.Contains(begun, "go-zookeeper/zk.") {
-				t.Fatalf("a goroutine outlives Close:\n%s", group)
-			}
+		left := outlives(t)
+		for tries := 1; left != "" && tries < 5; tries++ { // a goroutine that is done may still be listed
+			time.Sleep(2 * time.Millisecond)
+			left = outlives(t)
+		}
+		if left != "" {
+			t.Fatalf("a goroutine outlives Close:\n%s", left)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -54,10 +55,10 @@ var configurations = []configuration{
 	{name: "tls", open: func(t *testing.T, c *zkserver.Config) func(*zklock.Options) {
 		ca := newAuthority(t)
 		c.TLS = &zkserver.TLS{
-			Key:   pemOf(t, ca.issue(t, "127.0.0.1")),
+			Key:   pemOf(t, ca.issue(t)),
 			Trust: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}),
 		}
-		config := &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.issue(t, "client")}}
+		config := &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.issue(t)}}
 		return func(o *zklock.Options) { o.TLS = config }
 	}},
 	{name: "closed-acls", open: func(t *testing.T, _ *zkserver.Config) func(*zklock.Options) {
@@ -74,16 +75,10 @@ var configurations = []configuration{
 		}
 	}, prepare: func(t *testing.T, c *zk.Conn, o *zklock.Options) {
 		user, _, _ := strings.Cut(o.Auth[0].Credentials, ":")
-		if _, err := c.Create("/tenants", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Create("/tenants/one", nil, 0, zk.DigestACL(zk.PermAll, user, "secret")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.Create("/tenants", nil, 0, zk.WorldACL(zk.PermAll))))
+		must(t, errOf(c.Create("/tenants/one", nil, 0, zk.DigestACL(zk.PermAll, user, "secret"))))
 		for _, path := range []string{"/tenants", "/"} {
-			if _, err := c.SetACL(path, zk.WorldACL(zk.PermRead), -1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(c.SetACL(path, zk.WorldACL(zk.PermRead), -1)))
 		}
 	}},
 }
@@ -116,6 +111,7 @@ func TestConfigurations(t *testing.T) {
 }
 
 func goThrough(t *testing.T, c configuration, whole bool) {
+	verdict.Begin(t)
 	const tick = 200 * time.Millisecond
 	config := zkserver.Config{TickTime: tick, SyncLimit: 10, MaxSessionTimeout: longest}
 	dress := c.open(t, &config)
@@ -124,9 +120,7 @@ func goThrough(t *testing.T, c configuration, whole bool) {
 	}
 	e := zkserver.NewEnsemble(t, config)
 	leader, err := e.Leader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The last of the other two; the observer, if there is one.
 	place := zkserver.EnsembleSize - 1
 	if leader == place {
@@ -173,6 +167,7 @@ func configurationConforms(t *testing.T, c configuration, config zkserver.Config
 		Lease:      dialServers(t, first, addr).SessionTimeout(),
 		Soon:       20 * time.Second,
 		Ordered:    true,
+		Shares:     true,
 		Heartbeats: locktest.PerSession,
 	})
 }

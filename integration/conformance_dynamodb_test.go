@@ -17,15 +17,17 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// conformancePace is the lease and the polling period of all clients of the suite on
-// DynamoDB, and how many cases run at a time. moto serves one request at a time, in
-// milliseconds of processor time each.
-func conformancePace(target *dynamoserver.Target) (lease, poll time.Duration, lanes int) {
+// conformancePace is the lease of all clients of the suite on DynamoDB, and how many cases
+// run at a time. moto serves one request at a time, in milliseconds of processor time each.
+func conformancePace(target *dynamoserver.Target) (lease time.Duration, lanes int) {
 	if target.Source() == dynamoserver.Moto {
-		return 8 * time.Second, 250 * time.Millisecond, 3
+		return 8 * time.Second, 3
 	}
-	return 6 * time.Second, 50 * time.Millisecond, conformanceLanes
+	return 6 * time.Second, conformanceLanes
 }
+
+// conformancePoll is long enough for dozens of waiters not to take up the processors.
+const conformancePoll = 250 * time.Millisecond
 
 // dynamodbEngine is a server given by its address, in a container, or a local process. A
 // holder whose lease somebody ended learns of it from its next heartbeat.
@@ -35,7 +37,7 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 		target := dynamoserver.Find(t)
 		h := &dynamoHarness{target: target, server: target.Client(), table: target.Table(t), mode: mode}
 		var lanes int
-		h.lease, h.poll, lanes = conformancePace(target)
+		h.lease, lanes = conformancePace(target)
 		e := locktest.Engine{
 			Start:        func(testing.TB) locktest.Harness { return h },
 			Lanes:        lanes,
@@ -43,6 +45,7 @@ func dynamodbEngine(mode dynamolock.Mode) func(*testing.T) (locktest.Engine, str
 			Soon:         soon,
 			Notice:       h.lease/4 + soon,
 			AnyKey:       true,
+			Shares:       mode == dynamolock.FailOpen,
 			Tokenless:    mode == dynamolock.FailClosed,
 			NeverExpires: mode != dynamolock.FailOpen,
 		}
@@ -61,7 +64,6 @@ type dynamoHarness struct {
 	table  string
 	mode   dynamolock.Mode
 	lease  time.Duration
-	poll   time.Duration
 }
 
 func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
@@ -74,13 +76,11 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 		Table: h.table,
 		Mode:  h.mode,
 		Lease: h.lease,
-		Poll:  h.poll,
+		Poll:  conformancePoll,
 		Owner: o.Owner,
 		Hooks: o.Hooks,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &locktest.Client{
 		API:  c.Client,
 		Cut:  tr.Cut,
@@ -101,9 +101,7 @@ func (h *dynamoHarness) Residue(t testing.TB, key string) []string {
 		Key:            attributeMap{dynamoserver.DefaultKey: &types.AttributeValueMemberS{Value: key}},
 		ConsistentRead: aws.Bool(true),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const released = 1
 	ms := wholeNumber(out.Item["leaseDurationMs"])
 	if out.Item == nil || ms == released {

@@ -14,10 +14,11 @@ func memoryEngine(*testing.T) (locktest.Engine, string) {
 	const lease = 4 * time.Second
 	return locktest.Engine{
 		Start:   func(testing.TB) locktest.Harness { return &memoryHarness{store: memlock.NewStore(), lease: lease} },
-		Lanes:   conformanceLanes,
+		Lanes:   conformanceLanes / 2,
 		Lease:   lease,
 		Soon:    20 * time.Second,
 		Ordered: true,
+		Shares:  true,
 	}, "this process"
 }
 
@@ -29,9 +30,7 @@ type memoryHarness struct {
 func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
 	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, Hooks: o.Hooks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &locktest.Client{
 		API:    c.Client,
 		Cut:    func() { h.store.Cut(c) },
@@ -44,14 +43,10 @@ func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 func (h *memoryHarness) Residue(t testing.TB, key string) []string {
 	t.Helper()
 	c, err := memlock.New(&memlock.Options{Store: h.store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close(limited(t)) }()
 	info, err := c.Inspect(limited(t), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var left []string
 	if info.Held {
 		left = append(left, "holder "+info.Owner)

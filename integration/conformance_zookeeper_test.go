@@ -22,11 +22,11 @@ import (
 // server given by its address may clamp it.
 const conformanceSession = 6 * time.Second
 
-// zookeeperEngine is a server given by its address, in a container, or a local process.
-func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, string) {
+// zookeeperEngine is a server given by its address, in a container, or a local process. All
+// forms of names share it.
+func zookeeperEngine(server func() *zkserver.Target, names zklock.Names) func(*testing.T) (locktest.Engine, string) {
 	return func(t *testing.T) (locktest.Engine, string) {
-		target := zkserver.Find(t, zkserver.Config{MaxSessionTimeout: 30 * time.Second})
-		t.Logf("server: %s at %v", target.Source(), target.Addrs())
+		target := server()
 		addr := target.Addrs()[0]
 		first := dial(t, addr, &zklock.Options{SessionTimeout: conformanceSession})
 		return locktest.Engine{
@@ -40,6 +40,7 @@ func zookeeperEngine(names zklock.Names) func(*testing.T) (locktest.Engine, stri
 			Lease:      first.SessionTimeout(),
 			Soon:       20 * time.Second,
 			Ordered:    true,
+			Shares:     names != zklock.CuratorLatchNames,
 			Heartbeats: locktest.PerSession,
 		}, string(target.Source()) + versionOf(t, addr)
 	}
@@ -83,9 +84,7 @@ func (h *zkHarness) options() *zklock.Options {
 func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
 	p, err := faultproxy.StartZooKeeper(h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	secret, unwatched := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}
 	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
@@ -97,13 +96,9 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	opts := h.options()
 	opts.Owner, opts.Hooks = o.Owner, o.Hooks
 	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	heal := func() {
-		if err := p.Heal(); err != nil {
-			t.Error(err)
-		}
+		check(t, p.Heal())
 	}
 	var cut atomic.Bool
 	client := &locktest.Client{
@@ -140,13 +135,9 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 func (h *zkHarness) watched(t testing.TB, session int64) bool {
 	t.Helper()
 	dump, err := zkserver.Dump(limited(t), h.inspected)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	watches, err := zkserver.Watches(limited(t), h.inspected)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, node := range dump.Ephemerals[session] {
 		if !slices.Contains(watches[node], session) {
 			return false
@@ -155,8 +146,8 @@ func (h *zkHarness) watched(t testing.TB, session int64) bool {
 	return true
 }
 
-// unreadNodes are the nodes that a client has created and not yet read or deleted. It
-// reads its own nodes with a watch.
+// unreadNodes are the nodes that a client has created or written to, and not yet read or
+// deleted since. It reads its own nodes with a watch.
 type unreadNodes struct {
 	mu    sync.Mutex
 	paths map[string]struct{}
@@ -172,6 +163,8 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	switch {
 	case f.Op == faultproxy.OpCreate && f.Err == 0:
 		u.paths[createdPath(f)] = struct{}{}
+	case f.Op == faultproxy.OpSetData && f.Err == 0: // it has spent the watch, if there was one
+		u.paths[f.Path] = struct{}{}
 	case f.Op == faultproxy.OpGetData, f.Op == faultproxy.OpDelete:
 		delete(u.paths, f.Path)
 	}
@@ -190,9 +183,7 @@ func (h *zkHarness) Residue(t testing.TB, key string) []string {
 	h.once.Do(func() {
 		h.plain = plain(t, h.inspected)
 		for _, auth := range opts.Auth {
-			if err := h.plain.AddAuth(auth.Scheme, []byte(auth.Credentials)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.plain.AddAuth(auth.Scheme, []byte(auth.Credentials)))
 		}
 	})
 	locks, _, err := h.plain.Children(opts.Root)
@@ -204,11 +195,20 @@ func (h *zkHarness) Residue(t testing.TB, key string) []string {
 		if name, err := url.PathUnescape(lock); err != nil || name != key {
 			continue
 		}
-		nodes, _, err := h.plain.Children(opts.Root + "/" + lock)
-		if err != nil && err != zk.ErrNoNode {
-			t.Fatal(err)
+		path := opts.Root + "/" + lock
+		left = append(left, h.children(t, path)...)
+		for _, below := range []string{path + "/locks", path + "/leases", path + "-__lock__"} { // of semaphores
+			left = append(left, h.children(t, below)...)
 		}
-		left = append(left, nodes...)
 	}
-	return left
+	return slices.DeleteFunc(left, func(node string) bool { return node == "locks" || node == "leases" })
+}
+
+func (h *zkHarness) children(t testing.TB, path string) []string {
+	t.Helper()
+	nodes, _, err := h.plain.Children(path)
+	if err != nil && err != zk.ErrNoNode {
+		t.Fatal(err)
+	}
+	return nodes
 }

@@ -41,7 +41,7 @@ func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, 
 // the order.
 func TestSequenceCounter(t *testing.T) {
 	start(t)
-	server := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: longest})
+	server := zkserver.New(t, zkserver.Config{Controlled: true, MaxSessionTimeout: longest})
 	const clients, each = 8, 12
 	for name, begin := range map[string]int32{
 		"at the end":      math.MaxInt32,
@@ -56,12 +56,8 @@ func TestSequenceCounter(t *testing.T) {
 			first := dialServers(t, opts, server.Addr())
 			lock := take(t, first, key)
 			parent := path.Dir(nodeOf(t, first, lock))
-			if err := lock.Release(limited(t)); err != nil {
-				t.Fatal(err)
-			}
-			if err := server.SetCversion(parent, begin); err != nil {
-				t.Fatal(err)
-			}
+			release(t, lock)
+			must(t, server.SetCversion(parent, begin))
 			a := &audit{}
 			a.granted(t, lock)
 			var wg sync.WaitGroup
@@ -89,9 +85,7 @@ func TestSequenceCounter(t *testing.T) {
 						mu.Lock()
 						inside--
 						mu.Unlock()
-						if err := lock.Release(context.Background()); err != nil {
-							t.Error(err)
-						}
+						check(t, lock.Release(context.Background()))
 					}
 				})
 			}
@@ -127,13 +121,11 @@ func TestSequenceCounter(t *testing.T) {
 // of the server's list. Where they hold the lock, our clients still wait.
 func TestSequenceCounterWithPeers(t *testing.T) {
 	start(t)
-	embedded := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: longest})
+	embedded := zkserver.New(t, zkserver.Config{Controlled: true, MaxSessionTimeout: longest})
 	c := newInteropCell(t, embedded.Addr(), interopPeers...)
 	atTheEnd := func(t *testing.T) {
 		c.path, c.witness = persistent(t, c.conn), newWitness(0)
-		if err := embedded.SetCversion(c.path, math.MaxInt32); err != nil {
-			t.Fatal(err)
-		}
+		must(t, embedded.SetCversion(c.path, math.MaxInt32))
 	}
 	for _, pair := range []struct{ ours, theirs fleetLanguage }{
 		{peerZklock, peerCurator},

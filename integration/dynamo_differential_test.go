@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -32,7 +31,7 @@ import (
 func TestDynamoDifferential(t *testing.T) {
 	start(t)
 	d := newDifferential(t)
-	for range operations(t, 1500) {
+	for range setting(t, "HOLDFAST_OPERATIONS", 800, strconv.Atoi) {
 		d.step(t, d.operation())
 	}
 	for _, table := range d.tables { // all that is left
@@ -60,18 +59,6 @@ func (d *differential) saw(t *testing.T, want []string) {
 			t.Errorf("never seen: %q", what)
 		}
 	}
-}
-
-// operations is the number of operations of a test: n, or HOLDFAST_OPERATIONS.
-func operations(t *testing.T, n int) int {
-	t.Helper()
-	if s := os.Getenv("HOLDFAST_OPERATIONS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return n
 }
 
 // dynamoAPI is what the fake and the client of a server have in common.
@@ -108,14 +95,7 @@ type differential struct {
 
 func newDifferential(t *testing.T) *differential {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("HOLDFAST_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("HOLDFAST_SEED=%d", seed)
+	seed := seeded(t)
 	target := dynamoserver.Find(t)
 	db := dynamofake.New()
 	d := &differential{
@@ -158,9 +138,7 @@ func (d *differential) mirror(t *testing.T, name string, keys []dynamoserver.Key
 		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: &k.Name, KeyType: role})
 		table.keys = append(table.keys, k)
 	}
-	if _, err := d.fake.CreateTable(limited(t), in); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(d.fake.CreateTable(limited(t), in)))
 	return table
 }
 
@@ -254,55 +232,47 @@ func (d *differential) run(t *testing.T, api dynamoAPI, input any) (name string,
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	name = strings.TrimSuffix(reflect.TypeOf(input).Elem().Name(), "Input")
 	var err error
 	switch in := input.(type) {
 	case *dynamodb.UpdateItemInput:
-		name = "UpdateItem"
 		var out *dynamodb.UpdateItemOutput
 		if out, err = api.UpdateItem(ctx, in); err == nil {
 			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
 		}
 	case *dynamodb.DeleteItemInput:
-		name = "DeleteItem"
 		var out *dynamodb.DeleteItemOutput
 		if out, err = api.DeleteItem(ctx, in); err == nil {
 			o.Units = capacity(out.ConsumedCapacity)
 		}
 	case *dynamodb.GetItemInput:
-		name = "GetItem"
 		var out *dynamodb.GetItemOutput
 		if out, err = api.GetItem(ctx, in); err == nil {
 			o = dynamoOutcome{Item: wire(out.Item), Units: capacity(out.ConsumedCapacity)}
 		}
 	case *dynamodb.QueryInput:
-		name = "Query"
 		var out *dynamodb.QueryOutput
 		if out, err = api.Query(ctx, in); err == nil {
 			o = dynamoOutcome{Items: wire(out.Items), Last: wire(out.LastEvaluatedKey), Count: out.Count, Scanned: out.ScannedCount}
 		}
 	case *dynamodb.ScanInput:
-		name, err = "Scan", d.scanAll(ctx, api, in, &o)
+		err = d.scanAll(ctx, api, in, &o)
 	case *dynamodb.TransactWriteItemsInput:
-		name = "TransactWriteItems"
 		fresh := *in // the SDK writes a token into it
 		_, err = api.TransactWriteItems(ctx, &fresh)
 	case *dynamodb.CreateTableInput:
-		name = "CreateTable"
 		var out *dynamodb.CreateTableOutput
 		if out, err = api.CreateTable(ctx, in); err == nil {
 			o.Item = described(out.TableDescription)
 		}
 	case *dynamodb.DescribeTableInput:
-		name = "DescribeTable"
 		var out *dynamodb.DescribeTableOutput
 		if out, err = api.DescribeTable(ctx, in); err == nil {
 			o.Item = described(out.Table)
 		}
 	case *dynamodb.UpdateTimeToLiveInput:
-		name = "UpdateTimeToLive"
 		_, err = api.UpdateTimeToLive(ctx, in)
 	case *dynamodb.DescribeTimeToLiveInput:
-		name = "DescribeTimeToLive"
 		var out *dynamodb.DescribeTimeToLiveOutput
 		if out, err = api.DescribeTimeToLive(ctx, in); err == nil {
 			// A server may stay in ENABLING for as long as it likes.
@@ -386,8 +356,6 @@ func capacity(c *types.ConsumedCapacity) float64 {
 func toJSON(t *testing.T, v any) string {
 	t.Helper()
 	out, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(out)
 }

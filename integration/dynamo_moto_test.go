@@ -34,6 +34,10 @@ func TestMotoDeviates(t *testing.T) {
 		in.ConditionExpression = &condition
 		return in
 	}
+	into := func(in *dynamodb.UpdateItemInput) *dynamodb.UpdateItemInput {
+		in.UpdateExpression, in.ExpressionAttributeNames["#b"] = aws.String("SET #a.#b = :x"), "b"
+		return in
+	}
 	returning := func(in *dynamodb.UpdateItemInput, what types.ReturnValue) *dynamodb.UpdateItemInput {
 		in.ReturnValues = what
 		return in
@@ -58,6 +62,7 @@ func TestMotoDeviates(t *testing.T) {
 		{"costs nobody asked for", item, nil, update("a", text("x")), "", "", "costs are not compared"},
 		{"a number's zeros", nil, nil, returning(update("n", keyValue("N", "007")), types.ReturnValueAllNew), "", "", "numbers are in their shortest form"},
 		{"NOT NOT", item, nil, when(update("a", text("x")), "NOT NOT attribute_exists(#a)"), "500", "", "NOT is followed by a parenthesis"},
+		{"an entry of what is no map", item, nil, into(update("a", text("x"))), "", "ValidationException", "single entries of maps are not changed"},
 		{
 			"a value that is not used, in a transaction", nil, nil, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 				{ConditionCheck: &types.ConditionCheck{
@@ -73,9 +78,7 @@ func TestMotoDeviates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.item != nil {
 				d.db.SetItem(*table, c.item)
-				if _, err := d.target.Client().PutItem(limited(t), &dynamodb.PutItemInput{TableName: table, Item: c.item}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errOf(d.target.Client().PutItem(limited(t), &dynamodb.PutItemInput{TableName: table, Item: c.item})))
 			}
 			if c.before != nil {
 				d.run(t, d.server, c.before)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -71,9 +72,8 @@ func (a *audit) contend(t *testing.T, key string, clients ...*zklock.Client) (st
 	return func() { cancel(); wg.Wait() }
 }
 
-// inLine makes a client wait for a key, and returns when it is in the queue.
-func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *holdfast.Lock {
-	t.Helper()
+// waits makes a client wait for a key, and checks the grant as soon as it comes.
+func (a *audit) waits(t *testing.T, client acquirer, key string) <-chan *holdfast.Lock {
 	got := make(chan *holdfast.Lock, 1)
 	go func() {
 		lock, err := client.Acquire(t.Context(), key)
@@ -82,6 +82,13 @@ func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *
 			got <- lock
 		}
 	}()
+	return got
+}
+
+// inLine makes a client wait for a key, and returns when it is in the queue.
+func (a *audit) inLine(t *testing.T, client *zklock.Client, key string) <-chan *holdfast.Lock {
+	t.Helper()
+	got := a.waits(t, client, key)
 	eventually(t, "the waiter stands in the queue", func() bool {
 		info, err := client.Inspect(limited(t), key)
 		return err == nil && len(info.Queue) > 0
@@ -120,18 +127,14 @@ func survivesOrEnds(t *testing.T, a *audit, lock *holdfast.Lock, waiter <-chan *
 	t.Helper()
 	if err := lock.Verify(limited(t)); err == nil {
 		t.Log("the lock has survived")
-		if err := lock.Release(limited(t)); err != nil {
-			t.Error(err)
-		}
+		check(t, lock.Release(limited(t)))
 	} else if errors.Is(err, holdfast.ErrLost) {
 		t.Logf("the lock has ended: %v", err)
 	} else {
 		t.Errorf("Verify = %v, want nil or ErrLost", err)
 	}
 	next := receive(t, "a grant for the next in line", waiter)
-	if err := next.Release(limited(t)); err != nil {
-		t.Error(err)
-	}
+	check(t, next.Release(limited(t)))
 }
 
 // leaderKilled: sessions outlive the leader, and the new leader restarts their timeouts.
@@ -148,10 +151,19 @@ func leaderKilled(t *testing.T, e *zkserver.Ensemble) {
 		t.Errorf("Verify = %v, want nil or ErrLost", err)
 	}
 	t.Logf("the quorum answered %v after the leader was killed: %v", time.Since(began).Round(time.Millisecond), lock.Err())
-	if err := e.Servers()[leader].Start(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Servers()[leader].Start(limited(t)))
 	survivesOrEnds(t, a, lock, waiter)
+}
+
+// proxiesOf starts a proxy for each server of an ensemble.
+func proxiesOf(t *testing.T, e *zkserver.Ensemble) (proxies []*faultproxy.Proxy, addrs []string) {
+	t.Helper()
+	for _, s := range e.Servers() {
+		p := proxy(t, s.Addr())
+		proxies = append(proxies, p)
+		addrs = append(addrs, p.Addr())
+	}
+	return proxies, addrs
 }
 
 // halfOpenServer tests the read deadlines in wire and the limit in heartbeat: the client
@@ -159,24 +171,22 @@ func leaderKilled(t *testing.T, e *zkserver.Ensemble) {
 // (hazard Z5).
 func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
 	const timeout = 10 * time.Second
-	var proxies []*faultproxy.Proxy
-	var addrs []string
-	for _, s := range e.Servers() {
-		p := proxy(t, s.Addr())
-		proxies = append(proxies, p)
-		addrs = append(addrs, p.Addr())
-	}
+	proxies, addrs := proxiesOf(t, e)
 	client := dialServers(t, zklock.Options{SessionTimeout: timeout}, addrs...)
 	lock := take(t, client, newKey(t))
 	// In the steady state heartbeats leave about half the timeout.
 	first := lock.Deadline()
 	eventually(t, "heartbeats extend the lease", func() bool { return lock.Deadline().Sub(first) > timeout/3 })
 	var dead *faultproxy.Proxy
-	for _, p := range proxies {
-		if p.Conns() > 0 {
-			dead = p
+	eventually(t, "one server has a connection, and no other has one that is about to go", func() bool {
+		conns := 0
+		for _, p := range proxies {
+			if n := p.Conns(); n > 0 {
+				conns, dead = conns+n, p
+			}
 		}
-	}
+		return conns == 1
+	})
 	events := client.Events()
 	receive(t, "the state to begin with", events.Ready())
 	left := time.Until(lock.Deadline())
@@ -187,16 +197,14 @@ func halfOpenServer(t *testing.T, e *zkserver.Ensemble) {
 	receive(t, "Ready", events.Ready())
 	back := time.Since(began)
 	t.Logf("with %v left of the lease the client left the silent server after %v, and had another after %v", left, away, back)
+	must(t, dead.Heal())
 	if away >= left-timeout/10 {
-		t.Errorf("it left the silent server after %v, when only %v of the lease were left in all", away, left)
+		verdict.Fatalf(t, "it left the silent server after %v, when only %v of the lease were left in all", away, left)
 	}
 	// Another server answers within milliseconds, unless the machine is too busy: then the
 	// lock need not survive.
 	if err := lock.Verify(limited(t)); err != nil && back < left-timeout/20 {
-		t.Errorf("the lock is lost: %v", err)
-	}
-	if err := dead.Heal(); err != nil {
-		t.Fatal(err)
+		verdict.Fatalf(t, "the lock is lost: %v", err)
 	}
 }
 
@@ -240,14 +248,10 @@ func laggingFollower(t *testing.T, e *zkserver.Ensemble) {
 	b.granted(t, lock)
 	next := b.inLine(t, stays, held)
 
-	if err := behind.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, behind.Pause())
 	p.SetUpstream(behind.Addr())
 	p.Drop()
-	if err := first.Release(limited(t)); err != nil {
-		t.Error(err)
-	}
+	check(t, first.Release(limited(t)))
 	// More for the follower to catch up with: a queue that forms and dissolves behind the
 	// waiter.
 	var wg sync.WaitGroup
@@ -261,9 +265,7 @@ func laggingFollower(t *testing.T, e *zkserver.Ensemble) {
 		})
 	}
 	wg.Wait()
-	if err := behind.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, behind.Resume())
 	moved := receive(t, "the grant at the follower", waiter)
 	survivesOrEnds(t, b, lock, next)
 	if err := moved.Release(limited(t)); err != nil && !errors.Is(err, holdfast.ErrLost) {
@@ -284,36 +286,24 @@ func leaderCutOff(t *testing.T, e *zkserver.Ensemble) {
 	path := nodeOf(t, holder, lock)
 	waiter := a.inLine(t, dialServers(t, *options(), e.Servers()[followers[0]].Addr(), e.Servers()[followers[1]].Addr()), key)
 	time.Sleep(time.Second) // a few heartbeats
-	var ended moment
-	go func() {
-		<-lock.Done()
-		ended.mark()
-	}()
 	e.Isolate(leader)
 	cut := time.Now()
 	for _, f := range followers {
 		e.Servers()[f].Kill()
 	}
 	for _, f := range followers {
-		if err := e.Servers()[f].Launch(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Servers()[f].Launch())
 	}
 	vanished := watchVanish(t, plain(t, e.Servers()[followers[0]].Addr()), []string{path})
 	seen := receive(t, "the node vanishes in the majority", vanished)[path]
 	next := receive(t, "the grant in the majority", waiter)
-	eventually(t, "Done closes", func() bool { return !ended.get().IsZero() })
-	done := ended.get()
-	t.Logf("Done %v after the cut, %v before the majority was last seen to have the node", done.Sub(cut), seen.lastSeen.Sub(done))
-	if done.After(seen.lastSeen) {
-		t.Errorf("Done closed %v after the majority was last seen to have the node: G2 broken", done.Sub(seen.lastSeen))
+	receive(t, "Done", lock.Done())
+	// From its deadline on Err tells of the loss; what closes Done may be late on a busy machine.
+	if lost := lock.Deadline(); lost.After(seen.firstMissed) {
+		t.Errorf("lost %v after the cut, %v after the node was seen to be gone: G2 broken", lost.Sub(cut), lost.Sub(seen.firstMissed))
 	}
-	if err := e.HealAll(); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.WaitReady(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.HealAll())
+	must(t, e.WaitReady(limited(t)))
 	if err := next.Release(limited(t)); err != nil && !errors.Is(err, holdfast.ErrLost) {
 		t.Error(err)
 	}
@@ -325,13 +315,7 @@ func leaderCutOff(t *testing.T, e *zkserver.Ensemble) {
 // and then. No two of them ever hold a lock at the same time.
 func serversComeAndGo(t *testing.T, e *zkserver.Ensemble) {
 	_, followers := leaderAndFollowers(t, e)
-	var proxies []*faultproxy.Proxy
-	var addrs []string
-	for _, s := range e.Servers() {
-		p := proxy(t, s.Addr())
-		proxies = append(proxies, p)
-		addrs = append(addrs, p.Addr())
-	}
+	proxies, addrs := proxiesOf(t, e)
 	var clients []*zklock.Client
 	for range 4 {
 		clients = append(clients, dialServers(t, zklock.Options{SessionTimeout: 4 * time.Second}, addrs...))
@@ -340,17 +324,13 @@ func serversComeAndGo(t *testing.T, e *zkserver.Ensemble) {
 	stop := a.contend(t, key, clients...)
 	for i := range 6 {
 		s := e.Servers()[followers[i%2]]
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Pause())
 		for _, p := range proxies {
 			p.Drop()
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-		if err := s.Resume(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Resume())
 		before := a.count()
 		if !becomes(func() bool { return a.count() > before }) {
 			info, err := clients[0].Inspect(limited(t), key)

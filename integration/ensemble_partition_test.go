@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -37,7 +38,7 @@ func (m *moment) get() time.Time {
 }
 
 // sighting bounds when a znode vanished from one server: a read sent at lastSeen still
-// found it, and a read answered at firstMissed did not.
+// found it, and a read answered at firstMissed did not. If the machine stands still, they are far apart.
 type sighting struct{ lastSeen, firstMissed time.Time }
 
 // watchVanish polls a server until all paths are gone, and then sends what it saw to the
@@ -73,17 +74,8 @@ func watchVanish(t *testing.T, conn *zk.Conn, paths []string) <-chan map[string]
 // leaderAndFollowers waits until an ensemble is whole, and returns the roles.
 func leaderAndFollowers(t *testing.T, e *zkserver.Ensemble) (leader int, followers []int) {
 	t.Helper()
-	if err := e.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	leader, err := e.Leader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	followers = e.Followers(t.Context())
-	if len(followers) != zkserver.EnsembleSize-1 {
-		t.Fatalf("followers %v, want two", followers)
-	}
+	leader, followers, err := e.Roles(t.Context())
+	must(t, err)
 	return leader, followers
 }
 
@@ -95,7 +87,6 @@ type captive struct {
 	lock   *holdfast.Lock
 	events *holdfast.Events
 	path   string
-	done   moment // Done was seen closed
 	next   moment // a client of the majority was granted the key
 	token  holdfast.Token
 }
@@ -116,9 +107,8 @@ func TestCutOffWithFollower(t *testing.T) {
 	const tick = 400 * time.Millisecond // with less, the shortest sessions would not last until the cut on a busy machine
 	e := zkserver.NewEnsemble(t, zkserver.Config{TickTime: tick, SyncLimit: 10})
 	version, err := zkserver.Version(t.Context(), e.Servers()[0].Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	outstayed := 0
 	for round := range 2 { // one for each follower
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			// Up to 3.5 a server processes no request behind a write that waits for the
@@ -126,11 +116,14 @@ func TestCutOffWithFollower(t *testing.T) {
 			// acknowledgements that mislead clients without heartbeats.
 			if zkserver.Before(version, 3, 6) {
 				t.Run("with heartbeats", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, false)) })
-				t.Run("without", func(t *testing.T) { cutOffRound(t, e, tick, round, cutOffSorts(tick, true)) })
+				t.Run("without", func(t *testing.T) { outstayed += cutOffRound(t, e, tick, round, cutOffSorts(tick, true)) })
 				return
 			}
-			cutOffRound(t, e, tick, round, append(cutOffSorts(tick, false), cutOffSorts(tick, true)...))
+			outstayed += cutOffRound(t, e, tick, round, append(cutOffSorts(tick, false), cutOffSorts(tick, true)...))
 		})
+	}
+	if outstayed == 0 {
+		verdict.Inconclusive(t, "no client without heartbeats outstayed its lock: these partitions prove nothing")
 	}
 }
 
@@ -157,9 +150,9 @@ func cutOffSorts(tick time.Duration, naive bool) []captiveSort {
 	}
 }
 
-func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round int, sorts []captiveSort) {
+func cutOffRound(t *testing.T, e *zkserver.Ensemble, tick time.Duration, round int, sorts []captiveSort) (outstayed int) {
 	_, followers := leaderAndFollowers(t, e)
-	cutOffFrom(t, e, followers[round%2], nil, tick, round, sorts)
+	return cutOffFrom(t, e, followers[round%2], nil, tick, round, sorts)
 }
 
 // authenticated is a plain connection with the credentials of clients that dress has
@@ -172,20 +165,17 @@ func authenticated(t *testing.T, server string, dress func(*zklock.Options)) *zk
 		dress(&opts)
 	}
 	for _, auth := range opts.Auth {
-		if err := conn.AddAuth(auth.Scheme, []byte(auth.Credentials)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.AddAuth(auth.Scheme, []byte(auth.Credentials)))
 	}
 	return conn
 }
 
 // cutOffFrom is a round in which one server is cut off from the other two. dress changes
 // the options of all clients, and with them whether they use the TLS port; it may be nil.
-func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklock.Options), tick time.Duration, round int, sorts []captiveSort) {
+// cutOffFrom returns how many of the clients without heartbeats outstayed their locks.
+func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklock.Options), tick time.Duration, round int, sorts []captiveSort) (outstayed int) {
 	leader, err := e.Leader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dialled := func(opts zklock.Options, servers ...int) *zklock.Client {
 		t.Helper()
 		if dress != nil {
@@ -230,10 +220,7 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 	var paths []string
 	for _, c := range captives {
 		paths = append(paths, c.path)
-		ends.Go(func() {
-			<-c.lock.Done()
-			c.done.mark()
-		})
+		ends.Go(func() { <-c.lock.Done() })
 		waiters.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -244,7 +231,7 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 			}
 			c.next.mark()
 			c.token = lock.Token()
-			if err := lock.Release(ctx); err != nil {
+			if err := lock.Release(ctx); err != nil && !errors.Is(err, holdfast.ErrLost) {
 				t.Errorf("%s: the next holder: %v", c.name, err)
 			}
 		})
@@ -261,24 +248,30 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 	sightings := receive(t, "the nodes to vanish on the majority side", vanished)
 	waiters.Wait()
 	ends.Wait()
-	violations, compared := 0, 0
+	compared := 0
 	for _, c := range captives {
-		done, next, s := c.done.get(), c.next.get(), sightings[c.path]
+		// From then on Err tells of the loss; what closes Done may be late on a busy machine.
+		done, next, s := c.lock.Deadline(), c.next.get(), sightings[c.path]
 		if s.lastSeen.IsZero() {
 			continue // lost and released before anyone looked
 		}
-		compared++
-		t.Logf("%s: Done %v after the cut, %v before the node was last seen, %v before the next grant",
+		t.Logf("%s: lost %v after the cut, %v before the node was last seen, %v before the next grant",
 			c.name, done.Sub(cut).Round(time.Millisecond), s.lastSeen.Sub(done).Round(time.Millisecond), next.Sub(done).Round(time.Millisecond))
 		switch {
 		case c.naive:
+			compared++
 			if done.After(s.firstMissed) && done.After(next) {
-				violations++
+				outstayed++
 			}
+		case done.After(s.firstMissed):
+			t.Errorf("%s: lost %v after the majority was seen to have no such node: G2 broken", c.name, done.Sub(s.firstMissed))
 		case done.After(s.lastSeen):
-			t.Errorf("%s: Done closed %v after the majority was last seen to have the node: G2 broken", c.name, done.Sub(s.lastSeen))
-		case done.After(next):
-			t.Errorf("%s: Done closed %v after the next holder had the lock: G1 and G2 broken", c.name, done.Sub(next))
+			t.Logf("%s: the node may have vanished before the lock was lost, or after: nobody looked for %v", c.name, s.firstMissed.Sub(s.lastSeen))
+		default:
+			compared++
+		}
+		if !c.naive && done.After(next) {
+			t.Errorf("%s: lost %v after the next holder had the lock: G1 and G2 broken", c.name, done.Sub(next))
 		}
 		if c.token <= c.lock.Token() {
 			t.Errorf("%s: the next token %d is not above %d", c.name, c.token, c.lock.Token())
@@ -291,16 +284,8 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 			t.Errorf("%s: event %+v is of another lock", c.name, lost)
 		}
 	}
-	if compared < len(captives)/2 {
-		t.Errorf("only %d of %d clients held their locks until the cut", compared, len(captives))
-	}
-	if violations == 0 && slices.ContainsFunc(sorts, func(s captiveSort) bool { return s.naive }) {
-		t.Errorf("no client without heartbeats outstayed its lock: this partition proves nothing")
-	}
 
-	if err := e.HealAll(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.HealAll())
 	for _, c := range captives {
 		ended := c.lock.Err()
 		lock := take(t, c.client, c.lock.Key())
@@ -311,4 +296,8 @@ func cutOffFrom(t *testing.T, e *zkserver.Ensemble, cutOff int, dress func(*zklo
 			t.Errorf("%s: token %d after the partition is not above %d", c.name, lock.Token(), c.token)
 		}
 	}
+	if compared < len(captives)/2 {
+		verdict.Inconclusive(t, "of only %d of %d clients it was seen that they held their locks until the cut, and when they lost them", compared, len(captives))
+	}
+	return outstayed
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
 // examples is the directory of the built examples.
@@ -39,6 +41,11 @@ type example struct {
 	gone  chan struct{} // closed when it has ended and all of out is there
 }
 
+// starting has a place for each example that has just been started and has not yet printed
+// anything. If all examples started at once, none would find its server in the time that it
+// gives itself on a slow machine.
+var starting = make(chan struct{}, 4)
+
 // run starts an example, with further variables of the environment. It dies with
 // the test.
 func (all examples) run(t *testing.T, name string, env []string, args ...string) *example {
@@ -53,6 +60,9 @@ func (all examples) run(t *testing.T, name string, env []string, args ...string)
 	// example. The race detector would otherwise sleep for a second at its end.
 	command := slices.Concat([]string{"-u", "HOLDFAST_ENGINE", "-u", "ZOOKEEPER_SERVERS", "-u", "DYNAMODB_ENDPOINT", "GORACE=atexit_sleep_ms=0"},
 		env, []string{filepath.Join(string(all), name)}, args)
+	starting <- struct{}{}
+	started := sync.OnceFunc(func() { <-starting })
+	time.AfterFunc(5*time.Second, started) // it may have nothing to say
 	var err error
 	if e.Process, err = child.Start(e.log, true, "env", command...); err != nil {
 		t.Fatal(err)
@@ -61,8 +71,12 @@ func (all examples) run(t *testing.T, name string, env []string, args ...string)
 		e.Kill()
 		<-e.gone
 	})
+	var first [1]byte
 	go func() {
 		defer close(e.gone)
+		n, _ := e.Stdout.Read(first[:])
+		started()
+		_, _ = e.out.Write(first[:n])
 		_, _ = io.Copy(&e.out, e.Stdout)
 		_ = e.Stdout.Close()
 		<-e.Done()
@@ -99,7 +113,7 @@ func (e *example) says(pattern string) {
 		return found != nil || ended
 	})
 	if found == nil {
-		e.t.Fatalf("never: %s; %s", pattern, e)
+		verdict.Fatalf(e.t, "never: %s; %s", pattern, e)
 	}
 	e.heard += found[1]
 }
@@ -107,11 +121,11 @@ func (e *example) says(pattern string) {
 // forget makes says skip the output so far.
 func (e *example) forget() { e.heard = len(e.out.String()) }
 
-// told fails the test if not all of the output matches.
+// told fails the test if not all of the output matches. If the machine stands still, locks end elsewhere than in the story.
 func (e *example) told(pattern string) {
 	e.t.Helper()
 	if !regexp.MustCompile(pattern).MatchString(e.out.String()) {
-		e.t.Errorf("not the story that was expected, which is\n%s\n%s", pattern, e)
+		verdict.Fatalf(e.t, "not the story that was expected, which is\n%s\n%s", pattern, e)
 	}
 }
 
@@ -140,10 +154,10 @@ func (e *example) ends(status int) {
 	select {
 	case <-e.gone:
 	case <-time.After(patience):
-		e.t.Fatalf("never: its end; %s", e)
+		verdict.Fatalf(e.t, "never: its end; %s", e)
 	}
 	if got, want := e.Err().Error(), fmt.Sprintf("exit status %d", status); got != want {
-		e.t.Errorf("%s, want %s; %s", got, want, e)
+		verdict.Fatalf(e.t, "%s, want %s; %s", got, want, e) // it may have given up waiting
 	}
 	if status == 0 && e.stderr() != "" {
 		e.t.Errorf("it complains; %s", e)
@@ -190,13 +204,9 @@ func missingTable(t *testing.T, db *dynamoserver.Target) string {
 func dialTable(t *testing.T, table string) *dynamolock.Client {
 	t.Helper()
 	client, err := dynamolock.New(limited(t), dynamoserver.Find(t).Client(), &dynamolock.Options{Table: table})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if err := client.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		check(t, client.Close(context.Background()))
 	})
 	return client
 }
@@ -219,9 +229,7 @@ func exampleAccess(db *dynamoserver.Target) []string {
 func nowhere(t *testing.T) string {
 	t.Helper()
 	port, err := child.LeasePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(port.Release)
 	return "127.0.0.1:" + strconv.Itoa(port.Port)
 }

@@ -9,157 +9,197 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/zklock"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// reconnects drops a client's connection and waits until it is connected again.
-func reconnects(t *testing.T, client *zklock.Client, p *faultproxy.Proxy) {
+// lostTo fails the test unless a lock ends with this cause and an event reports it.
+func lostTo(t *testing.T, lock *holdfast.Lock, events *holdfast.Events, cause error) {
 	t.Helper()
-	events := client.Events()
-	defer events.Close()
-	receive(t, "Ready", events.Ready())
-	p.Drop()
-	eventually(t, "the session is back on another connection", func() bool {
-		select {
-		case <-events.Ready():
-			return true
-		default:
-			return false
-		}
-	})
+	receive(t, "Done", lock.Done())
+	if err := lock.Err(); errors.Is(err, holdfast.ErrSessionExpired) && cause != holdfast.ErrSessionExpired {
+		verdict.Fatalf(t, "Err = %v, want ErrLost with %v", err, cause)
+	} else if !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, cause) {
+		t.Errorf("Err = %v, want ErrLost with %v", err, cause)
+	}
+	event := receive(t, "the event Lost", events.Lost())
+	if event.Key != lock.Key() || event.Token != lock.Token() || !errors.Is(event.Err, cause) {
+		t.Errorf("event %+v, want key %q, token %d, %v", event, lock.Key(), lock.Token(), cause)
+	}
+	if err := lock.Release(limited(t)); !errors.Is(err, cause) {
+		t.Errorf("Release = %v, want %v", err, cause)
+	}
 }
 
-// reads waits until a client has had the replies to n reads of nodes.
-func reads(t *testing.T, p *faultproxy.Proxy, n int) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%d nodes are read", n), func() bool {
-		return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= n
-	})
-}
-
-// Z17. A holder whose watch reports the deletion of its node sends no request about it,
-// however many others there are, and whether or not it stayed connected.
+// Z12, Z17. A holder whose watch reports the deletion of its node sends no request about it, however many others there
+// are, and whether or not it stayed connected.
 func TestBreakIsHeardAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"never cut off", "after a reconnection", "while it is cut off"} {
 		t.Run(when, func(t *testing.T) {
-			start(t)
-			conn := plain(t, server(t).Addr())
-			client, p := proxied(t, nil)
-			key := newKey(t)
-			lock := granted(t, acquiring(limited(t), client, key))
-			path := nodeOf(t, client, lock)
-			reads(t, p, 1)
-			crowd := dial(t, server(t).Addr(), nil)
+			s := newScene(t, nil)
+			lock := s.take(t)
+			path := nodeOf(t, s.client, lock)
+			s.reads(t, 1)
+			crowd := s.other(t)
 			var waiting []<-chan outcome
 			for range 50 {
-				waiting = append(waiting, acquiring(limited(t), crowd, key))
+				waiting = append(waiting, acquiring(limited(t), crowd, s.key))
 			}
-			holds(t, conn, under(key), 51)
-			events := client.Events()
+			holds(t, s.conn, s.parent, 51)
+			events := s.client.Events()
 			if when == "after a reconnection" {
-				reconnects(t, client, p)
+				s.reconnects(t)
+				s.quiet(t)
 			}
-			p.ResetCounts()
+			s.proxy.ResetCounts()
 			if when == "while it is cut off" {
-				p.Cut()
+				s.proxy.Cut()
+				receive(t, "Disconnected", events.Disconnected())
 			}
-			if err := conn.Delete(path, -1); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.Heal(); err != nil {
-				t.Fatal(err)
-			}
+			s.delete(t, path)
+			must(t, s.proxy.Heal())
 			lostTo(t, lock, events, holdfast.ErrBroken)
 			for _, op := range []faultproxy.Op{faultproxy.OpGetChildren2, faultproxy.OpGetData} {
-				if n := p.Count(faultproxy.ToServer, op); n != 0 {
+				if n := s.proxy.Count(faultproxy.ToServer, op); n != 0 {
 					t.Errorf("%d requests %v before the end of the lock", n, op)
 				}
 			}
 			var wg sync.WaitGroup
 			for _, got := range waiting { // one after the other, but not in this order
 				wg.Go(func() {
-					if o := <-got; o.err != nil {
-						t.Error(o.err)
-					} else if err := o.lock.Release(limited(t)); err != nil {
-						t.Error(err)
+					o := <-got
+					if check(t, o.err); o.err == nil {
+						check(t, o.lock.Release(limited(t)))
 					}
 				})
 			}
 			wg.Wait()
-			checkClean(t, conn, key)
+			s.clean(t)
 		})
 	}
 }
 
-// Z17. A waiter's watches report the deletion of its own node, and then of its
-// predecessor: that is no grant.
+// Z28. A client's watches are not set again after a reconnect. A holder whose node is deleted then learns of it from a
+// heartbeat.
+func TestBreakIsHeardWithoutAWatch(t *testing.T) {
+	s := newScene(t, nil)
+	lock := s.take(t)
+	path := nodeOf(t, s.client, lock)
+	s.reads(t, 1)
+	events := s.client.Events()
+	s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+		if f.Dir == faultproxy.ToServer && (f.Op == faultproxy.OpSetWatches || f.Op == faultproxy.OpSetWatches2) {
+			return faultproxy.DropFrame
+		}
+		return faultproxy.Pass
+	})
+	s.reconnects(t)
+	s.delete(t, path)
+	lostTo(t, lock, events, holdfast.ErrBroken)
+	if n := s.proxy.Count(faultproxy.ToClient, faultproxy.OpSetWatches); n != 0 {
+		t.Errorf("%d times the watches were set again", n)
+	}
+	s.clean(t)
+}
+
+// The reply to a delete is lost, and a lagging server still shows the node, so the client deletes it again. "No node" then
+// means success. Here the first request is lost instead and somebody else deletes the node, which looks the same.
+func TestBreakUnanswered(t *testing.T) {
+	s := newScene(t, nil)
+	lock := take(t, s.other(t), s.key)
+	info, err := s.client.Inspect(limited(t), s.key)
+	must(t, err)
+	lost := s.proxy.LoseRequest(faultproxy.OpDelete, s.parent)
+	again, pass := s.proxy.HoldRequest(faultproxy.OpDelete, s.parent)
+	broken := async(func() error { return s.client.Break(limited(t), info) })
+	receive(t, "the first deletion", lost)
+	receive(t, "the second deletion", again)
+	s.delete(t, s.newest(t, 1))
+	pass()
+	if err := receive(t, "Break returns", broken); err != nil {
+		t.Errorf("Break = %v, want nil: the grant has ended, and by this call as far as it can tell", err)
+	}
+	receive(t, "Done", lock.Done())
+	s.clean(t)
+}
+
+// Z17. A waiter's watches report the deletion of its own node, and then of its predecessor: that is no grant.
 func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	for _, reconnected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reconnected %v", reconnected), func(t *testing.T) {
-			start(t)
-			conn := plain(t, server(t).Addr())
-			client, p := proxied(t, nil)
-			other := dial(t, server(t).Addr(), nil)
+			s := newScene(t, nil)
 			for range 10 {
-				key := newKey(t)
-				holder := granted(t, acquiring(limited(t), other, key))
-				holding := holds(t, conn, under(key), 1)[0]
-				p.ResetCounts()
-				got := acquiring(limited(t), client, key)
-				node := slices.DeleteFunc(holds(t, conn, under(key), 2), func(n string) bool { return n == holding })[0]
-				_, stat, err := conn.Get(under(key) + "/" + node)
-				if err != nil {
-					t.Fatal(err)
-				}
-				reads(t, p, 2)
+				s.key = newKey(t)
+				s.parent = under(s.key)
+				s.proxy.ResetCounts()
+				holder, got, node := s.waiting(t)
+				_, stat, err := s.conn.Get(node)
+				must(t, err)
+				s.reads(t, 2)
 				if reconnected {
-					reconnects(t, client, p)
-					reads(t, p, 3) // the waiter reads its predecessor once more
+					s.reconnects(t)
+					eventually(t, "the waiter looks for its predecessor once more", func() bool {
+						return s.proxy.Count(faultproxy.ToClient, faultproxy.OpExists) > 0
+					})
 				}
-				p.Stall(faultproxy.ToClient)
-				if err := conn.Delete(under(key)+"/"+node, -1); err != nil {
-					t.Fatal(err)
-				}
+				s.proxy.Stall(faultproxy.ToClient)
+				s.delete(t, node)
 				release(t, holder)
-				if err := p.Heal(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.proxy.Heal())
 				lock := granted(t, got)
 				if lock.Token() == holdfast.Token(stat.Czxid) {
 					t.Fatal("the client was granted the lock although its watch had reported its node deleted")
 				}
 				release(t, lock)
-				checkClean(t, conn, key)
+				s.clean(t)
 			}
 		})
 	}
 }
 
-// Z17. Somebody writes to a waiter's node. That may be half of a reclaim, so there is no
-// grant until the waiter has seen that the node still exists.
+// Z17. The same happens while the waiter is cut off. What the server reports when it is back comes in any order.
+func TestDeletionInAnOutageBeforeTheGrant(t *testing.T) {
+	s := newScene(t, nil)
+	for range 10 {
+		s.key = newKey(t)
+		s.parent = under(s.key)
+		s.proxy.ResetCounts()
+		holder, got, node := s.waiting(t)
+		_, stat, err := s.conn.Get(node)
+		must(t, err)
+		s.reads(t, 2)
+		reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
+		s.proxy.Drop()
+		receive(t, "reconnection", reconnecting)
+		s.delete(t, node)
+		release(t, holder)
+		reconnect()
+		lock := granted(t, got)
+		if lock.Token() == holdfast.Token(stat.Czxid) {
+			t.Fatal("the client was granted the lock although its node had been deleted before its predecessor's")
+		}
+		release(t, lock)
+		s.clean(t)
+	}
+}
+
+// Z17. Somebody writes to a waiter's node. That may be half of a reclaim, so there is no grant until the waiter has seen
+// that the node still exists.
 func TestWriteHeardBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("and deletes it %v", gone), func(t *testing.T) {
-			start(t)
-			conn := plain(t, server(t).Addr())
-			client, p := proxied(t, nil)
-			key := newKey(t)
-			holder := granted(t, acquiring(limited(t), dial(t, server(t).Addr(), nil), key))
-			holding := holds(t, conn, under(key), 1)[0]
-			got := acquiring(limited(t), client, key, holdfast.WithOwner("worker"))
-			path := under(key) + "/" + slices.DeleteFunc(holds(t, conn, under(key), 2), func(n string) bool { return n == holding })[0]
-			reads(t, p, 2)
-			again, pass := p.HoldRequest(faultproxy.AnyOp, path)
+			s := newScene(t, nil)
+			holder, got, node := s.waiting(t, holdfast.WithOwner("worker"))
+			s.reads(t, 2)
+			again, pass := s.proxy.HoldRequest(faultproxy.AnyOp, node)
 			defer pass()
 			if gone {
-				ctx := limited(t)
-				heir := acquiring(ctx, dial(t, server(t).Addr(), nil), key, holdfast.WithOwner("worker"), holdfast.WithReclaim())
+				heir := acquiring(limited(t), s.other(t), s.key, holdfast.WithOwner("worker"), holdfast.WithReclaim())
 				defer func() { release(t, granted(t, heir)) }()
-			} else if _, err := conn.Set(path, []byte("stranger"), -1); err != nil {
-				t.Fatal(err)
+			} else {
+				must(t, errOf(s.conn.Set(node, []byte("stranger"), -1)))
 			}
 			receive(t, "look at the own node", again)
 			release(t, holder)
@@ -172,70 +212,82 @@ func TestWriteHeardBeforeTheGrant(t *testing.T) {
 				return
 			}
 			release(t, granted(t, got))
-			checkClean(t, conn, key)
+			s.clean(t)
 		})
 	}
 }
 
 // Z18. A contender with the same owner name is in the queue and has reclaimed nothing.
 func TestBreakIsNoReclaim(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	client, p := proxied(t, nil)
-	key, owner := newKey(t), holdfast.WithOwner("worker")
-	lock := granted(t, acquiring(limited(t), client, key, owner))
-	next := acquiring(limited(t), dial(t, server(t).Addr(), nil), key, owner)
-	holds(t, conn, under(key), 2)
-	reads(t, p, 1)
-	events := client.Events()
-	reconnects(t, client, p)
-	if err := conn.Delete(nodeOf(t, client, lock), -1); err != nil {
-		t.Fatal(err)
-	}
+	s := newScene(t, nil)
+	owner := holdfast.WithOwner("worker")
+	lock := s.take(t, owner)
+	next := acquiring(limited(t), s.other(t), s.key, owner)
+	holds(t, s.conn, s.parent, 2)
+	s.reads(t, 1)
+	events := s.client.Events()
+	s.reconnects(t)
+	s.delete(t, nodeOf(t, s.client, lock))
 	lostTo(t, lock, events, holdfast.ErrBroken)
 	release(t, granted(t, next))
-	checkClean(t, conn, key)
+	s.clean(t)
 }
 
-// Z18. A waiter's session ends while its reads are on their way, and they find nothing in
-// the next session: the waiter queues again there.
+// isBack waits until the scene's client waits by another node, and fails the test if it is granted the held lock.
+func (s *scene) isBack(t *testing.T, former string, got <-chan outcome) {
+	t.Helper()
+	eventually(t, "the waiter is back", func() bool {
+		names := list(t, s.conn, s.parent)
+		return len(names) == 2 && !slices.ContainsFunc(names, func(n string) bool { return s.parent+"/"+n == former })
+	})
+	silent(t, "end of Acquire while the lock is held", got)
+}
+
+// Z18. A waiter's session ends while its reads are on their way, and they find nothing in the next session: the waiter
+// queues again there.
 func TestSessionExpiresWhileWaiterReads(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"first reads", "read after a write"} {
 		t.Run(what, func(t *testing.T) {
-			start(t)
-			conn := plain(t, server(t).Addr())
-			client, p, expire := expirable(t, nil)
-			key, owner := newKey(t), holdfast.WithOwner("worker")
-			holder := granted(t, acquiring(limited(t), dial(t, server(t).Addr(), nil), key, owner))
-			holding := holds(t, conn, under(key), 1)[0]
+			s := newScene(t, nil)
 			var held <-chan faultproxy.Frame
 			pass := func() {}
+			owner := holdfast.WithOwner("worker")
 			if what == "first reads" {
-				held, pass = p.HoldRequest(faultproxy.OpGetData, under(key))
+				held, pass = s.proxy.HoldRequest(faultproxy.OpGetData, s.parent)
 			}
-			got := acquiring(limited(t), client, key, owner)
-			before := holds(t, conn, under(key), 2)
+			holder, got, node := s.waiting(t, owner)
 			if what != "first reads" {
-				reads(t, p, 2)
-				path := under(key) + "/" + slices.DeleteFunc(slices.Clone(before), func(n string) bool { return n == holding })[0]
-				held, pass = p.HoldRequest(faultproxy.OpGetData, path)
-				if _, err := conn.Set(path, []byte("stranger"), -1); err != nil {
-					t.Fatal(err)
-				}
+				s.reads(t, 2)
+				held, pass = s.proxy.HoldRequest(faultproxy.OpGetData, node)
+				must(t, errOf(s.conn.Set(node, []byte("stranger"), -1)))
 			}
 			defer pass()
 			receive(t, "reads", held)
-			expire()
+			s.expire()
 			pass()
-			eventually(t, "the waiter is back", func() bool {
-				names := list(t, conn, under(key))
-				return len(names) == 2 && !slices.Equal(names, before)
-			})
-			silent(t, "end of Acquire while the lock is held", got)
-			release(t, holder)
-			release(t, granted(t, got))
-			checkClean(t, conn, key)
+			s.isBack(t, node, got)
+			s.passes(t, holder, got)
+		})
+	}
+}
+
+// Z9. A waiter whose node somebody deletes enters the queue again, as does one whose session ends.
+func TestWaiterDeleted(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, s *scene, node string){
+		"by an operator":   func(t *testing.T, s *scene, node string) { s.delete(t, node) },
+		"with its session": func(_ *testing.T, s *scene, _ string) { s.expire() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, nil)
+			holder, got, node := s.waiting(t)
+			for range 3 {
+				end(t, s, node)
+				s.isBack(t, node, got)
+				node = s.newest(t, 2)
+			}
+			s.passes(t, holder, got)
 		})
 	}
 }

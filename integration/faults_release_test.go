@@ -1,163 +1,139 @@
 package integration_test
 
 import (
-	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/logtest"
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// Z3, G10. The client repeats a delete without a reply until it knows the outcome; "no
-// node" then means success.
+// Z3, G10. The client repeats a delete without a reply until it knows the outcome; "no node" then means success.
 func TestReleaseLost(t *testing.T) {
 	t.Parallel()
-	for _, direction := range []string{"request", "reply"} {
+	for direction, lose := range losses {
 		t.Run(direction, func(t *testing.T) {
-			start(t)
-			conn := plain(t, server(t).Addr())
-			client, p := proxied(t, nil)
-			key := newKey(t)
-			lose := p.LoseRequest
-			if direction == "reply" {
-				lose = p.LoseReply
-			}
-			lost := lose(faultproxy.OpDelete, under(key))
-			lock := granted(t, acquiring(limited(t), client, key))
+			s := newScene(t, nil)
+			lost := lose(s.proxy, faultproxy.OpDelete, s.parent)
+			lock := s.take(t)
 			release(t, lock)
 			receive(t, "loss", lost)
 			if err := lock.Err(); !errors.Is(err, holdfast.ErrReleased) {
 				t.Errorf("Err is %v", err)
 			}
-			checkClean(t, conn, key)
+			s.clean(t)
 		})
 	}
 }
 
-// Z3, G10. "No node" at the first delete means that the lock had been lost, although no
-// watch has reported it.
+// Z3, G10. "No node" at the first delete means that the lock had been lost, although no watch has reported it.
 func TestReleaseOfNodeThatIsGone(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	p := proxy(t, server(t).Addr())
-	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+	s := newScene(t, nil)
+	s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
 		if f.Kind == faultproxy.KindWatchEvent {
 			return faultproxy.DropFrame
 		}
 		return faultproxy.Pass
 	})
-	client := dial(t, p.Addr(), nil)
-	key := newKey(t)
-	lock := granted(t, acquiring(limited(t), client, key))
-	eventually(t, "own node is watched", func() bool { return p.Count(faultproxy.ToClient, faultproxy.OpGetData) > 0 })
-	node := under(key) + "/" + holds(t, conn, under(key), 1)[0]
-	if err := conn.Delete(node, -1); err != nil {
-		t.Fatal(err)
+	lock := s.take(t)
+	s.reads(t, 1)
+	s.delete(t, s.newest(t, 1))
+	for range 2 {
+		if err := lock.Release(limited(t)); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Release returns %v, want %v", err, holdfast.ErrLost)
+		}
 	}
-	first := lock.Release(limited(t))
-	if !errors.Is(first, holdfast.ErrLost) {
-		t.Errorf("Release returns %v, want %v", first, holdfast.ErrLost)
-	}
-	if again := lock.Release(limited(t)); !errors.Is(again, holdfast.ErrLost) {
-		t.Errorf("the second Release returns %v, the first %v", again, first)
-	}
-	checkClean(t, conn, key)
-}
-
-// Z3, G10. A release during an outage is delivered after it.
-func TestReleaseInOutage(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	opts := options()
-	opts.SessionTimeout = longest // too long for an expiry to help
-	client, p := proxied(t, opts)
-	key := newKey(t)
-	lock := granted(t, acquiring(limited(t), client, key))
-	p.Cut()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	if err := lock.Release(ctx); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Release returns %v, want %v and %v", err, holdfast.ErrReleasePending, context.DeadlineExceeded)
-	}
-	receive(t, "Done", lock.Done())
-	holds(t, conn, under(key), 1)
-	if err := p.Heal(); err != nil {
-		t.Fatal(err)
-	}
-	release(t, lock)
-	checkClean(t, conn, key)
-}
-
-// G10. The release is sent on its own context.
-func TestReleaseWithDoneContext(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	opts := options()
-	opts.SessionTimeout = longest
-	client, _ := proxied(t, opts)
-	key := newKey(t)
-	lock := granted(t, acquiring(limited(t), client, key))
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := lock.Release(ctx); err != nil && (!errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.Canceled)) {
-		t.Errorf("Release returns %v", err)
-	}
-	checkClean(t, conn, key)
-	release(t, lock)
+	s.clean(t)
 }
 
 // Z3. The session ends while a release waits to be delivered: that completes the release.
 func TestReleaseAsSessionExpires(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	client, p, expire := expirable(t, nil)
-	key := newKey(t)
-	lock := granted(t, acquiring(limited(t), client, key))
-	held, pass := p.HoldRequest(faultproxy.OpDelete, under(key))
+	s := newScene(t, nil)
+	lock := s.take(t)
+	held, pass := s.proxy.HoldRequest(faultproxy.OpDelete, s.parent)
 	defer pass()
-	released := make(chan error, 1)
-	go func() { released <- lock.Release(limited(t)) }()
+	released := async(func() error { return lock.Release(limited(t)) })
 	receive(t, "delete", held)
-	expire()
+	s.expire()
 	pass()
-	if err := receive(t, "Release returns", released); err != nil {
-		t.Error(err)
-	}
-	next := granted(t, acquiring(limited(t), client, key))
+	must(t, receive(t, "Release returns", released))
+	next := s.take(t)
 	if next.Token() <= lock.Token() {
 		t.Errorf("tokens fall from %v to %v", lock.Token(), next.Token())
 	}
 	release(t, next)
-	checkClean(t, conn, key)
+	s.clean(t)
 }
 
-// Z3, G6. A reconnect does not end locks that are held, and a repeated release does not
-// touch the next holder's lock.
+// Z3, G6. A reconnect does not end locks that are held, and a repeated release does not touch the next holder's lock.
 func TestReleaseLeavesNextHolderAlone(t *testing.T) {
-	start(t)
-	conn := plain(t, server(t).Addr())
-	client, p := proxied(t, nil)
-	key := newKey(t)
-	lock := granted(t, acquiring(limited(t), client, key))
-	next := acquiring(limited(t), dial(t, server(t).Addr(), nil), key)
-	holds(t, conn, under(key), 2)
-	lost := p.LoseReply(faultproxy.OpDelete, under(key))
-	reconnecting, reconnect := p.HoldRequest(faultproxy.OpConnect, "")
+	s := newScene(t, nil)
+	lock := s.take(t)
+	next := acquiring(limited(t), s.other(t), s.key)
+	holds(t, s.conn, s.parent, 2)
+	lost := s.proxy.LoseReply(faultproxy.OpDelete, s.parent)
+	reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
 	defer reconnect()
-	released := make(chan error, 1)
-	go func() { released <- lock.Release(limited(t)) }()
+	released := async(func() error { return lock.Release(limited(t)) })
 	receive(t, "loss", lost)
 	receive(t, "reconnection", reconnecting)
 	theirs := granted(t, next)
 	reconnect()
-	if err := receive(t, "Release returns", released); err != nil {
-		t.Error(err)
-	}
-	if err := theirs.Verify(limited(t)); err != nil {
-		t.Error(err)
-	}
+	must(t, receive(t, "Release returns", released))
+	must(t, theirs.Verify(limited(t)))
 	release(t, theirs)
-	checkClean(t, conn, key)
+	s.clean(t)
+}
+
+// Z20. The server refuses to delete the node for a while. Release reports that at once. The client goes on trying, even if
+// nobody calls Release.
+func TestReleaseDenied(t *testing.T) {
+	t.Parallel()
+	for how, options := range map[string][]holdfast.Option{"release": nil, "TTL": {holdfast.WithTTL(time.Millisecond)}} {
+		t.Run(how, func(t *testing.T) {
+			logs := &logtest.Recorder{}
+			// The first pause is a quarter of the timeout.
+			s := newScene(t, &zklock.Options{SessionTimeout: 12 * time.Second, Logger: logs.Logger()})
+			s.prepare(t)
+			permit := func(perms int32) {
+				t.Helper()
+				must(t, errOf(s.conn.SetACL(s.parent, zk.WorldACL(perms), -1)))
+			}
+			permit(zk.PermAll &^ zk.PermDelete)
+			lock := s.take(t, options...)
+			if how == "TTL" {
+				receive(t, "end of the TTL", lock.Done())
+			} else if err := lock.Release(limited(t)); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDenied) {
+				t.Errorf("Release returns %v; want %v and %v", err, holdfast.ErrReleasePending, holdfast.ErrDenied)
+			}
+			eventually(t, "the log reports the refusal", func() bool { return logs.Has("cannot delete own node") })
+			holds(t, s.conn, s.parent, 1)
+			permit(zk.PermAll)
+			release(t, take(t, s.other(t), s.key))
+			s.clean(t)
+			logs.Check(t, nil, logtest.Want{Text: "cannot delete own node", Level: slog.LevelError, Attrs: "path error"})
+		})
+	}
+}
+
+// Z20. go-zookeeper queues a delete in one session, sends it in the next, and finds no node. That does not mean that
+// somebody broke the lock: the node ended with its session.
+func TestDeletionQueuedUnderDeadSession(t *testing.T) {
+	s := newScene(t, &zklock.Options{SessionTimeout: longest}) // the queue is to last
+	lock := s.take(t)
+	s.reads(t, 1)
+	s.queueUp(t)
+	released := async(func() error { return lock.Release(limited(t)) })
+	runs(t, "zk.(*Conn).Delete")
+	s.proxy.Cut()
+	s.expire()
+	must(t, s.proxy.Heal())
+	must(t, receive(t, "Release returns", released))
+	s.clean(t)
 }

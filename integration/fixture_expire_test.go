@@ -102,8 +102,6 @@ func expirable(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.
 		p.RefuseNew() // or the client would regain its session in between
 		c.expire(t, addr)
 		p.Drop() // so that the client reconnects
-		if err := p.Heal(); err != nil {
-			t.Error(err)
-		}
+		check(t, p.Heal())
 	}
 }

@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/signaltest"
 )
 
 // patience bounds everything that must happen: only a failure waits that long.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // tick is the tick of the shared server. Session timeouts are from two ticks to longest.
 const (
@@ -43,11 +45,14 @@ func TestMain(m *testing.M) {
 		os.Exit(child())
 	}
 	signaltest.Default()
-	code := dynamoserver.Main(m)
-	if shared.server != nil {
-		shared.server.Close()
-	}
-	os.Exit(code)
+	os.Exit(verdict.Main(func() int {
+		code := dynamoserver.Main(m)
+		if shared.server != nil {
+			shared.server.Close()
+		}
+		removeCurator()
+		return code
+	}))
 }
 
 // server returns the shared server.
@@ -57,7 +62,7 @@ func server(t *testing.T) *zkserver.Server {
 		shared.server, shared.err = zkserver.Start(context.Background(), zkserver.Config{
 			TickTime:               tick,
 			MaxSessionTimeout:      longest,
-			ContainerCheckInterval: time.Minute,
+			ContainerCheckInterval: time.Hour, // TestParentsReapedAllTheTime has another server
 		})
 	})
 	if shared.err != nil {
@@ -71,6 +76,7 @@ func server(t *testing.T) *zkserver.Server {
 func start(t *testing.T) {
 	t.Helper()
 	t.Parallel()
+	verdict.Begin(t)
 	// A goroutine inherits the labels of the goroutine that starts it.
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
 	t.Cleanup(func() { noGoroutines(t) })
@@ -141,6 +147,28 @@ func labelled(test string) []string {
 	return found
 }
 
+// setting parses an environment variable that makes a test longer or repeats it; it is usual if the variable is not set.
+func setting[T any](t *testing.T, variable string, usual T, parse func(string) (T, error)) T {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	value, err := parse(text)
+	must(t, err)
+	return value
+}
+
+// seeded returns the seed of a test's random choices: HOLDFAST_SEED repeats those of another run.
+func seeded(t *testing.T) uint64 {
+	t.Helper()
+	seed := setting(t, "HOLDFAST_SEED", uint64(time.Now().UnixNano()), func(s string) (uint64, error) {
+		return strconv.ParseUint(s, 10, 64)
+	})
+	t.Logf("HOLDFAST_SEED=%d", seed)
+	return seed
+}
+
 // limited returns a context for calls that should succeed.
 func limited(t testing.TB) context.Context {
 	t.Helper()
@@ -165,7 +193,7 @@ func becomes(cond func() bool) bool {
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	if !becomes(cond) {
-		t.Fatalf("never: %s", what)
+		verdict.Fatalf(t, "never: %s", what)
 	}
 }
 
@@ -176,9 +204,33 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-time.After(patience):
-		t.Fatalf("never: %s", what)
+		verdict.Fatalf(t, "never: %s", what)
 		panic("unreachable")
 	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	verdict.Must(t, err)
+}
+
+// check reports an error, and goes on. Goroutines of a test use it.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// errOf is the error of a call whose result does not matter.
+func errOf[T any](_ T, err error) error { return err }
+
+// async calls f in the background, and returns a channel of its result.
+func async[T any](f func() T) <-chan T {
+	result := make(chan T, 1)
+	go func() { result <- f() }()
+	return result
 }
 
 // silent fails the test if something comes from a channel within a short time. It can

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -33,29 +35,26 @@ func under(key string) string { return zklock.DefaultRoot + "/" + key }
 
 // options returns the options of a client whose session survives a slow moment of the
 // machine.
-func options() *zklock.Options { return &zklock.Options{SessionTimeout: 10 * time.Second} }
+func options() *zklock.Options { return &zklock.Options{SessionTimeout: 20 * time.Second} }
 
-// dial connects a client, which is closed when the test ends. opts may be nil,
-// for options.
+// dial connects a client, which is closed when the test ends. opts may be nil, for options, and need not have a session
+// timeout.
 func dial(t testing.TB, addr string, opts *zklock.Options) *zklock.Client {
 	t.Helper()
 	if opts == nil {
 		opts = options()
 	}
-	return dialServers(t, *opts, addr)
+	calm := *opts
+	calm.SessionTimeout = cmp.Or(opts.SessionTimeout, options().SessionTimeout)
+	return dialServers(t, calm, addr)
 }
 
 // finish closes a client in any state, without waiting for long.
-func finish(t testing.TB, client *zklock.Client) {
+func finish(t testing.TB, client interface{ Close(context.Context) error }) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = client.Close(ctx)
-	}()
-	receive(t, "Close returns", done)
+	receive(t, "Close returns", async(func() error { return client.Close(ctx) }))
 }
 
 // dialServers is dial with any number of servers.
@@ -63,19 +62,22 @@ func dialServers(t testing.TB, opts zklock.Options, servers ...string) *zklock.C
 	t.Helper()
 	client, err := zklock.Dial(limited(t), servers, &opts)
 	if err != nil {
-		t.Fatalf("dial %v: %v", servers, err)
+		must(t, fmt.Errorf("dial %v: %w", servers, err))
 	}
 	t.Cleanup(func() { finish(t, client) })
 	return client
 }
 
+// acquirer is a client of any engine.
+type acquirer interface {
+	Acquire(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error)
+}
+
 // take acquires a key that nobody holds.
-func take(t *testing.T, client *zklock.Client, key string, opts ...holdfast.Option) *holdfast.Lock {
+func take(t testing.TB, client acquirer, key string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
 	lock, err := client.Acquire(limited(t), key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lock
 }
 
@@ -83,9 +85,7 @@ func take(t *testing.T, client *zklock.Client, key string, opts ...holdfast.Opti
 func nodeOf(t *testing.T, client *zklock.Client, lock *holdfast.Lock) string {
 	t.Helper()
 	guard, err := client.Guard(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return guard.Path
 }
 
@@ -93,9 +93,7 @@ func nodeOf(t *testing.T, client *zklock.Client, lock *holdfast.Lock) string {
 func proxy(t testing.TB, addr string) *faultproxy.Proxy {
 	t.Helper()
 	p, err := faultproxy.StartZooKeeper(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -107,18 +105,11 @@ func proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Pr
 	return dial(t, p.Addr(), opts), p
 }
 
-// requests counts a client's requests, except for the syncs that an idle session sends.
-func requests(p *faultproxy.Proxy) int {
-	return p.CountKind(faultproxy.ToServer, faultproxy.KindRequest) - p.Count(faultproxy.ToServer, faultproxy.OpSync)
-}
-
 // plain returns a connection without the library; it is closed when the test ends.
 func plain(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(noLog{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, events, err := zk.Connect([]string{addr}, options().SessionTimeout, zk.WithLogInfo(false), zk.WithLogger(noLog{}))
+	must(t, err)
 	t.Cleanup(conn.Close)
 	for deadline := time.After(patience); ; {
 		select {
@@ -127,7 +118,7 @@ func plain(t testing.TB, addr string) *zk.Conn {
 				return conn
 			}
 		case <-deadline:
-			t.Fatal("never: plain session")
+			verdict.Fatalf(t, "never: plain session")
 		}
 	}
 }
@@ -152,6 +143,9 @@ func holds(t testing.TB, conn *zk.Conn, path string, n int) []string {
 	t.Helper()
 	var names []string
 	if !becomes(func() bool { names = list(t, conn, path); return len(names) == n }) {
+		if len(names) < n { // a session may have ended
+			verdict.Fatalf(t, "%s has children %q, want %d of them", path, names, n)
+		}
 		t.Fatalf("%s has children %q, want %d of them", path, names, n)
 	}
 	return names
@@ -169,9 +163,7 @@ func noWatches(t testing.TB, addr, path string) {
 	var left []string
 	if !becomes(func() bool {
 		all, err := zkserver.Watches(limited(t), addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		left = left[:0]
 		for watched := range all {
 			if watched == path || strings.HasPrefix(watched, path+"/") {
@@ -185,7 +177,7 @@ func noWatches(t testing.TB, addr, path string) {
 }
 
 // forms are the options for both forms of names.
-var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames}
+var forms = map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames, "curator-latch": zklock.CuratorLatchNames, "curator-rw": zklock.CuratorRWNames}
 
 // prepare creates the znode of a key's lock, so that the first create below it is that of
 // a lock node.
@@ -206,40 +198,32 @@ type outcome struct {
 }
 
 // acquiring calls Acquire in the background.
-func acquiring(ctx context.Context, client *zklock.Client, key string, opts ...holdfast.Option) <-chan outcome {
-	got := make(chan outcome, 1)
-	go func() {
+func acquiring(ctx context.Context, client acquirer, key string, opts ...holdfast.Option) <-chan outcome {
+	return async(func() outcome {
 		lock, err := client.Acquire(ctx, key, opts...)
-		got <- outcome{lock, err}
-	}()
-	return got
+		return outcome{lock, err}
+	})
 }
 
 // granted waits for a grant.
 func granted(t *testing.T, got <-chan outcome) *holdfast.Lock {
 	t.Helper()
 	o := receive(t, "Acquire returns", got)
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
+	must(t, o.err)
 	return o.lock
 }
 
 // release releases a lock, and insists on the confirmation.
-func release(t *testing.T, lock *holdfast.Lock) {
+func release(t testing.TB, lock *holdfast.Lock) {
 	t.Helper()
-	if err := lock.Release(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lock.Release(limited(t)))
 }
 
 // checkToken fails the test unless the token is the czxid of the only node.
 func checkToken(t *testing.T, conn *zk.Conn, lock *holdfast.Lock, node string) *zk.Stat {
 	t.Helper()
 	_, stat, err := conn.Get(node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if uint64(stat.Czxid) != uint64(lock.Token()) {
 		t.Errorf("token is %v, czxid %d", lock.Token(), stat.Czxid)
 	}

@@ -23,53 +23,46 @@ const debianJars = "/usr/share/java"
 // interopInstall ends the failure message for a missing program.
 const interopInstall = "run \"make setup\" (it installs Debian's libcurator-recipes-java and python3-kazoo when run as root)"
 
-// curator is the compiled CuratorPeer, for as long as a test uses it.
-var curator struct {
-	mu    sync.Mutex
-	users int
-	dir   string
-	lock  *os.File
-	err   error
-}
-
-// curatorCommand returns the command of a CuratorPeer. The first test that asks compiles
-// it; the last one removes it.
-func curatorCommand(t *testing.T) []string {
-	t.Helper()
-	curator.mu.Lock()
-	defer curator.mu.Unlock()
+// compiledCurator is the folder of the compiled CuratorPeer, which TestMain removes.
+var compiledCurator = sync.OnceValues(func() (string, error) {
 	jars, err := curatorJars()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if curator.users == 0 {
-		curator.dir, curator.lock, curator.err = child.NewDir("holdfast-curator-")
-		if curator.err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), peerStart)
-			defer cancel()
-			curator.err = compileCurator(ctx, jars, curator.dir)
-		}
+	if curator.dir, curator.lock, err = child.NewDir("holdfast-curator-"); err != nil {
+		return "", err
 	}
-	curator.users++
-	t.Cleanup(func() {
-		curator.mu.Lock()
-		defer curator.mu.Unlock()
-		if curator.users--; curator.users == 0 && curator.lock != nil {
-			_ = os.RemoveAll(curator.dir)
-			_ = curator.lock.Close()
-			curator.lock = nil
-		}
-	})
-	if curator.err != nil {
-		t.Fatal(curator.err)
+	ctx, cancel := context.WithTimeout(context.Background(), peerStart)
+	defer cancel()
+	return curator.dir, compileCurator(ctx, jars, curator.dir)
+})
+
+// curator is what compiledCurator has made.
+var curator struct {
+	dir  string
+	lock *os.File
+}
+
+// removeCurator removes it.
+func removeCurator() {
+	if curator.lock != nil {
+		_ = os.RemoveAll(curator.dir)
+		_ = curator.lock.Close()
 	}
+}
+
+// curatorCommand returns the command of a CuratorPeer.
+func curatorCommand(t *testing.T) []string {
+	t.Helper()
+	dir, err := compiledCurator()
+	must(t, err)
+	jars, err := curatorJars()
+	must(t, err)
 	java, err := jdk("java")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []string{
 		java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx64m", "-Djava.net.preferIPv4Stack=true",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", curator.dir + ":" + jars, "CuratorPeer",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + ":" + jars, "CuratorPeer",
 	}
 }
 
@@ -122,9 +115,7 @@ func jdk(name string) (string, error) {
 func kazooCommand(t *testing.T) []string {
 	t.Helper()
 	command, err := findKazoo()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []string{command, filepath.Join("testdata", "interop", "kazoo_peer.py")}
 }
 

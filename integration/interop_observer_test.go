@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -82,32 +83,36 @@ func (o *observer) look() error {
 		n.seen = max(n.seen, asked)
 		o.mu.Unlock()
 	}
-	for name, n := range o.names {
-		if slices.Contains(names, name) {
-			continue
-		}
+	gone := maps.Clone(o.names)
+	for _, name := range names {
+		delete(gone, name)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	// One look at the sessions for all: a look for each would take so long on a busy machine that nodes come and go meanwhile.
+	live, err := o.sessions()
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, n := range gone {
 		delete(o.names, name)
-		alive, err := o.alive(n.session)
-		if err != nil {
-			return err
-		}
-		o.mu.Lock()
-		n.gone, n.expired = answered, !alive
-		o.mu.Unlock()
+		n.gone, n.expired = answered, !slices.Contains(live, n.session)
 	}
 	return nil
 }
 
-// alive reports whether the server knows a session. The server forgets an expired session
-// before it deletes its nodes, so there is no gap.
-func (o *observer) alive(session int64) (bool, error) {
+// sessions returns those that the server knows. It forgets an expired session before it deletes its nodes, so there is no gap.
+func (o *observer) sessions() ([]int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sessions, err := zkserver.Dump(ctx, o.addr)
 	if err == nil && len(sessions.Live) == 0 {
 		err = errors.New("the server shows no sessions, not even the observer's")
 	}
-	return slices.Contains(sessions.Live, session), err
+	return sessions.Live, err
 }
 
 // judge excuses holds of a witness where that is due, and returns the violations: a

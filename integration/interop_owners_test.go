@@ -69,9 +69,7 @@ func (c *interopCell) owners(t *testing.T) {
 			key, other := persistent(t, conn), c.peers[who].in(t)
 			token := holdfast.Token(other.acquire(key).Token)
 			info, err := client.Inspect(limited(t), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// Curator's node has the address of its machine; the others have their given
 			// names.
 			named := info.Owner == other.name

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
@@ -38,6 +39,7 @@ func TestInterop(t *testing.T) {
 	c := newInteropCell(t, server(t).Addr(), interopPeers...)
 	t.Run("Respect", c.respect)
 	t.Run("Owners", c.owners)
+	t.Run("Revoker", c.revoker)
 	t.Run("Strangers", c.strangers)
 	t.Run("ShortGUID", c.shortGUID)
 }
@@ -55,7 +57,7 @@ func (c *interopCell) respect(t *testing.T) {
 				c.meet(t, holder, contender, slices.Contains(respects[contender], holder))
 			})
 			if c.meeting {
-				t.Fatal("they did not part")
+				verdict.Inconclusive(t, "they did not part")
 			}
 		}
 	}
@@ -81,7 +83,7 @@ func newInteropCell(t *testing.T, addr string, who ...fleetLanguage) *interopCel
 	for _, kind := range who {
 		all.Go(func() {
 			name := strings.ReplaceAll(string(kind), " ", "-")
-			p := startPeer(t, addr, kind, name, options().SessionTimeout, func(r fleetReport) {
+			p := zkPeer(t, addr, kind, name, options().SessionTimeout, func(r fleetReport) {
 				if r.What != fleetReady {
 					r.Key = c.path
 					c.witness.see(name, kind, r)
@@ -149,24 +151,20 @@ func (p *peer) in(t *testing.T) *peer {
 func contends(t *testing.T, addr string, conn *zk.Conn, parent, node string, o *peer) (granted bool) {
 	t.Helper()
 	_, stat, err := conn.Get(node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	holder := stat.EphemeralOwner
 	eventually(t, fmt.Sprintf("%s is granted %s, or waits", o.language, parent), func() bool {
 		select {
 		case r := <-o.answers:
 			if r.What != fleetAcquired {
-				t.Fatalf("%s answers %s %q", o.language, r.What, r.Note)
+				verdict.Fatalf(t, "%s answers %s %q", o.language, r.What, r.Note)
 			}
 			granted = true
 			return true
 		default:
 		}
 		watches, err := zkserver.Watches(limited(t), addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return slices.ContainsFunc(watches[node], func(session int64) bool { return session != holder })
 	})
 	return granted
@@ -177,9 +175,7 @@ func contends(t *testing.T, addr string, conn *zk.Conn, parent, node string, o *
 func persistent(t *testing.T, conn *zk.Conn) string {
 	t.Helper()
 	p := "/" + newKey(t)
-	if _, err := conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(conn.Create(p, nil, 0, zk.WorldACL(zk.PermAll))))
 	return p
 }
 
@@ -192,6 +188,6 @@ func nodeWith(t *testing.T, conn *zk.Conn, parent string, token uint64) string {
 			return node
 		}
 	}
-	t.Fatalf("no child of %s has token %d", parent, token)
+	verdict.Fatalf(t, "no child of %s has token %d", parent, token)
 	return ""
 }

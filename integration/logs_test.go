@@ -23,7 +23,7 @@ func TestZooKeeperLogs(t *testing.T) {
 	data := holdfast.WithData([]byte(secret))
 	logs := &logtest.Recorder{}
 	o := options()
-	o.SessionTimeout = 3 * time.Second
+	o.SessionTimeout = 6 * time.Second
 	o.Logger = logs.Logger()
 	o.Auth = []zklock.Auth{{Scheme: "digest", Credentials: "somebody:" + secret}}
 	client, p := proxied(t, o)
@@ -31,15 +31,20 @@ func TestZooKeeperLogs(t *testing.T) {
 	key := newKey(t)
 	first := take(t, dial(t, server(t).Addr(), nil), key, holdfast.WithOwner("worker"))
 	lock := take(t, client, key, holdfast.WithOwner("worker"), holdfast.WithReclaim(), data)
-	<-first.Done()
+	receive(t, "the end of the first lock", first.Done())
 
 	events := client.Events()
-	p.BlackHole(faultproxy.Both)
-	receive(t, "Disconnected", events.Disconnected())
-	if err := p.Heal(); err != nil {
-		t.Fatal(err)
+	for range 5 { // no heartbeat has to fail before the lock is lost
+		p.BlackHole(faultproxy.Both)
+		receive(t, "Disconnected", events.Disconnected())
+		must(t, p.Heal())
+		receive(t, "Ready", events.Ready())
+		if logs.Has("heartbeat failed") {
+			break
+		}
+		_ = lock.Release(limited(t))
+		lock = take(t, client, key, data)
 	}
-	receive(t, "Ready", events.Ready())
 	receive(t, "the end of the lock, which was cut off or is released", func() <-chan struct{} {
 		go func() { _ = lock.Release(limited(t)) }()
 		return lock.Done()

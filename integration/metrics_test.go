@@ -5,12 +5,13 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
 // TestMetricsExample runs the metrics example as a separate process on the real engines,
@@ -18,12 +19,7 @@ import (
 // run it in memory.
 func TestMetricsExample(t *testing.T) {
 	start(t)
-	all := examples(t.TempDir())
-	build := exec.CommandContext(t.Context(), "go", "build", "-race="+strconv.FormatBool(raceEnabled), "-o", string(all)+"/", "./examples/metrics")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build, err, out)
-	}
+	all := buildExamples(t, "./examples/metrics")
 	tests := make(map[string]func(*testing.T))
 	for engine, place := range map[string]place{"zookeeper": onZooKeeper(server(t).Addr()), "dynamodb": onDynamoDB(t)} {
 		tests[engine] = func(t *testing.T) {
@@ -55,7 +51,7 @@ func TestMetricsExample(t *testing.T) {
 				}
 				return got[beats] >= 3
 			}) {
-				t.Fatalf("never: %v and three heartbeats; last was %s", want, lines(got))
+				verdict.Fatalf(t, "never: %v and three heartbeats; last was %s", want, lines(got))
 			}
 			took := got[`holdfast_heartbeat_duration_seconds_sum{result="ok"}`]
 			if took <= 0 || took > got[beats]*patience.Seconds() {
@@ -73,18 +69,12 @@ func TestMetricsExample(t *testing.T) {
 func scrape(t *testing.T, url, engine string) map[string]float64 {
 	t.Helper()
 	request, err := http.NewRequestWithContext(limited(t), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := make(map[string]float64)
 	for _, m := range regexp.MustCompile(`(?m)^(holdfast_\w+)\{([^}]*)\} (\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		if strings.HasSuffix(m[1], "_bucket") {
@@ -98,9 +88,7 @@ func scrape(t *testing.T, url, engine string) map[string]float64 {
 			name += "{" + label + "}"
 		}
 		value, err := strconv.ParseFloat(m[3], 64)
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 		values[name] += value
 	}
 	return values

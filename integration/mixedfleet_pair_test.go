@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -17,80 +16,23 @@ import (
 // What one Go client and one Node process make of each other's items, step by
 // step.
 
-// A nodeClient is a Node process with the npm client that obeys orders.
-type nodeClient struct {
-	*fleetProcess
-	t       *testing.T
-	reports chan fleetReport
-}
-
-func startNode(t *testing.T, target *dynamoserver.Target, c fleetConfig) *nodeClient {
+func startNode(t *testing.T, target *dynamoserver.Target, c fleetConfig) *peer {
 	t.Helper()
-	n := &nodeClient{t: t, reports: make(chan fleetReport, 16)}
 	c.Name = "node"
-	n.fleetProcess = startFleet(t, target, fleetNode, "obey.js", c, func(r fleetReport) { n.reports <- r })
-	n.says(fleetReady)
-	return n
+	return c.peer(t, target, fleetNode, nil)
 }
 
-// do gives an order. id may be nil.
-func (n *nodeClient) do(what string, id any) {
-	n.t.Helper()
-	order, err := json.Marshal(map[string]any{"do": what, "id": id})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	if _, err := n.Stdin.Write(append(order, '\n')); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-// says returns the next report, which must be of a kind.
-func (n *nodeClient) says(what string) fleetReport {
-	n.t.Helper()
-	r := receive(n.t, "Node reports "+what, n.reports)
-	if r.What != what {
-		n.t.Fatalf("Node reports %s %q, want %s", r.What, r.Note, what)
-	}
-	return r
-}
-
-// acquire makes it call acquire once, which must succeed, and returns the token.
-func (n *nodeClient) acquire(id any) holdfast.Token {
-	n.t.Helper()
-	n.do("acquire", id)
-	return holdfast.Token(n.says(fleetAcquired).Token)
-}
-
-func (n *nodeClient) release() {
-	n.t.Helper()
-	n.do("release", nil)
-	n.says(fleetReleased)
-}
-
-func (n *nodeClient) read(id any) string {
-	n.t.Helper()
-	n.do("read", id)
-	return n.says("read").Note
+// readBy returns what an item is to Node.
+func readBy(node *peer, key string) string {
+	node.do("read", key)
+	return node.says("read").Note
 }
 
 func tryAcquire(t *testing.T, client *dynamolock.Client, key string) *holdfast.Lock {
 	t.Helper()
 	lock, err := client.TryAcquire(limited(t), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lock
-}
-
-func waitingFor(t *testing.T, client *dynamolock.Client, key string) <-chan outcome {
-	t.Helper()
-	ctx, got := limited(t), make(chan outcome, 1)
-	go func() {
-		lock, err := client.Acquire(ctx, key)
-		got <- outcome{lock, err}
-	}()
-	return got
 }
 
 // A waiter in either language takes over from a crashed holder in the other, with the
@@ -105,42 +47,31 @@ func TestMixedTakeover(t *testing.T) {
 		t.Run("from Go, "+name, func(t *testing.T) {
 			t.Parallel()
 			holder := c
-			holder.Name, holder.Keys, holder.Hold = "go", []string{"from-go"}, [2]int{1e8, 1e8}
-			held := make(chan fleetReport, 1)
-			p := startFleet(t, target, fleetGo, fleetChild, holder, func(r fleetReport) {
-				if r.What == fleetAcquired {
-					held <- r
-				}
-			})
-			token := holdfast.Token(receive(t, "Go holds the lock", held).Token)
+			holder.Name = "go"
+			p := holder.peer(t, target, fleetGo, nil)
+			token := p.acquire("from-go").Token
 			patient := c
 			patient.Retries = 10
 			node := startNode(t, target, patient)
 			node.do("acquire", "from-go")
-			node.silent()
+			silent(t, "Node reports", node.answers)
 			p.kill()
-			if got := node.says(fleetAcquired).Token; holdfast.Token(got) != token+1 {
+			if got := node.says(fleetAcquired).Token; got != token+1 {
 				t.Errorf("token %d after %d", got, token)
 			}
 		})
 		t.Run("from Node, "+name, func(t *testing.T) {
 			t.Parallel()
 			node := startNode(t, target, c)
-			token := node.acquire("from-node")
-			waiting := waitingFor(t, c.dial(t, target, "go"), "from-node")
-			node.silent()
+			token := holdfast.Token(node.acquire("from-node").Token)
+			waiting := acquiring(limited(t), c.dial(t, target, "go"), "from-node")
+			silent(t, "Node reports", node.answers)
 			node.kill()
 			if lock := granted(t, waiting); lock.Token() != token+1 {
 				t.Errorf("token %d after %d", lock.Token(), token)
 			}
 		})
 	}
-}
-
-// silent fails the test if Node reports anything.
-func (n *nodeClient) silent() {
-	n.t.Helper()
-	silent(n.t, "Node reports", n.reports)
 }
 
 // To Node, an item written by Go looks like one by its own client, except for attributes
@@ -158,7 +89,7 @@ func TestMixedItem(t *testing.T) {
 			c := newFleetConfig(t, target, mode)
 			client := c.dial(t, target, "go")
 			lock := tryAcquire(t, client, "key")
-			if got := startNode(t, target, c).read("key"); got != want {
+			if got := readBy(startNode(t, target, c), "key"); got != want {
 				t.Errorf("to Node, the item has %s; want %s", got, want)
 			}
 			item := itemOf(t, target, &c, "key")
@@ -192,9 +123,7 @@ func itemOf(t *testing.T, target *dynamoserver.Target, c *fleetConfig, key strin
 		Key:            map[string]types.AttributeValue{c.Partition: &types.AttributeValueMemberS{Value: key}},
 		ConsistentRead: &consistent,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	item := make(map[string]string)
 	for name, v := range out.Item {
 		switch v := v.(type) {
@@ -217,11 +146,11 @@ func TestMixedHandover(t *testing.T) {
 		mode dynamolock.Mode
 		keys []dynamoserver.Key
 		key  string
-		id   any // the key, to Node
+		id   string // the key, to Node
 	}{
 		"FailOpen":   {dynamolock.FailOpen, nil, "key", "key"},
 		"FailClosed": {dynamolock.FailClosed, nil, "key", "key"},
-		"sort key":   {dynamolock.FailOpen, sorted, "a/b", map[string]string{"tenant": "a", "job": "b"}},
+		"sort key":   {dynamolock.FailOpen, sorted, "a/b", `{"tenant":"a","job":"b"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +162,7 @@ func TestMixedHandover(t *testing.T) {
 				step = 0
 			}
 
-			first := node.acquire(test.id)
+			first := holdfast.Token(node.acquire(test.id).Token)
 			var held *holdfast.HeldError
 			if _, err := client.TryAcquire(limited(t), test.key); !errors.As(err, &held) || held.Holder.Owner != "node" {
 				t.Errorf("TryAcquire of what Node holds returns %v", err)
@@ -244,14 +173,12 @@ func TestMixedHandover(t *testing.T) {
 				t.Errorf("Go has token %d after %d", lock.Token(), first)
 			}
 			node.do("acquire", test.id)
-			if r := node.says("failed"); r.Note != "FailedToAcquireLock" {
+			if r := node.says(peerFailed); r.Note != "FailedToAcquireLock" {
 				t.Errorf("Node's attempt at what Go holds ends with %s", r.Note)
 			}
-			if err := lock.Verify(limited(t)); err != nil {
-				t.Error(err)
-			}
+			must(t, lock.Verify(limited(t)))
 			release(t, lock)
-			if token := node.acquire(test.id); token != lock.Token()+step {
+			if token := holdfast.Token(node.acquire(test.id).Token); token != lock.Token()+step {
 				t.Errorf("Node has token %d after %d", token, lock.Token())
 			}
 			node.release()
@@ -268,11 +195,9 @@ func TestMixedOperator(t *testing.T) {
 			t.Parallel()
 			c := newFleetConfig(t, target, mode)
 			node, client := startNode(t, target, c), c.dial(t, target, "operator")
-			token := node.acquire("key")
+			token := holdfast.Token(node.acquire("key").Token)
 			info, err := client.Inspect(limited(t), "key")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			lease := fleetLease
 			if mode == dynamolock.FailClosed {
 				lease = 0
@@ -282,28 +207,24 @@ func TestMixedOperator(t *testing.T) {
 			}
 			var listed []string
 			for info, err := range client.List(limited(t), "") {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				listed = append(listed, info.Key+" of "+info.Owner)
 			}
 			if !slices.Equal(listed, []string{"key of node"}) {
 				t.Errorf("List returns %q", listed)
 			}
-			if err := client.Break(limited(t), info); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.Break(limited(t), info))
 			if mode == dynamolock.FailOpen {
-				if r := node.says(fleetLost); r.Note != "ConditionalCheckFailedException" {
+				if r := receive(t, "Node loses its lock", node.lost); r.Note != "ConditionalCheckFailedException" {
 					t.Errorf("Node has lost its lock by %s", r.Note)
 				}
 			} else {
-				node.do("release", nil)
-				if r := node.says("failed"); r.Note != "FailedToReleaseLock" {
+				node.do("release")
+				if r := node.says(peerFailed); r.Note != "FailedToReleaseLock" {
 					t.Errorf("Node's release ends with %s", r.Note)
 				}
 			}
-			lock := granted(t, waitingFor(t, client, "key"))
+			lock := take(t, client, "key")
 			if mode == dynamolock.FailOpen && lock.Token() != token+1 {
 				t.Errorf("token %d after %d", lock.Token(), token)
 			}

@@ -1,19 +1,20 @@
 package integration_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/child"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -128,46 +129,31 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr, key := server(t).Addr(), newKey(t)
-			cmd := exec.Command(os.Args[0], addr, key, name)
-			cmd.Env = append(os.Environ(), childVariable+"="+pausedChild)
-			cmd.Stderr = os.Stderr
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			p := &fleetProcess{name: name, language: peerZklock, log: filepath.Join(t.TempDir(), "log"), gone: make(chan struct{})}
+			var err error
+			p.Process, err = child.Start(p.log, true, "env", childVariable+"="+pausedChild, os.Args[0], addr, key, name)
+			must(t, err)
+			t.Cleanup(func() {
+				_ = p.Signal(syscall.SIGCONT)
+				p.finish(t)
+			})
 			reports := make(chan pauseReport, 16)
 			go func() {
+				defer close(p.gone)
 				defer close(reports)
-				for lines := bufio.NewScanner(stdout); lines.Scan(); {
+				defer p.Stdout.Close()
+				for lines := json.NewDecoder(p.Stdout); ; {
 					var r pauseReport
-					if json.Unmarshal(lines.Bytes(), &r) == nil {
-						reports <- r
+					if lines.Decode(&r) != nil {
+						return
 					}
+					reports <- r
 				}
 			}()
-			t.Cleanup(func() {
-				_ = stdin.Close()
-				_ = cmd.Process.Signal(syscall.SIGCONT)
-				timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-				defer timer.Stop()
-				if err := cmd.Wait(); err != nil {
-					t.Errorf("child: %v", err)
-				}
-			})
 			holder := receive(t, "the child holds the lock", reports)
 			next := dialServers(t, *options(), addr)
 
-			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Signal(syscall.SIGSTOP))
 			stopped := time.Now()
 			lock := take(t, next, key) // as soon as the session has expired
 			if lock.Token() <= holder.Token {
@@ -175,11 +161,9 @@ func TestPause(t *testing.T) {
 			}
 			time.Sleep(time.Until(stopped.Add(3500 * time.Millisecond))) // so that the child can notice
 			if err := lock.Err(); err != nil {
-				t.Fatalf("the next holder has lost its lock: %v", err)
+				must(t, fmt.Errorf("the next holder has lost its lock: %w", err))
 			}
-			if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Signal(syscall.SIGCONT))
 			for r := range reports {
 				if r.Paused == 0 {
 					holder = r // it had lost the first lock and acquired another before it was stopped
@@ -193,7 +177,7 @@ func TestPause(t *testing.T) {
 				}
 				return
 			}
-			t.Error("the child ended without a report")
+			verdict.Fatalf(t, "the child ended without a report:\n%s", p.logged())
 		})
 	}
 }

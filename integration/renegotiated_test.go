@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,12 +23,8 @@ func renegotiated(t *testing.T, s *zkserver.Server, key string, asked time.Durat
 	}
 	lock := take(t, client, key)
 	s.Stop(t.Context())
-	if err := s.Configure(limits); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Configure(limits))
+	must(t, s.Start(t.Context()))
 	eventually(t, "the session goes on with another timeout", func() bool { return client.SessionTimeout() == want })
 	return client, lock, p
 }
@@ -38,9 +35,9 @@ func renegotiated(t *testing.T, s *zkserver.Server, key string, asked time.Durat
 func TestSessionShortened(t *testing.T) {
 	start(t)
 	s := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: longest})
-	client, lock, p := renegotiated(t, s, "shortened", 20*time.Second, map[string]string{"maxSessionTimeout": "4000"}, 4*time.Second)
+	client, lock, p := renegotiated(t, s, "shortened", longest, map[string]string{"maxSessionTimeout": "8000"}, 8*time.Second)
 	if err := lock.Verify(limited(t)); err != nil {
-		t.Fatalf("the lock did not outlive the restart: %v", err)
+		must(t, fmt.Errorf("the lock did not outlive the restart: %w", err))
 	}
 	var a audit
 	a.granted(t, lock)
@@ -56,4 +53,29 @@ func TestSessionShortened(t *testing.T) {
 	if next.Token() <= lock.Token() {
 		t.Errorf("token %d after %d", next.Token(), lock.Token())
 	}
+}
+
+// TestServerRestarted: a restart of the server with its data does not end a session that
+// outlives the gap.
+func TestServerRestarted(t *testing.T) {
+	start(t)
+	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: longest})
+	client := dialServers(t, zklock.Options{SessionTimeout: longest}, s.Addr())
+	lock := take(t, client, newKey(t))
+	events := client.Events()
+	receive(t, "Ready", events.Ready())
+	s.Stop(limited(t))
+	down := receive(t, "Disconnected", events.Disconnected())
+	if err := lock.Err(); err != nil {
+		t.Errorf("while the server is down: %v", err)
+	}
+	must(t, s.Start(limited(t)))
+	if up := receive(t, "Ready", events.Ready()); up.Seq <= down.Seq {
+		t.Errorf("Ready has number %d, Disconnected %d", up.Seq, down.Seq)
+	}
+	if err := lock.Verify(limited(t)); err != nil {
+		t.Errorf("after the restart: %v", err)
+	}
+	check(t, lock.Release(limited(t)))
+	silent(t, "an event Lost", events.Lost())
 }

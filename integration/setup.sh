@@ -2,7 +2,7 @@
 # Installs what the tests need: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
 # compiler.
 #
-# Usage: integration/setup.sh [any|local|versions] [COMMAND...]
+# Usage: integration/setup.sh [any|local|versions|bench] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
@@ -12,6 +12,8 @@
 #           all of that, Maven, and a Python that makes virtual environments, with which integration/versions.sh fetches other
 #           versions of servers and of the programs that locks are shared with: what
 #           "make test-versions" needs
+#   bench   a JDK, ZooKeeper's jars, Node.js and npm's packages as above, Maven and such a Python, with which integration/versions.sh
+#           fetches the lock libraries of other languages: what "make bench" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
 #           a server; npm is not needed where DYNAMODB_ENDPOINT names a server, either
 #
@@ -35,6 +37,16 @@ need=${1:-local}
 say() { printf 'setup: %s\n' "$*"; }
 
 have() { command -v "$1" >/dev/null; }
+
+# tries COMMAND... runs a command that needs a network, up to three times.
+tries() {
+	local n
+	for n in 1 2 3; do
+		"$@" && return
+		[ "$n" = 3 ] || { say "try $n failed: $*" >&2; sleep "$((n * 10))"; }
+	done
+	return 1
+}
 
 java_is_here() {
 	if [ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/javac" ]; then
@@ -86,9 +98,9 @@ c_compiler_is_here() {
 docker_answers() { have docker && timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 case $need in
-any | local | versions) ;;
+any | local | versions | bench) ;;
 *)
-	say "unknown argument $need; want any, local or versions" >&2
+	say "unknown argument $need; want any, local, versions or bench" >&2
 	exit 2
 	;;
 esac
@@ -105,11 +117,11 @@ missing() {
 	if npm_is_wanted && ! npm_is_here; then
 		echo nodejs npm
 	fi
-	if [ "$need" = versions ]; then
+	if [ "$need" = versions ] || [ "$need" = bench ]; then
 		maven_is_here || echo maven
 		venv_is_here || echo python3-venv
 	fi
-	if [ "$need" != any ]; then
+	if [ "$need" = local ] || [ "$need" = versions ]; then
 		c_compiler_is_here || echo gcc libc6-dev
 		curator_is_here || echo libcurator-recipes-java
 		kazoo_is_here || echo python3-kazoo
@@ -160,14 +172,15 @@ in_container() {
 # finish puts npm's packages into the cache, and goes on to the command.
 finish() {
 	if npm_is_wanted; then
-		(cd "$(dirname "$0")" && go run ./internal/npmcache/fetch >/dev/null) || {
+		(cd "$(dirname "$0")" && tries go run ./internal/npmcache/fetch >/dev/null) || {
 			say "cannot get what the tests use of npm; see above" >&2
 			exit 1
 		}
 	fi
-	if [ "$need" = versions ]; then
-		"$(dirname "$0")/versions.sh" fetch
-	fi
+	case $need in
+	versions) "$(dirname "$0")/versions.sh" fetch ;;
+	bench) "$(dirname "$0")/versions.sh" peers >/dev/null ;;
+	esac
 	say "$1"
 	shift
 	[ $# = 0 ] || exec "$@"
@@ -195,13 +208,13 @@ fi
 
 say "installing Debian packages: $packages"
 export DEBIAN_FRONTEND=noninteractive
-apt-get -qq update
+tries apt-get -qq update
 # Other releases of Debian have another version as their default.
 [ -n "$(apt-cache madison "$jdk")" ] || jdk=default-jdk-headless
 # Where man pages are left out, as in container images, the JDK's package fails without this directory.
 mkdir -p /usr/share/man/man1
 # shellcheck disable=SC2046  # one word for each package
-apt-get -qq install -y --no-install-recommends $(missing) >/dev/null
+tries apt-get -qq install -y --no-install-recommends $(missing) >/dev/null
 packages=$(missing | xargs)
 if [ -n "$packages" ]; then
 	say "installed, and what it is for is still not found: $packages" >&2

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -37,9 +36,7 @@ func putItem(t *testing.T, env []string, item map[string]types.AttributeValue) {
 	_, err := dynamoserver.Find(t).Client().PutItem(limited(t), &dynamodb.PutItemInput{
 		TableName: aws.String(setting(env, "HOLDFAST_TABLE")), Item: item,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // allItems reads the table of settings.
@@ -48,9 +45,7 @@ func allItems(t *testing.T, env []string) []map[string]types.AttributeValue {
 	out, err := dynamoserver.Find(t).Client().Scan(limited(t), &dynamodb.ScanInput{
 		TableName: aws.String(setting(env, "HOLDFAST_TABLE")), ConsistentRead: aws.Bool(true),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out.Items
 }
 
@@ -59,43 +54,32 @@ func broken(t *testing.T) ([]string, *faulthttp.Proxy) {
 	t.Helper()
 	env := tableOfItsOwn(t)
 	p, err := faulthttp.Listen(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL()), p
 }
 
-// TestDoctorDenied checks that doctor names each forbidden call as a policy does, calls
-// it a problem only if locks need it, and leaves nothing behind.
+// TestDoctorDenied checks that doctor reports forbidden calls, as problems only if locks need them.
 func TestDoctorDenied(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env, proxy := broken(t)
 	for _, test := range []struct {
-		call, id, status, found string
-		mode                    string
+		call, mode string
+		want       finding
 	}{
-		{"DescribeTable", "table", "problem", "dynamodb:DescribeTable on ", ""},
-		{"GetItem", "permissions", "problem", "dynamodb:GetItem is denied", ""},
-		{"UpdateItem", "permissions", "problem", "dynamodb:UpdateItem is denied", ""},
-		{"DeleteItem", "permissions", "warning", "dynamodb:DeleteItem is denied", "fail-open"},
-		{"DeleteItem", "permissions", "problem", "dynamodb:DeleteItem is denied", "fail-closed"},
-		{"Scan", "permissions", "warning", "dynamodb:Scan is denied", ""},
-		{"TransactWriteItems", "permissions", "warning", "dynamodb:ConditionCheckItem is denied", ""},
-		{"DescribeTimeToLive", "ttl", "warning", "not told", ""},
+		{"DescribeTable", "fail-open", finding{"table", "problem", "dynamodb:DescribeTable on ", ""}},
+		{"GetItem", "fail-open", finding{"permissions", "problem", "dynamodb:GetItem is denied", ""}},
+		{"UpdateItem", "fail-open", finding{"permissions", "problem", "dynamodb:UpdateItem is denied", ""}},
+		{"DeleteItem", "fail-open", finding{"permissions", "warning", "dynamodb:DeleteItem is denied", ""}},
+		{"DeleteItem", "fail-closed", finding{"permissions", "problem", "dynamodb:DeleteItem is denied", ""}},
+		{"Scan", "fail-open", finding{"permissions", "warning", "dynamodb:Scan is denied", ""}},
+		{"TransactWriteItems", "fail-open", finding{"permissions", "warning", "dynamodb:ConditionCheckItem is denied", ""}},
+		{"DescribeTimeToLive", "fail-open", finding{"ttl", "warning", "not told", ""}},
 	} {
 		proxy.Transport.SetRule(faulthttp.All(test.call, faulthttp.Denied()))
-		status, args := 0, []string{}
-		if test.status == "problem" {
-			status = 1
-		}
-		if test.mode != "" {
-			args = []string{"--mode", test.mode}
-		}
-		cure := map[bool]string{false: "allow dynamodb:"}[test.status == "ok"]
-		all := examined(t, env, status, args...)
-		finds(t, all, test.id, test.status, test.found, cure)
-		well(t, all, test.id)
+		all := examined(t, env, map[string]int{"problem": 1}[test.want.Status], "--mode", test.mode)
+		finds(t, all, test.want.ID, test.want.Status, test.want.Found, "allow dynamodb:")
+		well(t, all, test.want.ID)
 		nothingLeft(t, env)
 		if t.Failed() {
 			t.Fatalf("with %s denied", test.call)
@@ -103,10 +87,9 @@ func TestDoctorDenied(t *testing.T) {
 	}
 }
 
-// TestDoctorQueryDenied is TestDoctorDenied for the one call that only tables with a sort
-// key need. It also tests doctor on such tables.
+// TestDoctorQueryDenied tests doctor on a table with a sort key, the only kind that needs Query.
 func TestDoctorQueryDenied(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	target := dynamoserver.Find(t)
 	env, proxy := broken(t)
 	table := target.Table(t, dynamoserver.Key{Name: "p", Type: types.ScalarAttributeTypeN}, dynamoserver.Key{Name: "s", Type: types.ScalarAttributeTypeB})
@@ -118,20 +101,18 @@ func TestDoctorQueryDenied(t *testing.T) {
 	nothingLeft(t, env)
 }
 
-// TestDoctorTable tests the findings about unsuitable tables, each with the command or
-// setting that helps.
+// TestDoctorTable tests the findings about unsuitable tables, each with the command or setting that helps.
 func TestDoctorTable(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := tableOfItsOwn(t)
 	finds(t, examined(t, env, 1, "--table", "no-such-table"), "table", "problem", "there is no table no-such-table", "holdfast table create --table no-such-table")
 	finds(t, examined(t, env, 1, "--sort-key", "s"), "schema", "problem", `"s" is expected`, "--sort-key")
 	finds(t, examined(t, env, 1, "--partition-key", "other:N"), "schema", "problem", `is "id", not "other"`, "--partition-key")
 }
 
-// TestDoctorTimeToLive tests the comparison of a table's Time to Live with the
-// setting.
+// TestDoctorTimeToLive tests the comparison of a table's Time to Live with the setting.
 func TestDoctorTimeToLive(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	target := dynamoserver.Find(t)
 	env := tableOfItsOwn(t)
 	all := examined(t, env, 0, "--ttl-attribute", "expires")
@@ -145,10 +126,9 @@ func TestDoctorTimeToLive(t *testing.T) {
 	finds(t, examined(t, env, 0, "--ttl-attribute", "other"), "ttl", "warning", "clients write other", "--ttl-attribute expires")
 }
 
-// TestDoctorItems tests the findings about items: those of other programs, those of locks
-// that never expire, with the command that breaks them, and corrupt ones.
+// TestDoctorItems tests the findings about foreign and corrupt items, and locks that never expire.
 func TestDoctorItems(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := tableOfItsOwn(t)
 	putItem(t, env, map[string]types.AttributeValue{"id": attrS("order 7"), "total": attrN(12)})
 	all := examined(t, env, 0)
@@ -159,14 +139,10 @@ func TestDoctorItems(t *testing.T) {
 	client, err := dynamolock.New(limited(t), dynamoserver.Find(t).Client(), &dynamolock.Options{
 		Table: setting(env, "HOLDFAST_TABLE"), Mode: dynamolock.FailClosedFenced, Owner: "a dead one",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeAtEnd(t, client.Client)
 	lock, err := client.Acquire(limited(t), "left it's here")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all = examined(t, env, 0)
 	well(t, all, "foreign", "locks")
 	finds(t, all, "locks", "warning", `"left it's here" is held by "a dead one" since `,
@@ -178,15 +154,18 @@ func TestDoctorItems(t *testing.T) {
 	putItem(t, env, map[string]types.AttributeValue{"id": attrS("corrupt"), "guid": attrS("x"), "fencingToken": attrS("many")})
 	finds(t, examined(t, env, 1), "locks", "problem", "fencingToken", "mend or delete")
 
-	if ids := slices.Sorted(maps.Keys(byID(allItems(t, env)))); !slices.Equal(ids, []string{"corrupt", "left it's here", "order 7"}) {
+	var ids []string
+	for _, item := range allItems(t, env) {
+		ids = append(ids, item["id"].(*types.AttributeValueMemberS).Value)
+	}
+	if slices.Sort(ids); !slices.Equal(ids, []string{"corrupt", "left it's here", "order 7"}) {
 		t.Errorf("the items are %q", ids)
 	}
 }
 
-// TestDoctorManyLeft checks that doctor counts many locks that never expire, and they do
-// not hide the rest.
+// TestDoctorManyLeft checks that doctor lists only some of many locks that never expire, and counts the rest.
 func TestDoctorManyLeft(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := tableOfItsOwn(t)
 	for i := range 23 { // in the format of the npm client
 		putItem(t, env, map[string]types.AttributeValue{"id": attrS("left " + strconv.Itoa(i)), "owner": attrS("gone"), "guid": attrS("x")})
@@ -199,31 +178,41 @@ func TestDoctorManyLeft(t *testing.T) {
 	finds(t, all, "locks", "warning", "3 more locks never expire", "holdfast ls")
 }
 
-func byID(items []map[string]types.AttributeValue) map[string]bool {
-	ids := make(map[string]bool)
-	for _, item := range items {
-		ids[item["id"].(*types.AttributeValueMemberS).Value] = true
-	}
-	return ids
-}
-
 // TestDoctorLatency checks that doctor reports slow calls.
 func TestDoctorLatency(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env, proxy := broken(t)
 	proxy.Transport.SetRule(faulthttp.Nth("UpdateItem", 5, faulthttp.DelayReply(300*time.Millisecond)))
 	finds(t, examined(t, env, 1, "--lease", "1s"), "latency", "problem", "at worst of 10", "--lease")
 }
 
-// altered returns the settings of a table with changed replies. change also gets the
-// request.
-func altered(t *testing.T, change func(answer *http.Response, request []byte) error) []string {
+// An exchange is a request and its reply, which a test may change.
+type exchange struct {
+	*http.Response
+	call    string
+	request []byte
+}
+
+// body decodes the reply.
+func (x *exchange) body() (body map[string]any) {
+	_ = json.NewDecoder(x.Body).Decode(&body)
+	return body
+}
+
+// replace gives the reply another status and body.
+func (x *exchange) replace(status int, body map[string]any) {
+	text, _ := json.Marshal(body)
+	x.StatusCode, x.Body, x.ContentLength = status, io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	x.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	x.Header.Del("X-Amz-Crc32")
+}
+
+// altered returns the settings of a table whose replies are changed.
+func altered(t *testing.T, change func(x *exchange)) []string {
 	t.Helper()
 	env := tableOfItsOwn(t)
 	upstream, err := url.Parse(setting(env, "AWS_ENDPOINT_URL_DYNAMODB"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type asked struct{}
 	p := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -232,116 +221,87 @@ func altered(t *testing.T, change func(answer *http.Response, request []byte) er
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
 			r.SetURL(upstream)
 		},
-		ModifyResponse: func(r *http.Response) error { return change(r, r.Request.Context().Value(asked{}).([]byte)) },
+		ModifyResponse: func(r *http.Response) error {
+			_, call, _ := strings.Cut(r.Request.Header.Get("X-Amz-Target"), ".")
+			change(&exchange{r, call, r.Request.Context().Value(asked{}).([]byte)})
+			return nil
+		},
 	})
 	t.Cleanup(p.Close)
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+p.URL)
 }
 
-// replace gives a reply another status and body.
-func replace(r *http.Response, status int, body []byte) {
-	r.StatusCode, r.Body, r.ContentLength = status, io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	r.Header.Del("X-Amz-Crc32")
-}
-
-// TestDoctorConditions guards against a server that ignores conditions: there, no lock
-// excludes anyone.
-func TestDoctorConditions(t *testing.T) {
-	t.Parallel()
-	env := altered(t, func(r *http.Response, request []byte) error {
-		if r.StatusCode == http.StatusBadRequest && bytes.Contains(request, []byte(`"attribute_not_exists(#p)"`)) {
-			replace(r, http.StatusOK, []byte("{}"))
-		}
-		return nil
-	})
-	finds(t, examined(t, env, 1), "reason", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself")
-}
-
-// TestDoctorLock guards against an engine that shows another lock than the acquired one.
-func TestDoctorLock(t *testing.T) {
-	t.Parallel()
-	env := altered(t, func(r *http.Response, _ []byte) error {
-		if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".GetItem") {
-			return nil
-		}
-		var body struct{ Item map[string]any }
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			return err
-		}
-		if body.Item["owner"] != nil {
-			body.Item["owner"] = map[string]string{"S": "somebody else"}
-		}
-		text, err := json.Marshal(body)
-		replace(r, r.StatusCode, text)
-		return err
-	})
-	finds(t, examined(t, env, 1), "lock", "problem", `is shown as held by "somebody else"`, "other programs")
-	nothingLeft(t, env)
-}
-
-// TestDoctorClock checks that a clock that is too far off to sign requests is a problem,
-// and that a small offset is none.
-func TestDoctorClock(t *testing.T) {
-	t.Parallel()
-	off := func(by time.Duration) []string {
-		return altered(t, func(r *http.Response, _ []byte) error {
-			r.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
-			return nil
-		})
+// TestDoctorReplies tests the findings that need replies that test servers do not give.
+func TestDoctorReplies(t *testing.T) {
+	begin(t)
+	off := func(by time.Duration) func(*exchange) {
+		return func(x *exchange) { x.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat)) }
 	}
-	finds(t, examined(t, off(10*time.Minute), 1), "clock", "problem", "signatures are refused from 5m0s on", "NTP")
-	all := examined(t, off(-time.Minute), 0)
-	well(t, all)
-	finds(t, all, "clock", "ok", "behind this machine's", "")
-}
-
-// TestDoctorSignature checks that doctor reports a signature refused for its time as
-// such, and other refusals differently.
-func TestDoctorSignature(t *testing.T) {
-	t.Parallel()
-	refusing := func(code string, by time.Duration) []string {
-		return altered(t, func(r *http.Response, _ []byte) error {
-			body := `{"__type":"com.amazon.coral.service#` + code + `","message":"No."}`
-			replace(r, http.StatusBadRequest, []byte(body))
-			r.Header.Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
-			return nil
-		})
+	refusing := func(code string, by time.Duration) func(*exchange) {
+		return func(x *exchange) {
+			x.replace(http.StatusBadRequest, map[string]any{"__type": "com.amazon.coral.service#" + code, "message": "No."})
+			off(by)(x)
+		}
 	}
-	finds(t, examined(t, refusing("InvalidSignatureException", 10*time.Minute), 1), "table", "problem", "InvalidSignatureException: No.; the clock of DynamoDB differs", "NTP")
-	finds(t, examined(t, refusing("UnrecognizedClientException", 0), 1), "table", "problem", "UnrecognizedClientException: No.", "credentials")
-}
-
-// TestDoctorDescription tests the findings about tables that test servers do not have: a
-// global one, and one that is being created.
-func TestDoctorDescription(t *testing.T) {
-	t.Parallel()
-	with := func(field string, value any) []string {
-		return altered(t, func(r *http.Response, _ []byte) error {
-			if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".DescribeTable") {
-				return nil
+	table := func(field string, value any) func(*exchange) {
+		return func(x *exchange) {
+			if x.call == "DescribeTable" {
+				body := x.body()
+				body["Table"].(map[string]any)[field] = value
+				x.replace(x.StatusCode, body)
 			}
-			var body struct{ Table map[string]any }
-			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-				return err
+		}
+	}
+	region := setting(dynamoserver.Find(t).Env(), "AWS_REGION")
+	for name, test := range map[string]struct {
+		change func(x *exchange)
+		want   finding
+	}{
+		"conditions are ignored, so no lock excludes anyone": {func(x *exchange) {
+			if x.StatusCode == http.StatusBadRequest && bytes.Contains(x.request, []byte(`"attribute_not_exists(#p)"`)) {
+				x.replace(http.StatusOK, map[string]any{})
 			}
-			body.Table[field] = value
-			text, err := json.Marshal(body)
-			replace(r, r.StatusCode, text)
-			return err
+		}, finding{"reason", "problem", "a write whose condition does not hold succeeds", "DynamoDB itself"}},
+		"another holder is shown": {func(x *exchange) {
+			if x.call == "GetItem" {
+				body := x.body()
+				if item, _ := body["Item"].(map[string]any); item["owner"] != nil {
+					item["owner"] = map[string]string{"S": "somebody else"}
+				}
+				x.replace(x.StatusCode, body)
+			}
+		}, finding{"lock", "problem", `is shown as held by "somebody else"`, "other programs"}},
+		"the clock is too far off to sign": {off(10 * time.Minute), finding{"clock", "problem", "signatures are refused from 5m0s on", "NTP"}},
+		"the clock is a little off":        {off(-time.Minute), finding{"clock", "ok", "behind this machine's", ""}},
+		"a signature refused for its time": {
+			refusing("InvalidSignatureException", 10*time.Minute),
+			finding{"table", "problem", "InvalidSignatureException: No.; the clock of DynamoDB differs", "NTP"},
+		},
+		"unknown credentials": {
+			refusing("UnrecognizedClientException", 0), finding{"table", "problem", "UnrecognizedClientException: No.", "credentials"},
+		},
+		"a global table": {
+			table("Replicas", []map[string]string{{"RegionName": region}, {"RegionName": "elsewhere"}}),
+			finding{"replicas", "warning", "a global table, with replicas in elsewhere: ", "have all clients use " + region},
+		},
+		"a table being created": {table("TableStatus", "CREATING"), finding{"table", "problem", "is CREATING", "wait until"}},
+		"a table being deleted": {table("TableStatus", "DELETING"), finding{"table", "problem", "is DELETING", "use another table"}},
+		"a table being updated": {table("TableStatus", "UPDATING"), finding{"table", "ok", "is UPDATING", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin(t)
+			want, env := test.want, altered(t, test.change)
+			all := examined(t, env, map[string]int{"problem": 1}[want.Status])
+			finds(t, all, want.ID, want.Status, want.Found, want.Cure)
+			well(t, all, want.ID)
+			nothingLeft(t, env)
 		})
 	}
-	all := examined(t, with("Replicas", []map[string]string{{"RegionName": "eu-north-1"}}), 0)
-	well(t, all, "replicas")
-	finds(t, all, "replicas", "warning", "a global table, with replicas in eu-north-1", "have all clients use ")
-	all = examined(t, with("TableStatus", "CREATING"), 1)
-	finds(t, all, "table", "problem", "is CREATING", "wait until")
 }
 
-// TestDoctorCredentials checks that doctor reports missing credentials as such, and never
-// prints existing ones.
+// TestDoctorCredentials checks that doctor reports missing credentials, and never prints existing ones.
 func TestDoctorCredentials(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := tableOfItsOwn(t)
 	secret := "HOLDFASTTESTSECRET"
 	all := examined(t, append(env, "AWS_SECRET_ACCESS_KEY="+secret), 0)

@@ -3,8 +3,9 @@ package cli_test
 import (
 	"crypto/tls"
 	"errors"
+	"io"
+	"log"
 	"math"
-	"net"
 	"path"
 	"slices"
 	"strings"
@@ -20,21 +21,14 @@ import (
 // plainZooKeeper connects to the shared server without the library.
 func plainZooKeeper(t *testing.T, auth ...string) *zk.Conn {
 	t.Helper()
-	server, err := zookeeperServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plainAt(t, server.Addr(), auth...)
+	return plainAt(t, zookeeperServer(t).Addr(), auth...)
 }
 
-// plainAt connects to a server without the library, with credentials for the
-// scheme digest.
+// plainAt connects to a server without the library, with credentials for the scheme digest.
 func plainAt(t *testing.T, addr string, auth ...string) *zk.Conn {
 	t.Helper()
-	c, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silence{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, events, err := zk.Connect([]string{addr}, patience, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+	must(t, err)
 	t.Cleanup(c.Close)
 	for e := range events {
 		if e.State == zk.StateHasSession {
@@ -42,16 +36,10 @@ func plainAt(t *testing.T, addr string, auth ...string) *zk.Conn {
 		}
 	}
 	for _, a := range auth {
-		if err := c.AddAuth("digest", []byte(a)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.AddAuth("digest", []byte(a)))
 	}
 	return c
 }
-
-type silence struct{}
-
-func (silence) Printf(string, ...any) {}
 
 // makeNodes creates plain znodes and their parents.
 func makeNodes(t *testing.T, c *zk.Conn, acl []zk.ACL, paths ...string) {
@@ -69,10 +57,9 @@ func makeNodes(t *testing.T, c *zk.Conn, acl []zk.ACL, paths ...string) {
 // contender is the name of a contender's znode.
 const contender = "_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
 
-// TestDoctorOpenACL tests the warning about znodes that everybody can change, with and
-// without credentials, and that there is none otherwise.
+// TestDoctorOpenACL tests the warning about znodes that everybody can change.
 func TestDoctorOpenACL(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := rootOfItsOwn(t)
 	root := setting(env, "HOLDFAST_ROOT")
 	finds(t, examined(t, env, 0), "acl", "warning", "what is made from now on is open", "HOLDFAST_AUTH")
@@ -92,19 +79,11 @@ func TestDoctorOpenACL(t *testing.T) {
 	finds(t, all, "acl", "ok", "", "")
 }
 
-// TestDoctorPermissions checks that doctor names each missing permission and its znode,
-// and reports no further problem for checks that need it.
+// TestDoctorPermissions checks that doctor names each missing permission and its znode, once.
 func TestDoctorPermissions(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	c := plainZooKeeper(t, "owner:secret")
-	// but is an ACL that grants perms to everybody, and all permissions to the owner.
-	but := func(world int32) []zk.ACL {
-		acl := zk.AuthACL(zk.PermAll)
-		if world != 0 {
-			acl = append(acl, zk.WorldACL(world)...)
-		}
-		return acl
-	}
+	but := func(world int32) []zk.ACL { return append(zk.AuthACL(zk.PermAll), zk.WorldACL(world)...) } // all for the owner
 	for name, test := range map[string]struct {
 		world  int32
 		status int
@@ -120,16 +99,11 @@ func TestDoctorPermissions(t *testing.T) {
 			root := setting(env, "HOLDFAST_ROOT")
 			makeNodes(t, c, but(test.world), root)
 			all := examined(t, env, test.status)
-			for _, permission := range []string{"READ", "CREATE", "DELETE"} {
-				status := ""
-				for _, f := range all {
-					if strings.HasPrefix(f.Found, permission+" is missing on "+root) && strings.Contains(f.Cure, "HOLDFAST_AUTH") {
-						status = f.Status
-					}
-				}
-				if status != test.want[permission] {
-					t.Errorf("that %s is missing is told as %q, want %q; %+v", permission, status, test.want[permission], all)
-				}
+			for permission, status := range test.want {
+				finds(t, all, "permissions", status, permission+" is missing on "+root, "HOLDFAST_AUTH")
+			}
+			if n := strings.Count(allFound(all), " is missing on "); n != len(test.want) {
+				t.Errorf("%d permissions are reported, want %d: %+v", n, len(test.want), all)
 			}
 			well(t, all, "permissions", "acl")
 		})
@@ -168,10 +142,9 @@ func allFound(all []finding) string {
 	return b.String()
 }
 
-// TestDoctorQueues tests the findings about queues: doctor reports strangers but no
-// recipe's contenders, and uses up no sequence number.
+// TestDoctorQueues checks that doctor reports strangers in queues but no recipe's contenders.
 func TestDoctorQueues(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := rootOfItsOwn(t)
 	root := setting(env, "HOLDFAST_ROOT")
 	c := plainZooKeeper(t)
@@ -180,9 +153,7 @@ func TestDoctorQueues(t *testing.T) {
 	well(t, all, "acl")
 	finds(t, all, "locks", "ok", "1 lock in "+root+"; 3 contenders", "")
 	_, before, err := c.Exists(root + "/key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	makeNodes(t, c, zk.WorldACL(zk.PermAll), root+"/key/config", root+"/key/-lock-123")
 	all = examined(t, env, 0)
 	finds(t, all, "foreign", "warning", "2 znodes of no lock recipe", "Curator")
@@ -198,19 +169,16 @@ func TestDoctorQueues(t *testing.T) {
 	well(t, all, "acl")
 }
 
-// TestDoctorCounter tests the warning about a sequence counter near its end, and the
-// problem at its end.
+// TestDoctorCounter tests the findings about a sequence counter near or at its end.
 func TestDoctorCounter(t *testing.T) {
-	t.Parallel()
-	s := zkserver.NewEmbedded(t, zkserver.Config{MaxSessionTimeout: time.Minute})
+	begin(t)
+	s := zkserver.New(t, zkserver.Config{Controlled: true, MaxSessionTimeout: time.Minute})
 	c := plainAt(t, s.Addr())
 	const warn = math.MaxInt32 - 1<<27
 	for name, n := range map[string]int32{"low": 1000, "under": warn - 1, "near": warn, "last": math.MaxInt32 - 1, "end": math.MaxInt32} {
 		p := "/holdfast/" + name
 		makeNodes(t, c, zk.WorldACL(zk.PermAll), p, p+"/"+contender)
-		if err := s.SetCversion(p, n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SetCversion(p, n))
 	}
 	env := []string{"HOLDFAST_SERVERS=" + s.Addr()}
 	well(t, examined(t, env, 0, "low"), "acl")
@@ -224,21 +192,20 @@ func TestDoctorCounter(t *testing.T) {
 	}
 }
 
-// TestDoctorSession tests the finding about a session timeout that the servers do not
-// grant, and that doctor knows their tick.
+// TestDoctorSession tests the finding about a session timeout that the servers do not grant.
 func TestDoctorSession(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := rootOfItsOwn(t)
 	all := examined(t, env, 0, "--lease", "2m")
 	finds(t, all, "session", "warning", "2m0s was asked for, and the servers give 1m0s", "--lease 1m0s")
 	finds(t, examined(t, env, 0, "--lease", calm), "session", "ok", "300 ticks of 100ms", "")
 }
 
-// TestDoctorEnsemble tests the findings that only an ensemble has: roles, a diverged
-// server, a server that is down, and servers of different ensembles.
+// TestDoctorEnsemble tests roles, a diverged server, a server that is down, and servers of different
+// ensembles.
 func TestDoctorEnsemble(t *testing.T) {
-	t.Parallel()
-	e := zkserver.NewEnsemble(t, zkserver.Config{Plantable: true, MaxSessionTimeout: time.Minute})
+	begin(t)
+	e := zkserver.NewEnsemble(t, zkserver.Config{Controlled: true, MaxSessionTimeout: time.Minute})
 	env := []string{"HOLDFAST_SERVERS=" + strings.Join(e.Addrs(), ",")}
 	c := plainAt(t, e.Addrs()[0])
 	makeNodes(t, c, zk.WorldACL(zk.PermAll), "/holdfast/key")
@@ -248,13 +215,13 @@ func TestDoctorEnsemble(t *testing.T) {
 	finds(t, all, "role", "ok", ": follower, version ", "")
 	finds(t, all, "agreement", "ok", "3 servers show the same", "")
 
-	diverged := e.Followers(limited(t))[0]
+	_, followers, err := e.Roles(limited(t))
+	must(t, err)
+	diverged := followers[0]
 	if _, err := plainAt(t, e.Addrs()[diverged]).Sync("/holdfast/key"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Plant(limited(t), diverged, "/holdfast/key/"+contender, []byte("ghost")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Plant(diverged, "/holdfast/key/"+contender, []byte("ghost")))
 	all = examined(t, env, 1)
 	addr := e.Addrs()[diverged]
 	finds(t, all, "agreement", "problem", addr+" has diverged from its ensemble: it shows 1 contender that the leader has not: /holdfast/key/"+contender, "restart "+addr)
@@ -262,10 +229,7 @@ func TestDoctorEnsemble(t *testing.T) {
 		t.Errorf("%d servers are said to have diverged: %+v", n, all)
 	}
 
-	stranger, err := zookeeperServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := zookeeperServer(t)
 	all = examined(t, []string{"HOLDFAST_SERVERS=" + e.Addrs()[0] + "," + stranger.Addr()}, 1)
 	finds(t, all, "role", "problem", "1 of the 2 servers that are named stand alone", "one ensemble")
 	finds(t, all, "agreement", "problem", stranger.Addr()+" does not show", "one ensemble")
@@ -286,10 +250,9 @@ func TestDoctorEnsemble(t *testing.T) {
 	}
 }
 
-// TestDoctorObserver checks that doctor distinguishes an observer behind an observer
-// master from one that follows the leader.
+// TestDoctorObserver checks that doctor warns of an observer only behind an observer master.
 func TestDoctorObserver(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	for _, test := range []struct {
 		config      zkserver.Config
 		status      string
@@ -306,28 +269,21 @@ func TestDoctorObserver(t *testing.T) {
 	}
 }
 
-// TestDoctorSilentServer checks that a server that accepts connections and never answers
-// does not keep doctor from examining the others.
+// TestDoctorSilentServer checks that doctor examines the other servers if one never answers.
 func TestDoctorSilentServer(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	env := rootOfItsOwn(t)
-	env = append(env, "HOLDFAST_SERVERS="+l.Addr().String()+","+setting(env, "HOLDFAST_SERVERS"))
-	all := examined(t, env, 1, "--timeout", "3s")
-	finds(t, all, "server", "problem", l.Addr().String()+" takes the connection, and gives no session within 3s", "quorum")
+	begin(t)
+	addr, env := silent(t), rootOfItsOwn(t)
+	env = append(env, "HOLDFAST_SERVERS="+addr+","+setting(env, "HOLDFAST_SERVERS"))
+	all := examined(t, env, 1, "--timeout", "8s")
+	finds(t, all, "server", "problem", addr+" takes the connection, and gives no session within 8s", "quorum")
 	finds(t, all, "lock", "ok", "acquired in ", "")
 	well(t, all, "server", "role", "acl")
 }
 
-// TestDoctorSettings checks that a server that answers only srvr of the four-letter
-// words, which is the default, is no problem, and that doctor reports servers with
-// different settings.
+// TestDoctorSettings tests a server that answers only srvr, as by default, and servers with different
+// settings.
 func TestDoctorSettings(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	s := zkserver.New(t, zkserver.Config{MaxSessionTimeout: 40 * time.Second, Settings: map[string]string{"4lw.commands.whitelist": "srvr"}})
 	all := examined(t, []string{"HOLDFAST_SERVERS=" + s.Addr()}, 0)
 	well(t, all, "acl")
@@ -342,38 +298,40 @@ func TestDoctorSettings(t *testing.T) {
 	finds(t, all, "session", "warning", s.Addr()+" gives sessions of 40s, and "+other+" of 50s", "minSessionTimeout")
 }
 
-// TestDoctorTLS checks that doctor examines servers over TLS if asked to, and reports a
-// bad certificate as such.
+// TestDoctorTLS checks that doctor examines servers over TLS, and reports a bad certificate.
 func TestDoctorTLS(t *testing.T) {
-	t.Parallel()
-	server, err := zookeeperServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca := newAuthority(t)
-	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server", "zk.example")}}, server.Addr())
-	env := append(rootOfItsOwn(t), "HOLDFAST_SERVERS="+addr, "HOLDFAST_TLS_CA="+ca.file("ca.crt"))
-	all := examined(t, env, 0, "--tls-server-name", "zk.example")
+	begin(t)
+	cert, ca, _ := certificate(t)
+	addr := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+	env := append(rootOfItsOwn(t), "HOLDFAST_SERVERS="+addr, "HOLDFAST_TLS_CA="+ca)
+	all := examined(t, env, 0)
 	well(t, all, "acl")
 	finds(t, all, "role", "ok", addr+": standalone", "")
 	finds(t, examined(t, env, 1, "--tls-server-name", "other.example"), "server", "problem", addr+" cannot be reached: ", "certificate")
 }
 
-// TestDoctorRoundTrip checks that doctor measures the round trip and compares it with the
-// session timeout.
+// TestDoctorRoundTrip checks that doctor compares the measured round trip with the session timeout.
 func TestDoctorRoundTrip(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	env := rootOfItsOwn(t)
 	finds(t, examined(t, env, 0), "write", "ok", "writes to the quorum took", "")
-	p, err := faultproxy.Start(strings.TrimPrefix(env[0], "HOLDFAST_SERVERS="))
-	if err != nil {
-		t.Fatal(err)
+	// A little over 2 s: a ninth of the shorter timeout, and a fourteenth of the longer one. Both outlast a stall of the machine.
+	for lease, want := range map[string]finding{
+		"20s": {Status: "problem", Found: "although nothing fails"},
+		"30s": {Status: "warning", Found: "one heartbeat that fails"},
+	} {
+		t.Run(lease, func(t *testing.T) {
+			begin(t)
+			p, err := faultproxy.Start(setting(env, "HOLDFAST_SERVERS"))
+			must(t, err)
+			t.Cleanup(func() { _ = p.Close() })
+			p.SetLatency(200 * time.Millisecond)
+			doctor := examine(t, append(env[:len(env):len(env)], "HOLDFAST_SERVERS="+p.Addr()), "--lease", lease, "--timeout", "2m")
+			doctor.writes("stdout", `"id":"permissions"`)
+			p.SetLatency(1080 * time.Millisecond) // for most of the writes, which come next
+			doctor.writes("stdout", `"id":"write"`)
+			p.SetLatency(0)
+			finds(t, findings(t, doctor, map[string]int{"problem": 1}[want.Status]), "write", want.Status, want.Found, "give a --lease of ")
+		})
 	}
-	t.Cleanup(func() { _ = p.Close() })
-	p.SetLatency(200 * time.Millisecond)
-	env[0] = "HOLDFAST_SERVERS=" + p.Addr()
-	// A little over 400 ms is a seventh of the shortest timeout, and less than a tenth of
-	// the longest.
-	finds(t, examined(t, env, 1, "--lease", "3s"), "write", "problem", "although nothing fails", "give a --lease of ")
-	finds(t, examined(t, env, 0, "--lease", "7s"), "write", "warning", "one heartbeat that fails", "give a --lease of ")
 }

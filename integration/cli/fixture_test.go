@@ -1,15 +1,20 @@
-// Package cli_test uses the command line tool, cmd/holdfast, as a person or a script
-// would: with its own binary, real processes, signals, terminals and servers.
+// Package cli_test uses cmd/holdfast as people and scripts do: real processes, signals, terminals, servers.
 package cli_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,10 +24,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/signaltest"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -31,8 +38,7 @@ import (
 // patience bounds everything that must happen: only a failure waits that long.
 const patience = 60 * time.Second
 
-// calm is a lease that outlasts any slow moment of the machine, for tests that are not
-// about its end.
+// calm is a lease that outlasts any stall of the machine, for tests that are not about its end.
 const calm = "30s"
 
 var (
@@ -40,8 +46,8 @@ var (
 
 	build = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(buildDir, "holdfast")
-		args := []string{"build", "-o", path}
-		if raceEnabled {
+		args := []string{"build", "-ldflags=-s -w", "-o", path} // linked sooner
+		if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 			args = append(args, "-race")
 		}
 		cmd := exec.Command("go", append(args, ".")...)
@@ -52,7 +58,7 @@ var (
 		return path, nil
 	})
 
-	zookeeperServer = sync.OnceValues(func() (*zkserver.Server, error) {
+	startZooKeeper = sync.OnceValues(func() (*zkserver.Server, error) {
 		s, err := zkserver.Start(context.Background(), zkserver.Config{MaxSessionTimeout: 60 * time.Second})
 		started = append(started, s)
 		return s, err
@@ -76,23 +82,31 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := dynamoserver.Main(m)
-	for _, s := range started {
-		if s != nil {
-			s.Close()
+	os.Exit(verdict.Main(func() int {
+		code := dynamoserver.Main(m)
+		for _, s := range started {
+			if s != nil {
+				s.Close()
+			}
 		}
-	}
-	_ = os.RemoveAll(buildDir)
-	os.Exit(code)
+		_ = os.RemoveAll(buildDir)
+		return code
+	}))
+}
+
+// zookeeperServer is the server that most tests share.
+func zookeeperServer(t *testing.T) *zkserver.Server {
+	t.Helper()
+	s, err := startZooKeeper()
+	must(t, err)
+	return s
 }
 
 // binary is the tool, built once.
 func binary(t testing.TB) string {
 	t.Helper()
 	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -108,13 +122,94 @@ type engine struct {
 	open   func(t *testing.T) *engine                        // another of the kind
 }
 
+// at returns settings for an engine at another address.
+func (e *engine) at(addr string) []string {
+	if e.name == "dynamodb" {
+		return append(e.direct, "AWS_ENDPOINT_URL_DYNAMODB=http://"+addr)
+	}
+	return append(e.direct, "HOLDFAST_SERVERS="+addr)
+}
+
+// acquire acquires a lock under an owner name; it ends with the test.
+func (e *engine) acquire(t *testing.T, key, owner string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	lock, err := e.dial(t, owner).Acquire(limited(t), key, opts...)
+	must(t, err)
+	return lock
+}
+
+// next acquires and releases a lock that somebody releases, and fails the test if a process is alive when the lock is granted.
+func (e *engine) next(t *testing.T, key string, pids ...int) {
+	t.Helper()
+	lock := e.acquire(t, key, "next")
+	if slices.ContainsFunc(pids, alive) {
+		t.Error("another client has the lock while a process of the command is alive")
+	}
+	release(t, lock)
+}
+
+// expires is next for a lock that ends with its lease.
+func (e *engine) expires(t *testing.T, key string, lease time.Duration, pids ...int) {
+	t.Helper()
+	lock := e.acquire(t, key, "next")
+	if slices.ContainsFunc(pids, alive) {
+		together(t, drift(lease), 0, "another client has the lock while a process of the command is alive")
+	}
+	release(t, lock)
+}
+
+// drift is how long before the end of a lease the tool's command is dead.
+func drift(lease time.Duration) time.Duration { return driver.Margin(0, lease) }
+
+// together is the verdict on a command that is alive when another client has its lock, and should have been dead for some
+// time. A machine that stands still for longer than that lets a lease end first; nothing else excuses it. stall is the longest
+// that the test has seen itself.
+func together(t *testing.T, dead, stall time.Duration, format string, args ...any) {
+	t.Helper()
+	if stall = max(stall, verdict.Stalled(t)); stall > dead {
+		verdict.Inconclusive(t, "%s; it was to be dead for %v, and the machine stood still for %v", fmt.Sprintf(format, args...), dead, stall)
+	}
+	t.Errorf("%s; it was to be dead for %v", fmt.Sprintf(format, args...), dead)
+}
+
+func release(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	must(t, lock.Release(limited(t)))
+}
+
+// inspect returns who holds a key.
+func (e *engine) inspect(t *testing.T, key string) holdfast.Info {
+	t.Helper()
+	info, err := e.dial(t, "observer").Inspect(limited(t), key)
+	must(t, err)
+	return info
+}
+
+// isHeld fails the test unless others cannot acquire a key.
+func isHeld(t *testing.T, e *engine, key string) {
+	t.Helper()
+	switch _, err := e.dial(t, "").TryAcquire(limited(t), key); {
+	case err == nil:
+		t.Error("TryAcquire of a held key succeeds, want ErrHeld")
+	case !errors.Is(err, holdfast.ErrHeld):
+		must(t, err)
+	}
+}
+
+// begin begins a test beside others.
+func begin(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	verdict.Begin(t)
+}
+
 // each runs a test on both engines.
 func each(t *testing.T, test func(t *testing.T, e *engine)) {
 	t.Helper()
-	t.Parallel()
+	begin(t)
 	for name, open := range map[string]func(*testing.T) *engine{"zookeeper": newZooKeeper, "dynamodb": newDynamoDB} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			begin(t)
 			e := open(t)
 			e.open = open
 			test(t, e)
@@ -122,8 +217,7 @@ func each(t *testing.T, test func(t *testing.T, e *engine)) {
 	}
 }
 
-// clientLease is that of the library's clients, and poll how often those on
-// DynamoDB look.
+// clientLease is the lease of the library's clients; poll is how often those on DynamoDB look.
 const (
 	clientLease = 20 * time.Second
 	poll        = 50 * time.Millisecond
@@ -131,34 +225,26 @@ const (
 
 func newZooKeeper(t *testing.T) *engine {
 	t.Helper()
-	server, err := zookeeperServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return zooKeeperAt(t, server.Addr())
+	return zooKeeperAt(t, zookeeperServer(t).Addr())
 }
 
 // zooKeeperAt is an engine for a server that a test has configured itself.
 func zooKeeperAt(t *testing.T, addr string) *engine {
 	t.Helper()
 	p, err := faultproxy.Start(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return &engine{
 		name:   "zookeeper",
-		env:    []string{"HOLDFAST_SERVERS=" + p.Addr()},
-		direct: []string{"HOLDFAST_SERVERS=" + addr},
+		env:    []string{"HOLDFAST_SERVERS=" + p.Addr(), "HOLDFAST_LEASE=" + calm},
+		direct: []string{"HOLDFAST_SERVERS=" + addr, "HOLDFAST_LEASE=" + calm},
 		cut:    func() { p.BlackHole(faultproxy.Both) },
 		heal:   func() { _ = p.Heal() },
 		slow:   func() { p.SetLatency(50 * time.Millisecond) },
 		dial: func(t *testing.T, owner string) *holdfast.Client {
 			t.Helper()
 			c, err := zklock.Dial(limited(t), []string{addr}, &zklock.Options{SessionTimeout: clientLease, Owner: owner})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			closeAtEnd(t, c.Client)
 			return c.Client
 		},
@@ -170,14 +256,12 @@ func newDynamoDB(t *testing.T) *engine {
 	target := dynamoserver.Find(t)
 	table := target.Table(t)
 	p, err := faulthttp.Listen(target.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	env := func(endpoint string) []string {
 		return append(target.Env(),
 			"AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "HOLDFAST_TABLE="+table, "HOLDFAST_PARTITION_KEY="+dynamoserver.DefaultKey,
-			"HOLDFAST_POLL="+poll.String())
+			"HOLDFAST_POLL="+poll.String(), "HOLDFAST_LEASE="+calm)
 	}
 	return &engine{
 		name:   "dynamodb",
@@ -193,9 +277,7 @@ func newDynamoDB(t *testing.T) *engine {
 				Table: table, Owner: owner, Lease: clientLease, Poll: poll,
 				Keys: dynamolock.Keys{Partition: dynamolock.KeyAttr{Name: dynamoserver.DefaultKey}},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			closeAtEnd(t, c.Client)
 			return c.Client
 		},
@@ -204,7 +286,7 @@ func newDynamoDB(t *testing.T) *engine {
 
 func closeAtEnd(t *testing.T, l *holdfast.Client) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = l.Close(ctx)
 	})
@@ -215,7 +297,7 @@ func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "HOLDFAST_") || strings.HasPrefix(e, "AWS_")
 	})
-	return append(env, append([]string{"AWS_EC2_METADATA_DISABLED=true", "GORACE=halt_on_error=1"}, more...)...)
+	return append(env, append([]string{"AWS_EC2_METADATA_DISABLED=true", "GORACE=halt_on_error=1 atexit_sleep_ms=0"}, more...)...)
 }
 
 // limited returns a context for calls that should succeed.
@@ -238,6 +320,95 @@ func becomes(cond func() bool) bool {
 	}
 }
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	verdict.Must(t, err)
+}
+
+// await fails the test unless cond holds at some time.
+func await(t *testing.T, cond func() bool, never string, args ...any) {
+	t.Helper()
+	if !becomes(cond) {
+		verdict.Fatalf(t, never, args...)
+	}
+}
+
+// closes waits until a channel is closed.
+func closes(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		verdict.Fatalf(t, "never: %s", what)
+	}
+}
+
+// decode decodes a JSON document that the tool printed.
+func decode(t *testing.T, text string, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
+// serve handles each connection, and returns the address.
+func serve(t *testing.T, l net.Listener, handle func(net.Conn)) string {
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				handle(conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	return l
+}
+
+// silent is the address of a server that never answers.
+func silent(t *testing.T) string {
+	return serve(t, listen(t), func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+}
+
+// A folder has the files of a command, which finds it in DIR.
+type folder struct {
+	t     *testing.T
+	dir   string
+	ended func() bool // whether its processes have ended
+}
+
+func (f folder) file(name string) string { return filepath.Join(f.dir, name) }
+
+// writes waits until a file has a text in it, or until no process can write it any more.
+func (f folder) writes(name, text string) {
+	f.t.Helper()
+	has := func() bool { return strings.Contains(read(f.file(name)), text) }
+	if !becomes(func() bool { return has() || f.ended() }) || !has() {
+		verdict.Fatalf(f.t, "never: %q in the file %q, which has %q", text, name, read(f.file(name)))
+	}
+}
+
+// pid waits for a process id in a file.
+func (f folder) pid(name string) int {
+	f.t.Helper()
+	f.writes(name, "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(read(f.file(name))))
+	must(f.t, err)
+	return pid
+}
+
 var keys atomic.Int64
 
 // newKey returns a key that no other test uses.
@@ -249,9 +420,10 @@ func newKey(t *testing.T) string {
 func free(t *testing.T, e *engine, key string) {
 	t.Helper()
 	lock, err := e.dial(t, "").TryAcquire(limited(t), key)
-	if err != nil {
+	if errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("the lock was not released: %v", err)
 		return
 	}
+	must(t, err)
 	_ = lock.Release(limited(t))
 }

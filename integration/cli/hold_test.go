@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,28 +10,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// held waits until hold reports the lock, and fails the test unless hold holds it and
-// prints its token.
+// held waits until hold reports the lock, and checks that hold holds it and prints its token.
 func (p *tool) held(e *engine, key string) {
 	p.t.Helper()
 	p.writes("stdout", "\n")
-	info, err := e.dial(p.t, "observer").Inspect(limited(p.t), key)
-	if err != nil || !info.Held || read(p.stdout) != info.Token.String()+"\n" {
-		p.t.Errorf("hold prints %q; the key is %+v, %v", read(p.stdout), info, err)
+	info := e.inspect(p.t, key)
+	if !info.Held {
+		verdict.Fatalf(p.t, "hold does not hold the lock; stderr %q", read(p.stderr))
+	}
+	if read(p.stdout) != info.Token.String()+"\n" {
+		p.t.Errorf("hold prints %q; the key is %+v", read(p.stdout), info)
 	}
 }
 
-// TestHold tests hold: it prints the token, holds the lock until its input ends or a
-// signal comes, and exits with 0.
+// TestHold checks that hold prints the token, and holds the lock until its input ends or a signal comes.
 func TestHold(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, w := pipe(t)
 		key := newKey(t)
 		p := launch(t, e.env, r, "hold", key, "--lease", calm, "--data", "a note")
 		_ = r.Close()
@@ -41,12 +38,9 @@ func TestHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(200 * time.Millisecond)
-		if _, err := e.dial(t, "").TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("TryAcquire while it is held: %v, want ErrHeld", err)
-		}
+		isHeld(t, e, key)
 		_ = w.Close()
-		p.exits(0)
-		p.says("")
+		p.exits(0, "")
 		free(t, e, key)
 
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -54,8 +48,7 @@ func TestHold(t *testing.T) {
 			p := e.start(t, "hold", key, "--lease", calm) // with /dev/null as its input
 			p.held(e, key)
 			p.signal(s)
-			p.exits(0)
-			p.says("")
+			p.exits(0, "")
 			free(t, e, key)
 		}
 		p = e.start(t, "hold", newKey(t), "--lease", calm, "--owner", "me", "-o", "json")
@@ -71,8 +64,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestHoldScript tests the script that docs/cli.md shows: it works while it holds the
-// lock, releases it, and fails if the lock was lost.
+// TestHoldScript tests the script in docs/cli.md, which fails if the lock was lost.
 func TestHoldScript(t *testing.T) {
 	_, script, found := strings.Cut(read(filepath.Join("..", "..", "docs", "cli.md")), "```bash\n")
 	script, _, _ = strings.Cut(script, "```\n")
@@ -82,9 +74,7 @@ func TestHoldScript(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		dir, key := t.TempDir(), newKey(t)
 		run := func(deploy string) (string, error) {
-			if err := os.WriteFile(filepath.Join(dir, "deploy.sh"), []byte("#!/bin/sh\n"+deploy), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "deploy.sh"), []byte("#!/bin/sh\n"+deploy), 0o755))
 			cmd := exec.CommandContext(limited(t), "bash", "-c", strings.ReplaceAll(script, "hold deploy", "hold "+key))
 			cmd.Dir, cmd.Env = dir, environment(append(e.direct, "HOLDFAST_LEASE="+calm, "KEY="+key, "PATH="+filepath.Dir(binary(t))+":"+os.Getenv("PATH"))...)
 			out, err := cmd.Output()
@@ -111,42 +101,31 @@ func TestHoldEnds(t *testing.T) {
 		waits := e.start(t, "hold", key, "--lease", calm)
 		waits.writes("stderr", "waiting for "+key)
 		waits.signal(syscall.SIGINT)
-		waits.exits(130)
-		waits.says("interrupted by SIGINT")
+		waits.exits(130, "interrupted by SIGINT")
 		e.run(t, "break", key, "--yes").exits(0)
-		p.exits(79)
-		p.says("broken by somebody else")
+		p.exits(79, "broken by somebody else")
 
-		p = e.start(t, "hold", key, "--lease", calm, "--ttl", "300ms")
-		p.exits(124)
-		p.says("--ttl was reached")
+		e.start(t, "hold", key, "--lease", calm, "--ttl", "300ms").exits(124, "--ttl was reached")
 		free(t, e, key)
 
-		p = e.start(t, "hold", key, "--lease", "3s")
+		p = e.start(t, "hold", key, "--lease", "10s")
 		p.held(e, key)
 		e.cut()
-		p.exits(79)
-		p.says(" lost: ")
+		p.exits(79, " lost: ")
 	})
 }
 
-// TestTerminalHold tests hold at a terminal: Ctrl-D ends it; in the background it goes
-// on, although another process reads the terminal.
+// TestTerminalHold checks that Ctrl-D ends hold, which goes on in the background.
 func TestTerminalHold(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w, key := newTerminal(t, e), newKey(t)
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
 		w.enter(`holdfast hold %s; echo "status $?"`, key)
-		if !becomes(func() bool { return e.isHeld(t, key) }) {
-			t.Fatal("it never holds the lock")
-		}
+		await(t, func() bool { return e.inspect(t, key).Held }, "it never holds the lock")
 		w.press("C-d")
 		w.shows("status 0")
 		w.clear()
 		w.enter(`holdfast hold %s & echo $! >$DIR/pid`, key)
 		pid := w.pid("pid")
-		if !becomes(func() bool { return e.isHeld(t, key) }) {
-			t.Fatal("it never holds the lock")
-		}
+		await(t, func() bool { return e.inspect(t, key).Held }, "it never holds the lock")
 		time.Sleep(200 * time.Millisecond)
 		if s := state(pid); s != "S" && s != "R" {
 			t.Errorf("in the background it is in state %q", s)
@@ -157,17 +136,7 @@ func TestTerminalHold(t *testing.T) {
 	})
 }
 
-func (e *engine) isHeld(t *testing.T, key string) bool {
-	t.Helper()
-	info, err := e.dial(t, "observer").Inspect(limited(t), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Held
-}
-
-// TestWaiting tests the messages about a wait: for whom and at which place, once for each
-// change; with -q none.
+// TestWaiting tests the messages about a wait: one for each change, and none with -q.
 func TestWaiting(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -194,11 +163,9 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestTerminalWaiting tests the line that shows whom run waits for: it is updated in
-// place, and then cleared.
+// TestTerminalWaiting tests the line that shows whom run waits for: it is updated in place, then cleared.
 func TestTerminalWaiting(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w, key := newTerminal(t, e), newKey(t)
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
 		lock := e.acquire(t, key, "holder-1")
 		w.enter(`clear; holdfast run %s -- echo it has run; echo "status $?"`, key)
 		line := "holdfast: waiting for " + key + ", held by holder-1"
@@ -214,17 +181,6 @@ func TestTerminalWaiting(t *testing.T) {
 		}
 		release(t, lock)
 		w.shows("it has run\nstatus 0")
-		if text := w.screen(); strings.Contains(text, "waiting for") {
-			t.Errorf("what is left is\n%s", text)
-		}
-
-		key = newKey(t)
-		e.acquire(t, key, "holder-2")
-		w.clear()
-		w.enter(`clear; holdfast run %s -- true; echo "status $?"`, key)
-		w.shows("waiting for " + key + ", held by holder-2")
-		w.press("C-c")
-		w.shows("holdfast: interrupted by SIGINT\nstatus 130")
 		if text := w.screen(); strings.Contains(text, "waiting for") {
 			t.Errorf("what is left is\n%s", text)
 		}

@@ -2,10 +2,12 @@ package cli_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,18 +15,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// A tool is a process of the binary. Its output goes to files: unlike pipes, nobody must
-// wait for them.
+// A tool is a process of the binary. Its output goes to files, which unlike pipes need no reader.
 type tool struct {
-	t      *testing.T
+	folder
 	cmd    *exec.Cmd
-	dir    string // for the files of its command
 	stdout string
 	stderr string
 	done   chan struct{}
-	deaf   bool // standard error goes where standard output does
 }
 
 // start starts the tool, through the proxy.
@@ -41,50 +45,45 @@ func (e *engine) run(t *testing.T, args ...string) *tool {
 	return p
 }
 
-// launch starts the tool with settings, in its own session and without a terminal. Its
-// command finds a directory in DIR.
+// launch starts the tool with settings, in its own session and without a terminal.
 func launch(t *testing.T, settings []string, stdin io.Reader, args ...string) *tool {
 	t.Helper()
-	return prepare(t, settings, args...).launch(stdin, nil)
+	p := prepare(t, settings, args...)
+	p.cmd.Stdin = stdin
+	return p.launch()
 }
 
 // launchTo is launch with another standard output.
 func launchTo(t *testing.T, stdout *os.File, settings []string, args ...string) *tool {
 	t.Helper()
-	return prepare(t, settings, args...).launch(nil, stdout)
+	p := prepare(t, settings, args...)
+	p.cmd.Stdout = stdout
+	return p.launch()
 }
 
 func prepare(t *testing.T, settings []string, args ...string) *tool {
 	t.Helper()
-	p := &tool{t: t, dir: t.TempDir(), done: make(chan struct{})}
-	p.stdout, p.stderr = filepath.Join(p.dir, "stdout"), filepath.Join(p.dir, "stderr")
+	p := &tool{folder: folder{t: t, dir: t.TempDir()}, done: make(chan struct{})}
+	p.ended = p.hasEnded
+	p.stdout, p.stderr = p.file("stdout"), p.file("stderr")
 	p.cmd = exec.Command(binary(t), args...)
 	p.cmd.Env = environment(append(settings, "DIR="+p.dir)...)
 	return p
 }
 
-func (p *tool) launch(stdin io.Reader, stdout *os.File) *tool {
+func (p *tool) launch() *tool {
 	t := p.t
 	t.Helper()
-	p.cmd.Stdin = stdin
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	for name, to := range map[string]*io.Writer{p.stdout: &p.cmd.Stdout, p.stderr: &p.cmd.Stderr} {
-		f, err := os.Create(name)
-		if err != nil {
-			t.Fatal(err)
+		if *to == nil {
+			f, err := os.Create(name)
+			must(t, err)
+			defer f.Close()
+			*to = f
 		}
-		defer f.Close()
-		*to = f
 	}
-	if stdout != nil {
-		p.cmd.Stdout = stdout
-	}
-	if p.deaf {
-		p.cmd.Stdout, p.cmd.Stderr = stdout, stdout
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.done)
@@ -104,6 +103,22 @@ func (p *tool) launch(stdin io.Reader, stdout *os.File) *tool {
 	return p
 }
 
+// pipe returns the ends of a pipe.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	must(t, err)
+	return r, w
+}
+
+// unread returns a pipe that nobody reads.
+func unread(t *testing.T) *os.File {
+	t.Helper()
+	r, w := pipe(t)
+	_ = r.Close()
+	return w
+}
+
 // end says how the tool has ended.
 func (p *tool) end() string { return p.cmd.ProcessState.String() }
 
@@ -113,17 +128,31 @@ func (p *tool) wait() {
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		p.t.Fatalf("it does not end; stdout %q, stderr %q", read(p.stdout), read(p.stderr))
+		verdict.Fatalf(p.t, "it does not end; stdout %q, stderr %q", read(p.stdout), read(p.stderr))
 	}
 }
 
-// exits fails the test unless the tool ends with a status.
-func (p *tool) exits(status int) {
+// The statuses of a tool that was not connected in time, and of one that has lost its lock.
+const (
+	statusFailed = 69
+	statusLost   = 79
+)
+
+// exits fails the test unless the tool ends with a status and, if that is given, a message.
+func (p *tool) exits(status int, says ...string) *tool {
 	p.t.Helper()
 	p.wait()
-	if got := p.cmd.ProcessState.ExitCode(); got != status {
+	switch got := p.cmd.ProcessState.ExitCode(); got {
+	case status:
+	case statusFailed, statusLost:
+		verdict.Fatalf(p.t, "holdfast ended with %s, want exit status %d; stderr: %s", p.end(), status, read(p.stderr))
+	default:
 		p.t.Errorf("holdfast ended with %s, want exit status %d; stderr: %s", p.end(), status, read(p.stderr))
 	}
+	for _, text := range says {
+		p.says(text)
+	}
+	return p
 }
 
 // says fails the test unless stderr, without the log and the lines about waiting, is one
@@ -146,6 +175,21 @@ func (p *tool) says(text string) {
 	}
 }
 
+// output returns stdout after a successful end.
+func (p *tool) output() string {
+	p.t.Helper()
+	return read(p.exits(0).stdout)
+}
+
+// harmless fails the test if the output has a control character, or a line that foreign text has forged.
+func (p *tool) harmless() {
+	p.t.Helper()
+	text := read(p.stdout) + "\n" + read(p.stderr)
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) || strings.Contains(text, "\nforged") {
+		p.t.Errorf("holdfast %s printed %q", p.cmd.Args[1:], text)
+	}
+}
+
 // prints fails the test unless stdout is a text.
 func (p *tool) prints(text string) {
 	p.t.Helper()
@@ -157,9 +201,11 @@ func (p *tool) prints(text string) {
 
 func (p *tool) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
+	err := p.cmd.Process.Signal(s)
+	if errors.Is(err, os.ErrProcessDone) {
+		verdict.Fatalf(p.t, "it has ended before %s; stderr %q", unix.SignalName(s), read(p.stderr))
 	}
+	must(p.t, err)
 }
 
 // untilGo is a command that exits with 5 once goes is called.
@@ -168,20 +214,14 @@ const untilGo = `echo $$ >"$DIR/pid"; until [ -e "$DIR/go" ]; do sleep 0.02; don
 // goes ends a command that runs untilGo.
 func (p *tool) goes() {
 	p.t.Helper()
-	if err := os.WriteFile(p.file("go"), nil, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.WriteFile(p.file("go"), nil, 0o644))
 }
 
-// file is the path of one of the command's files.
-func (p *tool) file(name string) string { return filepath.Join(p.dir, name) }
-
-// writes waits until one of the command's files contains a text.
-func (p *tool) writes(name, text string) {
+// gets fails the test unless the command has recorded these signals.
+func (p *tool) gets(signals string) {
 	p.t.Helper()
-	if !becomes(func() bool { return strings.Contains(read(p.file(name)), text) || p.hasEnded() }) ||
-		!strings.Contains(read(p.file(name)), text) {
-		p.t.Fatalf("never: %q in the command's file %q, which has %q; stderr: %s", text, name, read(p.file(name)), read(p.stderr))
+	if got := read(p.file("signals")); got != signals {
+		p.t.Errorf("the command got the signals %q, want %q", got, signals)
 	}
 }
 
@@ -192,17 +232,6 @@ func (p *tool) hasEnded() bool {
 	default:
 		return false
 	}
-}
-
-// pid waits for a process id in one of the command's files.
-func (p *tool) pid(name string) int {
-	p.t.Helper()
-	p.writes(name, "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(read(p.file(name))))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return pid
 }
 
 func read(path string) string {
@@ -217,6 +246,18 @@ func stat(pid int) []string {
 		return nil
 	}
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
+// childrenOf returns the child processes of a process.
+func childrenOf(pid int) (all []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, thread := range threads {
+		for child := range strings.FieldsSeq(read(thread)) {
+			n, _ := strconv.Atoi(child)
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // state is the kernel's letter for what a process does; "" if there is none.
@@ -252,4 +293,58 @@ func (p *tool) asks() {
 func (p *tool) begins() {
 	p.t.Helper()
 	p.writes("stderr", "the command has been started")
+}
+
+// childVariable makes this test binary a command for the tool to run, by name.
+const childVariable = "HOLDFAST_CLI_CHILD"
+
+var children = map[string]func(){"notes signals": noteSignals, "pair of stamps": stampPair, "stamps": stamp, "adopts": adopt}
+
+// testChild returns the setting and the command with which the tool runs one of them.
+func testChild(t *testing.T, name string) (setting, command string) {
+	t.Helper()
+	path, err := os.Executable()
+	must(t, err)
+	return childVariable + "=" + name, path
+}
+
+// noteSignals records its signals until a SIGPIPE. Unlike a shell it has no children that get them too.
+func noteSignals() {
+	signals := make(chan os.Signal, 100)
+	signal.Notify(signals)
+	note("pid", fmt.Sprintln(os.Getpid()))
+	for s := range signals {
+		switch s {
+		case syscall.SIGPIPE:
+			os.Exit(42)
+		case syscall.SIGURG: // Go's own
+		default:
+			note("signals", shortName(s.(syscall.Signal))+"\n")
+		}
+	}
+}
+
+// shortName is what noteSignals calls a signal.
+func shortName(s syscall.Signal) string { return strings.TrimPrefix(unix.SignalName(s), "SIG") }
+
+// note appends to a file in the tool's directory.
+func note(name, text string) {
+	f, err := os.OpenFile(filepath.Join(os.Getenv("DIR"), name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer f.Close()
+	fmt.Fprint(f, text)
+}
+
+// adopt becomes the program in its arguments, which then adopts orphans as PID 1 of a container does.
+func adopt() {
+	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if err == nil {
+		_ = os.Unsetenv(childVariable)
+		err = syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }

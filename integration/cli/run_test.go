@@ -4,38 +4,28 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast"
 )
 
-// TestRunHolds tests the purpose of run: the command runs while the lock is held, knows
-// its key and token, has the tool's streams, and the lock is free after it.
+// TestRunHolds checks that the command runs while the lock is held, and knows its key and token.
 func TestRunHolds(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		key, observer := newKey(t), e.dial(t, "observer")
+		key := newKey(t)
 		p := launch(t, append(e.env, "HOLDFAST_TOKEN=1"), strings.NewReader("some input\n"),
 			"run", "-k", key, "--lease", calm, "--data", "a note", "--",
-			"sh", "-c", `cat; echo "$HOLDFAST_KEY|$HOLDFAST_OWNER|$HOLDFAST_TOKEN"; echo oops >&2; echo >"$DIR/up"; until [ -e "$DIR/go" ]; do sleep 0.02; done; exit 7`)
-		p.writes("up", "\n")
-		info, err := observer.Inspect(limited(t), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+			"sh", "-c", `cat; echo "$HOLDFAST_KEY|$HOLDFAST_OWNER|$HOLDFAST_TOKEN"; echo oops >&2; `+untilGo)
+		p.pid("pid")
+		info := e.inspect(t, key)
 		if !info.Held || string(info.Data) != "a note" {
 			t.Errorf("while the command runs, the key is %+v, want it held with the data", info)
 		}
-		if _, err := observer.TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("TryAcquire while the command runs: %v, want ErrHeld", err)
-		}
-		if err := os.WriteFile(p.file("go"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		p.exits(7)
-		p.prints("some input\n" + key + "|" + info.Owner + "|" + info.Token.String() + "\n")
+		isHeld(t, e, key)
+		p.goes()
+		p.exits(5).prints("some input\n" + key + "|" + info.Owner + "|" + info.Token.String() + "\n")
 		if got := read(p.stderr); got != "oops\n" {
 			t.Errorf("stderr is %q, want only what the command has written", got)
 		}
@@ -43,25 +33,17 @@ func TestRunHolds(t *testing.T) {
 	})
 }
 
-// TestRunByFlags checks that flags configure an engine as the environment does, and that
-// --engine chooses if the environment has both.
+// TestRunByFlags checks that flags configure an engine, and that --engine chooses between two.
 func TestRunByFlags(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		settings := make(map[string]string)
-		var rest []string // the tool has no flags for these settings of the AWS SDK
+		var where, rest []string // rest are settings of the AWS SDK, for which the tool has no flags
 		for _, s := range e.direct {
 			name, value, _ := strings.Cut(s, "=")
-			if strings.HasPrefix(name, "HOLDFAST_") && value != "" {
-				settings[name] = value
+			if flag, ours := strings.CutPrefix(name, "HOLDFAST_"); ours && value != "" {
+				where = append(where, "--"+strings.ToLower(strings.ReplaceAll(flag, "_", "-")), value)
 			} else {
 				rest = append(rest, s)
 			}
-		}
-		var where []string
-		if e.name == "zookeeper" {
-			where = []string{"--servers", settings["HOLDFAST_SERVERS"]}
-		} else {
-			where = []string{"--table", settings["HOLDFAST_TABLE"], "--partition-key", settings["HOLDFAST_PARTITION_KEY"], "--poll", settings["HOLDFAST_POLL"]}
 		}
 		key := newKey(t)
 		for _, c := range []struct {
@@ -70,38 +52,16 @@ func TestRunByFlags(t *testing.T) {
 		}{
 			{rest, where},
 			{rest, append(where, "--engine", e.name)},
-			{append(rest, "HOLDFAST_SERVERS=127.0.0.1:1", "HOLDFAST_TABLE=none"), append(where, "--engine", e.name)},
+			{append(rest, "HOLDFAST_SERVERS=127.0.0.1:1", "HOLDFAST_TABLE=none", "HOLDFAST_LEASE=0", "HOLDFAST_TIMEOUT="), append(where, "--engine", e.name)},
 		} {
 			args := append(append([]string{"run", "-k", key, "--lease", calm}, c.flags...), "--", "sh", "-c", "echo $HOLDFAST_KEY; exit 3")
-			p := launch(t, c.env, nil, args...)
-			p.exits(3)
-			p.prints(key + "\n")
+			launch(t, c.env, nil, args...).exits(3).prints(key + "\n")
 		}
 		free(t, e, key)
 	})
 }
 
-// TestRunForms tests the ways to say which key and which command.
-func TestRunForms(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		key := newKey(t)
-		for _, args := range [][]string{
-			{key, "sh", "-c", "echo $HOLDFAST_KEY; exit 3"},
-			{key, "--lease", calm, "--", "sh", "-c", "echo $HOLDFAST_KEY; exit 3"},
-			{"-k", key, "sh", "-c", "echo $HOLDFAST_KEY; exit 3"},
-			{key, "-c", "echo $HOLDFAST_KEY | cat; exit 3"},
-			{"-k", key, "-c", "echo $HOLDFAST_KEY | cat; exit 3"},
-		} {
-			p := launch(t, append(e.direct, "HOLDFAST_LEASE="+calm, "SHELL="), nil, append([]string{"run"}, args...)...)
-			p.exits(3)
-			p.prints(key + "\n")
-			p.says("")
-		}
-	})
-}
-
-// TestRunStatus tests the exit status: the command's own, or that of shells for
-// a command that died of a signal.
+// TestRunStatus tests the exit status: the command's own, or 128 + n for signal n.
 func TestRunStatus(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		for script, status := range map[string]int{
@@ -115,29 +75,17 @@ func TestRunStatus(t *testing.T) {
 			"ulimit -t 1; : &": 0,
 		} {
 			key := newKey(t)
-			p := e.run(t, "run", "-k", key, "--lease", calm, "sh", "-c", script)
-			p.exits(status)
-			p.says("")
+			e.run(t, "run", "-k", key, "--lease", calm, "sh", "-c", script).exits(status, "")
 			free(t, e, key)
 		}
 	})
 }
 
-// TestRunCommandNotRunnable checks that run looks for the command before it asks for the
-// lock: the engine is unreachable here, and is not asked. The exit status is that of
-// shells.
+// TestRunCommandNotRunnable checks that run finds the command before it connects; the engine is unreachable.
 func TestRunCommandNotRunnable(t *testing.T) {
-	t.Parallel()
+	begin(t)
 	dir := t.TempDir()
-	for name, content := range map[string]string{"text": "hello\n", "sub/x": ""} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o755), os.WriteFile(filepath.Join(dir, "text"), []byte("hello\n"), 0o644)))
 	for _, test := range []struct {
 		command string
 		status  int
@@ -152,14 +100,11 @@ func TestRunCommandNotRunnable(t *testing.T) {
 		{"text", 126, "not executable"},
 		{"evil\x1b[2Jname", 127, `"evil\x1b[2Jname": command not found`},
 	} {
-		p := launch(t, []string{"HOLDFAST_SERVERS=127.0.0.1:1", "PATH=/usr/bin:/bin:" + dir}, nil, "run", "-k", "key", "--", test.command)
-		p.exits(test.status)
-		p.says(test.says)
+		launch(t, []string{"HOLDFAST_SERVERS=127.0.0.1:1", "PATH=/usr/bin:/bin:" + dir}, nil, "run", "-k", "key", "--", test.command).exits(test.status, test.says)
 	}
 }
 
-// TestRunCommandFailsToStart checks that run releases the lock if the command fails to
-// start, and that scripts without an interpreter line work as in every shell.
+// TestRunCommandFailsToStart checks that run then releases the lock, and runs scripts without "#!".
 func TestRunCommandFailsToStart(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		dir := t.TempDir()
@@ -172,65 +117,50 @@ func TestRunCommandFailsToStart(t *testing.T) {
 			{"exit $1\n", 5, ""},
 		} {
 			script, key := filepath.Join(dir, "script"), newKey(t)
-			if err := os.WriteFile(script, []byte(test.content), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			p := e.run(t, "run", "-k", key, "--lease", calm, "--", script, "5")
-			p.exits(test.status)
-			p.says(test.says)
+			must(t, os.WriteFile(script, []byte(test.content), 0o755))
+			e.run(t, "run", "-k", key, "--lease", calm, "--", script, "5").exits(test.status, test.says)
 			free(t, e, key)
 		}
 	})
 }
 
-// TestRunNotAcquired tests --try, --wait and -E: the command does not run, and
-// the status says why.
+// TestRunNotAcquired tests --try, --wait and -E: the command does not run, and the status says why.
 func TestRunNotAcquired(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		lock, err := e.dial(t, "the holder").Acquire(limited(t), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := e.acquire(t, key, "the holder")
 		for _, test := range []struct {
 			flags  []string
 			status int
+			says   string
 		}{
-			{[]string{"--try"}, 75},
-			{[]string{"-n", "-E", "0"}, 0},
-			{[]string{"--wait", "3s"}, 75},
-			{[]string{"-w", "3s", "--conflict-exit-code", "1"}, 1},
+			{[]string{"--try"}, 75, ""},
+			{[]string{"-n", "-E", "0"}, 0, ""},
+			{[]string{"--wait", "6s"}, 75, "; gave up after 6s"},
+			{[]string{"-w", "6s", "--conflict-exit-code", "1"}, 1, "; gave up after 6s"},
 		} {
 			p := e.run(t, append(append([]string{"run", "-k", key, "--lease", calm}, test.flags...), "touch", filepath.Join(t.TempDir(), "x"))...)
-			p.exits(test.status)
-			p.says(`held by "the holder" (token ` + lock.Token().String() + ")")
+			p.exits(test.status, `holdfast: "`+key+`" is held by "the holder" (token `+lock.Token().String()+")"+test.says+"\n")
 			if _, err := os.Stat(p.cmd.Args[len(p.cmd.Args)-1]); err == nil {
 				t.Error("the command has run")
 			}
 		}
 		waiting := e.start(t, "run", "-k", key, "--lease", calm, "--wait", "1h", "--", "true")
-		if err := lock.Release(limited(t)); err != nil {
-			t.Fatal(err)
-		}
+		release(t, lock)
 		waiting.exits(0)
 	})
 }
 
-// TestRunReclaims tests --reclaim: it ends the lock of an earlier run with the same owner
-// name, whose command is killed, since another run has the lock by then.
+// TestRunReclaims checks that --reclaim ends an earlier run of the same owner, whose command is killed.
 func TestRunReclaims(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		first := e.start(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--", "sh", "-c", ignoreTerm)
+		first := e.start(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--", "sh", "-c", heedTerm)
 		pid := first.pid("pid")
-		second := e.run(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--reclaim", "--", "sh", "-c", "echo $HOLDFAST_OWNER")
-		second.exits(0)
-		second.prints("me\n")
-		first.exits(79)
-		first.says("reclaimed under the same owner name: SIGKILL to the command")
-		if alive(pid) {
-			t.Error("the command lives on")
-		}
+		e.run(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--reclaim", "--", "sh", "-c", "echo $HOLDFAST_OWNER").exits(0).prints("me\n")
+		first.exits(79, "reclaimed under the same owner name: SIGKILL to the command")
+		first.gets("") // no SIGTERM before SIGKILL
+		dies(t, "the command", pid)
 	})
 }
 
@@ -240,8 +170,7 @@ const ignoreTerm = `trap "" TERM; echo $$ >"$DIR/pid"; exec sleep 1000`
 // heedTerm records SIGTERM and then exits cleanly.
 const heedTerm = `trap 'echo TERM >"$DIR/signals"; exit 0' TERM; echo $$ >"$DIR/pid"; sleep 1000 & wait`
 
-// TestRunForks tests the processes that a command leaves behind in its group: they get
-// SIGTERM, then SIGKILL, and the lock is released only when they are dead.
+// TestRunForks checks that what a command leaves behind is ended before the lock is released.
 func TestRunForks(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
@@ -251,41 +180,24 @@ func TestRunForks(t *testing.T) {
 			 until [ -s "$DIR/stubborn" ] && [ -s "$DIR/mild" ]; do sleep 0.02; done
 			 exit 3`)
 		stubborn, mild := p.pid("stubborn"), p.pid("mild")
-		lock, err := e.dial(t, "").Acquire(limited(t), key)
-		if alive(stubborn) || alive(mild) {
-			t.Error("another has the lock while something of the command is alive")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = lock.Release(limited(t))
-		p.exits(3)
-		p.says("")
-		if read(p.file("signals")) != "TERM\n" {
-			t.Error("what the command has left behind got no SIGTERM")
-		}
+		e.next(t, key, stubborn, mild)
+		p.exits(3, "")
+		p.gets("TERM\n")
 	})
 }
 
-// TestRunBrokenPipe tests a run whose output nobody reads any more: neither the tool,
-// which holds the lock and writes a log, nor the command ends.
+// TestRunBrokenPipe checks that run and its command continue when nobody reads their output any more.
 func TestRunBrokenPipe(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Close()
+		w := unread(t)
 		p := prepare(t, e.env, "run", "-v", "-k", key, "--lease", calm, "--", "sh", "-c", untilGo)
-		p.deaf = true
-		p.launch(nil, w)
+		p.cmd.Stdout, p.cmd.Stderr = w, w
+		p.launch()
 		_ = w.Close()
 		p.pid("pid")
 		time.Sleep(500 * time.Millisecond)
-		if _, err := e.dial(t, "").TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("TryAcquire while the command runs: %v, want ErrHeld", err)
-		}
+		isHeld(t, e, key)
 		p.goes()
 		p.exits(5)
 		free(t, e, key)
@@ -304,15 +216,37 @@ func TestRunForwardsSignals(t *testing.T) {
 			syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGINT, syscall.SIGTERM,
 		} {
 			p.signal(s)
-			want.WriteString(names[s] + "\n")
+			want.WriteString(shortName(s) + "\n")
 			p.writes("signals", want.String())
 		}
-		if err := syscall.Kill(pid, syscall.SIGPIPE); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(pid, syscall.SIGPIPE))
 		p.exits(42)
-		if got := read(p.file("signals")); got != want.String() {
-			t.Errorf("the command got %q, want %q", got, want.String())
+		p.gets(want.String())
+	})
+}
+
+// TestRunReapsOrphans checks that no zombies pile up when the tool is PID 1 of a container, which adopts
+// orphans.
+func TestRunReapsOrphans(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		setting, adopter := testChild(t, "adopts")
+		const orphan = `sh -c 'echo $$ >"$DIR/$0"; until [ -e "$DIR/die" ]; do sleep 0.02; done' `
+		p := prepare(t, append(e.direct[:len(e.direct):len(e.direct)], setting),
+			"run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", "("+orphan+"inside &); (setsid "+orphan+"outside &); "+untilGo)
+		p.cmd.Path, p.cmd.Args = adopter, append([]string{adopter, p.cmd.Path}, p.cmd.Args[1:]...)
+		p.launch()
+		tool := strconv.Itoa(p.cmd.Process.Pid)
+		for _, name := range []string{"inside", "outside"} {
+			pid := p.pid(name)
+			await(t, func() bool { s := stat(pid); return s != nil && s[1] == tool }, "the orphan %s is not the tool's child", name)
 		}
+		must(t, os.WriteFile(p.file("die"), nil, 0o644))
+		for _, name := range []string{"inside", "outside"} {
+			if pid := p.pid(name); !becomes(func() bool { return stat(pid) == nil }) {
+				t.Errorf("the orphan %s is still there, in state %s", name, stat(pid)[0])
+			}
+		}
+		p.goes()
+		p.exits(5) // reaping did not lose the command's status
 	})
 }

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
-// A terminal is a tmux window with an interactive shell, as a person uses it. The tool is
-// called "holdfast" there and finds its engine.
+// A terminal is a tmux window with an interactive shell that finds "holdfast" and its engine.
 type terminal struct {
-	t      *testing.T
-	dir    string // the shell's directory, and DIR
+	folder
 	socket string
 	env    []string
 }
@@ -29,17 +28,13 @@ func newTerminal(t *testing.T, e *engine, settings ...string) *terminal {
 	}
 	// Not t.TempDir: the path of a socket must be short.
 	dir, err := os.MkdirTemp("", "holdfast-tty-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &terminal{t: t, dir: dir, socket: filepath.Join(dir, "tmux")}
+	must(t, err)
+	w := &terminal{folder: folder{t, dir, func() bool { return false }}, socket: filepath.Join(dir, "tmux")}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	w.env = environment(append(append(e.env, settings...),
 		"DIR="+dir, "PATH="+filepath.Dir(binary(t))+":"+os.Getenv("PATH"), "TERM=screen", "HISTFILE=", "ENV=", "HOLDFAST_LEASE="+calm)...)
 	server, err := child.Start(filepath.Join(dir, "log"), false, "env", append([]string{"-i"}, append(w.env, "tmux", "-D", "-f", "/dev/null", "-S", w.socket)...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the terminal shows:\n%s", w.screen())
@@ -47,15 +42,17 @@ func newTerminal(t *testing.T, e *engine, settings ...string) *terminal {
 		w.close()
 		server.Kill()
 	})
-	if !becomes(func() bool { _, err := os.Stat(w.socket); return err == nil }) {
-		t.Fatal("tmux does not start")
-	}
-	if err := os.WriteFile(w.file("rc"), []byte("PS1='$ '\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	await(t, func() bool { _, err := os.Stat(w.socket); return err == nil }, "tmux does not start")
+	must(t, os.WriteFile(w.file("rc"), []byte("PS1='$ '\n"), 0o644))
 	w.tmux("new-session", "-d", "-x", "100", "-y", "40", "exec bash --noprofile --rcfile "+w.file("rc")+" -i")
 	w.shows("$")
 	return w
+}
+
+// eachTerminal runs a test on both engines, with a terminal and a key.
+func eachTerminal(t *testing.T, test func(t *testing.T, e *engine, w *terminal, key string)) {
+	t.Helper()
+	each(t, func(t *testing.T, e *engine) { test(t, e, newTerminal(t, e), newKey(t)) })
 }
 
 // tmux runs a tmux command.
@@ -100,9 +97,7 @@ func (w *terminal) press(key string) {
 // shows waits for a text on the screen.
 func (w *terminal) shows(text string) {
 	w.t.Helper()
-	if !becomes(func() bool { return strings.Contains(w.screen(), text) }) {
-		w.t.Fatalf("the terminal never shows %q", text)
-	}
+	await(w.t, func() bool { return strings.Contains(w.screen(), text) }, "the terminal never shows %q", text)
 }
 
 // clear clears the screen, so that what it shows next is new.
@@ -110,13 +105,10 @@ func (w *terminal) clear() {
 	w.t.Helper()
 	w.prompts()
 	w.enter("clear")
-	if !becomes(func() bool { return w.screen() == "$" }) {
-		w.t.Fatal("the screen does not get clear")
-	}
+	await(w.t, func() bool { return w.screen() == "$" }, "the screen does not get clear")
 }
 
-// prompts waits until the shell has the terminal again: it prints what it is asked to.
-// The question looks different from the answer.
+// prompts waits until the shell has the terminal again. The command looks different from its output.
 func (w *terminal) prompts() {
 	w.t.Helper()
 	n := keys.Add(1)
@@ -124,43 +116,7 @@ func (w *terminal) prompts() {
 	w.shows(fmt.Sprintf("answer-%d.", n))
 }
 
-func (w *terminal) file(name string) string { return filepath.Join(w.dir, name) }
-
-// writes waits until a file has a text in it.
-func (w *terminal) writes(name, text string) {
-	w.t.Helper()
-	if !becomes(func() bool { return strings.Contains(read(w.file(name)), text) }) {
-		w.t.Fatalf("never: %q in the file %q, which has %q", text, name, read(w.file(name)))
-	}
-}
-
-// pid waits for a process id in a file.
-func (w *terminal) pid(name string) int {
-	w.t.Helper()
-	w.writes(name, "\n")
-	var pid int
-	if _, err := fmt.Sscan(read(w.file(name)), &pid); err != nil {
-		w.t.Fatal(err)
-	}
-	return pid
-}
-
-// TestTerminalForeground checks that the command can use the terminal, and that
-// the shell has it again afterwards.
-func TestTerminalForeground(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		w.enter(`holdfast run -k %s -- sh -c 'echo question; read x; echo "answer was $x"; exit 3'; echo "status $?"`, newKey(t))
-		w.shows("\nquestion")
-		w.enter("hello")
-		w.shows("\nanswer was hello")
-		w.shows("status 3")
-		w.prompts()
-	})
-}
-
-// TestTerminalCtrlC checks that the command gets Ctrl-C once, from the terminal and not
-// also from the tool, and may handle it as it likes.
+// TestTerminalCtrlC checks that the command gets Ctrl-C once: from the terminal, not also from the tool.
 func TestTerminalCtrlC(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		setting, command := testChild(t, "notes signals")
@@ -174,9 +130,7 @@ func TestTerminalCtrlC(t *testing.T) {
 		w.writes("signals", "INT\nINT\n")
 		w.press("C-\\")
 		w.writes("signals", "INT\nINT\nQUIT\n")
-		if err := syscall.Kill(pid, syscall.SIGPIPE); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(pid, syscall.SIGPIPE))
 		w.shows("status 42")
 		if got := read(w.file("signals")); got != "INT\nINT\nQUIT\n" {
 			t.Errorf("the command got %q", got)
@@ -186,12 +140,10 @@ func TestTerminalCtrlC(t *testing.T) {
 	})
 }
 
-// TestTerminalCtrlZ tests job control: Ctrl-Z stops the tool with its command,
-// and fg continues both.
+// TestTerminalCtrlZ tests job control: Ctrl-Z stops the tool with its command, and fg continues both.
 func TestTerminalCtrlZ(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		w.enter(`holdfast run -k %s -- sh -c 'echo $$ >$DIR/pid; echo question; read x; echo "answer was $x"'; echo "status $?"`, newKey(t))
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		w.enter(`holdfast run -k %s -- sh -c 'echo $$ >$DIR/pid; echo question; read x; echo "answer was $x"; exit 3'`, key)
 		pid := w.pid("pid")
 		w.shows("\nquestion")
 		for range 2 {
@@ -203,33 +155,37 @@ func TestTerminalCtrlZ(t *testing.T) {
 			}
 			w.clear()
 			w.enter("fg")
-			if !becomes(func() bool { return state(pid) == "S" }) {
-				t.Fatal("the command does not go on")
-			}
+			await(t, func() bool { return state(pid) == "S" }, "the command does not go on")
 		}
 		w.enter("hello")
 		w.shows("\nanswer was hello")
+		w.enter(`echo "status $?"`)
+		w.shows("status 3")
 		w.prompts()
 	})
 }
 
-// TestTerminalCtrlZForLong checks that a command whose lock was lost while it was stopped
-// never runs again.
+// TestTerminalFromTheStart checks that the command has the terminal before it runs. If it got it afterwards, a command that
+// reads at once would be stopped and continued, and a Ctrl-Z in between would be lost.
+func TestTerminalFromTheStart(t *testing.T) {
+	eachTerminal(t, func(t *testing.T, _ *engine, w *terminal, key string) {
+		w.enter(`for i in 1 2 3 4 5; do taskset 1 holdfast run -k %s -- awk '$5 != $8 {print "too", "late"}' /proc/self/stat; done; echo "status $?"`, key)
+		w.shows("status 0")
+		if strings.Contains(w.screen(), "too late") {
+			t.Error("the command runs before it has the terminal")
+		}
+	})
+}
+
+// TestTerminalCtrlZForLong checks that a command whose lock was lost during a stop never runs again.
 func TestTerminalCtrlZForLong(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		key := newKey(t)
-		w.enter(`holdfast run -k %s --lease 5s -- sh -c 'echo $$ >$DIR/pid; read x; touch $DIR/ran'`, key)
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		const lease = 15 * time.Second
+		w.enter(`holdfast run -k %s --lease %v -- sh -c 'echo $$ >$DIR/pid; read x; touch $DIR/ran'`, key, lease)
 		pid := w.pid("pid")
 		w.press("C-z")
 		w.shows("Stopped")
-		lock, err := e.dial(t, "").Acquire(limited(t), key)
-		if alive(pid) {
-			t.Error("another has the lock while the command is alive")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		e.expires(t, key, lease, pid)
 		w.enter("fg; echo \"status $?\"")
 		w.enter("hello")
 		w.shows(" lost: ")
@@ -238,37 +194,26 @@ func TestTerminalCtrlZForLong(t *testing.T) {
 		if _, err := os.Stat(w.file("ran")); err == nil || alive(pid) {
 			t.Error("the command has run on")
 		}
-		_ = lock.Release(limited(t))
 	})
 }
 
-// TestTerminalBackground tests a job that starts in the background, asks for the
-// terminal, and is brought to the foreground.
+// TestTerminalBackground tests a background job that asks for the terminal and is brought to the foreground.
 func TestTerminalBackground(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		w.enter(`holdfast run -k %s -- sh -c 'echo $PPID >$DIR/tool; echo $$ >$DIR/pid; read x; echo "answer was $x"' &`, newKey(t))
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		w.enter(`holdfast run -k %s -- sh -c 'echo $PPID >$DIR/tool; echo $$ >$DIR/pid; read x; echo "answer was $x"' &`, key)
 		pid, tool := w.pid("pid"), w.pid("tool")
-		if !becomes(func() bool { return state(pid) == "T" && state(tool) == "T" }) {
-			t.Fatal("the command reads from a terminal that is not its own")
-		}
-		// The shell reports a stop before its next prompt; fg before that would continue
-		// nothing.
-		if !becomes(func() bool { w.prompts(); return strings.Contains(w.screen(), "Stopped") }) {
-			t.Fatal("the shell does not know that the job is stopped")
-		}
+		await(t, func() bool { return state(pid) == "T" && state(tool) == "T" }, "the command reads from a terminal that is not its own")
+		// The shell reports a stop before its next prompt; fg before that would continue nothing.
+		await(t, func() bool { w.prompts(); return strings.Contains(w.screen(), "Stopped") }, "the shell does not know that the job is stopped")
 		w.enter("fg")
-		if !becomes(func() bool { return state(pid) == "S" }) {
-			t.Fatal("the command does not go on")
-		}
+		await(t, func() bool { return state(pid) == "S" }, "the command does not go on")
 		w.enter("hello")
 		w.shows("\nanswer was hello")
 		w.prompts()
 	})
 }
 
-// TestTerminalPipeline tests pipelines: the command gets the terminal when it asks for
-// it, and so does another member of the pipeline, such as a pager.
+// TestTerminalPipeline checks that a command, or a pager beside it, gets the terminal when it asks for it.
 func TestTerminalPipeline(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		w := newTerminal(t, e)
@@ -286,12 +231,10 @@ func TestTerminalPipeline(t *testing.T) {
 	})
 }
 
-// TestTerminalModes tests the terminal's modes: a command that is killed cannot
-// leave it without echo.
+// TestTerminalModes checks that a killed command cannot leave the terminal without echo.
 func TestTerminalModes(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		w.enter(`sh -c "holdfast run -k %s --ttl 500ms --grace 1ms -- sh -c 'trap \"\" TERM; stty raw -echo; sleep 1000'; stty -a >$DIR/modes; echo >>$DIR/modes done"`, newKey(t))
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		w.enter(`sh -c "holdfast run -k %s --ttl 3s --grace 1ms -- sh -c 'trap \"\" TERM; stty raw -echo; sleep 1000'; stty -a >$DIR/modes; echo >>$DIR/modes done"`, key)
 		w.writes("modes", "done")
 		if got := read(w.file("modes")); strings.Contains(got, "-icanon") || strings.Contains(got, "-echo ") {
 			t.Errorf("the modes left behind are %s", got)
@@ -300,12 +243,9 @@ func TestTerminalModes(t *testing.T) {
 	})
 }
 
-// TestTerminalOutputStops tests the tool on a terminal that stops background output: it
-// goes on renewing the lock, and its output appears.
+// TestTerminalOutputStops tests run on a terminal that stops background output: it continues.
 func TestTerminalOutputStops(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		key := newKey(t)
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
 		w.enter(`stty tostop; holdfast run -v -k %s -- sh -c 'echo $$ >$DIR/pid; echo question; read x; kill -TERM $$'; echo "status $?"`, key)
 		w.pid("pid")
 		e.run(t, "break", key, "--yes").exits(0)
@@ -315,12 +255,9 @@ func TestTerminalOutputStops(t *testing.T) {
 	})
 }
 
-// TestTerminalLost tests the end of the terminal: the command gets SIGHUP, and neither
-// its processes nor the lock remain.
+// TestTerminalLost tests the end of the terminal: neither processes nor the lock remain.
 func TestTerminalLost(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		key := newKey(t)
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
 		w.enter(`holdfast run -k %s -- sh -c 'trap "echo HUP >>$DIR/signals; exit" HUP; echo $$ >$DIR/pid; echo $PPID >$DIR/tool; sleep 1000 & wait'`, key)
 		pid, tool := w.pid("pid"), w.pid("tool")
 		w.close()
@@ -333,36 +270,22 @@ func TestTerminalLost(t *testing.T) {
 
 // TestTerminalBreak checks that break asks, and accepts only yes.
 func TestTerminalBreak(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		w := newTerminal(t, e)
-		key := newKey(t)
-		lock, err := e.dial(t, "the holder").Acquire(limited(t), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, answer := range []string{"", "n", "what", "C-d", "C-c"} {
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		asked := func() {
+			t.Helper()
 			w.clear()
 			w.enter(`holdfast break %s; echo "status $?"`, key)
-			w.shows("the holder")
 			w.shows("[y/N]")
-			status := "status 1\n"
-			switch answer {
-			case "C-c":
-				status = "status 130\n"
-				w.press(answer)
-			case "C-d":
-				w.press(answer)
-			default:
-				w.enter("%s", answer)
-			}
-			w.shows(status)
-			if err := lock.Verify(limited(t)); err != nil {
-				t.Fatalf("after the answer %q: %v", answer, err)
-			}
 		}
-		w.clear()
-		w.enter(`holdfast break %s; echo "status $?"`, key)
-		w.shows("[y/N]")
+		lock := e.acquire(t, key, "the holder")
+		for _, answer := range []string{"Enter", "n Enter", "what Enter", "C-d", "C-c"} {
+			asked()
+			w.shows("the holder")
+			w.tmux(append([]string{"send-keys"}, strings.Fields(answer)...)...)
+			w.shows(map[bool]string{true: "status 130\n", false: "status 1\n"}[answer == "C-c"])
+			must(t, lock.Verify(limited(t)))
+		}
+		asked()
 		w.enter("y")
 		w.shows("status 0")
 		if lock.Verify(limited(t)) == nil {
@@ -370,22 +293,33 @@ func TestTerminalBreak(t *testing.T) {
 		}
 
 		// Another client gets the key between the question and the answer.
-		if lock, err = e.dial(t, "another").Acquire(limited(t), key); err != nil {
-			t.Fatal(err)
-		}
-		w.clear()
-		w.enter(`holdfast break %s; echo "status $?"`, key)
-		w.shows("[y/N]")
-		if err := lock.Release(limited(t)); err != nil {
-			t.Fatal(err)
-		}
-		if lock, err = e.dial(t, "a third").Acquire(limited(t), key); err != nil {
-			t.Fatal(err)
-		}
+		lock = e.acquire(t, key, "another")
+		asked()
+		release(t, lock)
+		lock = e.acquire(t, key, "a third")
 		w.enter("y")
 		w.shows("status 1")
-		if err := lock.Verify(limited(t)); err != nil {
-			t.Errorf("the grant that nobody had seen was broken: %v", err)
-		}
+		must(t, lock.Verify(limited(t))) // nobody had seen this grant
+	})
+}
+
+// TestTerminalElection checks that Ctrl-C ends a leader with its command, and that an observer in another terminal shows it,
+// until Ctrl-C ends the observer.
+func TestTerminalElection(t *testing.T) {
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		observer := newTerminal(t, e)
+		observer.enter(`holdfast observe %s; echo "status $?"`, key)
+		observer.shows("free key=" + key)
+		w.enter(`holdfast elect %s --owner ann -- sh -c 'echo $$ >"$DIR/pid"; exec sleep 1000'; echo "status $?"`, key)
+		pid := w.pid("pid")
+		w.shows("leading " + key)
+		observer.shows("owner=ann")
+		w.press("C-c")
+		w.shows("status 130")
+		await(t, func() bool { return syscall.Kill(pid, 0) != nil }, "the command outlives its term")
+		await(t, func() bool { return strings.Count(observer.screen(), "free key="+key) == 2 }, "the observer does not show that nobody leads")
+		observer.press("C-c")
+		observer.shows("status 130")
+		free(t, e, key)
 	})
 }

@@ -3,8 +3,8 @@
 # when a cure is removed.
 #
 # Usage: integration/model/run.sh [-v] [short|full] [NAME...]
-#   short  the cases marked so: the most telling, about half a minute in all
-#   full   (default) all cases: about eight minutes
+#   short  the cases marked so: the most telling, about forty seconds of one core
+#   full   (default) all cases: about nineteen minutes
 #   NAME   only these cases, or all cases of a model: zookeeper-queue, for example
 #   -v     print the events of each counterexample, and the verifier's command
 #

@@ -29,6 +29,9 @@
 #ifndef CRASHES
 #define CRASHES 0	/* clients that crash */
 #endif
+#ifndef READERS
+#define READERS 0	/* clients that want to share the lock, a bit each */
+#endif
 #ifndef NODES
 #define NODES 7		/* created in a run; more is an error of the model */
 #endif
@@ -37,6 +40,9 @@
  * PUNCTUAL: a create on a lost connection is carried out before the loss, or never (in cases too large otherwise).
  *
  * KEEPER: the first client keeps its lock for ever, so that others wait for ever.
+ *
+ * STRANGER: there is also a thread of Curator's, which wants the lock for writing, and may downgrade it: its reader's node is
+ * made by hand, with the number of its writer's.
  *
  * Switches that remove a cure; each has a counterexample:
  *
@@ -58,6 +64,12 @@
  *   NO_OWN_WATCH      a waiter, or holder, does not watch its own node
  *   OWN_WORD_LATE     a waiter that learns of the deletion of its own node, and then of its predecessor's, may act on the second first
  *   WAIT_WITHOUT_NODE a waiter that does not find its own node goes on waiting
+ *   BEYOND_IS_ALL     a waiter that looks ahead and sees the node beyond its predecessor go takes that for the last of the others
+ *   GONE_IS_GRANTED   ... and takes a waiter that is gone for one that was granted the lock
+ *   READER_IS_ALONE   ... and takes a reader that was granted the lock for a sign that all before it are gone
+ *   SKIP_READERS      a writer waits for writers only
+ *   DOWNGRADE_IS_GONE the deletion of a stranger's writer, alone before a writer, is a grant
+ *   CZXID_TIE         of two nodes with one number, the zxid of their creation decides
  *
  * The verifier runs with -E: Audit judges whether a state in which nothing more can happen is correct.
  *
@@ -66,9 +78,9 @@
 
 /* The properties, each asserted where it could cease to hold. */
 bit not_behind_itself = 1;	/* nobody waits for a node of its own */
-bit exclusion = 1;		/* no two believe that they hold the lock; a holder whose node an operator deleted is excused until it learns of that */
+bit exclusion = 1;		/* no two that exclude each other believe that they hold the lock; a holder whose node an operator deleted is excused until it learns of that */
 bit told_is_told = 1;		/* nobody takes the going of the node before for a grant after being told that its own is gone */
-bit tokens_rise = 1;		/* each grant has a greater token than all before it */
+bit tokens_rise = 1;		/* of two grants that exclude each other, the later has the greater token */
 bit release_is_right = 1;	/* a release that says that the lock had been lost did not delete it itself */
 bit no_orphan = 1;		/* when nothing can happen any more, each node is that of a holder or a waiter */
 bit in_line = 1;		/* ... each waiter and holder has its node */
@@ -115,9 +127,52 @@ byte purge[N];			/* guids to look for, a bit each */
 byte expected[N];		/* guids to look for again */
 
 byte started, finished;
-byte last = NONE;		/* the token granted last */
+byte last = NONE;		/* the greatest token granted */
+byte last_write = NONE;		/* ... to a writer */
+bit granted[NODES];		/* the lock was granted by this node. Clients know of their own; here they may know of all */
 
 #define broken(n) (by[n] == BY_OPERATOR)
+
+/* The stranger, whose nodes have no client: its own number is N. A node that is yet to be born is not visible. */
+#define UNBORN 255
+mtype = { NOTHING, WRITING, READING }
+mtype stranger = NOTHING;	/* what it holds the lock for */
+byte writer = NONE;		/* its node for writing; the next one is that for reading */
+
+/* The kinds. */
+#define shared(c) ((READERS >> (c)) & 1)
+#define is_reader(n) ((owner[n] < N && shared(owner[n])) || (owner[n] == N && n != writer))
+#define downgrades(n) (n == writer)
+#define excludes(c, d) (!shared(c) || !shared(d))
+
+#ifdef SKIP_READERS
+#define blocks(n) (!is_reader(n))
+#else
+#define blocks(n) (!shared(c) || !is_reader(n))		/* n is before the node of c */
+#endif
+#ifdef GONE_IS_GRANTED
+#define was_granted(n) (granted[n] || died[n] != 0)
+#else
+#ifdef READER_IS_ALONE
+#define was_granted(n) granted[n]
+#define looks_ahead(n) 1
+#else
+#define was_granted(n) (granted[n] && !is_reader(n))
+#endif
+#endif
+#ifndef looks_ahead
+#define looks_ahead(n) (!is_reader(n))
+#endif
+#ifdef DOWNGRADE_IS_GONE
+#define may_return(n) 0
+#else
+#define may_return(n) (!shared(c) && downgrades(n))	/* its going may leave a reader in its place, which blocks c */
+#endif
+#ifdef CZXID_TIE
+#define stands_before(n) (born[n] < born[mynode[c]])
+#else
+#define stands_before(n) 1
+#endif
 #define wrong_session (mysession[c] != current[c])
 
 inline delete(n, who) {
@@ -184,7 +239,7 @@ inline look() {
 #define crash crashes--; printf("client %d crashes\n", c)
 
 proctype Client(byte c) {
-	byte n, i, at, before, ahead, rounds = ROUNDS, token = NONE;
+	byte n, i, at, before, beyond = NONE, ahead, rounds = ROUNDS, token = NONE;
 
 	/* All clients are alike: the first to begin is called 0, and so on. */
 	atomic { started == c && up[c] -> started++; busy[c] = 1; mysession[c] = current[c]; creation[c] = HANDED; goto create };
@@ -250,7 +305,7 @@ list:	/* contender.join and find: any server that answers knows what this client
 		fi;
 		look();
 		d_step {
-			n = 0; before = NONE; ahead = 0;
+			n = 0; before = NONE; beyond = NONE; ahead = 0;
 #ifdef LOOK_UP_GUID
 			/* The node of the answer is one's own, whatever the list says. */
 			if
@@ -286,9 +341,11 @@ list:	/* contender.join and find: any server that answers knows what this client
 				:: else
 				fi;
 				do
-				:: n < mynode[c] -> if :: visible(n, at) -> before = n; ahead++ :: else fi; n++
+				:: n < mynode[c] -> if :: visible(n, at) && blocks(n) && stands_before(n) -> beyond = before; before = n; ahead++ :: else fi; n++
 				:: else -> break
-				od
+				od;
+				/* To look ahead pays only where the one beyond goes before the predecessor is granted the lock. */
+				if :: beyond != NONE && !looks_ahead(beyond) -> beyond = NONE :: else fi
 			:: else
 			fi;
 			not_behind_itself = (before == NONE || owner[before] != c || guid[before] != myguid[c]);
@@ -314,9 +371,24 @@ list:	/* contender.join and find: any server that answers knows what this client
 		fi
 	};
 
-	/* contender.wait: the watch on the predecessor, and the one on the own node. */
+wait:	/* contender.wait: the watches on the predecessor, on the node beyond it, and on the own node. */
 	atomic {
 		if
+		:: up[c] && beyond != NONE && died[beyond] != 0 ->
+			if :: seen[c] < died[beyond] -> seen[c] = died[beyond] :: else fi;
+			printf("client %d hears that node %d is gone, and looks ahead\n", c, beyond);
+			d_step {
+				/* outlook.pair and outlook.mateGranted */
+				if
+				:: (ahead == 2 && !may_return(beyond)) || was_granted(before) || was_granted(beyond) -> ahead = 1; printf("client %d knows that only node %d is before it\n", c, before)
+				:: else
+				fi;
+#ifdef BEYOND_IS_ALL
+				ahead = 1;
+#endif
+				beyond = NONE
+			};
+			if :: ahead == 1 -> goto wait :: else -> goto again fi
 		/* Events come in the order of the transactions: the event of the own node, if that went first, came first. */
 #ifdef OWN_WORD_LATE
 		:: up[c] && died[before] != 0 -> d_step {
@@ -325,9 +397,9 @@ list:	/* contender.join and find: any server that answers knows what this client
 #endif
 			if :: seen[c] < died[before] -> seen[c] = died[before] :: else fi;
 			printf("client %d hears that node %d is gone\n", c, before);
-			told_is_told = (ahead > 1 || died[mynode[c]] == 0 || died[mynode[c]] > seen[c]); assert(told_is_told) }
+			told_is_told = ((ahead > 1 && !was_granted(before)) || may_return(before) || died[mynode[c]] == 0 || died[mynode[c]] > seen[c]); assert(told_is_told) }
 #ifndef NO_RELIST
-			if :: ahead > 1 -> goto again :: else fi
+			if :: (ahead > 1 && !was_granted(before)) || may_return(before) -> goto again :: else fi
 #endif
 #ifndef NO_OWN_WATCH
 		:: up[c] && died[mynode[c]] != 0 -> printf("client %d hears that its own node %d is gone\n", c, mynode[c]);
@@ -341,7 +413,7 @@ list:	/* contender.join and find: any server that answers knows what this client
 
 prove:	/* A write renews a lapsed lease; after a repeated create, the client reads the node. */
 	atomic {
-		before = NONE; ahead = 0;
+		before = NONE; beyond = NONE; ahead = 0;
 		if
 		:: (live[c] && !wrong_session) && token != NONE
 		:: !(live[c] && !wrong_session) && up[c] && !ended[c] ->
@@ -363,18 +435,23 @@ prove:	/* A write renews a lapsed lease; after a repeated create, the client rea
 
 		/* The grant. */
 		d_step {
-			holds[c] = 1;
+			holds[c] = 1; granted[mynode[c]] = 1;
 			printf("client %d is granted the lock, with node %d and token %d\n", c, mynode[c], token);
 			if
 			:: !broken(mynode[c]) ->
 				n = 0;
 				do
-				:: n < N -> exclusion = (n == c || !holds[n] || broken(mynode[n])); assert(exclusion); n++
+				:: n < N -> exclusion = (n == c || !holds[n] || broken(mynode[n]) || !excludes(c, n)); assert(exclusion); n++
 				:: else -> break
 				od;
 				n = 0;
-				tokens_rise = (last == NONE || token > last); assert(tokens_rise);
-				last = token
+				exclusion = (stranger == NOTHING || (stranger == READING && shared(c))); assert(exclusion);
+				if
+				:: shared(c) -> tokens_rise = (last_write == NONE || token > last_write)
+				:: else -> tokens_rise = (last == NONE || token > last); last_write = token
+				fi;
+				assert(tokens_rise);
+				if :: last == NONE || token > last -> last = token :: else fi
 			:: else
 			fi
 #if REACH == 1
@@ -382,6 +459,12 @@ prove:	/* A write renews a lapsed lease; after a repeated create, the client rea
 #endif
 #if REACH == 2
 			unreached = !(nodes > N); assert(unreached)	/* a lock after a creation that was repeated */
+#endif
+#if REACH == 3
+			unreached = !(holds[0] && holds[1] && holds[2]); assert(unreached)	/* three readers at once */
+#endif
+#if REACH == 4
+			unreached = !(stranger == READING); assert(unreached)	/* a lock beside a reader of the stranger's */
 #endif
 		}
 	};
@@ -562,9 +645,46 @@ proctype Znode(byte n) {
 		lose(c);
 		c = 0 }
 
-	:: d_step { n < nodes && died[n] == 0 && breaks > 0 -> breaks--; delete(n, BY_OPERATOR); printf("an operator deletes node %d\n", n) }
+	:: d_step { n < nodes && owner[n] < N && died[n] == 0 && breaks > 0 -> breaks--; delete(n, BY_OPERATOR); printf("an operator deletes node %d\n", n) }
 	od
 }
+
+#ifdef STRANGER
+/*
+ * Stranger is the thread of Curator's (InterProcessReadWriteLock, 5.5 and later). Its session does not end, it reads what the
+ * leader has, and it is granted the lock when nothing is before its node.
+ */
+proctype Stranger() {
+	byte n;
+
+	/* A place for each of the two nodes: they have one number, and the reader stands behind the writer. */
+	d_step {
+		enough_nodes = (nodes + 1 < NODES); assert(enough_nodes);
+		writer = nodes; nodes = nodes + 2;
+		zxid++; born[writer] = zxid; owner[writer] = N; born[writer + 1] = UNBORN; died[writer + 1] = UNBORN; owner[writer + 1] = N;
+		printf("the stranger has node %d for writing\n", writer)
+	};
+	atomic {
+		do
+		:: n < writer && died[n] != 0 -> n++
+		:: n == writer -> break
+		od;
+		stranger = WRITING; n = 0;
+		printf("the stranger is granted the lock for writing\n");
+		do
+		:: n < N -> exclusion = (!holds[n] || broken(mynode[n])); assert(exclusion); n++
+		:: else -> break
+		od;
+		n = 0
+	};
+	if
+	:: d_step { zxid++; born[writer + 1] = zxid; died[writer + 1] = 0; printf("the stranger has node %d for reading\n", writer + 1) };
+		d_step { stranger = READING; delete(writer, NOBODY); printf("the stranger releases the lock for writing, and reads on\n") };
+		d_step { stranger = NOTHING; delete(writer + 1, NOBODY); printf("the stranger releases the lock\n") }
+	:: d_step { stranger = NOTHING; delete(writer, NOBODY); printf("the stranger releases the lock\n") }
+	fi
+}
+#endif
 
 /* Audit runs when nothing else can happen. */
 proctype Audit() {
@@ -572,7 +692,7 @@ proctype Audit() {
 
 	timeout -> d_step {
 		do
-		:: i < nodes -> no_orphan = !(died[i] == 0 && mynode[owner[i]] != i); assert(no_orphan); i++
+		:: i < nodes -> no_orphan = !(died[i] == 0 && (owner[i] == N || mynode[owner[i]] != i)); assert(no_orphan); i++
 		:: else -> break
 		od;
 		i = 0;
@@ -596,6 +716,9 @@ init {
 		do :: i < N -> run Client(i); run Link(i); i++ :: else -> break od;
 		i = 0;
 		do :: i < NODES -> run Znode(i); i++ :: else -> break od;
+#ifdef STRANGER
+		run Stranger();
+#endif
 		run Audit();
 		i = 0
 	}

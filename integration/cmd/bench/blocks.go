@@ -11,9 +11,8 @@ import (
 
 // side is one of the two things compared.
 type side struct {
-	name string
-	// block does ops operations and returns their time.
-	block func(ctx context.Context, ops int) (time.Duration, error)
+	name  string
+	block block
 }
 
 // plan says how long to measure.

@@ -15,13 +15,14 @@ import (
 
 // dynamoEnv is the table on which the DynamoDB rows are measured.
 type dynamoEnv struct {
-	scale
+	*scale
 	target *dynamoserver.Target
+	proxy  *faulthttp.Proxy // adds linkLatency
 	table  string
 	drop   func(context.Context) error
 }
 
-func newDynamoEnv(ctx context.Context, quick bool) (*dynamoEnv, error) {
+func newDynamoEnv(ctx context.Context, size *scale) (*dynamoEnv, error) {
 	target, err := dynamoserver.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -31,14 +32,31 @@ func newDynamoEnv(ctx context.Context, quick bool) (*dynamoEnv, error) {
 		target.Close()
 		return nil, err
 	}
-	return &dynamoEnv{scale: scale{quick: quick}, target: target, table: table, drop: drop}, nil
+	e := &dynamoEnv{scale: size, target: target, table: table, drop: drop}
+	if e.proxy, err = faulthttp.Listen(target.Endpoint()); err != nil {
+		e.close()
+		return nil, err
+	}
+	e.proxy.Transport.SetRule(faulthttp.All("", faulthttp.Delay(linkLatency)))
+	return e, nil
 }
 
 func (e *dynamoEnv) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_ = e.drop(ctx) // the table of a server that keeps running
+	if e.proxy != nil {
+		e.proxy.Close()
+	}
 	e.target.Close()
+}
+
+// url is how a place is reached. AWS is far as it is, and checks for which host a request was signed.
+func (e *dynamoEnv) url(p place) string {
+	if p.far && e.target.Source() != dynamoserver.AWS {
+		return e.proxy.URL()
+	}
+	return e.target.Endpoint()
 }
 
 // connect opens a client as a program would.
@@ -66,15 +84,8 @@ func (e *dynamoEnv) connectWired(ctx context.Context, o dynamolock.Options) (*wi
 }
 
 func (w *wired) close() {
-	closeDynamo(w.Client)
+	closeClient(w.Client.Client)
 	w.wire.Close()
-}
-
-// closeDynamo releases what a client still holds.
-func closeDynamo(c *dynamolock.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	_ = c.Close(ctx)
 }
 
 // perPeriod counts the requests of an operation, or all with "", over a number

@@ -50,17 +50,6 @@ func TestPerPeriod(t *testing.T) {
 	}
 }
 
-func TestPerPeriodWithoutAny(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &wired{wire: faulthttp.New(answers{})}
-		defer w.wire.Close()
-		if got, err := w.perPeriod(t.Context(), "", time.Second, 1); err == nil {
-			t.Errorf("%v requests, and none was sent", got)
-		}
-	})
-}
-
 // answers is a server with empty replies.
 type answers struct{}
 

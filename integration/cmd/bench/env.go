@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,63 +15,79 @@ import (
 // sessionTimeout is the same on both sides.
 const sessionTimeout = 10 * time.Second
 
-// root holds our keys; peerRoot, as deep, holds go-zookeeper's.
-const root, peerRoot = "/bench", "/peer"
+// root holds our keys, and peerRoot, as deep, go-zookeeper's. Below bareRoot, as deep as a key, are nodes of no lock.
+const root, peerRoot, bareRoot = "/bench", "/peer", "/peer/bare"
+
+// linkLatency is what the proxy adds in each direction.
+const linkLatency = time.Millisecond
 
 // owner is the data of every lock node, on both sides.
 const owner = "bench-host:12345:ABCDEFGHIJ"
 
-// env is the server on which the ZooKeeper rows are measured, reached
-// directly or through a proxy.
+// env is the server on which the ZooKeeper rows are measured, reached directly or through a proxy.
 type env struct {
-	scale
+	*scale
 	server *zkserver.Server
 	proxy  *faultproxy.Proxy
+	look   *zk.Conn // to look at znodes
 }
 
-func newEnv(ctx context.Context, quick bool) (*env, error) {
-	server, err := zkserver.Start(ctx, zkserver.Config{
+func newEnv(ctx context.Context, size *scale) (_ *env, err error) {
+	e := &env{scale: size}
+	defer func() {
+		if err != nil {
+			e.close()
+		}
+	}()
+	if e.server, err = zkserver.Start(ctx, zkserver.Config{
 		FullJIT:           true,
 		Heap:              "512m",
 		TickTime:          500 * time.Millisecond,
 		MaxSessionTimeout: time.Minute,
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
-	proxy, err := faultproxy.Start(server.Addr())
-	if err != nil {
-		server.Close()
+	if e.proxy, err = faultproxy.Start(e.server.Addr()); err != nil {
 		return nil, err
 	}
-	return &env{scale: scale{quick: quick}, server: server, proxy: proxy}, nil
-}
-
-func (e *env) close() {
-	_ = e.proxy.Close()
-	e.server.Close()
-}
-
-// connect opens a client of each side to the same address.
-func (e *env) connect(ctx context.Context, addr string) (*clients, error) {
-	ours, err := zklock.Dial(ctx, []string{addr}, &zklock.Options{Root: root, Owner: owner, SessionTimeout: sessionTimeout})
-	if err != nil {
+	e.proxy.SetLatency(linkLatency)
+	if e.look, err = dialPlain(ctx, e.server.Addr()); err != nil {
 		return nil, err
 	}
-	peer, err := dialPeer(ctx, addr)
-	if err != nil {
-		return nil, errors.Join(err, ours.Close(ctx))
-	}
-	for _, path := range []string{root, peerRoot} {
-		if _, err := peer.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	for _, path := range []string{root, peerRoot, bareRoot} {
+		if _, err := e.look.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return nil, err
 		}
 	}
-	return &clients{ours: ours, peer: peer}, nil
+	return e, nil
 }
 
-// dialPeer opens a plain go-zookeeper connection.
-func dialPeer(ctx context.Context, addr string) (*zk.Conn, error) {
+func (e *env) close() {
+	if e.look != nil {
+		e.look.Close()
+	}
+	if e.proxy != nil {
+		_ = e.proxy.Close()
+	}
+	if e.server != nil {
+		e.server.Close()
+	}
+}
+
+func (e *env) addr(p place) string {
+	if p.far {
+		return e.proxy.Addr()
+	}
+	return e.server.Addr()
+}
+
+// connect opens a client of ours.
+func (e *env) connect(ctx context.Context, addr string) (*zklock.Client, error) {
+	return zklock.Dial(ctx, []string{addr}, &zklock.Options{Root: root, Owner: owner, SessionTimeout: sessionTimeout})
+}
+
+// dialPlain opens a plain go-zookeeper connection.
+func dialPlain(ctx context.Context, addr string) (*zk.Conn, error) {
 	conn, events, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
@@ -89,26 +104,6 @@ func dialPeer(ctx context.Context, addr string) (*zk.Conn, error) {
 		}
 	}
 }
-
-// clients are one of each side, on one session each.
-type clients struct {
-	ours *zklock.Client
-	peer *zk.Conn
-}
-
-func (c *clients) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	_ = c.ours.Close(ctx)
-	c.peer.Close()
-}
-
-// peerLock is go-zookeeper's Lock of a key.
-func (c *clients) peerLock(key string) *zk.Lock {
-	return zk.NewLock(c.peer, peerPath(key), zk.WorldACL(zk.PermAll))
-}
-
-func peerPath(key string) string { return peerRoot + "/" + strings.ReplaceAll(key, "/", "%2F") }
 
 // silent keeps go-zookeeper off stderr.
 type silent struct{}

@@ -5,22 +5,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
-
-// take waits for a lock, as the i-th contender, and returns its release
-// function.
-type take func(ctx context.Context, i int) (release func() error, err error)
 
 // line is a held lock with a number of waiters. Each holder passes it on at
 // once while hand-offs are allowed, and otherwise keeps it.
 type line struct {
-	take     take
-	parent   string // the znode of the lock
-	server   string
-	look     *zk.Conn
+	*env
+	clients  []*client
+	key      string
 	waiters  int
 	next     int          // contender
 	inside   int          // contenders in the line
@@ -31,12 +24,11 @@ type line struct {
 	contends context.Context
 }
 
-func newLine(ctx context.Context, e *env, look *zk.Conn, parent string, waiters int, t take) *line {
+func newLine(ctx context.Context, e *env, clients []*client, key string, waiters int) *line {
 	return &line{
-		take:     t,
-		parent:   parent,
-		server:   e.server.Addr(),
-		look:     look,
+		env:      e,
+		clients:  clients,
+		key:      key,
 		waiters:  waiters,
 		held:     make(chan func() error, 1),
 		failed:   make(chan error, waiters+1),
@@ -91,7 +83,7 @@ func (l *line) join() {
 	l.next++
 	l.inside++
 	go func() {
-		release, err := l.take(l.contends, i)
+		release, err := l.clients[i%len(l.clients)].take(l.contends, l.key)
 		switch {
 		case err != nil:
 		case l.allowed.Add(-1) >= 0:
@@ -119,29 +111,43 @@ func (l *line) await(ctx context.Context) error {
 
 // settle waits until all contenders have their nodes and no watch is being set.
 func (l *line) settle(ctx context.Context) error {
+	select {
+	case err := <-l.failed:
+		return err
+	default:
+		return l.env.settle(ctx, l.clients[0].queue(l.key), l.inside)
+	}
+}
+
+// settle waits until a znode has a number of children, and no watch is being set.
+func (e *env) settle(ctx context.Context, parent string, children int) error {
 	const calm = 3
-	for still, last := 0, -1.0; still < calm; time.Sleep(2 * time.Millisecond) {
-		_, stat, err := l.look.Exists(l.parent)
+	for still, last := 0, -1.0; still < calm; {
+		if err := pause(ctx, 2*time.Millisecond); err != nil {
+			return err
+		}
+		n, err := e.children(parent)
 		if err != nil {
 			return err
 		}
-		metrics, err := zkserver.Metrics(ctx, l.server)
+		metrics, err := zkserver.Metrics(ctx, e.server.Addr())
 		if err != nil {
 			return err
 		}
-		switch watches := metrics["zk_watch_count"]; {
-		case int(stat.NumChildren) != l.inside || watches != last:
+		watches := metrics["zk_watch_count"]
+		if still++; n != children || watches != last {
 			still, last = 0, watches
-		default:
-			still++
-		}
-		select {
-		case err := <-l.failed:
-			return err
-		default:
 		}
 	}
 	return nil
+}
+
+func (e *env) children(parent string) (int, error) {
+	_, stat, err := e.look.Exists(parent)
+	if err != nil {
+		return 0, err
+	}
+	return int(stat.NumChildren), nil
 }
 
 // fillInTurn is fill for a line that keeps contenders in the order of their
@@ -152,13 +158,10 @@ func (l *line) fillInTurn(ctx context.Context) error {
 	}
 	for l.inside < l.waiters+1 {
 		l.join()
-		for {
-			_, stat, err := l.look.Exists(l.parent)
-			if err != nil {
+		for there := 0; there != l.inside; {
+			var err error
+			if there, err = l.children(l.clients[0].queue(l.key)); err != nil {
 				return err
-			}
-			if int(stat.NumChildren) == l.inside {
-				break
 			}
 		}
 	}

@@ -1,6 +1,5 @@
-// Bench compares holdfast's locks on ZooKeeper with go-zookeeper's, and those
-// on DynamoDB with the npm client dynamodb-lock-client's, on servers that it
-// starts, and checks them against the project's bars.
+// Bench compares holdfast's locks on ZooKeeper and DynamoDB with those of other libraries, on servers that it starts, and
+// checks them against the project's bars. It is run at the top of the repository.
 package main
 
 import (
@@ -12,29 +11,10 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
-	"runtime/pprof"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/cmd/bench/report"
 )
-
-// rows are measured in this order; each emits one line or more.
-var rows = []struct {
-	name    string
-	measure measure
-}{
-	{"uncontended", onZooKeeper(uncontended)},
-	{"fresh", onZooKeeper(freshKeys)},
-	{"parallel", onZooKeeper(parallel)},
-	{"handoff", onZooKeeper(handoffs)},
-	{"memory", onZooKeeper(memory)},
-	{"traffic", onZooKeeper(traffic)},
-	{"dynamodb-calls", onDynamoDB(calls)},
-	{"dynamodb-held", onDynamoDB(manyLeases)}, // before the npm row, which leaves much garbage
-	{"dynamodb-line", onDynamoDB(waitingLine)},
-	{"dynamodb-notice", onDynamoDB(notice)},
-	{"dynamodb-npm", onDynamoDB(againstNPM)},
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -44,12 +24,14 @@ func main() {
 }
 
 func run() error {
+	if len(os.Args) > 1 && os.Args[1] == candidateCommand {
+		return candidate(context.Background(), os.Args[2:], os.Stdin, os.Stdout)
+	}
 	quick := flag.Bool("quick", false, "few and short blocks: shows that it works, not how fast")
 	only := flag.String("run", "", "measure only the rows whose `name` matches this regular expression")
 	out := flag.String("o", "", "write all measurements to this `file`, as JSON")
 	publish := flag.Bool("publish", false, "write the measurements to docs/bench.json, and redraw the pictures and tables in docs from it")
 	draw := flag.Bool("draw", false, "measure nothing; redraw from docs/bench.json")
-	cpu := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	flag.Parse()
 	want, err := regexp.Compile(*only)
 	switch {
@@ -62,17 +44,6 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if *cpu != "" {
-		f, err := os.Create(*cpu)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
 	r, err := measureAll(ctx, *quick, want)
 	if err != nil {
 		return err
@@ -90,9 +61,9 @@ func run() error {
 
 // measureAll prints the rows as they come.
 func measureAll(ctx context.Context, quick bool, want *regexp.Regexp) (*report.Report, error) {
-	s := &servers{quick: quick}
-	defer s.close()
 	r := &report.Report{Began: time.Now().UTC().Truncate(time.Second), Machine: report.ThisMachine()}
+	s := &servers{scale: &scale{quick: quick}, report: r}
+	defer s.close()
 	fmt.Printf("%s, %s, load before: %s\nMedians with [their 95%% intervals] and (least to greatest).\n\n", runtime.Version(), r.Machine, r.Machine.LoadBefore)
 	for _, row := range rows {
 		if !want.MatchString(row.name) {

@@ -2,8 +2,8 @@
 
 // One process with the npm client, driven by commands on stdin:
 //
-//  run N   N times acquire and release, one after the other, of a lock that
-//          nobody else wants; says how many nanoseconds they took
+//  run KEY N   N times acquire and release, one after the other, of a lock that
+//              nobody else wants; says how many nanoseconds they took
 //
 // A lock that was held before has an item. The client reads it, waits by a timer
 // for the lease in it to end, which after a release is 1 ms, and then writes: that
@@ -14,7 +14,7 @@ const https = require("https");
 const path = require("path");
 const readline = require("readline");
 
-const config = JSON.parse(process.argv[1]);
+const config = JSON.parse(process.argv[2]);
 const from = name => require(path.join(config.modules, name));
 
 const DynamoDB = from("aws-sdk/clients/dynamodb");
@@ -45,19 +45,19 @@ function fail(error)
     process.exit(1);
 }
 
-function run(n, done)
+function run(key, n, done)
 {
     if (n === 0)
     {
         return done();
     }
-    return locks.acquireLock(config.key, (error, lock) =>
+    return locks.acquireLock(key, (error, lock) =>
         {
             if (error)
             {
                 return fail(error);
             }
-            return lock.release(error => error ? fail(error) : run(n - 1, done));
+            return lock.release(error => error ? fail(error) : run(key, n - 1, done));
         }
     );
 }
@@ -65,10 +65,10 @@ function run(n, done)
 const lines = readline.createInterface({input: process.stdin});
 lines.on("line", line =>
     {
-        const n = Number(line.replace(/^run /, ""));
+        const [, key, n] = line.split(" ");
         global.gc(); // as before a block of the other side
         const began = process.hrtime.bigint();
-        run(n, () => console.log(String(process.hrtime.bigint() - began)));
+        run(key, Number(n), () => console.log(String(process.hrtime.bigint() - began)));
     }
 );
 lines.on("close", () => process.exit(0));

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -18,7 +17,7 @@ func waitingLine(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error
 	if err != nil {
 		return err
 	}
-	defer closeDynamo(holder)
+	defer closeClient(holder.Client)
 	key := e.name("line")
 	lock, err := holder.Acquire(ctx, key)
 	if err != nil {
@@ -29,17 +28,7 @@ func waitingLine(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error
 		return err
 	}
 	defer w.close()
-	contends, stop := context.WithCancel(ctx)
-	var callers sync.WaitGroup
-	defer callers.Wait()
-	defer stop()
-	for range waiters {
-		callers.Go(func() {
-			if _, err := w.Acquire(contends, key); err == nil {
-				panic("a waiter got a lock that is held")
-			}
-		})
-	}
+	defer waitInVain(ctx, w.Client.Client, key, waiters)()
 	if err := pause(ctx, 2*poll); err != nil { // the first write
 		return err
 	}

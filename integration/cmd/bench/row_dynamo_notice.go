@@ -32,7 +32,7 @@ func notice(ctx context.Context, e *dynamoEnv, emit func(report.Row)) error {
 	if err != nil {
 		return err
 	}
-	defer closeDynamo(holder)
+	defer closeClient(holder.Client)
 	waiter, err := e.connectWired(ctx, dynamolock.Options{Poll: poll})
 	if err != nil {
 		return err

@@ -61,14 +61,14 @@ func memory(ctx context.Context, e *env, emit func(report.Row)) error {
 }
 
 func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64, err error) {
-	cs, err := e.connect(ctx, e.server.Addr())
+	c, err := e.connect(ctx, e.server.Addr())
 	if err != nil {
 		return 0, 0, err
 	}
-	defer cs.close()
+	defer closeClient(c.Client)
 	prefix := e.name("held")
 	before := measureFootprint()
-	locks, err := holdMany(ctx, cs.ours.Client, prefix, n)
+	locks, err := holdMany(ctx, c.Client, prefix, n)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -80,57 +80,50 @@ func heldFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64
 
 // holdMany acquires n locks with one client.
 func holdMany(ctx context.Context, locker *holdfast.Client, prefix string, n int) ([]*holdfast.Lock, error) {
-	const workers = 64
 	locks := make([]*holdfast.Lock, n)
-	failed := make([]error, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for i := w; i < n && failed[w] == nil; i += workers {
-				locks[i], failed[w] = locker.Acquire(ctx, fmt.Sprintf("%s-%d", prefix, i))
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return locks, nil
+	err := together(n, func(i int) (err error) {
+		locks[i], err = locker.Acquire(ctx, fmt.Sprintf("%s-%d", prefix, i))
+		return err
+	})
+	return locks, err
 }
 
 // waiterFootprint counts what waiters use beyond their callers: it subtracts
 // the goroutine that is parked in each call.
 func waiterFootprint(ctx context.Context, e *env, n int) (heap, goroutines float64, err error) {
-	cs, err := e.connect(ctx, e.server.Addr())
+	c, err := e.connect(ctx, e.server.Addr())
 	if err != nil {
 		return 0, 0, err
 	}
-	defer cs.close()
+	defer closeClient(c.Client)
 	key := e.name("waited")
-	holder, err := cs.ours.Acquire(ctx, key)
+	holder, err := c.Acquire(ctx, key)
 	if err != nil {
 		return 0, 0, err
 	}
-	contends, stop := context.WithCancel(ctx)
-	var callers sync.WaitGroup
-	defer callers.Wait()
-	defer stop()
 	before := measureFootprint()
-	for range n {
-		callers.Go(func() {
-			if _, err := cs.ours.Acquire(contends, key); err == nil {
-				panic("a waiter got a lock that is held")
-			}
-		})
-	}
-	l := newLine(ctx, e, cs.peer, root+"/"+key, n, nil)
-	l.inside = n + 1
-	if err := l.settle(ctx); err != nil {
+	defer waitInVain(ctx, c.Client, key, n)()
+	if err := e.settle(ctx, ourQueue(key), n+1); err != nil {
 		return 0, 0, err
 	}
 	heap, goroutines = measureFootprint().since(before, n)
 	runtime.KeepAlive(holder)
 	return heap, goroutines - 1, nil
+}
+
+// waitInVain starts n waiters for a lock that stays held. The function that it returns ends them.
+func waitInVain(ctx context.Context, c *holdfast.Client, key string, n int) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var callers sync.WaitGroup
+	for range n {
+		callers.Go(func() {
+			if _, err := c.Acquire(ctx, key); err == nil {
+				panic("a waiter got a lock that is held")
+			}
+		})
+	}
+	return func() {
+		stop()
+		callers.Wait()
+	}
 }

@@ -47,10 +47,13 @@ func (s *servers) versions(ctx context.Context) ([]report.Version, error) {
 		all = append(
 			all,
 			report.Version{Name: "Node.js", Version: strings.TrimPrefix(strings.TrimSpace(string(out)), "v")},
-			packageVersion(npmcache.LockClient[0]),
+			report.Version{Name: npmClient.name, Version: packageVersion(npmcache.LockClient[0]).Version},
 		)
 	}
-	return all, nil
+	for _, p := range s.peers {
+		all = append(all, report.Version{Name: p.name, Version: p.version})
+	}
+	return append(all, s.others...), nil
 }
 
 // setting finds a value in a server's environment report.

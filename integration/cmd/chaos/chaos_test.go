@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	verdicts "github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
 // engines are those that a run can use.
@@ -62,8 +62,12 @@ func newSettings(t *testing.T, engine string, length time.Duration) settings {
 			t.Error(err)
 		}
 	})
+	clients := 6
+	if !long {
+		clients = 4 // others test beside it
+	}
 	return settings{
-		Engine: engine, Seed: newSeed(t), Length: length, Clients: 6, Workers: 2, Keys: 4,
+		Engine: engine, Seed: newSeed(t), Length: length, Grants: 60, Clients: clients, Workers: 2, Keys: 6,
 		Dir: dir, Progress: t.Output(),
 	}
 }
@@ -89,12 +93,13 @@ func performed(t *testing.T, s settings) *verdict {
 // TestChaos guards everything at once: processes compete for locks on real servers under the faults of a plan, and the
 // history contains no violation. HOLDFAST_CHAOS=30m makes it long, HOLDFAST_SEED repeats a schedule of faults.
 //
-// It also fails if too little happened in the run.
+// It is inconclusive if too little happened in the run. Each begins with the scenario of planted.go.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for _, engine := range tried() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel() // each mostly waits
+			verdicts.Begin(t)
 			s := newSettings(t, engine, runFor(t))
 			v := performed(t, s)
 			if err := v.err(); err != nil {
@@ -109,8 +114,9 @@ func TestChaos(t *testing.T) {
 				calls += len(outcomes)
 			}
 			if least := int(s.Length.Seconds()); f.Holds < least || losses < 1 || f.Killed < 1 || f.Paused < 1 || len(f.Faults) < 8 ||
-				f.Refused < 1 || f.WentBack < 1 || calls < 8 {
-				t.Errorf("too little has happened: want %d holds, losses, processes killed and paused, 8 kinds of fault, and writes refused", least)
+				f.Refused < 1 || f.WentBack < 1 || calls < 8 || f.Terms < 1 || f.Told < least || f.Shared < 1 || f.Permits < 1 ||
+				f.Calls[history.Acquire][history.Mismatch] < 1 {
+				verdicts.Inconclusive(t, "too little has happened: want %d holds and states told, terms, losses, processes killed and paused, 8 kinds of fault, and writes refused", least)
 			}
 		})
 	}
@@ -127,44 +133,6 @@ func tried() []string {
 	return []string{"zookeeper", "dynamodb"}
 }
 
-// TestPlanted guards that a process paused between the look at its lock and its write corrupts an unfenced register, but not
-// a fenced one. Every run includes this scenario.
-func TestPlanted(t *testing.T) {
-	t.Parallel()
-	for _, engine := range tried() {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			s := newSettings(t, engine, time.Nanosecond)
-			r, err := prepare(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.close()
-			if err := r.planted(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.journal.close(); err != nil {
-				t.Fatal(err)
-			}
-			file, err := os.Open(s.Dir + "/" + historyFile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			records, err := history.Read(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if violations := history.Check(records, history.Rules{Lease: r.lease}); len(violations) > 0 {
-				t.Errorf("the file differs from the run: %v", violations)
-			}
-			if err := checkPlanted(records); err != nil {
-				t.Errorf("the file differs from the run: %v", err)
-			}
-		})
-	}
-}
-
 // TestSabotage guards that a run catches injected faulty clients, and reports the rule that they break.
 func TestSabotage(t *testing.T) {
 	t.Parallel()
@@ -173,79 +141,50 @@ func TestSabotage(t *testing.T) {
 		engine   string
 		kinds    []nemesis.Kind
 		workers  int
+		keys     int
 		length   time.Duration
-		long     bool // too long for a run of all tests
-		rule     string
+		long     bool   // not in a run of all tests, in which each rule is broken once
+		rules    string // any of them
 	}{
 		// Most pauses hit a holder, but not all.
-		{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 8 * time.Second, false, history.RuleExclusion},
-		// A partition of the servers with their clients, in which heartbeats matter. Busy clients would not even need them:
-		// their first unanswered request shows the loss.
-		{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.FollowerCutOff}, 1, 20 * time.Second, true, history.RuleExclusion},
-		// One client of six writes a time to live, and the others must remove it.
-		{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 20 * time.Second, false, history.RuleExclusion},
-		{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 3 * time.Second, false, history.RuleTokens},
+		{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, true, history.RuleExclusion},
+		// A partition of the servers with their clients, which do nothing but hold: see noHeartbeats. Few keys make it likely
+		// that somebody on the other side waits for one that is held on this side. Leaders are killed because sooner or later
+		// all clients are connected to the leader, and then no partition of a follower hits any.
+		{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderKilled}, 1, 2, 45 * time.Second, true, history.RuleExclusion},
+		// Two clients of six write a time to live, and the others must remove it. An item that is deleted under its holder is
+		// given to another, or its holder or an observer misses it first.
+		{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 4, 20 * time.Second, true, history.RuleExclusion + ", " + history.RuleCause + " or " + history.RuleObserve},
+		{leadsOn, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, true, history.RuleExclusion},
+		// Keys that several hold. One beside a few locks is enough.
+		{hidesSharing, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, true, history.RuleExclusion},
+		{oneTooMany, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, false, history.RuleExclusion},
+		{keepsPermit, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, false, history.RuleFree},
+		{forgetsSharers, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 3, 3 * time.Second, false, history.RuleObserve},
+		{givesBack, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, false, history.RuleTerm},
+		{deafObserver, "zookeeper", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, true, history.RuleObserve},
+		{tellsWaiters, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, true, history.RuleObserve},
+		{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, false, history.RuleTokens},
 	} {
 		if c.long && !long {
 			continue
 		}
 		t.Run(string(c.sabotage), func(t *testing.T) {
 			t.Parallel()
+			verdicts.Begin(t)
 			for range 3 {
 				s := newSettings(t, c.engine, c.length)
-				s.Kinds, s.Sabotage, s.Workers = c.kinds, c.sabotage, c.workers
+				s.Kinds, s.Sabotage, s.Workers, s.Keys = c.kinds, c.sabotage, c.workers, c.keys
 				s.Seed |= 1 // servers that are patient with each other: see startZooKeeper
 				v := performed(t, s)
-				if slices.ContainsFunc(v.violations, func(v history.Violation) bool { return v.Rule == c.rule }) {
+				if slices.ContainsFunc(v.violations, func(v history.Violation) bool { return strings.Contains(c.rules, v.Rule) }) {
 					if v.err() == nil || len(v.pictures) == 0 {
 						t.Errorf("the run passed despite violations, or has no pictures of them: %v, %q", v.err(), v.pictures)
 					}
 					return
 				}
 			}
-			t.Errorf("no run reported a violation of the rule of %s", c.rule)
+			verdicts.Inconclusive(t, "no run reported a violation of the rule of %s", c.rules)
 		})
-	}
-}
-
-// TestCheckPlanted guards that the directed scenario fails if its pause has shown nothing.
-func TestCheckPlanted(t *testing.T) {
-	fenced := func(token uint64, accepted bool) history.Record {
-		return history.Record{What: history.Wrote, Key: plantedKey, Token: token, Fenced: true, Accepted: accepted}
-	}
-	plain := func(token uint64) history.Record {
-		return history.Record{What: history.Wrote, Key: plantedKey, Token: token, Accepted: true}
-	}
-	for name, c := range map[string]struct {
-		records []history.Record
-		want    string // part of the error; "": none
-	}{
-		"correct":           {[]history.Record{fenced(2, true), plain(2), fenced(1, false), plain(1)}, ""},
-		"nothing":           {nil, "shown nothing"},
-		"in order":          {[]history.Record{fenced(1, true), plain(1), fenced(2, true), plain(2)}, "shown nothing"},
-		"fence is open":     {[]history.Record{fenced(2, true), plain(2), fenced(1, true), plain(1)}, "went back from token 2 to 1"},
-		"fence is not used": {[]history.Record{plain(2), plain(1)}, "did not refuse"},
-		"another key":       {[]history.Record{{What: history.Wrote, Key: "key-0", Token: 2}, {What: history.Wrote, Key: "key-0", Token: 1}}, "shown nothing"},
-	} {
-		err := checkPlanted(c.records)
-		if (err == nil) != (c.want == "") || !strings.Contains(fmt.Sprint(err), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-	}
-}
-
-// TestDiverged guards that a run reports servers that differ from each other without counting it as a violation, and prints
-// nothing if they agree.
-func TestDiverged(t *testing.T) {
-	const line = "server 1 shows 1 znode that the others lack"
-	for _, diverged := range [][]string{nil, {line}} {
-		v := &verdict{diverged: diverged}
-		var out strings.Builder
-		if err := v.write(&out); err != nil {
-			t.Fatal(err)
-		}
-		if v.err() != nil || strings.Contains(out.String(), "\ndiverged   "+line+"\n") != (diverged != nil) || strings.Count(out.String(), "diverged") != len(diverged) {
-			t.Errorf("diverged %q: %v:\n%s", diverged, v.err(), out.String())
-		}
 	}
 }

@@ -29,26 +29,30 @@ const closePatience = 15 * time.Second
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
 //	linger DURATION  hold for at least that long what is held now or within the first eighth of that time
-//	stop             finish what is under way, start nothing new, and end
+//	stop             finish what is under way, start nothing new, and report to be idle; observers go on
+//	close            after stop: end
 //	break KEY        break the grant of a key as an operator would
 //	break-now KEY    the same with BreakNow
 //	take KEY         acquire the lock of a key, write to its registers, and release it
+//	audit KEY        try for all that a key has, in each way that it is used, and for one more
 //	plant KEY        the same, but stop the whole process between the look at the lock and the writes
 //
 // It ends at once when its standard input does, because the run is gone.
 type client struct {
-	config    clientConfig
-	clock     *clock.Fake
-	report    *reporter
-	registers *writer
-	locker    locker
-	opened    chan struct{} // closed when locker can be used
-	ctx       context.Context
-	stopping  context.Context // ends with the command to stop
-	stop      context.CancelFunc
-	holding   atomic.Int64 // locks that workers hold
-	linger    atomic.Pointer[linger]
-	tasks     sync.WaitGroup
+	config   clientConfig
+	clock    *clock.Fake
+	report   *reporter
+	locker   locker
+	opened   chan struct{} // closed when locker can be used
+	ctx      context.Context
+	stopping context.Context // ends with the command to stop
+	stop     context.CancelFunc
+	closing  context.Context // ends with the command to close
+	close    context.CancelFunc
+	holding  atomic.Int64                  // locks that workers hold
+	kept     atomic.Pointer[holdfast.Lock] // of keepsPermit
+	linger   atomic.Pointer[linger]
+	tasks    sync.WaitGroup
 }
 
 // linger makes holds that began before one time last until another.
@@ -61,22 +65,17 @@ func beClient(text string) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", clientVariable, err)
 		return 2
 	}
-	registers, err := dialRegisters(config.Registers)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", config.Process, err)
-		return 1
-	}
-	defer registers.close()
 	c := &client{
-		config:    config,
-		clock:     &clock.Fake{},
-		report:    &reporter{process: config.Process, out: os.Stdout},
-		registers: registers,
-		opened:    make(chan struct{}),
-		ctx:       context.Background(),
+		config: config,
+		clock:  &clock.Fake{},
+		report: &reporter{process: config.Process, out: os.Stdout},
+		opened: make(chan struct{}),
+		ctx:    context.Background(),
 	}
 	c.stopping, c.stop = context.WithCancel(c.ctx)
 	defer c.stop()
+	c.closing, c.close = context.WithCancel(c.ctx)
+	defer c.close()
 	go c.listen(os.Stdin)
 	if err := c.run(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", config.Process, err)
@@ -97,8 +96,16 @@ func (c *client) run() error {
 		w := &worker{client: c, random: rand.New(rand.NewPCG(c.config.Seed, uint64(i)))}
 		c.tasks.Go(w.run)
 	}
+	var observers sync.WaitGroup
+	for i := range c.config.Observers {
+		o := &observer{client: c, random: rand.New(rand.NewPCG(c.config.Seed, uint64(1000+i)))}
+		observers.Go(func() { o.run(i) })
+	}
+	defer observers.Wait()
 	<-c.stopping.Done()
 	c.tasks.Wait()
+	c.report.write(history.Record{At: history.Now(), What: history.Idle})
+	<-c.closing.Done()
 	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
 	defer cancel()
 	return goodbye(c.locker.Close(ctx))
@@ -146,6 +153,10 @@ func (c *client) listen(in io.Reader) {
 func (c *client) obey(line string) error {
 	verb, argument, _ := strings.Cut(line, " ")
 	var task func(key string) error
+	if verb == "close" {
+		c.close()
+		return nil
+	}
 	if c.stopping.Err() != nil {
 		return nil
 	}
@@ -171,6 +182,8 @@ func (c *client) obey(line string) error {
 		task = func(key string) error { return c.breakGrant(key, true) }
 	case "take":
 		task = func(key string) error { return c.take(key, false) }
+	case "audit":
+		task = c.audit
 	case "plant":
 		task = func(key string) error { return c.take(key, true) }
 	default:
@@ -202,15 +215,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// writeBoth writes a grant's token to both registers of its key.
-func (c *client) writeBoth(key string, token uint64) error {
-	for _, fenced := range []bool{true, false} {
-		w := write{Process: c.config.Process, Key: key, Token: token, Fenced: fenced}
-		if _, err := c.registers.write(w); err != nil {
-			return err
-		}
+// writeBoth writes a grant's token to both registers of its key. Who shares the key writes to the fenced one alone: the
+// other would go back although nobody is late.
+func (c *client) writeBoth(key string, token uint64, shared bool) {
+	c.report.write(history.Record{What: history.Wrote, Key: key, Token: token, Fenced: true, Mode: history.Mode{Shared: shared}})
+	if !shared {
+		c.report.write(history.Record{What: history.Wrote, Key: key, Token: token})
 	}
-	return nil
 }
 
 // reported is the token of a lock, as this process reports it.
@@ -224,4 +235,10 @@ func (c *client) reported(lock *holdfast.Lock) uint64 {
 // held records that a lock was held at a moment.
 func (c *client) held(at int64, key string, token uint64) {
 	c.report.write(history.Record{At: at, What: history.Held, Key: key, Token: token})
+}
+
+// lostBy records the end of a lock that was not released.
+func (c *client) lostBy(err error, key string, token uint64) {
+	cause := holdfast.Ending{Err: err}.Result()
+	c.report.write(history.Record{At: history.Now(), What: history.Lost, Key: key, Token: token, Cause: cause})
 }

@@ -29,9 +29,9 @@ const (
 //
 // TrustLocalTime stays off: it is safe only while the clocks of all machines agree, and here they are set.
 func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
-	var api dynamolock.API = dynamoserver.At(config.Login.Endpoint).Client()
+	api := described{dynamoserver.At(config.Login.Endpoint).Client(), config.Login.TTL}
 	if config.Sabotage == blindToTTL {
-		api = blind{api}
+		api.attribute = ""
 	}
 	client, err := dynamolock.New(ctx, api, &dynamolock.Options{
 		Table:        config.Login.Table,
@@ -103,8 +103,8 @@ func (s *dynamoStage) servers() int { return 1 }
 
 func (s *dynamoStage) login(slot int) login {
 	l := s.loginBy(s.wires[slot].proxy.URL())
-	if s.reaper != nil && slot == 0 {
-		l.Expiry = ttlAttribute // the others do not know
+	if s.reaper != nil && slot%3 == 0 {
+		l.Expiry = ttlAttribute // the others only remove it
 	}
 	return l
 }
@@ -112,7 +112,11 @@ func (s *dynamoStage) login(slot int) login {
 func (s *dynamoStage) direct() login { return s.loginBy(s.target.Endpoint()) }
 
 func (s *dynamoStage) loginBy(endpoint string) login {
-	return login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease}
+	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease}
+	if s.reaper != nil {
+		l.TTL = ttlAttribute
+	}
+	return l
 }
 
 func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
@@ -120,12 +124,7 @@ func (s *dynamoStage) strike(_ context.Context, f nemesis.Fault) (string, func(c
 		resume := func(context.Context) error { return s.target.Resume() }
 		return "server", resume, s.target.Pause()
 	}
-	w := s.wires[f.Client]
-	target, t, err := w.strike(f)
-	if err != nil {
-		return "", nil, err
-	}
-	return target, func(context.Context) error { return w.end(t) }, nil
+	return s.wires[f.Client].strike(f.Kind, pickOf(f.Pick))
 }
 
 // healPatience bounds one check whether the servers have recovered.

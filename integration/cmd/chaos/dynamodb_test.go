@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,10 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
-	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
 // testPatience bounds each wait of the tests.
@@ -44,14 +41,14 @@ func (s *dynamoStage) probe(ctx context.Context, slot int, id string) error {
 var silence = context.Canceled
 
 // silentProbe is a probe that gives up some time after its request was sent.
-func (s *dynamoStage) silentProbe(t *testing.T, slot int, id string) error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
+func (s *dynamoStage) silentProbe(ctx context.Context, slot int, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, testPatience)
 	defer cancel()
-	sent := s.wires[slot].proxy.Transport.Count("UpdateItem")
+	wire := s.wires[slot].proxy.Transport
+	sent := wire.Count("UpdateItem")
 	done := make(chan error, 1)
 	go func() { done <- s.probe(ctx, slot, id) }()
-	for s.wires[slot].proxy.Transport.Count("UpdateItem") == sent && ctx.Err() == nil {
+	for wire.Count("UpdateItem") == sent && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -79,32 +76,6 @@ func (s *dynamoStage) awaits(t *testing.T, id string) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s has not arrived", id)
 		}
-	}
-}
-
-// TestStrikeServer guards that a pause of the server affects all clients, and that heal ends it.
-func TestStrikeServer(t *testing.T) {
-	t.Parallel()
-	s := newDynamoStage(t)
-	if !slices.Contains(s.deck(), nemesis.ServerPaused) {
-		t.Logf("the server cannot be paused: %s", s.target.Source())
-		return
-	}
-	if _, _, err := s.strike(t.Context(), nemesis.Fault{Kind: nemesis.ServerPaused}); err != nil {
-		t.Fatal(err)
-	}
-	for slot := range 2 {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(100*time.Millisecond, cancel)
-		if err := s.probe(ctx, slot, "a"); !errors.Is(err, context.Canceled) {
-			t.Errorf("slot %d of a paused server: %v, want silence", slot, err)
-		}
-	}
-	if err := s.heal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.probe(t.Context(), 0, "b"); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -169,42 +140,6 @@ func TestPurposes(t *testing.T) {
 	}
 	if got := next(aBeat); got != aRelease {
 		t.Errorf("after heartbeats comes a request of kind %q, want %q", got, aRelease)
-	}
-}
-
-// TestHolderIsCutOff guards that faults reach real clients: a holder that is cut off loses its lock, and another acquires it.
-func TestHolderIsCutOff(t *testing.T) {
-	t.Parallel()
-	s := newDynamoStage(t)
-	holder, other := s.open(t, 0, dynamoLease), s.open(t, 1, longLease)
-	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
-	defer cancel()
-	lock, err := holder.Acquire(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, end, err := s.strike(ctx, nemesis.Fault{Kind: nemesis.BlackHole})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := other.Acquire(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Err(); !errors.Is(err, holdfast.ErrLeaseExpired) {
-		t.Errorf("the lock of the holder that is cut off: %v, want ErrLeaseExpired", err)
-	}
-	if next.Token() <= lock.Token() {
-		t.Errorf("token %d after %d", next.Token(), lock.Token())
-	}
-	if err := end(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := holder.Acquire(ctx, "a"); err != nil {
-		t.Errorf("when the fault has ended: %v", err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
-	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 )
 
 const (
@@ -24,33 +23,30 @@ const (
 	ttlPatience = 3 * dynamoLease / 2
 )
 
-// startTTL is startDynamo with Time to Live: a reaper deletes expired items in the server's place, and the wires report the
-// setting.
+// startTTL is startDynamo with Time to Live: a reaper deletes expired items in the server's place.
 func startTTL(ctx context.Context, c casting) (stage, error) {
 	started, err := startDynamo(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	s := started.(*dynamoStage)
-	told := faulthttp.All("DescribeTimeToLive", faulthttp.Reply(fmt.Sprintf(
-		`{"TimeToLiveDescription":{"AttributeName":%q,"TimeToLiveStatus":"ENABLED"}}`, ttlAttribute,
-	)))
-	for _, w := range s.wires {
-		w.always = told
-		if err := w.heal(); err != nil {
-			s.close()
-			return nil, err
-		}
-	}
 	s.reaper = startReaper(s.client, s.table)
 	return s, nil
 }
 
-// blind is a DynamoDB API that hides Time to Live from its client.
-type blind struct{ dynamolock.API }
+// described is a DynamoDB API that says at once by which attribute items expire, or that they do not if it has none. A client has
+// a day to learn of it in spite of all faults, as times to live are at least that long; but those of the reaper are not.
+type described struct {
+	dynamolock.API
+	attribute string
+}
 
-func (blind) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
-	return &dynamodb.DescribeTimeToLiveOutput{}, nil
+func (d described) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	out := &dynamodb.DescribeTimeToLiveOutput{}
+	if d.attribute != "" {
+		out.TimeToLiveDescription = &types.TimeToLiveDescription{AttributeName: &d.attribute, TimeToLiveStatus: types.TimeToLiveStatusEnabled}
+	}
+	return out, nil
 }
 
 // reaper deletes items, held or not, whose time to live has long been unchanged by the reaper's own clock.

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,9 +15,8 @@ import (
 
 // wire is the network between one slot and DynamoDB: a proxy, and the troubles in force on it.
 type wire struct {
-	name   string
-	proxy  *faulthttp.Proxy
-	always faulthttp.Rule // for requests without trouble; nil: they pass
+	name  string
+	proxy *faulthttp.Proxy
 
 	mu       sync.Mutex
 	troubles []*trouble // the newest first
@@ -43,8 +42,8 @@ func newWire(name, upstream string) (*wire, error) {
 func (w *wire) close() { w.proxy.Close() }
 
 // strike puts a fault in force, and says what it hits.
-func (w *wire) strike(f nemesis.Fault) (string, *trouble, error) {
-	t, detail, err := troubleOf(f)
+func (w *wire) strike(kind nemesis.Kind, p pick) (target string, end func(context.Context) error, err error) {
+	t, detail, err := troubleOf(kind, p)
 	if err != nil {
 		return "", nil, err
 	}
@@ -60,7 +59,7 @@ func (w *wire) strike(f nemesis.Fault) (string, *trouble, error) {
 	if detail != "" {
 		detail = ": " + detail
 	}
-	return w.name + detail, t, nil
+	return w.name + detail, func(context.Context) error { return w.end(t) }, nil
 }
 
 // end ends one trouble, at most once.
@@ -97,9 +96,6 @@ func (w *wire) applyLocked() error {
 		}
 		cut, refuse = cut || t.cut, refuse || t.refuse
 	}
-	if w.always != nil {
-		rules = append(rules, w.always)
-	}
 	w.proxy.Transport.SetRule(faulthttp.First(rules...))
 	if cut {
 		w.proxy.Transport.Cut()
@@ -131,21 +127,18 @@ func fading(first time.Duration, worse faulthttp.Fault) faulthttp.Rule {
 	}
 }
 
-var errNotHere = errors.New("no fault of a client's network")
-
-// troubleOf returns the trouble that a fault makes on a wire, and the choices of its Pick in words.
-func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
+// troubleOf returns the trouble that a fault makes on a wire, and its choices in words.
+func troubleOf(kind nemesis.Kind, p pick) (t *trouble, detail string, err error) {
 	t = &trouble{late: make(chan struct{})}
-	p := pickOf(f.Pick)
-	switch f.Kind {
+	switch kind {
 	case nemesis.LostReply:
-		t.rule = p.some(faulthttp.LoseReply(p.seen.err))
+		t.rule = p.some(faulthttp.LoseReply(p.seen))
 		return t, p.String(), nil
 	case nemesis.LostRequest:
-		t.rule = p.some(faulthttp.LoseRequest(p.seen.err))
+		t.rule = p.some(faulthttp.LoseRequest(p.seen))
 		return t, p.String(), nil
 	case nemesis.LateRequest:
-		t.rule = p.some(faulthttp.LateUntil(t.late, p.seen.err))
+		t.rule = p.some(faulthttp.LateUntil(t.late, p.seen))
 		return t, p.String(), nil
 	case nemesis.Cut:
 		t.refuse, t.drop, t.cut = true, p.notice, !p.notice
@@ -177,7 +170,7 @@ func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
 	case nemesis.Broken:
 		t.rule = p.most(faulthttp.ServerError())
 	default:
-		return nil, "", fmt.Errorf("%q: %w", f.Kind, errNotHere)
+		return nil, "", fmt.Errorf("%s: not known here", kind)
 	}
 	return t, "", nil
 }
@@ -186,16 +179,11 @@ func troubleOf(f nemesis.Fault) (t *trouble, detail string, err error) {
 type pick struct {
 	purpose string // of the requests that are hit; "" is any
 	count   int    // how many of them
-	seen    seen   // what the client sees of it
+	seen    error  // what the client sees of it
 	notice  bool   // whether connected clients are reset
 	which   int    // of two answers
 	every   bool   // request, or three of four
 	gently  bool   // it delays requests, or does so at first
-}
-
-type seen struct {
-	name string
-	err  error
 }
 
 // The purposes of the requests that write.
@@ -214,7 +202,7 @@ func pickOf(n uint32) pick {
 	return pick{
 		purpose: []string{"", aGrant, aBeat, aRelease}[draw(4)],
 		count:   1 + draw(3),
-		seen:    []seen{{"reset", faulthttp.Reset}, {"EOF", faulthttp.EOF}, {"silence", faulthttp.Silence}}[draw(3)],
+		seen:    []error{faulthttp.Reset, faulthttp.EOF, faulthttp.Silence}[draw(3)],
 		notice:  draw(2) == 0,
 		which:   draw(2),
 		every:   draw(2) == 0,
@@ -227,7 +215,7 @@ func (p pick) String() string {
 	if purpose == "" {
 		purpose = "request"
 	}
-	return fmt.Sprintf("next %d of kind %s, %s", p.count, purpose, p.seen.name)
+	return fmt.Sprintf("next %d of kind %s, %v", p.count, purpose, p.seen)
 }
 
 // some makes a rule that hits the next few requests.
@@ -266,8 +254,10 @@ func purposeOf(r faulthttp.Request) string {
 	var in struct{ UpdateExpression string }
 	_ = json.Unmarshal(r.Body, &in) // an unreadable request has none of these purposes
 	switch {
-	case strings.Contains(in.UpdateExpression, "if_not_exists"):
+	case strings.Contains(in.UpdateExpression, "if_not_exists"), strings.Contains(in.UpdateExpression, "#fencingToken + "):
 		return aGrant
+	case strings.Contains(in.UpdateExpression, "#holdfastFreedToken = "): // one leaves those who share the key
+		return aRelease
 	case strings.Contains(in.UpdateExpression, "#guid = "):
 		return aBeat
 	}

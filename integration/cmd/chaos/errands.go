@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -20,15 +23,21 @@ func (c *client) breakGrant(key string, now bool) error {
 	lease := c.config.Login.Lease
 	ctx, cancel := context.WithTimeout(c.ctx, 3*lease)
 	defer cancel()
-	var info holdfast.Info
+	var info holdfast.Info // one holder of those who share the key
 	for began := time.Now(); ; {
-		last := info.Grant
-		var err error
-		if info, err = c.locker.Inspect(ctx, key); err != nil {
+		present, err := c.locker.Inspect(ctx, key)
+		if err != nil {
 			return nil // no server answers: the run continues
 		}
-		if info.Held && (info.Grant == last || time.Since(began) > lease) {
+		holders := slices.Collect(present.Each())
+		if slices.ContainsFunc(holders, func(one holdfast.Info) bool { return one.Grant == info.Grant }) {
 			break
+		}
+		if len(holders) > 0 {
+			info = holders[rand.IntN(len(holders))]
+			if time.Since(began) > lease {
+				break
+			}
 		}
 		if !sleep(c.stopping, lease/20) || time.Since(began) > 2*lease {
 			return nil // there is nothing to break
@@ -51,13 +60,16 @@ func (c *client) jump(d time.Duration) {
 	invoked.returned(nil, 0, "")
 }
 
-// take acquires a lock, looks at it, writes, and releases it. If planted, the process stops itself after the look: fencing
+// take acquires a lock, looks at it, writes, and releases it. It waits for the end of a semaphore. If planted, the process stops itself after the look: fencing
 // exists for the late writes that follow.
 func (c *client) take(key string, planted bool) error {
-	acquire := c.report.invoke(history.Record{Call: history.Acquire, Key: key})
+	acquire := c.report.invoke(history.Record{Call: history.Acquire, Key: key, Owner: c.config.Owner})
 	lock, err := c.locker.Acquire(c.ctx, key)
 	if err != nil {
 		acquire.returned(err, 0, "")
+		if errors.Is(err, holdfast.ErrMismatch) && sleep(c.stopping, c.config.Login.Lease/20) {
+			return c.take(key, planted)
+		}
 		return err
 	}
 	token := c.reported(lock)
@@ -72,17 +84,47 @@ func (c *client) take(key string, planted bool) error {
 			return err
 		}
 	}
-	if err := c.writeBoth(key, token); err != nil {
-		return err
-	}
+	c.writeBoth(key, token, false)
 	if err := lock.Err(); err != nil {
-		c.report.write(history.Record{At: history.Now(), What: history.Lost, Key: key, Token: token, Cause: causeOf(err)})
+		c.lostBy(err, key, token)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
 	defer cancel()
 	release := c.report.invoke(history.Record{Call: history.Release, Key: key, Token: token})
 	release.returned(lock.Release(ctx), token, "")
+	return nil
+}
+
+// audit tries for as many grants of a key as there can be, and for one more, in each way that the key is used and at last
+// alone. What it is granted it has at the same time.
+func (c *client) audit(key string) error {
+	for _, mode := range slices.Compact(append(uses(key), exclusive)) {
+		n := max(mode.Limit, 1)
+		if mode.Shared && mode.Limit == 0 {
+			n = 2 // there is room for more
+		}
+		var locks []*holdfast.Lock
+		for range n + 1 {
+			try := c.report.invoke(history.Record{Call: history.Try, Key: key, Owner: c.config.Owner, Mode: mode})
+			lock, err := c.locker.TryAcquire(c.ctx, key, option(mode)...)
+			if err != nil {
+				try.returned(err, 0, "")
+				continue
+			}
+			try.returned(nil, c.reported(lock), lock.Owner())
+			locks = append(locks, lock)
+		}
+		for _, lock := range locks {
+			if at := history.Now(); lock.Err() == nil {
+				c.held(at, key, c.reported(lock))
+			}
+		}
+		for _, lock := range locks {
+			release := c.report.invoke(history.Record{Call: history.Release, Key: key, Token: c.reported(lock)})
+			release.returned(lock.Release(c.ctx), c.reported(lock), "")
+		}
+	}
 	return nil
 }
 

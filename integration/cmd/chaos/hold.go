@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +17,8 @@ const reportEvery = 20 * time.Millisecond
 type hold struct {
 	*worker
 	lock      *holdfast.Lock
+	term      context.Context // of lead, if the hold is a term
+	ended     bool            // that the lock has ended is reported
 	key       string
 	token     uint64
 	last      int64 // the last stamp at which the lock was held, 0 for none
@@ -30,32 +30,49 @@ type hold struct {
 // hold holds a lock for a while, and checks it continually: it takes a stamp, and then asks. It returns when the lock has
 // ended or was released.
 func (w *worker) hold(lock *holdfast.Lock) {
-	h := &hold{worker: w, lock: lock, key: lock.Key(), token: w.reported(lock)}
+	h := w.newHold(lock)
 	defer h.verifies.Wait()
-	w.holding.Add(1)
-	defer w.holding.Add(-1)
+	if h.keep() {
+		h.release()
+	} else {
+		h.lost()
+	}
+}
+
+func (w *worker) newHold(lock *holdfast.Lock) *hold {
+	return &hold{worker: w, lock: lock, key: lock.Key(), token: w.reported(lock)}
+}
+
+// keep checks a lock until it is time to give it back, or returns false if it has ended.
+func (h *hold) keep() bool {
+	h.holding.Add(1)
+	defer h.holding.Add(-1)
 	began := history.Now()
-	until := began + int64(h.duration())
-	for {
-		if !h.look() {
-			h.lost()
-			return
-		}
-		if told := w.linger.Load(); told != nil && began < told.began {
+	until, dismissed := began+int64(h.duration()), false
+	for h.look() {
+		if told := h.linger.Load(); told != nil && began < told.began && !dismissed {
 			until = max(until, told.until)
 		}
-		if (h.last >= until || w.stopping.Err() != nil) && !h.verifying.Load() {
-			break
+		if !dismissed && h.dismissed() {
+			dismissed, until = true, h.last+int64(h.between(0, h.config.Login.Lease/20)) // some cannot stop at once
+		}
+		if (h.last >= until || h.stopping.Err() != nil) && !h.verifying.Load() {
+			return true
 		}
 		switch {
-		case w.one(20):
+		case h.one(20):
 			h.write()
-		case w.one(150):
+		case h.one(150) && h.config.Sabotage != noHeartbeats:
 			h.verify()
 		}
-		time.Sleep(w.between(time.Millisecond, 2*time.Millisecond))
+		time.Sleep(h.between(time.Millisecond, 2*time.Millisecond))
 	}
-	h.release()
+	return false
+}
+
+// dismissed reports whether this is a term that is to end.
+func (h *hold) dismissed() bool {
+	return h.term != nil && h.config.Sabotage != leadsOn && h.term.Err() != nil
 }
 
 // duration is how long to hold the lock, if it lasts. Most holds are short, so that there are many. Some are longer than a
@@ -63,6 +80,8 @@ func (w *worker) hold(lock *holdfast.Lock) {
 func (h *hold) duration() time.Duration {
 	lease := h.config.Login.Lease
 	switch n := h.random.IntN(40); {
+	case h.config.Sabotage == blindToTTL: // somebody holds the key whenever its item expires
+		return h.between(lease/2, 5*lease/2)
 	case n < 30:
 		return h.between(time.Millisecond, lease/60)
 	case n < 39:
@@ -76,12 +95,39 @@ func (h *hold) duration() time.Duration {
 // stamp and answer happens later.
 func (h *hold) look() bool {
 	at := history.Now()
-	if h.lock.Err() != nil && h.config.Sabotage != ignoresLoss {
+	if !h.live() {
 		return false
 	}
 	h.last = at
 	if h.told == 0 || at-h.told >= int64(reportEvery) {
 		h.tell()
+	}
+	return true
+}
+
+// live reports whether a lock is held, as its holder is to believe. A lead may go on for as long as its ctx has not ended,
+// and its key is not given back before it returns, so that a term is live if either says so.
+func (h *hold) live() bool {
+	if h.term != nil {
+		if h.config.Sabotage == leadsOn {
+			return true
+		}
+		if h.term.Err() == nil {
+			return !h.outlived()
+		}
+	}
+	return h.lock.Err() == nil || h.config.Sabotage == ignoresLoss
+}
+
+// outlived is true, of a term whose ctx has not ended, if its lock has. Then the ctx must have ended meanwhile: if it has
+// not, that is recorded as the end of the lock, after which it was live.
+func (h *hold) outlived() bool {
+	if h.lock.Err() == nil {
+		return false
+	}
+	h.ends()
+	if at := history.Now(); h.term.Err() == nil {
+		h.held(at, h.key, h.token)
 	}
 	return true
 }
@@ -102,10 +148,7 @@ func (h *hold) write() {
 	if h.one(3) {
 		time.Sleep(h.between(time.Millisecond, 20*time.Millisecond))
 	}
-	if err := h.writeBoth(h.key, h.token); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", h.config.Process, err)
-		os.Exit(1)
-	}
+	h.writeBoth(h.key, h.token, h.lock.Shared())
 }
 
 // verify asks the engine, while the hold continues.
@@ -125,12 +168,20 @@ func (h *hold) verify() {
 
 // lost reports the end of a lock that was not released. Some holders release it anyway, as a deferred call would.
 func (h *hold) lost() {
-	cause := causeOf(h.lock.Err())
-	h.tell()
-	h.report.write(history.Record{At: history.Now(), What: history.Lost, Key: h.key, Token: h.token, Cause: cause})
+	h.ends()
 	if h.one(2) {
 		h.giveBack(h.config.Login.Lease)
 	}
+}
+
+// ends reports, once, that the lock has ended.
+func (h *hold) ends() {
+	if h.ended {
+		return
+	}
+	h.ended = true
+	h.tell()
+	h.lostBy(h.lock.Err(), h.key, h.token)
 }
 
 func (h *hold) release() {
@@ -146,5 +197,21 @@ func (h *hold) giveBack(bound time.Duration) {
 	ctx, cancel := context.WithTimeout(h.ctx, bound)
 	defer cancel()
 	invoked := h.report.invoke(history.Record{Call: history.Release, Key: h.key, Token: h.token})
+	if h.keepsIt() {
+		invoked.returned(nil, h.token, h.lock.Owner())
+		return
+	}
 	invoked.returned(h.lock.Release(ctx), h.token, h.lock.Owner())
+}
+
+// keepsIt reports whether this is a permit that is kept although its release is reported: one that is live at a time.
+func (h *hold) keepsIt() bool {
+	if h.config.Sabotage != keepsPermit || h.key != permitKey || h.lock.Err() != nil {
+		return false
+	}
+	if kept := h.kept.Load(); kept != nil && kept.Err() == nil {
+		return false
+	}
+	h.kept.Store(h.lock)
+	return true
 }

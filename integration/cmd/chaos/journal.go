@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -15,15 +16,35 @@ import (
 )
 
 // journal is the records of all processes of a run, in memory and in a file.
+//
+// It also is what the locks protect: for every key a fenced register, which refuses any token lower than the highest of an
+// exclusive lock that it has seen, and one that accepts everything. A write reaches its register when the journal reads the record of it.
 type journal struct {
 	mu      sync.Mutex
 	records []history.Record
 	file    *os.File
 	buffer  *bufio.Writer
 	err     error
-	faults  int // under way
+	highest map[string]uint64 // token of an exclusive lock in each fenced register
+	faults  int               // under way
 	grants  int
 	losses  int
+	holding map[holding]bool // granted, and neither lost nor released
+
+	terms    int
+	observed map[observation]bool // those under way; true: the last that was told is that nobody holds the key
+}
+
+// observation is one of a process.
+type observation struct {
+	process string
+	op      int64
+}
+
+// holding is a grant of a process.
+type holding struct {
+	process, key string
+	token        uint64
 }
 
 func newJournal(path string) (*journal, error) {
@@ -31,27 +52,49 @@ func newJournal(path string) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &journal{file: file, buffer: bufio.NewWriterSize(file, 64<<10)}, nil
+	return &journal{file: file, highest: make(map[string]uint64), holding: make(map[holding]bool), observed: make(map[observation]bool), buffer: bufio.NewWriterSize(file, 64<<10)}, nil
 }
 
 // add appends a record.
 func (j *journal) add(rec history.Record) {
-	line, err := json.Marshal(rec)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.records = append(j.records, rec)
 	switch rec.What {
+	case history.Wrote:
+		rec.At, rec.Accepted = history.Now(), !rec.Fenced || rec.Token >= j.highest[rec.Key]
+		if rec.Fenced && rec.Accepted && !rec.Mode.Shared {
+			j.highest[rec.Key] = rec.Token
+		}
 	case history.Begin:
 		j.faults++
 	case history.End:
 		j.faults--
 	case history.Lost:
 		j.losses++
+		delete(j.holding, holding{rec.Process, rec.Key, rec.Token})
+	case history.Invoke:
+		switch rec.Call {
+		case history.Lead:
+			j.terms++
+		case history.Observe:
+			j.observed[observation{rec.Process, rec.Op}] = false
+		}
+	case history.Told:
+		j.observed[observation{rec.Process, rec.Op}] = rec.Token == 0
+	case history.Killed, history.Exited:
+		maps.DeleteFunc(j.observed, func(o observation, _ bool) bool { return o.process == rec.Process })
 	case history.Return:
-		if rec.Outcome == history.OK && (rec.Call == history.Acquire || rec.Call == history.Try) {
+		delete(j.observed, observation{rec.Process, rec.Op})
+		switch {
+		case rec.Call == history.Release:
+			delete(j.holding, holding{rec.Process, rec.Key, rec.Token})
+		case rec.Outcome == history.OK && (rec.Call == history.Acquire || rec.Call == history.Try):
 			j.grants++
+			j.holding[holding{rec.Process, rec.Key, rec.Token}] = true
 		}
 	}
+	j.records = append(j.records, rec)
+	line, err := json.Marshal(rec)
 	if err == nil {
 		_, err = j.buffer.Write(append(line, '\n'))
 	}
@@ -67,7 +110,39 @@ func (j *journal) note(what history.What, process string) {
 func (j *journal) summary() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return fmt.Sprintf("%d grants, %d of them lost, %d faults under way", j.grants, j.losses, j.faults)
+	return fmt.Sprintf("%d grants, %d of them terms, %d lost, %d faults under way", j.grants, j.terms, j.losses, j.faults)
+}
+
+// granted is how many grants there were.
+func (j *journal) granted() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.grants
+}
+
+// holds reports whether a process holds a lock, as far as it has reported.
+func (j *journal) holds(process string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for h := range j.holding {
+		if h.process == process {
+			return true
+		}
+	}
+	return false
+}
+
+// behind is how many observers were not told last that nobody holds their key.
+func (j *journal) behind() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for _, free := range j.observed {
+		if !free {
+			n++
+		}
+	}
+	return n
 }
 
 // all is a copy of the records of now.

@@ -13,9 +13,9 @@
 // A run has four independent parts:
 //
 //   - a stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
-//   - clients: this program again, as child processes that can be paused and killed (client.go; worker.go and hold.go are
-//     what its workers do, errands.go what it does on command)
-//   - registers: what the locks protect (registers.go)
+//   - clients: this program again, as child processes that can be paused and killed (client.go; worker.go, hold.go and
+//     candidate.go are what its workers do, observer.go what its observers do, errands.go what it does on command)
+//   - the journal: what the clients do, and the registers that the locks protect (journal.go)
 //   - the plan and the judgement: packages nemesis and history
 //
 // run.go brings them together, perpetrate.go performs the plan, planted.go is a directed scenario that shows why fencing is
@@ -43,8 +43,6 @@ import (
 type flags struct {
 	settings
 	engines []string
-	plan    bool
-	keep    bool
 	out     string
 }
 
@@ -74,27 +72,22 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	set := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	set.SetOutput(w)
 	engine := set.String("engine", "all", "the `engine`: zookeeper, reconfig (ZooKeeper with members that leave and join), dynamodb, ttl (DynamoDB with Time to Live), or all of them in turn")
-	set.DurationVar(&f.Length, "duration", time.Minute, "how long the clients run, on each engine")
-	minutes := set.Float64("minutes", 0, "the duration in minutes")
+	minutes := set.Float64("minutes", 1, "how long the clients run, on each engine")
 	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
 	set.IntVar(&f.Clients, "clients", 6, "client processes")
 	set.IntVar(&f.Workers, "workers", 2, "workers of each client process, on average")
-	set.IntVar(&f.Keys, "keys", 4, "locks to compete for")
+	set.IntVar(&f.Keys, "keys", 6, "keys to compete for, of which some are shared")
 	set.Func("kinds", "faults that may happen, such as 'link turned, break' (default: all)", func(text string) error {
 		for name := range strings.SplitSeq(text, ",") {
 			f.Kinds = append(f.Kinds, nemesis.Kind(strings.TrimSpace(name)))
 		}
 		return nil
 	})
-	set.BoolVar(&f.plan, "plan", false, "print the plan and exit")
-	set.BoolVar(&f.keep, "keep", false, "keep the history of a run even if nothing is wrong")
 	set.StringVar(&f.out, "out", "", "the `directory` for kept files (default: a new temporary one)")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	if *minutes != 0 {
-		f.Length = time.Duration(*minutes * float64(time.Minute))
-	}
+	f.Length = time.Duration(*minutes * float64(time.Minute))
 	seeded := false
 	set.Visit(func(fl *flag.Flag) { seeded = seeded || fl.Name == "seed" })
 	if !seeded {
@@ -111,7 +104,7 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	case stages[f.engines[0]] == nil:
 		err = fmt.Errorf("-engine %q: want zookeeper, reconfig, dynamodb, ttl or all", *engine)
 	case f.Length <= 0:
-		err = fmt.Errorf("-duration %v: want a positive duration", f.Length)
+		err = fmt.Errorf("-minutes %v: want more than 0", *minutes)
 	case f.Clients < 1 || f.Workers < 1 || f.Keys < 1:
 		err = errors.New("-clients, -workers and -keys: want at least 1 of each")
 	}
@@ -137,9 +130,6 @@ func (f *flags) run(ctx context.Context, w io.Writer) error {
 }
 
 func (f *flags) runOne(ctx context.Context, s settings, w io.Writer) (err error) {
-	if f.plan {
-		return printPlan(ctx, w, s)
-	}
 	if s.Dir, err = makeDir(f.out, s); err != nil {
 		return err
 	}
@@ -149,7 +139,7 @@ func (f *flags) runOne(ctx context.Context, s settings, w io.Writer) (err error)
 	} else {
 		err = fmt.Errorf("%s, seed %d: %w", s.Engine, s.Seed, err)
 	}
-	if err == nil && !f.keep || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil {
 		return errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	_, told := fmt.Fprintf(w, "kept       %s\n", s.Dir)
@@ -163,28 +153,4 @@ func makeDir(parent string, s settings) (string, error) {
 	}
 	dir := filepath.Join(parent, fmt.Sprintf("%s-%d", s.Engine, s.Seed))
 	return dir, os.MkdirAll(dir, 0o755)
-}
-
-// printPlan prints the planned faults. They depend on the servers, so it starts them.
-func printPlan(ctx context.Context, w io.Writer, s settings) error {
-	st, err := s.start(ctx)
-	if err != nil {
-		return err
-	}
-	defer st.close()
-	for _, f := range nemesis.Draw(s.Seed, s.shape(st)) {
-		what := ""
-		switch {
-		case f.Kind == nemesis.BreakHolder:
-			what = fmt.Sprintf("key %d", f.Key)
-		case f.Kind == nemesis.ClockJump:
-			what = fmt.Sprintf("client %d by %v", f.Client, f.Jump)
-		case !f.Kind.OfServers():
-			what = fmt.Sprintf("client %d", f.Client)
-		}
-		if _, err := fmt.Fprintf(w, "%s %3d  %9v  for %-7v %-16s %s\n", s.Engine, f.N, f.At, f.For, f.Kind, what); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,15 +11,16 @@ import (
 
 // clientConfig is the configuration of a client process, sent as JSON.
 type clientConfig struct {
-	Process   string   `json:"process"` // such as "3.2": the second process in slot 3
-	Owner     string   `json:"owner"`   // of its locks; the next process in the slot has the same
-	Login     login    `json:"login"`
-	Keys      []string `json:"keys"`
-	Workers   int      `json:"workers"`
-	Succeeds  bool     `json:"succeeds,omitempty"` // a killed process of this slot, which may have left locks
-	Seed      uint64   `json:"seed"`
-	Registers string   `json:"registers"` // their address
-	Sabotage  sabotage `json:"sabotage,omitempty"`
+	Process string // such as "3.2": the second process in slot 3
+	Owner   string // of its locks; the next process in the slot has the same
+	Login   login
+	Keys    []string
+	Workers int
+	// Observers is how many there are. The first stay with one key each, the last goes from key to key.
+	Observers int
+	Succeeds  bool // a killed process of this slot, which may have left locks
+	Seed      uint64
+	Sabotage  sabotage
 }
 
 // open connects to an engine, in a client process. The clock stands for both

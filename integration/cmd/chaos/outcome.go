@@ -3,71 +3,39 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
 // outcome is the outcome of a call, in a history's terms.
-func outcome(call string, err error) (outcome, cause string) {
+func outcome(call string, err error) string {
 	acquisition := call == history.Acquire || call == history.Try
 	switch {
 	case err == nil:
-		return history.OK, ""
+		return history.OK
 	case errors.Is(err, holdfast.ErrReleasePending):
-		return history.Pending, ""
+		return history.Pending
 	case !acquisition && isAny(err, holdfast.ErrLost, holdfast.ErrTTLExpired, holdfast.ErrReleased, holdfast.ErrChanged):
-		return history.Gone, causeOf(err)
+		return history.Gone
 	case errors.Is(err, holdfast.ErrClosed):
-		return history.Closed, ""
+		return history.Closed
 	// Before ErrHeld: a wait that ctx ended also says what it waited for.
 	case isAny(err, context.Canceled, context.DeadlineExceeded):
-		return history.GaveUp, causeOf(err)
+		return history.GaveUp
+	case errors.Is(err, holdfast.ErrMismatch):
+		return history.Mismatch
 	case errors.Is(err, holdfast.ErrHeld):
-		return history.Refused, ""
-	// A wait that WithWait ended while no server could be reached.
-	case acquisition && errors.Is(err, holdfast.ErrDisconnected):
-		return history.GaveUp, causeOf(err)
-	// The same, when the grant ended before it could be returned.
-	case acquisition && isAny(err, holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired, holdfast.ErrClockJump, holdfast.ErrBroken, holdfast.ErrReclaimed):
-		return history.GaveUp, causeOf(err)
+		return history.Refused
+	// A wait that WithWait ended while no server could be reached, or when the grant ended before it could be returned.
+	case acquisition && isAny(err, holdfast.ErrDisconnected, holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired,
+		holdfast.ErrClockJump, holdfast.ErrBroken, holdfast.ErrReclaimed):
+		return history.GaveUp
 	}
-	return history.Failed, causeOf(err)
-}
-
-// causeOf is the name of the most specific sentinel of an error, or "".
-func causeOf(err error) string {
-	for _, known := range []struct {
-		err  error
-		name string
-	}{
-		{holdfast.ErrSessionExpired, "ErrSessionExpired"},
-		{holdfast.ErrLeaseExpired, "ErrLeaseExpired"},
-		{holdfast.ErrReclaimed, "ErrReclaimed"},
-		{holdfast.ErrBroken, "ErrBroken"},
-		{holdfast.ErrTakenOver, "ErrTakenOver"},
-		{holdfast.ErrClockJump, "ErrClockJump"},
-		{holdfast.ErrTTLExpired, "ErrTTLExpired"},
-		{holdfast.ErrReleased, "ErrReleased"},
-		{holdfast.ErrChanged, "ErrChanged"},
-		{holdfast.ErrHeld, "ErrHeld"},
-		{holdfast.ErrDisconnected, "ErrDisconnected"},
-		{holdfast.ErrDenied, "ErrDenied"},
-		{holdfast.ErrClosed, "ErrClosed"},
-		{holdfast.ErrInvalid, "ErrInvalid"},
-	} {
-		if errors.Is(err, known.err) {
-			return known.name
-		}
-	}
-	return ""
+	return history.Failed
 }
 
 func isAny(err error, targets ...error) bool {
-	for _, target := range targets {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }

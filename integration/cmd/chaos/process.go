@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +47,7 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 		p.log, true, "env",
 		clientVariable+"="+string(text),
 		// go-zookeeper has data races of its own on reconnecting, so a race does not end the process: see races.
-		"GORACE=exitcode=0 log_path="+filepath.Join(dir, racePrefix+config.Process),
+		"GORACE=exitcode=0 atexit_sleep_ms=0 log_path="+filepath.Join(dir, racePrefix+config.Process),
 		exe,
 	)
 	if err != nil {
@@ -63,26 +62,16 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 func (p *process) listen(out io.ReadCloser) {
 	defer close(p.heard)
 	defer out.Close()
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err == nil {
-			var rec history.Record
-			if err = json.Unmarshal(line, &rec); err == nil {
-				p.journal.add(rec)
-				continue
-			}
-			err = fmt.Errorf("%q: %w", line, err)
-		} else if errors.Is(err, io.EOF) {
-			err = nil
-			if len(line) > 0 {
-				err = fmt.Errorf("%q: truncated line", line)
-			}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var rec history.Record
+		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
+			p.mu.Lock()
+			p.torn = fmt.Errorf("%q: %w", lines.Text(), err)
+			p.mu.Unlock()
+			return
 		}
-		p.mu.Lock()
-		p.torn = err
-		p.mu.Unlock()
-		return
+		p.journal.add(rec)
 	}
 }
 
@@ -138,7 +127,7 @@ func (p *process) finish(ctx context.Context, patience time.Duration) error {
 	p.mu.Lock()
 	p.expected = true
 	p.mu.Unlock()
-	_ = p.tell("stop")
+	_ = p.tell("stop\nclose")
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var late error

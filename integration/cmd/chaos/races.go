@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -36,24 +36,21 @@ func races(dir string) ([]string, error) {
 	return found, nil
 }
 
+// accesses matches the stacks of the two accesses of a report.
+var accesses = regexp.MustCompile(`(?mi)^(?:previous )?(?:atomic )?(?:read|write) at .*\n((?: +.*\n)*)`)
+
 // raceIsOurs looks at the first frame of either access that is outside the runtime and the standard library.
 func raceIsOurs(report string) bool {
-	access := false // inside an access, before its first frame
-	lines := bufio.NewScanner(strings.NewReader(report))
-	for lines.Scan() {
-		line := lines.Text()
-		lower := strings.ToLower(line)
-		switch {
-		case strings.HasPrefix(lower, "read at"), strings.HasPrefix(lower, "write at"), strings.HasPrefix(lower, "previous "),
-			strings.HasPrefix(lower, "atomic "):
-			access = true
-		case strings.HasPrefix(lower, "goroutine "):
-			access = false
-		case access && strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   ") && !isStandard(strings.TrimSpace(line)):
-			if strings.HasPrefix(strings.TrimSpace(line), ours) {
+	for _, access := range accesses.FindAllStringSubmatch(report, -1) {
+		for line := range strings.Lines(access[1]) {
+			function := strings.TrimSpace(line)
+			if strings.HasPrefix(line, "      ") || isStandard(function) { // that was the place in a file
+				continue
+			}
+			if strings.HasPrefix(function, ours) {
 				return true
 			}
-			access = false
+			break
 		}
 	}
 	return false

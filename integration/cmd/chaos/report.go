@@ -55,7 +55,7 @@ func (c *call) returned(err error, token uint64, owner string) {
 		What: history.Return,
 		Key:  c.record.Key, Op: c.record.Op, Call: c.record.Call, Token: token,
 	}
-	rec.Outcome, rec.Cause = outcome(c.record.Call, err)
+	rec.Outcome = outcome(c.record.Call, err)
 	if err == nil {
 		rec.Owner = owner
 	} else {

@@ -18,6 +18,7 @@ type settings struct {
 	Engine   string
 	Seed     uint64
 	Length   time.Duration // of the time with clients running, including the calm tail
+	Grants   int           // that there are at least, even if that takes longer on a busy machine
 	Clients  int
 	Workers  int // of each client, on average
 	Keys     int
@@ -41,15 +42,14 @@ const startPatience = 2 * time.Minute
 // run is a run under way.
 type run struct {
 	settings
-	stage     stage
-	journal   *journal
-	registers *registers
-	lease     time.Duration
-	shape     nemesis.Shape
-	keys      []string
-	slots     []*slot
-	operator  *process
-	began     time.Time
+	stage    stage
+	journal  *journal
+	lease    time.Duration
+	shape    nemesis.Shape
+	keys     []string
+	slots    []*slot
+	operator *process
+	began    time.Time
 
 	mu       sync.Mutex
 	problems []error
@@ -75,21 +75,16 @@ func play(ctx context.Context, s settings) (*verdict, error) {
 // prepare starts everything that a run needs except the clients.
 func prepare(ctx context.Context, s settings) (_ *run, err error) {
 	r := &run{settings: s}
+	r.keys = s.keys()
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	for i := range s.Keys {
-		r.keys = append(r.keys, fmt.Sprintf("key-%d", i))
-	}
 	if r.journal, err = newJournal(filepath.Join(s.Dir, historyFile)); err != nil {
 		return nil, err
 	}
-	if r.registers, err = startRegisters(r.journal.add); err != nil {
-		return nil, err
-	}
-	if r.stage, err = s.start(ctx); err != nil {
+	if r.stage, err = r.start(ctx); err != nil {
 		return nil, err
 	}
 	r.lease, r.shape = r.stage.direct().Lease, s.shape(r.stage)
@@ -99,29 +94,33 @@ func prepare(ctx context.Context, s settings) (_ *run, err error) {
 // close ends what is left of a run.
 func (r *run) close() {
 	r.killAll()
-	if r.registers != nil {
-		r.registers.close()
-	}
 	if r.stage != nil {
 		r.stage.close()
 	}
 }
 
 // start starts the servers.
-func (s *settings) start(ctx context.Context) (stage, error) {
+func (r *run) start(ctx context.Context) (stage, error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	st, err := stages[s.Engine](ctx, casting{Slots: s.Clients, Seed: s.Seed, Dir: s.Dir})
+	st, err := stages[r.Engine](ctx, casting{Slots: r.Clients, Holds: r.holds, Seed: r.Seed, Dir: r.Dir})
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", s.Engine, err)
+		return nil, fmt.Errorf("start %s: %w", r.Engine, err)
 	}
 	return st, nil
+}
+
+func (r *run) holds(slot int) bool {
+	p := r.slots[slot].process()
+	return p != nil && r.journal.holds(p.name)
 }
 
 // perform does everything between the start of the servers and the verdict.
 func (r *run) perform(ctx context.Context) error {
 	var err error
-	if r.operator, err = startProcess(r.Dir, r.journal, r.config("operator", "operator", r.stage.direct(), 0)); err != nil {
+	operator := r.config("operator", "operator", r.stage.direct(), 0)
+	operator.Observers = len(r.keys) + 1
+	if r.operator, err = startProcess(r.Dir, r.journal, operator); err != nil {
 		return err
 	}
 	if err := r.planted(ctx); err != nil {
@@ -166,6 +165,8 @@ func (r *run) faults(ctx context.Context) error {
 	}
 	r.journal.note(history.Calm, "")
 	sleep(ctx, max(2*r.lease, time.Until(r.began.Add(r.Length))))
+	for r.journal.granted() < r.Grants && time.Since(r.began) < startPatience && sleep(ctx, 20*time.Millisecond) {
+	}
 	return context.Cause(ctx)
 }
 
@@ -190,12 +191,15 @@ func (r *run) settle() time.Duration {
 
 // finish ends the clients cleanly, and checks what they leave behind.
 func (r *run) finish(ctx context.Context) error {
+	r.idle(ctx)
+	r.problem(r.sweep(ctx))
+	r.quiet(ctx)
+	r.problem(r.audit(ctx))
 	var ends sync.WaitGroup
 	for _, s := range r.slots {
 		ends.Go(func() { r.problem(s.finish(ctx, r.settle()+closePatience)) })
 	}
 	ends.Wait()
-	r.problem(r.sweep(ctx))
 	r.problem(r.operator.finish(ctx, r.settle()+closePatience))
 	asking, cancel := context.WithTimeout(ctx, r.settle())
 	defer cancel()
@@ -213,6 +217,55 @@ func (r *run) finish(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// idle makes the clients end their work, and returns when only observers are left. A client that does not end it is
+// reported, and killed by finish.
+func (r *run) idle(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("it has not ended its work after the stop command"))
+	defer cancel()
+	var ends sync.WaitGroup
+	for _, s := range r.slots {
+		ends.Go(func() { r.problem(s.idle(ctx)) })
+	}
+	ends.Wait()
+}
+
+// quiet returns when all observers were told that nobody holds their key, or should have been.
+func (r *run) quiet(ctx context.Context) {
+	for began, patience := time.Now(), r.patience(); r.journal.behind() > 0 && time.Since(began) < patience && sleep(ctx, 20*time.Millisecond); {
+	}
+	r.journal.note(history.Quiet, "")
+}
+
+// patience is settle, but for those who wait in vain.
+func (r *run) patience() time.Duration {
+	if r.Sabotage == deafObserver || r.Sabotage == keepsPermit {
+		return 2 * r.lease
+	}
+	return r.settle()
+}
+
+// audit makes a fresh client try for all that the keys have, now that all is quiet; the checker knows what it must get.
+func (r *run) audit(ctx context.Context) error {
+	p, err := startProcess(r.Dir, r.journal, r.config("auditor", "auditor", r.stage.direct(), 0))
+	if err != nil {
+		return err
+	}
+	defer p.kill()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("no try of it has returned"))
+	defer cancel()
+	for _, key := range r.keys {
+		if err := p.tell("audit %s", key); err != nil {
+			return err
+		}
+		if _, err := r.journal.await(ctx, 0, func(rec history.Record) bool {
+			return rec.Process == p.name && rec.Key == key && rec.What == history.Return
+		}); err != nil {
+			return fmt.Errorf("audit of %s: %w", key, err)
+		}
+	}
+	return p.finish(ctx, r.settle()+closePatience)
+}
+
 // sweep makes a fresh client acquire and release every key.
 func (r *run) sweep(ctx context.Context) error {
 	p, err := startProcess(r.Dir, r.journal, r.config("fresh", "fresh", r.stage.direct(), 0))
@@ -220,7 +273,7 @@ func (r *run) sweep(ctx context.Context) error {
 		return err
 	}
 	defer p.kill()
-	ctx, cancel := context.WithTimeoutCause(ctx, r.settle(), errors.New("a fresh client could not acquire it in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.patience(), errors.New("a fresh client could not acquire it in time"))
 	defer cancel()
 	for _, key := range r.keys {
 		from := len(r.journal.all())
@@ -280,7 +333,6 @@ func (r *run) say(format string, args ...any) {
 // config is that of a client process.
 func (r *run) config(process, owner string, where login, workers int) clientConfig {
 	return clientConfig{
-		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers,
-		Seed: r.Seed, Registers: r.registers.addr(),
+		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers, Seed: r.Seed,
 	}
 }

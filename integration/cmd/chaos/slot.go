@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
 // slot is a place for a client process, with proxies of its own between it and the servers.
@@ -19,16 +22,26 @@ type slot struct {
 
 // workers is how many workers the process has. A client with a single worker is silent
 // while it holds a lock, and so notices less; others are never silent.
-func (s *slot) workers() int { return max(1, s.run.Workers+s.n%3-1) }
+func (s *slot) workers() int {
+	if s.run.Workers == 1 {
+		return 1
+	}
+	return s.run.Workers + s.n%3 - 1
+}
 
 // start starts a process in the slot.
 func (s *slot) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.workers())
+	if config.Workers > 1 { // or it would not be silent
+		config.Observers = 2
+	}
 	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
 	config.Succeeds = s.lives > 0
-	config.Sabotage = s.run.Sabotage
+	if config.Sabotage = s.run.Sabotage; config.Sabotage == keepsPermit && s.n > 0 {
+		config.Sabotage = honest // one permit is enough, and then the others do not wait for ever
+	}
 	p, err := startProcess(s.run.Dir, s.run.journal, config)
 	if err != nil {
 		return err
@@ -62,6 +75,34 @@ func (s *slot) finish(ctx context.Context, patience time.Duration) error {
 	}
 	defer s.forget(p)
 	return p.finish(ctx, patience)
+}
+
+// idle asks the process to end its work, and waits until it has.
+func (s *slot) idle(ctx context.Context) error {
+	p := s.process()
+	if p == nil {
+		return nil
+	}
+	from := len(s.run.journal.all())
+	if err := p.tell("stop"); err != nil {
+		return nil // it has ended: finish says how
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	_, err := s.run.journal.await(ctx, from, func(rec history.Record) bool {
+		return rec.Process == p.name && rec.What == history.Idle
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("process %s: %w", p.name, err)
+	}
+	return nil
 }
 
 func (s *slot) forget(p *process) {

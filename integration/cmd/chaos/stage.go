@@ -11,9 +11,10 @@ import (
 // casting describes the run for which a stage is built. Each engine has a function that takes it: startZooKeeper,
 // startDynamo.
 type casting struct {
-	Slots int    // client processes
-	Seed  uint64 // for random settings, such as limits of the servers
-	Dir   string // for files that help when a run has failed
+	Slots int                 // client processes
+	Holds func(slot int) bool // whether the process in a slot holds a lock
+	Seed  uint64              // for random settings, such as limits of the servers
+	Dir   string              // for files that help when a run has failed
 }
 
 // stage is an engine's part of a run: servers, the proxies between them and the clients, and the faults of both.
@@ -48,7 +49,8 @@ type login struct {
 	Servers  []string `json:"servers,omitempty"`  // of ZooKeeper: host:port
 	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB: a URL
 	Table    string   `json:"table,omitempty"`
-	Expiry   string   `json:"expiry,omitempty"` // of DynamoDB: the attribute for Time to Live, if this client knows it
+	TTL      string   `json:"ttl,omitempty"`    // of DynamoDB: the attribute for Time to Live, "" if items do not expire
+	Expiry   string   `json:"expiry,omitempty"` // the same, if this client sets it
 	// Lease is what clients ask for, and how long others wait for a silent holder: the session timeout, or the lease of an
 	// item.
 	Lease time.Duration `json:"lease"`

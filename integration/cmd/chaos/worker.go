@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// worker acquires one lock after another.
+// worker acquires one lock after another, and stands for election now and then.
 type worker struct {
 	*client
 	random *rand.Rand
@@ -23,7 +23,9 @@ func (w *worker) run() {
 		w.random.Shuffle(len(w.former), func(i, j int) { w.former[i], w.former[j] = w.former[j], w.former[i] })
 	}
 	for w.stopping.Err() == nil {
-		if lock := w.acquire(); lock != nil {
+		if w.stands() {
+			w.stand()
+		} else if lock := w.acquire(); lock != nil {
 			w.hold(lock)
 		}
 		sleep(w.stopping, w.between(time.Millisecond, 30*time.Millisecond))
@@ -33,6 +35,8 @@ func (w *worker) run() {
 // one is true with probability 1/n.
 func (w *worker) one(n int) bool { return w.random.IntN(n) == 0 }
 
+func (w *worker) anyKey() string { return w.config.Keys[w.random.IntN(len(w.config.Keys))] }
+
 func (w *worker) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(w.random.Int64N(int64(to-from)))
 }
@@ -41,7 +45,7 @@ func (w *worker) between(from, to time.Duration) time.Duration {
 // Most calls have no time limit, so that a grant ends them.
 func (w *worker) acquire() *holdfast.Lock {
 	lease := w.config.Login.Lease
-	rec := history.Record{Call: history.Acquire, Key: w.config.Keys[w.random.IntN(len(w.config.Keys))]}
+	rec := history.Record{Call: history.Acquire, Key: w.anyKey(), Owner: w.config.Owner}
 	var opts []holdfast.Option
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -70,8 +74,18 @@ func (w *worker) acquire() *holdfast.Lock {
 		rec.Reclaim = true
 	}
 	if rec.Reclaim {
-		rec.Owner = w.config.Owner
 		opts = append(opts, holdfast.WithOwner(w.config.Owner), holdfast.WithReclaim())
+	}
+	modes := uses(rec.Key)
+	rec.Mode = modes[w.random.IntN(len(modes))]
+	switch asked := rec.Mode; {
+	case w.config.Sabotage == oneTooMany && asked.Limit > 0:
+		opts = append(opts, holdfast.WithLimit(asked.Limit+1))
+	case w.config.Sabotage == hidesSharing && w.one(2):
+		rec.Mode = exclusive
+		fallthrough
+	default:
+		opts = append(opts, option(asked)...)
 	}
 	invoked := w.report.invoke(rec)
 	ask := w.locker.Acquire

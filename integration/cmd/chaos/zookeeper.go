@@ -24,6 +24,7 @@ const (
 // members leave and join.
 type ensembleStage struct {
 	dir      string
+	holds    func(slot int) bool
 	ensemble *zkserver.Ensemble
 	slots    []*zooKeeperSlot
 	members  bool // leave and join
@@ -48,7 +49,7 @@ func startEnsemble(ctx context.Context, c casting, members bool) (stage, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &ensembleStage{dir: c.Dir, ensemble: ensemble, members: members}
+	s := &ensembleStage{dir: c.Dir, holds: c.Holds, ensemble: ensemble, members: members}
 	for n := range c.Slots {
 		slot, err := newZooKeeperSlot(n, ensemble.Addrs())
 		if err != nil {

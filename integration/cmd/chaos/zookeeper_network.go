@@ -16,7 +16,6 @@ import (
 type zooKeeperSlot struct {
 	n     int
 	wires []*zooKeeperWire
-	traps traps
 }
 
 // zooKeeperWire is a proxy, and the faults in force on it.
@@ -32,13 +31,12 @@ type affliction func(*faultproxy.Proxy)
 
 func newZooKeeperSlot(n int, servers []string) (*zooKeeperSlot, error) {
 	s := &zooKeeperSlot{n: n}
-	for i, server := range servers {
+	for _, server := range servers {
 		proxy, err := faultproxy.StartZooKeeper(server)
 		if err != nil {
 			s.close()
 			return nil, err
 		}
-		proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict { return s.traps.judge(i, f) })
 		s.wires = append(s.wires, &zooKeeperWire{proxy: proxy})
 	}
 	return s, nil
@@ -103,8 +101,13 @@ func (s *zooKeeperSlot) strike(f nemesis.Fault) (target string, end func(context
 	switch f.Kind {
 	case nemesis.LostReply, nemesis.LostRequest:
 		op := ops[f.Pick/2%uint32(len(ops))]
-		trap := s.traps.set(op.op, f.Kind == nemesis.LostReply)
-		return fmt.Sprintf("client %d, the next %s", s.n, op.name), func(context.Context) error { s.traps.unset(trap); return nil }, nil
+		proxy := s.inUse(f.Server)[0].proxy
+		lose := proxy.LoseRequest
+		if f.Kind == nemesis.LostReply {
+			lose = proxy.LoseReply
+		}
+		lose(op.op, "")
+		return fmt.Sprintf("client %d, the next %s", s.n, op.name), func(context.Context) error { proxy.Disarm(); return nil }, nil
 	case nemesis.Cut:
 		return target, afflict(wires, (*faultproxy.Proxy).Cut), nil
 	case nemesis.BlackHole:
@@ -148,55 +151,4 @@ var ops = []struct {
 	{faultproxy.OpDelete, "delete"},
 	{faultproxy.OpMulti, "multi"},
 	{faultproxy.OpGetData, "read"},
-}
-
-// traps wait for requests, on all wires of a slot.
-type traps struct {
-	mu    sync.Mutex
-	armed []*trap
-}
-
-// trap drops the first matching request, or its reply.
-type trap struct {
-	op    faultproxy.Op
-	reply bool
-	// The request whose reply is awaited; conn 0 is none.
-	wire, conn int
-	xid        int32
-}
-
-func (t *traps) set(op faultproxy.Op, reply bool) *trap {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	armed := &trap{op: op, reply: reply}
-	t.armed = append(t.armed, armed)
-	return armed
-}
-
-func (t *traps) unset(gone *trap) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.armed = slices.DeleteFunc(t.armed, func(other *trap) bool { return other == gone })
-}
-
-// judge is the filter of a wire. A trap springs once, and closes the connection.
-func (t *traps) judge(wire int, f faultproxy.Frame) faultproxy.Verdict {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, trap := range t.armed {
-		switch {
-		case f.Dir == faultproxy.ToServer && f.Kind == faultproxy.KindRequest && f.Op == trap.op && !trap.reply,
-			f.Dir == faultproxy.ToClient && f.Kind == faultproxy.KindReply && trap.conn != 0 &&
-				wire == trap.wire && f.Conn == trap.conn && f.Xid == trap.xid:
-			t.armed = slices.Delete(t.armed, i, i+1)
-			return faultproxy.CutBefore
-		// If the connection of an earlier request ended without a reply, this request's reply is lost
-		// instead.
-		case f.Dir == faultproxy.ToServer && f.Kind == faultproxy.KindRequest && f.Op == trap.op &&
-			(trap.conn == 0 || wire != trap.wire || f.Conn != trap.conn):
-			trap.wire, trap.conn, trap.xid = wire, f.Conn, f.Xid
-			return faultproxy.Pass
-		}
-	}
-	return faultproxy.Pass
 }

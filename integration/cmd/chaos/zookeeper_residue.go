@@ -89,20 +89,27 @@ func compareListings(shown [][]string) (left, diverged []string) {
 	return left, diverged
 }
 
-// nodesBelow lists the children of all lock znodes. The znodes themselves stay until the server reaps them.
+// nodesBelow lists the children of all lock znodes, and of the two that a semaphore has below its own. The parents stay
+// until the server reaps them.
 func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
-	locks, _, err := conn.Children(root)
+	parents, _, err := conn.Children(root)
 	if err != nil {
 		return nil, err
 	}
 	var found []string
-	for _, lock := range locks {
-		nodes, _, err := conn.Children(root + "/" + lock)
+	for len(parents) > 0 {
+		parent := parents[0]
+		parents = parents[1:]
+		nodes, _, err := conn.Children(root + "/" + parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, fmt.Errorf("%s: %w", lock, err)
+			return nil, fmt.Errorf("%s: %w", parent, err)
 		}
 		for _, node := range nodes {
-			found = append(found, strings.Join([]string{root, lock, node}, "/"))
+			if path := parent + "/" + node; node == "locks" || node == "leases" {
+				parents = append(parents, path)
+			} else {
+				found = append(found, root+"/"+path)
+			}
 		}
 	}
 	return found, nil

@@ -29,10 +29,7 @@ func (s *ensembleStage) strikeServers(ctx context.Context, f nemesis.Fault) (str
 
 func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
 	// On a busy machine a leader may step down without a fault.
-	if err := s.ensemble.WaitReady(ctx); err != nil {
-		return "", nil, err
-	}
-	leader, err := s.ensemble.Leader(ctx)
+	leader, _, err := s.ensemble.Roles(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -77,12 +74,21 @@ func (s *ensembleStage) begin(ctx context.Context, f nemesis.Fault) (string, fun
 	return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 }
 
-// follower returns a follower, preferably one that has clients.
+// follower returns a follower to which a holder is connected, or else one that has clients, if there is any: other faults
+// prove little.
 func (s *ensembleStage) follower(leader int, f nemesis.Fault) int {
 	var followers []int
 	for i := range zkserver.EnsembleSize {
 		if i != leader {
 			followers = append(followers, i)
+		}
+	}
+	for i := range s.slots {
+		slot := s.slots[(f.Client+i)%len(s.slots)]
+		for _, server := range followers {
+			if s.holds(slot.n) && slot.wires[server].proxy.Conns() > 0 {
+				return server
+			}
 		}
 	}
 	chosen := followers[f.Server%len(followers)]

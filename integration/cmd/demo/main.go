@@ -4,11 +4,11 @@
 //	make demo
 //
 // It checks what it shows: its exit code is 0 only if every step has happened.
-// It finds or starts the server as the tests do (see zkserver).
+// It finds or starts the server as the tests do (see zkserver), and reaches it
+// through a proxy, which can cut it off.
 //
-// Files: script.go has the steps, cast.go the processes and their reports,
-// worker.go a worker process, resource.go what the lock protects, server.go the
-// server.
+// Files: script.go has the steps, cast.go the processes and their reports, and
+// worker.go a worker process.
 package main
 
 import (
@@ -17,36 +17,34 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 )
 
-// patience bounds the whole demo.
-const patience = 58 * time.Second
+const (
+	patience = 58 * time.Second // bounds the whole demo
+	short    = 2 * time.Second  // session timeout that keeps the demo quick
+)
 
 func main() {
-	var me identity
-	flag.StringVar(&me.name, "worker", "", "for the demo's own use: be this worker")
-	flag.StringVar(&me.server, "server", "", "for the demo's own use: the ZooKeeper server of -worker")
-	flag.StringVar(&me.resource, "resource", "", "for the demo's own use: the resource of -worker")
+	name := flag.String("worker", "", "for the demo's own use: be this worker")
+	server := flag.String("server", "", "for the demo's own use: the ZooKeeper server of -worker")
+	session := flag.Duration("session", short, "for the demo's own use: the session timeout of -worker")
 	flag.Parse()
-	if me.name != "" {
-		if err := beWorker(me); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", me.name, err)
+	if *name != "" {
+		if err := beWorker(*name, *server, *session); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", *name, err)
 			os.Exit(1)
 		}
 		return
 	}
 
-	// Linux kills a child when the thread that started it ends.
-	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
-	if err := play(ctx); err != nil {
+	if err := play(ctx, short); err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo failed: %v\n", err)
 		stop()
 		os.Exit(1)

@@ -15,25 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// identity is a worker's command-line arguments.
-type identity struct {
-	name, server, resource string
-}
-
-// report is a line that a worker prints.
-type report struct {
-	Who    string `json:"-"`
-	Time   time.Time
-	Event  string
-	Token  holdfast.Token
-	Detail string
-}
-
 // worker is an event-driven program: one goroutine, one select. It always wants
 // the lock. Commands come on its standard input, whose end means that the demo
 // is gone.
 type worker struct {
-	identity
 	client *zklock.Client
 
 	out sync.Mutex
@@ -46,9 +31,8 @@ type worker struct {
 	commands chan string
 }
 
-func beWorker(me identity) error {
+func beWorker(name, server string, session time.Duration) error {
 	w := &worker{
-		identity: me,
 		enc:      json.NewEncoder(os.Stdout),
 		granted:  make(chan *holdfast.Lock, 1),
 		failed:   make(chan error, 1),
@@ -57,10 +41,10 @@ func beWorker(me identity) error {
 	go w.listen()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	client, err := zklock.Dial(ctx, []string{me.server}, &zklock.Options{
+	client, err := zklock.Dial(ctx, []string{server}, &zklock.Options{
 		Root:           root,
 		SessionTimeout: session,
-		Owner:          me.name,
+		Owner:          name,
 	})
 	if err != nil {
 		return err
@@ -126,7 +110,7 @@ func (w *worker) obey(ctx context.Context, command string) (over bool, err error
 		lock := w.lock
 		w.writes.Go(func() { w.write(lock, d) })
 	case "quit":
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		err := w.client.Close(ctx)
 		w.say(time.Now(), "closed", 0, "")
@@ -167,15 +151,7 @@ func (w *worker) write(lock *holdfast.Lock, d time.Duration) {
 	}
 	w.say(time.Now(), "writes", lock.Token(), "the lock is live; the write takes %v to arrive", d)
 	time.Sleep(d)
-	err := write(w.resource, w.name, lock.Token())
-	switch {
-	case errors.Is(err, errStale):
-		w.say(time.Now(), "refused", lock.Token(), "by the resource: %s", strings.TrimSpace(err.Error()))
-	case err != nil:
-		w.say(time.Now(), "failed", lock.Token(), "%v", err)
-	default:
-		w.say(time.Now(), "written", lock.Token(), "")
-	}
+	w.say(time.Now(), "write", lock.Token(), "")
 }
 
 func (w *worker) say(at time.Time, event string, token holdfast.Token, format string, args ...any) {

@@ -99,6 +99,25 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	}
 }
 
+// Await waits until answers returns nil. It gives up when the child has ended or ctx is done.
+func (p *Process) Await(ctx context.Context, answers func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := answers(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("ended while starting: %w", p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: last answer: %w", context.Cause(ctx), err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // Stop asks the child to end, and kills it if it does not in time. It returns when the child is gone.
 func (p *Process) Stop(ctx context.Context, patience time.Duration) {
 	// A paused process reacts only to SIGCONT and SIGKILL. An error means that it has already ended.
@@ -119,6 +138,15 @@ func (p *Process) Stop(ctx context.Context, patience time.Duration) {
 func (p *Process) Kill() {
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// Tail returns the end of a log, for failure messages.
+func Tail(logPath string) string {
+	b, err := os.ReadFile(logPath)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-4000):])
 }
 
 // AwaitState waits until the kernel shows the process as paused or as running: SIGSTOP takes effect a moment after kill(2)

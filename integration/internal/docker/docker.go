@@ -2,6 +2,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,64 +59,94 @@ func ask(ctx context.Context) (err error) {
 	return provider.Health(ctx)
 }
 
-// OnLoopback publishes a port such as "80/tcp" on a free port of 127.0.0.1. By default Docker would publish it on
-// all interfaces.
-func OnLoopback(port string) testcontainers.CustomizeRequestOption {
-	return func(req *testcontainers.GenericContainerRequest) error {
-		if err := testcontainers.WithExposedPorts(port)(req); err != nil {
-			return err
-		}
-		return testcontainers.WithHostConfigModifier(func(hc *container.HostConfig) {
+const (
+	// A first start may have to pull the image.
+	pullPatience  = 5 * time.Minute
+	startPatience = time.Minute
+)
+
+// Container is a server in a container of the local Docker daemon.
+type Container struct {
+	Addr string // of its port, on loopback
+	c    testcontainers.Container
+}
+
+// Run starts a container of the image that the environment variable names, or else of the default image. It returns when
+// answers, called with the address of the port, returns nil: an open port proves nothing, because Docker's own proxy accepts at
+// once. The port is such as "80/tcp".
+func Run(
+	ctx context.Context, variable, image, port string, answers func(ctx context.Context, addr string) error,
+	options ...testcontainers.ContainerCustomizer,
+) (*Container, error) {
+	if err := Answers(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullPatience)
+	defer cancel()
+	image = cmp.Or(os.Getenv(variable), image)
+	running := &Container{}
+	serves := wait.ForNop(func(ctx context.Context, target wait.StrategyTarget) (err error) {
+		running.Addr, err = await(ctx, target, port, answers)
+		return err
+	})
+	var err error
+	running.c, err = testcontainers.Run(ctx, image, append([]testcontainers.ContainerCustomizer{
+		testcontainers.WithLogger(quiet),
+		testcontainers.WithExposedPorts(port),
+		testcontainers.WithHostConfigModifier(func(hc *container.HostConfig) {
+			// By default Docker would publish it on all interfaces.
 			hc.PortBindings = network.PortMap{
 				network.MustParsePort(port): {{HostIP: netip.MustParseAddr("127.0.0.1")}},
 			}
-		})(req)
-	}
-}
-
-// Addr is the address of a port published by [OnLoopback].
-func Addr(ctx context.Context, c wait.StrategyTarget, port string) (string, error) {
-	p, err := c.MappedPort(ctx, port)
+			// As a container's process 1, Node.js would ignore SIGTERM.
+			init := true
+			hc.Init = &init
+		}),
+		testcontainers.WithWaitStrategyAndDeadline(startPatience, serves),
+	}, options...)...)
 	if err != nil {
-		return "", err
+		err = fmt.Errorf("container from %s: %w; its log ends:\n%s", image, err, running.LogTail())
+		running.Close()
+		return nil, err
 	}
-	return net.JoinHostPort("127.0.0.1", p.Port()), nil
+	return running, nil
 }
 
-// WaitFor waits until answers, called with the address of the port, returns nil. An open port proves nothing,
-// because Docker's own proxy accepts at once. WaitFor gives up when the container has ended.
-func WaitFor(port string, answers func(ctx context.Context, addr string) error) wait.Strategy {
-	return wait.ForNop(func(ctx context.Context, target wait.StrategyTarget) error {
-		for {
-			addr, err := Addr(ctx, target, port)
-			if err == nil {
-				attempt, cancel := context.WithTimeout(ctx, time.Second)
-				err = answers(attempt, addr)
-				cancel()
-			}
-			if err == nil {
-				return nil
-			}
-			if state, stateErr := target.State(ctx); stateErr == nil && !state.Running {
-				return fmt.Errorf("container has ended with exit code %d", state.ExitCode)
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%w: last answer: %w", ctx.Err(), err)
-			case <-time.After(20 * time.Millisecond):
-			}
+// await gives up when the container has ended.
+func await(
+	ctx context.Context, target wait.StrategyTarget, port string, answers func(ctx context.Context, addr string) error,
+) (string, error) {
+	for {
+		var addr string
+		p, err := target.MappedPort(ctx, port)
+		if err == nil {
+			addr = net.JoinHostPort("127.0.0.1", p.Port())
+			attempt, cancel := context.WithTimeout(ctx, time.Second)
+			err = answers(attempt, addr)
+			cancel()
 		}
-	})
+		if err == nil {
+			return addr, nil
+		}
+		if state, stateErr := target.State(ctx); stateErr == nil && !state.Running {
+			return "", fmt.Errorf("container has ended with exit code %d", state.ExitCode)
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: last answer: %w", ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
-// LogTail returns the end of a container's log. c may be nil.
-func LogTail(c testcontainers.Container) string {
-	if c == nil {
+// LogTail returns the end of the container's log.
+func (c *Container) LogTail() string {
+	if c.c == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	r, err := c.Logs(ctx)
+	r, err := c.c.Logs(ctx)
 	if err != nil {
 		return err.Error()
 	}
@@ -124,9 +155,10 @@ func LogTail(c testcontainers.Container) string {
 	return string(b[max(0, len(b)-4000):])
 }
 
-// Remove kills and removes a container. c may be nil.
-func Remove(c testcontainers.Container) {
-	if err := testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)); err != nil {
+// Close kills and removes the container. It may be called more than once.
+func (c *Container) Close() {
+	if err := testcontainers.TerminateContainer(c.c, testcontainers.StopTimeout(0)); err != nil {
 		fmt.Fprintf(os.Stderr, "docker: container left behind: %v\n", err)
 	}
+	c.c = nil
 }

@@ -26,7 +26,7 @@
 //	HOLDFAST_DYNAMODB        "docker", "dynalite" or "moto": the only place where Open may look
 //	HOLDFAST_PYTHON          a Python that has moto[dynamodb,server], for moto
 //	HOLDFAST_DYNAMODB_IMAGE  the container image (default docker.io/amazon/dynamodb-local:latest)
-//	HOLDFAST_DYNAMODB_PORT   its port (default: the one that the image exposes, or 8000)
+//	HOLDFAST_DYNAMODB_PORT   its port (default 8000)
 //	DYNAMODB                 "local": run Amazon's DynamoDB Local with the system's Java, from DYNAMODB_LOCAL_HOME
 //	DYNAMODB_LOCAL_HOME      the directory that holds DynamoDBLocal.jar and DynamoDBLocal_lib
 //	JAVA_HOME                the Java for it

@@ -1,14 +1,8 @@
 package dynamoserver
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/integration/internal/npmcache"
 )
 
 // clean unsets the environment variables that choose a server.
@@ -76,19 +70,6 @@ func TestOpenFailsWithTheCure(t *testing.T) {
 	}
 }
 
-func TestOpenHonoursContext(t *testing.T) {
-	clean(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, only := range []Source{Dynalite, Docker} {
-		t.Setenv("HOLDFAST_DYNAMODB", string(only))
-		if target, err := Open(ctx); err == nil {
-			target.Close()
-			t.Errorf("Open with an ended ctx, %s only, succeeded", only)
-		}
-	}
-}
-
 func TestAWSFromTheEnvironment(t *testing.T) {
 	clean(t)
 	for name, value := range map[string]string{
@@ -110,47 +91,5 @@ func TestAWSFromTheEnvironment(t *testing.T) {
 		if isAWS(endpoint) {
 			t.Errorf("%s is taken for AWS", endpoint)
 		}
-	}
-}
-
-// TestLocalIsRunAsItsManualSays uses a fake java that runs dynalite instead
-// of Amazon's server.
-func TestLocalIsRunAsItsManualSays(t *testing.T) {
-	node, err := npmcache.Node(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules, err := npmcache.Modules(t.Context(), npmcache.Dynalite...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, java := t.TempDir(), t.TempDir()
-	script := fmt.Sprintf(`#!/bin/sh
-echo "$@"
-[ "$*" = "-Djava.library.path=%[1]s/DynamoDBLocal_lib -jar %[1]s/DynamoDBLocal.jar -inMemory -sharedDb -disableTelemetry -port $8" ] || exit 1
-exec '%[2]s' '%[3]s/dynalite/cli.js' --host 127.0.0.1 --createTableMs 0 --port "$8"
-`, home, node, modules)
-	for path, text := range map[string]string{
-		filepath.Join(home, "DynamoDBLocal.jar"): "",
-		filepath.Join(java, "bin", "java"):       script,
-	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	clean(t)
-	t.Setenv("DYNAMODB", "local")
-	t.Setenv("DYNAMODB_LOCAL_HOME", home)
-	t.Setenv("JAVA_HOME", java)
-	target, err := Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
-	if target.Source() != Local {
-		t.Errorf("Source() = %s, want %s", target.Source(), Local)
 	}
 }

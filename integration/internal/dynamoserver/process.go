@@ -2,11 +2,9 @@ package dynamoserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -49,23 +47,18 @@ func startDynalite(ctx context.Context) (*Target, error) {
 
 // startLocal starts Amazon's DynamoDB Local from an unpacked distribution.
 func startLocal(ctx context.Context) (*Target, error) {
-	home := os.Getenv("DYNAMODB_LOCAL_HOME")
-	if home == "" {
-		return nil, errors.New("DYNAMODB=local needs DYNAMODB_LOCAL_HOME: the directory into which you unpacked Amazon's DynamoDB Local")
-	}
-	home, err := filepath.Abs(home)
+	home, err := filepath.Abs(os.Getenv("DYNAMODB_LOCAL_HOME"))
 	if err != nil {
 		return nil, err
 	}
 	jar := filepath.Join(home, "DynamoDBLocal.jar")
-	if st, err := os.Stat(jar); err != nil || !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("DYNAMODB_LOCAL_HOME=%s has no DynamoDBLocal.jar", home)
+	if _, err := os.Stat(jar); err != nil {
+		return nil, fmt.Errorf("DYNAMODB=local: DYNAMODB_LOCAL_HOME must be the directory into which you unpacked Amazon's "+
+			"DynamoDB Local: %w", err)
 	}
-	java := filepath.Join(os.Getenv("JAVA_HOME"), "bin", "java")
-	if os.Getenv("JAVA_HOME") == "" {
-		if java, err = exec.LookPath("java"); err != nil {
-			return nil, errors.New("DYNAMODB=local: no java in PATH, and no JAVA_HOME")
-		}
+	java := "java"
+	if jdk := os.Getenv("JAVA_HOME"); jdk != "" {
+		java = filepath.Join(jdk, "bin", "java")
 	}
 	return startProcess(
 		ctx, Local, java,
@@ -90,7 +83,7 @@ func startProcess(ctx context.Context, source Source, name string, args ...strin
 	logPath := filepath.Join(dir, "log")
 	p, err := child.Start(logPath, false, name, append(args, strconv.Itoa(port.Port))...)
 	t := &Target{source: source, endpoint: "http://127.0.0.1:" + strconv.Itoa(port.Port), access: anyAccess, process: p}
-	t.tail = func() string { return logTail(logPath) }
+	t.tail = func() string { return child.Tail(logPath) }
 	t.close = sync.OnceFunc(func() {
 		if p != nil {
 			p.Stop(context.Background(), stopPatience)
@@ -100,38 +93,13 @@ func startProcess(ctx context.Context, source Source, name string, args ...strin
 		lock.Close()
 	})
 	if err == nil {
-		err = awaitProcess(ctx, p, t)
+		c := t.Client(noRetry)
+		err = p.Await(ctx, func(ctx context.Context) error { return serves(ctx, c) })
 	}
 	if err != nil {
+		err = fmt.Errorf("%s: %w; its log ends:\n%s", source, err, t.tail())
 		t.close()
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, err
 	}
 	return t, nil
-}
-
-func awaitProcess(ctx context.Context, p *child.Process, t *Target) error {
-	c := t.Client(noRetry)
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := serves(attempt, c)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.Done():
-			return fmt.Errorf("ended while starting: %w; its log ends:\n%s", p.Err(), t.tail())
-		case <-ctx.Done():
-			return fmt.Errorf("%w: last answer: %w; its log ends:\n%s", context.Cause(ctx), err, t.tail())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-func logTail(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b[max(0, len(b)-4000):])
 }

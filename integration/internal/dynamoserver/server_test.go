@@ -16,49 +16,6 @@ func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// The name has Container in it for "make test-containers", which runs it with HOLDFAST_DYNAMODB=docker.
-func TestConditionalWritesOnProcessOrContainer(t *testing.T) {
-	t.Parallel()
-	target := Find(t)
-	if only := os.Getenv("HOLDFAST_DYNAMODB"); only != "" && Source(only) != target.Source() {
-		t.Errorf("Source() = %q with HOLDFAST_DYNAMODB=%s", target.Source(), only)
-	}
-	t.Logf("ALL_OLD %v, transactions %v, time to live %v", target.AllOld(), target.Transactions(), target.TimeToLive())
-	table, c := target.Table(t), target.Client()
-	key := map[string]types.AttributeValue{DefaultKey: text("a")}
-	claim := func(owner string) error {
-		_, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName:                 aws.String(table),
-			Key:                       key,
-			UpdateExpression:          aws.String("SET #o = :o"),
-			ConditionExpression:       aws.String("attribute_not_exists(#o)"),
-			ExpressionAttributeNames:  map[string]string{"#o": "owner"},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":o": text(owner)},
-		})
-		return err
-	}
-	if err := claim("first"); err != nil {
-		t.Fatal(err)
-	}
-	var failed *types.ConditionalCheckFailedException
-	if err := claim("second"); !errors.As(err, &failed) {
-		t.Errorf("the second claim: %v, want ConditionalCheckFailedException", err)
-	}
-	got, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: key, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if owner, ok := got.Item["owner"].(*types.AttributeValueMemberS); !ok || owner.Value != "first" {
-		t.Errorf("owner = %v, want first", got.Item["owner"])
-	}
-	if _, err := c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(table), Key: key}); err != nil {
-		t.Fatal(err)
-	}
-	if err := claim("third"); err != nil {
-		t.Errorf("claim after DeleteItem: %v", err)
-	}
-}
-
 func TestTableHasTheKeysAskedForAndGoesWithTheTest(t *testing.T) {
 	t.Parallel()
 	target := Find(t)
@@ -83,7 +40,7 @@ func TestTableHasTheKeysAskedForAndGoesWithTheTest(t *testing.T) {
 	}
 }
 
-func TestFindSharesAndOpenDoesNot(t *testing.T) {
+func TestFindShares(t *testing.T) {
 	t.Parallel()
 	shared, again := Find(t), Find(t)
 	if shared.Endpoint() != again.Endpoint() {
@@ -93,22 +50,6 @@ func TestFindSharesAndOpenDoesNot(t *testing.T) {
 	if err := serves(t.Context(), shared.Client()); err != nil {
 		t.Errorf("Close has stopped the shared server: %v", err)
 	}
-	own, err := Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer own.Close()
-	if own.Source() == Given || own.Source() == AWS {
-		return
-	}
-	if own.Endpoint() == shared.Endpoint() {
-		t.Errorf("Open = %s, the shared server", own.Endpoint())
-	}
-	own.Close()
-	if err := serves(t.Context(), own.Client(noRetry)); err == nil {
-		t.Error("the server answers after Close")
-	}
-	own.Close()
 }
 
 // A client that ends in the middle of a request must not stop the server that the others share.

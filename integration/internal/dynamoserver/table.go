@@ -63,27 +63,11 @@ func (t *Target) CreateTable(ctx context.Context, keys ...Key) (name string, dro
 		}
 		return nil
 	}
-	for {
-		out, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)})
-		var unseen *types.ResourceNotFoundException // descriptions follow creation with a delay
-		switch {
-		case err == nil && out.Table.TableStatus == types.TableStatusActive:
-			return name, drop, nil
-		case err != nil && !errors.As(err, &unseen):
-			return "", nil, errors.Join(fmt.Errorf("describe table %s: %w", name, err), drop(context.WithoutCancel(ctx)))
-		}
-		select {
-		case <-ctx.Done():
-			return "", nil, errors.Join(fmt.Errorf("table %s is not active: %w", name, context.Cause(ctx)), drop(context.WithoutCancel(ctx)))
-		case <-time.After(t.pollInterval()):
-		}
+	active := dynamodb.NewTableExistsWaiter(c, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 10*time.Millisecond, time.Second
+	})
+	if err := active.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, tablePatience); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("table %s: %w", name, err), drop(context.WithoutCancel(ctx)))
 	}
-}
-
-// pollInterval is short where nobody pays for the request.
-func (t *Target) pollInterval() time.Duration {
-	if t.source == AWS {
-		return time.Second
-	}
-	return 10 * time.Millisecond
+	return name, drop, nil
 }

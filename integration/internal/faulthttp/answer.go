@@ -10,11 +10,10 @@ import (
 	"strconv"
 )
 
-// answer is a document, or else an error, in the form of DynamoDB's JSON protocol.
+// answer is an error in the form of DynamoDB's JSON protocol.
 type answer struct {
 	status     int
 	code, text string
-	document   string
 }
 
 // namespaces are what DynamoDB writes before an error code. Errors of the service's own model have the last.
@@ -32,9 +31,6 @@ func (a *answer) response(req *http.Request) *http.Response {
 	body, err := json.Marshal(map[string]string{"__type": namespace + a.code, "message": a.text})
 	if err != nil {
 		panic(err) // two strings
-	}
-	if a.document != "" {
-		body = []byte(a.document)
 	}
 	return &http.Response{
 		Status:        strconv.Itoa(a.status) + " " + http.StatusText(a.status),

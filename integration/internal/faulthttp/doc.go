@@ -11,15 +11,14 @@
 //	                server           client
 //	LoseRequest     nothing          the error given, or silence
 //	LoseReply       has answered     the error given, or silence
-//	Late            answers later    the error given, or silence, at once
+//	LateUntil       answers later    the error given, or silence, at once
 //	StallUntil      answers later    waits; the request arrives anyway
 //	DelayRequest    answers later    waits; if the client gives up first, the request is dropped
 //	DelayReply      has answered     waits; a client that gives up never sees it
 //	Answer          nothing          the answer given: throttled, denied, broken
 //	Cut             nothing          silence
 //
-// Silence lasts until the client's ctx ends. A delay lasts for a time, or until a channel is closed ([HoldRequest],
-// [HoldReply], [LateUntil], [StallUntil]) in tests that measure no time.
+// Silence lasts until the client's ctx ends.
 //
 // [Transport.Cut] drops everything silently: no request arrives, pending replies are lost, and nothing is refused. Every call
 // stays silent until its ctx ends, even after [Transport.Heal], which affects only later calls.

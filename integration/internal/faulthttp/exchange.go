@@ -34,13 +34,13 @@ func (e *exchange) play() (*http.Response, error) {
 	case loseReply, stalled:
 		return e.outlive()
 	}
-	if !e.wait(e.ctx, e.fault.before) {
+	if !e.sleep(e.fault.before) {
 		e.tell(nil)
 		return e.silence()
 	}
 	r, err := e.t.send(e.ctx, e.req, e.seen.Body)
 	e.tell(r)
-	if e.isCut() || !e.wait(e.ctx, e.fault.after) {
+	if !e.sleep(e.fault.after) {
 		return e.silence()
 	}
 	if err != nil {
@@ -79,10 +79,14 @@ func (e *exchange) detach() <-chan sent {
 	// RoundTrip still counts: the group cannot be at zero.
 	e.t.wg.Go(func() {
 		// A late request has already passed the network that may be cut.
-		if !sleep(e.t.life, e.fault.before, nil) {
-			e.tell(nil)
-			done <- sent{err: ErrClosed}
-			return
+		if e.fault.until != nil {
+			select {
+			case <-e.fault.until:
+			case <-e.t.life.Done():
+				e.tell(nil)
+				done <- sent{err: ErrClosed}
+				return
+			}
 		}
 		r, err := e.t.send(detached{e.req.Context(), e.t.life}, e.req, e.seen.Body)
 		e.tell(r)
@@ -121,30 +125,14 @@ func (e *exchange) isCut() bool {
 	}
 }
 
-// wait waits for the end of a delay. It returns false if ctx ends or the network is cut first.
-func (e *exchange) wait(ctx context.Context, d *delay) bool {
-	return sleep(ctx, d, e.cable) && !e.isCut()
-}
-
-func sleep(ctx context.Context, d *delay, cut <-chan struct{}) bool {
-	if d == nil {
-		return ctx.Err() == nil
-	}
-	var timer <-chan time.Time
-	if !d.held {
-		t := time.NewTimer(d.time)
-		defer t.Stop()
-		timer = t.C
-	}
+// sleep returns false if the caller's ctx ends or the network is cut first.
+func (e *exchange) sleep(d time.Duration) bool {
 	select {
-	case <-d.until:
-	case <-timer:
-	case <-cut:
-		return false
-	case <-ctx.Done():
-		return false
+	case <-time.After(d):
+	case <-e.cable:
+	case <-e.ctx.Done():
 	}
-	return ctx.Err() == nil
+	return !e.isCut() && e.ctx.Err() == nil
 }
 
 // tell reports the outcome to the test that armed the fault.

@@ -17,9 +17,10 @@ var (
 
 // Fault is what happens to one request.
 type Fault struct {
-	before, after *delay
 	kind          kind
-	seen          error // instead of a reply; nil is silence
+	before, after time.Duration   // delays of the request and of the reply
+	until         <-chan struct{} // when a late or stalled request goes on: when it is closed
+	seen          error           // instead of a reply; nil is silence
 	answer        *answer
 }
 
@@ -34,19 +35,10 @@ const (
 	answered
 )
 
-// delay is a time, or until a channel is closed.
-type delay struct {
-	time  time.Duration
-	held  bool
-	until <-chan struct{}
-}
-
-func hold(released <-chan struct{}) *delay { return &delay{held: true, until: released} }
-
 // Pass is no fault.
 var Pass = Fault{}
 
-func (f Fault) isPass() bool { return f.kind == pass && f.before == nil && f.after == nil }
+func (f Fault) isPass() bool { return f == Pass }
 
 // LoseRequest drops the request: the server never sees it. The client sees an error, such as [Reset], or [Silence].
 func LoseRequest(seen error) Fault { return Fault{kind: loseRequest, seen: seen} }
@@ -55,41 +47,28 @@ func LoseRequest(seen error) Fault { return Fault{kind: loseRequest, seen: seen}
 // request even if the client gives up.
 func LoseReply(seen error) Fault { return Fault{kind: loseReply, seen: seen} }
 
-// Late shows the client an error, or [Silence], at once, and delivers the request to the server after d.
-func Late(d time.Duration, seen error) Fault {
-	return Fault{kind: late, seen: seen, before: &delay{time: d}}
-}
-
-// LateUntil is [Late] with the end of the delay given by a channel that is closed.
+// LateUntil shows the client an error, or [Silence], at once, and delivers the request to the server when a channel is closed.
 func LateUntil(released <-chan struct{}, seen error) Fault {
-	return Fault{kind: late, seen: seen, before: hold(released)}
+	return Fault{kind: late, seen: seen, until: released}
 }
 
 // StallUntil holds the request in flight until a channel is closed. Then it arrives, even if the client has given up; a
 // client that still waits gets the reply.
-func StallUntil(released <-chan struct{}) Fault { return Fault{kind: stalled, before: hold(released)} }
+func StallUntil(released <-chan struct{}) Fault { return Fault{kind: stalled, until: released} }
 
 // DelayRequest delivers the request after d. If the client's ctx ends first, the server never sees it.
-func DelayRequest(d time.Duration) Fault { return Fault{before: &delay{time: d}} }
-
-// HoldRequest is [DelayRequest] with the end of the delay given by a channel that is closed.
-func HoldRequest(released <-chan struct{}) Fault { return Fault{before: hold(released)} }
+func DelayRequest(d time.Duration) Fault { return Fault{before: d} }
 
 // DelayReply delivers the server's reply after d.
-func DelayReply(d time.Duration) Fault { return Fault{after: &delay{time: d}} }
+func DelayReply(d time.Duration) Fault { return Fault{after: d} }
 
-// HoldReply is [DelayReply] with the end of the delay given by a channel that is closed.
-func HoldReply(released <-chan struct{}) Fault { return Fault{after: hold(released)} }
+// Delay delivers both the request and the server's reply after d, as a long way does.
+func Delay(d time.Duration) Fault { return Fault{before: d, after: d} }
 
 // Answer drops the request and answers in the server's place with an error as DynamoDB would: an HTTP status, an error code
 // such as "ThrottlingException", and a text.
 func Answer(status int, code, text string) Fault {
 	return Fault{kind: answered, answer: &answer{status: status, code: code, text: text}}
-}
-
-// Reply drops the request and answers in the server's place with a JSON document.
-func Reply(document string) Fault {
-	return Fault{kind: answered, answer: &answer{status: 200, document: document}}
 }
 
 // Throttled is the answer to a request that exceeds the table's provisioned throughput.

@@ -19,6 +19,9 @@ type server struct {
 	arrived atomic.Int32
 }
 
+// never is a delay that no test waits for.
+const never = 1 << 62
+
 func newServer(t *testing.T) *server {
 	t.Helper()
 	return newGatedServer(t, closedChannel())
@@ -44,22 +47,18 @@ func newGatedServer(t *testing.T, gate <-chan struct{}) *server {
 	return s
 }
 
-// newTransport makes a transport that closes before the server does.
-func newTransport(t *testing.T) *Transport {
-	t.Helper()
-	tr := New(nil)
-	t.Cleanup(tr.Close)
-	return tr
-}
-
 // route is a way from a client to a server, through a transport that breaks it.
 type route struct {
 	client *http.Client
 	url    string
 }
 
-// direct is the route of a client that uses the transport itself.
-func direct(tr *Transport, s *server) route { return route{tr.Client(), s.URL} }
+// direct is the route of a client that uses the transport itself, which closes before the server does.
+func direct(t *testing.T, s *server) (*Transport, route) {
+	tr := New(http.DefaultTransport.(*http.Transport).Clone())
+	t.Cleanup(tr.Close)
+	return tr, route{tr.Client(), s.URL}
+}
 
 // newProxy makes a proxy that closes before the server does.
 func newProxy(t *testing.T, s *server) *Proxy {
@@ -82,10 +81,7 @@ func through(t *testing.T, p *Proxy) route {
 
 // routes are the two kinds of them, each with a transport of its own.
 var routes = map[string]func(*testing.T, *server) (*Transport, route){
-	"transport": func(t *testing.T, s *server) (*Transport, route) {
-		tr := newTransport(t)
-		return tr, direct(tr, s)
-	},
+	"transport": direct,
 	"proxy": func(t *testing.T, s *server) (*Transport, route) {
 		p := newProxy(t, s)
 		return p.Transport, through(t, p)
@@ -96,11 +92,6 @@ var routes = map[string]func(*testing.T, *server) (*Transport, route){
 type result struct {
 	status int
 	err    error
-}
-
-func call(ctx context.Context, t *testing.T, tr *Transport, s *server, op string) result {
-	t.Helper()
-	return direct(tr, s).call(ctx, t, op)
 }
 
 func (r route) call(ctx context.Context, t *testing.T, op string) result {
@@ -123,11 +114,6 @@ func (r route) call(ctx context.Context, t *testing.T, op string) result {
 }
 
 // start calls from a goroutine.
-func start(ctx context.Context, t *testing.T, tr *Transport, s *server, op string) <-chan result {
-	t.Helper()
-	return direct(tr, s).start(ctx, t, op)
-}
-
 func (r route) start(ctx context.Context, t *testing.T, op string) <-chan result {
 	t.Helper()
 	done := make(chan result, 1)

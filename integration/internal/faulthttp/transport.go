@@ -37,11 +37,8 @@ type Transport struct {
 	cable  chan struct{} // closed by the next Cut
 }
 
-// New returns a transport without faults. It forwards requests to base; nil is a new [http.Transport]. Close it after use.
+// New returns a transport without faults, which forwards requests to base. Close it after use.
 func New(base http.RoundTripper) *Transport {
-	if base == nil {
-		base = http.DefaultTransport.(*http.Transport).Clone()
-	}
 	t := &Transport{base: base, counts: make(map[string]int), cable: make(chan struct{})}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t

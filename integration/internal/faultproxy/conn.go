@@ -15,7 +15,7 @@ type conn struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
-	parse  bool
+	greet  func(io.Reader) ([]byte, error)
 	silent bool // never forwarded: half-open, or made during a black hole
 	doomed bool // to be reset by Heal; guarded by Proxy.mu
 
@@ -57,6 +57,9 @@ func (c *conn) serve(upstream string) {
 		wg.Go(pp.write)
 	}
 	wg.Wait()
+	for _, pp := range c.pipes {
+		pp.settle()
+	}
 	// Both streams have ended; what was written must still arrive.
 	c.finish()
 }
@@ -102,8 +105,5 @@ func (c *conn) end(rst bool) {
 			_ = side.SetLinger(0)
 		}
 		_ = side.Close()
-	}
-	for _, pp := range c.pipes {
-		pp.sleeper.stop()
 	}
 }

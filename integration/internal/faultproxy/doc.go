@@ -6,10 +6,9 @@
 //   - Bytes. Every proxy can refuse, reset, black-hole, stall and delay
 //     connections. This is enough for links whose protocol does not matter,
 //     such as the quorum and election ports of an ensemble.
-//   - ZooKeeper frames. A proxy made by [StartZooKeeper], or after
-//     [Proxy.ParseFrames], also splits both streams into frames. It counts
-//     them, shows them to a [Filter], and applies one-shot rules such as
-//     [Proxy.LoseReply].
+//   - ZooKeeper frames. A proxy made by [StartZooKeeper] also splits both
+//     streams into frames. It counts them, shows them to a [Filter], and
+//     applies one-shot rules such as [Proxy.LoseReply].
 //
 // # Path of a byte
 //

@@ -82,8 +82,8 @@ func (p *Proxy) BlackHole(dir Direction) {
 // end of a stream is held back too. New connections reach the upstream at once,
 // but their bytes are held back.
 //
-// The proxy buffers some 16 MiB per connection and direction, and then blocks
-// the sender.
+// The proxy buffers 1024 frames, or reads, per connection and direction, and then
+// blocks the sender.
 func (p *Proxy) Stall(dir Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,22 +9,39 @@ import (
 	"time"
 )
 
-func TestCutResetsRefusesAndHeals(t *testing.T) {
+func TestCutRefuseNewAndDrop(t *testing.T) {
 	t.Parallel()
-	p := start(t, echoServer(t))
-	for range 3 {
-		c := dial(t, p)
-		send(t, c, "a")
-		expect(t, c, "a")
-		p.Cut()
-		expectReset(t, c)
-		expectRefused(t, p)
-		p.Cut()
-		heal(t, p)
-		heal(t, p)
-		again := dial(t, p)
-		send(t, again, "b")
-		expect(t, again, "b")
+	for name, tt := range map[string]struct {
+		fault           func(*Proxy)
+		resets, refuses bool
+	}{
+		"cut":        {(*Proxy).Cut, true, true},
+		"refuse new": {(*Proxy).RefuseNew, false, true},
+		"drop":       {(*Proxy).Drop, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, echoServer(t))
+			for range 3 {
+				c := dial(t, p)
+				c.echo("a")
+				tt.fault(p)
+				if tt.refuses {
+					refused(t, p)
+				} else {
+					dial(t, p).echo("b")
+				}
+				if tt.resets {
+					c.ends(reset)
+				} else {
+					c.echo("c")
+				}
+				tt.fault(p)
+				heal(t, p)
+				heal(t, p)
+				dial(t, p).echo("d")
+			}
+		})
 	}
 }
 
@@ -36,40 +53,25 @@ func TestCutResetsTheServersSide(t *testing.T) {
 		_, err := c.Read(make([]byte, 1))
 		ended <- err
 	}))
-	expect(t, dial(t, p), "hello")
+	dial(t, p).expect("hello")
 	p.Cut()
 	if err := <-ended; err == nil || err == io.EOF {
 		t.Fatalf("server read: %v; want a reset", err)
 	}
 }
 
-func TestRefuseNewLeavesLiveConnections(t *testing.T) {
+// The proxy must also reset a connection that the kernel accepted before the listener closed.
+func TestCutCatchesTheConnectionBeingAccepted(t *testing.T) {
 	t.Parallel()
 	p := start(t, echoServer(t))
-	c := dial(t, p)
-	send(t, c, "a")
-	expect(t, c, "a")
-	p.RefuseNew()
-	expectRefused(t, p)
-	send(t, c, "b")
-	expect(t, c, "b")
-	heal(t, p)
-	send(t, c, "c")
-	expect(t, c, "c")
-	expect(t, func() net.Conn { n := dial(t, p); send(t, n, "d"); return n }(), "d")
-}
-
-func TestDropIsOnce(t *testing.T) {
-	t.Parallel()
-	p := start(t, echoServer(t))
-	c := dial(t, p)
-	send(t, c, "a")
-	expect(t, c, "a")
-	p.Drop()
-	expectReset(t, c)
-	c = dial(t, p)
-	send(t, c, "b")
-	expect(t, c, "b")
+	accepted := make(chan net.Conn)
+	other := &Proxy{addr: serve(t, func(c net.Conn) { accepted <- c; <-accepted })}
+	c := dial(t, other)
+	p.Cut()
+	conn := <-accepted
+	p.admit(conn.(*net.TCPConn))
+	c.ends(reset)
+	accepted <- nil
 }
 
 // recorder is a server that reports what it gets, and sends "tick" on demand.
@@ -109,24 +111,20 @@ func newRecorder(t *testing.T) *recorder {
 	return r
 }
 
+// expect waits until the server gets want; "" is nothing.
 func (r *recorder) expect(t *testing.T, want string) {
 	t.Helper()
-	select {
-	case got := <-r.got:
-		if got != want {
-			t.Fatalf("server got %q, want %q", got, want)
-		}
-	case <-time.After(patience):
-		t.Fatalf("server got nothing, want %q", want)
+	wait := patience
+	if want == "" {
+		wait = pause
 	}
-}
-
-func (r *recorder) expectNothing(t *testing.T) {
-	t.Helper()
+	got := ""
 	select {
-	case got := <-r.got:
-		t.Fatalf("server got %q", got)
-	case <-time.After(pause):
+	case got = <-r.got:
+	case <-time.After(wait):
+	}
+	if got != want {
+		t.Fatalf("server got %q, want %q", got, want)
 	}
 }
 
@@ -135,41 +133,38 @@ func TestBlackHole(t *testing.T) {
 	for _, dir := range []Direction{ToServer, ToClient, Both} {
 		t.Run(dir.String(), func(t *testing.T) {
 			t.Parallel()
+			// through is what arrives of s.
+			through := func(s string) string {
+				if dir&ToServer != 0 {
+					return ""
+				}
+				return s
+			}
 			r := newRecorder(t)
 			p := start(t, r.addr)
 			c := dial(t, p)
-			send(t, c, "before")
+			c.send("before")
 			r.expect(t, "before")
 
 			p.BlackHole(dir)
-			send(t, c, "lost")
+			c.send("lost")
 			r.tick <- struct{}{}
-			if dir&ToServer != 0 {
-				r.expectNothing(t)
-			} else {
-				r.expect(t, "lost")
-			}
+			r.expect(t, through("lost"))
 			if dir&ToClient != 0 {
-				expectSilence(t, c)
+				c.silent()
 			} else {
-				expect(t, c, "tick")
+				c.expect("tick")
 			}
-
 			fresh := dial(t, p)
-			send(t, fresh, "new")
-			expectSilence(t, fresh)
-			if dir&ToServer != 0 {
-				r.expectNothing(t)
-			} else {
-				r.expect(t, "new")
-			}
+			fresh.send("new")
+			fresh.silent()
+			r.expect(t, through("new"))
 
 			heal(t, p)
-			expectReset(t, c)
-			expectReset(t, fresh)
+			c.ends(reset)
+			fresh.ends(reset)
 			r.expect(t, "end")
-			c = dial(t, p)
-			send(t, c, "after")
+			dial(t, p).send("after")
 			for got := ""; got != "after"; got = <-r.got {
 				if got == "lost" || got == "new" && dir&ToServer != 0 {
 					t.Fatalf("server got %q after Heal", got)
@@ -182,25 +177,20 @@ func TestBlackHole(t *testing.T) {
 // A client that dies behind a black hole is, for the server, just silent.
 func TestBlackHoleHidesTheEndOfAStream(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*net.TCPConn){
-		"FIN": func(c *net.TCPConn) { _ = c.Close() },
-		"RST": func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRecorder(t)
-			p := start(t, r.addr)
-			c := dial(t, p)
-			send(t, c, "before")
-			r.expect(t, "before")
-			p.BlackHole(ToServer)
-			leave(c.(*net.TCPConn))
-			r.tick <- struct{}{} // the client is gone
-			r.tick <- struct{}{}
-			r.expectNothing(t)
-			heal(t, p)
-			r.expect(t, "end")
-		})
+	for _, linger := range []int{-1, 0} { // FIN, RST
+		r := newRecorder(t)
+		p := start(t, r.addr)
+		c := dial(t, p)
+		c.send("before")
+		r.expect(t, "before")
+		p.BlackHole(ToServer)
+		_ = c.Conn.(*net.TCPConn).SetLinger(linger)
+		_ = c.Close()
+		r.tick <- struct{}{} // the client is gone
+		r.tick <- struct{}{}
+		r.expect(t, "")
+		heal(t, p)
+		r.expect(t, "end")
 	}
 }
 
@@ -211,26 +201,30 @@ func TestStallDelivers(t *testing.T) {
 			t.Parallel()
 			p := start(t, echoServer(t))
 			c := dial(t, p)
-			send(t, c, "a")
-			expect(t, c, "a")
+			c.echo("a")
 			p.Stall(dir)
 			fresh := dial(t, p)
 			var want strings.Builder
 			for i := range 100 {
 				s := fmt.Sprintf("%d,", i)
 				want.WriteString(s)
-				send(t, c, s)
+				c.send(s)
 			}
-			send(t, fresh, "new")
-			_ = fresh.(*net.TCPConn).CloseWrite()
-			expectSilence(t, c)
-			expectSilence(t, fresh)
+			fresh.send("new")
+			fresh.closeWrite()
+			c.silent()
+			fresh.silent()
 			heal(t, p)
-			expect(t, c, want.String())
-			expect(t, fresh, "new")
-			expectEOF(t, fresh)
-			send(t, c, "z")
-			expect(t, c, "z")
+			c.expect(want.String())
+			fresh.expect("new")
+			fresh.ends(io.EOF)
+			c.echo("z")
+
+			p.Stall(dir)
+			c.send("lost")
+			p.Drop()
+			c.ends(reset)
+			eventually(t, "the connections are forgotten", func() bool { return p.Conns() == 0 })
 		})
 	}
 }
@@ -240,44 +234,27 @@ func TestTurn(t *testing.T) {
 	p := start(t, echoServer(t))
 	c := dial(t, p)
 	p.Stall(ToClient)
-	send(t, c, "a")
-	expectSilence(t, c)
+	c.send("a")
+	c.silent()
 	p.Turn(ToClient)
-	expect(t, c, "a")
-	send(t, c, "b")
-	expectSilence(t, c)
+	c.expect("a")
+	c.send("b")
+	c.silent()
 	heal(t, p)
-	expectReset(t, c)
-	again := dial(t, p)
-	send(t, again, "c")
-	expect(t, again, "c")
-}
-
-func TestDropDuringStall(t *testing.T) {
-	t.Parallel()
-	p := start(t, echoServer(t))
-	c := dial(t, p)
-	send(t, c, "a")
-	expect(t, c, "a")
-	p.Stall(Both)
-	send(t, c, "b")
-	p.Drop()
-	expectReset(t, c)
-	eventually(t, "the connection is forgotten", func() bool { return p.Conns() == 0 })
+	c.ends(reset)
+	dial(t, p).echo("c")
 }
 
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	p := start(t, echoServer(t))
 	old := dial(t, p)
-	send(t, old, "a")
-	expect(t, old, "a")
+	old.echo("a")
 	p.HalfOpen()
 	fresh := dial(t, p)
-	send(t, fresh, "b")
-	expectSilence(t, fresh)
-	send(t, old, "c")
-	expect(t, old, "c")
+	fresh.send("b")
+	fresh.silent()
+	old.echo("c")
 
 	leaver := dial(t, p)
 	eventually(t, "three connections", func() bool { return p.Conns() == 3 })
@@ -285,7 +262,34 @@ func TestHalfOpen(t *testing.T) {
 	eventually(t, "two connections", func() bool { return p.Conns() == 2 })
 
 	heal(t, p)
-	expectReset(t, fresh)
-	send(t, old, "d")
-	expect(t, old, "d")
+	fresh.ends(reset)
+	old.echo("d")
+}
+
+// Delays of back-to-back messages overlap: one after the other, they would take half a minute instead of 0.3 s.
+// A lower latency must not let later bytes overtake.
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	p := start(t, echoServer(t))
+	c := dial(t, p)
+	const d, n = 150 * time.Millisecond, 100
+	begin := time.Now()
+	var want strings.Builder
+	for i := range n {
+		p.SetLatency(d - time.Duration(i)*time.Millisecond)
+		s := string(rune(' ' + i%90))
+		want.WriteString(s)
+		c.send(s)
+		time.Sleep(100 * time.Microsecond) // packets of their own
+	}
+	c.expect(want.String())
+	took := time.Since(begin)
+	if took < 2*(d-n*time.Millisecond) {
+		t.Errorf("a round trip took %v, less than twice the least latency", took)
+	}
+	if took > n*d {
+		t.Errorf("%d round trips took %v: the latency was served %d times", n, took, n)
+	}
+	p.SetLatency(0)
+	c.echo("y")
 }

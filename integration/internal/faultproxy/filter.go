@@ -18,11 +18,6 @@ const (
 	// CutBefore swallows the frame and closes the connection (FIN) after the
 	// earlier frames of the same direction have been delivered.
 	CutBefore
-	// CutAfter delivers the frame, then closes the connection (FIN).
-	CutAfter
-	// Hold holds the frame, and leaves later ones of that direction of that
-	// connection unread, until Release; then they pass.
-	Hold
 )
 
 // Filter decides about frames. It is called for each frame in the order of its
@@ -32,51 +27,37 @@ const (
 // Close.
 type Filter func(Frame) Verdict
 
-// SetFilter shows all frames from now on to f; nil removes the filter. It calls
-// ParseFrames: connections that are raw stay raw.
+// SetFilter shows all frames from now on to f; nil removes the filter.
 //
 // The filter comes before the rules. A frame for which it returns anything but
 // Pass is not seen by them.
 func (p *Proxy) SetFilter(f Filter) {
-	p.ParseFrames()
 	p.judge.mu.Lock()
 	defer p.judge.mu.Unlock()
 	p.judge.filter = f
 }
 
-// Release lets all frames pass that a Filter's Hold now holds. Frames held by
-// HoldReply and HoldRequest have their own releases.
-func (p *Proxy) Release() {
-	p.judge.mu.Lock()
-	defer p.judge.mu.Unlock()
-	close(p.judge.released)
-	p.judge.released = make(chan struct{})
-}
-
 // judge holds the filter and the rules.
 type judge struct {
-	mu       sync.Mutex
-	filter   Filter
-	released chan struct{}
-	rules    []*rule
+	mu     sync.Mutex
+	filter Filter
+	rules  []*rule
 }
 
 // ruling is a verdict with its details.
 type ruling struct {
 	verdict Verdict
-	until   <-chan struct{} // Hold: when to go on
+	until   <-chan struct{} // if not nil, hold the frame, and leave later ones unread, until it is closed
 	done    func()          // called once the verdict has taken effect; may be nil
 }
 
 func (j *judge) rule(f Frame) ruling {
 	j.mu.Lock()
-	filter, until := j.filter, j.released
+	filter := j.filter
 	j.mu.Unlock()
 	if filter != nil {
-		// The channel was read before the call: a Release that comes after the
-		// filter has announced the frame somewhere must not be missed.
 		if v := filter(f); v != Pass {
-			return ruling{verdict: v, until: until}
+			return ruling{verdict: v}
 		}
 	}
 	return j.applyRules(f)
@@ -133,15 +114,12 @@ func (pp *pipe) forward(buf []byte, first bool) bool {
 	pp.c.p.counts.add(f)
 
 	r := pp.c.p.judge.rule(f)
-	if r.verdict == Hold {
+	if r.until != nil {
 		select {
 		case <-r.until:
 		case <-pp.c.ctx.Done():
 			return false
 		}
-	}
-	if f.Kind == KindRequest && (r.verdict == Pass || r.verdict == CutAfter || r.verdict == Hold) {
-		pp.c.pending.add(f)
 	}
 	switch r.verdict {
 	case DropFrame:
@@ -149,11 +127,9 @@ func (pp *pipe) forward(buf []byte, first bool) bool {
 	case CutBefore:
 		pp.push(item{kind: itemCut, done: r.done})
 		return false
-	case CutAfter:
-		if pp.push(item{data: buf}) {
-			pp.push(item{kind: itemCut, done: r.done})
-		}
-		return false
+	}
+	if f.Kind == KindRequest {
+		pp.c.pending.add(f)
 	}
 	return pp.push(item{data: buf})
 }

@@ -7,19 +7,38 @@ import (
 	"time"
 )
 
+// queued is how many items a pipe holds before it blocks the sender.
+const queued = 1024
+
+type itemKind int
+
+const (
+	itemData  itemKind = iota
+	itemEOF            // the source has closed its sending half
+	itemReset          // the source is gone
+	itemCut            // the proxy ends the connection here
+)
+
+// item is one thing in a pipe.
+type item struct {
+	kind itemKind
+	data []byte
+	due  time.Time // zero: at once
+	done func()    // if not nil, called when the item has taken effect
+}
+
 // pipe carries one direction of a connection: read fills the queue, write
 // empties it.
 type pipe struct {
-	c       *conn
-	dir     Direction
-	src     io.Reader
-	dst     *net.TCPConn
-	queue   *queue
-	sleeper sleeper
+	c     *conn
+	dir   Direction
+	src   io.Reader
+	dst   *net.TCPConn
+	queue chan item
 }
 
 func newPipe(c *conn, dir Direction, src io.Reader, dst *net.TCPConn) *pipe {
-	return &pipe{c: c, dir: dir, src: src, dst: dst, queue: newQueue()}
+	return &pipe{c: c, dir: dir, src: src, dst: dst, queue: make(chan item, queued)}
 }
 
 // push queues an item with the latency of this moment. An item that cannot be
@@ -28,20 +47,19 @@ func (pp *pipe) push(it item) bool {
 	if d := pp.c.p.latency.Load(); d > 0 {
 		it.due = time.Now().Add(time.Duration(d))
 	}
-	ok := pp.queue.push(pp.c.ctx, it)
-	if !ok && it.done != nil {
-		it.done()
+	select {
+	case pp.queue <- it:
+		return true
+	case <-pp.c.ctx.Done():
+		if it.done != nil {
+			it.done()
+		}
+		return false
 	}
-	return ok
 }
 
 func (pp *pipe) read() {
-	var err error
-	if pp.c.parse {
-		err = pp.readFrames()
-	} else {
-		err = pp.readRaw(pp.src)
-	}
+	err := pp.readAll()
 	switch {
 	case err == nil: // the connection was cut, or has ended
 	case errors.Is(err, io.EOF):
@@ -49,6 +67,20 @@ func (pp *pipe) read() {
 	default:
 		pp.push(item{kind: itemReset})
 	}
+}
+
+func (pp *pipe) readAll() error {
+	if pp.c.p.parse {
+		return pp.readFrames()
+	}
+	if pp.c.greet != nil && pp.dir == ToServer {
+		greeting, err := pp.c.greet(pp.src)
+		if err != nil {
+			return err
+		}
+		pp.push(item{data: greeting})
+	}
+	return pp.readRaw(pp.src)
 }
 
 // readRaw queues bytes until the source fails; it returns that error, or nil if
@@ -67,26 +99,22 @@ func (pp *pipe) readRaw(src io.Reader) error {
 }
 
 func (pp *pipe) write() {
-	defer pp.flush()
 	for {
-		it, ok := pp.queue.pop(pp.c.ctx)
-		if !ok {
-			return
-		}
-		if !pp.deliver(it) {
+		select {
+		case it := <-pp.queue:
+			if !pp.deliver(it) {
+				return
+			}
+		case <-pp.c.ctx.Done():
 			return
 		}
 	}
 }
 
-// flush settles the items that a finished connection left in the queue.
-func (pp *pipe) flush() {
-	for {
-		it, ok := pp.queue.tryPop()
-		if !ok {
-			return
-		}
-		if it.done != nil {
+// settle ends the items that a finished connection left in the queue.
+func (pp *pipe) settle() {
+	for len(pp.queue) > 0 {
+		if it := <-pp.queue; it.done != nil {
 			it.done()
 		}
 	}
@@ -97,7 +125,7 @@ func (pp *pipe) deliver(it item) bool {
 	if it.done != nil {
 		defer it.done()
 	}
-	if !it.due.IsZero() && !pp.sleeper.until(pp.c.ctx, it.due) {
+	if !it.due.IsZero() && !sleepUntil(pp.c.ctx, it.due) {
 		return false
 	}
 	if it.kind == itemCut {

@@ -63,8 +63,14 @@ func (j *judge) forget(conn int) {
 	}
 }
 
+// Disarm ends the rules that have not acted.
+func (p *Proxy) Disarm() {
+	p.judge.mu.Lock()
+	defer p.judge.mu.Unlock()
+	p.judge.rules = nil
+}
+
 func (p *Proxy) arm(r *rule) {
-	p.ParseFrames()
 	p.judge.mu.Lock()
 	defer p.judge.mu.Unlock()
 	p.judge.rules = append(p.judge.rules, r)
@@ -78,8 +84,8 @@ func (p *Proxy) arm(r *rule) {
 //
 // This holds for all rules: each acts once; several may be armed, and the first
 // one armed that matches takes the request; OpPing, OpConnect and AnyOp work
-// with an empty pathPrefix; a rule turns on ParseFrames; an armed rule ends only
-// when it acts or the proxy closes.
+// with an empty pathPrefix; an armed rule ends when it acts, on Disarm, or when
+// the proxy closes.
 func (p *Proxy) LoseReply(op Op, pathPrefix string) <-chan Frame {
 	return p.lose(op, pathPrefix, true)
 }
@@ -120,7 +126,7 @@ func (p *Proxy) hold(op Op, prefix string, reply bool) (<-chan Frame, func()) {
 	released := make(chan struct{})
 	p.arm(&rule{op: op, prefix: prefix, reply: reply, act: func(f Frame) ruling {
 		hit <- f
-		return ruling{verdict: Hold, until: released}
+		return ruling{until: released}
 	}})
 	return hit, sync.OnceFunc(func() { close(released) })
 }

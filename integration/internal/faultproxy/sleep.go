@@ -5,14 +5,19 @@ import (
 	"time"
 )
 
-// wait returns true when t has come, false when ctx has ended before.
-func wait(ctx context.Context, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// coarse is how late a timer of the runtime can be: an idle program waits in epoll_wait, which counts
+// milliseconds.
+const coarse = 2 * time.Millisecond
+
+// sleepUntil returns true when t has come, false when ctx has ended before.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	if d := time.Until(t) - coarse; d > 0 {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return false
+		}
 	}
+	sleep(time.Until(t))
+	return ctx.Err() == nil
 }

@@ -8,7 +8,7 @@ import (
 
 // causes are the reasons for which an unreleased lock may end.
 var causes = []string{
-	"ErrSessionExpired", "ErrLeaseExpired", "ErrBroken", "ErrReclaimed", "ErrTakenOver", "ErrClockJump", "ErrTTLExpired",
+	"session_expired", "lease_expired", "broken", "reclaimed", "taken_over", "clock_jump", "ttl_expired",
 }
 
 // checkCauses demands that a reported cause really happened: a lock was broken only if somebody broke it, reclaimed only if
@@ -23,8 +23,8 @@ func (s *story) checkCauses(f *findings) {
 			}
 			if wrong := s.wrongCause(g); wrong != "" {
 				f.add(Violation{
-					Rule: RuleCause, Key: g.key, Processes: []string{g.process}, Tokens: []uint64{g.token}, From: g.invoke, To: g.lost.At,
-					Text: fmt.Sprintf("the lock of process %q, token %d, ended by %s with %q, %s", g.process, g.token, s.at(g.lost.At), g.lost.Cause, wrong),
+					Rule: RuleCause, Key: g.key, From: g.invoke, To: g.lost.At,
+					Text: fmt.Sprintf("the lock of %v, ended by %s with %q, %s", g, s.at(g.lost.At), g.lost.Cause, wrong),
 				})
 			}
 		}
@@ -39,15 +39,16 @@ func (s *story) wrongCause(g *grant) string {
 		})
 	}
 	switch cause := g.lost.Cause; {
+	case cause == "released" && g.led != nil: // checkTerms says so
 	case !slices.Contains(causes, cause):
 		return "which is not a known cause"
-	case cause == "ErrBroken" && !struck(false):
+	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
-	case cause == "ErrReclaimed" && !struck(true):
+	case cause == "reclaimed" && !struck(true):
 		return "and nobody had reclaimed it"
-	case cause == "ErrTTLExpired" && g.ttl == 0:
+	case cause == "ttl_expired" && g.ttl == 0:
 		return "and had no TTL"
-	case cause == "ErrTTLExpired" && g.lost.At+s.forward(g.process, g.invoke, g.lost.At) < g.invoke+g.ttl:
+	case cause == "ttl_expired" && g.lost.At+s.forward(g.process, g.invoke, g.lost.At) < g.invoke+g.ttl:
 		return fmt.Sprintf("and its TTL was %v, counted from when it was granted", time.Duration(g.ttl))
 	}
 	return ""
@@ -65,17 +66,51 @@ func (s *story) forward(process string, from, to int64) int64 {
 	return sum
 }
 
-// checkFailed demands that calls end in a documented way.
+// checkFailed demands that calls end in a documented way, and that whoever is told that a key is in use otherwise is not the
+// only one who wants it so.
 func (s *story) checkFailed(f *findings) {
+	asked := map[string][]*call{} // those who want a key, by then
 	for _, c := range s.calls {
+		if c.invoke != nil && c.invoke.acquires() {
+			asked[c.invoke.Key] = append(asked[c.invoke.Key], c)
+		}
+	}
+	for _, c := range s.calls {
+		if c.invoke != nil && c.outcome() == Mismatch && !s.mismatched(c, asked[c.invoke.Key]) {
+			f.add(Violation{
+				Rule: RuleFailed, Key: c.invoke.Key, From: c.invoke.At, To: c.ret.At,
+				Text: fmt.Sprintf("process %q: %s%v, invoked at %s, was told at %s that the key is in use otherwise, which nobody wanted: %s",
+					c.invoke.Process, c.invoke.Call, c.invoke.Mode, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
+			})
+		}
 		if c.invoke == nil || c.outcome() != Failed {
 			continue
 		}
 		f.add(Violation{
-			Rule: RuleFailed, Key: c.invoke.Key, Processes: []string{c.invoke.Process}, Tokens: []uint64{c.invoke.Token},
-			From: c.invoke.At, To: c.ret.At,
+			Rule: RuleFailed, Key: c.invoke.Key, From: c.invoke.At, To: c.ret.At,
 			Text: fmt.Sprintf("process %q: %s, invoked at %s, failed at %s without a reason: %s",
 				c.invoke.Process, c.invoke.Call, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
 		})
 	}
+}
+
+// mismatched reports whether somebody may have used a key with another limit while a call was under way.
+func (s *story) mismatched(c *call, asked []*call) bool {
+	for _, other := range slices.Backward(asked) {
+		if other.invoke.Mode.Limit == c.invoke.Mode.Limit || other.invoke.At > c.ret.At {
+			continue
+		}
+		switch other.outcome() {
+		case Refused, Mismatch:
+			if other.ret.At < c.invoke.At {
+				continue
+			}
+		case OK:
+			if g := s.grants[grantID{other.ret.Process, other.invoke.Key, other.ret.Token}]; g != nil && s.freed(g) < c.invoke.At {
+				continue
+			}
+		}
+		return true
+	}
+	return false
 }

@@ -1,23 +1,24 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
 // The rules, as they stand in [Violation].
 const (
-	RuleExclusion    = "exclusion"    // two hold a key
+	RuleExclusion    = "exclusion"    // two hold a key that exclude each other, or more than there are permits
 	RuleTokens       = "tokens"       // a token is used twice, or falls
-	RuleFence        = "fence"        // the fenced register went back, or refused what it should have taken
 	RuleEnded        = "ended"        // a lock that had ended was live again
 	RuleCause        = "cause"        // a lock ended for a cause that had not happened
 	RuleFailed       = "failed"       // a call failed without a fault to explain it
 	RuleLinearizable = "linearizable" // no order of the calls explains what they answered
-	RuleUndecided    = "undecided"    // the search for such an order timed out
+	RuleTerm         = "term"         // lead ran outside of its term
+	RuleFree         = "free"         // a key, or a permit, that nobody has cannot be had
+	RuleObserve      = "observe"      // an observer was told what was not so, or not told the last state
 	RuleSettle       = "settle"       // after the faults, a call did not return in time
 	RuleHistory      = "history"      // the records contradict each other, or show nothing
 )
@@ -35,12 +36,10 @@ type Rules struct {
 
 // Violation is one violation of a rule.
 type Violation struct {
-	Rule      string
-	Key       string
-	Processes []string // the processes involved
-	Tokens    []uint64 // in the order of Processes
-	From, To  int64    // when, in nanoseconds of [Now]
-	Text      string   // with times since the first record of the history
+	Rule     string
+	Key      string
+	From, To int64  // when, in nanoseconds of [Now]
+	Text     string // with times since the first record of the history
 }
 
 // String returns what is wrong, in one line.
@@ -66,8 +65,11 @@ func Check(records []Record, rules Rules) []Violation {
 	s.checkCauses(f)
 	s.checkFailed(f)
 	s.checkExclusion(f)
-	s.checkFence(f)
+	s.checkRefused(f)
 	s.checkLinearizable(f)
+	s.checkTerms(f)
+	s.checkFree(f)
+	s.checkObservers(f)
 	s.checkSettle(f)
 	return f.sorted()
 }
@@ -96,20 +98,15 @@ func (f *findings) add(v Violation) {
 
 func (f *findings) sorted() []Violation {
 	slices.SortStableFunc(f.list, func(a, b Violation) int {
-		switch {
-		case a.From != b.From:
-			return int(min(max(a.From-b.From, -1), 1))
-		case a.Rule != b.Rule:
-			return strings.Compare(a.Rule, b.Rule)
-		}
-		return strings.Compare(a.Key, b.Key)
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
 	var last int64 = math.MinInt64
 	for _, v := range f.list {
 		last = max(last, v.From)
 	}
 	for _, rule := range []string{
-		RuleExclusion, RuleTokens, RuleFence, RuleEnded, RuleCause, RuleFailed, RuleLinearizable, RuleUndecided, RuleSettle, RuleHistory,
+		RuleExclusion, RuleTokens, RuleEnded, RuleCause, RuleFailed, RuleLinearizable, RuleTerm, RuleFree, RuleObserve,
+		RuleSettle, RuleHistory,
 	} {
 		if n := f.counts[rule] - MostPerRule; n > 0 {
 			f.list = append(f.list, Violation{Rule: rule, From: last, To: last, Text: fmt.Sprintf("and %d more", n)})

@@ -10,23 +10,33 @@
 // such stamp after Acquire returned to the last one. A grant without a stamp, such as one that arrived too late, is not a
 // hold, but its token counts.
 //
+// A term of an election is a hold, too, by the looks of lead: at the ctx, and, when that has ended, at the lock, since
+// the key is given back only when lead has returned.
+//
 // The moment when Done closes would be no measure: a paused process closes it only when it runs again, and does nothing in
 // between.
 //
 // # What a check demands
 //
-//	exclusion     No two holds of a key overlap. A process whose write the fenced register refused because another had the key
-//	              does not hold the key afterwards.
-//	tokens        No two grants of a key share a token. If one grant returned before another was invoked, the later has the
-//	              higher token. Holds, in the order of their first stamps, have rising tokens.
-//	fence         The fenced register accepts exactly the tokens that are not below the highest it has seen.
+//	exclusion     No two holds of a key overlap, unless both are shared; and no more hold a permit than there are. A process
+//	              whose write the fenced register refused because another had the key does not hold the key afterwards.
+//	tokens        No two grants of a key share a token. Of two that exclude each other, if one grant returned before the other
+//	              was invoked, the later has the higher token. Their holds, in the order of their first stamps, have rising
+//	              tokens.
 //	ended         A lock whose holder has observed its end, by Err, Verify or Release, is not live again.
 //	cause         A lock that was not released ends for a cause that happened: a break, a reclaim, a TTL that has passed on one
 //	              of the two clocks, of which the wall clock may be set; or for a cause that only its client knows.
-//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise.
-//	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that the
-//	              lock is free when it is granted, tokens rise, and a verified grant is the current one.
-//	undecided     The search neither found nor ruled out such an order in time.
+//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise. Who is told of another limit is not
+//	              the only one who wants the key.
+//	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that
+//	              nothing is granted beside what excludes it, nor beyond its limit, tokens rise, and a verified grant is held.
+//	term          Lead runs within its term: its key is given back, and a resignation confirmed, only when it has returned.
+//	free          When all is quiet, each key can be had again, and each permit of it: a try is refused, or is told of another
+//	              limit, only because of what was asked for since then.
+//	observe       What an observer is told is a part of what happened, in its order: each state was so at some moment, and
+//	              not before the one that it was told before. So all who are told of hold the key, in the way in which it is told,
+//	              nobody else does, and nothing that was over comes back (with the excuses of exclusion). When all is quiet, it
+//	              was told last that nobody holds the key.
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error.
 //	history       The records do not contradict each other, and contain at least one hold.
 //
@@ -62,6 +72,10 @@
 // order. This causes no false alarm: they may have held the key between others, and no rule says that a free lock must have
 // been granted. In particular a refused try does not prove that there was a holder: on ZooKeeper a contender that is giving
 // up stays in the queue until its node is deleted.
+//
+// What an observer is told may be of such a grant: it is believed if its owner had asked, and that call has not been granted
+// a lower token. If a fault was under way during the call, it may have been: DynamoDB can carry out the first of its
+// requests last, when the grant of another has been released, and its owner then gives that grant back too.
 //
 // A holder whose lock has ended by a TTL or a lease releases it later, or leaves that to the engine. The time of that is
 // unknown, like everything unconfirmed, so such a step may come at any time after the last stamp.

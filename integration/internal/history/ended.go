@@ -22,8 +22,7 @@ func (s *story) checkEnded(f *findings) {
 
 func (s *story) revived(g *grant, at int64, how string) Violation {
 	return Violation{
-		Rule: RuleEnded, Key: g.key, Processes: []string{g.process}, Tokens: []uint64{g.token}, From: g.ended, To: at,
-		Text: fmt.Sprintf("the lock of process %q, token %d, had ended at %s (%s), and was live again at %s: %s",
-			g.process, g.token, s.at(g.ended), g.endedHow, s.at(at), how),
+		Rule: RuleEnded, Key: g.key, From: g.ended, To: at,
+		Text: fmt.Sprintf("the lock of %v, had ended at %s (%s), and was live again at %s: %s", g, s.at(g.ended), g.endedHow, s.at(at), how),
 	}
 }

@@ -5,13 +5,17 @@ import (
 	"slices"
 )
 
-// checkExclusion demands that no two holds of a key overlap, unless they are excused.
+// checkExclusion demands that no two holds of a key overlap that exclude each other, unless they are excused, and that
+// there are no more holders of permits than permits.
 func (s *story) checkExclusion(f *findings) {
 	for _, key := range s.names() {
 		var running []*grant // holds that have begun, and that may reach the next one
 		for _, g := range holdsOf(s.keys[key]) {
 			running = slices.DeleteFunc(running, func(other *grant) bool { return other.last < g.first })
 			for _, other := range running {
+				if !other.mode.excludes(g.mode) {
+					continue
+				}
 				older, newer := other, g
 				if older.token > newer.token {
 					older, newer = newer, older
@@ -21,6 +25,7 @@ func (s *story) checkExclusion(f *findings) {
 					f.add(s.overlap(older, newer, from, to))
 				}
 			}
+			s.checkLimit(g, running, f)
 			running = append(running, g)
 		}
 	}
@@ -51,15 +56,12 @@ func (s *story) believes(hit strike, told int64) int64 {
 }
 
 func (s *story) overlap(older, newer *grant, from, to int64) Violation {
-	v := Violation{
-		Rule: RuleExclusion, Key: older.key, Processes: []string{older.process, newer.process},
-		Tokens: []uint64{older.token, newer.token}, From: from, To: to,
-		Text: fmt.Sprintf("two holders from %s to %s: process %q, token %d, held it from %s to %s, and process %q, token %d, from %s to %s",
-			s.at(from), s.at(to), older.process, older.token, s.at(older.first), s.at(older.last),
-			newer.process, newer.token, s.at(newer.first), s.at(newer.last)),
+	return Violation{
+		Rule: RuleExclusion, Key: older.key, From: from, To: to,
+		Text: fmt.Sprintf("two holders from %s to %s: %v, held it from %s to %s, and %v, from %s to %s%s",
+			s.at(from), s.at(to), older, s.at(older.first), s.at(older.last),
+			newer, s.at(newer.first), s.at(newer.last), s.noExcuse(older, newer.ret)),
 	}
-	v.Text += s.noExcuse(older, newer.ret)
-	return v
 }
 
 // noExcuse says what was too early or too late.

@@ -22,6 +22,10 @@ type Figures struct {
 	Faults   map[string]int            // by kind
 	Grants   int
 	Holds    int            // grants with at least one stamp
+	Terms    int            // holds in which lead ran
+	Shared   int            // holds that were shared
+	Permits  int            // of those, holds of permits
+	Told     int            // how often an observer was told a state
 	Stamps   int            // how often a process looked and held
 	Losses   map[string]int // by cause
 	LongWait time.Duration  // the longest call of acquire that was granted
@@ -59,6 +63,8 @@ func Count(records []Record) Figures {
 			f.Faults[r.Fault]++
 		case Held:
 			f.Stamps++
+		case Told:
+			f.Told++
 		case Lost:
 			f.Losses[r.Cause]++
 		}
@@ -69,6 +75,15 @@ func Count(records []Record) Figures {
 	for _, g := range s.grants {
 		if g.held {
 			f.Holds++
+			if g.led != nil {
+				f.Terms++
+			}
+			if g.mode.Shared {
+				f.Shared++
+			}
+			if g.mode.Limit > 0 {
+				f.Permits++
+			}
 			f.LongHold = max(f.LongHold, time.Duration(g.last-g.first))
 		}
 	}
@@ -117,7 +132,7 @@ func (f Figures) Write(w io.Writer) error {
 	}
 	line("records", "%d in %v", f.Records, f.Span.Round(time.Millisecond))
 	line("processes", "%d started, %d killed; one was paused %d times", f.Processes, f.Killed, f.Paused)
-	for _, call := range []string{Acquire, Try, Verify, Release, Break, Jump} {
+	for _, call := range []string{Acquire, Try, Verify, Release, Break, Lead, Resign, Observe, Jump} {
 		if outcomes := f.Calls[call]; outcomes != nil {
 			line(call, "%s", tally(outcomes))
 		}
@@ -125,6 +140,9 @@ func (f Figures) Write(w io.Writer) error {
 	line("faults", "%s", tally(f.Faults))
 	line("grants", "%d", f.Grants)
 	line("holds", "%d, with %d stamps; the longest was %v", f.Holds, f.Stamps, f.LongHold.Round(time.Millisecond))
+	line("terms", "%d of the holds", f.Terms)
+	line("shared", "%d of the holds, %d of them permits", f.Shared, f.Permits)
+	line("told", "%d states, to observers", f.Told)
 	line("losses", "%s", tally(f.Losses))
 	line("wait", "%v at most until a grant", f.LongWait.Round(time.Millisecond))
 	line("fenced", "%d writes accepted, %d refused", f.Accepted, f.Refused)

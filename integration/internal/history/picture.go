@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,98 @@ import (
 // pictureTimeout bounds the search for an order that a picture shows.
 const pictureTimeout = 10 * time.Second
 
+// A step is one of the machine that checkLinearizable describes.
+type step struct {
+	kind  string // grant, end or verify
+	token uint64
+	mode  Mode
+}
+
+// lockState is the machine's state.
+type lockState struct {
+	held []step // the grants that have not ended, in order of their tokens
+	top  []step // for each mode, the grant with the highest token so far, in that order
+}
+
+// machine is that machine for porcupine.
+var machine = porcupine.Model{
+	Init: func() any { return lockState{} },
+	Step: func(state, input, _ any) (bool, any) {
+		now, step := state.(lockState), input.(step)
+		at := slices.IndexFunc(now.held, step.sameGrant)
+		switch step.kind {
+		case "grant":
+			return now.grants(step)
+		case "end":
+			if at >= 0 {
+				now.held = slices.Delete(slices.Clone(now.held), at, at+1)
+			}
+		}
+		return at >= 0, now
+	},
+	Equal: func(a, b any) bool {
+		return slices.Equal(a.(lockState).held, b.(lockState).held) && slices.Equal(a.(lockState).top, b.(lockState).top)
+	},
+	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input.(step).kind, " ", input.(step).token) },
+	DescribeState:     func(state any) string { return state.(lockState).String() },
+}
+
+func (s step) sameGrant(other step) bool { return s.token == other.token }
+
+// grants is the step of a grant.
+func (now lockState) grants(s step) (bool, lockState) {
+	excluded := func(other step) bool { return other.mode.excludes(s.mode) }
+	if slices.ContainsFunc(now.held, excluded) || s.mode.Limit > 0 && len(now.held) >= s.mode.Limit ||
+		slices.ContainsFunc(now.top, func(top step) bool { return excluded(top) && top.token >= s.token }) {
+		return false, now
+	}
+	byToken := func(a, b step) int { return cmp.Compare(a.token, b.token) }
+	now.held = slices.SortedFunc(slices.Values(append(slices.Clone(now.held), s)), byToken)
+	now.top = slices.Clone(now.top)
+	if i := slices.IndexFunc(now.top, func(top step) bool { return top.mode == s.mode }); i < 0 {
+		now.top = append(now.top, s)
+	} else if now.top[i].token < s.token {
+		now.top[i] = s
+	}
+	slices.SortFunc(now.top, byToken)
+	return true, now
+}
+
+// String returns what is held.
+func (now lockState) String() string {
+	if len(now.held) == 0 {
+		return "free"
+	}
+	words := make([]string, len(now.held))
+	for i, s := range now.held {
+		words[i] = fmt.Sprint(s.token, s.mode)
+	}
+	return "held with " + strings.Join(words, "; ")
+}
+
+// steps returns the steps of grants, each with its interval.
+func (s *story) steps(grants []*grant) []porcupine.Operation {
+	var ops []porcupine.Operation
+	clients := map[string]int{}
+	for _, g := range grants {
+		if _, ok := clients[g.process]; !ok {
+			clients[g.process] = len(clients)
+		}
+		add := func(kind string, from, to int64) {
+			ops = append(ops, porcupine.Operation{
+				ClientId: clients[g.process], Input: step{kind, g.token, g.mode}, Call: from, Return: max(from, min(to, s.end)),
+			})
+		}
+		add("grant", g.invoke, g.ret)
+		for _, c := range g.verified {
+			add("verify", c.invoke.At, c.ret.At)
+		}
+		first, last, _ := s.endOf(g)
+		add("end", first, last)
+	}
+	return ops
+}
+
 // Picture writes an HTML page of the events around a violation: the grants, ends and verifications of its key with the
 // longest order that explains them, and beside them each process's holds, pauses and fenced writes, and the faults. Times are
 // in order, not to scale.
@@ -20,15 +113,8 @@ func Picture(w io.Writer, records []Record, rules Rules, around Violation) error
 	s := newStory(records, rules, &findings{})
 	lease := int64(cmp.Or(rules.Lease, time.Second))
 	from, to := max(s.start, around.From-3*lease), min(s.end, around.To+3*lease)
-
-	ops, state := s.stepsWithin(around.Key, from, to)
-	model := lockModel(state)
-	model.DescribeOperation = func(input, _ any) string {
-		step := input.(*step)
-		return fmt.Sprintf("%s %d", []string{"grant", "end", "verify"}[step.kind], step.token)
-	}
-	model.DescribeState = func(state any) string { return fmt.Sprintf("%+v", state) }
-	_, info := porcupine.CheckOperationsVerbose(model, ops, pictureTimeout)
+	grants := slices.DeleteFunc(slices.Clone(s.keys[around.Key]), func(g *grant) bool { return g.ret < from || g.invoke > to })
+	_, info := porcupine.CheckOperationsVerbose(machine, s.steps(grants), pictureTimeout)
 	info.AddAnnotations([]porcupine.Annotation{{
 		Tag: "violation", Start: around.From, End: around.To, Description: string(around.Rule), Details: around.String(), BackgroundColor: "#e0a0a0",
 	}})
@@ -37,31 +123,7 @@ func Picture(w io.Writer, records []Record, rules Rules, around Violation) error
 			info.AddAnnotations([]porcupine.Annotation{a})
 		}
 	}
-	return porcupine.Visualize(model, info, w)
-}
-
-// stepsWithin returns the steps of a key in an interval, from the first grant in it, and the lock's state before that. The
-// result may be empty: see steps.
-func (s *story) stepsWithin(key string, from, to int64) ([]porcupine.Operation, lockState) {
-	all, _ := s.steps(s.keys[key])
-	clients := map[string]int{}
-	var ops []porcupine.Operation
-	var state lockState
-	for _, op := range all {
-		step := op.Input.(*step)
-		if op.Call > to || op.Return < from || len(ops) == 0 && step.kind != stepGrant {
-			continue
-		}
-		if len(ops) == 0 {
-			state = lockState{last: step.after}
-		}
-		if _, ok := clients[step.g.process]; !ok {
-			clients[step.g.process] = len(clients)
-		}
-		op.ClientId, op.Return = clients[step.g.process], min(op.Return, max(s.end, op.Call))
-		ops = append(ops, op)
-	}
-	return ops, state
+	return porcupine.Visualize(machine, info, w)
 }
 
 // annotations show what processes and faults did, in the whole history.
@@ -85,7 +147,7 @@ func (s *story) annotations() []porcupine.Annotation {
 			add("process "+g.process, g.ret, g.ret, fmt.Sprintf("%s: token %d, not held", g.key, g.token), details)
 		}
 	}
-	stopped, faults := map[string]*Record{}, map[int]*Record{}
+	stopped := map[string]*Record{}
 	for i := range s.records {
 		switch r := &s.records[i]; r.What {
 		case Started, Killed, Exited:
@@ -96,17 +158,14 @@ func (s *story) annotations() []porcupine.Annotation {
 			if since := stopped[r.Process]; since != nil {
 				add("process "+r.Process, since.At, r.At, "stopped", fmt.Sprintf("from %s to %s", s.at(since.At), s.at(r.At)))
 			}
-		case Begin:
-			faults[r.N] = r
-		case End:
-			if begin := faults[r.N]; begin != nil {
-				delete(faults, r.N)
-				add("faults", begin.At, r.At, begin.Fault+" "+begin.Target, fmt.Sprintf("fault %d, from %s to %s %s", r.N, s.at(begin.At), s.at(r.At), begin.Note))
-			}
 		}
 	}
-	for _, r := range faults { // it ended without a record, or never
-		add("faults", r.At, r.At, r.Fault+" "+r.Target, fmt.Sprintf("fault %d, at %s %s", r.N, s.at(r.At), r.Note))
+	for n, f := range s.faults {
+		r, till, when := f.begin, f.till, "from "+s.at(f.begin.At)+" to "+s.at(f.till)
+		if till == never {
+			till, when = r.At, "at "+s.at(r.At)
+		}
+		add("faults", r.At, till, r.Fault+" "+r.Target, fmt.Sprintf("fault %d, %s %s", n, when, r.Note))
 	}
 	for _, w := range s.writes {
 		if w.Fenced {

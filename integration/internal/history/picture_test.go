@@ -8,7 +8,7 @@ import (
 
 // pictured is a history with something of all that a picture shows.
 func pictured() *script {
-	s := begin().breaks(1, 85, 95, OK).held("1.1", 1, 140, 150).lost("1.1", 1, 151, "ErrBroken").wrote("1.1", 1, 145, false).next()
+	s := begin().breaks(1, 85, 95, OK).held("1.1", 1, 140, 150).lost("1.1", 1, 151, "broken").wrote("1.1", 1, 145, false).next()
 	s.acquire("3.1", 3, 20, 180).held("3.1", 3, 190, 260).killed("3.1", 270)
 	s.acquire("1.1", 4, 160, 240).held("1.1", 4, 250, 300).release("1.1", 4, 310, 320)
 	s.add(0, Record{What: Started, Process: "3.1"}).add(290, Record{What: Started, Process: "3.2"}).add(0, Record{What: Started, Process: "10.1"})
@@ -44,7 +44,7 @@ func TestPicture(t *testing.T) {
 func TestPictureOfAnOrder(t *testing.T) {
 	s := begin().release("1.1", 1, 70, 90).next().calm()
 	var out bytes.Buffer
-	if err := Picture(&out, s.records, scriptRules, Violation{Rule: RuleUndecided, Key: "k", To: 300}); err != nil {
+	if err := Picture(&out, s.records, scriptRules, Violation{Rule: RuleLinearizable, Key: "k", To: 300}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"grant 1", "end 1", "grant 2"} {

@@ -7,13 +7,15 @@ type What string
 const (
 	Invoke What = "invoke"
 	Return What = "return"
-	Held   What = "held" // At was taken, and then Err was nil
+	Held   What = "held" // At was taken, and then Err was nil; in a term, Err of the lock or of the ctx of lead
 	Lost   What = "lost" // At was taken after Err had ceased to be nil, without a release
+	Told   What = "told" // Observe told who holds the key, or, if Token is 0, that nobody does; Op is that of the call, Token is of the oldest grant
+	Idle   What = "idle" // nothing is under way any more but observations; there are no new calls
 )
 
 // Records of the process that runs all others.
 const (
-	Wrote   What = "wrote"   // a register was asked to take a value; registers answer one request after the other
+	Wrote   What = "wrote"   // a client's write has reached a register; At is when
 	Begin   What = "begin"   // a fault begins; At is taken before
 	End     What = "end"     // it has ended; At is taken after
 	Started What = "started" // a process
@@ -22,6 +24,7 @@ const (
 	Killed  What = "killed"  // At is taken after the process was gone
 	Exited  What = "exited"  // on its own, cleanly
 	Calm    What = "calm"    // all faults are over; there are no new ones
+	Quiet   What = "quiet"   // nobody acquires or holds anything any more, and whoever observes has had time to hear of it
 )
 
 // The calls of a client.
@@ -32,17 +35,21 @@ const (
 	Release = "release"
 	Break   = "break" // Token is that of the grant which is broken
 	Jump    = "jump"  // no call of a client: the process sets its wall clock
+	Lead    = "lead"  // not by a client, but of its lead, by Election.Run; its candidacy is an Acquire, its end a Release
+	Resign  = "resign"
+	Observe = "observe"
 )
 
 // Outcomes of a call.
 const (
-	OK      = "ok"      // granted, verified, released, broken
-	Refused = "refused" // of Acquire and Try: somebody has it (ErrHeld)
-	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
-	Pending = "pending" // of Release: it goes on in the background
-	GaveUp  = "gave up" // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
-	Closed  = "closed"  // the client was closed
-	Failed  = "failed"  // anything else, see Note
+	OK       = "ok"       // granted, verified, released, broken, resigned; of Lead, that the lock was live to the end
+	Refused  = "refused"  // of Acquire and Try: somebody has it (ErrHeld)
+	Mismatch = "mismatch" // of the same: somebody has it, or wants it, as a semaphore of another limit, or as none (ErrMismatch)
+	Gone     = "gone"     // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
+	Pending  = "pending"  // of Release and Resign: it goes on in the background
+	GaveUp   = "gave up"  // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
+	Closed   = "closed"   // the client was closed
+	Failed   = "failed"   // anything else, see Note
 )
 
 // Record is one event. Fields that its kind does not use are omitted.
@@ -52,20 +59,26 @@ type Record struct {
 	Process string `json:"process,omitempty"` // such as "3.2": the second process in slot 3
 	Key     string `json:"key,omitempty"`
 	Token   uint64 `json:"token,omitempty"` // of the grant that the record is about; of Return of acquire and try, if OK
-	Owner   string `json:"owner,omitempty"` // of Return of acquire and try, if OK; of Invoke, if Reclaim
+	Owner   string `json:"owner,omitempty"` // of Invoke of acquire and try, of their Return, if OK, and of Told
 
 	// Of calls. Op is the same for Invoke and Return, and for no other call of the process.
+	// Told has that of the observation.
 	Op      int64  `json:"op,omitempty"`
 	Call    string `json:"call,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: earlier grants of its owner are to end
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds
+	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, and of Told
 	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative
 
-	// Of Lost, and of calls that have failed: a sentinel's name such as "ErrSessionExpired".
+	// Of Told: who shares the key with the oldest grant, in the order that was told.
+	Others []Holder `json:"others,omitempty"`
+
+	// Of Lost: what holdfast.Ending.Result calls it, such as "session_expired".
 	Cause string `json:"cause,omitempty"`
 
-	// Of Wrote. A fenced register takes no value with a token lower than the highest that it has seen.
+	// Of Wrote. A fenced register takes no value with a token lower than the highest of a lock that excludes all others
+	// which it has seen.
 	Fenced   bool `json:"fenced,omitempty"`
 	Accepted bool `json:"accepted,omitempty"`
 
@@ -75,4 +88,10 @@ type Record struct {
 	Target string `json:"target,omitempty"` // what the fault hits, such as "server 2, client 1"
 
 	Note string `json:"note,omitempty"`
+}
+
+// Holder is one of those who share a key.
+type Holder struct {
+	Token uint64 `json:"token"`
+	Owner string `json:"owner,omitempty"`
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -58,13 +59,33 @@ func (s *script) reclaim(process string, token uint64, from, to int64, outcome s
 
 // ttl gives the acquisition of a token a TTL.
 func (s *script) ttl(token uint64, d int64) *script {
+	return s.asked(token, func(r *Record) { r.TTL = d * ms })
+}
+
+// shared makes grants shared ones.
+func (s *script) shared(tokens ...uint64) *script { return s.mode(Mode{Shared: true}, tokens...) }
+
+// permits makes grants permits of n.
+func (s *script) permits(n int, tokens ...uint64) *script {
+	return s.mode(Mode{Shared: true, Limit: n}, tokens...)
+}
+
+func (s *script) mode(m Mode, tokens ...uint64) *script {
+	for _, token := range tokens {
+		s.asked(token, func(r *Record) { r.Mode = m })
+	}
+	return s
+}
+
+// asked changes the invoke of the acquisition of a token.
+func (s *script) asked(token uint64, change func(*Record)) *script {
 	op := int64(-1)
 	for _, r := range s.records {
-		if r.What == Return && r.Call == Acquire && r.Token == token {
+		if r.What == Return && r.acquires() && r.Outcome == OK && r.Token == token {
 			op = r.Op
 		}
 	}
-	return s.edit(func(r *Record) bool { return r.What == Invoke && r.Op == op }, func(r *Record) { r.TTL = d * ms })
+	return s.edit(func(r *Record) bool { return r.What == Invoke && r.Op == op }, change)
 }
 
 func (s *script) held(process string, token uint64, at ...int64) *script {
@@ -98,6 +119,28 @@ func (s *script) jump(process string, by, from, to int64) *script {
 	}
 	s.call(process, Jump, 0, from, to, outcome)
 	s.records[at].By = by * ms
+	return s
+}
+
+// lead is the call of lead in a term; it has not returned if to is 0.
+func (s *script) lead(process string, token uint64, from, to int64) *script {
+	outcome := OK
+	if to == 0 {
+		outcome = ""
+	}
+	return s.call(process, Lead, token, from, to, outcome)
+}
+
+// observe has an observer told of tokens: each number is a time, and the token that follows it. The owner of a token is its
+// first digit.
+func (s *script) observe(process string, from, to int64, told ...int64) *script {
+	s.call(process, Observe, 0, from, to, Closed)
+	for i := 0; i < len(told); i += 2 {
+		s.add(told[i], Record{What: Told, Process: process, Op: s.op, Token: uint64(told[i+1])})
+		if told[i+1] != 0 {
+			s.last().Owner = fmt.Sprint(told[i+1])[:1]
+		}
+	}
 	return s
 }
 

@@ -4,7 +4,7 @@ import "fmt"
 
 // checkSettle demands that each call returns, or its process ends: within Settle of the moment when the faults
 // were over and the call was under way, and for all calls by the end of the history. A waiter that gets no grant
-// must get an error.
+// must get an error. An observation may go on until the end.
 func (s *story) checkSettle(f *findings) {
 	for _, c := range s.calls {
 		if c.invoke == nil {
@@ -20,7 +20,7 @@ func (s *story) checkSettle(f *findings) {
 			f.add(s.unsettled(c, over, how, ""))
 			continue
 		}
-		if s.rules.Settle == 0 || s.calm == never {
+		if s.rules.Settle == 0 || s.calm == never || r.Call == Observe {
 			continue
 		}
 		if from := max(r.At, s.calm); over > from+int64(s.rules.Settle) {
@@ -32,7 +32,7 @@ func (s *story) checkSettle(f *findings) {
 func (s *story) unsettled(c *call, over int64, how, why string) Violation {
 	r := c.invoke
 	return Violation{
-		Rule: RuleSettle, Key: r.Key, Processes: []string{r.Process}, Tokens: []uint64{r.Token}, From: r.At, To: over,
+		Rule: RuleSettle, Key: r.Key, From: r.At, To: over,
 		Text: fmt.Sprintf("process %q: %s, invoked at %s, %s %s%s", r.Process, r.Call, s.at(r.At), how, s.at(over), why),
 	}
 }

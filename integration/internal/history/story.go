@@ -14,16 +14,17 @@ const never = math.MaxInt64
 // A story is a history put together: calls with their returns, grants with everything that happened to them.
 type story struct {
 	rules      Rules
-	records    []Record
-	start, end int64   // the first record and the last
-	calls      []*call // in the order of their first records
+	records    []Record // in the order of time
+	start, end int64    // the first record and the last
+	calls      []*call  // in the order of their first records
 	grants     map[grantID]*grant
 	keys       map[string][]*grant // in order of their tokens
-	writes     []*Record           // of both registers, in the order in which these answered
+	writes     []*Record           // of both registers
 	gone       map[string]int64    // when processes were killed or had exited
-	killed     map[string]bool
-	calm       int64              // never, if there is no such record
-	jumps      map[string][]*call // of the wall clocks of processes
+	calm       int64               // never, if there is no such record
+	quiet      int64               // the same
+	jumps      map[string][]*call  // of the wall clocks of processes
+	faults     map[int]*fault      // by the number that their records have
 
 	byID    map[callID]*call
 	byOwner map[ownedKey][]*grant // in order of their tokens
@@ -34,8 +35,17 @@ type callID struct {
 	op      int64
 }
 
+// A fault is what a run did to processes, servers, or what is between them.
+type fault struct {
+	begin *Record
+	till  int64 // never, if there is no record of its end
+}
+
 // A call has an invoke, and perhaps a return.
-type call struct{ invoke, ret *Record }
+type call struct {
+	invoke, ret *Record
+	told        []*Record // of an observation
+}
 
 func (c *call) outcome() string {
 	if c.ret == nil {
@@ -48,7 +58,7 @@ type ownedKey struct{ key, owner string }
 
 // granted reports whether a call was granted a lock. Every grant has a token.
 func (c *call) granted() bool {
-	return c.invoke != nil && (c.invoke.Call == Acquire || c.invoke.Call == Try) && c.outcome() == OK && c.ret.Token != 0
+	return c.invoke != nil && c.invoke.acquires() && c.outcome() == OK && c.ret.Token != 0
 }
 
 type grantID struct {
@@ -56,10 +66,18 @@ type grantID struct {
 	token        uint64
 }
 
+func (id grantID) String() string { return fmt.Sprintf("process %q, token %d", id.process, id.token) }
+
+// grant identifies the grant that a record is about.
+func (r *Record) grant() grantID { return grantID{r.Process, r.Key, r.Token} }
+
+func (r *Record) acquires() bool { return r.Call == Acquire || r.Call == Try }
+
 // A grant is the result of a successful acquire or try.
 type grant struct {
 	grantID
 	owner       string
+	mode        Mode
 	invoke, ret int64 // of the call
 	ttl         int64 // that it was asked for with
 
@@ -72,43 +90,38 @@ type grant struct {
 	endedHow string
 	lost     *Record
 	strikes  []strike
+	led      *call   // of Lead, if this is a term
+	resigned []*call // with OK
 }
 
-// A strike ends somebody else's grant: a break, or an acquisition that reclaims.
-type strike struct {
-	from    int64 // it cannot have had an effect before
-	till    int64 // nor later than this; never, if that is not known
-	sure    bool  // it has had the effect
-	reclaim bool
-	what    string
-}
+// String names the grant, and says how it is held if that excludes not all others.
+func (g *grant) String() string { return g.grantID.String() + g.mode.String() }
 
 func newStory(records []Record, rules Rules, f *findings) *story {
+	records = slices.SortedStableFunc(slices.Values(records), func(a, b Record) int { return cmp.Compare(a.At, b.At) })
 	s := &story{
 		rules: rules, records: records,
-		start: never, end: math.MinInt64, calm: never,
+		calm: never, quiet: never,
 		grants: map[grantID]*grant{}, keys: map[string][]*grant{}, byOwner: map[ownedKey][]*grant{},
-		gone: map[string]int64{}, killed: map[string]bool{}, jumps: map[string][]*call{},
+		gone: map[string]int64{}, jumps: map[string][]*call{}, faults: map[int]*fault{},
 		byID: make(map[callID]*call, len(records)/8),
 	}
 	for i := range records {
 		s.add(&records[i], f)
 	}
-	if len(records) == 0 {
-		s.start, s.end = 0, 0
+	if len(records) > 0 {
+		s.start, s.end = records[0].At, records[len(records)-1].At
 	}
 	s.addGrants(f)
 	for i := range records {
 		s.addLook(&records[i], f)
 	}
-	slices.SortStableFunc(s.writes, func(a, b *Record) int { return cmp.Compare(a.At, b.At) })
 	s.addCalls(f)
 	return s
 }
 
 // add processes what depends on no other record.
 func (s *story) add(r *Record, f *findings) {
-	s.start, s.end = min(s.start, r.At), max(s.end, r.At)
 	switch r.What {
 	case Invoke, Return:
 		id := callID{r.Process, r.Op}
@@ -131,12 +144,19 @@ func (s *story) add(r *Record, f *findings) {
 		s.writes = append(s.writes, r)
 	case Killed, Exited:
 		s.gone[r.Process] = r.At
-		s.killed[r.Process] = r.What == Killed
+	case Begin:
+		s.faults[r.N] = &fault{r, never}
+	case End:
+		if f := s.faults[r.N]; f != nil {
+			f.till = r.At
+		}
 	case Calm:
 		if s.calm != never {
 			f.add(s.malformed(r, "a second record of calm"))
 		}
 		s.calm = min(s.calm, r.At)
+	case Quiet:
+		s.quiet = min(s.quiet, r.At)
 	}
 }
 
@@ -148,6 +168,7 @@ func (s *story) addGrants(f *findings) {
 		g := &grant{
 			grantID: grantID{c.ret.Process, c.invoke.Key, c.ret.Token},
 			owner:   cmp.Or(c.ret.Owner, c.invoke.Owner),
+			mode:    c.invoke.Mode,
 			invoke:  c.invoke.At, ret: c.ret.At, ttl: c.invoke.TTL,
 			ended: never,
 		}
@@ -170,25 +191,37 @@ func (s *story) addGrants(f *findings) {
 
 // addLook processes what a process saw when it looked at its lock.
 func (s *story) addLook(r *Record, f *findings) {
+	if r.What == Told {
+		s.addTold(r, f)
+	}
 	if r.What != Held && r.What != Lost {
 		return
 	}
-	g := s.grants[grantID{r.Process, r.Key, r.Token}]
+	g := s.used(r, string(r.What), f)
 	switch {
 	case g == nil:
-		f.add(s.malformed(r, "%s, with token %d, which it was not granted", r.What, r.Token))
-		return
-	case r.At < g.ret:
-		f.add(s.malformed(r, "%s, with token %d, before it was granted at %s", r.What, r.Token, s.at(g.ret)))
-		return
 	case r.What == Lost:
 		g.lost = r
 		g.end(r.At, "it had observed the loss: "+cmp.Or(r.Cause, "no cause"))
 	case !g.held:
 		g.held, g.first, g.last = true, r.At, r.At
 	default:
-		g.first, g.last = min(g.first, r.At), max(g.last, r.At)
+		g.last = r.At
 	}
+}
+
+// used returns the grant that its holder looked at or used, or nil if there was none at that time.
+func (s *story) used(r *Record, how string, f *findings) *grant {
+	g := s.grants[r.grant()]
+	switch {
+	case g == nil:
+		f.add(s.malformed(r, "%s, with token %d, which it was not granted", how, r.Token))
+		return nil
+	case r.At < g.ret:
+		f.add(s.malformed(r, "%s, with token %d, before it was granted at %s", how, r.Token, s.at(g.ret)))
+		return nil
+	}
+	return g
 }
 
 // end notes that the holder knew at a time that its lock had ended.
@@ -201,8 +234,14 @@ func (g *grant) end(at int64, how string) {
 // addCalls assigns calls to the grants that they are about.
 func (s *story) addCalls(f *findings) {
 	for _, c := range s.calls {
-		if c.invoke != nil && (c.invoke.Call == Verify || c.invoke.Call == Release) {
+		if c.invoke == nil {
+			continue
+		}
+		switch c.invoke.Call {
+		case Verify, Release:
 			s.addUse(c, f)
+		case Lead, Resign:
+			s.addTerm(c, f)
 		}
 	}
 	for _, c := range s.calls {
@@ -227,13 +266,8 @@ func (s *story) addCalls(f *findings) {
 // addUse is for calls of a lock's own methods.
 func (s *story) addUse(c *call, f *findings) {
 	r := c.invoke
-	g := s.grants[grantID{r.Process, r.Key, r.Token}]
-	switch {
-	case g == nil:
-		f.add(s.malformed(r, "%s, with token %d, which it was not granted", r.Call, r.Token))
-		return
-	case r.At < g.ret:
-		f.add(s.malformed(r, "%s, with token %d, before it was granted at %s", r.Call, r.Token, s.at(g.ret)))
+	g := s.used(r, r.Call, f)
+	if g == nil {
 		return
 	}
 	if r.Call == Verify {
@@ -253,41 +287,6 @@ func (s *story) addUse(c *call, f *findings) {
 	}
 }
 
-// addBreak notes which grants may have been broken. A call that returns Gone may have sent an earlier request that was
-// carried out without a reply. Any outcome but OK leaves open whether the break took effect, and when.
-func (s *story) addBreak(c *call) {
-	hit := strike{from: c.invoke.At, till: never, what: "broken by " + c.invoke.Process}
-	if c.outcome() == OK {
-		hit.till, hit.sure = c.ret.At, true
-	}
-	for _, g := range s.withToken(c.invoke.Key, c.invoke.Token) {
-		g.strikes = append(g.strikes, hit)
-	}
-}
-
-// addReclaim notes which grants an acquisition may have reclaimed: those of the same owner in other processes. Its token is
-// greater than theirs, and they had ended when it returned.
-func (s *story) addReclaim(c *call) {
-	r := c.invoke
-	hit := strike{from: r.At, till: never, reclaim: true, what: "reclaimed by " + r.Process}
-	owner, granted := r.Owner, uint64(math.MaxUint64)
-	switch at, ended := s.gone[r.Process]; {
-	case c.outcome() == OK:
-		hit.till = c.ret.At
-		owner, granted = cmp.Or(c.ret.Owner, owner), c.ret.Token
-	case ended:
-		hit.till = at + int64(s.rules.Late)
-	}
-	for _, g := range s.byOwner[ownedKey{r.Key, owner}] {
-		if g.token >= granted {
-			break
-		}
-		if g.process != r.Process && g.invoke <= hit.till && hit.from <= g.lastSeen() {
-			g.strikes = append(g.strikes, hit)
-		}
-	}
-}
-
 // lastSeen is when the history last shows the holder with its lock, or learning of its end. Later events need no excuse and
 // explain nothing.
 func (g *grant) lastSeen() int64 {
@@ -304,6 +303,24 @@ func (g *grant) lastSeen() int64 {
 	return seen
 }
 
+// disturbed reports whether a fault was under way during a call.
+func (s *story) disturbed(c *call) bool {
+	for _, f := range s.faults {
+		if f.begin.At <= c.ret.At && c.invoke.At <= f.till {
+			return true
+		}
+	}
+	return false
+}
+
+// freed is when the release of a grant was confirmed, or never.
+func (s *story) freed(g *grant) int64 {
+	if g.released != nil && g.released.outcome() == OK {
+		return g.released.ret.At
+	}
+	return never
+}
+
 // withToken returns the grants of a key with a token: one, in a correct history.
 func (s *story) withToken(key string, token uint64) []*grant {
 	grants := s.keys[key]
@@ -313,16 +330,6 @@ func (s *story) withToken(key string, token uint64) []*grant {
 		n++
 	}
 	return grants[i:n]
-}
-
-// after returns the next grant of the key, or nil.
-func (s *story) after(g *grant) *grant {
-	for _, next := range s.keys[g.key] {
-		if next.token > g.token {
-			return next
-		}
-	}
-	return nil
 }
 
 // names returns the keys that were granted, in order.
@@ -338,10 +345,8 @@ func (s *story) at(t int64) string {
 
 // malformed is a violation about one record.
 func (s *story) malformed(r *Record, format string, args ...any) Violation {
-	v := Violation{Rule: RuleHistory, Key: r.Key, From: r.At, To: r.At}
-	if r.Process != "" {
-		v.Processes, v.Tokens = []string{r.Process}, []uint64{r.Token}
+	return Violation{
+		Rule: RuleHistory, Key: r.Key, From: r.At, To: r.At,
+		Text: fmt.Sprintf("process %q, record of %q at %s: %s", r.Process, r.What, s.at(r.At), fmt.Sprintf(format, args...)),
 	}
-	v.Text = fmt.Sprintf("process %q, record of %q at %s: %s", r.Process, r.What, s.at(r.At), fmt.Sprintf(format, args...))
-	return v
 }

@@ -36,22 +36,6 @@ func text(plan []Fault) string {
 	return b.String()
 }
 
-// TestSameSeedSamePlan guards that a failing run can be repeated: a plan depends on seed and shape, and on nothing else. It
-// guards that seeds matter, too.
-func TestSameSeedSamePlan(t *testing.T) {
-	seen := make(map[string]uint64)
-	for seed := range uint64(200) {
-		plan := text(Draw(seed, shape(ensemble, time.Minute)))
-		if again := text(Draw(seed, shape(slices.Clone(ensemble), time.Minute))); again != plan {
-			t.Fatalf("seed %d has two plans:\n%s\n%s", seed, plan, again)
-		}
-		if other, ok := seen[plan]; ok {
-			t.Fatalf("seeds %d and %d have the same plan", other, seed)
-		}
-		seen[plan] = seed
-	}
-}
-
 // TestGolden guards the seeds in failure reports: a change of the generator changes what they mean, and must be deliberate.
 func TestGolden(t *testing.T) {
 	sum := sha256.Sum256([]byte(text(Draw(1, shape(ensemble, time.Minute)))))
@@ -103,41 +87,5 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%d of 500 seeds lack a kind of fault", incomplete)
 			}
 		})
-	}
-}
-
-// TestRounds guards that no kind is starved in a long run: after any number of faults of a deck, the counts of two kinds
-// differ by at most one.
-func TestRounds(t *testing.T) {
-	count := map[Kind]int{}
-	for _, f := range Draw(7, shape(ensemble, 30*time.Minute)) {
-		count[f.Kind]++
-		least, most := count[f.Kind], 0
-		for _, kind := range ensemble {
-			if kind.OfServers() == f.Kind.OfServers() {
-				least, most = min(least, count[kind]), max(most, count[kind])
-			}
-		}
-		if most-least > 1 {
-			t.Fatalf("at fault %d: %v", f.N, count)
-		}
-	}
-	if count[FollowerCutOff] < 30 || count[LostReply] < 100 {
-		t.Errorf("too few in half an hour: %v", count)
-	}
-}
-
-// TestDegenerate guards that a shape without room for faults gets an empty plan.
-func TestDegenerate(t *testing.T) {
-	for name, s := range map[string]Shape{
-		"nothing":    {},
-		"no deck":    shape(nil, time.Minute),
-		"no time":    shape(ensemble, 0),
-		"short":      shape(ensemble, 100*time.Millisecond),
-		"no clients": {Servers: 1, Keys: 1, Lease: time.Second, Length: time.Minute, Deck: ensemble},
-	} {
-		if plan := Draw(1, s); len(plan) != 0 {
-			t.Errorf("%s: %v", name, plan)
-		}
 	}
 }

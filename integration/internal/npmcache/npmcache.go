@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -31,24 +30,15 @@ const installPatience = 5 * time.Minute
 var ErrNoNPM = errors.New("no npm in PATH: run \"make setup\" (it installs Debian's nodejs and npm when run as root), or " +
 	"install Node.js 20 or newer")
 
-// pinned matches a package name, perhaps with a scope, and one exact version.
-var pinned = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*@[0-9]+\.[0-9]+\.[0-9]+$`)
-
 // Modules returns the node_modules folder that holds the packages and what they depend on, each package given as name@version
 // with an exact version. It installs them if necessary, or waits for the process that does. Callers must not write to the
 // folder.
 func Modules(ctx context.Context, packages ...string) (string, error) {
-	for _, p := range packages {
-		if !pinned.MatchString(p) {
-			return "", fmt.Errorf("npm package %q: want name@version with an exact version", p)
-		}
-	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("npm packages: %w", err)
 	}
-	name := strings.ReplaceAll(strings.Join(packages, "+"), "/", "%2f")
-	dir := filepath.Join(cache, "holdfast", "npm", name)
+	dir := filepath.Join(cache, "holdfast", "npm", strings.Join(packages, "+"))
 	modules := filepath.Join(dir, "node_modules")
 	if isDir(modules) {
 		return modules, nil

@@ -30,9 +30,9 @@ type Config struct {
 	// Only an ensemble uses them. Default 15 and 5. An election after a partition can take InitLimit: one of two servers may
 	// already lead while the other still looks, and waits that long for it.
 	InitLimit, SyncLimit int
-	// Plantable makes [Ensemble.Plant] work. Only an ensemble uses it. It needs a JDK, and a start takes longer, because each
-	// server's main program is compiled as it starts.
-	Plantable bool
+	// Controlled makes [Ensemble.Plant] and, of a server on its own, [Server.SetCversion] work. It needs a JDK. Such a server on
+	// its own reaps no container nodes.
+	Controlled bool
 	// Reconfigurable makes [Ensemble.Remove] and [Ensemble.Add] work. There are no proxies between the servers of such an
 	// ensemble, since each learns the others' addresses from the leader.
 	Reconfigurable bool

@@ -2,72 +2,97 @@ package zkserver
 
 import (
 	"bufio"
-	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
+// The programs that run a server on its own and a member of an ensemble, if [Config.Controlled].
+var (
+	//go:embed Embedded.java
+	embeddedSource string
+	//go:embed Member.java
+	memberSource string
+
+	embedded = program{"Embedded", embeddedSource}
+	member   = program{"Member", memberSource}
+)
+
+// program is the one class of a Java program.
+type program struct{ class, source string }
+
+// compiled returns the directory with the program's classes, compiled for these jars. It is in the user's cache: to compile
+// takes longer than to start a server.
+func (p program) compiled(classpath string) (string, error) {
+	javac, err := javaTool("javac")
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	if resolved, err := filepath.EvalSymlinks(javac); err == nil {
+		javac = resolved
+	}
+	parent := filepath.Join(cache, "holdfast", "java")
+	dir := filepath.Join(parent, fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q", javac, classpath, p.source))))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	// Whoever compiles it at the same time does so in a directory of its own; one of the two is kept.
+	temp, err := os.MkdirTemp(parent, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	file := filepath.Join(temp, p.class+".java")
+	if err := os.WriteFile(file, []byte(p.source), 0o644); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command(javac, "-d", temp, "-cp", classpath, file).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w:\n%s", javac, err, out)
+	}
+	if err := os.Rename(temp, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return dir, nil
+}
+
 // control reaches into a server's data tree: a line protocol on the standard input and output of our Java program that runs
 // the server. The program's source lists the requests.
 type control struct {
-	server *Server
-	turn   chan struct{} // of capacity one; full while a request is unanswered
-
-	// For whoever has the turn.
+	mu      sync.Mutex
 	proc    *child.Process // the one that answers speaks for
 	answers *bufio.Reader
 }
 
-// newControlled is newServer for a server that our Java program runs; the arguments give its file name and source. It needs a
-// JDK, because each start compiles the program.
-func newControlled(cfg Config, ports []*child.PortLease, settings, files map[string]string, name, source string) (*Server, error) {
-	files = maps.Clone(files)
-	if files == nil {
-		files = make(map[string]string)
+// request sends the line and waits until the server has carried it out or returned an error.
+func (s *Server) request(line string) error {
+	c := s.control
+	if c == nil {
+		return errors.New("not started with Config.Controlled")
 	}
-	files[name] = source
-	s, err := newServer(cfg, ports, settings, files, name)
-	if err != nil {
-		return nil, err
-	}
-	// Java takes a source file only by its full path: the process does not run in the directory.
-	s.args[len(s.args)-2] = filepath.Join(s.dir, name)
-	s.control = &control{server: s, turn: make(chan struct{}, 1)}
-	return s, nil
-}
-
-// request sends the line and waits until the server has carried it out or returned an error. If ctx ends first, the server
-// may still carry it out; later requests wait for its answer.
-func (c *control) request(ctx context.Context, line string) error {
 	if strings.ContainsAny(line, "\r\n") {
 		return fmt.Errorf("request %q: line break", line)
 	}
-	select {
-	case c.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	done := make(chan error, 1)
-	go func() {
-		done <- c.ask(line)
-		<-c.turn
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (c *control) ask(line string) error {
-	p := c.server.running()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := s.running()
 	if p == nil {
 		return errors.New("not running")
 	}
@@ -83,6 +108,45 @@ func (c *control) ask(line string) error {
 	}
 	if answer = strings.TrimSpace(answer); answer != "ok" {
 		return errors.New(answer)
+	}
+	return nil
+}
+
+// SetCversion sets the counter of a node's children directly: the next sequential child of path gets the number n, and
+// later ones count up from it. No client may create or delete children of path meanwhile. The change is not in the transaction
+// log, so a restart may lose it. The server must run on its own, with [Config.Controlled].
+func (s *Server) SetCversion(path string, n int32) error {
+	if err := s.request(fmt.Sprintf("setcversion %d %s", n, path)); err != nil {
+		return fmt.Errorf("zookeeper %s: set cversion of %s to %d: %w", s.Addr(), path, n, err)
+	}
+	return nil
+}
+
+// Plant makes server i, which must be a follower, show a znode that no other server has: an ephemeral node at path, owned by
+// a session that does not exist. It returns when the server's clients can read the node. The ensemble must have been started
+// with [Config.Controlled], and the parent must have reached the server (a Sync through it sees to that).
+//
+// This is what ZOOKEEPER-5010 leaves behind: a follower that keeps the ephemeral node of an ended session after its leader
+// has changed. No transaction created the node, so
+//
+//   - clients of server i read it, list it and get the events of its creation, and a Sync does not remove it;
+//   - writes go by the leader's tree, which lacks it: a delete, or a check of its version, fails with no node through every
+//     server;
+//   - no session's end removes it, because no server knows its owner.
+//
+// The parent's counter does not change: sequential children are numbered as if the node were absent. Clients of server i see
+// one child more in the parent's Stat, and Stat.Cversion one less, because servers compute it from both. The node's Czxid is
+// the parent's. The node stays when the leader changes and server i follows the next one; a restart of the process may lose
+// it.
+//
+// Plant refuses a leader: its tree decides writes, so they would see the node. No client may create path afterwards: server i
+// could not apply the transaction.
+func (e *Ensemble) Plant(i int, path string, data []byte) error {
+	s := e.servers[i]
+	// A server makes session ids of its own id in the highest byte and the time of day below.
+	owner := int64(i+1)<<56 | 1
+	if err := s.request(fmt.Sprintf("plant %d %s %s", owner, base64.StdEncoding.EncodeToString(data), path)); err != nil {
+		return fmt.Errorf("zookeeper %s: plant %s: %w", s.Addr(), path, err)
 	}
 	return nil
 }

@@ -1,18 +1,19 @@
 // Package zkserver runs real ZooKeeper servers for tests, benchmarks and the demo.
 //
-// There are four ways to get one:
+// There are three ways to get one:
 //
 //   - [Start]: one server as a local process, which the caller may stop, kill, pause and restart. Needs Java and
 //     ZooKeeper's jars on this machine ("make setup" installs them).
 //   - [StartEnsemble]: three servers whose quorum and election traffic runs through fault proxies, so that a test can
-//     partition them from each other while clients still reach each of them. With [Config.Plantable] a test can also
-//     make one of them show a node that the others lack ([Ensemble.Plant]).
-//   - [StartEmbedded]: one server with a control channel into its data tree, for states that no client can bring about
-//     in reasonable time, such as a sequence counter at its limit.
+//     partition them from each other while clients still reach each of them.
 //   - [Open]: any server at all, for tests that only talk to it. It looks at ZOOKEEPER_SERVERS, then for Docker, then for
 //     a local installation.
 //
-// Each has a twin for tests ([New], [NewEnsemble], [NewEmbedded], [Find]) which fails the test on error, stops the server
+// With [Config.Controlled] a test can reach into the data tree of the first two, for states that no client can bring about in
+// reasonable time: a sequence counter at its limit ([Server.SetCversion]), a node that one server of an ensemble shows and the
+// others lack ([Ensemble.Plant]).
+//
+// Each has a twin for tests ([New], [NewEnsemble], [Find]) which fails the test on error, stops the server
 // when the test ends, and prints the end of the server's log if the test failed. A missing server is always a failure
 // whose text says how to fix it; no test is skipped.
 //

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,25 +34,20 @@ type Ensemble struct {
 type link struct {
 	quorum, election *faultproxy.Proxy
 	master           *faultproxy.Proxy // of an observer to its master, if that is not the leader
-	relay            *relay
 }
 
-func (l *link) proxies() []*faultproxy.Proxy {
-	proxies := []*faultproxy.Proxy{l.quorum, l.election}
-	if l.master != nil {
-		proxies = append(proxies, l.master)
+// each calls f with the proxies that the link has.
+func (l *link) each(f func(*faultproxy.Proxy)) {
+	for _, p := range []*faultproxy.Proxy{l.quorum, l.election, l.master} {
+		if p != nil {
+			f(p)
+		}
 	}
-	return proxies
 }
 
 // StartEnsemble starts an ensemble and returns when all of its servers serve. A ctx that ends first stops it again. Close it
 // after use.
-func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
-	if cfg.Plantable {
-		if _, err := javaTool("javac"); err != nil {
-			return nil, err
-		}
-	}
+func StartEnsemble(ctx context.Context, cfg Config) (_ *Ensemble, err error) {
 	cfg = cfg.withDefaults(200 * time.Millisecond)
 	props := map[string]string{
 		// The defaults, five seconds and a minute, would make a healed partition last.
@@ -65,21 +61,20 @@ func StartEnsemble(ctx context.Context, cfg Config) (*Ensemble, error) {
 	cfg.Props = props
 
 	e := &Ensemble{}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
 	if err := e.layOut(cfg); err != nil {
-		e.Close()
 		return nil, err
 	}
 	for _, s := range e.servers {
 		if err := s.Launch(); err != nil {
-			e.Close()
 			return nil, err
 		}
 	}
-	if err := e.WaitReady(ctx); err != nil {
-		e.Close()
-		return nil, err
-	}
-	return e, nil
+	return e, e.WaitReady(ctx)
 }
 
 // layOut makes links and servers, none of them running.
@@ -125,7 +120,7 @@ func (e *Ensemble) layOut(cfg Config) error {
 			return err
 		}
 		files := map[string]string{"data/myid": strconv.Itoa(i+1) + "\n"}
-		s, err := newMember(cfg.secured(ports[i], settings, files), ports[i], settings, files)
+		s, err := newServer(cfg.secured(ports[i], settings, files), ports[i], settings, files, member)
 		if err != nil {
 			return err
 		}
@@ -140,23 +135,20 @@ func (e *Ensemble) layOut(cfg Config) error {
 // link makes the proxies between the servers.
 func (e *Ensemble) link(ports [EnsembleSize][]*child.PortLease) error {
 	for i, j := range pairs() {
-		l, err := newLink(loopback(ports[j][1].Port), loopback(ports[j][2].Port))
-		if err != nil {
+		l := &link{}
+		e.links[i][j] = l
+		var err error
+		if l.quorum, err = faultproxy.Start(loopback(ports[j][1].Port)); err != nil {
 			return err
 		}
-		e.links[i][j] = l
+		if l.election, err = faultproxy.Start(loopback(ports[j][2].Port)); err != nil {
+			return err
+		}
 	}
 	for i, j := range pairs() {
-		e.links[i][j].relay.serve(e.links[j][i].election.Addr())
+		e.links[i][j].election.SetGreeting(introduce(e.links[j][i].election.Addr()))
 	}
 	return nil
-}
-
-func newMember(cfg Config, ports []*child.PortLease, settings, files map[string]string) (*Server, error) {
-	if cfg.Plantable {
-		return newControlled(cfg, ports, settings, files, "Member.java", memberSource)
-	}
-	return newServer(cfg, ports, settings, files)
 }
 
 // pairs yields all ordered pairs of different servers.
@@ -171,36 +163,6 @@ func pairs() func(yield func(int, int) bool) {
 		}
 	}
 }
-
-func newLink(quorum, election string) (_ *link, err error) {
-	l := &link{}
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
-	if l.quorum, err = faultproxy.Start(quorum); err != nil {
-		return nil, err
-	}
-	if l.relay, err = startRelay(election); err != nil {
-		return nil, err
-	}
-	l.election, err = faultproxy.Start(l.relay.addr())
-	return l, err
-}
-
-func (l *link) close() {
-	for _, p := range l.proxies() {
-		if p != nil {
-			p.Close()
-		}
-	}
-	if l.relay != nil {
-		l.relay.close()
-	}
-}
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func portOf(p *faultproxy.Proxy) int {
 	_, port, _ := net.SplitHostPort(p.Addr())
@@ -234,40 +196,42 @@ func (e *Ensemble) modes(ctx context.Context) []string {
 	return modes
 }
 
-// Leader returns the index of the server that leads. It is an error if none does, or if several claim to: a leader that was
-// cut off claims so for up to SyncLimit ticks.
+// Leader waits until one server claims to lead, and returns its index. For up to SyncLimit ticks there may be none, or two: a
+// leader that was cut off does not know yet. It gives up when ctx is done, after a minute at most.
 func (e *Ensemble) Leader(ctx context.Context) (int, error) {
-	modes := e.modes(ctx)
-	leader := slices.Index(modes, "leader")
-	if leader < 0 {
-		return 0, fmt.Errorf("zookeeper ensemble: no leader: modes %q", modes)
-	}
-	if slices.Contains(modes[leader+1:], "leader") {
-		return 0, fmt.Errorf("zookeeper ensemble: more than one leader: modes %q", modes)
-	}
-	return leader, nil
+	leader := -1
+	err := e.WaitModes(ctx, func(modes []string) bool {
+		leader = slices.Index(modes, "leader")
+		return leader >= 0 && !slices.Contains(modes[leader+1:], "leader")
+	})
+	return leader, err
 }
 
-// Followers returns the indexes of the servers that follow.
-func (e *Ensemble) Followers(ctx context.Context) []int {
-	var out []int
-	for i, mode := range e.modes(ctx) {
-		if mode == "follower" {
-			out = append(out, i)
+// Roles waits until one server leads and all others follow or observe, and returns the indexes of the leader and of those that
+// follow. It gives up when ctx is done, after a minute at most.
+func (e *Ensemble) Roles(ctx context.Context) (leader int, followers []int, err error) {
+	err = e.WaitModes(ctx, func(modes []string) bool {
+		leader, followers = slices.Index(modes, "leader"), nil
+		for i, mode := range modes {
+			if mode == "follower" {
+				followers = append(followers, i)
+			}
 		}
-	}
-	return out
+		return whole(modes)
+	})
+	return leader, followers, err
+}
+
+// whole reports whether an ensemble with these modes has one leader, and all others follow or observe.
+func whole(modes []string) bool {
+	modes = slices.Sorted(slices.Values(modes))
+	return slices.Equal(modes, []string{"follower", "follower", "leader"}) ||
+		slices.Equal(modes, []string{"follower", "leader", "observer"})
 }
 
 // WaitReady returns when one server leads and all others follow or observe. It gives up when a process has ended or ctx is done, after a
 // minute at most.
-func (e *Ensemble) WaitReady(ctx context.Context) error {
-	return e.WaitModes(ctx, func(modes []string) bool {
-		slices.Sort(modes)
-		return slices.Equal(modes, []string{"follower", "follower", "leader"}) ||
-			slices.Equal(modes, []string{"follower", "leader", "observer"})
-	})
-}
+func (e *Ensemble) WaitReady(ctx context.Context) error { return e.WaitModes(ctx, whole) }
 
 // WaitModes returns when ok is true of the servers' roles, in the order of Servers; a server that serves nobody has the role
 // "". It gives up when ctx is done, after a minute at most.
@@ -276,16 +240,12 @@ func (e *Ensemble) WaitModes(ctx context.Context, ok func(modes []string) bool) 
 	defer cancel()
 	for {
 		modes := e.modes(ctx)
-		if ok(slices.Clone(modes)) {
+		if ok(modes) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			err := fmt.Errorf("zookeeper ensemble: modes %q: %w", modes, context.Cause(ctx))
-			for _, s := range e.servers {
-				err = errors.Join(err, fmt.Errorf("log of %s (pid %d) ends:\n%s", s.Addr(), s.PID(), s.LogTail()))
-			}
-			return err
+			return fmt.Errorf("zookeeper ensemble: modes %q: %w\n%s", modes, context.Cause(ctx), e.LogTail())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -304,9 +264,7 @@ func (e *Ensemble) Isolate(i int) {
 // IsolatePair black-holes the traffic between two servers only.
 func (e *Ensemble) IsolatePair(i, j int) {
 	for _, l := range []*link{e.links[i][j], e.links[j][i]} {
-		for _, p := range l.proxies() {
-			p.BlackHole(faultproxy.Both)
-		}
+		l.each(func(p *faultproxy.Proxy) { p.BlackHole(faultproxy.Both) })
 	}
 }
 
@@ -321,21 +279,19 @@ func (e *Ensemble) HealAll() error {
 	var errs []error
 	for i, j := range pairs() {
 		if l := e.links[i][j]; l != nil {
-			for _, p := range l.proxies() {
-				errs = append(errs, p.Heal())
-			}
+			l.each(func(p *faultproxy.Proxy) { errs = append(errs, p.Heal()) })
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// SetLatency delays all traffic between the servers by d each way.
-func (e *Ensemble) SetLatency(d time.Duration) {
-	for i, j := range pairs() {
-		for _, p := range e.links[i][j].proxies() {
-			p.SetLatency(d)
-		}
+// LogTail returns the ends of the servers' logs.
+func (e *Ensemble) LogTail() string {
+	var tails []string
+	for _, s := range e.servers {
+		tails = append(tails, fmt.Sprintf("log of %s (pid %d) ends:\n%s", s.Addr(), s.PID(), s.LogTail()))
 	}
+	return strings.Join(tails, "\n")
 }
 
 // Close stops all servers and removes their data. It may be called more than once.
@@ -347,7 +303,7 @@ func (e *Ensemble) Close() {
 	wg.Wait()
 	for i, j := range pairs() {
 		if l := e.links[i][j]; l != nil {
-			l.close()
+			l.each(func(p *faultproxy.Proxy) { _ = p.Close() })
 		}
 	}
 }

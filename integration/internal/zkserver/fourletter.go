@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,25 +62,6 @@ func Watches(ctx context.Context, addr string) (map[string][]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseWatches(answer)
-}
-
-// WatchesBySession returns the paths that each session watches at this server ("wchc").
-func WatchesBySession(ctx context.Context, addr string) (map[int64][]string, error) {
-	byPath, err := Watches(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	m := make(map[int64][]string)
-	for path, sessions := range byPath {
-		for _, id := range sessions {
-			m[id] = append(m[id], path)
-		}
-	}
-	return m, nil
-}
-
-func parseWatches(answer string) (map[string][]int64, error) {
 	m := make(map[string][]int64)
 	var path string
 	for line := range strings.Lines(answer) {
@@ -99,46 +81,21 @@ func parseWatches(answer string) (map[string][]int64, error) {
 	return m, nil
 }
 
-// Connection is one client connection as the server shows it ("cons").
-type Connection struct {
-	Remote  string // host:port of the client
-	Session int64  // 0: none yet, as for the connection that asks
-	// Fields are the server's own words: queued, recved, sent, sid, lop, est, to, lcxid, lzxid, lresp, llat, minlat, avglat, maxlat.
-	Fields map[string]string
-}
+var consLine = regexp.MustCompile(`(?m)\[\d+\]\((.*)\)`)
 
-var consLine = regexp.MustCompile(`^\s*/([^\[]+)\[\d+\]\((.*)\)\s*$`)
-
-// Connections lists the client connections of the server at addr.
-func Connections(ctx context.Context, addr string) ([]Connection, error) {
+// Connections returns what the server at addr says of its client connections ("cons"), in its own words: queued, recved, sent,
+// sid, lop, est, to, lcxid, lzxid, lresp, llat, minlat, avglat, maxlat. There is no sid before there is a session.
+func Connections(ctx context.Context, addr string) ([]map[string]string, error) {
 	answer, err := FourLetter(ctx, addr, "cons")
 	if err != nil {
 		return nil, err
 	}
-	return parseConnections(answer)
-}
-
-func parseConnections(answer string) ([]Connection, error) {
-	var out []Connection
-	for line := range strings.Lines(answer) {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		parts := consLine.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		if parts == nil {
-			return nil, fmt.Errorf("cons: unknown line %q", line)
-		}
-		c := Connection{Remote: parts[1], Fields: make(map[string]string)}
-		for field := range strings.SplitSeq(parts[2], ",") {
+	var out []map[string]string
+	for _, parts := range consLine.FindAllStringSubmatch(answer, -1) {
+		c := make(map[string]string)
+		for field := range strings.SplitSeq(parts[1], ",") {
 			name, value, _ := strings.Cut(field, "=")
-			c.Fields[name] = value
-		}
-		if sid := c.Fields["sid"]; sid != "" {
-			session, err := parseSession(sid)
-			if err != nil {
-				return nil, fmt.Errorf("cons: line %q: %w", line, err)
-			}
-			c.Session = session
+			c[name] = value
 		}
 		out = append(out, c)
 	}
@@ -172,51 +129,34 @@ type Sessions struct {
 	Ephemerals map[int64][]string
 }
 
-var sessionID = regexp.MustCompile(`^\s*(0x[0-9a-fA-F]+)`)
+var sessionLine = regexp.MustCompile(`(?m)^\s*(0x[0-9a-fA-F]{1,16})`)
 
 // Dump asks the server at addr for its sessions.
 func Dump(ctx context.Context, addr string) (Sessions, error) {
+	s := Sessions{Ephemerals: make(map[int64][]string)}
 	answer, err := FourLetter(ctx, addr, "dump")
 	if err != nil {
-		return Sessions{}, err
+		return s, err
 	}
-	return parseDump(answer)
-}
-
-func parseDump(answer string) (Sessions, error) {
-	s := Sessions{Ephemerals: make(map[int64][]string)}
-	live := make(map[int64]bool)
-	inEphemerals := false
+	sessions, nodes, ok := strings.Cut(answer, "\nephemeral nodes dump")
+	if !ok {
+		return s, fmt.Errorf("dump: not understood: %.100q", answer)
+	}
+	for _, id := range sessionLine.FindAllStringSubmatch(sessions, -1) {
+		// A leader lists a session in more than one section.
+		if session, _ := parseSession(id[1]); !slices.Contains(s.Live, session) {
+			s.Live = append(s.Live, session)
+		}
+	}
+	// What follows is about connections and their timeouts.
+	nodes, _, _ = strings.Cut(nodes, "\nConnections")
 	var owner int64
-	for line := range strings.Lines(answer) {
-		line = strings.TrimRight(line, "\r\n")
-		if strings.HasPrefix(line, "ephemeral nodes dump") {
-			inEphemerals = true
-			continue
-		}
-		// What follows is about connections and their timeouts.
-		if inEphemerals && strings.HasPrefix(line, "Connections") {
-			break
-		}
-		if id := sessionID.FindStringSubmatch(line); id != nil {
-			session, err := parseSession(id[1])
-			if err != nil {
-				return s, fmt.Errorf("dump: line %q: %w", line, err)
-			}
-			// A leader lists a session in more than one section.
-			if !inEphemerals && !live[session] {
-				live[session] = true
-				s.Live = append(s.Live, session)
-			}
-			owner = session
-			continue
-		}
-		if path := strings.TrimSpace(line); inEphemerals && strings.HasPrefix(path, "/") {
+	for line := range strings.Lines(nodes) {
+		if id := sessionLine.FindStringSubmatch(line); id != nil {
+			owner, _ = parseSession(id[1])
+		} else if path := strings.TrimSpace(line); strings.HasPrefix(path, "/") {
 			s.Ephemerals[owner] = append(s.Ephemerals[owner], path)
 		}
-	}
-	if !inEphemerals {
-		return s, fmt.Errorf("dump: not understood: %.100q", answer)
 	}
 	return s, nil
 }

@@ -1,14 +1,13 @@
 package zkserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,12 +44,11 @@ type Server struct {
 
 // Start starts a standalone server and returns when it serves. A ctx that ends first stops it again. Close it after use.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	cfg = cfg.withDefaults(100 * time.Millisecond)
 	ports, err := child.LeasePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newServer(cfg, ports, nil, nil)
+	s, err := newServer(cfg.withDefaults(100*time.Millisecond), ports, nil, nil, embedded)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +63,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 const ownDir = "{dir}"
 
 // newServer lays out the directory of a server that is not yet running. It takes over the ports, of which the first is the
-// clients'. main replaces the class to run and its arguments other than the configuration file.
-func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]string, main ...string) (_ *Server, err error) {
-	s := &Server{ports: ports, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0].Port))}
+// clients'. controlled is the program that runs the server if [Config.Controlled].
+func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]string, controlled program) (_ *Server, err error) {
+	s := &Server{ports: ports, addr: loopback(ports[0].Port)}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -99,13 +97,20 @@ func newServer(cfg Config, ports []*child.PortLease, settings, files map[string]
 	if err := writeFiles(s.dir, files); err != nil {
 		return nil, err
 	}
-	if len(main) == 0 {
-		main = []string{"org.apache.zookeeper.server.quorum.QuorumPeerMain"}
+	class := "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+	if cfg.Controlled {
+		classes, err := controlled.compiled(cp)
+		if err != nil {
+			return nil, err
+		}
+		cp, class = classes+":"+cp, controlled.class
+		s.control = &control{}
 	}
-	s.args = append(append([]string{java}, cfg.jvmFlags()...), "-cp", cp)
-	s.args = append(append(s.args, main...), filepath.Join(s.dir, "zoo.cfg"))
+	s.args = slices.Concat([]string{java}, cfg.jvmFlags(), []string{"-cp", cp, class, filepath.Join(s.dir, "zoo.cfg")})
 	return s, nil
 }
+
+func loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
 
 // Configure changes lines of zoo.cfg, name to value; the server reads them when it starts the next time. They override the
 // earlier settings.
@@ -133,18 +138,9 @@ func (s *Server) LogPath() string { return filepath.Join(s.dir, "log") }
 
 // LogTail returns the end of the log, for failure messages.
 func (s *Server) LogTail() string {
-	const most = 4000
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := os.ReadFile(s.LogPath())
-	if err != nil {
-		return err.Error()
-	}
-	if len(b) > most {
-		b = b[len(b)-most:]
-		b = b[bytes.IndexByte(b, '\n')+1:]
-	}
-	return string(b)
+	return child.Tail(s.LogPath())
 }
 
 // PID is the process's id, or 0 while it is stopped.
@@ -213,22 +209,15 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	if p == nil {
 		return fmt.Errorf("zookeeper %s: not running; its log ends:\n%s", s.addr, s.LogTail())
 	}
-	for {
-		// An open port is not enough: the port opens before the server can answer.
-		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		_, err := Mode(attempt, s.addr)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.Done():
-			return fmt.Errorf("zookeeper %s: ended while starting: %w; its log ends:\n%s", s.addr, p.Err(), s.LogTail())
-		case <-ctx.Done():
-			return fmt.Errorf("zookeeper %s: %w: last answer: %w; its log ends:\n%s", s.addr, context.Cause(ctx), err, s.LogTail())
-		case <-time.After(10 * time.Millisecond):
-		}
+	// An open port is not enough: the port opens before the server can answer.
+	err := p.Await(ctx, func(ctx context.Context) error {
+		_, err := Mode(ctx, s.addr)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("zookeeper %s: %w; its log ends:\n%s", s.addr, err, s.LogTail())
 	}
+	return nil
 }
 
 // Stop ends the server in an orderly way, and by force when it takes too long or ctx ends. It returns when the process is

@@ -6,23 +6,6 @@ import (
 	"testing"
 )
 
-func TestParseVersion(t *testing.T) {
-	for _, c := range []struct{ answer, want string }{
-		{"Zookeeper version: 3.5.10-2ffbe7bd6ac8e9dfd5d2ea3fb0f1a1b2d0d7d8ff, built on 05/20/2022 13:19 GMT\nLatency", "3.5.10"},
-		{"Zookeeper version: 3.8.0-${mvngit.commit.id}, built on ${build.time}\n", "3.8.0"},
-		{"Zookeeper version: 3.10.0-SNAPSHOT-abc\n", "3.10.0"},
-		{"Zookeeper version: 3.9.5", "3.9.5"},
-		{"Zookeeper version: 3.9\n", ""},
-		{"Zookeeper version: \n", ""},
-		{"This ZooKeeper instance is not currently serving requests\n", ""},
-		{"", ""},
-	} {
-		if got, err := parseVersion(c.answer); got != c.want || (err == nil) != (c.want != "") {
-			t.Errorf("parseVersion(%q) = %q, %v; want %q", c.answer, got, err, c.want)
-		}
-	}
-}
-
 func TestBefore(t *testing.T) {
 	for _, c := range []struct {
 		version string

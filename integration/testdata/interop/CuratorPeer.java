@@ -8,9 +8,11 @@ import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.leader.Participant;
@@ -19,6 +21,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.data.Stat;
@@ -27,7 +30,7 @@ import org.apache.zookeeper.data.Stat;
  * One process with Curator's InterProcessMutex, or another recipe of Curator's, that does what it is told, a line of standard input
  * at a time, and reports in lines of JSON: of a lock that it has, again and again that it believes so. It ends with its input.
  *
- * <p>Arguments: the server, the session timeout in milliseconds.
+ * <p>Arguments: the server, the session timeout in milliseconds; for elections, the candidate's id, and the recipe.
  */
 public final class CuratorPeer {
     private static final long STAMP_MS = 25;
@@ -39,7 +42,7 @@ public final class CuratorPeer {
         void release() throws Exception;
 
         /** The node that stands for the hold, or null where it has no token. */
-        default String node() {
+        default String node() throws Exception {
             return null;
         }
     }
@@ -58,10 +61,17 @@ public final class CuratorPeer {
 
     private static final class Write implements Recipe {
         private final InterProcessReadWriteLock lock;
+        private final Node node;
         private InterProcessMutex held;
 
         Write(CuratorFramework client, String path) {
             lock = new InterProcessReadWriteLock(client, path);
+            node = new Node(client, path);
+        }
+
+        @Override
+        public String node() throws Exception {
+            return node.own();
         }
 
         @Override
@@ -85,9 +95,16 @@ public final class CuratorPeer {
 
     private static final class Read implements Recipe {
         private final InterProcessMutex lock;
+        private final Node node;
 
         Read(CuratorFramework client, String path) {
             lock = new InterProcessReadWriteLock(client, path).readLock();
+            node = new Node(client, path);
+        }
+
+        @Override
+        public String node() throws Exception {
+            return node.own();
         }
 
         @Override
@@ -103,9 +120,25 @@ public final class CuratorPeer {
 
     private static final class Latch implements Recipe {
         private final LeaderLatch latch;
+        private final Node node;
 
-        Latch(CuratorFramework client, String path) {
-            latch = new LeaderLatch(client, path);
+        Latch(CuratorFramework client, String path, String id, Runnable lost) {
+            latch = new LeaderLatch(client, path, id);
+            latch.addListener(new LeaderLatchListener() {
+                @Override
+                public void isLeader() {}
+
+                @Override
+                public void notLeader() {
+                    lost.run();
+                }
+            });
+            node = new Node(client, path);
+        }
+
+        @Override
+        public String node() throws Exception {
+            return node.own();
         }
 
         @Override
@@ -125,20 +158,38 @@ public final class CuratorPeer {
         private final CountDownLatch elected = new CountDownLatch(1);
         private final CountDownLatch over = new CountDownLatch(1);
 
-        Selector(CuratorFramework client, String path) {
+        private final Node node;
+        private final Runnable lost;
+
+        Selector(CuratorFramework client, String path, String id, Runnable lost) {
             selector = new LeaderSelector(client, path, this);
+            selector.setId(id);
+            node = new Node(client, path);
+            this.lost = lost;
+        }
+
+        @Override
+        public String node() throws Exception {
+            return node.own();
         }
 
         @Override
         public void takeLeadership(CuratorFramework client) throws Exception {
             elected.countDown();
-            over.await();
+            try {
+                over.await();
+            } catch (InterruptedException e) {
+                lost.run();
+                throw e;
+            }
         }
 
         @Override
         public void acquire() throws Exception {
             selector.start();
-            elected.await();
+            while (!elected.await(100, TimeUnit.MILLISECONDS)) {
+                selector.requeue(); // an outage takes a candidate out of the queue, without a word
+            }
         }
 
         @Override
@@ -148,6 +199,20 @@ public final class CuratorPeer {
                 Thread.sleep(1);
             }
             selector.close();
+        }
+    }
+
+    /** Finds the node of a recipe that does not tell its name: the one of the client's own session. */
+    private record Node(CuratorFramework client, String path) {
+        String own() throws Exception {
+            long session = client.getZookeeperClient().getZooKeeper().getSessionId();
+            for (String child : client.getChildren().forPath(path)) {
+                Stat stat = client.checkExists().forPath(path + "/" + child);
+                if (stat != null && stat.getEphemeralOwner() == session) {
+                    return path + "/" + child;
+                }
+            }
+            throw new IllegalStateException("the node is gone");
         }
     }
 
@@ -169,13 +234,13 @@ public final class CuratorPeer {
         }
     }
 
-    /** A semaphore of one lease. */
+    /** One lease of a semaphore. */
     private static final class Semaphore implements Recipe {
         private final InterProcessSemaphoreV2 semaphore;
         private Lease lease;
 
-        Semaphore(CuratorFramework client, String path) {
-            semaphore = new InterProcessSemaphoreV2(client, path, 1);
+        Semaphore(CuratorFramework client, String path, int leases) {
+            semaphore = new InterProcessSemaphoreV2(client, path, leases);
         }
 
         @Override
@@ -189,34 +254,47 @@ public final class CuratorPeer {
         }
     }
 
-    private Recipe recipe(String name, String path) {
+    /** The name of a semaphore may be followed by a colon and the number of its leases. */
+    private Recipe recipe(String nameAndLeases, String path) {
+        String[] words = nameAndLeases.split(":");
+        String name = words[0];
+        int leases = words.length > 1 ? Integer.parseInt(words[1]) : 1;
         return switch (name) {
             case "InterProcessMutex" -> new Mutex(client, path);
+            case "revocable" -> {
+                Mutex mutex = new Mutex(client, path);
+                mutex.makeRevocable(asked -> report("revoked", System.nanoTime(), 0, ""));
+                yield mutex;
+            }
             case "InterProcessReadWriteLock.writeLock" -> new Write(client, path);
             case "InterProcessReadWriteLock.readLock" -> new Read(client, path);
-            case "LeaderLatch" -> new Latch(client, path);
-            case "LeaderSelector" -> new Selector(client, path);
+            case "LeaderLatch" -> new Latch(client, path, id, () -> end("lost"));
+            case "LeaderSelector" -> new Selector(client, path, id, () -> end("lost"));
             case "InterProcessSemaphoreMutex" -> new SemaphoreMutex(client, path);
-            case "InterProcessSemaphoreV2" -> new Semaphore(client, path);
+            case "InterProcessSemaphoreV2" -> new Semaphore(client, path, leases);
             default -> throw new IllegalArgumentException(name);
         };
     }
 
     private final CuratorFramework client;
+    private final String id; // in elections
+    private final String usual; // the recipe, if an order names none
     private Recipe mutex; // of the thread that obeys: Curator's locks belong to threads
 
     private boolean held; // guarded by this, as are the next two
     private long token; // the czxid of the lock's node
     private boolean closed;
 
-    private CuratorPeer(CuratorFramework client) {
+    private CuratorPeer(CuratorFramework client, String id, String usual) {
         this.client = client;
+        this.id = id;
+        this.usual = usual;
     }
 
     public static void main(String[] args) throws Exception {
         CuratorFramework client =
                 CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 15_000, new RetryForever(50));
-        CuratorPeer peer = new CuratorPeer(client);
+        CuratorPeer peer = new CuratorPeer(client, args.length > 2 ? args[2] : "", args.length > 3 ? args[3] : "InterProcessMutex");
         client.getConnectionStateListenable().addListener((c, state) -> {
             if (state == ConnectionState.LOST) {
                 peer.end("lost");
@@ -275,14 +353,19 @@ public final class CuratorPeer {
         String[] words = order.split(" ");
         try {
             switch (words[0]) {
-                case "acquire" -> acquire(words[1], words.length > 2 ? words[2] : "InterProcessMutex");
+                case "acquire" -> acquire(words[1], words.length > 2 ? words[2] : usual);
                 case "downgrade" -> {
                     ((Write) mutex).downgrade();
                     report("downgraded", System.nanoTime(), 0, "");
                 }
                 case "release" -> release();
+                case "revoke" -> {
+                    Revoker.attemptRevoke(client, words[1]);
+                    report("asked", System.nanoTime(), 0, "");
+                }
                 case "participants" -> report("participants", participants(words[1]));
                 case "leaders" -> report("leaders", leaders(words[1]));
+                case "latches" -> report("latches", latches(words[1]));
                 default -> throw new IllegalArgumentException(order);
             }
         } catch (Exception e) {
@@ -372,6 +455,15 @@ public final class CuratorPeer {
             public void takeLeadership(CuratorFramework c) {}
         });
         for (Participant p : selector.getParticipants()) {
+            names.add(p.getId() + (p.isLeader() ? "*" : ""));
+        }
+        return names;
+    }
+
+    /** The same of Curator's latch. */
+    private List<String> latches(String path) throws Exception {
+        List<String> names = new ArrayList<>();
+        for (Participant p : new LeaderLatch(client, path).getParticipants()) {
             names.add(p.getId() + (p.isLeader() ? "*" : ""));
         }
         return names;

@@ -4,7 +4,7 @@ lock that it has, again and again that it believes so. It ends with its input.
 
 Arguments: the server, the session timeout in milliseconds, the identifier, and
 the form: "plain", "extra" with extra_lock_patterns for Curator's names, or
-"renamed" for a lock whose own names are such, too.
+"renamed" for a lock whose own names are such, too, or "election".
 """
 import json
 import os
@@ -32,14 +32,19 @@ class RenamedLock(Lock):
 class Elected:
     """An election in the form of a lock: whoever leads holds it."""
 
-    node = None
-
     def __init__(self, client, path, identifier):
         self.election = Election(client, path, identifier)
         self.decided = threading.Event()
         self.over = threading.Event()
         self.error = None
         self.thread = threading.Thread(target=self.run, daemon=True)
+
+    @property
+    def node(self):
+        return self.election.lock.node
+
+    def contenders(self):
+        return self.election.contenders()
 
     def run(self):
         try:
@@ -113,10 +118,11 @@ class Peer:
             self.report("failed", note=repr(e))
 
     def make(self, path, recipe="Lock"):
-        if recipe == "Election":
+        if recipe == "Election" or self.form == "election":
             return Elected(self.client, path, self.identifier)
+        recipe, _, leases = recipe.partition(":")
         if recipe == "Semaphore":
-            return Semaphore(self.client, path, self.identifier)
+            return Semaphore(self.client, path, self.identifier, int(leases or 1))
         if self.form == "renamed":
             return RenamedLock(self.client, path, self.identifier)
         patterns = ["lock-"] if self.form == "extra" else []

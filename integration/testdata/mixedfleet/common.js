@@ -110,20 +110,11 @@ function locker()
     return new FailOpen(open);
 }
 
-// A parent that is gone is no longer there to end this process.
-function endWithParent()
-{
-    process.stdin.on("end", () => process.exit(0));
-    process.stdin.on("error", () => process.exit(0));
-    process.stdin.resume();
-}
-
 module.exports =
 {
     acknowledged,
     config,
     documentClient,
-    endWithParent,
     locker,
     now,
     onAcknowledged: f => { onAcknowledged = f; },

@@ -1,119 +1,154 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"html"
-	"image/color"
-	"regexp"
-	"strconv"
+	"math"
+	"slices"
 	"strings"
-
-	xfont "golang.org/x/image/font"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// width is the width of all pictures: roughly that of a README on GitHub.
-const width vg.Length = 620
-
-// The pictures have a light background of their own, so that they look the same
-// on light and dark pages.
-var (
-	ground = color.NRGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}
-	ink    = color.NRGBA{R: 0x1f, G: 0x23, B: 0x28, A: 0xff}
-	faint  = color.NRGBA{R: 0x59, G: 0x63, B: 0x6e, A: 0xff}
-	rule   = color.NRGBA{R: 0xd8, G: 0xde, B: 0xe4, A: 0xff}
+// Sizes in pixels. The reader's sans-serif font may be a fifth wider than another, so all texts have room.
+const (
+	width      = 640 // roughly that of a README on GitHub
+	margin     = 12
+	labelsEnd  = 170 // left of the bars
+	barsEnd    = 410 // of the longest
+	barHeight  = 13
+	pairHeight = 2*barHeight + 12
+	panelHead  = 24 // with the place
+	panelAxis  = 22
 )
 
-// The colours are distinguishable for colour-blind readers and in grey: Okabe
-// and Ito, "Color Universal Design", 2008.
-var colours = map[string]color.NRGBA{
-	"holdfast":               {R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
-	"go-zookeeper's Lock":    {R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
-	"a bare create + delete": {R: 0x99, G: 0x99, B: 0x99, A: 0xff},
+// The pictures have a light background of their own, so that they look the same on light and dark pages. The colours of the
+// sides are distinguishable for colour-blind readers and in grey: Okabe and Ito, "Color Universal Design", 2008.
+const ink, faint, rule = "#1f2328", "#59636e", "#d8dee4"
+
+var sideColours = []string{"#0072b2", "#e69f00", "#999999", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442"}
+
+// chart is a picture under way. Its texts and shapes are appended from top to bottom.
+type chart struct {
+	svg   strings.Builder
+	sides []string // in the order of the report, ours first
+	y     float64
 }
 
-// otherColour is for sides without a colour of their own.
-var otherColour = color.NRGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}
-
-func colourOf(name string) color.NRGBA {
-	if c, ok := colours[name]; ok {
-		return c
-	}
-	return otherColour
-}
-
-// Viewers may lack the font used for measuring. The first three have the same
-// widths; any other is stretched to fit (see fit).
-const measuredFont, shownFonts = "font-family:Liberation Sans", "font-family:Arial,Helvetica,Liberation Sans,sans-serif"
-
-// words is a style for text.
-func words(size float64, c color.Color, bold bool) text.Style {
-	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(size)}
-	if bold {
-		f.Weight = xfont.WeightBold
-	}
-	return text.Style{Color: c, Font: f, Handler: plot.DefaultTextHandler}
-}
-
-// picture makes a canvas with a title above and a description of the run below
-// what draw adds.
-func (r *Report) picture(height vg.Length, title, subtitle string, put func(draw.Canvas)) ([]byte, error) {
-	const margin, head, foot = 12, 40, 30
-	c := vgsvg.New(width, height+head+foot+2*margin)
-	whole := draw.New(c)
-	whole.SetColor(ground)
-	whole.Fill(whole.Rectangle.Path())
-	in := draw.Crop(whole, margin, -margin, margin, -margin)
-
-	top := vg.Point{X: in.Min.X, Y: in.Max.Y}
-	style := words(14, ink, true)
-	style.YAlign = draw.YTop
-	in.FillText(style, top, title)
-	style = words(10.5, faint, false)
-	style.YAlign = draw.YTop
-	in.FillText(style, top.Add(vg.Point{Y: -20}), subtitle)
-	style = words(9, faint, false)
-	for i, line := range wrap(style, in.Max.X-in.Min.X, r.Setting()) {
-		in.FillText(style, vg.Point{X: in.Min.X, Y: in.Min.Y + vg.Length(1-i)*12}, line)
-	}
-	put(draw.Crop(in, 0, 0, foot, -head))
-
-	var out bytes.Buffer
-	if _, err := c.WriteTo(&out); err != nil {
-		return nil, err
-	}
-	return bytes.ReplaceAll(fit(out.Bytes()), []byte(measuredFont), []byte(shownFonts)), nil
-}
-
-// written is a text of an SVG: its style, its size and what it says.
-var written = regexp.MustCompile(`(?s)<text ([^>]*?font-size:([0-9.]+)px[^>]*)>(.*?)</text>`)
-
-// fit sets each text to its measured width, so that it neither overlaps its
-// neighbour nor is cut off in a wider font.
-func fit(svg []byte) []byte {
-	return written.ReplaceAllFunc(svg, func(element []byte) []byte {
-		m := written.FindSubmatch(element)
-		size, err := strconv.ParseFloat(string(m[2]), 64)
-		if err != nil {
-			return element // the expression matches only numbers
+// chart draws a bar for each side of some contests, in a panel per place, and says below on what the run was made.
+func (r *Report) chart(title, subtitle string, rows []Row) []byte {
+	c := &chart{sides: []string{"holdfast"}, y: margin}
+	for _, row := range r.Rows {
+		if row.Contest != nil && row.Contest.kind() < shared && !slices.Contains(c.sides, row.Contest.Other.Name) {
+			c.sides = append(c.sides, row.Contest.Other.Name)
 		}
-		wide := words(size, ink, bytes.Contains(m[1], []byte("font-weight:bold"))).Width(html.UnescapeString(string(m[3])))
-		return fmt.Appendf(nil, `<text textLength="%.1f" lengthAdjust="spacingAndGlyphs" %s>%s</text>`, wide.Points(), m[1], m[3])
-	})
+	}
+	c.text(margin, c.y+14, 14, ink, "bold", title)
+	c.text(margin, c.y+32, 10.5, faint, "", subtitle)
+	c.y += 44
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].Contest.Where == rows[0].Contest.Where {
+			n++
+		}
+		c.panel(rows[:n])
+		rows = rows[n:]
+	}
+	for _, line := range wrap(115, r.Setting()) {
+		c.y += 12
+		c.text(margin, c.y, 9, faint, "", line)
+	}
+	head := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" role="img" `+
+		`font-family="Arial, Helvetica, 'Liberation Sans', sans-serif">
+<title>%s</title>
+<rect width="100%%" height="100%%" fill="#ffffff"/>
+`, width, c.y+margin, html.EscapeString(title))
+	return []byte(head + c.svg.String() + "</svg>\n")
 }
 
-// wrap cuts a text into lines, at its plain spaces.
-func wrap(style text.Style, width vg.Length, s string) []string {
+// panel draws the contests of one place, on one scale.
+func (c *chart) panel(rows []Row) {
+	longest := 0.0
+	names := map[string]int{}
+	for _, row := range rows {
+		longest = max(longest, row.Contest.PerOp(row.Contest.Ours).High, row.Contest.PerOp(row.Contest.Other).High)
+		names[row.Contest.What]++
+	}
+	x := func(ns float64) float64 { return labelsEnd + ns/longest*(barsEnd-labelsEnd) }
+	c.text(margin, c.y+14, 11, ink, "bold", rows[0].Contest.Where)
+	c.y += panelHead
+	bottom := c.y + float64(len(rows))*pairHeight
+	step := tick(longest)
+	for t := 0.0; t <= longest; t += step {
+		c.line(x(t), c.y, x(t), bottom, rule)
+		c.text(x(t), bottom+12, 9, faint, "middle", strings.TrimPrefix(brief(t), "0 µs"))
+	}
+	c.line(labelsEnd, c.y, labelsEnd, bottom, faint)
+	for _, row := range rows {
+		contest := row.Contest
+		name := contest.What
+		if names[name] > 1 {
+			name += ", against " + contest.Other.Name
+		}
+		label := wrap(24, name)
+		for i, line := range label {
+			c.text(labelsEnd-8, c.y+pairHeight/2+4+12*(float64(i)-float64(len(label)-1)/2), 10, ink, "end", line)
+		}
+		for i, side := range []Side{contest.Ours, contest.Other} {
+			c.bar(x, c.y+6+float64(i)*barHeight, side.Name, contest.PerOp(side))
+		}
+		c.y += pairHeight
+	}
+	c.y += panelAxis
+}
+
+// bar draws a bar with its whisker, its name and its figure.
+func (c *chart) bar(x func(float64) float64, top float64, name string, in Interval) {
+	colour := sideColours[slices.Index(c.sides, name)%len(sideColours)]
+	fmt.Fprintf(&c.svg, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`+"\n", x(0), top+1, x(in.Median)-x(0), barHeight-2, colour)
+	mid := top + barHeight/2.0
+	c.line(x(in.Low), mid, x(in.High), mid, ink)
+	for _, end := range []float64{in.Low, in.High} {
+		c.line(x(end), mid-2.5, x(end), mid+2.5, ink)
+	}
+	weight := ""
+	if name == c.sides[0] {
+		weight = "bold"
+	}
+	c.text(x(in.High)+6, mid+3.2, 9.5, ink, weight, name+" "+brief(in.Median))
+}
+
+// text writes a text, whose style is bold, or that it is anchored by its middle or its end.
+func (c *chart) text(x, y, size float64, colour, style, s string) {
+	switch style {
+	case "bold":
+		style = ` font-weight="bold"`
+	case "middle", "end":
+		style = ` text-anchor="` + style + `"`
+	}
+	fmt.Fprintf(&c.svg, `<text x="%.1f" y="%.1f" font-size="%g" fill="%s"%s>%s</text>`+"\n", x, y, size, colour, style, html.EscapeString(s))
+}
+
+func (c *chart) line(x1, y1, x2, y2 float64, colour string) {
+	fmt.Fprintf(&c.svg, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s"/>`+"\n", x1, y1, x2, y2, colour)
+}
+
+// tick is a round distance, of which an axis has two to five.
+func tick(longest float64) float64 {
+	step := math.Pow(10, math.Floor(math.Log10(longest)))
+	switch n := longest / step; {
+	case n < 2:
+		return step / 2
+	case n < 5:
+		return step
+	}
+	return 2 * step
+}
+
+// wrap cuts a text into lines of at most so many characters, at its plain spaces.
+func wrap(most int, s string) []string {
 	var lines []string
 	for word := range strings.SplitSeq(s, " ") {
 		last := len(lines) - 1
-		if last >= 0 && style.Width(lines[last]+" "+word) <= width {
+		if last >= 0 && len(lines[last])+1+len(word) <= most {
 			lines[last] += " " + word
 			continue
 		}

@@ -72,18 +72,12 @@ func drawn(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	peers, err := r.peersPicture()
-	if err != nil {
-		return nil, err
-	}
-	waiters, err := r.waitersPicture()
-	if err != nil {
-		return nil, err
-	}
 	return map[string][]byte{
-		peersFile:   peers,
-		waitersFile: waiters,
 		figuresFile: figures,
+		peersFile: r.chart("One lock, acquired and released",
+			"Median time of an operation, with its 95% interval. Shorter is better. The sides took turns.", r.contests(alone)),
+		waitersFile: r.chart("One hand-off of a lock, by how many wait for it",
+			"From a release to the next holder: median time with its 95% interval. Shorter is better.", r.contests(waited)),
 	}, nil
 }
 

@@ -89,13 +89,13 @@ func (r *Report) Setting() string {
 	return fmt.Sprintf("%s, %s; %s", r.Began.UTC().Format(time.DateOnly), r.Machine, strings.Join(with, ", "))
 }
 
-// contests are those with or those without waiters, grouped by place.
-func (r *Report) contests(waiters bool) []Row {
+// contests are those of a kind, grouped by place.
+func (r *Report) contests(k kind) []Row {
 	var places []string
 	by := make(map[string][]Row)
 	for _, row := range r.Rows {
 		c := row.Contest
-		if c == nil || (c.Waiters > 0) != waiters {
+		if c == nil || c.kind() != k {
 			continue
 		}
 		if len(by[c.Where]) == 0 {

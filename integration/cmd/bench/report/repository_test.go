@@ -19,7 +19,7 @@ func TestRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.contests(false)) == 0 || len(r.contests(true)) < 2 || len(r.Versions) == 0 {
-		t.Errorf("%s has %d contests, %d with waiters, and %d versions", dataFile, len(r.contests(false)), len(r.contests(true)), len(r.Versions))
+	if len(r.contests(alone)) == 0 || len(r.contests(waited)) < 2 || len(r.Versions) == 0 {
+		t.Errorf("%s has %d contests, %d with waiters, and %d versions", dataFile, len(r.contests(alone)), len(r.contests(waited)), len(r.Versions))
 	}
 }

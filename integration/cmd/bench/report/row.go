@@ -26,13 +26,37 @@ type Row struct {
 
 // Contest is the same work done by two sides in alternating blocks.
 type Contest struct {
-	Where   string `json:"where"`             // the engine, and how far away it was
-	What    string `json:"what"`              // the work
-	Waiters int    `json:"waiters,omitempty"` // for hand-offs
-	Op      string `json:"op"`                // what is counted
-	Ops     int    `json:"ops"`               // in a block
-	Ours    Side   `json:"ours"`
-	Other   Side   `json:"other"`
+	Where    string `json:"where"`              // the engine, and how far away it was
+	What     string `json:"what"`               // the work
+	Waiters  int    `json:"waiters,omitempty"`  // for hand-offs
+	Election bool   `json:"election,omitempty"` // it is in the tables, and in no picture
+	Sharing  bool   `json:"sharing,omitempty"`  // likewise
+	Op       string `json:"op"`                 // what is counted
+	Ops      int    `json:"ops"`                // in a block
+	Ours     Side   `json:"ours"`
+	Other    Side   `json:"other"`
+}
+
+// kind says where a contest is shown: each has a part of the table, and the first two have a picture.
+type kind int
+
+const (
+	alone kind = iota
+	waited
+	shared
+	elected
+)
+
+func (c *Contest) kind() kind {
+	switch {
+	case c.Election:
+		return elected
+	case c.Sharing:
+		return shared
+	case c.Waiters > 0:
+		return waited
+	}
+	return alone
 }
 
 // Side is one of the two sides of a contest.

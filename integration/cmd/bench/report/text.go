@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -14,10 +15,10 @@ func (r *Report) figures() string {
 	fmt.Fprintf(&b, `
 ![Bar chart: what one operation takes with holdfast and with others, each with its 95%% interval; the figures are below](%s)
 
-![Plot: what one hand-off takes against the number of waiters, with holdfast and with go-zookeeper's Lock; the figures are below](%s)
+![Bar chart: what one hand-off takes by the number of waiters, with holdfast and with others; the figures are below](%s)
 `, path.Base(peersFile), path.Base(waitersFile))
 	b.WriteString("\n| where | what | holdfast | other | ratio [95%] (least to greatest pair) | over |\n|---|---|---|---|---|---|\n")
-	for _, row := range append(r.contests(false), r.contests(true)...) {
+	for _, row := range slices.Concat(r.contests(alone), r.contests(waited), r.contests(shared), r.contests(elected)) {
 		c := row.Contest
 		fmt.Fprintf(&b, "| %s | %s | %s | %s, %s | %s%s | %s |\n", c.Where, c.What, brief(c.PerOp(c.Ours).Median),
 			c.Other.Name, brief(c.PerOp(c.Other).Median), row.ratio(), row.spread(), row.Over)

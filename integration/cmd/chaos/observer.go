@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+)
+
+// observer observes keys, and reports what it is told.
+type observer struct {
+	*client
+	random *rand.Rand
+}
+
+// run observes a key until the client is closed. The last observer observes one key after the other, for a while each,
+// until the process is to stop.
+func (o *observer) run(i int) {
+	keys := o.config.Keys
+	first := int(o.config.Seed>>8) % len(keys)
+	if i < o.config.Observers-1 {
+		o.observe(o.ctx, keys[(first+i)%len(keys)])
+		return
+	}
+	for o.stopping.Err() == nil {
+		ctx, cancel := context.WithTimeout(o.stopping, o.upTo(5*o.config.Login.Lease))
+		o.observe(ctx, keys[o.random.IntN(len(keys))])
+		cancel()
+	}
+}
+
+func (o *observer) upTo(d time.Duration) time.Duration {
+	return time.Duration(o.random.Int64N(int64(d)))
+}
+
+// observe reports what it is told of a key. Now and then it is slow.
+func (o *observer) observe(ctx context.Context, key string) {
+	invoked := o.report.invoke(history.Record{Call: history.Observe, Key: key})
+	for info, err := range o.locker.Observe(ctx, key) {
+		if err != nil {
+			invoked.returned(err, 0, "")
+			return
+		}
+		o.told(invoked, info)
+		if o.random.IntN(10) == 0 {
+			sleep(ctx, o.upTo(o.config.Login.Lease/4))
+		}
+	}
+}
+
+// told reports what it was told.
+func (o *observer) told(c *call, info holdfast.Info) {
+	rec := history.Record{
+		At: history.Now(), What: history.Told, Key: info.Key, Op: c.record.Op,
+		Token: uint64(info.Token), Owner: info.Owner, Mode: history.Mode{Shared: info.Shared, Limit: info.Limit},
+	}
+	for i, h := range info.Holders {
+		if i > 0 {
+			rec.Others = append(rec.Others, history.Holder{Token: uint64(h.Token), Owner: h.Owner})
+		}
+	}
+	switch {
+	case o.config.Sabotage == forgetsSharers && len(rec.Others) > 0:
+		next := rec.Others[0]
+		rec.Token, rec.Owner, rec.Others = next.Token, next.Owner, rec.Others[1:]
+	case o.config.Sabotage == deafObserver && !info.Held:
+		return
+	case o.config.Sabotage == tellsWaiters && info.Held:
+		rec.Token, rec.Owner = rec.Token+1, o.config.Owner
+	}
+	o.report.write(rec)
+}

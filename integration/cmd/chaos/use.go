@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+)
+
+// The keys of a run that several hold at a time. The others are locks.
+const (
+	readKey   = "read"    // most share it, some want it alone
+	permitKey = "permits" // a semaphore
+	mixedKey  = "mixed"   // everybody wants it in another way
+)
+
+// permits is the limit of the semaphore: few, so that some wait for one.
+const permits = 2
+
+// exclusive is how a lock is held.
+var exclusive history.Mode
+
+func permitOf(n int) history.Mode { return history.Mode{Shared: true, Limit: n} }
+
+// uses are the modes in which a key is acquired.
+func uses(key string) []history.Mode {
+	switch reading := (history.Mode{Shared: true}); key {
+	case readKey:
+		return []history.Mode{reading, reading, reading, exclusive}
+	case permitKey:
+		return []history.Mode{permitOf(permits)}
+	case mixedKey:
+		return []history.Mode{permitOf(permits), permitOf(permits + 1), reading, exclusive}
+	}
+	return []history.Mode{exclusive}
+}
+
+// option asks for a key in a mode.
+func option(m history.Mode) []holdfast.Option {
+	switch {
+	case m.Limit > 0:
+		return []holdfast.Option{holdfast.WithLimit(m.Limit)}
+	case m.Shared:
+		return []holdfast.Option{holdfast.WithShared()}
+	}
+	return nil
+}
+
+// sharedKeys are those of a run that several hold at a time. Faulty clients have none but those that show their fault, since
+// locks show most faults sooner.
+func (s *settings) sharedKeys() []string {
+	switch s.Sabotage {
+	case honest:
+		return []string{readKey, permitKey, mixedKey}
+	case hidesSharing:
+		return []string{readKey}
+	case keepsPermit, oneTooMany:
+		return []string{permitKey}
+	case forgetsSharers:
+		return []string{readKey, permitKey}
+	}
+	return nil
+}
+
+// keys are all keys of a run: with few, there are not all kinds of them.
+func (s *settings) keys() []string {
+	keys := s.sharedKeys()
+	keys = keys[:min(len(keys), s.Keys-1)]
+	for i := range s.Keys - len(keys) {
+		keys = append(keys, fmt.Sprintf("key-%d", i))
+	}
+	return keys
+}

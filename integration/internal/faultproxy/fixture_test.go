@@ -1,0 +1,284 @@
+package faultproxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	patience = 20 * time.Second      // for what must happen
+	pause    = 60 * time.Millisecond // to see that something does not happen
+)
+
+// serve runs handle for each connection to the returned address; the connection is closed when handle returns.
+func serve(t testing.TB, handle func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				handle(c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func echoServer(t testing.TB) string {
+	t.Helper()
+	return serve(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
+}
+
+func started(t testing.TB, p *Proxy, err error) *Proxy {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func start(t testing.TB, upstream string) *Proxy {
+	t.Helper()
+	p, err := Start(upstream)
+	return started(t, p, err)
+}
+
+// client is the client's end of a connection.
+type client struct {
+	net.Conn
+	t testing.TB
+}
+
+func dial(t testing.TB, p *Proxy) client {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(patience))
+	return client{c, t}
+}
+
+func (c client) send(s string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, s); err != nil {
+		c.t.Fatalf("write %q: %v", s, err)
+	}
+}
+
+func (c client) expect(want string) {
+	c.t.Helper()
+	buf := make([]byte, len(want))
+	if _, err := io.ReadFull(c, buf); err != nil || string(buf) != want {
+		c.t.Fatalf("read %q, %v; want %q", buf, err, want)
+	}
+}
+
+// echo checks that an echo server answers.
+func (c client) echo(s string) {
+	c.t.Helper()
+	c.send(s)
+	c.expect(s)
+}
+
+// silent fails if something arrives, or the connection ends.
+func (c client) silent() {
+	c.t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(pause))
+	var timeout net.Error
+	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.As(err, &timeout) || !timeout.Timeout() {
+		c.t.Fatalf("read %d bytes, %v; want silence on an open connection", n, err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+}
+
+// ends fails unless the connection ends with want: io.EOF or a reset.
+func (c client) ends(want error) {
+	c.t.Helper()
+	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, want) {
+		c.t.Fatalf("read %d bytes, %v; want %v", n, err, want)
+	}
+}
+
+const reset = syscall.ECONNRESET
+
+func (c client) closeWrite() { _ = c.Conn.(*net.TCPConn).CloseWrite() }
+
+func refused(t *testing.T, p *Proxy) {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr())
+	if err == nil {
+		_ = c.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("dial: %v; want connection refused", err)
+	}
+}
+
+func heal(t *testing.T, p *Proxy) {
+	t.Helper()
+	if err := p.Heal(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// fakeZK answers each request frame with a reply that carries an increasing zxid.
+type fakeZK struct {
+	mu   sync.Mutex
+	seen []string // paths of the requests that arrived
+}
+
+func startZK(t *testing.T) (*fakeZK, *Proxy) {
+	t.Helper()
+	z := &fakeZK{}
+	p, err := StartZooKeeper(serve(t, z.handle))
+	return z, started(t, p, err)
+}
+
+func (z *fakeZK) handle(c net.Conn) {
+	if _, err := readFrame(c); err != nil {
+		return
+	}
+	writeFrame(c, make([]byte, 36)) // ConnectResponse
+	for zxid := uint64(1); ; zxid++ {
+		req, err := readFrame(c)
+		if err != nil {
+			return
+		}
+		z.mu.Lock()
+		z.seen = append(z.seen, pathAt(req, 8))
+		z.mu.Unlock()
+		reply := binary.BigEndian.AppendUint64(slices.Clone(req[:4]), zxid)
+		writeFrame(c, append(reply, 0, 0, 0, 0))
+	}
+}
+
+// saw fails unless n requests for path have reached the server.
+func (z *fakeZK) saw(t *testing.T, path string, want int) {
+	t.Helper()
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	n := 0
+	for _, p := range z.seen {
+		if p == path {
+			n++
+		}
+	}
+	if n != want {
+		t.Errorf("the server saw %s %d times, want %d", path, n, want)
+	}
+}
+
+func readFrame(c net.Conn) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(c, size[:]); err != nil {
+		return nil, err
+	}
+	body := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(c, body)
+	return body, err
+}
+
+func framed(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func writeFrame(c net.Conn, body []byte) { _, _ = c.Write(framed(body)) }
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+func request(xid int32, op Op, path string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(xid))
+	b = binary.BigEndian.AppendUint32(b, uint32(op))
+	switch op {
+	case OpPing, OpClose:
+		return b
+	case OpMulti, OpMultiRead:
+		b = append(b, 0, 0, 0, byte(OpCheck), 0, 0xff, 0xff, 0xff, 0xff)
+	}
+	return appendString(b, path)
+}
+
+// dialZK connects and opens a session.
+func dialZK(t *testing.T, p *Proxy) client {
+	t.Helper()
+	c := dial(t, p)
+	writeFrame(c, make([]byte, 44)) // ConnectRequest
+	if body, err := readFrame(c); err != nil || len(body) != 36 {
+		t.Fatalf("connect response: %d bytes, %v", len(body), err)
+	}
+	return c
+}
+
+func (c client) request(xid int32, op Op, path string) {
+	c.t.Helper()
+	writeFrame(c, request(xid, op, path))
+}
+
+func (c client) reply(xid int32) {
+	c.t.Helper()
+	body, err := readFrame(c)
+	if err != nil {
+		c.t.Fatalf("reply %d: %v", xid, err)
+	}
+	if got := int32(binary.BigEndian.Uint32(body)); got != xid {
+		c.t.Fatalf("reply to %d, want to %d", got, xid)
+	}
+}
+
+func (c client) call(xid int32, op Op, path string) {
+	c.t.Helper()
+	c.request(xid, op, path)
+	c.reply(xid)
+}
+
+// acted waits for a rule to act, and checks on which frame.
+func acted(t *testing.T, hit <-chan Frame, kind Kind, xid int32) {
+	t.Helper()
+	select {
+	case f := <-hit:
+		if f.Kind != kind || f.Xid != xid {
+			t.Errorf("the rule acted on %v", f)
+		}
+	case <-time.After(patience):
+		t.Fatal("the rule did not act")
+	}
+}
+
+func notActed(t *testing.T, hit <-chan Frame) {
+	t.Helper()
+	select {
+	case f := <-hit:
+		t.Fatalf("the rule acted on %v", f)
+	default:
+	}
+}

@@ -1,0 +1,50 @@
+package history
+
+import (
+	"cmp"
+	"math"
+)
+
+// A strike ends somebody else's grant: a break, or an acquisition that reclaims.
+type strike struct {
+	from    int64 // it cannot have had an effect before
+	till    int64 // nor later than this; never, if that is not known
+	sure    bool  // it has had the effect
+	reclaim bool
+	what    string
+}
+
+// addBreak notes which grants may have been broken. A call that returns Gone may have sent an earlier request that was
+// carried out without a reply. Any outcome but OK leaves open whether the break took effect, and when.
+func (s *story) addBreak(c *call) {
+	hit := strike{from: c.invoke.At, till: never, what: "broken by " + c.invoke.Process}
+	if c.outcome() == OK {
+		hit.till, hit.sure = c.ret.At, true
+	}
+	for _, g := range s.withToken(c.invoke.Key, c.invoke.Token) {
+		g.strikes = append(g.strikes, hit)
+	}
+}
+
+// addReclaim notes which grants an acquisition may have reclaimed: those of the same owner in other processes. Its token is
+// greater than theirs, and they had ended when it returned.
+func (s *story) addReclaim(c *call) {
+	r := c.invoke
+	hit := strike{from: r.At, till: never, reclaim: true, what: "reclaimed by " + r.Process}
+	owner, granted := r.Owner, uint64(math.MaxUint64)
+	switch at, ended := s.gone[r.Process]; {
+	case c.outcome() == OK:
+		hit.till = c.ret.At
+		owner, granted = cmp.Or(c.ret.Owner, owner), c.ret.Token
+	case ended:
+		hit.till = at + int64(s.rules.Late)
+	}
+	for _, g := range s.byOwner[ownedKey{r.Key, owner}] {
+		if g.token >= granted {
+			break
+		}
+		if g.process != r.Process && g.invoke <= hit.till && hit.from <= g.lastSeen() {
+			g.strikes = append(g.strikes, hit)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package integration_test
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// An electorate is our elections and another program's that share a path.
+type electorate struct {
+	names        zklock.Names
+	ours, theirs fleetLanguage
+	question     string // that shows the candidates, in their order
+	mark         string // of the leader in the answer
+}
+
+var electorates = map[string]electorate{
+	"LeaderSelector": {zklock.CuratorNames, electZklock, electSelector, "leaders", "*"},
+	"LeaderLatch":    {zklock.CuratorLatchNames, electZklockLatch, electLatch, "latches", "*"},
+	"kazoo":          {zklock.KazooNames, electZklockKazoo, electKazoo, "contenders", ""},
+}
+
+// TestInteropElection lets candidates of ours and of another program stand for the same
+// key. Leaders are killed, and stopped until another leads. No two terms overlap (but for
+// others' that do not know yet that their session is over), and nothing stays behind.
+// Ours believe in their term for as long as the ctx of lead says so.
+//
+// HOLDFAST_INTEROP says for how long at least; HOLDFAST_SEED repeats the random times.
+func TestInteropElection(t *testing.T) {
+	start(t)
+	duration, seed := setting(t, "HOLDFAST_INTEROP", 5*time.Second, time.ParseDuration), seeded(t)
+	addr := server(t).Addr()
+	tests := make(map[string]func(*testing.T))
+	for i, name := range slices.Sorted(maps.Keys(electorates)) {
+		who := electorates[name]
+		tests[name] = func(t *testing.T) {
+			conn := plain(t, addr)
+			path := persistent(t, conn)
+			f := newFleet(t, rand.New(rand.NewPCG(seed, uint64(i))), newWitness(0), who.ours, who.theirs)
+			f.paths = []string{path}
+			f.start = func(kind fleetLanguage, name string, heard func(fleetReport)) *peer {
+				return zkPeer(t, addr, kind, name, interopSession, heard)
+			}
+			observing, rest := context.WithCancel(context.Background())
+			defer rest()
+			o, observed := observe(observing, t, addr, conn, path)
+			f.run(duration)
+			rest()
+			<-observed
+			noResidue(t, conn, path)
+			for _, robbed := range o.judge(f.witness) {
+				t.Error(robbed)
+			}
+			f.judge()
+		}
+	}
+	together(t, tests)
+}
+
+// TestInteropLeaders asks each side who leads: the owner name of our candidates is the id
+// of Curator's participants and of kazoo's contenders, both ways.
+func TestInteropLeaders(t *testing.T) {
+	start(t)
+	addr := server(t).Addr()
+	for name, who := range electorates {
+		t.Run(name, func(t *testing.T) {
+			conn := plain(t, addr)
+			path := persistent(t, conn)
+			opts := options()
+			opts.Names, opts.Owner = who.names, "ours"
+			client := dial(t, addr, opts)
+			e, err := client.Election(path, nil)
+			must(t, err)
+			other := zkPeer(t, addr, who.theirs, "theirs", options().SessionTimeout, nil)
+			leads := func(owner string, token uint64) {
+				t.Helper()
+				info, err := e.Leader(limited(t))
+				if err != nil || info.Owner != owner || uint64(info.Token) != token {
+					t.Errorf("Leader: %+v, %v; want %s with token %d", info, err, owner, token)
+				}
+			}
+
+			theirs := other.acquire(path)
+			leads("theirs", theirs.Token)
+			terms, leave := make(chan *holdfast.Lock, 1), make(chan error)
+			over := make(chan error, 1)
+			go func() {
+				over <- e.Run(limited(t), func(_ context.Context, term *holdfast.Lock) error {
+					terms <- term
+					return <-leave
+				})
+			}()
+			holds(t, conn, path, 2)
+			got := other.ask(who.question, path)
+			slices.Sort(got)
+			if want := []string{"ours", "theirs" + who.mark}; !slices.Equal(got, want) {
+				t.Errorf("they lead: %q, want %q", got, want)
+			}
+			other.release()
+			term := receive(t, "a term", terms)
+			leads("ours", uint64(term.Token()))
+			if got, want := other.ask(who.question, path), []string{"ours" + who.mark}; !slices.Equal(got, want) {
+				t.Errorf("we lead: %q, want %q", got, want)
+			}
+			leave <- holdfast.ErrWithdrawn
+			check(t, receive(t, "the end of Run", over))
+			noResidue(t, conn, path)
+		})
+	}
+}

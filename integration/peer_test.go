@@ -1,0 +1,286 @@
+package integration_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// Programs that share locks on ZooKeeper. Each is a separate process, so that tests can
+// kill and stop it, and all obey the same orders.
+const (
+	peerZklock      fleetLanguage = "zklock"
+	peerZklockKazoo fleetLanguage = "zklock with KazooNames"
+	peerZklockLatch fleetLanguage = "zklock with CuratorLatchNames"
+	peerZklockRW    fleetLanguage = "zklock with CuratorRWNames"
+	peerCurator     fleetLanguage = "Curator"
+	peerGo          fleetLanguage = "go-zookeeper"
+	peerKazoo       fleetLanguage = "kazoo"
+	peerKazooExtra  fleetLanguage = "kazoo with extra patterns"
+	peerRenamed     fleetLanguage = "kazoo renamed" // whose own names are like Curator's, too
+)
+
+// The same with locks of which there are two kinds, and which share them.
+const (
+	readZklock      fleetLanguage = "zklock's readers"
+	readZklockRW    fleetLanguage = "zklock's readers with CuratorRWNames"
+	readZklockKazoo fleetLanguage = "zklock's readers with KazooNames"
+	readCurator     fleetLanguage = "Curator's readers"
+	writeCurator    fleetLanguage = "Curator's writers"
+	readKazoo       fleetLanguage = "kazoo's readers"
+	writeKazoo      fleetLanguage = "kazoo's writers"
+)
+
+// The same with semaphores of fleetPermits.
+const (
+	permitZklock      fleetLanguage = "zklock's permits"
+	permitZklockKazoo fleetLanguage = "zklock's permits with KazooNames"
+	permitCurator     fleetLanguage = "Curator's permits"
+	permitKazoo       fleetLanguage = "kazoo's permits"
+)
+
+// fleetPermits is how many permits there are in a fleet.
+const fleetPermits = 2
+
+// kindsOfLocks are the words with which they acquire a lock.
+var kindsOfLocks = map[fleetLanguage]string{
+	readZklock: sharedRecipe, readZklockRW: sharedRecipe, readZklockKazoo: sharedRecipe, readGo: sharedRecipe,
+	readCurator: "InterProcessReadWriteLock.readLock", writeCurator: "InterProcessReadWriteLock.writeLock",
+	readKazoo: "ReadLock", writeKazoo: "WriteLock",
+	permitZklock: ofPermits(limitRecipe, fleetPermits), permitZklockKazoo: ofPermits(limitRecipe, fleetPermits),
+	permitCurator: ofPermits("InterProcessSemaphoreV2", fleetPermits), permitKazoo: ofPermits("Semaphore", fleetPermits),
+}
+
+// ofPermits is the recipe of a semaphore of n.
+func ofPermits(recipe string, n int) string { return fmt.Sprintf("%s:%d", recipe, n) }
+
+// limitRecipe has a client of ours ask for a permit.
+const limitRecipe = "WithLimit"
+
+// permits reports whether a peer takes permits.
+func permits(peer fleetLanguage) bool { return strings.Contains(kindsOfLocks[peer], ":") }
+
+// sharedRecipe has a client of ours ask for a shared lock.
+const sharedRecipe = "WithShared"
+
+// reads reports whether a peer holds its locks beside others that do.
+func reads(peer fleetLanguage) bool {
+	recipe := kindsOfLocks[peer]
+	return recipe != "" && peer != writeCurator && peer != writeKazoo
+}
+
+// The same with elections: to hold is to lead.
+const (
+	electZklock      fleetLanguage = "Election"
+	electZklockKazoo fleetLanguage = "Election with KazooNames"
+	electZklockLatch fleetLanguage = "Election with CuratorLatchNames"
+	electSelector    fleetLanguage = "Curator LeaderSelector"
+	electLatch       fleetLanguage = "Curator LeaderLatch"
+	electKazoo       fleetLanguage = "kazoo Election"
+)
+
+// ours reports whether a peer uses the library: it has no excuse for believing in a lock
+// that is over.
+func ours(peer fleetLanguage) bool {
+	return peer == peerZklock || peer == peerZklockKazoo || peer == peerZklockLatch || peer == peerZklockRW || peer == fleetGo || peer == readGo ||
+		peer == readZklock || peer == readZklockRW || peer == readZklockKazoo ||
+		peer == permitZklock || peer == permitZklockKazoo ||
+		peer == electZklock || peer == electZklockKazoo || peer == electZklockLatch
+}
+
+// peerReport is one line of a peer's output: an event, as in a fleet, or the answer to a
+// question.
+type peerReport struct {
+	fleetReport
+	Names []string `json:"names"`
+}
+
+// A peer's reports beyond those of fleetReport, each the answer to an order.
+const peerFailed = "failed"
+
+// A peer is a process with one program's lock that obeys orders. Each order has one
+// answer. The peer also reports, unasked, that it holds or has lost its lock.
+type peer struct {
+	*fleetProcess
+	t       *testing.T
+	version string // of the other program, if it has one
+	answers chan peerReport
+	lost    chan peerReport // latest only
+}
+
+// startPeer starts a process by a command line for env, and returns when it is ready. It dies with the test. If it ends by
+// itself, the test fails. heard, if not nil, gets all its reports about locks, from one goroutine.
+func startPeer(t *testing.T, who fleetLanguage, name string, command []string, heard func(fleetReport)) *peer {
+	t.Helper()
+	p := &peer{
+		fleetProcess: &fleetProcess{name: name, language: who, log: filepath.Join(t.TempDir(), "log"), gone: make(chan struct{})},
+		t:            t,
+		answers:      make(chan peerReport, 16),
+		lost:         make(chan peerReport, 1),
+	}
+	began := history.Now()
+	var err error
+	if p.Process, err = child.Start(p.log, true, "env", command...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	go p.listen(heard)
+	select {
+	case r := <-p.answers:
+		if r.What != fleetReady || r.At < began || r.At > history.Now() {
+			t.Fatalf("%s, started at %d, begins with %q at %d", who, began, r.What, r.At)
+		}
+		p.version = r.Note
+	case <-time.After(peerStart):
+		verdict.Fatalf(t, "%s is not ready; its log is\n%s", who, p.logged())
+	}
+	return p
+}
+
+// peerStart is how long a program may take to start: a JVM on a busy machine is slow.
+const peerStart = 2 * time.Minute
+
+// zkPeer starts a peer on ZooKeeper.
+func zkPeer(t *testing.T, addr string, who fleetLanguage, name string, session time.Duration, heard func(fleetReport)) *peer {
+	t.Helper()
+	ms := strconv.FormatInt(session.Milliseconds(), 10)
+	var command []string
+	switch who {
+	case peerZklock, readZklock, permitZklock:
+		command = goPeerCommand("zklock", addr, ms, name, "curator")
+	case peerZklockRW, readZklockRW:
+		command = goPeerCommand("zklock", addr, ms, name, "curator-rw")
+	case peerZklockKazoo, readZklockKazoo, permitZklockKazoo:
+		command = goPeerCommand("zklock", addr, ms, name, "kazoo")
+	case peerZklockLatch:
+		command = goPeerCommand("zklock", addr, ms, name, "curator-latch")
+	case electZklock, electZklockKazoo, electZklockLatch:
+		form := map[fleetLanguage]zklock.Names{electZklockKazoo: zklock.KazooNames, electZklockLatch: zklock.CuratorLatchNames}[who]
+		command = goPeerCommand("election", addr, ms, name, form.String())
+	case electSelector:
+		command = append(curatorCommand(t), addr, ms, name, "LeaderSelector")
+	case electLatch:
+		command = append(curatorCommand(t), addr, ms, name, "LeaderLatch")
+	case electKazoo:
+		command = append(kazooCommand(t), addr, ms, name, "election")
+	case peerGo:
+		command = goPeerCommand("go-zookeeper", addr, ms, name)
+	case peerCurator, readCurator, writeCurator, permitCurator:
+		command = append(curatorCommand(t), addr, ms)
+	default:
+		form := map[fleetLanguage]string{peerKazoo: "plain", readKazoo: "plain", writeKazoo: "plain", permitKazoo: "plain", peerKazooExtra: "extra", peerRenamed: "renamed"}[who]
+		command = append(kazooCommand(t), addr, ms, name, form)
+	}
+	return startPeer(t, who, name, command, heard)
+}
+
+// listen reads the process's output to its end.
+func (p *peer) listen(heard func(fleetReport)) {
+	defer close(p.gone)
+	defer close(p.answers)
+	defer p.Stdout.Close()
+	for lines := bufio.NewScanner(p.Stdout); lines.Scan(); {
+		var r peerReport
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			if !p.expected.Load() { // a line may break off at the kill
+				p.t.Errorf("%s %s said %q", p.language, p.name, lines.Text())
+			}
+			continue
+		}
+		if heard != nil {
+			heard(r.fleetReport)
+		}
+		switch r.What {
+		case fleetHolding, fleetRenewed:
+		case fleetLost:
+			select {
+			case <-p.lost:
+			default:
+			}
+			p.lost <- r
+		default:
+			p.answers <- r
+		}
+	}
+	<-p.Done()
+	log := p.logged()
+	if !p.expected.Load() {
+		p.t.Errorf("%s %s: %v; its log ends:\n%s", p.language, p.name, p.Err(), log)
+	}
+	if race := foreignRace(log); race != "" {
+		p.t.Errorf("%s %s: %s", p.language, p.name, race)
+	}
+}
+
+// foreignRace returns a report of the race detector, unless it is about go-zookeeper
+// alone: that one has races on reconnecting.
+func foreignRace(log string) string {
+	for report := range strings.SplitSeq(log, "==================") {
+		if !strings.Contains(report, "DATA RACE") {
+			continue
+		}
+		for stack := range strings.SplitSeq(report, "\n\n") {
+			if !raceAccess.MatchString(stack) {
+				continue
+			}
+			// The innermost function that is not Go's own.
+			_, frame, _ := strings.Cut(stack, "  github.com/")
+			if !strings.HasPrefix(frame, "go-zookeeper/zk.") {
+				return report
+			}
+		}
+	}
+	return ""
+}
+
+// raceAccess begins the stack of an access, not that of a goroutine's start.
+var raceAccess = regexp.MustCompile(`(?m)^(Previous )?([Aa]tomic )?([Rr]ead|[Ww]rite) at `)
+
+// do gives an order.
+func (p *peer) do(what string, words ...string) {
+	// An error means that it has ended, and listen reports that.
+	_, _ = fmt.Fprintln(p.Stdin, strings.Join(append([]string{what}, words...), " "))
+}
+
+// says returns the next answer, which must be of a kind.
+func (p *peer) says(what string) peerReport {
+	p.t.Helper()
+	r := receive(p.t, fmt.Sprintf("%s answers %s; its log is\n%s", p.name, what, p.logged()), p.answers)
+	if r.What != what {
+		verdict.Fatalf(p.t, "%s %s answers %s %q, want %s", p.language, p.name, r.What, r.Note, what)
+	}
+	return r
+}
+
+// acquire makes it acquire a free path.
+func (p *peer) acquire(path string) peerReport {
+	p.t.Helper()
+	p.do("acquire", path)
+	return p.says(fleetAcquired)
+}
+
+func (p *peer) release() {
+	p.t.Helper()
+	p.do("release")
+	if r := p.says(fleetReleased); r.Note != "" {
+		verdict.Fatalf(p.t, "%s: release: %s", p.name, r.Note)
+	}
+}
+
+// ask returns the names in its answer to a question.
+func (p *peer) ask(what, path string) []string {
+	p.t.Helper()
+	p.do(what, path)
+	return p.says(what).Names
+}
