@@ -24,11 +24,11 @@ func TestZooKeeperDifferential(t *testing.T) {
 	operations := setting(t, "HOLDFAST_OPERATIONS", 3000, strconv.Atoi)
 	r := rand.New(rand.NewPCG(seeded(t), 0))
 	const tick = 200 * time.Millisecond
-	server := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: longest, ContainerCheckInterval: time.Hour})
+	server := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: lasting, ContainerCheckInterval: time.Hour})
 	sides := []*differentialSide{newDifferentialSide(t, "the server", func() (net.Conn, error) { return net.Dial("tcp", server.Addr()) })}
 	for member, name := range []string{"the fake", "the fake's follower"} {
 		fake := zkfake.New(zkfake.Config{
-			Members: 1 + member, Tick: tick, Max: longest, Containers: time.Hour,
+			Members: 1 + member, Tick: tick, Max: lasting, Containers: time.Hour,
 			SyncLimit: int(patience / tick), // a machine that stands still must not part the follower from its leader
 		})
 		t.Cleanup(fake.Close)
@@ -49,6 +49,10 @@ func TestZooKeeperDifferential(t *testing.T) {
 		}
 	}
 }
+
+// lasting is the timeout of sessions, longer than the test: those whose connection a server has ended would expire, and not
+// everywhere between the same two operations.
+const lasting = 10 * time.Minute
 
 // A differentialSide is one of the servers that are compared, and its sessions.
 type differentialSide struct {

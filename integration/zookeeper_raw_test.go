@@ -88,7 +88,7 @@ func (r *rawSession) connect() string {
 	r.send(func(e *jute.Encoder) {
 		e.Int32(0)
 		e.Int64(r.seen)
-		e.Int32(int32(options().SessionTimeout.Milliseconds()))
+		e.Int32(int32(lasting.Milliseconds()))
 		e.Int64(r.id)
 		e.Bytes(r.password)
 	})
