@@ -12,12 +12,14 @@ import (
 // A conn is a connection of a client, at its member: NIOServerCnxn.
 type conn struct {
 	member *Member
-	link   *Link
+	wire   *Wire
 	socket net.Conn
 	in     *queue // from the client
 	out    *queue // to the client
 
-	greeting bool // a ConnectRequest has come
+	greeted  bool // of read: the client has sent a ConnectRequest
+	greeting bool // it has come
+	met      loss // what is wrong with the request that comes now
 	session  int64
 	timeout  time.Duration
 	closed   bool       // the member knows it no more; what is on its way to the client still arrives
@@ -38,8 +40,48 @@ func (c *conn) read() {
 			c.in.send(func() { e.locked(c.gone) })
 			return
 		}
-		c.in.send(func() { e.locked(func() { c.receive(body) }) })
+		if !c.take(body) {
+			return
+		}
 	}
+}
+
+// take passes a frame on. It reports false if the connection ends with it.
+func (c *conn) take(frame []byte) bool {
+	e := c.member.ensemble
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var met loss
+	if c.greeted && len(frame) >= 8 {
+		met = c.wire.meets(int32(binary.BigEndian.Uint32(frame[4:])))
+	}
+	c.greeted = true
+	if !met.ends || met.delivered {
+		c.in.send(func() {
+			e.locked(func() {
+				c.met = met
+				c.receive(frame)
+			})
+		})
+	}
+	if met.ends {
+		c.sever()
+	}
+	return !met.ends
+}
+
+// sever ends the connection for the client. What it has sent arrives.
+func (c *conn) sever() {
+	e := c.member.ensemble
+	c.out.close()
+	_ = c.socket.Close()
+	c.in.send(func() { e.locked(c.gone) })
+}
+
+// arrange has both directions hold what cannot pass now.
+func (c *conn) arrange() {
+	c.in.hold(c.wire.toServer || c.member.stalled)
+	c.out.hold(c.wire.toClient || c.wire.silent)
 }
 
 // send sends a frame to the client.
@@ -118,9 +160,11 @@ func (c *conn) connect(d *jute.Decoder) {
 	timeout = min(max(timeout, e.config.Min), e.config.Max)
 	if id == 0 {
 		e.atLeader(m, func() {
-			id := e.begin(m, timeout)
-			e.commit(&txn{session: id})
-			e.toFollower(m, func() { c.greet(id, timeout) })
+			e.whenQuorate(func() {
+				id := e.begin(m, timeout)
+				e.commit(&txn{session: id})
+				e.toFollower(m, func() { c.greet(id, timeout) })
+			})
 		})
 		return
 	}
@@ -129,6 +173,14 @@ func (c *conn) connect(d *jute.Decoder) {
 	}
 	if string(secret) != string(password(id)) {
 		c.greet(0, 0)
+		return
+	}
+	if m.stranded != nil && m.stranded.sessions != nil { // a leader asks nobody
+		if _, ok := m.stranded.sessions[id]; ok {
+			c.greet(id, timeout)
+		} else {
+			c.greet(0, 0)
+		}
 		return
 	}
 	e.atLeader(m, func() {

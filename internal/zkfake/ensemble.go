@@ -52,7 +52,10 @@ type Ensemble struct {
 
 	mu       sync.Mutex // of everything here, in members and in connections
 	over     bool
-	members  []*Member // the first leads
+	members  []*Member
+	lead     int      // the index of the leader; -1: there is none
+	electing bool     // a majority looks for one
+	waiting  []func() // at the leader, for a majority
 	sessions map[int64]*session
 	lastID   int64
 	log      []*txn
@@ -73,21 +76,25 @@ func New(config Config) *Ensemble {
 	for i := range e.config.Members {
 		e.members = append(e.members, e.newMember(i))
 	}
-	e.every(e.config.Tick, e.expire)
-	e.every(e.config.Tick/2, e.ping)
-	e.every(e.config.Containers, e.sweep)
+	e.every(func() time.Duration { return e.config.Tick }, e.expire)
+	e.every(func() time.Duration { return e.config.Tick / 2 }, e.beat)
+	e.every(func() time.Duration { return e.config.Containers }, e.sweep)
 	return e
 }
 
 // every does something again and again, with mu.
-func (e *Ensemble) every(period time.Duration, do func()) {
+func (e *Ensemble) every(period func() time.Duration, do func()) {
+	first := period()
 	e.running.Go(func() {
-		ticker := time.NewTicker(period)
-		defer ticker.Stop()
+		timer := time.NewTimer(first)
+		defer timer.Stop()
 		for {
 			select {
-			case <-ticker.C:
-				e.locked(do)
+			case <-timer.C:
+				e.locked(func() {
+					do()
+					timer.Reset(period())
+				})
 			case <-e.stop:
 				return
 			}
@@ -129,43 +136,25 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-func (e *Ensemble) leader() *Member { return e.members[0] }
-
-// Part parts a follower from its leader: nothing that they send arrives. Mend ends that. Within the sync limit what was sent
-// arrives then; after it, the follower has left its leader, and joins it again.
-func (e *Ensemble) Part(follower int) { e.part(follower, true) }
-
-// Mend undoes [Ensemble.Part].
-func (e *Ensemble) Mend(follower int) { e.part(follower, false) }
-
-func (e *Ensemble) part(follower int, parted bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	m := e.members[follower]
-	m.parted = parted
-	m.toLeader.hold(parted)
-	m.fromLeader.hold(parted)
-}
-
 // Expire ends a session at once.
 func (e *Ensemble) Expire(id int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end(id, nil)
+	e.whenQuorate(func() { e.end(id, nil) })
 }
 
-// Children lists the children of a znode as the leader has them; none if there is no such znode.
+// Children lists the children of a znode, as the member has them that knows most; none if there is no such znode.
 func (e *Ensemble) Children(path string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.leader().tree.names(path)
+	return e.latest().tree.names(path)
 }
 
 // Watched reports whether a session watches all its ephemeral znodes.
 func (e *Ensemble) Watched(id int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for path := range e.leader().tree.ephemerals[id] {
+	for path := range e.latest().tree.ephemerals[id] {
 		if !slices.ContainsFunc(e.members, func(m *Member) bool {
 			_, watched := m.watches.data[path][m.conns[id]]
 			return watched
@@ -178,6 +167,9 @@ func (e *Ensemble) Watched(id int64) bool {
 
 // sweep removes containers that have become empty: ContainerManager.
 func (e *Ensemble) sweep() {
+	if !e.quorate() {
+		return
+	}
 	t := e.leader().tree
 	for _, path := range slices.Sorted(maps.Keys(t.znodes)) {
 		if n := t.znodes[path]; n.owner == ownerOfContainers && n.created > 0 && len(t.children[path]) == 0 {

@@ -3,70 +3,160 @@ package zkfake
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"time"
 )
 
-// A Link is the network between one client and the ensemble.
+// A Link is the network between one client and the ensemble: a wire to each member.
 type Link struct {
 	ensemble *Ensemble
-	cut      bool          // with the ensemble's mu
-	healed   chan struct{} // closed when the link is not cut any more
+	wires    []*Wire
 }
 
 // Link returns the network of a further client.
-func (e *Ensemble) Link() *Link { return &Link{ensemble: e} }
-
-// Cut holds back all that goes through the link, in both directions. Nothing is refused, and no connection ends.
-func (l *Link) Cut() {
-	l.ensemble.locked(func() {
-		if !l.cut {
-			l.cut, l.healed = true, make(chan struct{})
-			l.hold()
-		}
-	})
+func (e *Ensemble) Link() *Link {
+	l := &Link{ensemble: e}
+	for _, m := range e.members {
+		l.wires = append(l.wires, &Wire{ensemble: e, member: m})
+	}
+	return l
 }
 
+// Wire is the way to one member.
+func (l *Link) Wire(member int) *Wire { return l.wires[member] }
+
+// Cut holds back all that goes through the link, in both directions. Nothing is refused, and no connection ends.
+func (l *Link) Cut() { l.hold(true) }
+
 // Heal delivers what Cut has held back.
-func (l *Link) Heal() {
-	l.ensemble.locked(func() {
-		if l.cut {
-			l.cut = false
-			close(l.healed)
-			l.hold()
-		}
-	})
+func (l *Link) Heal() { l.hold(false) }
+
+func (l *Link) hold(held bool) {
+	for _, w := range l.wires {
+		w.Hold(held, held)
+	}
 }
 
 // IsCut reports whether the link is cut.
 func (l *Link) IsCut() bool {
 	l.ensemble.mu.Lock()
 	defer l.ensemble.mu.Unlock()
-	return l.cut
+	return l.wires[0].toServer
 }
 
 // Break ends all connections. What is on its way is lost.
 func (l *Link) Break() {
-	l.ensemble.locked(func() {
-		for c := range l.ensemble.conns {
-			if c.link == l {
-				c.gone()
-			}
+	for _, w := range l.wires {
+		w.Break()
+	}
+}
+
+// A Wire is the way from one client to one member, and what is wrong with it.
+type Wire struct {
+	ensemble *Ensemble
+	member   *Member
+
+	// With the ensemble's mu.
+	toServer, toClient bool // held
+	silent             bool
+	refused            bool
+	losses             []loss
+}
+
+// Hold holds back what goes to the member, or what comes from it, or delivers it. No connection is made meanwhile.
+func (w *Wire) Hold(toServer, toClient bool) {
+	w.ensemble.locked(func() {
+		w.toServer, w.toClient = toServer, toClient
+		for _, c := range w.conns() {
+			c.arrange()
 		}
 	})
 }
 
-func (l *Link) hold() {
-	for c := range l.ensemble.conns {
-		if c.link == l {
-			c.in.hold(l.cut)
-			c.out.hold(l.cut)
+// Silence holds back what comes from the member, but connections are made.
+func (w *Wire) Silence(silent bool) {
+	w.ensemble.locked(func() {
+		w.silent = silent
+		for _, c := range w.conns() {
+			c.arrange()
 		}
+	})
+}
+
+// Refuse refuses new connections, or takes them again.
+func (w *Wire) Refuse(refused bool) { w.ensemble.locked(func() { w.refused = refused }) }
+
+// Break ends all connections. What is on its way is lost.
+func (w *Wire) Break() { w.end((*conn).gone) }
+
+// Sever ends all connections for the client, as the end of its process does: what it has sent arrives.
+func (w *Wire) Sever() { w.end((*conn).sever) }
+
+func (w *Wire) end(end func(*conn)) {
+	w.ensemble.locked(func() {
+		for _, c := range w.conns() {
+			end(c)
+		}
+	})
+}
+
+// Used reports whether the client is connected to the member.
+func (w *Wire) Used() bool {
+	w.ensemble.mu.Lock()
+	defer w.ensemble.mu.Unlock()
+	return slices.ContainsFunc(w.conns(), func(c *conn) bool { return c.session != 0 && !c.closed })
+}
+
+func (w *Wire) conns() []*conn {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(w.ensemble.conns)), func(c *conn) bool { return c.wire != w })
+}
+
+// A loss is what happens to the next request of a kind.
+type loss struct {
+	kind      int32
+	ends      bool          // the connection ends with it
+	delivered bool          // the request arrives nevertheless
+	after     time.Duration // the member passes it on so late
+	refusal   code          // by which it is answered without being carried out; 0 if it is carried out
+}
+
+// LoseRequest loses the next request of a kind. The connection ends with it.
+func (w *Wire) LoseRequest(kind int32) { w.lose(loss{kind: kind, ends: true}) }
+
+// LoseReply has the next request of a kind carried out. The connection ends before the reply.
+func (w *Wire) LoseReply(kind int32) { w.lose(loss{kind: kind, ends: true, delivered: true}) }
+
+// Late ends the connection with the next write of a kind, which the member passes on only after a time: what a server does that
+// is too busy. It is carried out unless the session has moved to another member.
+func (w *Wire) Late(kind int32, after time.Duration) {
+	w.lose(loss{kind: kind, ends: true, delivered: true, after: after})
+}
+
+// Answer answers the next request of a kind by an error of KeeperException.Code, and does not carry it out.
+func (w *Wire) Answer(kind, refusal int32) { w.lose(loss{kind: kind, refusal: code(refusal)}) }
+
+func (w *Wire) lose(l loss) { w.ensemble.locked(func() { w.losses = append(w.losses, l) }) }
+
+// Disarm forgets the losses that no request has met.
+func (w *Wire) Disarm() { w.ensemble.locked(func() { w.losses = nil }) }
+
+// meets takes the loss that a request meets, if there is one.
+func (w *Wire) meets(kind int32) loss {
+	i := slices.IndexFunc(w.losses, func(l loss) bool { return l.kind == kind })
+	if i < 0 {
+		return loss{}
 	}
+	met := w.losses[i]
+	w.losses = slices.Delete(w.losses, i, i+1)
+	return met
 }
 
 var errRefused = errors.New("connection refused")
+
+// redial is how long a connection attempt waits before it is sent again: the initial timeout of TCP.
+const redial = time.Second
 
 // Dial connects to a member by its address, as [net.Dialer.DialContext] does.
 func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -76,23 +166,21 @@ func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, err
 	if i < 0 {
 		return failed(errRefused)
 	}
-	select {
-	case <-time.After(e.config.Latency()):
-	case <-ctx.Done():
-		return failed(ctx.Err())
-	}
-	for {
+	for wait := e.config.Latency(); ; wait = redial {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return failed(ctx.Err())
+		}
+		w := l.wires[i]
 		var c net.Conn
 		var err error
-		var healed <-chan struct{}
 		e.locked(func() {
 			switch {
-			case e.over || !e.members[i].serves():
+			case e.over || w.refused || !w.member.serves():
 				err = errRefused
-			case l.cut:
-				healed = l.healed
-			default:
-				c = l.connect(e.members[i])
+			case !w.toServer && !w.toClient:
+				c = w.connect()
 			}
 		})
 		switch {
@@ -101,20 +189,16 @@ func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, err
 		case c != nil:
 			return c, nil
 		}
-		select {
-		case <-healed:
-		case <-ctx.Done():
-			return failed(ctx.Err())
-		}
 	}
 }
 
-// connect makes a connection to a member, and returns the client's end.
-func (l *Link) connect(m *Member) net.Conn {
+// connect makes a connection to the member, and returns the client's end.
+func (w *Wire) connect() net.Conn {
 	client, server := net.Pipe()
-	e := l.ensemble
-	c := &conn{member: m, link: l, socket: server, in: e.newQueue(e.config.Latency), out: e.newQueue(e.config.Latency)}
+	e := w.ensemble
+	c := &conn{member: w.member, wire: w, socket: server, in: e.newQueue(e.config.Latency), out: e.newQueue(e.config.Latency)}
 	e.conns[c] = struct{}{}
+	c.arrange()
 	e.running.Go(c.read)
 	return client
 }

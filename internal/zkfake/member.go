@@ -1,11 +1,6 @@
 package zkfake
 
-import (
-	"maps"
-	"slices"
-	"sort"
-	"time"
-)
+import "time"
 
 // A Member is one server of an ensemble.
 type Member struct {
@@ -17,11 +12,15 @@ type Member struct {
 	conns    map[int64]*conn         // by the ids of their sessions
 	touched  map[int64]time.Duration // timeouts of the sessions that it has heard of since the last ping: LearnerSessionTracker
 
-	// Of a follower.
 	toLeader, fromLeader *queue
-	parted               bool
-	following            bool
-	heard                time.Time // when the leader was heard of last
+	deaf, mute           bool // nothing passes from the leader, or to it
+	parted               bool // neither
+	dead                 bool
+	stalled              bool
+	following            bool      // or leading
+	stranded             *stranded // nil if it is not
+	heard                time.Time // of a follower: when the leader was heard of last
+	answered             time.Time // of a follower: when the leader has heard of it last
 }
 
 func (e *Ensemble) newMember(index int) *Member {
@@ -30,14 +29,14 @@ func (e *Ensemble) newMember(index int) *Member {
 		tree: newTree(), watches: newWatches(), zxid: e.lastZxid,
 		conns: make(map[int64]*conn), touched: make(map[int64]time.Duration),
 		toLeader: e.newQueue(e.config.Delay), fromLeader: e.newQueue(e.config.Delay),
-		following: true, heard: time.Now(),
+		following: true, heard: time.Now(), answered: time.Now(),
 	}
 }
 
 func (m *Member) leads() bool { return m == m.ensemble.leader() }
 
 // serves reports whether it takes clients.
-func (m *Member) serves() bool { return m.leads() || m.following }
+func (m *Member) serves() bool { return !m.dead && (m.following || m.stranded != nil) }
 
 // apply carries out a transaction of the log, tells who watches, and answers the client that it came from.
 func (m *Member) apply(t *txn) {
@@ -58,68 +57,34 @@ func (m *Member) apply(t *txn) {
 	}
 }
 
-// atLeader does something at the leader, and atMember at a follower what the leader sends to it, both with mu.
+// atLeader does something at the leader, and toFollower at a follower what the leader sends to it, both with mu. It is lost with
+// the leader.
 func (e *Ensemble) atLeader(m *Member, do func()) {
-	if m.leads() {
+	switch {
+	case m.leads():
 		do()
-		return
+	case m.following:
+		m.toLeader.send(e.before(func() bool { return m.following }, do))
 	}
-	m.toLeader.send(func() { e.locked(do) })
 }
 
 func (e *Ensemble) toFollower(m *Member, do func()) {
-	if m.leads() {
+	switch {
+	case m.leads():
 		do()
-		return
+	case m.following:
+		m.fromLeader.send(e.before(func() bool { return m.following }, do))
 	}
-	m.fromLeader.send(func() { e.locked(do) })
 }
 
-// ping is what the leader does twice a tick: Leader.lead and Follower.processPacket. Each follower answers with the sessions that
-// it has heard of.
-func (e *Ensemble) ping() {
-	for _, m := range e.members[1:] {
-		switch {
-		case !m.following && !m.parted:
-			m.join()
-		case m.following && time.Since(m.heard) > time.Duration(e.config.SyncLimit)*e.config.Tick:
-			m.leave()
-		}
-		if !m.following {
-			continue
-		}
-		e.toFollower(m, func() {
-			m.heard = time.Now()
-			touched := m.touched
-			m.touched = make(map[int64]time.Duration)
-			e.atLeader(m, func() {
-				for _, id := range slices.Sorted(maps.Keys(touched)) {
-					e.touch(id, touched[id])
-				}
-			})
+// before returns what does something if nobody else leads by then.
+func (e *Ensemble) before(still func() bool, do func()) func() {
+	epoch := e.lastZxid >> 32
+	return func() {
+		e.locked(func() {
+			if e.lead >= 0 && e.lastZxid>>32 == epoch && still() {
+				do()
+			}
 		})
-	}
-}
-
-// leave is what a follower does that has not heard of its leader for too long: it serves nobody, and all that was under way
-// between them is lost.
-func (m *Member) leave() {
-	m.following = false
-	m.toLeader.clear()
-	m.fromLeader.clear()
-	for _, c := range slices.Collect(maps.Keys(m.ensemble.conns)) {
-		if c.member == m {
-			c.hangUp()
-		}
-	}
-}
-
-// join gives a follower what it has missed.
-func (m *Member) join() {
-	m.following, m.heard = true, time.Now()
-	log := m.ensemble.log
-	missed := sort.Search(len(log), func(i int) bool { return log[i].zxid > m.zxid })
-	for _, t := range log[missed:] {
-		m.apply(t)
 	}
 }

@@ -1,6 +1,10 @@
 package zkfake
 
-import "github.com/holdfast-go/holdfast/internal/jute"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/jute"
+)
 
 // A request is one of a client that has a session.
 type request struct {
@@ -25,24 +29,50 @@ func (c *conn) request(d *jute.Decoder) {
 		c.hangUp()
 		return
 	case rq.kind == opSetAuth: // it says nothing of the session
+	case c.met.refusal != 0: // before anything is known of the session
 	case !m.leads():
 		m.touched[c.session] = c.timeout
 	case !e.touch(c.session, c.timeout): // the end of the connection is on its way
 		return
 	}
 	c.pending = append(c.pending, rq)
+	if c.met.refusal != 0 {
+		rq.done(m.zxid, c.met.refusal, nil)
+		return
+	}
 	switch rq.kind {
 	case opSync:
-		path := d.String()
-		e.atLeader(m, func() {
-			e.toFollower(m, func() { rq.done(m.zxid, 0, func(e *jute.Encoder) { e.String(path) }) })
-		})
+		c.sync(rq, d.String())
 	case opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opMulti, opCloseSession:
 		rq.ops = rq.decode()
-		e.atLeader(m, func() { e.propose(m, rq) })
+		propose := func() { e.atLeader(m, func() { e.whenQuorate(func() { e.propose(m, rq) }) }) }
+		if after := c.met.after; after > 0 {
+			time.AfterFunc(after, func() { e.locked(propose) })
+		} else {
+			propose()
+		}
 	default:
 		c.answer()
 	}
+}
+
+// sync answers behind what the leader has committed. A leader that is not waiting for a majority does not ask for one:
+// Leader.processSync.
+func (c *conn) sync(rq *request, path string) {
+	e, m := c.member.ensemble, c.member
+	done := func() { rq.done(m.zxid, 0, func(e *jute.Encoder) { e.String(path) }) }
+	if m.stranded != nil && m.stranded.sessions != nil {
+		done()
+		return
+	}
+	e.atLeader(m, func() {
+		answer := func() { e.toFollower(m, done) }
+		if len(e.waiting) > 0 {
+			e.whenQuorate(answer)
+		} else {
+			answer()
+		}
+	})
 }
 
 // done has the answer to a write or a sync. It is encoded now: the tree goes on.

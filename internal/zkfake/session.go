@@ -10,8 +10,9 @@ import (
 // A session is what the leader knows of one.
 type session struct {
 	id      int64
+	timeout time.Duration // with which it began
 	expires time.Time
-	owner   *Member // at which its client is
+	owner   *Member // at which its client is; nil if that is not known
 }
 
 // touch puts the end of a session off, of which the leader has heard over a connection with this timeout, or brings it nearer:
@@ -28,6 +29,9 @@ func (e *Ensemble) touch(id int64, timeout time.Duration) bool {
 
 // expire ends the sessions that have not been heard of in time.
 func (e *Ensemble) expire() {
+	if !e.quorate() {
+		return
+	}
 	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
 		if !time.Now().Before(e.sessions[id].expires) {
 			e.end(id, nil)
@@ -51,7 +55,7 @@ func (e *Ensemble) end(id int64, rq *request) {
 // begin makes a session.
 func (e *Ensemble) begin(m *Member, timeout time.Duration) int64 {
 	e.lastID++
-	e.sessions[e.lastID] = &session{id: e.lastID, owner: m}
+	e.sessions[e.lastID] = &session{id: e.lastID, timeout: timeout, owner: m}
 	e.touch(e.lastID, timeout)
 	return e.lastID
 }

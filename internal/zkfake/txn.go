@@ -2,6 +2,7 @@ package zkfake
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/jute"
@@ -23,6 +24,9 @@ type txn struct {
 func (e *Ensemble) propose(m *Member, rq *request) {
 	id := rq.conn.session
 	s := e.sessions[id]
+	if s != nil && s.owner == nil {
+		s.owner = m
+	}
 	t := &txn{kind: rq.kind, session: id, request: rq}
 	switch {
 	case s == nil:
@@ -127,6 +131,11 @@ func (t *txn) reply(e *jute.Encoder) {
 		e.Bool(true)
 		e.Int32(-1)
 	}
+}
+
+// since is what the log has after a zxid.
+func (e *Ensemble) since(zxid int64) []*txn {
+	return e.log[sort.Search(len(e.log), func(i int) bool { return e.log[i].zxid > zxid }):]
 }
 
 // commit gives a transaction the next zxid, and has all members carry it out.

@@ -1,0 +1,91 @@
+package zkfake
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Part parts a member from all others: nothing that they send arrives. Mend ends that. Within the sync limit what was sent
+// arrives then; after it a follower has left its leader, and joins it again, and those whom a leader has lost have another one.
+func (e *Ensemble) Part(member int) { e.change(member, func(m *Member) { m.parted = true }) }
+
+// Mend undoes [Ensemble.Part].
+func (e *Ensemble) Mend(member int) { e.change(member, func(m *Member) { m.parted = false }) }
+
+// Turn holds back what a follower is sent by its leader, or what it sends itself, or delivers it.
+func (e *Ensemble) Turn(follower int, deaf, mute bool) {
+	e.change(follower, func(m *Member) { m.deaf, m.mute = deaf, mute })
+}
+
+// Stall has a member stand still, as a process that is stopped: it takes connections, and answers when Proceed is called.
+func (e *Ensemble) Stall(member int) { e.change(member, func(m *Member) { m.stalled = true }) }
+
+// Proceed undoes [Ensemble.Stall].
+func (e *Ensemble) Proceed(member int) { e.change(member, func(m *Member) { m.stalled = false }) }
+
+// Kill ends a member at once. What is on its way to it or from it is lost; what it has on disk is all that was carried out.
+func (e *Ensemble) Kill(member int) {
+	e.change(member, func(m *Member) {
+		m.stalled = false
+		m.leave()
+		m.dead = true
+		m.touched = make(map[int64]time.Duration)
+		for _, c := range slices.Collect(maps.Keys(e.conns)) {
+			if c.member == m {
+				c.gone()
+			}
+		}
+	})
+}
+
+// Start undoes [Ensemble.Kill].
+func (e *Ensemble) Start(member int) { e.change(member, func(m *Member) { m.dead = false }) }
+
+func (e *Ensemble) change(member int, do func(m *Member)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do(e.members[member])
+	e.arrange()
+}
+
+// arrange has each network connection between members hold what cannot pass now.
+func (e *Ensemble) arrange() {
+	l := e.leader()
+	for _, m := range e.members {
+		held := m.parted || m.stalled || l != nil && (l.parted || l.stalled)
+		m.toLeader.hold(held || m.mute)
+		m.fromLeader.hold(held || m.deaf)
+	}
+	for c := range e.conns {
+		c.arrange()
+	}
+	e.flush()
+}
+
+// Leader is the index of the member that leads, -1 while there is none.
+func (e *Ensemble) Leader() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lead
+}
+
+// Settled reports whether one member leads and all others follow it.
+func (e *Ensemble) Settled() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.members {
+		if m.dead || m.stalled || m.parted || !m.following {
+			return false
+		}
+	}
+	return e.lead >= 0
+}
+
+// Limit changes what sessions may be, as a restart with another configuration would: the tick, and the longest timeout.
+func (e *Ensemble) Limit(tick, longest time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.config.Tick, e.config.Max = tick, longest
+	e.config.Min = min(e.config.Min, longest)
+}
