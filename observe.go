@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -175,7 +176,10 @@ func (o *observation) present() (state *driver.Info, changed <-chan struct{}, er
 func (o *observation) tell(info driver.Info) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state != nil && info.Same(*o.state) || o.outdated(info) {
+	if o.outdated(info) {
+		return
+	}
+	if info = o.withoutRevived(info); o.state != nil && info.Same(*o.state) {
 		return
 	}
 	switch {
@@ -196,11 +200,33 @@ func (o *observation) tell(info driver.Info) {
 	o.wakeLocked()
 }
 
+// withoutRevived leaves out of those who share a key whoever is not new and was left out
+// before: a renewal that comes late may bring back a grant that its holder has given up.
+func (o *observation) withoutRevived(info driver.Info) driver.Info {
+	if !info.Held || info.Unfenced || len(info.Holders) == 0 || o.state == nil {
+		return info
+	}
+	told := o.state
+	kept := slices.DeleteFunc(slices.Clone(info.Holders), func(h driver.Holder) bool {
+		return h.Token <= o.newest && h.Token != told.Token &&
+			!slices.ContainsFunc(told.Holders, func(g driver.Holder) bool { return g.Token == h.Token })
+	})
+	switch len(kept) {
+	case len(info.Holders):
+		return info
+	case 0:
+		return driver.Info{Key: info.Key}
+	}
+	return driver.Together(info.Key, info.Limit, kept)
+}
+
 // outdated reports whether a state is that of a grant which another has followed, or
 // which nobody has any more.
 func (o *observation) outdated(info driver.Info) bool {
 	switch {
 	case !info.Held, info.Unfenced:
+		return false
+	case len(info.Holders) > 0 && info.Holders[len(info.Holders)-1].Token > o.newest: // one of them is new
 		return false
 	case info.Token < o.token:
 		return true

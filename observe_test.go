@@ -67,7 +67,11 @@ func observe(t *testing.T, c *holdfast.Client) *observing {
 			case err != nil:
 				o.err = err
 			case info.Held:
-				o.got = append(o.got, fmt.Sprintf("%d%s", info.Token, info.Data))
+				text := fmt.Sprintf("%d%s", info.Token, info.Data)
+				for _, h := range info.Holders[min(1, len(info.Holders)):] {
+					text += fmt.Sprintf("+%d", h.Token)
+				}
+				o.got = append(o.got, text)
 			default:
 				o.got = append(o.got, "-")
 			}
@@ -95,6 +99,14 @@ func unfenced(token uint64) driver.Info {
 	info := state(token, "")
 	info.Unfenced = true
 	return info
+}
+
+func sharers(tokens ...uint64) driver.Info {
+	var holders []driver.Holder
+	for _, token := range tokens {
+		holders = append(holders, driver.Holder{Token: token, Grant: fmt.Sprint("grant ", token)})
+	}
+	return driver.Together("k", 0, holders)
 }
 
 var nobody = driver.Info{Key: "k"}
@@ -129,6 +141,11 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 			[]driver.Info{state(1, ""), {Key: "k", Held: true, Token: 1, Grant: "broken"}, nobody},
 			[]string{"1", "-"},
 		},
+		"a sharer that was over": {
+			[]driver.Info{sharers(1, 2), sharers(1), sharers(1, 2), sharers(1, 2, 3), sharers(2, 3), nobody, sharers(2, 4)},
+			[]string{"1+2", "1", "1+3", "3", "-", "4"},
+		},
+		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "-", "3"}},
 		"the queue": {[]driver.Info{state(1, ""), {
 			Key: "k", Held: true, Token: 1, Grant: "grant 1", Queue: []driver.Waiter{{Owner: "w"}},
 		}}, []string{"1"}},

@@ -102,11 +102,12 @@ func (s *story) mismatched(c *call, asked []*call) bool {
 		}
 		switch other.outcome() {
 		case Refused, Mismatch:
-			if other.ret.At < c.invoke.At {
+			if other.ret.At < c.invoke.At && !s.strays(other, c.invoke.At) {
 				continue
 			}
 		case OK:
-			if g := s.grants[grantID{other.ret.Process, other.invoke.Key, other.ret.Token}]; g != nil && s.freed(g) < c.invoke.At {
+			g := s.grants[grantID{other.ret.Process, other.invoke.Key, other.ret.Token}]
+			if g != nil && s.freed(g) < c.invoke.At && !s.strays(other, c.invoke.At) {
 				continue
 			}
 		}

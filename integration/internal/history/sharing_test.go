@@ -74,6 +74,12 @@ func (s *script) mismatched(process string, from, to int64, m Mode) *script {
 	return s
 }
 
+// strayed is a try for one of three permits that was refused at 345, one of whose requests a fault may have held back.
+func strayed() *script {
+	return good().add(338, Record{What: Begin, N: 1, Fault: "late request"}).add(342, Record{What: End, N: 1}).
+		call("7.1", Try, 0, 340, 345, Refused).edit(of(Invoke, "7.1", 0), func(r *Record) { r.Mode = permitOf(3) })
+}
+
 var shared = Mode{Shared: true}
 
 func permitOf(n int) Mode { return Mode{Shared: true, Limit: n} }
@@ -109,6 +115,7 @@ func TestSharingAcquitted(t *testing.T) {
 		"a lock beside a permit":             crowded(2).permits(2, 1, 2).mismatched("8.1", 210, 216, Mode{}),
 		"another limit":                      crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)),
 		"another limit, and its holder died": crowded(2).permits(2, 1, 2).remove(of(Invoke, "2.1", 2)).acquire("4.1", 4, 30, 35).killed("4.1", 40).permits(2, 4).remove(func(r *Record) bool { return r.Process == "2.1" }).mismatched("8.1", 400, 405, permitOf(3)),
+		"a limit of a request that is late":  strayed().mismatched("8.1", 600, 605, permitOf(2)),
 		"two who each want it their own way": good().mismatched("8.1", 400, 405, permitOf(3)).mismatched("9.1", 404, 409, permitOf(2)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +163,9 @@ var plantedSharing = []planted{
 		add(600, Record{What: Quiet}).mismatched("8.1", 610, 620, permitOf(3))),
 	wrong(RuleFailed, "another limit, which nobody wants", "one of 3, invoked at 0.050000 s, was told at 0.055000 s", uploads().mismatched("8.1", 50, 55, permitOf(3))),
 	wrong(RuleFailed, "another limit, which nobody wants any more", "which nobody wanted", crowded(2).permits(2, 1, 2).mismatched("8.1", 221, 225, permitOf(3))),
+	wrong(RuleFailed, "another limit, of a request that is over", "which nobody wanted", strayed().mismatched("8.1", 646, 650, permitOf(2))),
+	wrong(RuleFailed, "another limit, of a request that cannot be late", "which nobody wanted", strayed().
+		remove(func(r *Record) bool { return r.N == 1 }).mismatched("8.1", 600, 605, permitOf(2))),
 	wrong(RuleFailed, "another limit, which nobody wants yet", "which nobody wanted", crowded(2).permits(3, 1).permits(2, 2).remove(func(r *Record) bool { return r.Process == "2.1" }).mismatched("8.1", 10, 15, permitOf(3)).acquire("2.1", 2, 300, 310).killed("2.1", 320).permits(2, 2)),
 
 	wrong(RuleObserve, "told of one reader of two", `although process "1.1", token 1, shared, held it until 0.095000 s`, read().tells(50, shared, 2)),

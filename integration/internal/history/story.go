@@ -313,6 +313,12 @@ func (s *story) disturbed(c *call) bool {
 	return false
 }
 
+// strays reports whether a call that is over may have left a grant at a later time: a fault can have held one of its requests
+// back, which made a grant that nobody knew of when it arrived.
+func (s *story) strays(c *call, at int64) bool {
+	return s.disturbed(c) && at <= c.ret.At+int64(s.rules.Late+2*s.rules.Lease)
+}
+
 // freed is when the release of a grant was confirmed, or never.
 func (s *story) freed(g *grant) int64 {
 	if g.released != nil && g.released.outcome() == OK {
