@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory sim test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ demo: ## See locks, waiting, loss and fencing on a real ZooKeeper
 	go run ./integration/cmd/demo
 
 test: ## Run all tests, those on real servers too, with the race detector; without root, in a container if need be
-	@integration/setup.sh local make --no-print-directory --keep-going test-unit test-integration
+	@integration/setup.sh local make --no-print-directory --keep-going test-unit sim test-integration
 
 # A recipe that begins with it says how long it took.
 timed = @results=; trap '{ set +x; } 2>/dev/null; rm -f "$$results"; printf "==> %s: %d s\n" "$@" "$$SECONDS"' EXIT; set -x
@@ -42,6 +42,9 @@ units := ./... ./cmd/holdfast/... ./examples/fencing/... ./examples/metrics/... 
 # A test that hangs is ended after this; nothing else is judged by how long it takes.
 patience := -timeout 30m
 
+# Chaos in virtual time, and tests of that.
+virtual := ^TestSimulat
+
 compile: ## Compile all tests, so that later no compiler takes the machine from tests that have leases
 	$(timed)
 	go test -race -run '^$$' -exec true $(units) ./integration/... >/dev/null
@@ -50,6 +53,11 @@ compile: ## Compile all tests, so that later no compiler takes the machine from 
 test-unit: ## Run the tests that need no server
 	$(timed)
 	go test -race -shuffle=on -p 4 $(patience) $(TESTFLAGS) $(units)
+
+# Not with the race detector, which makes it ten times as slow, and sees the same code in other tests.
+sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb or ttl)
+	$(timed)
+	$(if $(HOURS),HOLDFAST_SIM_HOURS=$(HOURS)) $(if $(SEED),HOLDFAST_SEED=$(SEED)) $(if $(ENGINE),HOLDFAST_SIM_ENGINE=$(ENGINE)) go test $(if $(HOURS),-v -timeout 0,$(patience)) -run '$(virtual)' $(TESTFLAGS) ./integration/cmd/chaos
 
 test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see integration/README.md
 
@@ -70,7 +78,7 @@ random := ^(TestChaos|TestSabotage|TestInteropFleet|TestInteropPermitFleet|TestM
 # each. SKIP names tests to leave out, such as SKIP='^TestX$'.
 test-servers: ## Run the other tests on real servers
 	$(timed)
-	go test -race -shuffle=on -p 2 -parallel 5 $(patience) -skip '^TestConformance$$|$(random)'"$${SKIP:+|$$SKIP}" $(TESTFLAGS) ./integration/...
+	go test -race -shuffle=on -p 2 -parallel 5 $(patience) -skip '^TestConformance$$|$(virtual)|$(random)'"$${SKIP:+|$$SKIP}" $(TESTFLAGS) ./integration/...
 
 test-random: ## Run fleets of programs in several languages that are killed, and chaos, for seconds each
 	@integration/setup.sh local
@@ -82,7 +90,7 @@ test-memory: ## Measure the memory of locks and waiters
 	$(timed)
 	go test $(patience) -run '^TestMemory$$' $(TESTFLAGS) ./integration # the race detector takes memory, too
 
-test-slow: ## Run the tests on real servers with one CPU, and then while they all stand still now and then, as root (HOW=quota or HOW=freeze for one of both)
+test-slow: compile ## Run the tests on real servers with one CPU, and then while they all stand still now and then, as root (HOW=quota or HOW=freeze for one of both)
 	@integration/setup.sh local
 	$(timed)
 	code=0

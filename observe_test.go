@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,11 +68,11 @@ func observe(t *testing.T, c *holdfast.Client) *observing {
 			case err != nil:
 				o.err = err
 			case info.Held:
-				text := fmt.Sprintf("%d%s", info.Token, info.Data)
+				tokens := []string{fmt.Sprint(info.Token)}
 				for _, h := range info.Holders[min(1, len(info.Holders)):] {
-					text += fmt.Sprintf("+%d", h.Token)
+					tokens = append(tokens, fmt.Sprint(h.Token))
 				}
-				o.got = append(o.got, text)
+				o.got = append(o.got, strings.Join(tokens, "+")+string(info.Data))
 			default:
 				o.got = append(o.got, "-")
 			}

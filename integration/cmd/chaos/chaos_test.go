@@ -4,14 +4,12 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/history"
-	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	verdicts "github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
@@ -131,60 +129,4 @@ func tried() []string {
 		return engines
 	}
 	return []string{"zookeeper", "dynamodb"}
-}
-
-// TestSabotage guards that a run catches injected faulty clients, and reports the rule that they break.
-func TestSabotage(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		sabotage sabotage
-		engine   string
-		kinds    []nemesis.Kind
-		workers  int
-		keys     int
-		length   time.Duration
-		long     bool   // not in a run of all tests, in which each rule is broken once
-		rules    string // any of them
-	}{
-		// Most pauses hit a holder, but not all.
-		{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, true, history.RuleExclusion},
-		// A partition of the servers with their clients, which do nothing but hold: see noHeartbeats. Few keys make it likely
-		// that somebody on the other side waits for one that is held on this side. Leaders are killed because sooner or later
-		// all clients are connected to the leader, and then no partition of a follower hits any.
-		{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderKilled}, 1, 2, 45 * time.Second, true, history.RuleExclusion},
-		// Two clients of six write a time to live, and the others must remove it. An item that is deleted under its holder is
-		// given to another, or its holder or an observer misses it first.
-		{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 4, 20 * time.Second, true, history.RuleExclusion + ", " + history.RuleCause + " or " + history.RuleObserve},
-		{leadsOn, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, true, history.RuleExclusion},
-		// Keys that several hold. One beside a few locks is enough.
-		{hidesSharing, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, true, history.RuleExclusion},
-		{oneTooMany, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, false, history.RuleExclusion},
-		{keepsPermit, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, false, history.RuleFree},
-		{forgetsSharers, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 3, 3 * time.Second, false, history.RuleObserve},
-		{givesBack, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, false, history.RuleTerm},
-		{deafObserver, "zookeeper", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, true, history.RuleObserve},
-		{tellsWaiters, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, true, history.RuleObserve},
-		{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, false, history.RuleTokens},
-	} {
-		if c.long && !long {
-			continue
-		}
-		t.Run(string(c.sabotage), func(t *testing.T) {
-			t.Parallel()
-			verdicts.Begin(t)
-			for range 3 {
-				s := newSettings(t, c.engine, c.length)
-				s.Kinds, s.Sabotage, s.Workers, s.Keys = c.kinds, c.sabotage, c.workers, c.keys
-				s.Seed |= 1 // servers that are patient with each other: see startZooKeeper
-				v := performed(t, s)
-				if slices.ContainsFunc(v.violations, func(v history.Violation) bool { return strings.Contains(c.rules, v.Rule) }) {
-					if v.err() == nil || len(v.pictures) == 0 {
-						t.Errorf("the run passed despite violations, or has no pictures of them: %v, %q", v.err(), v.pictures)
-					}
-					return
-				}
-			}
-			verdicts.Inconclusive(t, "no run reported a violation of the rule of %s", c.rules)
-		})
-	}
 }

@@ -1,31 +1,25 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// clientVariable holds the configuration of a client process, and turns this program into one.
-const clientVariable = "HOLDFAST_CHAOS_CLIENT"
-
 // closePatience bounds the closing of a client.
 const closePatience = 15 * time.Second
 
-// client is a client process: workers that acquire and release locks, and commands from its standard input, one per line:
+// client is what a client process does: workers that acquire and release locks, observers, and commands:
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock
 //	linger DURATION  hold for at least that long what is held now or within the first eighth of that time
@@ -36,9 +30,8 @@ const closePatience = 15 * time.Second
 //	take KEY         acquire the lock of a key, write to its registers, and release it
 //	audit KEY        try for all that a key has, in each way that it is used, and for one more
 //	plant KEY        the same, but stop the whole process between the look at the lock and the writes
-//
-// It ends at once when its standard input does, because the run is gone.
 type client struct {
+	surroundings
 	config   clientConfig
 	clock    *clock.Fake
 	report   *reporter
@@ -58,35 +51,35 @@ type client struct {
 // linger makes holds that began before one time last until another.
 type linger struct{ began, until int64 }
 
-// beClient runs a client process and returns its exit status.
-func beClient(text string) int {
-	var config clientConfig
-	if err := json.Unmarshal([]byte(text), &config); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", clientVariable, err)
-		return 2
-	}
+// surroundings are what a client has of its process, be it one of the operating system or of a simulation.
+type surroundings struct {
+	now    func() int64         // for stamps
+	record func(history.Record) // takes its records
+	open   func(context.Context, clientConfig, driver.Clock) (locker, error)
+	say    func(format string, args ...any) // for the log
+	fail   func(error)                      // ends the process, which has failed
+}
+
+// newClient makes a client. Its process is gone when ctx ends.
+func newClient(ctx context.Context, config clientConfig, in surroundings) *client {
 	c := &client{
-		config: config,
-		clock:  &clock.Fake{},
-		report: &reporter{process: config.Process, out: os.Stdout},
-		opened: make(chan struct{}),
-		ctx:    context.Background(),
+		surroundings: in,
+		config:       config,
+		clock:        &clock.Fake{},
+		report:       &reporter{process: config.Process, now: in.now, record: in.record},
+		opened:       make(chan struct{}),
+		ctx:          ctx,
 	}
 	c.stopping, c.stop = context.WithCancel(c.ctx)
-	defer c.stop()
 	c.closing, c.close = context.WithCancel(c.ctx)
-	defer c.close()
-	go c.listen(os.Stdin)
-	if err := c.run(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", config.Process, err)
-		return 1
-	}
-	return 0
+	return c
 }
 
 // run is the life of the process, from the first connection to the last.
 func (c *client) run() error {
-	if err := c.open(); err != nil {
+	defer c.stop()
+	defer c.close()
+	if err := c.connect(); err != nil {
 		if c.stopping.Err() != nil {
 			return nil // no server was reachable for all of its life
 		}
@@ -104,7 +97,7 @@ func (c *client) run() error {
 	defer observers.Wait()
 	<-c.stopping.Done()
 	c.tasks.Wait()
-	c.report.write(history.Record{At: history.Now(), What: history.Idle})
+	c.report.write(history.Record{At: c.now(), What: history.Idle})
 	<-c.closing.Done()
 	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
 	defer cancel()
@@ -121,10 +114,10 @@ func goodbye(err error) error {
 	return fmt.Errorf("close: %w", err)
 }
 
-// open connects, and retries without limit: the faults may have begun.
-func (c *client) open() error {
+// connect retries without limit: the faults may have begun.
+func (c *client) connect() error {
 	for {
-		l, err := open(c.stopping, c.config, c.clock)
+		l, err := c.open(c.stopping, c.config, c.clock)
 		switch {
 		case err == nil:
 			c.locker = l
@@ -133,23 +126,12 @@ func (c *client) open() error {
 		case c.stopping.Err() != nil, errors.Is(err, holdfast.ErrInvalid):
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "%s: once more: %v\n", c.config.Process, err)
+		c.say("once more: %v", err)
 		sleep(c.stopping, 50*time.Millisecond)
 	}
 }
 
-// listen executes commands.
-func (c *client) listen(in io.Reader) {
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		if err := c.obey(lines.Text()); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %q: %v\n", c.config.Process, lines.Text(), err)
-			os.Exit(2)
-		}
-	}
-	os.Exit(3)
-}
-
+// obey executes a command.
 func (c *client) obey(line string) error {
 	verb, argument, _ := strings.Cut(line, " ")
 	var task func(key string) error
@@ -172,7 +154,7 @@ func (c *client) obey(line string) error {
 		return err
 	case "linger":
 		d, err := time.ParseDuration(argument)
-		if now := history.Now(); err == nil {
+		if now := c.now(); err == nil {
 			c.linger.Store(&linger{began: now + int64(d)/8, until: now + int64(d)})
 		}
 		return err
@@ -196,8 +178,7 @@ func (c *client) obey(line string) error {
 			return
 		}
 		if err := task(argument); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %s: %v\n", c.config.Process, line, err)
-			os.Exit(1)
+			c.fail(fmt.Errorf("%s: %w", line, err))
 		}
 	})
 	return nil
@@ -240,5 +221,5 @@ func (c *client) held(at int64, key string, token uint64) {
 // lostBy records the end of a lock that was not released.
 func (c *client) lostBy(err error, key string, token uint64) {
 	cause := holdfast.Ending{Err: err}.Result()
-	c.report.write(history.Record{At: history.Now(), What: history.Lost, Key: key, Token: token, Cause: cause})
+	c.report.write(history.Record{At: c.now(), What: history.Lost, Key: key, Token: token, Cause: cause})
 }

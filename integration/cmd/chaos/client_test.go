@@ -70,7 +70,7 @@ func TestGoodbye(t *testing.T) {
 // ignoring it.
 func TestTornReport(t *testing.T) {
 	dir := t.TempDir()
-	j, err := newJournal(filepath.Join(dir, historyFile))
+	j, err := newJournal(filepath.Join(dir, historyFile), history.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTornReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{journal: j, heard: make(chan struct{})}
+	p := &childProcess{journal: j, heard: make(chan struct{})}
 	go p.listen(read)
 	if _, err := written.WriteString(`{"at":1,"what":"held","key":"a","token":7}` + "\n" + `{"at":2,"wh`); err != nil {
 		t.Fatal(err)

@@ -26,10 +26,15 @@ const (
 )
 
 // openDynamo opens a client of DynamoDB, in a client process.
+func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
+	return openTable(ctx, config, dynamoserver.At(config.Login.Endpoint).Client())
+}
+
+// openTable opens a client of a DynamoDB.
 //
 // TrustLocalTime stays off: it is safe only while the clocks of all machines agree, and here they are set.
-func openDynamo(ctx context.Context, config clientConfig) (locker, error) {
-	api := described{dynamoserver.At(config.Login.Endpoint).Client(), config.Login.TTL}
+func openTable(ctx context.Context, config clientConfig, with dynamolock.API) (locker, error) {
+	api := described{with, config.Login.TTL}
 	if config.Sabotage == blindToTTL {
 		api.attribute = ""
 	}
@@ -81,13 +86,16 @@ func startDynamo(ctx context.Context, c casting) (stage, error) {
 	return s, nil
 }
 
+// dynamoDeck is the faults that are possible always and everywhere.
+var dynamoDeck = []nemesis.Kind{
+	nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest,
+	nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
+	nemesis.Throttled, nemesis.Broken,
+	nemesis.ClientPaused, nemesis.ClientKilled, nemesis.BreakHolder,
+}
+
 func (s *dynamoStage) deck() []nemesis.Kind {
-	deck := []nemesis.Kind{
-		nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest,
-		nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
-		nemesis.Throttled, nemesis.Broken,
-		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.BreakHolder,
-	}
+	deck := slices.Clone(dynamoDeck)
 	if s.reaper == nil {
 		// The successor of an expired item takes its token from a clock. That is days ahead of earlier tokens, but not here,
 		// where items expire within seconds.
@@ -163,34 +171,40 @@ func (s *dynamoStage) stall() time.Duration { return 0 }
 
 // residue reads all items. A released key keeps its item, to preserve its token, with a lease of 1 ms.
 func (s *dynamoStage) residue(ctx context.Context, keys []string) (left, diverged []string, err error) {
-	missing := slices.Clone(keys)
+	var items []map[string]types.AttributeValue
 	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, item := range page.Items {
-			key := attribute(item, dynamoserver.DefaultKey)
-			at := slices.Index(missing, key)
-			if at < 0 {
-				left = append(left, fmt.Sprintf("%s: an item whose key is not in the run", key))
-				continue
-			}
-			missing = slices.Delete(missing, at, at+1)
-			if lease := attribute(item, "leaseDurationMs"); lease != "1" {
-				left = append(left, fmt.Sprintf("%s: held by %s with token %s, lease %q ms",
-					key, attribute(item, "owner"), attribute(item, "fencingToken"), lease))
-			}
+		items = append(items, page.Items...)
+	}
+	return leftItems(items, keys, s.reaper != nil), nil, nil
+}
+
+// leftItems says what is wrong with the items of a table when nobody holds anything. If items expire, some may be missing.
+func leftItems(items []map[string]types.AttributeValue, keys []string, expire bool) (left []string) {
+	missing := slices.Clone(keys)
+	for _, item := range items {
+		key := attribute(item, dynamoserver.DefaultKey)
+		at := slices.Index(missing, key)
+		if at < 0 {
+			left = append(left, fmt.Sprintf("%s: an item whose key is not in the run", key))
+			continue
+		}
+		missing = slices.Delete(missing, at, at+1)
+		if lease := attribute(item, "leaseDurationMs"); lease != "1" {
+			left = append(left, fmt.Sprintf("%s: held by %s with token %s, lease %q ms",
+				key, attribute(item, "owner"), attribute(item, "fencingToken"), lease))
 		}
 	}
 	for _, key := range missing {
-		if s.reaper != nil {
-			continue // expired
+		if !expire {
+			left = append(left, key+": no item, so the next token need not be greater")
 		}
-		left = append(left, key+": no item, so the next token need not be greater")
 	}
-	return left, nil, nil
+	return left
 }
 
 // attribute is a string or a number of an item, as text.

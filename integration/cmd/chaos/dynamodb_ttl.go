@@ -51,7 +51,7 @@ func (d described) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToL
 
 // reaper deletes items, held or not, whose time to live has long been unchanged by the reaper's own clock.
 type reaper struct {
-	client *dynamodb.Client
+	client dynamolock.API
 	table  string
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -64,7 +64,7 @@ type expiry struct {
 	since time.Time
 }
 
-func startReaper(client *dynamodb.Client, table string) *reaper {
+func startReaper(client dynamolock.API, table string) *reaper {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &reaper{client: client, table: table, cancel: cancel, seen: make(map[string]expiry)}
 	r.done.Go(func() {
@@ -105,11 +105,12 @@ func (r *reaper) pass(ctx context.Context) error {
 
 // remove deletes an item unless its time to live has changed since.
 func (r *reaper) remove(ctx context.Context, item map[string]types.AttributeValue) error {
-	condition := ttlAttribute + " = :seen"
+	condition := "#expires = :seen"
 	_, err := r.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 &r.table,
 		Key:                       map[string]types.AttributeValue{dynamoserver.DefaultKey: item[dynamoserver.DefaultKey]},
 		ConditionExpression:       &condition,
+		ExpressionAttributeNames:  map[string]string{"#expires": ttlAttribute},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":seen": item[ttlAttribute]},
 	})
 	if refused := new(types.ConditionalCheckFailedException); errors.As(err, &refused) {

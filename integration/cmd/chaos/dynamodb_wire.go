@@ -220,19 +220,30 @@ func (p pick) String() string {
 
 // some makes a rule that hits the next few requests.
 func (p pick) some(f faulthttp.Fault) faulthttp.Rule {
+	hits := p.hits()
+	return func(r faulthttp.Request) faulthttp.Fault {
+		if !hits(purposeOf(r)) {
+			return faulthttp.Pass
+		}
+		return f
+	}
+}
+
+// hits says of one request after the other, by its purpose, whether it is one of the next few.
+func (p pick) hits() func(purpose string) bool {
 	var mu sync.Mutex
 	left := p.count
-	return func(r faulthttp.Request) faulthttp.Fault {
-		if p.purpose != "" && p.purpose != purposeOf(r) {
-			return faulthttp.Pass
+	return func(purpose string) bool {
+		if p.purpose != "" && p.purpose != purpose {
+			return false
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		if left == 0 {
-			return faulthttp.Pass
+			return false
 		}
 		left--
-		return f
+		return true
 	}
 }
 
@@ -253,12 +264,16 @@ func purposeOf(r faulthttp.Request) string {
 	}
 	var in struct{ UpdateExpression string }
 	_ = json.Unmarshal(r.Body, &in) // an unreadable request has none of these purposes
+	return purposeOfUpdate(in.UpdateExpression)
+}
+
+func purposeOfUpdate(expression string) string {
 	switch {
-	case strings.Contains(in.UpdateExpression, "if_not_exists"), strings.Contains(in.UpdateExpression, "#fencingToken + "):
+	case strings.Contains(expression, "if_not_exists"), strings.Contains(expression, "#fencingToken + "):
 		return aGrant
-	case strings.Contains(in.UpdateExpression, "#holdfastFreedToken = "): // one leaves those who share the key
+	case strings.Contains(expression, "#holdfastFreedToken = "): // one leaves those who share the key
 		return aRelease
-	case strings.Contains(in.UpdateExpression, "#guid = "):
+	case strings.Contains(expression, "#guid = "):
 		return aBeat
 	}
 	return aRelease

@@ -30,25 +30,17 @@ func (s *dynamoStage) trouble(t *testing.T, slot int, kind nemesis.Kind, p pick)
 	}
 }
 
-// TestStrike checks that each fault does what its name says to its slot, leaves the other slot alone, and has no effect
-// after its end.
-func TestStrike(t *testing.T) {
-	t.Parallel()
-	s := newDynamoStage(t)
+// When a request arrives that a fault hits.
+const (
+	never = iota
+	atOnce
+	atTheEnd
+)
+
+// strikes are what the faults do to one request, on a wire and in a simulation.
+var strikes = func() []strike {
 	reset, eof, quiet := pick{count: 1, seen: faulthttp.Reset}, pick{count: 1, seen: faulthttp.EOF}, pick{count: 1, seen: faulthttp.Silence}
-	const (
-		never = iota
-		atOnce
-		atTheEnd
-	)
-	for i, c := range []struct {
-		kind    nemesis.Kind
-		pick    pick
-		want    error  // of the probe
-		code    string // of the same
-		arrives int
-		once    bool
-	}{
+	return []strike{
 		{kind: nemesis.LostReply, pick: reset, want: syscall.ECONNRESET, arrives: atOnce, once: true},
 		{kind: nemesis.LostReply, pick: eof, want: io.ErrUnexpectedEOF, arrives: atOnce, once: true},
 		{kind: nemesis.LostReply, pick: quiet, want: silence, arrives: atOnce, once: true},
@@ -66,7 +58,36 @@ func TestStrike(t *testing.T) {
 		{kind: nemesis.Throttled, pick: pick{every: true}, code: "ProvisionedThroughputExceededException"},
 		{kind: nemesis.Throttled, pick: pick{every: true, which: 1}, code: "ThrottlingException"},
 		{kind: nemesis.Broken, pick: pick{every: true}, code: "InternalServerError"},
-	} {
+	}
+}()
+
+type strike struct {
+	kind    nemesis.Kind
+	pick    pick
+	want    error  // of the probe
+	code    string // of the same
+	arrives int
+	once    bool
+}
+
+// check says what is wrong with what a client sees of the fault.
+func (c *strike) check(t *testing.T, err error) {
+	t.Helper()
+	var api smithy.APIError
+	switch {
+	case c.code != "" && (!errors.As(err, &api) || api.ErrorCode() != c.code):
+		t.Errorf("%s: %v, want %s", c.kind, err, c.code)
+	case c.code == "" && !errors.Is(err, c.want):
+		t.Errorf("%s: %v, want %v", c.kind, err, c.want)
+	}
+}
+
+// TestStrike checks that each fault does what its name says to its slot, leaves the other slot alone, and has no effect
+// after its end.
+func TestStrike(t *testing.T) {
+	t.Parallel()
+	s := newDynamoStage(t)
+	for i, c := range strikes {
 		if !slices.Contains(s.deck(), c.kind) {
 			t.Errorf("%s is not in the deck", c.kind)
 		}
@@ -79,14 +100,7 @@ func TestStrike(t *testing.T) {
 		if c.want == silence {
 			probe = s.silentProbe
 		}
-		err := probe(t.Context(), 1, id)
-		var api smithy.APIError
-		switch {
-		case c.code != "" && (!errors.As(err, &api) || api.ErrorCode() != c.code):
-			t.Errorf("%s: %v, want %s", c.kind, err, c.code)
-		case c.code == "" && !errors.Is(err, c.want):
-			t.Errorf("%s: %v, want %v", c.kind, err, c.want)
-		}
+		c.check(t, probe(t.Context(), 1, id))
 		if c.once {
 			if err := s.probe(t.Context(), 1, id+" again"); err != nil {
 				t.Errorf("%s hits more than one request: %v", c.kind, err)

@@ -74,7 +74,7 @@ func (c *client) take(key string, planted bool) error {
 	}
 	token := c.reported(lock)
 	acquire.returned(nil, token, lock.Owner())
-	at := history.Now()
+	at := c.now()
 	if err := lock.Err(); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (c *client) audit(key string) error {
 			locks = append(locks, lock)
 		}
 		for _, lock := range locks {
-			if at := history.Now(); lock.Err() == nil {
+			if at := c.now(); lock.Err() == nil {
 				c.held(at, key, c.reported(lock))
 			}
 		}

@@ -10,8 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// reportEvery is how often a holder reports that it still holds the lock. It always reports the last moment.
-const reportEvery = 20 * time.Millisecond
+const (
+	// lookEvery is how often a holder looks at its lock.
+	lookEvery = time.Millisecond
+	// reportEvery is how often it reports that it still holds the lock, if it looks as often. It always reports the last moment.
+	reportEvery = 20 * time.Millisecond
+)
 
 // hold is one hold of a worker.
 type hold struct {
@@ -47,7 +51,7 @@ func (w *worker) newHold(lock *holdfast.Lock) *hold {
 func (h *hold) keep() bool {
 	h.holding.Add(1)
 	defer h.holding.Add(-1)
-	began := history.Now()
+	began := h.now()
 	until, dismissed := began+int64(h.duration()), false
 	for h.look() {
 		if told := h.linger.Load(); told != nil && began < told.began && !dismissed {
@@ -59,16 +63,30 @@ func (h *hold) keep() bool {
 		if (h.last >= until || h.stopping.Err() != nil) && !h.verifying.Load() {
 			return true
 		}
+		step := h.step()
 		switch {
-		case h.one(20):
+		case h.one(looks(20, step)):
 			h.write()
-		case h.one(150) && h.config.Sabotage != noHeartbeats:
+		case h.one(looks(150, step)) && h.config.Sabotage != noHeartbeats:
 			h.verify()
 		}
-		time.Sleep(h.between(time.Millisecond, 2*time.Millisecond))
+		time.Sleep(h.between(step, 2*step))
 	}
 	return false
 }
+
+// step is how long to wait before the next look, at least. Where looks are few, as in a simulation, in which each costs more
+// than the time that it stands for, they are more when it matters: when the lease has not been renewed for long.
+func (h *hold) step() time.Duration {
+	step := max(h.config.Look, lookEvery)
+	if step > lookEvery && time.Until(h.lock.Deadline()) < h.config.Login.Lease/8 {
+		return lookEvery
+	}
+	return step
+}
+
+// looks is how many looks of a step take as long as n that are lookEvery apart.
+func looks(n int, step time.Duration) int { return max(1, n*int(lookEvery)/int(step)) }
 
 // dismissed reports whether this is a term that is to end.
 func (h *hold) dismissed() bool {
@@ -94,12 +112,12 @@ func (h *hold) duration() time.Duration {
 // look reports whether the lock is held, and notes the moment if so. It takes the stamp before it asks, so anything between
 // stamp and answer happens later.
 func (h *hold) look() bool {
-	at := history.Now()
+	at := h.now()
 	if !h.live() {
 		return false
 	}
 	h.last = at
-	if h.told == 0 || at-h.told >= int64(reportEvery) {
+	if h.told == 0 || at-h.told >= int64(max(reportEvery, h.config.Look)) {
 		h.tell()
 	}
 	return true
@@ -126,7 +144,7 @@ func (h *hold) outlived() bool {
 		return false
 	}
 	h.ends()
-	if at := history.Now(); h.term.Err() == nil {
+	if at := h.now(); h.term.Err() == nil {
 		h.held(at, h.key, h.token)
 	}
 	return true

@@ -15,14 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// journal is the records of all processes of a run, in memory and in a file.
+// journal is the records of all processes of a run, in memory and perhaps in a file.
 //
 // It also is what the locks protect: for every key a fenced register, which refuses any token lower than the highest of an
-// exclusive lock that it has seen, and one that accepts everything. A write reaches its register when the journal reads the record of it.
+// exclusive lock that it has seen, and one that accepts everything. A write reaches its register when the journal reads the
+// record of it.
 type journal struct {
+	now     func() int64 // for stamps
 	mu      sync.Mutex
 	records []history.Record
-	file    *os.File
+	file    *os.File // nil: none
 	buffer  *bufio.Writer
 	err     error
 	highest map[string]uint64 // token of an exclusive lock in each fenced register
@@ -47,12 +49,18 @@ type holding struct {
 	token        uint64
 }
 
-func newJournal(path string) (*journal, error) {
-	file, err := os.Create(path)
-	if err != nil {
+// newJournal starts a journal. With an empty path it keeps no file.
+func newJournal(path string, now func() int64) (*journal, error) {
+	j := &journal{now: now, highest: make(map[string]uint64), holding: make(map[holding]bool), observed: make(map[observation]bool)}
+	if path == "" {
+		return j, nil
+	}
+	var err error
+	if j.file, err = os.Create(path); err != nil {
 		return nil, err
 	}
-	return &journal{file: file, highest: make(map[string]uint64), holding: make(map[holding]bool), observed: make(map[observation]bool), buffer: bufio.NewWriterSize(file, 64<<10)}, nil
+	j.buffer = bufio.NewWriterSize(j.file, 64<<10)
+	return j, nil
 }
 
 // add appends a record.
@@ -61,7 +69,7 @@ func (j *journal) add(rec history.Record) {
 	defer j.mu.Unlock()
 	switch rec.What {
 	case history.Wrote:
-		rec.At, rec.Accepted = history.Now(), !rec.Fenced || rec.Token >= j.highest[rec.Key]
+		rec.At, rec.Accepted = j.now(), !rec.Fenced || rec.Token >= j.highest[rec.Key]
 		if rec.Fenced && rec.Accepted && !rec.Mode.Shared {
 			j.highest[rec.Key] = rec.Token
 		}
@@ -94,16 +102,22 @@ func (j *journal) add(rec history.Record) {
 		}
 	}
 	j.records = append(j.records, rec)
+	if j.file != nil {
+		j.err = errors.Join(j.err, j.printLocked(rec))
+	}
+}
+
+func (j *journal) printLocked(rec history.Record) error {
 	line, err := json.Marshal(rec)
 	if err == nil {
 		_, err = j.buffer.Write(append(line, '\n'))
 	}
-	j.err = errors.Join(j.err, err)
+	return err
 }
 
 // note appends a record of the run itself with only a kind and a process.
 func (j *journal) note(what history.What, process string) {
-	j.add(history.Record{At: history.Now(), What: what, Process: process})
+	j.add(history.Record{At: j.now(), What: what, Process: process})
 }
 
 // summary is the progress of the run.
@@ -145,6 +159,13 @@ func (j *journal) behind() int {
 	return n
 }
 
+// size is how many records there are.
+func (j *journal) size() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.records)
+}
+
 // all is a copy of the records of now.
 func (j *journal) all() []history.Record {
 	j.mu.Lock()
@@ -178,5 +199,8 @@ func (j *journal) await(ctx context.Context, from int, wanted func(history.Recor
 func (j *journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
 	return errors.Join(j.err, j.buffer.Flush(), j.file.Close())
 }

@@ -10,7 +10,7 @@ import (
 // TestFencedRegister guards that the fenced register takes what readers write after the last writer, in any order, and
 // nothing from before it.
 func TestFencedRegister(t *testing.T) {
-	j, err := newJournal(filepath.Join(t.TempDir(), historyFile))
+	j, err := newJournal(filepath.Join(t.TempDir(), historyFile), history.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,28 @@
 // A run has four independent parts:
 //
 //   - a stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
-//   - clients: this program again, as child processes that can be paused and killed (client.go; worker.go, hold.go and
-//     candidate.go are what its workers do, observer.go what its observers do, errands.go what it does on command)
+//   - clients (client.go; worker.go, hold.go and candidate.go are what its workers do, observer.go what its observers do,
+//     errands.go what it does on command): this program again, as child processes that can be paused and killed (process.go,
+//     and client_process.go on their side)
 //   - the journal: what the clients do, and the registers that the locks protect (journal.go)
 //   - the plan and the judgement: packages nemesis and history
 //
 // run.go brings them together, perpetrate.go performs the plan, planted.go is a directed scenario that shows why fencing is
 // needed, and verdict.go prints the verdict.
+//
+// # Simulation
+//
+// A run takes place in a world (world.go), which is this machine, or a simulation: the same run in virtual time, with no
+// servers, files or child processes. It is a test, since only tests have virtual time (package testing/synctest):
+//
+//	make sim
+//	make sim ENGINE=dynamodb HOURS=24 SEED=42
+//
+// Its stages are fakes of the engines (simulation_zookeeper_test.go, simulation_dynamodb_test.go; simulation_link_test.go and
+// simulation_line_test.go have the faults of their networks, simulation_cable_test.go one process's end of it), and its processes are goroutines (simulation_process_test.go).
+// simulation_world_test.go performs one run, and simulation_test.go as many as there is time for. All else is what a run on
+// real servers has. So a simulation is as good as the fakes are, which other tests compare with servers; and it performs in a
+// minute what takes hours there.
 package main
 
 import (

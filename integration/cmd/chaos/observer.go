@@ -53,7 +53,7 @@ func (o *observer) observe(ctx context.Context, key string) {
 // told reports what it was told.
 func (o *observer) told(c *call, info holdfast.Info) {
 	rec := history.Record{
-		At: history.Now(), What: history.Told, Key: info.Key, Op: c.record.Op,
+		At: o.now(), What: history.Told, Key: info.Key, Op: c.record.Op,
 		Token: uint64(info.Token), Owner: info.Owner, Mode: history.Mode{Shared: info.Shared, Limit: info.Limit},
 	}
 	for i, h := range info.Holders {

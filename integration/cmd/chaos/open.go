@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -21,6 +22,8 @@ type clientConfig struct {
 	Succeeds  bool // a killed process of this slot, which may have left locks
 	Seed      uint64
 	Sabotage  sabotage
+	// Look is how often a holder looks at its lock, at most twice as seldom. Default 0: lookEvery.
+	Look time.Duration
 }
 
 // open connects to an engine, in a client process. The clock stands for both

@@ -52,7 +52,7 @@ func (r *run) pass() {
 // performFault performs one fault from start to end.
 func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 	r.linger(ctx, f)
-	at := history.Now()
+	at := r.now()
 	target, end, err := r.strike(ctx, f)
 	if ctx.Err() != nil && err != nil {
 		return
@@ -76,7 +76,7 @@ func (r *run) performFault(ctx context.Context, f nemesis.Fault) {
 			r.problem(fmt.Errorf("end of fault %d, %s: %w", f.N, f.Kind, err))
 		}
 	}
-	r.journal.add(history.Record{At: history.Now(), What: history.End, N: f.N, Fault: string(f.Kind), Target: target, Note: note})
+	r.journal.add(history.Record{At: r.now(), What: history.End, N: f.N, Fault: string(f.Kind), Target: target, Note: note})
 }
 
 // linger makes clients keep their locks through a fault that could end them. Otherwise most locks would be released before
@@ -110,20 +110,20 @@ func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end f
 		if p == nil || !p.pause() {
 			return "", nil, nil
 		}
-		return "client " + p.name, func(context.Context) error { p.resume(); return nil }, nil
+		return "client " + p.name(), func(context.Context) error { p.resume(); return nil }, nil
 	case nemesis.ClientKilled:
 		p := s.process()
 		if p == nil {
 			return "", nil, nil
 		}
 		s.kill()
-		return "client " + p.name, func(context.Context) error { return s.start() }, nil
+		return "client " + p.name(), func(context.Context) error { return s.start() }, nil
 	case nemesis.ClockJump:
 		p := s.process()
 		if p == nil || p.tell("jump %v", f.Jump) != nil {
 			return "", nil, nil
 		}
-		return fmt.Sprintf("client %s by %v", p.name, f.Jump), nil, nil
+		return fmt.Sprintf("client %s by %v", p.name(), f.Jump), nil, nil
 	case nemesis.BreakHolder:
 		verb := "break"
 		if f.Pick%2 == 0 {

@@ -17,7 +17,7 @@ const plantedPatience = time.Minute
 
 // planted is a directed scenario that ensures that an unfenced register goes wrong in every run: a process looks at its
 // lock, is stopped before it writes, and continues after another process was granted the lock and has written, which is then
-// killed.
+// killed. It needs processes of the operating system.
 func (r *run) planted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, plantedPatience, errors.New("it takes too long"))
 	defer cancel()
@@ -32,7 +32,7 @@ func (r *run) planted(ctx context.Context) error {
 }
 
 func (r *run) plant(ctx context.Context) error {
-	var pair [2]*process
+	var pair [2]*childProcess
 	for i, name := range []string{"late", "next"} {
 		p, err := startProcess(r.Dir, r.journal, r.config(name, name, r.stage.direct(), 0))
 		if err != nil {
@@ -45,14 +45,14 @@ func (r *run) plant(ctx context.Context) error {
 	if err := late.tell("plant %s", plantedKey); err != nil {
 		return err
 	}
-	is := func(p *process, what history.What) func(history.Record) bool {
-		return func(rec history.Record) bool { return rec.Process == p.name && rec.What == what && !rec.Fenced }
+	is := func(p *childProcess, what history.What) func(history.Record) bool {
+		return func(rec history.Record) bool { return rec.Process == p.name() && rec.What == what && !rec.Fenced }
 	}
 	if _, err := r.journal.await(ctx, 0, is(late, history.Held)); err != nil {
 		return fmt.Errorf("the first grant: %w", err)
 	}
 	late.AwaitState(true)
-	r.journal.note(history.Stopped, late.name)
+	r.journal.note(history.Stopped, late.name())
 	if err := next.tell("take %s", plantedKey); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (r *run) plant(ctx context.Context) error {
 	}
 	// A short plan may not come to a kill. What it held would have to be waited for, so it has given that back.
 	if _, err := r.journal.await(ctx, 0, func(rec history.Record) bool {
-		return rec.Process == next.name && rec.What == history.Return && rec.Call == history.Release
+		return rec.Process == next.name() && rec.What == history.Return && rec.Call == history.Release
 	}); err != nil {
 		return fmt.Errorf("the release of the next holder: %w", err)
 	}

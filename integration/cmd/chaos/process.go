@@ -17,9 +17,29 @@ import (
 )
 
 // process is a client process, as the run sees it.
-type process struct {
+type process interface {
+	name() string
+	// tell sends the process a command. It does nothing if the process has ended.
+	tell(format string, args ...any) error
+	// pause stops the process. It returns false if the process is already stopped, or has ended.
+	pause() bool
+	// resume continues a process that pause has stopped.
+	resume()
+	// kill ends the process, and returns when it is gone and all its reports are recorded. It does nothing if the process has
+	// ended.
+	kill()
+	// finish asks the process to end cleanly, and kills it if it does not in time.
+	finish(ctx context.Context, patience time.Duration) error
+	// died is an error if the process has ended on its own.
+	died() error
+	// Done is closed when the process has ended.
+	Done() <-chan struct{}
+}
+
+// childProcess is a process of the operating system.
+type childProcess struct {
 	*child.Process
-	name    string
+	title   string
 	log     string
 	journal *journal
 	heard   chan struct{} // closed when all its reports are in the journal
@@ -32,7 +52,7 @@ type process struct {
 
 // startProcess starts a client process. Its reports go to the journal; its log and its race detector's reports go to the
 // directory.
-func startProcess(dir string, j *journal, config clientConfig) (*process, error) {
+func startProcess(dir string, j *journal, config clientConfig) (*childProcess, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
@@ -41,7 +61,7 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: config.Process, log: filepath.Join(dir, "client-"+config.Process+".log"), journal: j, heard: make(chan struct{})}
+	p := &childProcess{title: config.Process, log: filepath.Join(dir, "client-"+config.Process+".log"), journal: j, heard: make(chan struct{})}
 	// env replaces itself with the program, so the pid is the program's.
 	p.Process, err = child.Start(
 		p.log, true, "env",
@@ -53,13 +73,13 @@ func startProcess(dir string, j *journal, config clientConfig) (*process, error)
 	if err != nil {
 		return nil, err
 	}
-	j.note(history.Started, p.name)
+	j.note(history.Started, p.title)
 	go p.listen(p.Stdout)
 	return p, nil
 }
 
 // listen records the reports of the process.
-func (p *process) listen(out io.ReadCloser) {
+func (p *childProcess) listen(out io.ReadCloser) {
 	defer close(p.heard)
 	defer out.Close()
 	lines := bufio.NewScanner(out)
@@ -75,14 +95,15 @@ func (p *process) listen(out io.ReadCloser) {
 	}
 }
 
-// tell sends the process a command. It does nothing if the process has ended.
-func (p *process) tell(format string, args ...any) error {
+func (p *childProcess) name() string { return p.title }
+
+func (p *childProcess) tell(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.Stdin, format+"\n", args...)
 	return err
 }
 
-// pause stops the process with SIGSTOP. It returns false if the process is already stopped, or has ended.
-func (p *process) pause() bool {
+// pause sends SIGSTOP.
+func (p *childProcess) pause() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.paused || p.Signal(syscall.SIGSTOP) != nil {
@@ -90,24 +111,22 @@ func (p *process) pause() bool {
 	}
 	p.AwaitState(true)
 	p.paused = true
-	p.journal.note(history.Stopped, p.name)
+	p.journal.note(history.Stopped, p.title)
 	return true
 }
 
-// resume continues a process that pause has stopped.
-func (p *process) resume() {
+func (p *childProcess) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.paused {
 		p.paused = false
-		p.journal.note(history.Resumed, p.name)
+		p.journal.note(history.Resumed, p.title)
 		_ = p.Signal(syscall.SIGCONT) // it may have been killed meanwhile
 	}
 }
 
-// kill ends the process with SIGKILL, and returns when it is gone and all its reports are recorded. It does nothing if the
-// process has ended.
-func (p *process) kill() {
+// kill sends SIGKILL.
+func (p *childProcess) kill() {
 	defer p.Stdin.Close()
 	select {
 	case <-p.Done():
@@ -118,12 +137,11 @@ func (p *process) kill() {
 	p.expected, p.paused = true, false
 	p.mu.Unlock()
 	p.Kill()
-	p.journal.note(history.Killed, p.name)
+	p.journal.note(history.Killed, p.title)
 	<-p.heard
 }
 
-// finish asks the process to end cleanly, and kills it if it does not in time.
-func (p *process) finish(ctx context.Context, patience time.Duration) error {
+func (p *childProcess) finish(ctx context.Context, patience time.Duration) error {
 	p.mu.Lock()
 	p.expected = true
 	p.mu.Unlock()
@@ -147,30 +165,29 @@ func (p *process) finish(ctx context.Context, patience time.Duration) error {
 			}
 		}
 		p.kill()
-		return fmt.Errorf("process %s: %w; see %s", p.name, late, p.log)
+		return fmt.Errorf("process %s: %w; see %s", p.title, late, p.log)
 	}
-	p.journal.note(history.Exited, p.name)
+	p.journal.note(history.Exited, p.title)
 	<-p.heard
 	p.Stdin.Close()
 	return p.ended()
 }
 
 // ended says what was wrong with the end of a stopped process.
-func (p *process) ended() error {
+func (p *childProcess) ended() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.Err().Error() != "exit status 0":
 		tail, _ := os.ReadFile(p.log)
-		return fmt.Errorf("process %s: %w; its log ends:\n%s", p.name, p.Err(), tail[max(0, len(tail)-2000):])
+		return fmt.Errorf("process %s: %w; its log ends:\n%s", p.title, p.Err(), tail[max(0, len(tail)-2000):])
 	case p.torn != nil:
-		return fmt.Errorf("process %s: report %w", p.name, p.torn)
+		return fmt.Errorf("process %s: report %w", p.title, p.torn)
 	}
 	return nil
 }
 
-// died is an error if the process has ended on its own.
-func (p *process) died() error {
+func (p *childProcess) died() error {
 	select {
 	case <-p.Done():
 	default:
@@ -186,11 +203,11 @@ func (p *process) died() error {
 	if err := p.ended(); err != nil {
 		return err
 	}
-	return fmt.Errorf("process %s has ended on its own", p.name)
+	return fmt.Errorf("process %s has ended on its own", p.title)
 }
 
 // proceed continues a process that has stopped itself.
-func (p *process) proceed() error {
-	p.journal.note(history.Resumed, p.name)
+func (p *childProcess) proceed() error {
+	p.journal.note(history.Resumed, p.title)
 	return p.Signal(syscall.SIGCONT)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,27 +28,20 @@ type settings struct {
 	Progress io.Writer
 }
 
-// stages are the engines; "reconfig" is ZooKeeper with members that leave and join, "ttl" DynamoDB with Time to Live.
-var stages = map[string]func(context.Context, casting) (stage, error){
-	"zookeeper": startZooKeeper,
-	"reconfig":  startReconfig,
-	"dynamodb":  startDynamo,
-	"ttl":       startTTL,
-}
-
 // startPatience bounds the start of servers.
 const startPatience = 2 * time.Minute
 
 // run is a run under way.
 type run struct {
 	settings
+	world
 	stage    stage
 	journal  *journal
 	lease    time.Duration
 	shape    nemesis.Shape
 	keys     []string
 	slots    []*slot
-	operator *process
+	operator process
 	began    time.Time
 
 	mu       sync.Mutex
@@ -58,8 +51,10 @@ type run struct {
 }
 
 // play performs a whole run. It returns an error if the run could not be performed; the verdict has the findings.
-func play(ctx context.Context, s settings) (*verdict, error) {
-	r, err := prepare(ctx, s)
+func play(ctx context.Context, s settings) (*verdict, error) { return playIn(ctx, s, machine(s)) }
+
+func playIn(ctx context.Context, s settings, w world) (*verdict, error) {
+	r, err := prepare(ctx, s, w)
 	if err != nil {
 		return nil, err
 	}
@@ -73,18 +68,18 @@ func play(ctx context.Context, s settings) (*verdict, error) {
 }
 
 // prepare starts everything that a run needs except the clients.
-func prepare(ctx context.Context, s settings) (_ *run, err error) {
-	r := &run{settings: s}
+func prepare(ctx context.Context, s settings, w world) (_ *run, err error) {
+	r := &run{settings: s, world: w}
 	r.keys = s.keys()
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	if r.journal, err = newJournal(filepath.Join(s.Dir, historyFile)); err != nil {
+	if r.journal, err = newJournal(w.history, w.now); err != nil {
 		return nil, err
 	}
-	if r.stage, err = r.start(ctx); err != nil {
+	if r.stage, err = r.begin(ctx); err != nil {
 		return nil, err
 	}
 	r.lease, r.shape = r.stage.direct().Lease, s.shape(r.stage)
@@ -99,11 +94,11 @@ func (r *run) close() {
 	}
 }
 
-// start starts the servers.
-func (r *run) start(ctx context.Context) (stage, error) {
+// begin starts the servers.
+func (r *run) begin(ctx context.Context) (stage, error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	st, err := stages[r.Engine](ctx, casting{Slots: r.Clients, Holds: r.holds, Seed: r.Seed, Dir: r.Dir})
+	st, err := r.start(ctx, casting{Slots: r.Clients, Holds: r.holds, Seed: r.Seed, Dir: r.Dir})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", r.Engine, err)
 	}
@@ -112,7 +107,7 @@ func (r *run) start(ctx context.Context) (stage, error) {
 
 func (r *run) holds(slot int) bool {
 	p := r.slots[slot].process()
-	return p != nil && r.journal.holds(p.name)
+	return p != nil && r.journal.holds(p.name())
 }
 
 // perform does everything between the start of the servers and the verdict.
@@ -120,11 +115,13 @@ func (r *run) perform(ctx context.Context) error {
 	var err error
 	operator := r.config("operator", "operator", r.stage.direct(), 0)
 	operator.Observers = len(r.keys) + 1
-	if r.operator, err = startProcess(r.Dir, r.journal, operator); err != nil {
+	if r.operator, err = r.launch(operator); err != nil {
 		return err
 	}
-	if err := r.planted(ctx); err != nil {
-		return err
+	if r.plants {
+		if err := r.planted(ctx); err != nil {
+			return err
+		}
 	}
 	r.say("seed %d: %d client processes with %d workers on average, %d keys, a lease of %v, %v",
 		r.Seed, r.Clients, r.Workers, r.Keys, r.lease, r.Length)
@@ -203,7 +200,11 @@ func (r *run) finish(ctx context.Context) error {
 	r.problem(r.operator.finish(ctx, r.settle()+closePatience))
 	asking, cancel := context.WithTimeout(ctx, r.settle())
 	defer cancel()
-	left, diverged, err := r.stage.residue(asking, append(r.keys, plantedKey))
+	keys := slices.Clone(r.keys)
+	if r.plants {
+		keys = append(keys, plantedKey)
+	}
+	left, diverged, err := r.stage.residue(asking, keys)
 	r.problem(err)
 	r.diverged = diverged
 	for _, line := range left {
@@ -246,7 +247,7 @@ func (r *run) patience() time.Duration {
 
 // audit makes a fresh client try for all that the keys have, now that all is quiet; the checker knows what it must get.
 func (r *run) audit(ctx context.Context) error {
-	p, err := startProcess(r.Dir, r.journal, r.config("auditor", "auditor", r.stage.direct(), 0))
+	p, err := r.launch(r.config("auditor", "auditor", r.stage.direct(), 0))
 	if err != nil {
 		return err
 	}
@@ -258,7 +259,7 @@ func (r *run) audit(ctx context.Context) error {
 			return err
 		}
 		if _, err := r.journal.await(ctx, 0, func(rec history.Record) bool {
-			return rec.Process == p.name && rec.Key == key && rec.What == history.Return
+			return rec.Process == p.name() && rec.Key == key && rec.What == history.Return
 		}); err != nil {
 			return fmt.Errorf("audit of %s: %w", key, err)
 		}
@@ -268,7 +269,7 @@ func (r *run) audit(ctx context.Context) error {
 
 // sweep makes a fresh client acquire and release every key.
 func (r *run) sweep(ctx context.Context) error {
-	p, err := startProcess(r.Dir, r.journal, r.config("fresh", "fresh", r.stage.direct(), 0))
+	p, err := r.launch(r.config("fresh", "fresh", r.stage.direct(), 0))
 	if err != nil {
 		return err
 	}
@@ -276,12 +277,12 @@ func (r *run) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.patience(), errors.New("a fresh client could not acquire it in time"))
 	defer cancel()
 	for _, key := range r.keys {
-		from := len(r.journal.all())
+		from := r.journal.size()
 		if err := p.tell("take %s", key); err != nil {
 			return err
 		}
 		if _, err := r.journal.await(ctx, from, func(rec history.Record) bool {
-			return rec.Process == p.name && rec.Key == key && rec.Call == history.Release && rec.Outcome == history.OK
+			return rec.Process == p.name() && rec.Key == key && rec.Call == history.Release && rec.Outcome == history.OK
 		}); err != nil {
 			return fmt.Errorf("key %s, after the run: %w", key, err)
 		}
@@ -329,6 +330,9 @@ func (r *run) killAll() {
 func (r *run) say(format string, args ...any) {
 	fmt.Fprintf(r.Progress, r.Engine+": "+format+"\n", args...)
 }
+
+// launch starts a client process.
+func (r *run) launch(config clientConfig) (process, error) { return r.process(r.journal, config) }
 
 // config is that of a client process.
 func (r *run) config(process, owner string, where login, workers int) clientConfig {

@@ -16,7 +16,7 @@ type slot struct {
 	n   int
 
 	mu      sync.Mutex
-	current *process
+	current process
 	lives   int
 }
 
@@ -42,7 +42,7 @@ func (s *slot) start() error {
 	if config.Sabotage = s.run.Sabotage; config.Sabotage == keepsPermit && s.n > 0 {
 		config.Sabotage = honest // one permit is enough, and then the others do not wait for ever
 	}
-	p, err := startProcess(s.run.Dir, s.run.journal, config)
+	p, err := s.run.launch(config)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *slot) start() error {
 }
 
 // process is the one in the slot; nil if it was killed and not yet replaced.
-func (s *slot) process() *process {
+func (s *slot) process() process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current
@@ -83,7 +83,7 @@ func (s *slot) idle(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	from := len(s.run.journal.all())
+	from := s.run.journal.size()
 	if err := p.tell("stop"); err != nil {
 		return nil // it has ended: finish says how
 	}
@@ -97,15 +97,15 @@ func (s *slot) idle(ctx context.Context) error {
 		}
 	}()
 	_, err := s.run.journal.await(ctx, from, func(rec history.Record) bool {
-		return rec.Process == p.name && rec.What == history.Idle
+		return rec.Process == p.name() && rec.What == history.Idle
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("process %s: %w", p.name, err)
+		return fmt.Errorf("process %s: %w", p.name(), err)
 	}
 	return nil
 }
 
-func (s *slot) forget(p *process) {
+func (s *slot) forget(p process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == p {

@@ -20,6 +20,7 @@ const mostPictures = 3
 // verdict is the result of a run.
 type verdict struct {
 	settings
+	again      string
 	figures    history.Figures
 	violations []history.Violation // found in the history
 	problems   []error             // found elsewhere
@@ -36,6 +37,7 @@ func (r *run) judge() (*verdict, error) {
 	rules := history.Rules{Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease}
 	v := &verdict{
 		settings:   r.settings,
+		again:      r.again,
 		figures:    history.Count(records),
 		violations: history.Check(records, rules),
 		problems:   r.problems,
@@ -99,7 +101,7 @@ func (v *verdict) write(w io.Writer) error {
 		for _, picture := range v.pictures {
 			fmt.Fprintf(&out, "           %s\n", picture)
 		}
-		fmt.Fprintf(&out, "           the same faults again: make chaos ENGINE=%s SEED=%d\n", v.Engine, v.Seed)
+		fmt.Fprintf(&out, "           the same faults again: %s\n", v.again)
 	}
 	_, err := out.WriteTo(w)
 	return err

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+)
+
+// simulatedLink is the network of the processes in one slot.
+type simulatedLink struct {
+	n     int
+	link  *zkfake.Link
+	wires []*simulatedWire
+}
+
+func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
+	l := &simulatedLink{n: n, link: link}
+	for i := range simulatedMembers {
+		l.wires = append(l.wires, &simulatedWire{wire: link.Wire(i)})
+	}
+	return l
+}
+
+// simulatedWire is the way from a slot to one member, and what is wrong with it.
+type simulatedWire struct {
+	wire *zkfake.Wire
+
+	mu       sync.Mutex
+	troubles []*linkTrouble
+}
+
+// linkTrouble is what a fault does to a wire.
+type linkTrouble struct {
+	toServer, toClient bool // held
+	silent             bool
+	refused            bool // and what was connected ends
+	loses              bool // connections end with the linkTrouble: what was held is lost
+}
+
+// begin puts a linkTrouble in force; the returned function ends only that.
+func (w *simulatedWire) begin(t linkTrouble) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubles = append(w.troubles, &t)
+	w.apply()
+	if t.refused || t.silent {
+		w.wire.Break()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.troubles = slices.DeleteFunc(w.troubles, func(other *linkTrouble) bool { return other == &t })
+		if t.loses {
+			w.wire.Break()
+		}
+		w.apply()
+	}
+}
+
+func (w *simulatedWire) apply() {
+	var all linkTrouble
+	for _, t := range w.troubles {
+		all.toServer = all.toServer || t.toServer
+		all.toClient = all.toClient || t.toClient
+		all.silent = all.silent || t.silent
+		all.refused = all.refused || t.refused
+	}
+	w.wire.Hold(all.toServer, all.toClient)
+	w.wire.Silence(all.silent)
+	w.wire.Refuse(all.refused)
+}
+
+func (w *simulatedWire) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubles = nil
+	w.wire.Disarm()
+	w.apply()
+}
+
+// afflictSimulated puts a linkTrouble in force on some wires.
+func afflictSimulated(wires []*simulatedWire, t linkTrouble) (end func()) {
+	var ends []func()
+	for _, w := range wires {
+		ends = append(ends, w.begin(t))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// strike begins a fault of the network of a slot.
+func (l *simulatedLink) strike(f nemesis.Fault) (string, func(context.Context) error, error) {
+	target := fmt.Sprintf("client %d", l.n)
+	wires := l.wires
+	if f.Pick%2 == 0 || f.Kind == nemesis.HalfOpen { // see zooKeeperSlot.strike
+		wires = l.inUse(f.Server)
+		target += fmt.Sprintf(", the wire to server %d", slices.Index(l.wires, wires[0]))
+	}
+	var t linkTrouble
+	switch f.Kind {
+	case nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest:
+		op, wire := ops[f.Pick/2%uint32(len(ops))], l.inUse(f.Server)[0].wire
+		switch f.Kind {
+		case nemesis.LostReply:
+			wire.LoseReply(int32(op.op))
+		case nemesis.LostRequest:
+			wire.LoseRequest(int32(op.op))
+		default:
+			wire.Late(int32(op.op), zooKeeperLease/20*time.Duration(1+f.Pick%25))
+		}
+		return fmt.Sprintf("client %d, the next %s", l.n, op.name), func(context.Context) error { wire.Disarm(); return nil }, nil
+	case nemesis.Cut:
+		t = linkTrouble{refused: true}
+	case nemesis.BlackHole:
+		t = linkTrouble{toServer: true, toClient: true, loses: true}
+	case nemesis.OneWayIn:
+		t = linkTrouble{toClient: true, loses: true}
+	case nemesis.OneWayOut:
+		t = linkTrouble{toServer: true, loses: true}
+	case nemesis.Stall:
+		t = linkTrouble{toServer: true, toClient: true}
+	case nemesis.HalfOpen:
+		t = linkTrouble{silent: true, loses: true}
+	default:
+		return "", nil, fmt.Errorf("%s: not known here", f.Kind)
+	}
+	end := afflictSimulated(wires, t)
+	return target, func(context.Context) error { end(); return nil }, nil
+}
+
+// inUse is the wire that carries a session, or else the wire to the given member.
+func (l *simulatedLink) inUse(otherwise int) []*simulatedWire {
+	for i, w := range l.wires {
+		if w.wire.Used() {
+			return l.wires[i : i+1]
+		}
+	}
+	return l.wires[otherwise : otherwise+1]
+}
+
+// linkCable is the network of one process, over the link of its slot.
+type linkCable struct {
+	link    *simulatedLink
+	severed atomic.Bool
+	resume  func() // nil if it is not held
+}
+
+var errSevered = errors.New("the process is gone")
+
+func (c *linkCable) open(ctx context.Context, config clientConfig) (locker, error) {
+	return openZooKeeper(network.With(ctx, func(ctx context.Context, network, address string) (net.Conn, error) {
+		if c.severed.Load() {
+			return nil, errSevered
+		}
+		return c.link.link.Dial(ctx, network, address)
+	}), config)
+}
+
+func (c *linkCable) hold() {
+	c.resume = afflictSimulated(c.link.wires, linkTrouble{toServer: true, toClient: true})
+}
+
+func (c *linkCable) release() {
+	if c.resume != nil {
+		c.resume()
+		c.resume = nil
+	}
+}
+
+func (c *linkCable) sever() {
+	c.severed.Store(true)
+	for _, w := range c.link.wires {
+		w.wire.Sever()
+	}
+	c.release()
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/internal/clock"
+)
+
+// cable is the network of one simulated process.
+type cable interface {
+	// open opens a client whose requests go over the cable.
+	open(ctx context.Context, config clientConfig) (locker, error)
+	// hold holds back all that the process sends and receives, until release. The kernel does so for a stopped process.
+	hold()
+	release()
+	// sever lets nothing new through, for good, and ends hold: the process was killed. What it has sent may still arrive.
+	sever()
+}
+
+// gate keeps goroutines from passing while it is closed. It waits on channels, so that virtual time goes on.
+type gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // nil: it is open
+}
+
+func (g *gate) pass() {
+	for {
+		g.mu.Lock()
+		opened := g.opened
+		g.mu.Unlock()
+		if opened == nil {
+			return
+		}
+		<-opened
+	}
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened == nil {
+		g.opened = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}
+
+// simulatedProcess is a client as a process of a simulation: goroutines of the test.
+//
+// While it is paused, its timers and its network stand still, and so does each of its goroutines that takes a stamp, makes a
+// record or reads a command. Others go on for no time at all, as if it had been paused a moment later.
+//
+// When it is killed, all that it does afterwards is neither recorded nor sent. Its goroutines end as they can, some leases
+// later.
+type simulatedProcess struct {
+	title    string
+	log      func(format string, args ...any)
+	journal  *journal
+	client   *client
+	cable    cable
+	gate     gate
+	commands chan string
+	done     chan struct{}
+	cancel   context.CancelFunc
+
+	mu       sync.Mutex
+	paused   bool
+	over     bool // it was killed, or has ended; nothing is recorded any more
+	expected bool // we ended it
+	err      error
+}
+
+// launch starts a simulated process, whose goroutines ends counts.
+func launch(
+	j *journal, config clientConfig, over cable, now func() int64, ends *sync.WaitGroup, log func(string, ...any),
+) *simulatedProcess {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &simulatedProcess{
+		title: config.Process, log: log, journal: j, cable: over, cancel: cancel,
+		commands: make(chan string, 1000), done: make(chan struct{}),
+	}
+	p.client = newClient(ctx, config, surroundings{
+		now:    func() int64 { p.gate.pass(); return now() },
+		record: p.record,
+		open: func(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
+			return over.open(clock.With(ctx, clk), config)
+		},
+		say:  func(format string, args ...any) { log("process %s: "+format, append([]any{p.title}, args...)...) },
+		fail: p.end,
+	})
+	j.note(history.Started, p.title)
+	ends.Go(func() { p.listen(ctx) })
+	ends.Go(func() { p.end(p.client.run()) })
+	return p
+}
+
+func (p *simulatedProcess) name() string { return p.title }
+
+func (p *simulatedProcess) Done() <-chan struct{} { return p.done }
+
+func (p *simulatedProcess) record(rec history.Record) {
+	p.gate.pass()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.journal.add(rec)
+	}
+}
+
+// end is the end of the process by itself, with or without an error.
+func (p *simulatedProcess) end(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	p.over, p.err = true, err
+	p.cable.sever()
+	p.cancel()
+	close(p.done)
+}
+
+// listen executes commands.
+func (p *simulatedProcess) listen(ctx context.Context) {
+	for {
+		select {
+		case line := <-p.commands:
+			p.gate.pass()
+			if err := p.client.obey(line); err != nil {
+				p.end(fmt.Errorf("%q: %w", line, err))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *simulatedProcess) tell(format string, args ...any) error {
+	select {
+	case <-p.done:
+		return errors.New("it has ended")
+	case p.commands <- fmt.Sprintf(format, args...):
+		return nil
+	}
+}
+
+func (p *simulatedProcess) pause() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paused || p.over {
+		return false
+	}
+	p.paused = true
+	p.gate.close()
+	p.client.clock.Pause()
+	p.cable.hold()
+	p.journal.note(history.Stopped, p.title)
+	return true
+}
+
+func (p *simulatedProcess) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paused {
+		p.paused = false
+		p.journal.note(history.Resumed, p.title)
+		p.cable.release()
+		p.client.clock.Resume()
+		p.gate.open()
+	}
+}
+
+func (p *simulatedProcess) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	p.over, p.expected, p.paused = true, true, false
+	p.cable.sever()
+	p.journal.note(history.Killed, p.title)
+	p.cancel()
+	close(p.done)
+	// Nobody sees any more what is held back, and it has to end.
+	p.client.clock.Resume()
+	p.gate.open()
+}
+
+func (p *simulatedProcess) finish(ctx context.Context, patience time.Duration) error {
+	p.mu.Lock()
+	p.expected = true
+	p.mu.Unlock()
+	_, _ = p.tell("stop"), p.tell("close") // it may have ended
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var late error
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		late = context.Cause(ctx)
+	case <-timer.C:
+		late = fmt.Errorf("it has not ended %v after the stop command", patience)
+	}
+	if late != nil {
+		var stacks bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2) // to a buffer
+		p.log("process %s: %v; all goroutines:\n%s", p.title, late, stacks.String())
+		p.kill()
+		return fmt.Errorf("process %s: %w", p.title, late)
+	}
+	p.journal.note(history.Exited, p.title)
+	return p.ended()
+}
+
+// ended says what was wrong with the end of the process.
+func (p *simulatedProcess) ended() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return fmt.Errorf("process %s: %w", p.title, p.err)
+	}
+	return nil
+}
+
+func (p *simulatedProcess) died() error {
+	select {
+	case <-p.done:
+	default:
+		return nil
+	}
+	p.mu.Lock()
+	expected := p.expected
+	p.mu.Unlock()
+	if expected {
+		return nil
+	}
+	if err := p.ended(); err != nil {
+		return err
+	}
+	return fmt.Errorf("process %s has ended on its own", p.title)
+}

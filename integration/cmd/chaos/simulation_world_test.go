@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// simulatedStage is a stage in virtual time, which also gives each process its network.
+type simulatedStage interface {
+	stage
+	// plug connects a new process.
+	plug(login) cable
+}
+
+// simulatedEngine is an engine of simulations.
+type simulatedEngine struct {
+	start func(context.Context, casting) (simulatedStage, error)
+	lease time.Duration // as in the logins of the stage
+}
+
+// simulations are those that there are, under the names that they have in real runs.
+var simulations = map[string]simulatedEngine{
+	"zookeeper": {startSimulatedZooKeeper, zooKeeperLease},
+	"dynamodb":  {startSimulatedDynamo, dynamoLease},
+	"ttl":       {startSimulatedTTL, dynamoLease},
+}
+
+// looksPerLease is how often a holder looks at its lock at most, while its lease is renewed. Virtual time is not the cost of a
+// look.
+const looksPerLease = 100
+
+// simulation is what the world of one run consists of, in a bubble of package synctest.
+type simulation struct {
+	stage   simulatedStage
+	journal *journal
+	ends    sync.WaitGroup // of all goroutines of processes
+	last    atomic.Int64   // stamp
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+func (s *simulation) world(c settings) world {
+	return world{
+		start: func(ctx context.Context, cast casting) (stage, error) {
+			var err error
+			s.stage, err = simulations[c.Engine].start(ctx, cast)
+			return s.stage, err
+		},
+		process: func(j *journal, config clientConfig) (process, error) {
+			s.journal = j
+			config.Look = config.Login.Lease / looksPerLease
+			return launch(j, config, s.stage.plug(config.Login), s.now, &s.ends, s.say), nil
+		},
+		now:   s.now,
+		again: fmt.Sprintf("make sim ENGINE=%s SEED=%d HOURS=0", c.Engine, c.Seed),
+	}
+}
+
+// now is a stamp. Many things happen at one virtual moment, in an order that matters: so no two stamps are the same, and
+// later ones are greater, by a nanosecond at least.
+func (s *simulation) now() int64 {
+	for {
+		last := s.last.Load()
+		at := max(last+1, time.Now().UnixNano())
+		if s.last.CompareAndSwap(last, at) {
+			return at
+		}
+	}
+}
+
+// say adds to the log.
+func (s *simulation) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(&s.log, "%d "+format+"\n", append([]any{s.now()}, args...)...)
+}
+
+// keep writes what there is of a run that has failed: its log, history and verdict.
+func (s *simulation) keep(dir string, v *verdict) error {
+	write := func(name string, text *strings.Builder) error {
+		return os.WriteFile(filepath.Join(dir, name), []byte(text.String()), 0o644)
+	}
+	errs := []error{write("clients.log", &s.log)}
+	var said, lines strings.Builder
+	if v != nil {
+		errs = append(errs, v.write(&said), write("verdict.txt", &said))
+	}
+	if s.journal != nil {
+		out := json.NewEncoder(&lines)
+		for _, rec := range s.journal.all() {
+			errs = append(errs, out.Encode(rec))
+		}
+		errs = append(errs, write(historyFile, &lines))
+	}
+	return errors.Join(errs...)
+}
+
+// episode draws one run from a seed. It fits into a few minutes, so that there are many.
+func episode(engine string, seed uint64) settings {
+	r := rand.New(rand.NewPCG(seed, 1<<32))
+	between := func(least, most int) int { return least + r.IntN(most-least+1) }
+	return settings{
+		Engine: engine, Seed: seed,
+		Length:  time.Duration(between(20, 60)) * simulations[engine].lease,
+		Clients: between(3, 6), Workers: between(1, 3), Keys: between(2, 6),
+	}
+}
+
+// simulated performs a run in virtual time, and says how long it took by that. It keeps what it has in a directory below
+// parent if anything is wrong.
+func simulated(t *testing.T, s settings, parent string) (v *verdict, took time.Duration, err error) {
+	t.Helper()
+	s.Dir, s.Progress = filepath.Join(parent, fmt.Sprintf("%s-%d", s.Engine, s.Seed)), io.Discard
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return nil, 0, err
+	}
+	sim := &simulation{}
+	defer func() {
+		if p := recover(); p != nil { // of synctest, that goroutines wait for ever
+			err = errors.Join(fmt.Errorf("%s, seed %d: %v", s.Engine, s.Seed, p), sim.keep(s.Dir, nil))
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		v, err = playIn(t.Context(), s, sim.world(s))
+		took = time.Since(began)
+		sim.ends.Wait()
+	})
+	if err == nil && v.err() == nil {
+		return v, took, os.RemoveAll(s.Dir)
+	}
+	return v, took, errors.Join(err, sim.keep(s.Dir, v))
+}

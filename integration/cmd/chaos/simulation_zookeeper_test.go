@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+)
+
+// simulatedEnsemble is the stage of a simulation on ZooKeeper: three members of internal/zkfake, and a link for each slot.
+type simulatedEnsemble struct {
+	ensemble *zkfake.Ensemble
+	holds    func(slot int) bool
+	links    []*simulatedLink
+}
+
+// simulatedMembers is how many members there are.
+const simulatedMembers = 3
+
+func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, error) {
+	some := func() time.Duration { return 100*time.Microsecond + rand.N(2*time.Millisecond) }
+	s := &simulatedEnsemble{
+		holds: c.Holds,
+		ensemble: zkfake.New(zkfake.Config{
+			Members: simulatedMembers, Tick: zooKeeperTick, SyncLimit: 5 + 5*int(c.Seed%2), // see startEnsemble
+			Containers: 10 * zooKeeperLease, Latency: some, Delay: some,
+		}),
+	}
+	for n := range c.Slots {
+		s.links = append(s.links, newSimulatedLink(n, s.ensemble.Link()))
+	}
+	return s, nil
+}
+
+func (s *simulatedEnsemble) deck() []nemesis.Kind {
+	return []nemesis.Kind{
+		nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn,
+		nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
+		nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned,
+		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
+		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+	}
+}
+
+func (s *simulatedEnsemble) servers() int { return simulatedMembers }
+
+func (s *simulatedEnsemble) login(slot int) login { return s.loginOver(strconv.Itoa(slot)) }
+
+func (s *simulatedEnsemble) direct() login { return s.loginOver(operatorLine) }
+
+func (s *simulatedEnsemble) loginOver(endpoint string) login {
+	return login{Engine: "zookeeper", Endpoint: endpoint, Servers: s.ensemble.Addrs(), Lease: zooKeeperLease}
+}
+
+func (s *simulatedEnsemble) plug(l login) cable {
+	if slot, err := strconv.Atoi(l.Endpoint); err == nil {
+		return &linkCable{link: s.links[slot]}
+	}
+	return &linkCable{link: newSimulatedLink(-1, s.ensemble.Link())}
+}
+
+func (s *simulatedEnsemble) stall() time.Duration { return zooKeeperLease }
+
+func (s *simulatedEnsemble) close() { s.ensemble.Close() }
+
+func (s *simulatedEnsemble) strike(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
+	if !f.Kind.OfServers() {
+		return s.links[f.Client].strike(f)
+	}
+	target, end := s.strikeServers(f)
+	if end == nil {
+		return "", nil, nil // there is no leader now
+	}
+	return target, func(ctx context.Context) error {
+		end()
+		return s.settle(ctx)
+	}, nil
+}
+
+// settle returns when one member leads and all others follow.
+func (s *simulatedEnsemble) settle(ctx context.Context) error {
+	for !s.ensemble.Settled() {
+		if !sleep(ctx, zooKeeperTick/4) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (s *simulatedEnsemble) heal(ctx context.Context) error {
+	for i := range simulatedMembers {
+		s.ensemble.Mend(i)
+		s.ensemble.Turn(i, false, false)
+		s.ensemble.Proceed(i)
+		s.ensemble.Start(i)
+	}
+	for _, l := range s.links {
+		for _, w := range l.wires {
+			w.heal()
+		}
+	}
+	return s.settle(ctx)
+}
+
+// residue looks for children of lock znodes until the sessions of killed processes have ended.
+func (s *simulatedEnsemble) residue(ctx context.Context, _ []string) (left, diverged []string, err error) {
+	for began := time.Now(); ; {
+		left = s.nodesBelow()
+		if len(left) == 0 || time.Since(began) > 3*zooKeeperLease || !sleep(ctx, zooKeeperTick) {
+			return left, nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *simulatedEnsemble) nodesBelow() (found []string) {
+	parents := []string{zooKeeperRoot}
+	for len(parents) > 0 {
+		parent := parents[0]
+		parents = parents[1:]
+		for _, node := range s.ensemble.Children(parent) {
+			if path := parent + "/" + node; parent == zooKeeperRoot || node == "locks" || node == "leases" {
+				parents = append(parents, path)
+			} else {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+// strikeServers begins a fault of the servers. Its end is nil if it has hit nothing.
+func (s *simulatedEnsemble) strikeServers(f nemesis.Fault) (target string, end func()) {
+	leader := s.ensemble.Leader()
+	if leader < 0 {
+		return "", nil
+	}
+	follower := s.follower(leader, f)
+	e := s.ensemble
+	name := func(i int) string { return fmt.Sprintf("server %d", i) }
+	switch f.Kind {
+	case nemesis.FollowerCutOff, nemesis.LinkCut: // with three, a link to the leader is all that a follower has
+		return s.apart(follower, f, func() { e.Part(follower) }, func() { e.Mend(follower) })
+	case nemesis.LeaderCutOff:
+		return s.apart(leader, f, func() { e.Part(leader) }, func() { e.Mend(leader) })
+	case nemesis.LeaderKilled:
+		e.Kill(leader)
+		return name(leader), func() { e.Start(leader) }
+	case nemesis.LeaderPaused:
+		e.Stall(leader)
+		return name(leader), func() { e.Proceed(leader) }
+	case nemesis.FollowerPaused:
+		e.Stall(follower)
+		return name(follower), func() { e.Proceed(follower) }
+	case nemesis.LinkTurned:
+		held := zooKeeperLease/4 + time.Duration(f.Pick%8)*zooKeeperTick/4 // see ensembleStage.turn
+		target, end := s.apart(follower, f, func() { e.Turn(follower, true, false) }, func() { e.Turn(follower, false, false) })
+		turned := time.AfterFunc(held, func() { e.Turn(follower, false, true) })
+		return fmt.Sprintf("server %d to %s, held back for %v", leader, target, held), func() {
+			turned.Stop()
+			end()
+		}
+	case nemesis.RollingRestart:
+		return "all servers, the leader last", background(func() { s.restartAll(leader, func() {}) })
+	case nemesis.LimitsChanged:
+		tick := []time.Duration{zooKeeperTick, zooKeeperTick * 3 / 4, zooKeeperTick / 2}[f.Pick%3]
+		longest := zooKeeperLease * time.Duration(6+f.Pick/3%5) / 10
+		return fmt.Sprintf("all servers, the leader last: tick %v, sessions of up to %v", tick, longest),
+			background(func() { s.restartAll(leader, func() { e.Limit(tick, longest) }) })
+	}
+	return "", nil
+}
+
+// background starts a slow step, and returns the function that waits for it.
+func background(do func()) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	return func() { <-done }
+}
+
+// restartAll restarts the members one after another, each when the others serve.
+func (s *simulatedEnsemble) restartAll(leader int, configure func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), strikePatience)
+	defer cancel()
+	for i := range simulatedMembers {
+		member := (leader + 1 + i) % simulatedMembers
+		s.ensemble.Kill(member)
+		sleep(ctx, zooKeeperTick)
+		configure()
+		s.ensemble.Start(member)
+		_ = s.settle(ctx) // heal says what is wrong
+	}
+}
+
+// follower returns a follower to which a holder is connected, or else one that has clients, if there is any: other faults
+// prove little.
+func (s *simulatedEnsemble) follower(leader int, f nemesis.Fault) int {
+	followers := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == leader })
+	for i := range s.links {
+		n := (f.Client + i) % len(s.links)
+		for _, member := range followers {
+			if s.holds(n) && s.links[n].wires[member].wire.Used() {
+				return member
+			}
+		}
+	}
+	return followers[f.Server%len(followers)]
+}
+
+// apart has a member apart from the others. Either its clients are cut off with it, or all clients are free to connect anywhere.
+func (s *simulatedEnsemble) apart(member int, f nemesis.Fault, strike, undo func()) (target string, end func()) {
+	target = fmt.Sprintf("server %d", member)
+	if f.Pick%4 == 0 {
+		strike()
+		return target, undo
+	}
+	var ends []func()
+	for n, l := range s.links {
+		far := l.wires[member : member+1]
+		if l.wires[member].wire.Used() {
+			target += fmt.Sprintf(", client %d", n)
+			far = slices.Concat(l.wires[:member], l.wires[member+1:])
+		}
+		ends = append(ends, afflictSimulated(far, linkTrouble{refused: true}))
+	}
+	strike()
+	return target, func() {
+		undo()
+		for _, end := range ends {
+			end()
+		}
+	}
+}
