@@ -174,7 +174,7 @@ const heedTerm = `trap 'echo TERM >"$DIR/signals"; exit 0' TERM; echo $$ >"$DIR/
 func TestRunForks(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
-		p := e.start(t, "run", "-k", key, "--lease", calm, "--grace", "500ms", "--", "sh", "-c",
+		p := e.start(t, "run", "-k", key, "--lease", calm, "--grace", "5s", "--", "sh", "-c",
 			`(trap "" TERM; sh -c 'echo $PPID' >"$DIR/stubborn"; exec sleep 1000) &
 			 (trap 'echo TERM >"$DIR/signals"; exit' TERM; sh -c 'echo $PPID' >"$DIR/mild"; sleep 1000 & wait) &
 			 until [ -s "$DIR/stubborn" ] && [ -s "$DIR/mild" ]; do sleep 0.02; done
