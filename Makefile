@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory sim test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ test-unit: ## Run the tests that need no server
 sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb or ttl)
 	$(timed)
 	$(if $(HOURS),HOLDFAST_SIM_HOURS=$(HOURS)) $(if $(SEED),HOLDFAST_SEED=$(SEED)) $(if $(ENGINE),HOLDFAST_SIM_ENGINE=$(ENGINE)) go test $(if $(HOURS),-v -timeout 0,$(patience)) -run '$(virtual)' $(TESTFLAGS) ./integration/cmd/chaos
+
+# ONLY names hazards, such as ONLY='Z5,E9.2'; SECONDS_EACH is how much time of processors a mutant gets, 300 by default.
+score: ## Take out one cure of docs/design/hazards.md after the other, and measure how soon the simulation finds that (ONLY=Z5 ENGINE=zookeeper SECONDS_EACH=60 SEED=42)
+	@go run ./integration/cmd/score $(if $(ONLY),-only '$(ONLY)') $(if $(ENGINE),-engine $(ENGINE)) $(if $(SECONDS_EACH),-cpu $(SECONDS_EACH)s) $(if $(SEED),-seed $(SEED))
 
 test-integration: test-conformance test-servers ## Run the tests on real servers; some take minutes, see integration/README.md
 

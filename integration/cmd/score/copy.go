@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// copied is a copy of the repository, in which mutants are made.
+type copied struct {
+	dir     string
+	scratch string // for what the simulations keep
+	seed    uint64
+}
+
+// make copies what git knows of, and what is new and not ignored.
+func (c *copied) make(ctx context.Context) error {
+	top, err := git(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	from := strings.TrimSpace(top)
+	list, err := git(ctx, "-C", from, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
+		if err := copyFile(filepath.Join(c.dir, name), filepath.Join(from, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}
+
+// copyFile copies a file, unless it has been deleted and git does not know that yet.
+func copyFile(to, from string) error {
+	info, err := os.Lstat(from)
+	switch {
+	case os.IsNotExist(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	case !info.Mode().IsRegular():
+		return nil // a repository within this one
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, info.Mode().Perm()|0o200)
+}
+
+// binary is the name of the test binary.
+func (c *copied) binary() string { return filepath.Join(c.scratch, "chaos.test") }
+
+// build compiles the simulation as the copy is now.
+func (c *copied) build(ctx context.Context) error {
+	if err := os.MkdirAll(c.scratch, 0o755); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", c.binary(), "./integration/cmd/chaos")
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(c.dir, "go.work"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its compilers
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go test -c: %w\n%s", err, out.Bytes())
+	}
+	return nil
+}
+
+// score makes a mutant, simulates it, and unmakes it.
+func (c *copied) score(ctx context.Context, m *mutant, most time.Duration) (r result, err error) {
+	undo, err := m.apply(c.dir)
+	defer func() {
+		if failed := undo(); err == nil {
+			err = failed
+		}
+	}()
+	if err != nil {
+		return result{}, err
+	}
+	if err := c.build(ctx); err != nil {
+		return result{}, err
+	}
+	return c.simulate(ctx, m.Engine, most)
+}

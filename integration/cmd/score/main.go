@@ -1,0 +1,187 @@
+// Score takes out one cure of docs/design/hazards.md after the other, and measures how long the simulation (make sim) needs
+// to find that:
+//
+//	make score
+//	make score ONLY='Z5,E9.2' SECONDS_EACH=60 SEED=42
+//
+// It says what the simulation is worth: a hazard that it finds within seconds cannot come back unseen, and one that it does
+// not find has nothing but its tests. Time is that of processors, since runs go on on each of them, and the rest of the
+// machine may be busy.
+//
+// It is found when TestSimulation of integration/cmd/chaos fails, or when no run of it ends any more. That is a matter of
+// chance: the same mutant may be found within seconds at one time and within minutes at another, so each row is one sample.
+// What is not found may deserve another seed before anybody worries.
+//
+// A mutant is made in a copy of the repository, with all that is not committed. The present code itself is simulated first,
+// and must not fail.
+//
+// # Files
+//
+// mutants_*.go have what is taken out, and excluded.go has the rows that are not about what a simulation can show; score_test.go
+// guards that these are all rows, and that the code still has what is taken out. simulate.go runs a simulation, and copy.go
+// copies the repository.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// flags are the options of the command line.
+type flags struct {
+	only     []string // rows, or names that several rows have
+	engine   string
+	cpu      time.Duration
+	baseline time.Duration
+	seed     uint64
+}
+
+func main() {
+	f, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := f.run(ctx, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "\nscore: %v\n", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line, and prints its errors.
+func parse(args []string, w io.Writer) (*flags, error) {
+	f := &flags{}
+	set := flag.NewFlagSet("score", flag.ContinueOnError)
+	set.SetOutput(w)
+	set.Func("only", "the `hazards` to score, such as 'Z5,E9.2' (default: all)", func(text string) error {
+		for name := range strings.SplitSeq(text, ",") {
+			f.only = append(f.only, strings.TrimSpace(name))
+		}
+		return nil
+	})
+	set.StringVar(&f.engine, "engine", "", "the `engine` to score: zookeeper, dynamodb or ttl (default: all)")
+	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "how much time of processors a mutant gets")
+	set.DurationVar(&f.baseline, "baseline", 4*time.Minute, "how much the present code gets first, on each engine; 0 leaves that out")
+	set.Uint64Var(&f.seed, "seed", 1, "the `seed` of the first run of each")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	var err error
+	switch {
+	case set.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case f.cpu <= 0 || f.baseline < 0:
+		err = fmt.Errorf("-cpu %v, -baseline %v: want more than 0, and not less than 0", f.cpu, f.baseline)
+	case !slices.Contains([]string{"", zooKeeper, dynamoDB, dynamoTTL}, f.engine):
+		err = fmt.Errorf("-engine %q: want %s, %s or %s", f.engine, zooKeeper, dynamoDB, dynamoTTL)
+	case len(f.chosen()) == 0:
+		err = fmt.Errorf("-only %q, -engine %q: there is no such mutant", strings.Join(f.only, ","), f.engine)
+	}
+	if err != nil {
+		fmt.Fprintf(w, "score: %v\n", err)
+		return nil, err
+	}
+	return f, nil
+}
+
+// chosen returns the mutants that are to be scored.
+func (f *flags) chosen() []mutant {
+	return slices.DeleteFunc(mutants(), func(m mutant) bool {
+		wanted := len(f.only) == 0 || slices.ContainsFunc(f.only, func(name string) bool { return isOf(m.Hazard, name) })
+		return !wanted || f.engine != "" && m.Engine != f.engine
+	})
+}
+
+// run scores the mutants, and prints a row of each as soon as it is known.
+func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "holdfast-score-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c := &copied{dir: filepath.Join(dir, "repository"), scratch: filepath.Join(dir, "scratch"), seed: f.seed}
+	if err := c.make(ctx); err != nil {
+		return fmt.Errorf("copy the repository: %w", err)
+	}
+	if f.baseline > 0 {
+		if err := f.unchanged(ctx, w, c); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "| hazard | what is taken out | engine | found after | by |\n|---|---|---|---|---|\n")
+	all, found := f.chosen(), 0
+	var failed []error
+	for _, m := range all {
+		r, err := c.score(ctx, &m, f.cpu)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		after, by := fmt.Sprintf("%.1f s", r.used.Seconds()), r.sign
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("%s (%s): %w", m.Hazard, m.Name, err))
+			after, by = "not tried", "see below"
+		case r.sign == "":
+			after = fmt.Sprintf("**not found within %.0f s**", r.used.Seconds())
+		default:
+			found++
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", m.Hazard, m.Name, m.Engine, after, cell(by))
+	}
+	fmt.Fprintf(w, "\nFound: %d of %d.\n", found, len(all))
+	if len(f.only) == 0 && f.engine == "" {
+		printExcluded(w)
+	}
+	return errors.Join(failed...)
+}
+
+// unchanged simulates the present code, which must not fail.
+func (f *flags) unchanged(ctx context.Context, w io.Writer, c *copied) error {
+	if err := c.build(ctx); err != nil {
+		return err
+	}
+	engines := map[string]bool{}
+	for _, m := range f.chosen() {
+		engines[m.Engine] = true
+	}
+	for _, engine := range slices.Sorted(maps.Keys(engines)) {
+		r, err := c.simulate(ctx, engine, f.baseline)
+		switch {
+		case err != nil:
+			return err
+		case r.sign != "":
+			return fmt.Errorf("%s: the present code fails after %.1f s, so this would say nothing: %s\n%s",
+				engine, r.used.Seconds(), r.sign, r.tail)
+		}
+		fmt.Fprintf(w, "%s: nothing is found in the present code within %.0f s.\n", engine, r.used.Seconds())
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// printExcluded prints the rows that have no mutant.
+func printExcluded(w io.Writer) {
+	fmt.Fprintf(w, "\n| hazard | why it is not tried |\n|---|---|\n")
+	for _, name := range slices.SortedFunc(maps.Keys(excluded), compare) {
+		fmt.Fprintf(w, "| %s | %s |\n", name, excluded[name])
+	}
+}
+
+// cell is a text in a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

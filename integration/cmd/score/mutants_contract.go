@@ -1,0 +1,78 @@
+package main
+
+// What the root package does for all engines, taken out.
+var contractMutants = []mutant{
+	{"R5", "a wait that is too short for an answer is an outage", dynamoDB, change{
+		"acquire.go",
+		`case unasked == nil: // it can be asked, only not so fast`,
+		`case false:`,
+	}, nil},
+	{"R7", "several keys are taken in the order given", zooKeeper, change{
+		"all.go",
+		`return strings.Compare(a.key, b.key)`,
+		`return 0 * strings.Compare(a.key, b.key)`,
+	}, nil},
+	{
+		"R8", "the wait for a key goes on when another is lost", zooKeeper,
+		change{
+			"all.go",
+			`ctx, cancel := locks.follow(waitCtx)`,
+			`ctx, cancel := context.WithCancel(waitCtx)`,
+		},
+		[]change{{"all.go", `if locks.Extend(ttl) != nil {`, `if false && locks.Extend(ttl) != nil {`}},
+	},
+	{"R9", "a failure keeps the locks that there were", zooKeeper, change{
+		"all.go",
+		`		locks.abandon(waitCtx)
+		over = true`,
+		`		over = true`,
+	}, nil},
+	{"R10", "a write of data outlasts the lock", zooKeeper, change{
+		"setdata.go",
+		`bound, cancel := k.Context(ctx)`,
+		`bound, cancel := context.WithCancel(ctx)`,
+	}, nil},
+	{"R11", "a former holder comes back to observers", zooKeeper, change{
+		"observe.go",
+		`	case info.Token < o.token:
+		return true`,
+		`	case info.Token < o.token:
+		return false`,
+	}, nil},
+	{"R11", "a holder of a key that nobody has comes back to observers", dynamoDB, change{
+		"observe.go",
+		`return o.over && (`,
+		`return false && o.over && (`,
+	}, nil},
+
+	{"E2", "the key is given back while lead runs", dynamoDB, change{
+		"election_term.go",
+		`stop := context.AfterFunc(termCtx, t.note)`,
+		`stop := context.AfterFunc(termCtx, func() { t.note(); _ = lock.Release(context.Background()) })`,
+	}, nil},
+	{"E2", "Close does not wait for lead", dynamoDB, change{
+		"close.go",
+		`c.endLocks(c.present())`,
+		`c.endLocks(nil)`,
+	}, nil},
+	{"E3", "a candidate is gone after one loss", dynamoDB, change{
+		"election_term.go",
+		`if err = lead(termCtx, lock); t.lostBy(err) {`,
+		`if err = lead(termCtx, lock); false && t.lostBy(err) {`,
+	}, nil},
+	{"E5", "a resignation waits for nothing", dynamoDB, change{
+		"election.go",
+		`	return t.lock.Release(ctx)`,
+		`	return nil`,
+	}, nil},
+	{"E9", "the ctx of lead leaves it to timers that the lease is over", dynamoDB, change{
+		"lock_context.go",
+		`if c.Context.Err() != nil {`,
+		`if true || c.Context.Err() != nil {`,
+	}, nil},
+	{"E9.2", "who looks at the ctx of a lock that is over does not end it", dynamoDB, change{
+		"lock_context.go",
+		`if err := c.over(); err != nil {`,
+		`if err := c.over(); false && err != nil {`,
+	}, nil},
+}

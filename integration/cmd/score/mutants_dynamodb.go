@@ -1,0 +1,185 @@
+package main
+
+// What dynamolock does against the hazards of DynamoDB, taken out; see mutants_sharing.go for those of shared keys.
+var dynamoDBMutants = []mutant{
+	{"D1", "an acquisition does not recognise its own item", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`	case c.owns(r.old):
+		return outcome`,
+		`	case false:
+		return outcome`,
+	}, nil},
+	{"D1", "a release that was carried out without a reply counts as a loss", dynamoDB, change{
+		"dynamolock/hold.go",
+		`if unanswered && (h.entry`,
+		`if false && unanswered && (h.entry`,
+	}, nil},
+
+	{"D2", "a heartbeat revives what was released", dynamoDB, change{
+		"dynamolock/writes.go",
+		`	x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))
+	x.set(attrGUID, guid)`,
+		`	x.cond = all(h.unchanged(x), x.atMost(attrGUID, guid))
+	x.set(attrLease, h.leaseValue())
+	x.set(attrGUID, guid)`,
+	}, nil},
+	{"D4", "one failed heartbeat is taken for a lost lock", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`			h.tell(sent, err)
+			h.host.Logger()`,
+		`			h.lose(holdfast.ErrTakenOver)
+			h.host.Logger()`,
+	}, nil},
+	{"D4", "one failed heartbeat is the last", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`if h.lost == nil && h.lease.Live() {`,
+		`if h.lost == nil && h.lease.Live() && err == nil {`,
+	}, nil},
+	{"D5", "the clocks of two machines are compared", dynamoDB, change{
+		"dynamolock/wait.go",
+		`if e.opts.TrustLocalTime && !o.item.touched.IsZero() {`,
+		`if !o.item.touched.IsZero() {`,
+	}, nil},
+	{"D5", "a heartbeat renews the lease from its reply on", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`		h.lease.Renew(sent)`,
+		`		h.lease.Renew(h.host.Now())`,
+	}, nil},
+	{"D5", "a grant counts from the reply on", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`	h.lease.Renew(sent)
+	return h`,
+		`	h.lease.Renew(c.host.Now())
+	return h`,
+	}, nil},
+	{"D5", "an observer counts a lease from before the last read", dynamoDB, change{
+		"dynamolock/wait.go",
+		`left := o.item.lease - now.Sub(o.since)`,
+		`left := o.item.lease - now.Sub(o.since) - e.opts.Poll`,
+	}, nil},
+
+	{"D6", "a request of a grant that is over takes the key again", dynamoDB, change{
+		"dynamolock/writes.go",
+		`		"NOT " + x.begins(c.grant),
+	}, further...)`,
+		`	}, further...)`,
+	}, nil},
+	{"D6", "what a call takes after it was given up stays taken", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`	case taken:
+		_, err`,
+		`	case taken && owed:
+		_, err`,
+	}, nil},
+	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`e.leftovers.add(req.Key, key, c.unanswered, false)`,
+		`e.leftovers.add(req.Key, key, unanswered{}, false)`,
+	}, nil},
+	{"D6.2", "a holder does not look at the token", dynamoDB, change{
+		"dynamolock/hold.go",
+		`return all(x.is(attrToken, token(h.token)), x.begins(h.grant))`,
+		`return x.begins(h.grant)`,
+	}, nil},
+	{"D6.2", "what arrives of the acquisition of a lock that is over stays taken", dynamoDB, change{
+		"dynamolock/hold.go",
+		`h.leftovers.add(h.name, h.key, h.unanswered, err`,
+		`h.leftovers.add(h.name, h.key, unanswered{}, err`,
+	}, nil},
+	{"D6.3", "a copy of an earlier heartbeat is carried out", dynamoDB, change{
+		"dynamolock/writes.go",
+		`x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))`,
+		`x.cond = all(x.live(), h.unchanged(x))`,
+	}, nil},
+	{
+		"D7", "a release deletes the item, and tokens begin anew", dynamoDB,
+		change{
+			"dynamolock/hold.go",
+			`	if e.opts.Mode == FailClosed {
+		x := &expression{}
+		x.cond = ours(x)`,
+			`	if e.opts.Mode >= FailOpen {
+		x := &expression{}
+		x.cond = ours(x)`,
+		},
+		[]change{{"dynamolock/writes.go", `start := number(max(now.Wall.UnixMilli()-1, 0))`, `start := number(0)`}},
+	},
+	{
+		"D7", "tokens begin anew when an item has expired", dynamoTTL,
+		change{
+			"dynamolock/writes.go",
+			`start := number(max(now.Wall.UnixMilli()-1, 0))`,
+			`start := number(0)`,
+		},
+		[]change{{"dynamolock/sharing_writes.go", `start := number(max(now.Wall.UnixMilli()-1, 0))`, `start := number(0)`}},
+	},
+	{"D8", "a waiter sleeps for the whole lease", dynamoDB, change{
+		"dynamolock/wait.go",
+		`delay, seen := l.next.Sub(now), l.seen`,
+		`delay, seen := max(l.next.Sub(now), c.opts.Lease), l.seen`,
+	}, nil},
+	{"D11", "a throttled request is not repeated", dynamoDB, change{
+		"dynamolock/errors.go",
+		`(e.kind == unknown || e.kind == refused)`,
+		`e.kind == unknown`,
+	}, nil},
+	{"D14", "the time to live of another client stays", dynamoTTL, change{
+		"dynamolock/timetolive.go",
+		`if foreign := e.foreignTTL(); foreign != "" {`,
+		`if foreign := e.foreignTTL(); false && foreign != "" {`,
+	}, nil},
+	{"D16", "a heartbeat waits its whole time limit", dynamoDB, change{
+		"dynamolock/health.go",
+		`return beatTimeout(usual, p.silent, p.slow)`,
+		`return usual`,
+	}, nil},
+	{"D18", "a break leaves no token", dynamoDB, change{
+		"dynamolock/writes.go",
+		`	x.set(attrBroken, token(id.token)) // so that its holder learns of it, whoever comes next`,
+		``,
+	}, nil},
+	{"D20", "a write is sent while one that was given up is under way", dynamoDB, change{
+		"dynamolock/leftovers.go",
+		`l != nil && l.writes > 0 {`,
+		`l != nil && l.writes > 1<<20 {`,
+	}, nil},
+	{"D29", "a try is answered from an old replica", dynamoDB, change{
+		"dynamolock/look.go",
+		`i, err := c.get(ctx, c.key, true)`,
+		`i, err := c.get(ctx, c.key, false)`,
+	}, nil},
+	{"D29", "a try is answered by a read before it", dynamoDB, change{
+		"dynamolock/look.go",
+		`	if of.look == look {`,
+		`	if false && of.look == look {`,
+	}, nil},
+	{"D32.2", "no heartbeat goes out without the data that is refused", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`plain := c != nil && h.host.Now().Sub(h.heard) > h.opts.Heartbeat`,
+		`plain := false`,
+	}, nil},
+	{"D32.3", "a reader's heartbeat brings back older data", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`(err == nil && old == nil || maybeDone(err))`,
+		`err == nil && old == nil`,
+	}, nil},
+	{"D34", "an observer that was stopped takes what it read before for silence", dynamoDB, change{
+		"dynamolock/observe.go",
+		`			sent = e.host.Now()
+			i, err = e.get(ctx, attrs, true)`,
+		`			i, err = e.get(ctx, attrs, true)
+			sent = e.host.Now()`,
+	}, nil},
+	{"D34.2", "an acquisition waits for a lease that an observer has seen the end of", dynamoDB, change{
+		"dynamolock/observe.go",
+		`		e.see(key, i) //`,
+		`		//`,
+	}, nil},
+	{"D35", "whoever holds the key is asked", dynamoDB, change{
+		"dynamolock/writes.go",
+		`	x.cond = id.present(x)
+	if id.shared {`,
+		`	x.cond = x.live()
+	if id.shared {`,
+	}, nil},
+}

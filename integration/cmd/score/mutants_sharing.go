@@ -1,0 +1,234 @@
+package main
+
+// What keeps those apart who share a key, and those who do not, taken out: rows S, and those of the engines.
+var sharingMutants = []mutant{
+	{"Z39", "a reader passes a writer that waits behind readers", zooKeeper, change{
+		"zklock/kind.go",
+		`	if !mode.Shared || len(ahead) == 0 {
+		return ahead
+	}`,
+		`	if !mode.Shared || len(ahead) == 0 {
+		return ahead
+	}
+	if sequence.Shared(ahead[0].name) {
+		return nil
+	}`,
+	}, nil},
+	{"Z39", "the grant of a reader tells that all before it are gone", zooKeeper, change{
+		"zklock/ahead.go",
+		`if c.turn != nil || c.req.Mode.Shared {`,
+		`if c.turn != nil {`,
+	}, nil},
+	{
+		"Z39", "the going of a reader tells that all before it are gone", zooKeeper,
+		change{
+			"zklock/ahead.go",
+			`o.mate == nil && !sequence.Shared(beyond)`,
+			`o.mate == nil && (true || sequence.Shared(beyond))`,
+		},
+		[]change{{
+			"zklock/recipe.go", `if alone = o.pair || o.mateGranted(); !alone {`,
+			`if alone = o.pair || o.mateGranted() || sequence.Shared(o.beyond); !alone {`,
+		}},
+	},
+	{"Z39.2", "who gives up names whoever was before it as the holder", zooKeeper, change{
+		"zklock/recipe.go",
+		`return c.waitExpired(w, o.last, alone && !o.beside)`,
+		`return c.waitExpired(w, o.last, true)`,
+	}, nil},
+
+	{"Z42", "a lease is made again at the going of the own one", zooKeeper, change{
+		"zklock/permit.go",
+		`if vain || w.why`,
+		`if false && vain || w.why`,
+	}, nil},
+	{"Z42.3", "a place in the queue is lost again and again", zooKeeper, change{
+		"zklock/permit.go",
+		`p.vain, p.passed = true, p.passed || p.queued`,
+		`p.vain = true`,
+	}, nil},
+	{"Z43", "the limit is not looked at again after the lease", zooKeeper, change{
+		"zklock/permit.go",
+		`if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {`,
+		`if keys.stat == nil {`,
+	}, nil},
+	{"Z43", "the limit is replaced while there may be leases", zooKeeper, change{
+		"zklock/permit.go",
+		`ops = append(ops, &zk.DeleteRequest{Path: s.leases, Version: -1},`,
+		`ops = append(ops[:0],`,
+	}, nil},
+	{"Z45", "who takes a lock does not look for a semaphore", zooKeeper, change{
+		"zklock/recipe.go",
+		`c.engine.noSemaphore(ctx, c.req.Key, children)`,
+		`c.engine.noSemaphore(ctx, c.req.Key, children[:0])`,
+	}, nil},
+	{"Z45", "who takes a permit does not look for a lock that came meanwhile", zooKeeper, change{
+		"zklock/permit.go",
+		`p.refuse(ctx, keys.names)`,
+		`p.refuse(ctx, nil)`,
+	}, nil},
+	{"Z46", "who has a lease beside a lock is told of as a holder", zooKeeper, change{
+		"zklock/semaphore.go",
+		`ok && node.stat.Czxid < lock {`,
+		`ok && lock > 0 {`,
+	}, nil},
+	{"Z46", "who has a lock beside a semaphore is told of as the holder", zooKeeper, change{
+		"zklock/semaphore.go",
+		`if other.stat.Czxid < node.stat.Czxid {`,
+		`if false && other.stat.Czxid < node.stat.Czxid {`,
+	}, nil},
+	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
+		"zklock/kind.go",
+		`if guid == "" || !seen[guid] {`,
+		`if true || !seen[guid] {`,
+	}, nil},
+
+	{"S4", "a permit that was given up is kept", zooKeeper, change{
+		"zklock/permit.go",
+		`func (p *permit) leave() {
+	p.lease.leave()`,
+		`func (p *permit) leave() {`,
+	}, nil},
+	{"S5", "a permit is taken however many are", zooKeeper, change{
+		"zklock/permit.go",
+		`if !alone || len(c.blockers(ahead)) > 0 {`,
+		`if !alone || false && len(c.blockers(ahead)) > 0 {`,
+	}, nil},
+	{"S2.2", "a writer that gives up goes on keeping readers out", dynamoDB, change{
+		"dynamolock/intent.go",
+		`if !c.insists {`,
+		`if true || !c.insists {`,
+	}, nil},
+	{
+		"S6", "who takes a permit looks at no limit but its own", dynamoDB,
+		change{
+			"dynamolock/sharing_acquire.go",
+			`c.req.Mode.Shared && i.sharing.limit == c.req.Mode.Limit &&`,
+			`c.req.Mode.Shared &&`,
+		},
+		[]change{{"dynamolock/sharing_writes.go", `		conds = append(conds, x.is(attrLimit, number(int64(n))))
+	} else {
+		conds = append(conds, "attribute_not_exists("+x.name(attrLimit)+")")
+	}`, `		_ = n
+	}`}},
+	},
+	{"S7", "a break reaches the oldest of those who share a key", dynamoDB, change{
+		"info.go",
+		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, h.Grant`,
+		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, i.Grant`,
+	}, nil},
+	{"S8", "a reader that is gone comes back to observers", zooKeeper, change{
+		"observe.go",
+		`if n := len(info.Holders); n > 0 {`,
+		`if n := len(info.Holders); false && n > 0 {`,
+	}, nil},
+
+	{"S8.2", "a late renewal brings back to observers who shares a key and was over", dynamoDB, change{
+		"observe.go",
+		`if info = o.withoutRevived(info); o.state != nil`,
+		`if o.state != nil`,
+	}, nil},
+
+	{"D36.3", "an exclusive lock keeps the attributes of those who shared the key", dynamoDB, change{
+		"dynamolock/writes.go",
+		`range sharedAttributes {`,
+		`range sharedAttributes[:0] {`,
+	}, nil},
+	{"D37", "whoever shares a key lives while another does", dynamoDB, change{
+		"dynamolock/sharing_acquire.go",
+		`now.Sub(o.entries[h.grant])`,
+		`now.Sub(o.since)`,
+	}, nil},
+	{"D37.3", "who reclaims a permit counts on its room when it is free", dynamoDB, change{
+		"dynamolock/sharing_writes.go",
+		`return all("attribute_exists("+x.entry(attrHolders, grant)+")",
+		"("+x`,
+		`return all("("+x`,
+	}, nil},
+	{"D38", "a request to join may come when grants were removed", dynamoDB, change{
+		"dynamolock/sharing_writes.go",
+		`		x.atMost(attrFreed, token(i.token)),`,
+		``,
+	}, nil},
+	{"D38", "who leaves notes nothing", dynamoDB, change{
+		"dynamolock/sharing_writes.go",
+		`		x.sets = append(x.sets, x.name(attrFreed)+" = "+x.name(attrToken))
+		x.removeEntry(grant)`,
+		`		x.removeEntry(grant)`,
+	}, nil},
+	{"D38.2", "a request to join is sent by who has read its own entry", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`if seen.item != nil && seen.item.holder(c.grant) != nil {`,
+		`if false && seen.item != nil && seen.item.holder(c.grant) != nil {`,
+	}, nil},
+	{"D38.3", "a join that was given up stays", dynamoDB, change{
+		"dynamolock/undo.go",
+		`return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.alive(h.grant) })`,
+		`return false, nil`,
+	}, nil},
+	{"D39", "a join takes the token of the item", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`h.token, h.entry, h.others = own.token, &entry, others`,
+		`h.entry, h.others = &entry, others`,
+	}, nil},
+	{"D39", "the lease of a join counts from its repetition", dynamoDB, change{
+		"dynamolock/sharing_acquire.go",
+		`			return sent
+		}
+	}`,
+		`			_ = sent
+			return c.sends[len(c.sends)-1]
+		}
+	}`,
+	}, nil},
+	{"D40", "a heartbeat brings an entry back", dynamoDB, change{
+		"dynamolock/sharing_writes.go",
+		`x.cond = all(x.holds(h.grant, h.token), x.entry(attrHolders, h.grant)+" < "+value)`,
+		`x.cond = x.shared()`,
+	}, nil},
+	{"D40", "a heartbeat brings an older entry back", dynamoDB, change{
+		"dynamolock/sharing_writes.go",
+		`x.cond = all(x.holds(h.grant, h.token), x.entry(attrHolders, h.grant)+" < "+value)`,
+		`x.cond = all(x.holds(h.grant, h.token), x.unbroken(h.grant))`,
+	}, nil},
+	{"D41", "a writer keeps no readers out", dynamoDB, change{
+		"dynamolock/intent.go",
+		`if c.req.Mode.Shared || i == nil ||`,
+		`if true || i == nil ||`,
+	}, nil},
+	{"D41", "what keeps readers out never ends", dynamoDB, change{
+		"dynamolock/intent.go",
+		`left := lease - now.Sub(o.intentSince)`,
+		`left := lease - 0*now.Sub(o.intentSince)`,
+	}, nil},
+	{"D41.2", "a free item is kept for a dead writer", dynamoDB, change{
+		"dynamolock/intent.go",
+		`if o.item.form == released && !o.item.touched.IsZero() {`,
+		`if false && !o.item.touched.IsZero() {`,
+	}, nil},
+	{"D41.3", "a reader does not wait for the end of what keeps it out", dynamoDB, change{
+		"dynamolock/wait.go",
+		`left = max(left, c.intentLeft(o, c.host.Now()))`,
+		``,
+	}, nil},
+	{"D44", "a release removes an entry that somebody has broken", dynamoDB, change{
+		"dynamolock/sharing_writes.go",
+		`if how == leaves {`,
+		`if false && how == leaves {`,
+	}, nil},
+	{"D44", "a reader takes the owner of the item for that of who reclaims", dynamoDB, change{
+		"dynamolock/sharing_hold.go",
+		`if i.sharing == nil {
+		return i.owner`,
+		`if i.sharing == nil || i.owner != "" {
+		return i.owner`,
+	}, nil},
+	{"D45", "an old replica says how a key is used", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`			err = c.mismatch(&met)`,
+		`			if err = c.mismatch(&met); err == nil {
+				seen = c.observed(c.req.Key)
+				err = c.mismatch(&seen)
+			}`,
+	}, nil},
+}

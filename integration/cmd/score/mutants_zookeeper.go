@@ -1,0 +1,293 @@
+package main
+
+// What zklock does against the hazards of ZooKeeper, taken out. Those of permits and of several kinds of holders are in
+// mutants_sharing.go.
+var zooKeeperMutants = []mutant{
+	{"Z1", "a creation without a reply is repeated under another guid", zooKeeper, change{
+		"zklock/create.go",
+		`c.uncertain = true
+		if c.hangUps`,
+		`c.clear()
+		if c.hangUps`,
+	}, nil},
+	{"Z1.2", "who gives up leaves a creation under way to itself", zooKeeper, change{
+		"zklock/create.go",
+		`c.engine.link.tasks.Go(func(context.Context) { orphan.removeCreated(<-w.done) })`,
+		`_ = orphan`,
+	}, nil},
+	{"Z1.2", "what a creation without a reply has left is not looked for", zooKeeper, change{
+		"zklock/create.go",
+		`case node.err == nil, unknownOutcome(node.err), c.uncertain:`,
+		`case node.err == nil && c.uncertain:`,
+	}, nil},
+	{"Z1.3", "late creations are looked for once", zooKeeper, change{
+		"zklock/late.go",
+		`l.all = append(l.all, one)`,
+		`_ = l.all`,
+	}, nil},
+
+	{
+		"Z2", "a request runs in whatever session there is, and what it made is one's own", zooKeeper,
+		change{
+			"zklock/conn_batch.go",
+			`drop := w.unwanted.Load() || !b.link.upIn(w.sess)`,
+			`drop := w.unwanted.Load()`,
+		},
+		[]change{{"zklock/create.go", `case err == nil && !node.same:`, `case false:`}},
+	},
+	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
+		"zklock/contender.go",
+		`	c.clear()
+	c.sess = sess`,
+		`	c.sess = sess`,
+	}, nil},
+	{
+		"Z2", "the own node need not agree with what was made", zooKeeper,
+		change{
+			"zklock/own.go",
+			`mismatch := w.node.stat.EphemeralOwner`,
+			`mismatch := false && w.node.stat.EphemeralOwner`,
+		},
+		[]change{{"zklock/create.go", `case err == nil && !node.same:`, `case false:`}},
+	},
+
+	{"Z3", "a deletion without a reply counts as done", zooKeeper, change{
+		"zklock/remove.go",
+		`certain = false // that may have been this very request`,
+		`return nil`,
+	}, nil},
+	{"Z3", "a repeated deletion that finds no node counts as a loss", zooKeeper, change{
+		"zklock/remove.go",
+		`missing = certain && e.link.same(sess)`,
+		`missing = e.link.same(sess)`,
+	}, nil},
+
+	{"Z5", "every reply proves that the session is alive", zooKeeper, change{
+		"zklock/conn_wire.go",
+		`	if w.link.opts.Heartbeat < 0 {
+		renewed, ok`,
+		`	if true || w.link.opts.Heartbeat < 0 {
+		renewed, ok`,
+	}, nil},
+	{"Z5", "that the session was resumed proves that it is alive", zooKeeper, change{
+		"zklock/conn_session.go",
+		`if begun || (s != nil && l.opts.Heartbeat < 0) {`,
+		`if s != nil {`,
+	}, nil},
+	{
+		"Z5.2", "a silent server is waited for as long as go-zookeeper does", zooKeeper,
+		change{
+			"zklock/conn_wire.go",
+			`if limit.Before(t) {`,
+			`if false && limit.Before(t) {`,
+		},
+		[]change{{"zklock/heartbeat.go", `if h.any() != nil {`, `if false && h.any() != nil {`}},
+	},
+
+	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
+		"zklock/create.go",
+		`	case errors.Is(err, zk.ErrNoNode):
+		if err := c.engine.createParents(ctx, c.parent, nil)`,
+		`	case errors.Is(err, zk.ErrNoNode) && c.parentMade:
+		return listing{}, err
+	case errors.Is(err, zk.ErrNoNode):
+		if err := c.engine.createParents(ctx, c.parent, nil)`,
+	}, nil},
+
+	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
+		"zklock/recipe.go",
+		`		case <-c.own.gone:
+			return c.evicted()
+		case <-ctx.Done():
+			return c.waitExpired(w`,
+		`		case <-ctx.Done():
+			return c.waitExpired(w`,
+	}, nil},
+	{"Z9", "nothing is looked at again after a reconnect", zooKeeper, change{
+		"zklock/events.go",
+		`	l.reopened()
+	l.watches.recheck()`,
+		`	l.reopened()`,
+	}, nil},
+	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
+		"zklock/recipe.go",
+		`if alone = o.pair || o.mateGranted(); !alone {`,
+		`if alone = true; !alone {`,
+	}, nil},
+
+	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{
+		"lease.go",
+		`if t == l.term {`,
+		`if false && t == l.term {`,
+	}, nil},
+	{"Z11", "a renewal extends what is over", zooKeeper, change{
+		"lease.go",
+		`	over := l.expireLocked()
+	until := sent.Add(l.length)`,
+		`	var over []*Lock
+	until := sent.Add(l.length)`,
+	}, nil},
+	{"Z12", "a holder does not hear that its node was deleted", zooKeeper, change{
+		"zklock/own.go",
+		`o.lost, o.asked = lost, asked`,
+		`o.asked = asked`,
+	}, nil},
+	{"Z13", "a server is accepted that is behind what was seen", zooKeeper, change{
+		"zklock/conn_session.go",
+		`	if len(b) <= password {
+		return b
+	}`,
+		`	if len(b) <= password {
+		return b
+	}
+	b = bytes.Clone(b)
+	binary.BigEndian.PutUint64(b[8:], 0)`,
+	}, nil},
+
+	{"Z15", "the lease stays when the timeout shrinks", zooKeeper, change{
+		"zklock/conn_session.go",
+		`s.lease.Limit(sent, timeout)`,
+		`_ = timeout`,
+	}, nil},
+	{"Z16", "the leader's pings are taken to arrive at once", zooKeeper, change{
+		"zklock/conn_trust.go",
+		`last(t.answers, x.sent.Add(-t.window))`,
+		`last(t.answers, x.sent)`,
+	}, nil},
+	{"Z16", "a write proves that the session was alive when it was sent", zooKeeper, change{
+		"zklock/conn_trust.go",
+		`		renewed = t.opened
+		if i := last(t.tables, x.sent); i >= 0 {`,
+		`		renewed = x.sent
+		if i := last(t.tables, x.sent); false && i >= 0 {`,
+	}, nil},
+
+	{"Z17", "what is heard of the own node is acted on later", zooKeeper, change{
+		"zklock/conn_watch.go",
+		`		o.fired(why)
+	default:`,
+		`		ws.link.tasks.Go(func(context.Context) { o.fired(why) })
+	default:`,
+	}, nil},
+	{"Z17", "the quorum is not asked before a grant", zooKeeper, change{
+		"zklock/recipe.go",
+		`writes, doubtful := c.own.doubtful()`,
+		`writes, doubtful := 0, false`,
+	}, nil},
+	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
+		"zklock/own.go",
+		`	case !o.engine.link.same(o.sess):
+		return holdfast.ErrSessionExpired
+	case reclaimed:`,
+		`	case reclaimed:`,
+	}, nil},
+	{"Z18", "whoever deletes a node reclaims it", zooKeeper, change{
+		"zklock/own.go",
+		`reclaimed := written && o.engine.link.same(o.sess) && (`,
+		`reclaimed := o.engine.link.same(o.sess) || written && (`,
+	}, nil},
+	{"Z20", "a node that is missing in the next session counts as lost", zooKeeper, change{
+		"zklock/remove.go",
+		`missing = certain && e.link.same(sess)`,
+		`missing = certain`,
+	}, nil},
+	{"Z20", "a contender forgets a node that may be there", zooKeeper, change{
+		"zklock/contender.go",
+		`there may be another
+	case c.node != "":
+		c.engine.removeLater(c.sess, c.path())`,
+		`there may be another
+	case c.node != "":`,
+	}, nil},
+	{"Z22", "Close waits for a server for as long as it takes", zooKeeper, change{
+		"close.go",
+		`context.WithTimeoutCause(ctx, c.leaseLeft()+grace, errLeasesOver)`,
+		`context.WithTimeoutCause(context.WithoutCancel(ctx), 1000*c.leaseLeft()+1000*grace, errLeasesOver)`,
+	}, nil},
+	{"Z24", "the socket of a session that has expired stays open", zooKeeper, change{
+		"zklock/conn_wire.go",
+		`if w.over && w.rest == 0 {`,
+		`if false && w.over && w.rest == 0 {`,
+	}, nil},
+	{"Z28", "a heartbeat that finds no node ends nothing", zooKeeper, change{
+		"zklock/heartbeat.go",
+		`			k.own.finish(k.own.missing(ctx))`,
+		``,
+	}, nil},
+
+	{"Z30", "one transaction makes several nodes of a queue", zooKeeper, change{
+		"zklock/conn_batch.go",
+		`len(w.data) > maxGrouped || (w.create && b.parents[dir(w.path)])`,
+		`len(w.data) > maxGrouped`,
+	}, nil},
+	{"Z30", "one member of a transaction fails the others", zooKeeper, change{
+		"zklock/conn_batch.go",
+		`		case !l.tasks.Go(func(context.Context) { b.single(w) }):
+			w.finish(outcome{err: zk.ErrNoServer})`,
+		`		case false && !l.tasks.Go(func(context.Context) {}):
+		default:
+			w.finish(outcome{err: replies[refused].Error})`,
+	}, nil},
+	{"Z30", "what has gathered runs in another session", zooKeeper, change{
+		"zklock/conn_batch.go",
+		`group = slices.DeleteFunc(group, b.drop)`,
+		``,
+	}, nil},
+	{"Z31", "a refused transaction proves as much as another", zooKeeper, change{
+		"zklock/conn_wire.go",
+		`failed = failed || (r.op == opMulti && refused)`,
+		`_ = refused`,
+	}, nil},
+
+	{
+		"Z33", "a break after an own write looks like a reclaim", zooKeeper,
+		change{
+			"zklock/own.go",
+			`written := o.writes > o.found && !o.mine.has(o.changed)`,
+			`written := o.writes > o.found`,
+		},
+		[]change{{"zklock/own.go", `o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list())`, `o.reclaimer(ctx, s) || s == nil`}},
+	},
+	{"Z34", "data is written whatever the version", zooKeeper, change{
+		"zklock/data.go",
+		`h.own.keepWish(w.data), version, func`,
+		`h.own.keepWish(w.data), -1, func`,
+	}, nil},
+	{
+		"Z36", "after a reconnect, what an observer has missed is not looked for", zooKeeper,
+		change{
+			"zklock/conn_watch.go",
+			`	case missing:
+		return zk.EventNodeDeleted, true`,
+			`	case missing:
+		return 0, false`,
+		},
+		[]change{
+			{"zklock/conn_watch.go", `stat.Pzxid > before.Pzxid`, `false`},
+			{"zklock/conn_watch.go", `stat.Mzxid > before.Mzxid`, `stat == nil`},
+		},
+	},
+	{"Z37", "a deletion after a write is a reclaim", zooKeeper, change{
+		"zklock/own.go",
+		`(s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))`,
+		`(s != nil || true)`,
+	}, nil},
+	{"Z37.2", "who reclaims is looked for in the first list only", zooKeeper, change{
+		"zklock/own.go",
+		`(s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))`,
+		`s != nil && o.reclaimer(ctx, s)`,
+	}, nil},
+	{"Z37.3", "who is cut off waits for the list before a loss is told", zooKeeper, change{
+		"zklock/own.go",
+		`o.engine.link.await(ctx, s.done)`,
+		`select {
+	case <-s.done:
+	case <-ctx.Done():
+	}`,
+	}, nil},
+	{"Z38", "reads of the own node do not look for a wish", zooKeeper, change{
+		"zklock/own.go",
+		`case wished(w.node.data, o.owner):`,
+		`case false:`,
+	}, nil},
+}

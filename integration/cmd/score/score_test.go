@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// root is the directory of the repository.
+const root = "../../.."
+
+// row matches a row of a table of hazards, and its name, which is empty if it continues the row before.
+var row = regexp.MustCompile(`^\| ([A-Z][0-9]+)? ?\| \*\*`)
+
+// hazards returns the names of all rows of hazards.md.
+func hazards(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "design", "hazards.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	name, n := "", 0
+	for line := range strings.Lines(string(text)) {
+		found := row.FindStringSubmatch(line)
+		switch {
+		case found == nil && strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| | hazard"):
+			t.Errorf("hazards.md: a row without a name or a hazard: %.40q", line)
+		case found == nil:
+		case found[1] != "":
+			name, n = found[1], 1
+			rows[name] = true
+		default:
+			n++
+			rows[fmt.Sprintf("%s.%d", name, n)] = true
+		}
+	}
+	if len(rows) < 100 {
+		t.Fatalf("hazards.md has %d rows that are understood", len(rows))
+	}
+	return rows
+}
+
+// Each row has a mutant, or a reason why it has none; and none of these is about something else.
+func TestEachHazardIsScored(t *testing.T) {
+	rows, scored := hazards(t), map[string]bool{}
+	for _, m := range mutants() {
+		scored[m.Hazard] = true
+		if !rows[m.Hazard] {
+			t.Errorf("%s (%s): hazards.md has no such row", m.Hazard, m.Name)
+		}
+		if excluded[m.Hazard] != "" {
+			t.Errorf("%s (%s) is excluded, too", m.Hazard, m.Name)
+		}
+	}
+	for hazard, why := range excluded {
+		if !rows[hazard] {
+			t.Errorf("%s is excluded (%s), and hazards.md has no such row", hazard, why)
+		}
+	}
+	for hazard := range rows {
+		if !scored[hazard] && excluded[hazard] == "" {
+			t.Errorf("%s has no mutant, and is not excluded", hazard)
+		}
+	}
+}
+
+// The code has each cure that is to be taken out, and it is certain which place is meant.
+func TestMutantsApply(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range mutants() {
+		if names[m.Hazard+m.Name] {
+			t.Errorf("%s: there are two mutants of the name %q", m.Hazard, m.Name)
+		}
+		names[m.Hazard+m.Name] = true
+		if m.Engine != zooKeeper && m.Engine != dynamoDB && m.Engine != dynamoTTL {
+			t.Errorf("%s (%s): there is no engine %q", m.Hazard, m.Name, m.Engine)
+		}
+		dir := t.TempDir()
+		before := map[string]string{}
+		for _, c := range m.changes() {
+			if c.Old == c.New {
+				t.Errorf("%s (%s): %s stays what it is", m.Hazard, m.Name, c.File)
+			}
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(c.File)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before[c.File] = string(text)
+			name := filepath.Join(dir, filepath.FromSlash(c.File))
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		undo, err := m.apply(dir)
+		if err != nil {
+			t.Errorf("%s (%s): %v", m.Hazard, m.Name, err)
+		}
+		if err := undo(); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range before {
+			if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file))); err != nil || string(text) != want {
+				t.Errorf("%s (%s): %s is not what it was: %v", m.Hazard, m.Name, file, err)
+			}
+		}
+	}
+}
+
+// The first sign of a failure is found in what a simulation prints.
+func TestSign(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"=== RUN   TestSimulation", ""},
+		{"    simulation_test.go:110: so far: 3 runs", ""},
+		{"    simulation_test.go:115: seed 5: zookeeper, seed 5: 2 findings, first: exclusion: key \"k\": two hold it", "exclusion"},
+		{"        VIOLATION  exclusion: key \"k\": two hold it", "exclusion"},
+		{"PROBLEM    left behind: /a/b", "left behind: /a/b"},
+		{"panic: deadlock: all goroutines in bubble are blocked", "deadlock: all goroutines in bubble are blocked"},
+		{"fatal error: all goroutines are asleep - deadlock!", "all goroutines are asleep - deadlock!"},
+		{"    simulation_test.go:115: seed 5: start dynamodb: no room", "start dynamodb: no room"},
+		{"--- FAIL: TestSimulation (0.00s)", "FAIL"},
+	} {
+		if got := sign(c.line); got != c.want {
+			t.Errorf("%q: %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// A list of hazards has rows, or all rows of a name.
+func TestChosen(t *testing.T) {
+	for _, c := range []struct {
+		only string
+		want []string
+	}{
+		{"Z1", []string{"Z1", "Z1.2", "Z1.2", "Z1.3"}},
+		{"Z10.2, E9", []string{"Z10.2", "E9", "E9.2"}},
+	} {
+		f, err := parse([]string{"-only", c.only}, os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range f.chosen() {
+			got = append(got, m.Hazard)
+		}
+		if strings.Join(got, " ") != strings.Join(c.want, " ") {
+			t.Errorf("%q: %v, want %v", c.only, got, c.want)
+		}
+	}
+	if f, err := parse([]string{"-only", "Z999"}, &strings.Builder{}); err == nil {
+		t.Errorf("Z999: %d mutants, want an error", len(f.chosen()))
+	}
+}
+
+// A simulation that prints nothing for long is in a run that does not end; one that prints goes on until it has used its time.
+func TestSilence(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		every time.Duration // it prints
+		most  time.Duration
+		want  result
+	}{
+		{"silent", time.Hour, time.Hour, result{sign: "no run ends any more"}},
+		{"told", longestSilence / 2, 0, result{enough: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines, over := make(chan string), make(chan struct{})
+				go func() {
+					for {
+						select {
+						case <-time.After(c.every):
+							lines <- "so far"
+						case <-over:
+							return
+						}
+					}
+				}()
+				got := watch(os.Getpid(), time.Now(), c.most, lines)
+				close(over)
+				if got.sign != c.want.sign || got.enough != c.want.enough {
+					t.Errorf("%+v, want %+v", got, c.want)
+				}
+			})
+		})
+	}
+}
