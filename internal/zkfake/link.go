@@ -155,8 +155,9 @@ func (w *Wire) meets(kind int32) loss {
 
 var errRefused = errors.New("connection refused")
 
-// redial is how long a connection attempt waits before it is sent again: the initial timeout of TCP.
-const redial = time.Second
+// redial is how long a connection attempt waits before it is sent again. TCP waits for a second or more; the clients of tests
+// expect to be back soon after a link has healed.
+const redial = 10 * time.Millisecond
 
 // Dial connects to a member by its address, as [net.Dialer.DialContext] does.
 func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, error) {
