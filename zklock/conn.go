@@ -49,7 +49,7 @@ type link struct {
 	up       bool                 // calls may be made
 	ending   bool                 // the client closes
 	gate     chan struct{}        // closed when up becomes true
-	failures int                  // connections in a row that came to nothing
+	failures int                  // attempts in a row at a connection on which a request was answered
 	lastErr  error                // why there is no connection
 	created  map[string]*creating // by path; see expectCreated
 }

@@ -47,11 +47,11 @@ func (l *link) ready(ctx context.Context, again retryFunc) (*session, error) {
 // retryFunc is the type of driver.Request.Retry.
 type retryFunc = func(ctx context.Context, err error, wake <-chan struct{}) error
 
-// retry runs f in the present session until it has an answer that a new connection would
-// not change; all other errors of f match holdfast.ErrDisconnected. Between two tries again is asked; nil waits for a moment, so that the loop
-// does not spin between the end of a connection and the word of it.
+// retry runs f in the present session until it has an answer that neither a new connection nor
+// time would change; all other errors of f match holdfast.ErrDisconnected. Between two tries again is asked; nil waits for a moment, so that the loop
+// does not spin between the end of a connection and the word of it, and each time for longer, for a server that is too busy.
 func (l *link) retry(ctx context.Context, again retryFunc, f func(s *session) error) error {
-	for {
+	for pause := 5 * time.Millisecond; ; {
 		s, err := l.ready(ctx, again)
 		if err != nil {
 			return err
@@ -63,7 +63,8 @@ func (l *link) retry(ctx context.Context, again retryFunc, f func(s *session) er
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", err, driver.ContextError(ctx))
 		case again == nil:
-			backoff.Sleep(ctx, 5*time.Millisecond, nil)
+			backoff.Sleep(ctx, jittered(pause), nil)
+			pause = min(2*pause, s.times().Redial)
 		default:
 			if err := again(ctx, err, l.wake()); err != nil {
 				return err

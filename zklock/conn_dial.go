@@ -92,9 +92,9 @@ func noChroot(chroot string) error {
 	return driver.Invalid("servers", "the chroot %q does not exist: make the znode first", chroot)
 }
 
-// dial opens one connection for go-zookeeper. The delay between rounds of
-// attempts is here, where closing ends it, and grows only while no attempt has
-// led to a session.
+// dial opens one connection for go-zookeeper. The delay between attempts is here, where closing
+// ends it, and grows while none has led to more than a greeting: a server, or what stands
+// before it, may hang up on all who have been greeted.
 func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error) {
 	l.mu.Lock()
 	l.failures++
@@ -133,6 +133,13 @@ func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 		return nil, holdfast.ErrClosed
 	}
 	return w, nil
+}
+
+// serves is called when a server has answered a request.
+func (l *link) serves() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = 0
 }
 
 // dialDelay doubles from a few milliseconds to the longest, which is short enough for a

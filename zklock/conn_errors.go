@@ -11,6 +11,32 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// errBusy is the answer of a server that was too busy for a request and has not carried it out
+// (zookeeper.throttled_op_wait_time, KeeperException.Code.THROTTLEDOP).
+var errBusy = errors.New("the server is too busy for this request")
+
+// errNotRewatched is why a connection is left whose server would not set the watches again that there were on
+// the one before: what happens to a znode would not be heard.
+var errNotRewatched = errors.New("the server has refused to watch what was watched before")
+
+// unnamed are the errors that go-zookeeper makes of codes for which it has no name, by their texts.
+var unnamed = map[string]error{
+	"unknown error: -120": errors.New("there is no such watch"),
+	"unknown error: -124": fmt.Errorf("%w: the server serves only sessions that have authenticated", holdfast.ErrDenied),
+	"unknown error: -125": errors.New("the quota of a znode is used up"),
+	"unknown error: -127": errBusy,
+}
+
+// named returns what such an error means, and all others as they are.
+func named(err error) error {
+	if err != nil && errors.Unwrap(err) == nil {
+		if name := unnamed[err.Error()]; name != nil {
+			return name
+		}
+	}
+	return err
+}
+
 // notSent reports whether a request is known not to have reached a server.
 func notSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 
@@ -20,9 +46,9 @@ func unknownOutcome(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing)
 }
 
-// transient reports whether a request may be tried again, on a new connection.
+// transient reports whether a request may be tried again: on a new connection, or later.
 func transient(err error) bool {
-	return notSent(err) || unknownOutcome(err) || sessionOver(err) || errors.Is(err, zk.ErrSessionMoved)
+	return notSent(err) || unknownOutcome(err) || sessionOver(err) || errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, errBusy)
 }
 
 // sessionOver reports whether a server refused a request because its session
@@ -32,7 +58,7 @@ func sessionOver(err error) bool { return errors.Is(err, zk.ErrSessionExpired) }
 // stepError says what was attempted on which znode, and translates what
 // go-zookeeper says into what holdfast says.
 func stepError(step, path string, err error) error {
-	switch {
+	switch err = named(err); {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):

@@ -27,6 +27,10 @@ type session struct {
 	lease driver.Lease
 
 	shortest atomic.Pointer[zktimes.Times]
+
+	// left is set when the client has given the session up while the servers have not: see
+	// link.renounced. Its nodes are there until they do.
+	left atomic.Bool
 }
 
 // times are those of the shortest timeout that was negotiated for this session.
@@ -62,6 +66,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 		}
 		if renounced = timeout > s.times().Longest && l.opts.Heartbeat >= 0; renounced {
 			l.renounced = id
+			s.left.Store(true)
 		}
 	}
 	l.mu.Unlock()

@@ -56,6 +56,7 @@ type wire struct {
 	have   int      // bytes of the header
 	rest   int      // bytes of the frame after the header
 	calm   bool     // settled need not be looked at any more
+	served bool     // a request was answered
 
 	watchesSet chan struct{} // closed when go-zookeeper renews its watches
 	setOnce    sync.Once
@@ -280,6 +281,10 @@ func (w *wire) noteReply() error {
 		w.mu.Unlock()
 		return nil
 	}
+	if r.op == opSetWatches && failed { // go-zookeeper would go on as if nothing had happened
+		w.mu.Unlock()
+		return errNotRewatched
+	}
 	if !w.calm && xid != xidPing && r.op != opSetAuth {
 		w.mu.Unlock()
 		if !w.settle() {
@@ -294,6 +299,10 @@ func (w *wire) noteReply() error {
 		renewed, ok = r.sent, shows != nothing
 	}
 	w.mu.Unlock()
+	if !w.served && shows > nothing && !failed {
+		w.served = true
+		w.link.serves()
+	}
 	if ok {
 		w.link.renew(w, renewed)
 	}

@@ -39,13 +39,15 @@ func (c *contender) path() string { return c.parent + "/" + c.node }
 func (c *contender) guidInName() string { return c.engine.opts.Names.guid(c.guid) }
 
 // enter begins, or goes on, in a session. What another session has created ends
-// with it, and nothing of it may be taken for one's own.
+// with it, or is deleted if the session was only left, and nothing of it may be taken for one's own.
 func (c *contender) enter(sess *session) {
 	if c.sess == sess {
 		return
 	}
 	if c.uncertain {
 		c.removeCreations(sess) // a creation handed over too late is carried out in the next session
+	} else if c.node != "" && c.sess.left.Load() {
+		c.engine.removeLater(c.sess, c.path())
 	}
 	c.clear()
 	c.sess = sess

@@ -48,7 +48,6 @@ const reconnectGrace = 10 * time.Millisecond
 func (l *link) opened() {
 	l.mu.Lock()
 	w, t := l.wire, l.times
-	l.failures = 0
 	l.mu.Unlock()
 	if w == nil {
 		return

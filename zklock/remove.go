@@ -15,7 +15,8 @@ func (e *engine) removeLater(sess *session, path string) {
 }
 
 // remove deletes a node of session sess, trying until it is known to be gone:
-// deleted, not there, or ended with its session. It reports whether it was not
+// deleted, not there, or ended with its session. A session that the client has only left is
+// no reason to believe that: the next one deletes what it has left. It reports whether the node was not
 // there at the first try. If the server refuses, it returns that, and
 // the background goes on trying.
 func (e *engine) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
@@ -30,10 +31,10 @@ func (e *engine) remove(ctx context.Context, sess *session, path string) (missin
 func (e *engine) tryRemove(ctx context.Context, sess *session, path string) (missing bool, err error) {
 	certain := true
 	err = e.link.retry(ctx, nil, func(now *session) error {
-		if now != sess {
+		if now != sess && !sess.left.Load() {
 			return nil
 		}
-		err := e.link.delete(ctx, sess, path, !certain)
+		err := e.link.delete(ctx, now, path, !certain)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			// go-zookeeper runs what it is handed too late in the next session,

@@ -75,7 +75,8 @@ func (s *stale) next() string {
 
 // compare leaves the present server if that has a znode which the leader has
 // not. When the answer to a transaction comes, the server has carried out all
-// that the leader had before. Being wrong would cost a reconnection.
+// that the leader had before. Being wrong would cost a reconnection. If neither has it, whoever
+// waits for it to go should have heard of that, and hears of it now.
 func (s *stale) compare(ctx context.Context, path string) {
 	l, log := s.engine.link, s.engine.host.Logger()
 	err := l.retry(ctx, nil, func(*session) error {
@@ -84,9 +85,12 @@ func (s *stale) compare(ctx context.Context, path string) {
 			return err
 		}
 		_, err := l.get(ctx, path)
-		if err == nil && l.present() == w {
+		switch {
+		case err == nil && l.present() == w:
 			log.Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
 			l.drop(w)
+		case errors.Is(err, zk.ErrNoNode):
+			l.watches.fire(path, zk.EventNodeDeleted)
 		}
 		return err
 	})

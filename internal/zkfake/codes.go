@@ -35,6 +35,7 @@ const (
 	codeNotEmpty       code = -111
 	codeSessionExpired code = -112
 	codeSessionMoved   code = -118
+	codeThrottled      code = -127
 )
 
 // What a watch reports: Watcher.Event.EventType.

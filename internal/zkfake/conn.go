@@ -95,6 +95,9 @@ func (c *conn) send(write func(e *jute.Encoder)) {
 
 // tell reports an event to the client.
 func (c *conn) tell(ev event) {
+	if c.wire.eventless {
+		return
+	}
 	c.send(func(e *jute.Encoder) {
 		e.Int32(xidEvent)
 		e.Int64(-1)
@@ -212,7 +215,7 @@ func (c *conn) greet(id int64, timeout time.Duration) {
 		e.Int64(id)
 		e.Bytes(secret)
 	})
-	if id == 0 {
+	if id == 0 || c.wire.dismissed {
 		c.hangUp()
 	}
 }

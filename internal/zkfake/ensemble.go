@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -148,6 +149,19 @@ func (e *Ensemble) Children(path string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.latest().tree.names(path)
+}
+
+// Has reports whether there is the znode below a path that the transaction with this zxid has created, as the member has them that
+// knows most.
+func (e *Ensemble) Has(below string, czxid int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for path, n := range e.latest().tree.znodes {
+		if n.czxid == czxid && strings.HasPrefix(path, below+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // Watched reports whether a session watches all its ephemeral znodes.

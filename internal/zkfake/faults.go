@@ -82,10 +82,10 @@ func (e *Ensemble) Settled() bool {
 	return e.lead >= 0
 }
 
-// Limit changes what sessions may be, as a restart with another configuration would: the tick, and the longest timeout.
-func (e *Ensemble) Limit(tick, longest time.Duration) {
+// Limit changes what sessions may be, as a restart with another configuration would: the tick, and the shortest and the longest
+// timeout.
+func (e *Ensemble) Limit(tick, shortest, longest time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.config.Tick, e.config.Max = tick, longest
-	e.config.Min = min(e.config.Min, longest)
+	e.config.Tick, e.config.Min, e.config.Max = tick, shortest, longest
 }

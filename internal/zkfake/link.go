@@ -62,6 +62,9 @@ type Wire struct {
 	toServer, toClient bool // held
 	silent             bool
 	refused            bool
+	dismissed          bool
+	eventless          bool
+	throttles          func(kind int32) bool // nil: none
 	losses             []loss
 }
 
@@ -87,6 +90,25 @@ func (w *Wire) Silence(silent bool) {
 
 // Refuse refuses new connections, or takes them again.
 func (w *Wire) Refuse(refused bool) { w.ensemble.locked(func() { w.refused = refused }) }
+
+// Dismiss has the member end each new connection right behind its greeting, as servers do that want another way of authentication,
+// or what stands before them: what the client sends then is lost.
+func (w *Wire) Dismiss(dismissed bool) { w.ensemble.locked(func() { w.dismissed = dismissed }) }
+
+// LoseEvents loses what watches report. No server should; a client must not wait for ever if one does.
+func (w *Wire) LoseEvents(lost bool) { w.ensemble.locked(func() { w.eventless = lost }) }
+
+// Throttle has requests answered without being carried out, as a member does that had no time for them: those of the kinds for which
+// refuse returns true. With nil none are. (zookeeper.throttled_op_wait_time, from ZooKeeper 3.7 on: RequestThrottler.)
+func (w *Wire) Throttle(refuse func(kind int32) bool) {
+	w.ensemble.locked(func() { w.throttles = refuse })
+}
+
+// throttled reports whether a request is answered so. Pings and the end of a session never are, and credentials are looked at
+// before that: Request.isThrottlable.
+func (w *Wire) throttled(kind int32) bool {
+	return w.throttles != nil && kind != opPing && kind != opCloseSession && kind != opSetAuth && w.throttles(kind)
+}
 
 // Break ends all connections. What is on its way is lost.
 func (w *Wire) Break() { w.end((*conn).gone) }

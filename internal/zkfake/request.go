@@ -24,20 +24,24 @@ type request struct {
 func (c *conn) request(d *jute.Decoder) {
 	rq := &request{conn: c, xid: d.Int32(), kind: d.Int32(), body: d}
 	e, m := c.member.ensemble, c.member
+	refusal := c.met.refusal
+	if refusal == 0 && c.wire.throttled(rq.kind) {
+		refusal = codeThrottled
+	}
 	switch {
 	case d.Bad:
 		c.hangUp()
 		return
 	case rq.kind == opSetAuth: // it says nothing of the session
-	case c.met.refusal != 0: // before anything is known of the session
+	case refusal != 0 && refusal != codeThrottled: // before anything is known of the session
 	case !m.leads():
 		m.touched[c.session] = c.timeout
 	case !e.touch(c.session, c.timeout): // the end of the connection is on its way
 		return
 	}
 	c.pending = append(c.pending, rq)
-	if c.met.refusal != 0 {
-		rq.done(m.zxid, c.met.refusal, nil)
+	if refusal != 0 {
+		rq.done(m.zxid, refusal, nil)
 		return
 	}
 	switch rq.kind {

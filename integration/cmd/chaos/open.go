@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -42,8 +43,11 @@ func open(ctx context.Context, config clientConfig, clk driver.Clock) (locker, e
 func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
 	opts := &zklock.Options{
 		Root:           zooKeeperRoot,
-		SessionTimeout: config.Login.Lease,
+		SessionTimeout: cmp.Or(config.Login.Session, config.Login.Lease),
 		Owner:          config.Owner,
+	}
+	if c := config.Login.Credentials; c != "" {
+		opts.Auth = []zklock.Auth{{Scheme: "digest", Credentials: c}}
 	}
 	if config.Sabotage == noHeartbeats {
 		opts.Heartbeat = -1

@@ -45,6 +45,7 @@ func over[In, Out any](
 		<-ctx.Done()
 		return nil, failed(&smithy.CanceledError{Err: ctx.Err()})
 	}
+	c.line.requests.count()
 	connection := c.line.connection()
 	attempt, cancel := context.WithCancel(ctx)
 	defer cancel()

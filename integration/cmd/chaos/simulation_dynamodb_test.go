@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -107,6 +108,21 @@ func (s *tableStage) heal(context.Context) error {
 		line.heal()
 	}
 	return nil
+}
+
+// keeps looks at locks that exclude all others: of those who share a key, an item may name one that has left.
+func (s *tableStage) keeps(key string, token uint64) bool {
+	item := s.db.Item(simulatedTable, itemKey(key))
+	_, shared := item["holdfastHolders"]
+	return !shared && attribute(item, "fencingToken") == strconv.FormatUint(token, 10) && attribute(item, "leaseDurationMs") != "1"
+}
+
+func (s *tableStage) excess() error {
+	var errs []error
+	for _, line := range s.lines {
+		errs = append(errs, line.requests.excess(line.name))
+	}
+	return errors.Join(errs...)
 }
 
 func (s *tableStage) stall() time.Duration { return 0 }

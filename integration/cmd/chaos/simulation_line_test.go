@@ -22,6 +22,8 @@ type tableLine struct {
 	client  *dynamofake.Client
 	latency time.Duration
 
+	requests meter
+
 	mu       sync.Mutex
 	troubles []*tableTrouble // the newest first
 	live     context.Context // ends when all connections are reset
@@ -35,8 +37,14 @@ type tableTrouble struct {
 	reset bool                                                   // connections are reset when it begins
 }
 
+// mostTableRequests is what a client of DynamoDB may ask for within a lease.
+const mostTableRequests = 20_000
+
 func newTableLine(name string, db *dynamofake.DB) *tableLine {
-	l := &tableLine{name: name, client: db.Client(), latency: db.Latency}
+	l := &tableLine{
+		name: name, client: db.Client(), latency: db.Latency,
+		requests: meter{what: "requests", lease: dynamoLease, most: mostTableRequests},
+	}
 	l.live, l.reset = context.WithCancel(context.Background())
 	l.client.SetFault(l.fault)
 	return l

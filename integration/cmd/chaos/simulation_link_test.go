@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -20,10 +21,23 @@ type simulatedLink struct {
 	n     int
 	link  *zkfake.Link
 	wires []*simulatedWire
+
+	connections, requests meter
 }
 
+// What clients of ZooKeeper may ask for within a lease. A client dials ever more seldom while no server serves it, and
+// begins anew when one has.
+const (
+	mostConnections = 100
+	mostRequests    = 20_000
+)
+
 func newSimulatedLink(n int, link *zkfake.Link) *simulatedLink {
-	l := &simulatedLink{n: n, link: link}
+	l := &simulatedLink{
+		n: n, link: link,
+		connections: meter{what: "connections", lease: zooKeeperLease, most: mostConnections},
+		requests:    meter{what: "requests", lease: zooKeeperLease, most: mostRequests},
+	}
 	for i := range simulatedMembers {
 		l.wires = append(l.wires, &simulatedWire{wire: link.Wire(i)})
 	}
@@ -42,8 +56,10 @@ type simulatedWire struct {
 type linkTrouble struct {
 	toServer, toClient bool // held
 	silent             bool
-	refused            bool // and what was connected ends
-	loses              bool // connections end with the linkTrouble: what was held is lost
+	refused            bool             // and what was connected ends
+	throttles          func(int32) bool // see zkfake.Wire.Throttle; nil: none
+	dismissed          bool             // connections end behind the greeting
+	loses              bool             // connections end with the linkTrouble: what was held is lost
 }
 
 // begin puts a linkTrouble in force; the returned function ends only that.
@@ -52,7 +68,7 @@ func (w *simulatedWire) begin(t linkTrouble) (end func()) {
 	defer w.mu.Unlock()
 	w.troubles = append(w.troubles, &t)
 	w.apply()
-	if t.refused || t.silent {
+	if t.refused || t.silent || t.dismissed {
 		w.wire.Break()
 	}
 	return func() {
@@ -73,10 +89,16 @@ func (w *simulatedWire) apply() {
 		all.toClient = all.toClient || t.toClient
 		all.silent = all.silent || t.silent
 		all.refused = all.refused || t.refused
+		all.dismissed = all.dismissed || t.dismissed
+		if t.throttles != nil {
+			all.throttles = t.throttles
+		}
 	}
 	w.wire.Hold(all.toServer, all.toClient)
 	w.wire.Silence(all.silent)
 	w.wire.Refuse(all.refused)
+	w.wire.Dismiss(all.dismissed)
+	w.wire.Throttle(all.throttles)
 }
 
 func (w *simulatedWire) heal() {
@@ -133,11 +155,30 @@ func (l *simulatedLink) strike(f nemesis.Fault) (string, func(context.Context) e
 		t = linkTrouble{toServer: true, toClient: true}
 	case nemesis.HalfOpen:
 		t = linkTrouble{silent: true, loses: true}
+	case nemesis.HungUpOn:
+		t = linkTrouble{dismissed: true}
+	case nemesis.Throttled:
+		t = linkTrouble{throttles: throttling(f.Pick / 2)}
 	default:
 		return "", nil, fmt.Errorf("%s: not known here", f.Kind)
 	}
 	end := afflictSimulated(wires, t)
 	return target, func(context.Context) error { end(); return nil }, nil
+}
+
+// throttling refuses all requests, or all but each third, or those alone that set watches again on a new connection.
+func throttling(pick uint32) func(kind int32) bool {
+	n := 0
+	switch pick % 3 {
+	case 0:
+		return func(int32) bool { return true }
+	case 1:
+		return func(int32) bool { // under the ensemble's mutex
+			n++
+			return n%3 != 0
+		}
+	}
+	return func(kind int32) bool { return kind == int32(faultproxy.OpSetWatches) }
 }
 
 // inUse is the wire that carries a session, or else the wire to the given member.
@@ -164,8 +205,24 @@ func (c *linkCable) open(ctx context.Context, config clientConfig) (locker, erro
 		if c.severed.Load() {
 			return nil, errSevered
 		}
-		return c.link.link.Dial(ctx, network, address)
+		c.link.connections.count()
+		conn, err := c.link.link.Dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &meteredConn{Conn: conn, requests: &c.link.requests}, nil
 	}), config)
+}
+
+// meteredConn counts requests: go-zookeeper sends each by one Write.
+type meteredConn struct {
+	net.Conn
+	requests *meter
+}
+
+func (c *meteredConn) Write(b []byte) (int, error) {
+	c.requests.count()
+	return c.Conn.Write(b)
 }
 
 func (c *linkCable) hold() {

@@ -85,27 +85,28 @@ type simulatedProcess struct {
 	err      error
 }
 
-// launch starts a simulated process, whose goroutines ends counts.
-func launch(
-	j *journal, config clientConfig, over cable, now func() int64, ends *sync.WaitGroup, log func(string, ...any),
-) *simulatedProcess {
+// launch starts a simulated process.
+func (s *simulation) launch(config clientConfig) *simulatedProcess {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &simulatedProcess{
-		title: config.Process, log: log, journal: j, cable: over, cancel: cancel,
+		title: config.Process, log: s.say, journal: s.journal, cable: s.stage.plug(config.Login), cancel: cancel,
 		commands: make(chan string, 1000), done: make(chan struct{}),
 	}
 	p.client = newClient(ctx, config, surroundings{
-		now:    func() int64 { p.gate.pass(); return now() },
-		record: p.record,
-		open: func(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
-			return over.open(clock.With(ctx, clk), config)
+		now: func() int64 { p.gate.pass(); return s.now() },
+		record: func(rec history.Record) {
+			p.record(rec)
+			s.confirm(config, rec)
 		},
-		say:  func(format string, args ...any) { log("process %s: "+format, append([]any{p.title}, args...)...) },
+		open: func(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
+			return p.cable.open(clock.With(ctx, clk), config)
+		},
+		say:  func(format string, args ...any) { s.say("process %s: "+format, append([]any{p.title}, args...)...) },
 		fail: p.end,
 	})
-	j.note(history.Started, p.title)
-	ends.Go(func() { p.listen(ctx) })
-	ends.Go(func() { p.end(p.client.run()) })
+	p.journal.note(history.Started, p.title)
+	s.ends.Go(func() { p.listen(ctx) })
+	s.ends.Go(func() { p.end(p.client.run()) })
 	return p
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
 // simulatedStage is a stage in virtual time, which also gives each process its network.
@@ -22,6 +24,10 @@ type simulatedStage interface {
 	stage
 	// plug connects a new process.
 	plug(login) cable
+	// keeps reports whether the engine still has a grant, of which it has confirmed that it was given back.
+	keeps(key string, token uint64) bool
+	// excess says who has asked the engine for more than anybody should; nil if nobody has.
+	excess() error
 }
 
 // simulatedEngine is an engine of simulations.
@@ -48,8 +54,9 @@ type simulation struct {
 	ends    sync.WaitGroup // of all goroutines of processes
 	last    atomic.Int64   // stamp
 
-	mu  sync.Mutex
-	log strings.Builder
+	mu    sync.Mutex
+	log   strings.Builder
+	wrong []error // that the engine shows, and no history
 }
 
 func (s *simulation) world(c settings) world {
@@ -62,7 +69,7 @@ func (s *simulation) world(c settings) world {
 		process: func(j *journal, config clientConfig) (process, error) {
 			s.journal = j
 			config.Look = config.Login.Lease / looksPerLease
-			return launch(j, config, s.stage.plug(config.Login), s.now, &s.ends, s.say), nil
+			return s.launch(config), nil
 		},
 		now:   s.now,
 		again: fmt.Sprintf("make sim ENGINE=%s SEED=%d HOURS=0", c.Engine, c.Seed),
@@ -86,6 +93,19 @@ func (s *simulation) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(&s.log, "%d "+format+"\n", append([]any{s.now()}, args...)...)
+}
+
+// confirm compares the record of a confirmed release with what the engine has.
+func (s *simulation) confirm(config clientConfig, rec history.Record) {
+	if config.Sabotage != honest || rec.What != history.Return || rec.Call != history.Release || rec.Outcome != history.OK {
+		return
+	}
+	if s.stage.keeps(rec.Key, rec.Token) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.wrong = append(s.wrong, fmt.Errorf("released: key %q: Release of token %d by process %s returned nil, and the engine still has the grant",
+			rec.Key, rec.Token, rec.Process))
+	}
 }
 
 // keep writes what there is of a run that has failed: its log, history and verdict.
@@ -138,6 +158,9 @@ func simulated(t *testing.T, s settings, parent string) (v *verdict, took time.D
 		v, err = playIn(t.Context(), s, sim.world(s))
 		took = time.Since(began)
 		sim.ends.Wait()
+		if sim.stage != nil {
+			err = errors.Join(append(sim.wrong, err, sim.stage.excess())...)
+		}
 	})
 	if err == nil && v.err() == nil {
 		return v, took, os.RemoveAll(s.Dir)

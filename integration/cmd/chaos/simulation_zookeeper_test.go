@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -40,7 +41,7 @@ func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, erro
 func (s *simulatedEnsemble) deck() []nemesis.Kind {
 	return []nemesis.Kind{
 		nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn,
-		nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
+		nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.Throttled, nemesis.HungUpOn,
 		nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned,
 		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
@@ -49,7 +50,17 @@ func (s *simulatedEnsemble) deck() []nemesis.Kind {
 
 func (s *simulatedEnsemble) servers() int { return simulatedMembers }
 
-func (s *simulatedEnsemble) login(slot int) login { return s.loginOver(strconv.Itoa(slot)) }
+// login has some clients authenticate, and some ask for sessions that servers may refuse as too short.
+func (s *simulatedEnsemble) login(slot int) login {
+	l := s.loginOver(strconv.Itoa(slot))
+	if slot%2 == 1 {
+		l.Credentials = "user:password"
+	}
+	if slot%3 == 2 {
+		l.Session = zooKeeperLease * 11 / 20
+	}
+	return l
+}
 
 func (s *simulatedEnsemble) direct() login { return s.loginOver(operatorLine) }
 
@@ -62,6 +73,19 @@ func (s *simulatedEnsemble) plug(l login) cable {
 		return &linkCable{link: s.links[slot]}
 	}
 	return &linkCable{link: newSimulatedLink(-1, s.ensemble.Link())}
+}
+
+func (s *simulatedEnsemble) keeps(key string, token uint64) bool {
+	return s.ensemble.Has(zooKeeperRoot+"/"+key, int64(token))
+}
+
+func (s *simulatedEnsemble) excess() error {
+	var errs []error
+	for _, l := range s.links {
+		who := fmt.Sprintf("client %d", l.n)
+		errs = append(errs, l.connections.excess(who), l.requests.excess(who))
+	}
+	return errors.Join(errs...)
 }
 
 func (s *simulatedEnsemble) stall() time.Duration { return zooKeeperLease }
@@ -168,9 +192,12 @@ func (s *simulatedEnsemble) strikeServers(f nemesis.Fault) (target string, end f
 		return "all servers, the leader last", background(func() { s.restartAll(leader, func() {}) })
 	case nemesis.LimitsChanged:
 		tick := []time.Duration{zooKeeperTick, zooKeeperTick * 3 / 4, zooKeeperTick / 2}[f.Pick%3]
-		longest := zooKeeperLease * time.Duration(6+f.Pick/3%5) / 10
-		return fmt.Sprintf("all servers, the leader last: tick %v, sessions of up to %v", tick, longest),
-			background(func() { s.restartAll(leader, func() { e.Limit(tick, longest) }) })
+		shortest, longest := 2*tick, zooKeeperLease*time.Duration(6+f.Pick/3%5)/10
+		if f.Pick/15%2 == 0 {
+			shortest, longest = zooKeeperLease*19/20, zooKeeperLease
+		}
+		return fmt.Sprintf("all servers, the leader last: tick %v, sessions from %v to %v", tick, shortest, longest),
+			background(func() { s.restartAll(leader, func() { e.Limit(tick, shortest, longest) }) })
 	}
 	return "", nil
 }

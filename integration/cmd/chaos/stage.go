@@ -54,6 +54,10 @@ type login struct {
 	// Lease is what clients ask for, and how long others wait for a silent holder: the session timeout, or the lease of an
 	// item.
 	Lease time.Duration `json:"lease"`
+	// Session is what a client of ZooKeeper asks for instead, if that is less: servers may give it more.
+	Session time.Duration `json:"session,omitempty"`
+	// Credentials are those of a client of ZooKeeper, "user:password"; "" for none.
+	Credentials string `json:"credentials,omitempty"`
 }
 
 // locker is a client of an engine, in a client process. Each engine has a function that opens one: openZooKeeper, openDynamo.

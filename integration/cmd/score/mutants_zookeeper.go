@@ -162,6 +162,13 @@ var zooKeeperMutants = []mutant{
 		if i := last(t.tables, x.sent); false && i >= 0 {`,
 	}, nil},
 
+	{"Z16.2", "the answer to credentials proves that the server has noted the session", zooKeeper, change{
+		"zklock/conn_wire.go",
+		`	case r.op == opSetAuth:
+		return nothing`,
+		`	case r.op == opSetAuth:
+		return heard`,
+	}, nil},
 	{"Z17", "what is heard of the own node is acted on later", zooKeeper, change{
 		"zklock/conn_watch.go",
 		`		o.fired(why)
@@ -289,5 +296,39 @@ var zooKeeperMutants = []mutant{
 		"zklock/own.go",
 		`case wished(w.node.data, o.owner):`,
 		`case false:`,
+	}, nil},
+
+	{"Z41", "go-zookeeper hears that a request could not be sent", zooKeeper, change{
+		"zklock/conn_wire.go",
+		`case err != nil && first:`,
+		`case err != nil:`,
+	}, nil},
+	{"Z48", "a server may refuse to set the watches again", zooKeeper, change{
+		"zklock/conn_wire.go",
+		`r.op == opSetWatches && failed`,
+		`false`,
+	}, nil},
+	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
+		"zklock/conn_errors.go",
+		` || errors.Is(err, errBusy)`,
+		``,
+	}, nil},
+	{"Z49", "a busy server is asked again at once", zooKeeper, change{
+		"zklock/conn_calls.go",
+		`pause = min(2*pause, s.times().Redial)`,
+		`pause = time.Millisecond`,
+	}, nil},
+	{"Z50", "a greeting is enough to dial without a pause again", zooKeeper, change{
+		"zklock/events.go",
+		`	w, t := l.wire, l.times
+`,
+		`	w, t := l.wire, l.times
+	l.failures = 0
+`,
+	}, nil},
+	{"Z51", "a session that was only left has taken its znodes with it", zooKeeper, change{
+		"zklock/remove.go",
+		`now != sess && !sess.left.Load()`,
+		`now != sess`,
 	}, nil},
 }

@@ -101,8 +101,8 @@ func (s *story) mismatched(c *call, asked []*call) bool {
 			continue
 		}
 		switch other.outcome() {
-		case Refused, Mismatch:
-			if other.ret.At < c.invoke.At && !s.strays(other, c.invoke.At) {
+		case Refused, Mismatch: // on ZooKeeper it stays in the queue until its node is deleted, a moment later
+			if other.ret.At+int64(s.rules.Lease/20) < c.invoke.At && !s.strays(other, c.invoke.At) {
 				continue
 			}
 		case OK:

@@ -115,6 +115,7 @@ func TestSharingAcquitted(t *testing.T) {
 		"a lock beside a permit":             crowded(2).permits(2, 1, 2).mismatched("8.1", 210, 216, Mode{}),
 		"another limit":                      crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)),
 		"another limit, and its holder died": crowded(2).permits(2, 1, 2).remove(of(Invoke, "2.1", 2)).acquire("4.1", 4, 30, 35).killed("4.1", 40).permits(2, 4).remove(func(r *Record) bool { return r.Process == "2.1" }).mismatched("8.1", 400, 405, permitOf(3)),
+		"the limit of one that is leaving":   crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)).mismatched("7.1", 196, 199, permitOf(2)),
 		"a limit of a request that is late":  strayed().mismatched("8.1", 600, 605, permitOf(2)),
 		"two who each want it their own way": good().mismatched("8.1", 400, 405, permitOf(3)).mismatched("9.1", 404, 409, permitOf(2)),
 	} {
@@ -163,6 +164,7 @@ var plantedSharing = []planted{
 		add(600, Record{What: Quiet}).mismatched("8.1", 610, 620, permitOf(3))),
 	wrong(RuleFailed, "another limit, which nobody wants", "one of 3, invoked at 0.050000 s, was told at 0.055000 s", uploads().mismatched("8.1", 50, 55, permitOf(3))),
 	wrong(RuleFailed, "another limit, which nobody wants any more", "which nobody wanted", crowded(2).permits(2, 1, 2).mismatched("8.1", 221, 225, permitOf(3))),
+	wrong(RuleFailed, "another limit, of one that has left", "which nobody wanted", crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)).mismatched("7.1", 206, 209, permitOf(2))),
 	wrong(RuleFailed, "another limit, of a request that is over", "which nobody wanted", strayed().mismatched("8.1", 646, 650, permitOf(2))),
 	wrong(RuleFailed, "another limit, of a request that cannot be late", "which nobody wanted", strayed().
 		remove(func(r *Record) bool { return r.N == 1 }).mismatched("8.1", 600, 605, permitOf(2))),

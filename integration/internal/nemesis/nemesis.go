@@ -19,6 +19,7 @@ const (
 	HalfOpen    Kind = "half open"    // a server accepts connections and never answers
 	Stall       Kind = "stall"        // everything is late, nothing is lost
 	Throttled   Kind = "throttled"    // the service throttles requests
+	HungUpOn    Kind = "hung up on"   // each connection ends behind the greeting
 	Broken      Kind = "broken"       // the service answers 500
 )
 

@@ -1,0 +1,275 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// The requests of the protocol that these tests name: ZooDefs.OpCode.
+const (
+	opGetChildren2 = 12
+	opSetWatches   = 101
+)
+
+// wired is a client in virtual time and its wire to the only server, with what it has asked for.
+type wired struct {
+	*zklock.Client
+	*zkfake.Wire
+	dials, requests atomic.Int64
+}
+
+// dialWired connects to the first member of an ensemble.
+func dialWired(t *testing.T, e *zkfake.Ensemble, opts zklock.Options) *wired {
+	t.Helper()
+	link := e.Link()
+	w := &wired{Wire: link.Wire(0)}
+	opts.Root, opts.SessionTimeout = virtualRoot, virtualSession
+	ctx := network.With(t.Context(), func(ctx context.Context, network, address string) (net.Conn, error) {
+		w.dials.Add(1)
+		conn, err := link.Dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{conn, &w.requests}, nil
+	})
+	client, err := zklock.Dial(ctx, e.Addrs()[:1], &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Client = client
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	return w
+}
+
+// countedConn counts requests: go-zookeeper sends each by one Write.
+type countedConn struct {
+	net.Conn
+	requests *atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.requests.Add(1)
+	return c.Conn.Write(b)
+}
+
+// withServer runs a test with one server, in virtual time.
+func withServer(t *testing.T, test func(t *testing.T, e *zkfake.Ensemble)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := zkfake.New(zkfake.Config{Latency: func() time.Duration { return time.Millisecond }})
+		t.Cleanup(e.Close)
+		test(t, e)
+	})
+}
+
+func acquire(t *testing.T, client *wired, key string) *holdfast.Lock {
+	t.Helper()
+	lock, err := client.Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// inTime returns a context that ends long after what is waited for in virtual time.
+func inTime(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*virtualSession)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Z48. After a reconnect a server refuses to set the watches again. Whoever waits hears of the release all the same, and of the
+// deletion of its node.
+func TestWatchesRefused(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		lock, other := acquire(t, holder, "a"), acquire(t, waiter, "b")
+		granted := make(chan error, 1)
+		go func() {
+			_, err := waiter.Acquire(inTime(t), "a")
+			granted <- err
+		}()
+		time.Sleep(time.Second)
+		waiter.Throttle(func(kind int32) bool { return kind == opSetWatches })
+		waiter.Break()
+		time.Sleep(time.Second)
+		waiter.Throttle(nil)
+		if dials := waiter.dials.Load(); dials > 30 {
+			t.Errorf("%d connections within a second", dials)
+		}
+		info, err := holder.Inspect(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(lock.Release(t.Context()), holder.Client.Break(t.Context(), info)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(virtualSession / 3)
+		if err := other.Err(); !errors.Is(err, holdfast.ErrBroken) {
+			t.Errorf("Err of a lock that was broken: %v", err)
+		}
+		select {
+		case err := <-granted:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("the waiter has not heard of the release")
+			<-granted
+		}
+	})
+}
+
+// Z48. An event never arrives. What is in the way for long is asked for, and that it is not there is enough.
+func TestEventLost(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		lock := acquire(t, holder, "a")
+		granted := make(chan error, 1)
+		go func() {
+			_, err := waiter.Acquire(inTime(t), "a")
+			granted <- err
+		}()
+		time.Sleep(time.Second)
+		waiter.LoseEvents(true)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Z49. A server that is too busy refuses requests: they are made again, ever more seldom, and nothing fails for that.
+func TestBusyServer(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		lock := acquire(t, client, "held")
+		client.Throttle(func(int32) bool { return true })
+		before := client.requests.Load()
+		released, acquired := make(chan error, 1), make(chan error, 1)
+		go func() { released <- lock.Release(t.Context()) }()
+		go func() {
+			_, err := client.Acquire(inTime(t), "wanted")
+			acquired <- err
+		}()
+		short, cancel := context.WithTimeout(t.Context(), virtualSession)
+		defer cancel()
+		_, err := client.Acquire(short, "another")
+		if !errors.Is(err, holdfast.ErrDisconnected) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire while the server is too busy: %v", err)
+		}
+		if n := client.requests.Load() - before; n > 200 {
+			t.Errorf("%d requests to a server that is too busy within %v", n, virtualSession)
+		}
+		client.Throttle(nil)
+		if err := errors.Join(<-released, <-acquired); err != nil {
+			t.Error(err)
+		}
+		if n := client.dials.Load(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// Answers that go-zookeeper has no name for.
+func TestUnnamedAnswers(t *testing.T) {
+	for code, c := range map[int32]struct {
+		is   error
+		text string
+	}{
+		-120: {nil, "there is no such watch"},
+		-124: {holdfast.ErrDenied, "have authenticated"},
+		-125: {nil, "quota"},
+	} {
+		withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+			client := dialWired(t, e, zklock.Options{})
+			client.Answer(opGetChildren2, code)
+			_, err := client.Inspect(t.Context(), "key")
+			if err == nil || !strings.Contains(err.Error(), c.text) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("%d: %v", code, err)
+			}
+		})
+	}
+}
+
+// Z50. A server, or what stands before it, ends each connection right behind the greeting: it is dialled ever more seldom, and
+// nothing hangs when that is over, nor when the client closes.
+func TestHungUpOn(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		auth := []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}
+		client := dialWired(t, e, zklock.Options{Auth: auth})
+		acquire(t, client, "held")
+		hangUp := func(d time.Duration) {
+			before := client.dials.Load()
+			client.Dismiss(true)
+			client.Break()
+			time.Sleep(d)
+			if n := client.dials.Load() - before; n < 3 || n > int64(4+d/(250*time.Millisecond)) {
+				t.Errorf("%d connections within %v", n, d)
+			}
+		}
+		hangUp(2 * virtualSession)
+		client.Dismiss(false)
+		if _, err := client.Acquire(inTime(t), "held"); err != nil {
+			t.Error(err)
+		}
+		hangUp(virtualSession / 3)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := client.Close(ctx); err == nil {
+			t.Error("Close is confirmed, and nobody can have done that")
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+// Z51. A session is given up since the server, whose limits have changed, would keep it for too long. What was to be released
+// under it, and what has waited, is deleted in the next one, and not taken to have gone with it.
+func TestLeftSession(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		lock, before := acquire(t, client, "a"), acquire(t, other, "b")
+		granted, released := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := client.Acquire(inTime(t), "b")
+			granted <- err
+		}()
+		time.Sleep(time.Second)
+		client.Hold(true, true)
+		go func() { released <- lock.Release(t.Context()) }()
+		e.Limit(2*time.Second, 2*virtualSession, 20*time.Second)
+		time.Sleep(virtualSession / 4)
+		client.Wire.Break()
+		client.Hold(false, false)
+		if err, left := <-released, e.Has(virtualRoot+"/a", int64(lock.Token())); err != nil || left {
+			t.Errorf("Release = %v, and the znode is there: %v", err, left)
+		}
+		time.Sleep(virtualSession / 4)
+		if queue := e.Children(virtualRoot + "/b"); len(queue) != 2 {
+			t.Errorf("the queue is %q", queue)
+		}
+		if err := before.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-granted; err != nil {
+			t.Error(err)
+		}
+	})
+}
