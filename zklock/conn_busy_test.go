@@ -273,3 +273,30 @@ func TestLeftSession(t *testing.T) {
 		}
 	})
 }
+
+// Z52. A session that has only waited is granted a lock with little of its lease left, and must not lose it, with nothing wrong.
+func TestGrantOfAnIdleSession(t *testing.T) {
+	for name, opts := range map[string]zklock.Options{
+		"by default":            {},
+		"seldom":                {Heartbeat: time.Hour},
+		"seldom, a wide margin": {Heartbeat: time.Hour, Margin: virtualSession * 7 / 100},
+		"a wide margin":         {Margin: virtualSession * 32 / 100},
+		"often, a wider margin": {Heartbeat: virtualSession / 12, Margin: virtualSession * 41 / 100},
+		"the widest":            {Heartbeat: virtualSession / 24, Margin: virtualSession * 48 / 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for waits := time.Duration(0); waits < 3*virtualSession; waits += virtualSession / 50 {
+				withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+					holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, opts)
+					lock := acquire(t, holder, "a")
+					time.AfterFunc(waits, func() { _ = lock.Release(t.Context()) })
+					next := acquire(t, waiter, "a")
+					time.Sleep(2 * virtualSession)
+					if err := next.Err(); err != nil {
+						t.Errorf("granted after %v, it was lost: %v", waits, err)
+					}
+				})
+			}
+		})
+	}
+}

@@ -38,8 +38,32 @@ func (h *heartbeat) add(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holds[k] = struct{}{}
-	if len(h.holds) == 1 {
-		h.armLocked(k.sess, jittered) // for sooner
+	if len(h.holds) > 1 || h.stopped || h.engine.opts.Heartbeat < 0 {
+		return
+	}
+	h.armLocked(k.sess, jittered) // for sooner
+	if h.short(k.sess) {
+		h.engine.tasks.Go(func(ctx context.Context) { h.send(ctx, k.sess, true) })
+	}
+}
+
+// short reports whether the lease of a session may run out before the next heartbeat but one has been
+// answered. That of one which has only waited is short at a grant, since waiting makes no
+// writes, and the first heartbeats prove no more than the syncs before them.
+func (h *heartbeat) short(sess *session) bool {
+	t, lease := sess.times(), sess.lease
+	return lease.Live() && lease.Deadline().Sub(h.engine.host.Now().Mono) < t.Heartbeat+t.Enough
+}
+
+// hurry has the next heartbeat made soon if the lease is short.
+func (h *heartbeat) hurry(sess *session) {
+	if !h.short(sess) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.holds) > 0 {
+		h.armLocked(sess, func(time.Duration) time.Duration { return sess.times().Again })
 	}
 }
 
@@ -124,6 +148,7 @@ func (h *heartbeat) now() {
 // time is left: there may be one with a quorum, and enough of the session left to get
 // there.
 func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
+	defer h.hurry(sess)
 	link := h.engine.link
 	link.mu.Lock()
 	up, w := link.up, link.wire

@@ -24,6 +24,8 @@ func TestHeartbeatPhase(t *testing.T) {
 			for range 100 {
 				l, clock := testLink(t, Options{})
 				l.session = sess
+				sess.lease = l.host.NewLease(sess.times().Session, nil)
+				sess.lease.Renew(l.host.Now())
 				h := newHeartbeat(&engine{host: l.host, link: l, tasks: task.NewGroup()})
 				c.begin(h)
 				h.beat(sess)

@@ -84,9 +84,14 @@ type Options struct {
 	// host dialled.
 	TLS *tls.Config
 
-	Owner  string        // default owner name; default: host:pid:random
-	Margin time.Duration // taken off the session timeout for clock drift; default: max(50 ms, session/20); at most half the session counts
-	Logger *slog.Logger  // default: silent
+	// Margin is taken off the session timeout for the drift of clocks. Default: max(50 ms, session/20).
+	// The rest has to last from one heartbeat to the answer to the next but one or two. So it is a third of
+	// SessionTimeout at most, a twelfth with heartbeats every quarter of that, and nearly half with
+	// heartbeats every twenty-fourth.
+	Margin time.Duration
+
+	Owner  string       // default owner name; default: host:pid:random
+	Logger *slog.Logger // default: silent
 
 	// Hooks are called when something happens to the client or its locks. A
 	// Heartbeat is one of the session, and has no Key. Default: none.
@@ -137,6 +142,10 @@ func (o *Options) resolve() (Options, error) {
 	if c.Heartbeat > 0 && c.Heartbeat < time.Millisecond {
 		return c, driver.Invalid("Options.Heartbeat", "%v is less than a millisecond", c.Heartbeat)
 	}
+	if most := c.times(c.SessionTimeout).MaxMargin; c.Margin > most && c.Heartbeat >= 0 {
+		return c, driver.Invalid("Options.Margin", "%v is more than %v, which is the most that a session of %v can spare between heartbeats every %v",
+			c.Margin, most, c.SessionTimeout, c.times(c.SessionTimeout).Heartbeat)
+	}
 	if c.Root == "" {
 		c.Root = DefaultRoot
 	}
@@ -164,7 +173,7 @@ func (o *Options) resolve() (Options, error) {
 
 // times returns the durations that follow from a session timeout.
 func (o *Options) times(session time.Duration) *zktimes.Times {
-	return zktimes.Of(session, o.Heartbeat, o.TickTime)
+	return zktimes.Of(session, o.Heartbeat, o.TickTime, o.Margin)
 }
 
 func aclOrOpen(acl []zk.ACL) []zk.ACL {

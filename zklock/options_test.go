@@ -65,7 +65,7 @@ func TestOptionsRefused(t *testing.T) {
 		"Options.DialTimeout":    {{DialTimeout: -1}},
 		"Options.Heartbeat":      {{Heartbeat: 1}, {Heartbeat: time.Microsecond}},
 		"Options.TickTime":       {{TickTime: -1}},
-		"Options.Margin":         {{Margin: -1}},
+		"Options.Margin":         {{Margin: -1}, {Margin: DefaultSessionTimeout * 34 / 100}, {Margin: DefaultSessionTimeout / 11, Heartbeat: DefaultSessionTimeout / 4}},
 		"Options.Names":          {{Names: namesEnd}, {Names: -1}},
 		"Options.Auth":           {{Auth: []Auth{{"", "u:p"}}}},
 	} {
@@ -86,7 +86,10 @@ func TestOptionsRefused(t *testing.T) {
 		{Root: "/zookeeperx"},
 		{Names: KazooNames},
 		{Names: CuratorLatchNames},
-		{Margin: time.Hour},
+		{Margin: DefaultSessionTimeout * 33 / 100},
+		{Margin: DefaultSessionTimeout / 13, Heartbeat: DefaultSessionTimeout / 4},
+		{Margin: DefaultSessionTimeout * 48 / 100, Heartbeat: DefaultSessionTimeout / 24},
+		{Margin: time.Hour, Heartbeat: -1},
 	} {
 		if _, err := o.resolve(); err != nil {
 			t.Errorf("%+v: %v", o, err)

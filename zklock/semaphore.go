@@ -141,13 +141,18 @@ func (e *engine) noSemaphore(ctx context.Context, key string, children []string)
 		return nil
 	}
 	u, err := e.survey(ctx, s)
+	if err == nil && len(u.leases)+len(u.places) == 0 {
+		// Whoever has just left the queue for the lease that it made may be in neither list.
+		var names []string
+		if names, err = e.link.children(ctx, s.leases); len(s.permits(names)) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+			return nil
+		}
+	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return errStartOver
 	case err != nil:
 		return err
-	case len(u.leases)+len(u.places) == 0:
-		return nil
 	}
 	limit, _ := u.limit()
 	return e.isSemaphore(key, limit, s)

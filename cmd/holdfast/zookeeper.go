@@ -158,7 +158,11 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 		options.SessionTimeout, options.Margin = w.lease, w.margin
 		// The margin shortens the outages that a hold survives. More frequent heartbeats
 		// win back part of that.
-		options.Heartbeat = max(w.lease/12, time.Millisecond)
+		options.Heartbeat = w.lease / 12
+		if w.margin > w.lease*2/5 {
+			options.Heartbeat = w.lease / 24
+		}
+		options.Heartbeat = max(options.Heartbeat, time.Millisecond)
 	}
 	hosts, _, _ := strings.Cut(strings.Join(z.servers, ","), "/") // as Dial does
 	c, err := unlessRefused(ctx, zk.FormatServers(strings.Split(hosts, ",")), func(ctx context.Context) (*zklock.Client, error) {

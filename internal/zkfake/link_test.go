@@ -83,3 +83,110 @@ func TestSever(t *testing.T) {
 		}
 	})
 }
+
+// A request that is throttled is not carried out, and keeps the session alive; pings, credentials and the end of a session are not.
+func TestThrottle(t *testing.T) {
+	for name, member := range map[string]int{"leader": 0, "follower": 1} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{Members: 2, Tick: time.Second}, func(t *testing.T, e *Ensemble) {
+				link := e.Link()
+				w := link.Wire(member)
+				conn := client(t, e, link, member)
+				create(t, conn, "/own", zk.FlagEphemeral)
+				w.Throttle(func(kind int32) bool { return true })
+				for range 4 * timeout / time.Second {
+					time.Sleep(time.Second)
+					if _, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); err == nil || err.Error() != "unknown error: -127" {
+						t.Fatalf("create: %v", err)
+					}
+				}
+				if err := conn.AddAuth("digest", []byte("user:password")); err != nil {
+					t.Errorf("credentials: %v", err)
+				}
+				time.Sleep(4 * timeout) // pings
+				w.Throttle(nil)
+				if !has(t, conn, "/own") || has(t, conn, "/a") {
+					t.Error("the session has ended, or what was throttled was carried out")
+				}
+				w.Throttle(func(kind int32) bool { return true })
+				conn.Close()
+				if left := e.Children("/"); len(left) > 0 {
+					t.Errorf("the session has not ended: %q", left)
+				}
+			})
+		})
+	}
+}
+
+// A member that dismisses its clients greets them, which keeps their sessions, and carries nothing out.
+func TestDismiss(t *testing.T) {
+	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, e *Ensemble) {
+		link := e.Link()
+		conn := client(t, e, link, 0)
+		session := conn.SessionID()
+		link.Wire(0).Dismiss(true)
+		link.Break()
+		time.Sleep(2 * timeout)
+		if ok, err := try(conn, "/a", time.Second); ok && err == nil {
+			t.Error("a request was answered")
+		}
+		link.Wire(0).Dismiss(false)
+		time.Sleep(2 * time.Second)
+		if conn.SessionID() != session || conn.State() != zk.StateHasSession {
+			t.Errorf("session %#x, %v; want %#x", conn.SessionID(), conn.State(), session)
+		}
+	})
+}
+
+// An event that is lost does not come later, and a watch that is set after that reports.
+func TestLoseEvents(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, e *Ensemble) {
+		link := e.Link()
+		conn := client(t, e, link, 0)
+		for path, lost := range map[string]bool{"/lost": true, "/told": false} {
+			link.Wire(0).LoseEvents(lost)
+			_, _, events, err := conn.ExistsW(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			create(t, conn, path, 0)
+			link.Wire(0).LoseEvents(false)
+			time.Sleep(time.Second)
+			select {
+			case <-events:
+				if lost {
+					t.Errorf("%s: told", path)
+				}
+			default:
+				if !lost {
+					t.Errorf("%s: not told", path)
+				}
+			}
+		}
+	})
+}
+
+// The limits of sessions count for those that begin or are resumed later.
+func TestLimit(t *testing.T) {
+	inBubble(t, Config{Tick: time.Second}, func(t *testing.T, e *Ensemble) {
+		link := e.Link()
+		conn := client(t, e, link, 0)
+		create(t, conn, "/own", zk.FlagEphemeral)
+		e.Limit(time.Second, 2*timeout, 3*timeout)
+		link.Break()
+		time.Sleep(time.Second)
+		if !has(t, conn, "/own") {
+			t.Error("the session was not resumed")
+		}
+		link.Cut()
+		time.Sleep(3 * timeout / 2)
+		if len(e.Children("/")) == 0 {
+			t.Error("the session ended by the timeout with which it began")
+		}
+		time.Sleep(timeout)
+		if len(e.Children("/")) > 0 {
+			t.Error("the session has not ended")
+		}
+		link.Heal()
+	})
+}

@@ -11,11 +11,12 @@ type Times struct {
 
 	// To keep the session alive, and to prove that it is.
 	Heartbeat time.Duration // between heartbeats of a session that holds locks
-	Idle      time.Duration // between heartbeats of one that holds none; just more than window
+	Idle      time.Duration // between heartbeats of one that holds none; just more than window, or half as much
 	Window    time.Duration // between the reply to a request and the sync that confirms it
 	Grain     time.Duration // replies closer together than this count as one
 	Enough    time.Duration // least remainder of the lease at a grant
 	Again     time.Duration // until a grant tries again to prove that much
+	MaxMargin time.Duration // for clocks: with more, a lease would run out between two heartbeats
 
 	// To leave a server in time to find another.
 	Silence    time.Duration // a server that sends nothing for this long is left
@@ -35,9 +36,9 @@ type Times struct {
 	MaxDoubt time.Duration // the longest pause between two questions
 }
 
-// Of computes the times of a session timeout. heartbeat and tick are zklock's
-// Options.Heartbeat and Options.TickTime; 0 means the default.
-func Of(session, heartbeat, tick time.Duration) *Times {
+// Of computes the times of a session timeout. heartbeat, tick and margin are zklock's
+// Options.Heartbeat, Options.TickTime and Options.Margin; 0 means the default.
+func Of(session, heartbeat, tick, margin time.Duration) *Times {
 	t := &Times{
 		Session: session,
 
@@ -67,5 +68,14 @@ func Of(session, heartbeat, tick time.Duration) *Times {
 	if heartbeat > 0 {
 		t.Heartbeat = min(heartbeat, session/4)
 	}
+	// A heartbeat proves the first one that was answered a window before it, and the next proof comes one later.
+	beat := max(t.Heartbeat, 1) // a session that has ended has no timeout
+	beats := (t.Window+beat-1)/beat*beat + beat
+	// The first heartbeats of a session that has only waited prove no more than its last sync but a window did.
+	waited := t.Window + t.Again
+	if margin > session-t.Idle-waited {
+		t.Idle /= 2
+	}
+	t.MaxMargin = max(0, min(session-beats-t.Enough, session-session/6-waited))
 	return t
 }

@@ -105,7 +105,7 @@ func liveness(ctx context.Context, e *env, emit func(report.Row)) error {
 		return err
 	}
 	defer ours.Close(context.WithoutCancel(ctx))
-	period := zktimes.Of(ours.SessionTimeout(), 0, 0).Heartbeat
+	period := zktimes.Of(ours.SessionTimeout(), 0, 0, 0).Heartbeat
 	var locks []*holdfast.Lock
 	if locks, err = holdMany(ctx, ours.Client, e.name("lively"), manyHeld); err != nil {
 		return err

@@ -100,9 +100,9 @@ func (h *hold) duration() time.Duration {
 	switch n := h.random.IntN(40); {
 	case h.config.Sabotage == blindToTTL: // somebody holds the key whenever its item expires
 		return h.between(lease/2, 5*lease/2)
-	case n < 30:
+	case n < 30 && !h.config.Quiet:
 		return h.between(time.Millisecond, lease/60)
-	case n < 39:
+	case n < 39 && !h.config.Quiet:
 		return h.between(lease/60, lease/8)
 	default:
 		return h.between(lease/2, 5*lease/2)

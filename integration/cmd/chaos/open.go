@@ -23,6 +23,7 @@ type clientConfig struct {
 	Succeeds  bool // a killed process of this slot, which may have left locks
 	Seed      uint64
 	Sabotage  sabotage
+	Quiet     bool // there are no faults, and holds are long
 	// Look is how often a holder looks at its lock, at most twice as seldom. Default 0: lookEvery.
 	Look time.Duration
 }
@@ -45,6 +46,8 @@ func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
 		Root:           zooKeeperRoot,
 		SessionTimeout: cmp.Or(config.Login.Session, config.Login.Lease),
 		Owner:          config.Owner,
+		Heartbeat:      config.Login.Heartbeat,
+		Margin:         config.Login.Margin,
 	}
 	if c := config.Login.Credentials; c != "" {
 		opts.Auth = []zklock.Auth{{Scheme: "digest", Credentials: c}}

@@ -23,6 +23,7 @@ type settings struct {
 	Workers  int // of each client, on average
 	Keys     int
 	Kinds    []nemesis.Kind // the faults; empty: all that the stage has
+	Quiet    bool           // no faults, and long holds
 	Sabotage sabotage
 	Dir      string // for history, logs and pictures; it must exist
 	Progress io.Writer
@@ -170,7 +171,10 @@ func (r *run) faults(ctx context.Context) error {
 // shape describes the run for the plan.
 func (s *settings) shape(st stage) nemesis.Shape {
 	kinds := s.Kinds
-	if len(kinds) == 0 {
+	switch {
+	case s.Quiet:
+		kinds = nil
+	case len(kinds) == 0:
 		kinds = st.deck()
 	}
 	return nemesis.Shape{
@@ -337,6 +341,6 @@ func (r *run) launch(config clientConfig) (process, error) { return r.process(r.
 // config is that of a client process.
 func (r *run) config(process, owner string, where login, workers int) clientConfig {
 	return clientConfig{
-		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers, Seed: r.Seed,
+		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers, Seed: r.Seed, Quiet: r.Quiet,
 	}
 }

@@ -71,8 +71,9 @@ func (s *simulation) world(c settings) world {
 			config.Look = config.Login.Lease / looksPerLease
 			return s.launch(config), nil
 		},
-		now:   s.now,
-		again: fmt.Sprintf("make sim ENGINE=%s SEED=%d HOURS=0", c.Engine, c.Seed),
+		now:    s.now,
+		steady: true,
+		again:  fmt.Sprintf("make sim ENGINE=%s SEED=%d HOURS=0", c.Engine, c.Seed),
 	}
 }
 
@@ -128,15 +129,22 @@ func (s *simulation) keep(dir string, v *verdict) error {
 	return errors.Join(errs...)
 }
 
+// quietEpisodes is one of how many runs has no faults, and clients that do nothing for long while they hold a lock, or wait.
+const quietEpisodes = 4
+
 // episode draws one run from a seed. It fits into a few minutes, so that there are many.
 func episode(engine string, seed uint64) settings {
 	r := rand.New(rand.NewPCG(seed, 1<<32))
 	between := func(least, most int) int { return least + r.IntN(most-least+1) }
-	return settings{
+	s := settings{
 		Engine: engine, Seed: seed,
 		Length:  time.Duration(between(20, 60)) * simulations[engine].lease,
 		Clients: between(3, 6), Workers: between(1, 3), Keys: between(2, 6),
 	}
+	if seed%quietEpisodes == 0 { // what goes wrong then has no excuse
+		s.Quiet, s.Workers = true, 1
+	}
+	return s
 }
 
 // simulated performs a run in virtual time, and says how long it took by that. It keeps what it has in a directory below

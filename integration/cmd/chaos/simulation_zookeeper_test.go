@@ -50,7 +50,8 @@ func (s *simulatedEnsemble) deck() []nemesis.Kind {
 
 func (s *simulatedEnsemble) servers() int { return simulatedMembers }
 
-// login has some clients authenticate, and some ask for sessions that servers may refuse as too short.
+// login has some clients authenticate, some ask for sessions that servers may refuse as too short, some beat seldom, and some
+// leave much of their leases to clocks.
 func (s *simulatedEnsemble) login(slot int) login {
 	l := s.loginOver(strconv.Itoa(slot))
 	if slot%2 == 1 {
@@ -58,6 +59,12 @@ func (s *simulatedEnsemble) login(slot int) login {
 	}
 	if slot%3 == 2 {
 		l.Session = zooKeeperLease * 11 / 20
+	}
+	if slot%4 == 0 {
+		l.Heartbeat = zooKeeperLease // as seldom as possible
+	}
+	if slot%5 == 3 {
+		l.Margin = zooKeeperLease / 8
 	}
 	return l
 }

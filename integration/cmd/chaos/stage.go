@@ -56,6 +56,9 @@ type login struct {
 	Lease time.Duration `json:"lease"`
 	// Session is what a client of ZooKeeper asks for instead, if that is less: servers may give it more.
 	Session time.Duration `json:"session,omitempty"`
+	// Heartbeat is an option of clients of ZooKeeper, as is Margin of all; 0 is the default.
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
+	Margin    time.Duration `json:"margin,omitempty"`
 	// Credentials are those of a client of ZooKeeper, "user:password"; "" for none.
 	Credentials string `json:"credentials,omitempty"`
 }

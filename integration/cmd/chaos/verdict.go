@@ -34,7 +34,7 @@ func (r *run) judge() (*verdict, error) {
 	records := r.journal.all()
 	// A fault may hold back a process's request until after the process has
 	// ended.
-	rules := history.Rules{Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease}
+	rules := history.Rules{Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease, Steady: r.steady}
 	v := &verdict{
 		settings:   r.settings,
 		again:      r.again,

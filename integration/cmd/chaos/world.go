@@ -14,6 +14,7 @@ type world struct {
 	process func(*journal, clientConfig) (process, error) // client processes
 	now     func() int64                                  // for stamps
 	history string                                        // the file of the journal; "": none
+	steady  bool                                          // time does not go on while the machine stands still
 	plants  bool                                          // that the run begins with the scenario of planted.go
 	again   string                                        // the command that performs the same faults
 }

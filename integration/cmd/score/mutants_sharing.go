@@ -77,6 +77,14 @@ var sharingMutants = []mutant{
 		`if other.stat.Czxid < node.stat.Czxid {`,
 		`if false && other.stat.Czxid < node.stat.Czxid {`,
 	}, nil},
+	{"Z46.2", "a lock overlooks who moves from the queue to the leases", zooKeeper, change{
+		"zklock/semaphore.go",
+		`if err == nil && len(u.leases)+len(u.places) == 0 {`,
+		`if err == nil && len(u.leases)+len(u.places) == 0 {
+		return nil
+	}
+	if false {`,
+	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/kind.go",
 		`if guid == "" || !seen[guid] {`,

@@ -331,4 +331,13 @@ var zooKeeperMutants = []mutant{
 		`now != sess && !sess.left.Load()`,
 		`now != sess`,
 	}, nil},
+	{
+		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
+		change{
+			"zklock/heartbeat.go",
+			`if h.short(k.sess) {`,
+			`if false && h.short(k.sess) {`,
+		},
+		[]change{{"zklock/heartbeat.go", `if !h.short(sess) {`, `if true || !h.short(sess) {`}},
+	},
 }

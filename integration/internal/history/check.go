@@ -30,6 +30,8 @@ type Rules struct {
 	// Settle is how long a call may take that was under way when the faults ended, or was invoked later. If it is 0, no time
 	// is checked, and no record of [Calm] is needed.
 	Settle time.Duration
+	// Steady says that the machine of the run never stands still: then a lease does not run out by itself.
+	Steady bool
 	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
 }

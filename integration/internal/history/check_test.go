@@ -286,3 +286,35 @@ func TestTooManyViolations(t *testing.T) {
 		t.Errorf("%d violations, the last: %v", len(found), found[len(found)-1])
 	}
 }
+
+// TestSteady guards that, on a machine that never stands still, a lease runs out only for a fault of the time before.
+func TestSteady(t *testing.T) {
+	lease := int64(scriptRules.Lease / time.Millisecond)
+	fault := func(from, to int64) *script {
+		return begin().add(from, Record{What: Begin, N: 1, Fault: "stall"}).add(to, Record{What: End, N: 1, Fault: "stall"})
+	}
+	for name, c := range map[string]struct {
+		s       *script
+		cause   string
+		excused bool
+	}{
+		"a fault meanwhile": {fault(50, 60), "session_expired", true},
+		"a fault before":    {fault(-lease, 10-lease), "lease_expired", true},
+		"a fault long ago":  {fault(-9*lease, -5-2*lease), "session_expired", false},
+		"a fault later":     {fault(70, 75), "lease_expired", false},
+		"another cause":     {begin(), "clock_jump", true},
+		"no fault":          {begin(), "lease_expired", false},
+	} {
+		rules := scriptRules
+		records := c.s.lost("1.1", 1, 65, c.cause).next().calm().records
+		if found := Check(records, rules); len(found) > 0 {
+			t.Errorf("%s, on a machine that may stand still: %v", name, found)
+		}
+		rules.Steady = true
+		switch found := Check(records, rules); {
+		case c.excused && len(found) == 0:
+		case c.excused || len(found) != 1 || found[0].Rule != RuleCause || !strings.Contains(found[0].Text, "nothing had been wrong"):
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}

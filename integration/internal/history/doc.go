@@ -25,7 +25,8 @@
 //	              tokens.
 //	ended         A lock whose holder has observed its end, by Err, Verify or Release, is not live again.
 //	cause         A lock that was not released ends for a cause that happened: a break, a reclaim, a TTL that has passed on one
-//	              of the two clocks, of which the wall clock may be set; or for a cause that only its client knows.
+//	              of the two clocks, of which the wall clock may be set; or for a cause that only its client knows. But on a
+//	              machine that does not stand still, a lease does not run out by itself.
 //	failed        Calls end in a documented way. No fault of a run makes one fail otherwise. Who is told of another limit is not
 //	              the only one who wants the key.
 //	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that

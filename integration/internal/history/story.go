@@ -304,9 +304,12 @@ func (g *grant) lastSeen() int64 {
 }
 
 // disturbed reports whether a fault was under way during a call.
-func (s *story) disturbed(c *call) bool {
+func (s *story) disturbed(c *call) bool { return s.disturbedSince(c.invoke.At, c.ret.At) }
+
+// disturbedSince reports whether a fault was under way between two moments.
+func (s *story) disturbedSince(from, to int64) bool {
 	for _, f := range s.faults {
-		if f.begin.At <= c.ret.At && c.invoke.At <= f.till {
+		if f.begin.At <= to && from <= f.till {
 			return true
 		}
 	}

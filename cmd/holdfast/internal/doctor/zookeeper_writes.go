@@ -51,7 +51,7 @@ func judgeWrites(writes latencies, timeout time.Duration) Finding {
 	cure := fmt.Sprintf("give a --lease of %v or more, twenty times a write; or see to the network, and to the servers' disks (fsync), load and garbage collection",
 		figure(20*writes.median()))
 	const disturbed = "see to the servers' disks (fsync), load and garbage collection, and to the network; or give a longer --lease"
-	t := zktimes.Of(timeout, 0, 0)
+	t := zktimes.Of(timeout, 0, 0, 0)
 	switch {
 	case writes.median() >= timeout/10:
 		return problem(cure, "%s: too short for such round trips, locks are lost although nothing fails", told)
