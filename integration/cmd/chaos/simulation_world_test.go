@@ -130,6 +130,7 @@ func (s *simulation) keep(dir string, v *verdict) error {
 }
 
 // quietEpisodes is one of how many runs has no faults, and clients that do nothing for long while they hold a lock, or wait.
+// None has on DynamoDB, where nobody has a turn, and so may wait for as many long holds as there are.
 const quietEpisodes = 4
 
 // episode draws one run from a seed. It fits into a few minutes, so that there are many.
@@ -141,7 +142,7 @@ func episode(engine string, seed uint64) settings {
 		Length:  time.Duration(between(20, 60)) * simulations[engine].lease,
 		Clients: between(3, 6), Workers: between(1, 3), Keys: between(2, 6),
 	}
-	if seed%quietEpisodes == 0 { // what goes wrong then has no excuse
+	if seed%quietEpisodes == 0 && engine == "zookeeper" { // what goes wrong then has no excuse
 		s.Quiet, s.Workers = true, 1
 	}
 	return s
