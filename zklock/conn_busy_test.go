@@ -300,3 +300,52 @@ func TestGrantOfAnIdleSession(t *testing.T) {
 		})
 	}
 }
+
+// Z53. A client whose answers are too slow to prove its session comes to the head of a queue: it lets those pass who are faster, and is
+// told so.
+func TestSlowClient(t *testing.T) {
+	permit := []holdfast.Option{holdfast.WithLimit(1)}
+	for name, c := range map[string]struct {
+		names zklock.Names
+		mode  []holdfast.Option
+	}{
+		"lock": {}, "permit": {mode: permit}, "kazoo's permit": {zklock.KazooNames, permit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				opts, mode := zklock.Options{Names: c.names}, c.mode
+				holder, slow, fast := dialWired(t, e, opts), dialWired(t, e, opts), dialWired(t, e, opts)
+				lock, err := holder.Acquire(t.Context(), "a", mode...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				slow.Delay(virtualSession * 13 / 100)
+				slowly, granted := make(chan error, 1), make(chan error, 1)
+				go func() {
+					_, err := slow.Acquire(inTime(t), "a", append(mode, holdfast.WithRetry(holdfast.Retry{Attempts: 2}))...)
+					slowly <- err
+				}()
+				time.Sleep(2 * virtualSession)
+				go func() {
+					next, err := fast.Acquire(inTime(t), "a", mode...)
+					granted <- err
+					_ = next.Release(t.Context())
+				}()
+				time.Sleep(virtualSession)
+				released := time.Now()
+				if err := lock.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-granted; err != nil {
+					t.Errorf("the fast client: %v", err)
+				}
+				if took := time.Since(released); took > 3*virtualSession {
+					t.Errorf("the fast client was granted the lock after %v", took)
+				}
+				if err := <-slowly; !errors.Is(err, holdfast.ErrDisconnected) || !strings.Contains(err.Error(), "too slow") {
+					t.Errorf("the slow client: %v", err)
+				}
+			})
+		})
+	}
+}

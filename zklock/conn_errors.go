@@ -15,6 +15,9 @@ import (
 // (zookeeper.throttled_op_wait_time, KeeperException.Code.THROTTLEDOP).
 var errBusy = errors.New("the server is too busy for this request")
 
+// errSlow is why a contender gives up its place: answers take so long that the session cannot be proven alive.
+var errSlow = errors.New("answers are too slow for the session timeout")
+
 // errNotRewatched is why a connection is left whose server would not set the watches again that there were on
 // the one before: what happens to a znode would not be heard.
 var errNotRewatched = errors.New("the server has refused to watch what was watched before")
@@ -48,7 +51,8 @@ func unknownOutcome(err error) bool {
 
 // transient reports whether a request may be tried again: on a new connection, or later.
 func transient(err error) bool {
-	return notSent(err) || unknownOutcome(err) || sessionOver(err) || errors.Is(err, zk.ErrSessionMoved) || errors.Is(err, errBusy)
+	return notSent(err) || unknownOutcome(err) || sessionOver(err) || errors.Is(err, zk.ErrSessionMoved) ||
+		errors.Is(err, errBusy) || errors.Is(err, errSlow)
 }
 
 // sessionOver reports whether a server refused a request because its session

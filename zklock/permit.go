@@ -271,6 +271,9 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		return none, errStartOver
 	}
 	if err := c.prove(ctx); err != nil {
+		if errors.Is(err, errSlow) {
+			p.leave()
+		}
 		return none, waiting(ctx, err)
 	}
 	grant, err := c.grant(ctx)

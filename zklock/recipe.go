@@ -367,9 +367,10 @@ func (c *contender) waitExpired(w *watch, name string, holds bool) error {
 // that only waits makes no writes; and, where there is doubt, that the node exists. It
 // costs nothing right after the creation of the node, which was a write. Where a write
 // proves too little, because the process was stopped or answers are slow, it sends syncs
-// until one does: what is answered now counts a window later.
+// until one does: what is answered now counts a window later. Where none does for as long as the
+// session lasts, the contender gives up its place, as others may be faster.
 func (c *contender) prove(ctx context.Context) error {
-	path, lease := c.path(), c.sess.lease
+	path, lease, began := c.path(), c.sess.lease, c.engine.host.Now().Mono
 	writes, doubtful := c.own.doubtful()
 	for slow := false; ; slow = true {
 		t := c.sess.times()
@@ -393,6 +394,9 @@ func (c *contender) prove(ctx context.Context) error {
 		switch {
 		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
+		case slow && c.engine.host.Now().Mono.Sub(began) > t.Session:
+			c.leave()
+			return fmt.Errorf("zookeeper: %s: %w: %w", path, holdfast.ErrDisconnected, errSlow)
 		case slow:
 			backoff.Sleep(ctx, t.Again, nil)
 		}

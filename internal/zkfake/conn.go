@@ -37,7 +37,7 @@ func (c *conn) read() {
 			_, err = io.ReadFull(c.socket, body)
 		}
 		if err != nil {
-			c.in.send(func() { e.locked(c.gone) })
+			e.locked(func() { c.in.send(func() { e.locked(c.gone) }) })
 			return
 		}
 		if !c.take(body) {

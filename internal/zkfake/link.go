@@ -60,6 +60,7 @@ type Wire struct {
 
 	// With the ensemble's mu.
 	toServer, toClient bool // held
+	late               time.Duration // how much later than usual what goes through it arrives, either way
 	silent             bool
 	refused            bool
 	dismissed          bool
@@ -77,6 +78,12 @@ func (w *Wire) Hold(toServer, toClient bool) {
 		}
 	})
 }
+
+// Delay has all that goes to the member from now on, or comes from it, arrive so much later than usual.
+func (w *Wire) Delay(late time.Duration) { w.ensemble.locked(func() { w.late = late }) }
+
+// latency is that of a message that is sent now, with the ensemble's mu.
+func (w *Wire) latency() time.Duration { return w.ensemble.config.Latency() + w.late }
 
 // Silence holds back what comes from the member, but connections are made.
 func (w *Wire) Silence(silent bool) {
@@ -189,13 +196,15 @@ func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, err
 	if i < 0 {
 		return failed(errRefused)
 	}
-	for wait := e.config.Latency(); ; wait = redial {
+	w := l.wires[i]
+	var wait time.Duration
+	e.locked(func() { wait = w.latency() })
+	for ; ; wait = redial {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return failed(ctx.Err())
 		}
-		w := l.wires[i]
 		var c net.Conn
 		var err error
 		e.locked(func() {
@@ -219,7 +228,7 @@ func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, err
 func (w *Wire) connect() net.Conn {
 	client, server := net.Pipe()
 	e := w.ensemble
-	c := &conn{member: w.member, wire: w, socket: server, in: e.newQueue(e.config.Latency), out: e.newQueue(e.config.Latency)}
+	c := &conn{member: w.member, wire: w, socket: server, in: e.newQueue(w.latency), out: e.newQueue(w.latency)}
 	e.conns[c] = struct{}{}
 	c.arrange()
 	e.running.Go(c.read)

@@ -190,3 +190,19 @@ func TestLimit(t *testing.T) {
 		link.Heal()
 	})
 }
+
+// What goes through a wire that is slow takes longer, both ways.
+func TestDelay(t *testing.T) {
+	inBubble(t, Config{Latency: func() time.Duration { return time.Millisecond }}, func(t *testing.T, e *Ensemble) {
+		link := e.Link()
+		conn := client(t, e, link, 0)
+		for late := range 3 {
+			link.Wire(0).Delay(time.Duration(late) * time.Second)
+			began := time.Now()
+			has(t, conn, "/")
+			if took := time.Since(began); took != time.Duration(2*late)*time.Second+2*time.Millisecond {
+				t.Errorf("late by %d s: answered after %v", late, took)
+			}
+		}
+	})
+}

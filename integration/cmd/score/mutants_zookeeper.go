@@ -310,7 +310,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
 		"zklock/conn_errors.go",
-		` || errors.Is(err, errBusy)`,
+		`errors.Is(err, errBusy) || `,
 		``,
 	}, nil},
 	{"Z49", "a busy server is asked again at once", zooKeeper, change{
