@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,8 @@ import (
 
 // The requests of the protocol that these tests name: ZooDefs.OpCode.
 const (
+	opCreate       = 1
+	opSync         = 9
 	opGetChildren2 = 12
 	opSetWatches   = 101
 )
@@ -348,4 +351,39 @@ func TestSlowClient(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Z54. Many creations lose their replies, and their calls are given up. What may come of them is looked for at each return: with one
+// sync for all.
+func TestManyGivenUp(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		const calls = 60
+		client := dialWired(t, e, zklock.Options{})
+		syncs := 0
+		client.Throttle(func(kind int32) bool { // only counts
+			if kind == opSync {
+				syncs++
+			}
+			return false
+		})
+		for i := range calls {
+			client.LoseReply(opCreate)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if _, err := client.Acquire(ctx, fmt.Sprintf("key-%d", i)); err == nil {
+				t.Error("Acquire was granted a lock")
+			}
+			cancel()
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * virtualSession)
+		client.Throttle(nil)
+		for i := range calls {
+			if left := e.Children(fmt.Sprintf("%s/key-%d", virtualRoot, i)); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		}
+		if syncs > 5*calls { // heartbeats, too
+			t.Errorf("%d syncs", syncs)
+		}
+	})
 }

@@ -190,14 +190,33 @@ func TestLateExpected(t *testing.T) {
 	s.expect(now, "/a", "1", "kept")
 	s.expect(now, "/a", "2", "")
 	s.expect(now, "/b", "3", "")
-	first := s.expectedLocked(now, time.Now())
-	if len(first) != 2 || len(first["/a"]) != 2 || len(first["/b"]) != 1 || first["/a"][0].keep != "kept" || len(s.all) != 3 {
+	if first := s.expectedLocked(now, time.Now()); len(first) != 3 || first[0].keep != "kept" || len(s.all) != 3 {
 		t.Errorf("%+v of %+v", first, s.all)
 	}
-	if some := s.expectedLocked(now, time.Now().Add(patience-time.Minute/2)); len(some) != 2 {
+	if some := s.expectedLocked(now, time.Now().Add(patience-time.Minute/2)); len(some) != 3 {
 		t.Errorf("too early forgotten: %+v", some)
 	}
 	if some := s.expectedLocked(now, time.Now().Add(patience+time.Second)); len(some) != 0 || len(s.all) != 0 {
 		t.Errorf("never forgotten: %+v, %+v", some, s.all)
+	}
+}
+
+// TestLateNext tests that all that is looked for in one session goes together, each once.
+func TestLateNext(t *testing.T) {
+	before, now := testSession(1), testSession(2)
+	s := newLate(nil)
+	s.looking = true // there is a task
+	s.lookForLocked(creation{sess: now, parent: "/a", guid: "1"}, creation{sess: now, parent: "/b", guid: "2"})
+	s.lookForLocked(creation{sess: now, parent: "/a", guid: "3"}, creation{sess: now, parent: "/a", guid: "1"})
+	if some := s.next(); len(some) != 2 || len(some["/a"]) != 2 || len(some["/b"]) != 1 || !s.looking {
+		t.Errorf("%+v", some)
+	}
+	s.lookForLocked(creation{sess: before, parent: "/a", guid: "4"}, creation{sess: now, parent: "/a", guid: "5"})
+	first, second := s.next(), s.next()
+	if len(first["/a"]) != 1 || len(second["/a"]) != 1 || first["/a"][0].sess == second["/a"][0].sess {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	if some := s.next(); len(some) != 0 || s.looking {
+		t.Errorf("%+v", some)
 	}
 }

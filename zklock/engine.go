@@ -46,7 +46,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 	e.link = newLink(closing, host, opts)
 	e.heartbeat = newHeartbeat(e)
 	e.stale = newStale(e)
-	e.late = &late{engine: e}
+	e.late = newLate(e)
 	e.link.reopened = func() {
 		e.heartbeat.now()
 		e.late.reopened()

@@ -39,15 +39,21 @@ type late struct {
 	all     []creation
 	pause   time.Duration            // until the next look
 	timer   interface{ Stop() bool } // of that
+	wanted  map[creation]struct{}    // to be looked for when the look under way is over
+	looking bool
 	stopped bool
 }
+
+func newLate(e *engine) *late { return &late{engine: e, wanted: make(map[creation]struct{})} }
 
 // remove deletes, in the background, what has come of creations with a guid, and
 // what will.
 func (l *late) remove(sess *session, parent, guid string) {
 	one := l.expect(sess, parent, guid, "")
 	if l.engine.link.wake() == nil { // else see reopened
-		l.engine.tasks.Go(func(ctx context.Context) { l.look(ctx, sess, parent, []creation{one}) })
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lookForLocked(one)
 	}
 }
 
@@ -112,38 +118,94 @@ func (l *late) lookForAll() *session {
 	if sess == nil || l.engine.link.wake() != nil {
 		return nil
 	}
-	byParent := l.expectedLocked(sess, time.Now())
-	if len(byParent) == 0 {
+	some := l.expectedLocked(sess, time.Now())
+	if len(some) == 0 {
 		return nil
 	}
-	for parent, some := range byParent {
-		l.engine.tasks.Go(func(ctx context.Context) { l.look(ctx, sess, parent, some) })
-	}
+	l.lookForLocked(some...)
 	return sess
 }
 
-// expectedLocked returns, by their parents, those that may still come in a
-// session, and forgets all others.
-func (l *late) expectedLocked(sess *session, now time.Time) map[string][]creation {
+// expectedLocked returns those that may still come in a session, and forgets all others.
+func (l *late) expectedLocked(sess *session, now time.Time) []creation {
 	l.all = slices.DeleteFunc(l.all, func(one creation) bool { return one.sess != sess || now.After(one.until) })
-	byParent := make(map[string][]creation)
-	for _, one := range l.all {
-		byParent[one.parent] = append(byParent[one.parent], one)
+	return l.all
+}
+
+// lookForLocked has some looked for, in the background: now, or together with others, when the look that
+// is under way is over. A client may have given up thousands of calls.
+func (l *late) lookForLocked(some ...creation) {
+	for _, one := range some {
+		l.wanted[one] = struct{}{}
 	}
+	if l.looking {
+		return
+	}
+	l.looking = l.engine.tasks.Go(func(ctx context.Context) {
+		for some := l.next(); len(some) > 0; some = l.next() {
+			l.look(ctx, some)
+		}
+	})
+}
+
+// next returns what is wanted by now, of one session and by the parents; nothing ends the task.
+func (l *late) next() map[string][]creation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	byParent := make(map[string][]creation)
+	var sess *session
+	for one := range l.wanted {
+		if sess == nil {
+			sess = one.sess
+		}
+		if one.sess == sess {
+			byParent[one.parent] = append(byParent[one.parent], one)
+			delete(l.wanted, one)
+		}
+	}
+	l.looking = len(byParent) > 0
 	return byParent
 }
 
-// look deletes what there is below a parent. The sync, which goes the way of a
-// write, makes the list that follows it see what was created before.
-func (l *late) look(ctx context.Context, sess *session, parent string, some []creation) {
+// lists is how many lists a look has under way at a time.
+const lists = 16
+
+// look deletes what there is below some parents. The sync, which goes the way of a
+// write, makes the lists that follow it see what was created before.
+func (l *late) look(ctx context.Context, byParent map[string][]creation) {
+	link := l.engine.link
+	slots := make(chan struct{}, lists)
+	var looks sync.WaitGroup
+	var synced *wire // the connection on which that was done
+	for parent, some := range byParent {
+		sess := some[0].sess
+		err := link.retry(ctx, nil, func(*session) error {
+			if w := link.present(); w == nil || w != synced {
+				if err := link.sync(ctx, "/"); err != nil {
+					return err
+				}
+				synced = w
+			}
+			return nil
+		})
+		if err != nil || !link.same(sess) {
+			break // the client closes, or they have gone with their session
+		}
+		slots <- struct{}{}
+		looks.Go(func() {
+			defer func() { <-slots }()
+			l.lookBelow(ctx, sess, parent, some)
+		})
+	}
+	looks.Wait()
+}
+
+// lookBelow deletes what there is below one.
+func (l *late) lookBelow(ctx context.Context, sess *session, parent string, some []creation) {
 	link := l.engine.link
 	var names []string
-	err := link.retry(ctx, nil, func(*session) error {
-		if !link.same(sess) {
-			return nil
-		}
-		err := link.sync(ctx, parent)
-		if err == nil {
+	err := link.retry(ctx, nil, func(*session) (err error) {
+		if link.same(sess) {
 			names, err = link.children(ctx, parent)
 		}
 		return err
