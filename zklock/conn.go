@@ -33,6 +33,7 @@ type link struct {
 	reopened func() // called when calls may be made again
 	closing  context.Context
 	hopes    *hopes        // set by connect
+	servers  int           // how many there are; set by connect
 	begun    chan struct{} // closed when conn is set
 	ended    chan struct{} // closed when go-zookeeper has stopped
 	quitOnce sync.Once
@@ -49,6 +50,8 @@ type link struct {
 	up       bool                 // calls may be made
 	ending   bool                 // the client closes
 	gate     chan struct{}        // closed when up becomes true
+	down     driver.Instant       // when up became false
+	refusals int                  // connections in a row on which a server has hung up instead of greeting
 	failures int                  // attempts in a row at a connection on which a request was answered
 	lastErr  error                // why there is no connection
 	created  map[string]*creating // by path; see expectCreated

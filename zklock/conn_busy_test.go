@@ -387,3 +387,23 @@ func TestManyGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// Z55. The servers have lost all data, and refuse a client that has seen more than they have: after a while it begins a new session.
+func TestWipedServers(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		lock := acquire(t, client, "a")
+		e.Wipe()
+		time.Sleep(virtualSession)
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrSessionExpired) {
+			t.Errorf("Err of a lock that is gone: %v", err)
+		}
+		wiped := time.Now()
+		if _, err := client.Acquire(inTime(t), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(wiped); took > 2*virtualSession {
+			t.Errorf("a new session after %v", took)
+		}
+	})
+}

@@ -21,6 +21,7 @@ import (
 // connect starts go-zookeeper and waits for the first session.
 func (l *link) connect(ctx context.Context, servers []string) error {
 	l.hopes = newHopes(zk.FormatServers(servers))
+	l.servers = len(servers)
 	conn, events, err := zk.Connect(
 		servers, l.opts.SessionTimeout,
 		zk.WithDialer(l.dial),

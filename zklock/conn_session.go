@@ -43,6 +43,7 @@ func (s *session) times() *zktimes.Times { return s.shortest.Load() }
 func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant) *zktimes.Times {
 	timeout := now.Session
 	l.mu.Lock()
+	l.refusals = 0
 	old := l.session
 	if old != nil && old.id != id {
 		l.session = nil
@@ -98,10 +99,14 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 // got last. And a session that has been renounced is asked for with another
 // password, which makes the server say that it is over.
 //
+// A server that has seen less than the client hangs up, so that the client finds another one. Where all
+// do, for longer than the session can last, they have lost their data, or have been given older data:
+// then the client says that it has seen nothing, and hears that its session is over.
+//
 // The request is: length int32, protocol int32, zxid int64, timeout int32, session
 // int64, password.
 func (l *link) ask(b []byte) []byte {
-	const timeout, session, password = 16, 20, 32
+	const zxid, timeout, session, password = 8, 16, 20, 32
 	if len(b) <= password {
 		return b
 	}
@@ -114,8 +119,26 @@ func (l *link) ask(b []byte) []byte {
 	case l.renounced:
 		b = bytes.Clone(b)
 		b[password] ^= 0xff
+	default:
+		if l.outlivedLocked() {
+			b = bytes.Clone(b)
+			binary.BigEndian.PutUint64(b[zxid:], 0)
+		}
 	}
 	return b
+}
+
+// turnedAway is called when a server has hung up instead of greeting.
+func (l *link) turnedAway() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusals++
+}
+
+// outlivedLocked reports whether the client has seen more than the servers have: each of them has turned
+// it away twice, and nobody can have kept the session alive.
+func (l *link) outlivedLocked() bool {
+	return l.session != nil && l.refusals >= 2*max(l.servers, 1) && l.host.Now().Sub(l.down) > 2*l.session.times().Session
 }
 
 // renew is called when the leader is known to have heard of the session after a moment.

@@ -186,6 +186,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	}
 	if err != nil {
 		_ = w.Conn.Close() // or a write that is stuck would keep go-zookeeper from leaving
+		if hungUp(err) && !w.greeted() {
+			w.link.turnedAway()
+		}
 		w.link.lost(w, w.explain(err))
 		w.die()
 	}

@@ -107,6 +107,7 @@ func (l *link) shutLocked() {
 		return
 	}
 	l.up = false
+	l.down = l.host.Now()
 	l.gate = make(chan struct{})
 	l.host.SetConnected(false)
 }

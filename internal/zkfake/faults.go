@@ -82,6 +82,22 @@ func (e *Ensemble) Settled() bool {
 	return e.lead >= 0
 }
 
+// Wipe ends all members, and starts them again without any data.
+func (e *Ensemble) Wipe() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range slices.Collect(maps.Keys(e.conns)) {
+		c.gone()
+	}
+	e.sessions, e.log, e.waiting, e.lastZxid = make(map[int64]*session), nil, nil, 1<<32
+	for _, m := range e.members {
+		m.toLeader.clear()
+		m.fromLeader.clear()
+		m.tree, m.watches, m.zxid = newTree(), newWatches(), e.lastZxid
+		m.conns, m.touched = make(map[int64]*conn), make(map[int64]time.Duration)
+	}
+}
+
 // Limit changes what sessions may be, as a restart with another configuration would: the tick, and the shortest and the longest
 // timeout.
 func (e *Ensemble) Limit(tick, shortest, longest time.Duration) {

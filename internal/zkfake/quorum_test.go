@@ -176,3 +176,21 @@ func TestWithoutMajority(t *testing.T) {
 		}
 	})
 }
+
+// Members that have lost their data turn a client away that has seen more, and know no session.
+func TestWipe(t *testing.T) {
+	inBubble(t, Config{Members: 3}, func(t *testing.T, e *Ensemble) {
+		conn := client(t, e, e.Link(), 1)
+		create(t, conn, "/a", zk.FlagEphemeral)
+		session := conn.SessionID()
+		e.Wipe()
+		if ok, err := try(conn, "/b", time.Minute); ok && err == nil || conn.SessionID() != session {
+			t.Error("the client was served")
+		}
+		fresh := client(t, e, e.Link(), 2)
+		if has(t, fresh, "/a") || has(t, fresh, "/b") {
+			t.Error("there is data")
+		}
+		create(t, fresh, "/a", 0)
+	})
+}
