@@ -283,12 +283,8 @@ func (k *Lock) end(cause error, kind EventKind) {
 		(*cancel)(err)
 	}
 	k.lease.detach(k)
-	if kind == Lost {
-		// An engine must not wait for a user's handler, which may ask the engine.
-		k.client.feed.logs.push(func() { k.logEnd(err) })
-	} else {
-		k.logEnd(err)
-	}
+	// An engine, which may be the caller, must not wait for a user's handler, which may ask the engine.
+	k.client.feed.logs.push(func() { k.logEnd(err) })
 	k.client.ended(k)
 }
 

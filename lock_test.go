@@ -283,11 +283,40 @@ type stuck struct {
 func (s stuck) Enabled(context.Context, slog.Level) bool { return true }
 
 func (s stuck) Handle(_ context.Context, record slog.Record) error {
-	if record.Message == "lock lost" {
+	if record.Level == slog.LevelWarn {
 		<-s.release
 		close(s.handled)
 	}
 	return nil
+}
+
+// TestEndDoesNotWaitForTheLog: whoever finds that a TTL is over may be an engine, too.
+func TestEndDoesNotWaitForTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
+		timers := &clock.Fake{}
+		l := (&engine{}).open(t, driver.Config{Logger: slog.New(s), Clock: timers})
+		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
+		timers.Pause() // or its timer ends it
+		time.Sleep(2 * time.Second)
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			if err := lock.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
+				t.Errorf("Err = %v", err)
+			}
+		}()
+		synctest.Wait()
+		if !closed(told) {
+			t.Error("Err waits for the handler")
+		}
+		timers.Resume()
+		close(s.release)
+		mustClose(t, l)
+		if !closed(s.handled) {
+			t.Error("Close returned before the handler")
+		}
+	})
 }
 
 // TestLoseDoesNotWaitForTheLog checks that an engine does not wait for a log handler: it

@@ -185,7 +185,11 @@ func oppositeOrders(e *env) {
 				ask := []string{keys[order[0]], keys[order[1]]} // two of three
 				err := c.DoAll(e.ctx, ask, func(ctx context.Context, locks *holdfast.Locks) error {
 					for _, i := range order[:2] {
-						defer inside[i].enter(e, ruleOne, locks.Lock(keys[i]), 0)()
+						lock := locks.Lock(keys[i])
+						if lock == nil {
+							return fmt.Errorf("%q is not among them", keys[i])
+						}
+						defer inside[i].enter(e, ruleOne, lock, 0)()
 					}
 					time.Sleep(e.engine.Lease / 100)
 					return locks.Err()

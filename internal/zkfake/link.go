@@ -59,7 +59,7 @@ type Wire struct {
 	member   *Member
 
 	// With the ensemble's mu.
-	toServer, toClient bool // held
+	toServer, toClient bool          // held
 	late               time.Duration // how much later than usual what goes through it arrives, either way
 	silent             bool
 	refused            bool
