@@ -20,6 +20,7 @@ import (
 // The requests of the protocol that these tests name: ZooDefs.OpCode.
 const (
 	opCreate       = 1
+	opGetData      = 4
 	opSync         = 9
 	opGetChildren2 = 12
 	opSetWatches   = 101
@@ -404,6 +405,25 @@ func TestWipedServers(t *testing.T) {
 		}
 		if took := time.Since(wiped); took > 2*virtualSession {
 			t.Errorf("a new session after %v", took)
+		}
+	})
+}
+
+// Z56. The own node may not be read, and which of two creations has made it is not known: what may be known of it is enough.
+func TestUnreadableNode(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		acquire(t, client, "another")
+		time.Sleep(time.Second)
+		client.LoseReply(opCreate)
+		const codeNoAuth = -102
+		client.Answer(opGetData, codeNoAuth)
+		lock, err := client.Acquire(inTime(t), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !e.Has(virtualRoot+"/a", int64(lock.Token())) {
+			t.Errorf("token %d is that of no znode", lock.Token())
 		}
 	})
 }

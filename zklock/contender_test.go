@@ -173,11 +173,16 @@ func TestDoubtful(t *testing.T) {
 	} {
 		o.wire, o.watch, l.wire = c.set, nil, c.then
 		if c.watched {
-			o.watch = new(watch)
+			o.watch = &watch{read: make(chan struct{})}
 		}
 		if _, yes := o.doubtful(); yes != c.want {
 			t.Errorf("%s: %v", c.name, yes)
 		}
+	}
+	o.wire, l.wire, o.watch = w, w, &watch{read: make(chan struct{}), err: zk.ErrNoAuth}
+	close(o.watch.read)
+	if _, yes := o.doubtful(); !yes {
+		t.Error("a watch that could not be set is not in doubt")
 	}
 }
 

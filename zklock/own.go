@@ -123,8 +123,28 @@ func (o *own) fired(why zk.EventType) {
 				err = errUnwatched
 			}
 			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+			if w.refused() != nil {
+				o.look()
+			}
 		}
 	}
+}
+
+// look asks for what may be known of a node that may not be read.
+func (o *own) look() {
+	o.engine.tasks.Go(func(ctx context.Context) {
+		var stat *zk.Stat
+		err := o.engine.link.retry(ctx, nil, func(*session) (err error) {
+			stat, err = o.engine.link.stat(ctx, o.path)
+			return err
+		})
+		switch {
+		case err == nil:
+			o.identify(znode{stat: stat})
+		case errors.Is(err, zk.ErrNoNode):
+			o.finish(o.missing(ctx))
+		}
+	})
 }
 
 // list lists the queue. It goes out together with the read that follows a write, and so
@@ -202,12 +222,12 @@ func (o *own) deleted() error {
 
 // doubtful reports whether the node may be gone for all that this client has
 // heard: it was written to, or its watch is that of a former connection and may not
-// have been set again. writes is for survived.
+// have been set again, or could not be set. writes is for survived.
 func (o *own) doubtful() (writes int, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	former := o.watch != nil && (o.wire == nil || o.wire != o.engine.link.present())
-	return o.writes, o.writes > o.found || former
+	unwatched := o.watch != nil && (o.wire == nil || o.wire != o.engine.link.present() || o.watch.failure() != nil)
+	return o.writes, o.writes > o.found || unwatched
 }
 
 // survived takes in that the node was there after that many writes.
@@ -237,23 +257,30 @@ func (o *own) settle(ctx context.Context) {
 	}
 }
 
-// read implements [owner]. It compares the node with what it is meant to be: it must have
-// been created by this session, by the request that succeeded.
+// read implements [owner]. The node must have been created by this session, by the request that
+// succeeded.
 func (o *own) read(w *watch) {
 	if w.err != nil {
 		return
 	}
 	o.mu.Lock()
-	mismatch := w.node.stat.EphemeralOwner != o.sess.id || (o.czxid != 0 && w.node.stat.Czxid != o.czxid)
-	o.czxid = w.node.stat.Czxid
 	if w == o.watch {
 		o.found = max(o.found, o.after)
 	}
 	o.mu.Unlock()
+	o.identify(w.node)
+}
+
+// identify compares the node, as it is at the server, with what it is meant to be.
+func (o *own) identify(node znode) {
+	o.mu.Lock()
+	mismatch := node.stat.EphemeralOwner != o.sess.id || (o.czxid != 0 && node.stat.Czxid != o.czxid)
+	o.czxid = node.stat.Czxid
+	o.mu.Unlock()
 	switch {
 	case mismatch:
 		o.finish(holdfast.ErrSessionExpired)
-	case wished(w.node.data, o.owner):
+	case wished(node.data, o.owner):
 		o.wish()
 	}
 	// Only now: whoever waits for this must find the node to be no longer its own.

@@ -45,8 +45,8 @@ var zooKeeperMutants = []mutant{
 		"Z2", "the own node need not agree with what was made", zooKeeper,
 		change{
 			"zklock/own.go",
-			`mismatch := w.node.stat.EphemeralOwner`,
-			`mismatch := false && w.node.stat.EphemeralOwner`,
+			`mismatch := node.stat.EphemeralOwner`,
+			`mismatch := false && node.stat.EphemeralOwner`,
 		},
 		[]change{{"zklock/create.go", `case err == nil && !node.same:`, `case false:`}},
 	},
@@ -294,7 +294,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z38", "reads of the own node do not look for a wish", zooKeeper, change{
 		"zklock/own.go",
-		`case wished(w.node.data, o.owner):`,
+		`case wished(node.data, o.owner):`,
 		`case false:`,
 	}, nil},
 
