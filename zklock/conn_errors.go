@@ -15,7 +15,7 @@ import (
 // (zookeeper.throttled_op_wait_time, KeeperException.Code.THROTTLEDOP).
 var errBusy = errors.New("the server is too busy for this request")
 
-// errSlow is why a contender gives up its place: answers take so long that the session cannot be proven alive.
+// errSlow is why a session cannot be proven to be alive: its answers take too long for that.
 var errSlow = errors.New("answers are too slow for the session timeout")
 
 // errNotRewatched is why a connection is left whose server would not set the watches again that there were on

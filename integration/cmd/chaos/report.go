@@ -3,6 +3,7 @@ package main
 import (
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
@@ -44,6 +45,9 @@ func (c *call) returned(err error, token uint64, owner string) {
 		rec.Owner = owner
 	} else {
 		rec.Note = err.Error()
+	}
+	if rec.Call == history.Release && rec.Outcome == history.Gone {
+		rec.Cause = holdfast.Ending{Err: err}.Result()
 	}
 	c.reporter.write(rec)
 }

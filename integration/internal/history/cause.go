@@ -18,31 +18,35 @@ var causes = []string{
 func (s *story) checkCauses(f *findings) {
 	for _, key := range s.names() {
 		for _, g := range s.keys[key] {
-			if g.lost == nil {
+			end := g.lost
+			if end == nil && g.released != nil && g.released.outcome() == Gone { // it was learned only then
+				end = g.released.ret
+			}
+			if end == nil || end != g.lost && end.Cause == "" {
 				continue
 			}
-			if wrong := s.wrongCause(g); wrong != "" {
+			if wrong := s.wrongCause(g, end); wrong != "" {
 				f.add(Violation{
-					Rule: RuleCause, Key: g.key, From: g.invoke, To: g.lost.At,
-					Text: fmt.Sprintf("the lock of %v, ended by %s with %q, %s", g, s.at(g.lost.At), g.lost.Cause, wrong),
+					Rule: RuleCause, Key: g.key, From: g.invoke, To: end.At,
+					Text: fmt.Sprintf("the lock of %v, ended by %s with %q, %s", g, s.at(end.At), end.Cause, wrong),
 				})
 			}
 		}
 	}
 }
 
-// wrongCause says what is wrong with the cause of a lost lock, or "".
-func (s *story) wrongCause(g *grant) string {
+// wrongCause says what is wrong with the cause of a lock that was lost, as a record of its end has it, or "".
+func (s *story) wrongCause(g *grant, end *Record) string {
 	struck := func(reclaimed bool) bool {
 		return slices.ContainsFunc(g.strikes, func(hit strike) bool {
-			return hit.from <= g.lost.At && (hit.reclaim || !reclaimed)
+			return hit.from <= end.At && (hit.reclaim || !reclaimed)
 		})
 	}
-	switch cause := g.lost.Cause; {
+	switch cause := end.Cause; {
 	case cause == "released" && g.led != nil: // checkTerms says so
 	case !slices.Contains(causes, cause):
 		return "which is not a known cause"
-	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired") && !s.disturbedSince(g.invoke-2*int64(s.rules.Lease), g.lost.At):
+	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired") && !s.disturbedSince(g.invoke-2*int64(s.rules.Lease), end.At):
 		return fmt.Sprintf("and nothing had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
 	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
@@ -50,7 +54,7 @@ func (s *story) wrongCause(g *grant) string {
 		return "and nobody had reclaimed it"
 	case cause == "ttl_expired" && g.ttl == 0:
 		return "and had no TTL"
-	case cause == "ttl_expired" && g.lost.At+s.forward(g.process, g.invoke, g.lost.At) < g.invoke+g.ttl:
+	case cause == "ttl_expired" && end.At+s.forward(g.process, g.invoke, end.At) < g.invoke+g.ttl:
 		return fmt.Sprintf("and its TTL was %v, counted from when it was granted", time.Duration(g.ttl))
 	}
 	return ""

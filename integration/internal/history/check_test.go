@@ -31,6 +31,7 @@ func TestAcquitted(t *testing.T) {
 		"told of while it was broken":           begin().release("1.1", 1, 70, 80).acquire("3.1", 2, 15, 140).breaks(2, 85, 95, OK).acquire("2.1", 3, 20, 100).held("2.1", 3, 110, 160).held("3.1", 2, 145, 155).lost("3.1", 2, 156, "broken").release("2.1", 3, 200, 210),
 		"told of when it had been broken":       begin().release("1.1", 1, 70, 80).acquire("3.1", 2, 15, 140).breaks(2, 85, 95, OK).acquire("2.1", 3, 20, 100).held("2.1", 3, 110, 130).release("2.1", 3, 135, 138).held("3.1", 2, 145, 155).lost("3.1", 2, 156, "broken"),
 		"broken":                                begin().breaks(1, 85, 95, OK).held("1.1", 1, 140, 190).lost("1.1", 1, 191, "broken").next(),
+		"broken, as the release learns":         begin().breaks(1, 65, 75, OK).call("1.1", Release, 1, 70, 80, Gone).because("broken").next(),
 		"broken, and nobody knows":              begin().breaks(1, 85, 95, GaveUp).held("1.1", 1, 140, 199).lost("1.1", 1, 200, "broken").next(),
 		"broken by a request sent twice":        begin().breaks(1, 85, 99, Gone).held("1.1", 1, 140).lost("1.1", 1, 145, "broken").next(),
 		"broken, verified before":               begin().breaks(1, 85, 95, OK).verify("1.1", 1, 80, 90).held("1.1", 1, 120).call("1.1", Verify, 1, 121, 130, Gone).next(),
@@ -66,6 +67,8 @@ func wrong(rule, name, says string, s *script) planted { return planted{rule, na
 var plantedViolations = []planted{
 	wrong(RuleCause, "broken by nobody", "nobody had broken it",
 		begin().lost("1.1", 1, 65, "broken").next()),
+	wrong(RuleCause, "released, and broken by nobody", "nobody had broken it",
+		begin().call("1.1", Release, 1, 70, 80, Gone).because("broken").next()),
 	wrong(RuleCause, "broken before it was", "nobody had broken it",
 		begin().lost("1.1", 1, 65, "broken").breaks(1, 85, 95, OK).next()),
 	wrong(RuleCause, "reclaimed by nobody, broken by somebody", "nobody had reclaimed it",

@@ -74,7 +74,7 @@ type Record struct {
 	// Of Told: who shares the key with the oldest grant, in the order that was told.
 	Others []Holder `json:"others,omitempty"`
 
-	// Of Lost: what holdfast.Ending.Result calls it, such as "session_expired".
+	// Of Lost, and of Return of release that found the lock gone: what holdfast.Ending.Result calls it, such as "session_expired".
 	Cause string `json:"cause,omitempty"`
 
 	// Of Wrote. A fenced register takes no value with a token lower than the highest of a lock that excludes all others

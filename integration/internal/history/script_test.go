@@ -184,6 +184,12 @@ func (s *script) next() *script {
 		release("2.1", 2, 160, 170)
 }
 
+// because adds a cause to the last record.
+func (s *script) because(cause string) *script {
+	s.records[len(s.records)-1].Cause = cause
+	return s
+}
+
 // calm is the end of a history, at 500 and 900.
 func (s *script) calm() *script {
 	return s.add(500, Record{What: Calm}).add(900, Record{What: Exited, Process: "9.1"})
