@@ -303,11 +303,15 @@ var zooKeeperMutants = []mutant{
 		`case err != nil && first:`,
 		`case err != nil:`,
 	}, nil},
-	{"Z48", "a server may refuse to set the watches again", zooKeeper, change{
-		"zklock/conn_wire.go",
-		`r.op == opSetWatches && failed`,
-		`false`,
-	}, nil},
+	{
+		"Z48", "a server may refuse to set the watches again", zooKeeper,
+		change{
+			"zklock/conn_wire.go",
+			`r.op == opSetWatches && failed`,
+			`false`,
+		},
+		[]change{{"zklock/stale.go", `l.watches.fire(path, zk.EventNodeDeleted)`, ``}},
+	},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
 		"zklock/conn_errors.go",
 		`errors.Is(err, errBusy) || `,
