@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,15 +32,25 @@ import (
 func TestDynamoDifferential(t *testing.T) {
 	start(t)
 	d := newDifferential(t)
-	for range setting(t, "HOLDFAST_OPERATIONS", 800, strconv.Atoi) {
+	least := setting(t, "HOLDFAST_OPERATIONS", 800, strconv.Atoi)
+	// Some outcomes are so rare that there are seeds with none in as many operations.
+	for i := 0; i < least || i < 20*least && len(d.unseen()) > 0; i++ {
 		d.step(t, d.operation())
 	}
 	for _, table := range d.tables { // all that is left
 		d.step(t, operation{input: &dynamodb.ScanInput{TableName: &table.name, ConsistentRead: aws.Bool(true)}})
 	}
+	t.Logf("outcomes: %v", d.seen)
+	if unseen := d.unseen(); len(unseen) > 0 {
+		t.Errorf("never seen: %q", unseen) // the generator is at fault
+	}
+}
+
+// unseen returns the outcomes that a run has to have, and has not had so far.
+func (d *differential) unseen() []string {
 	want := []string{
 		"UpdateItem ", "UpdateItem ConditionalCheckFailedException", "DeleteItem ", "DeleteItem ConditionalCheckFailedException",
-		"GetItem ", "Scan ",
+		"GetItem ",
 	}
 	if d.strict {
 		want = append(want, "Query ", "UpdateItem ValidationException", "Query ValidationException")
@@ -47,18 +58,7 @@ func TestDynamoDifferential(t *testing.T) {
 	if d.transactions {
 		want = append(want, "TransactWriteItems ", "TransactWriteItems TransactionCanceledException", "TransactWriteItems ValidationException")
 	}
-	d.saw(t, want)
-}
-
-// saw fails the test if an outcome was never seen: then the generator is at fault.
-func (d *differential) saw(t *testing.T, want []string) {
-	t.Helper()
-	t.Logf("outcomes: %v", d.seen)
-	for _, what := range want {
-		if d.seen[what] == 0 {
-			t.Errorf("never seen: %q", what)
-		}
-	}
+	return slices.DeleteFunc(want, func(outcome string) bool { return d.seen[outcome] > 0 })
 }
 
 // dynamoAPI is what the fake and the client of a server have in common.
