@@ -35,7 +35,8 @@ type Client struct {
 	mu         sync.Mutex
 	held       map[*Lock]struct{} // live
 	ours       map[*Lock]struct{} // live, or ended and not known to be given back
-	left       []*Lock            // ended since Close began, which gives them back
+	clocks     clocks
+	left       []*Lock // ended since Close began, which gives them back
 	observed   map[string]*observation
 	terms      map[*Lock]*leadership // of elections, while lead runs
 	closed     bool
@@ -58,6 +59,7 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		anyKey:    config.AnyKey,
 		held:      make(map[*Lock]struct{}),
 		ours:      make(map[*Lock]struct{}),
+		clocks:    clocks{first: host.Now()},
 		observed:  make(map[string]*observation),
 		terms:     make(map[*Lock]*leadership),
 		closeDone: make(chan struct{}),
@@ -247,6 +249,7 @@ func (c *Client) register(k *Lock) {
 	c.held[k] = struct{}{}
 	c.ours[k] = struct{}{}
 	c.ends.Add(1)
+	c.watchClocksLocked()
 }
 
 // beginTerm has Close wait for a lead that is about to be called; it reports false if

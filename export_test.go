@@ -8,6 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
+// ClockLook is how often a client with locks compares its clocks.
+const ClockLook = clockLook
+
 // LocksOf is how many locks a lease has to end.
 func LocksOf(of driver.Lease) int {
 	l := of.(*lease)

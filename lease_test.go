@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -251,6 +252,63 @@ func TestClockJumpIsSeen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A suspend ends a lock, and the context of its work, without a call, a renewal or a timer of its own.
+func TestSuspendIsNoticed(t *testing.T) {
+	for name, c := range map[string]struct {
+		jumps []time.Duration
+		opts  []holdfast.Option
+		want  error
+	}{
+		"lease":          {[]time.Duration{leaseLength}, nil, holdfast.ErrClockJump},
+		"two naps":       {[]time.Duration{leaseLength / 2, leaseLength / 2}, nil, holdfast.ErrClockJump},
+		"TTL":            {[]time.Duration{leaseLength / 2}, []holdfast.Option{holdfast.WithTTL(leaseLength / 3)}, holdfast.ErrTTLExpired},
+		"back and again": {[]time.Duration{-leaseLength, leaseLength}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l, _, fake := openFake(t)
+				lock := acquire(t, l, "k", c.opts...)
+				ctx, cancel := lock.Context(t.Context())
+				defer cancel()
+				done := ctx.Done() // whoever asks later has the clocks compared
+				time.Sleep(300 * time.Millisecond)
+				for _, by := range c.jumps {
+					fake.Jump(by)
+					time.Sleep(holdfast.ClockLook)
+				}
+				synctest.Wait()
+				if got := closed(done); got != (c.want != nil) {
+					t.Errorf("the work was ended: %v", got)
+				}
+				if err := context.Cause(ctx); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+					t.Errorf("the cause of its end: %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A client without locks looks at no clock.
+func TestClocksRest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, _, fake := openFake(t)
+		for range 3 {
+			a, b := acquire(t, l, "a"), acquire(t, l, "b")
+			time.Sleep(3 * holdfast.ClockLook / 2)
+			for _, lock := range []*holdfast.Lock{a, b} {
+				if err := lock.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(holdfast.ClockLook)
+			synctest.Wait()
+			if n := fake.Pending.Load(); n != 0 {
+				t.Errorf("%d timers wait, and there are no locks", n)
+			}
+		}
+	})
 }
 
 func TestLeaseEnd(t *testing.T) {

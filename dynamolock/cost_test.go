@@ -56,7 +56,7 @@ func TestCost(t *testing.T) {
 				lock = a.hold(t, "k", holdfast.WithOwner("o"), holdfast.WithReclaim())
 				_ = old.Verify(t.Context())
 				b.close(t)
-			}, map[string]int{"UpdateItem": 1}, 0, 1},
+			}, map[string]int{"UpdateItem": 2}, 0, 2}, // the first shows whose grant it is
 		} {
 			a.conn.ResetCounts()
 			step.do()
@@ -137,11 +137,12 @@ func TestReleasedLockLeavesNoTimer(t *testing.T) {
 		a := h.client(t)
 		for range 10 {
 			lock := a.hold(t, "k", holdfast.WithTTL(time.Hour))
-			if n := a.clock.Pending.Load(); n == 0 || n > 3 {
+			const ofClient = 1 // it compares the clocks, and runs for another second
+			if n := a.clock.Pending.Load(); n == 0 || n > 3+ofClient {
 				t.Errorf("%d timers for a lock", n)
 			}
 			mustRelease(t, lock)
-			if n := a.clock.Pending.Load(); n != 0 {
+			if n := a.clock.Pending.Load(); n > ofClient {
 				t.Errorf("%d timers are left", n)
 			}
 		}

@@ -19,6 +19,7 @@ var leaseCases = []testCase{
 	{"G2_PausePastTheDeadline", pausePastTheDeadline},
 	{"G2_ClockJumpForward", clockJumpForward},
 	{"G2_ClockJumpBackward", clockJumpBackward},
+	{"G2_SuspendIsNoticed", suspendIsNoticed},
 	{"G2_BreakIsReported", breakIsReported},
 	{"G2_VerifyAsksTheEngine", verifyAsksTheEngine},
 	{"G2_DoEndsWithTheLock", doEndsWithTheLock},
@@ -244,6 +245,30 @@ func clockJumpBackward(e *env) {
 		return
 	}
 	e.handsOver(lock, b, a.Cut, ruleExpires, ruleFirst+", even if its wall clock was set back")
+}
+
+// suspendIsNoticed leaves the lock alone: its work has only a context, and no renewal shows what the clock says.
+func suspendIsNoticed(e *env) {
+	a := e.client()
+	e.needs(a.Jump != nil, "set the clock")
+	lock := e.hold(a)
+	ctx, cancel := lock.Context(e.Context())
+	defer cancel()
+	work := ctx.Done() // whoever asks later has the clocks compared
+	a.Cut()
+	a.Jump(e.engine.Lease)
+	within := max(e.engine.Lease/2, 3*time.Second/2)
+	if e.engine.NeverExpires {
+		if e.closes(work, within) {
+			e.broken("a suspend ends no lock without a lease", "Err: %v", lock.Err())
+		}
+		return
+	}
+	const rule = "a suspend past the deadline ends the work within a second of the return, without a call"
+	if !e.closes(work, within) {
+		e.broken(rule, "the context is live %v later", within)
+	}
+	e.endedBy(lock, rule, holdfast.ErrClockJump)
 }
 
 func breakIsReported(e *env) {
