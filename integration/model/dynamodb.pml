@@ -136,6 +136,21 @@ inline changed() {
 	k = 0
 }
 
+/* marked: the item has the guid of a break, and names the one before it: whoever saw that one
+ * goes on counting. */
+inline marked() {
+	for (k : 0 .. CLIENTS - 1) {
+#ifdef BREAK_UNNAMED
+		client[k].seen = client[k].phase == Trying;
+#endif
+		client[k].takes = false
+	}
+	for (k : 0 .. FAULTS) {
+		late[k].takes = false
+	}
+	k = 0
+}
+
 /* touched: the item has another guid. */
 inline touched() {
 #ifndef HEARTBEAT_KEEPS_GUID
@@ -670,16 +685,19 @@ proctype Operator() {
 		breaks++;
 		client[grant].ended = true;
 		if
-		:: true -> printf("client %d: its lock is broken\n", grant)
+		:: true ->
+			printf("client %d: its lock is broken\n", grant);
+			grant = STRANGER;
+			d_step { marked() }
 		:: true ->
 			printf("client %d: its lock is broken now\n", grant);
 			live = false;
 #ifndef BREAK_FREES
-			client[grant].excused = true
+			client[grant].excused = true;
 #endif
-		fi;
-		grant = STRANGER;
-		d_step { changed() }
+			grant = STRANGER;
+			d_step { changed() }
+		fi
 	}
 	:: breaks == BREAKS || calm -> break
 	od

@@ -10,6 +10,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// serving is how long a server may take, at most, until it serves clients again: on a machine that stands still now and then,
+// an election may need some attempts.
+const serving = time.Minute
+
 // residue asks each server for the children of lock znodes until the sessions of killed processes have ended.
 func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, diverged []string, err error) {
 	var conns []*zk.Conn
@@ -29,7 +33,7 @@ func (s *ensembleStage) residue(ctx context.Context, _ []string) (left, diverged
 		switch {
 		case ctx.Err() != nil:
 			return left, diverged, context.Cause(ctx)
-		case err == nil && len(left)+len(diverged) == 0, time.Since(began) > 3*zooKeeperLease:
+		case err == nil && (len(left)+len(diverged) == 0 || time.Since(began) > 3*zooKeeperLease), time.Since(began) > serving:
 			return left, diverged, err
 		}
 		sleep(ctx, zooKeeperTick)
