@@ -87,7 +87,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			}
 		case got.hold != nil:
 			return got.hold, nil
-		case !c.enterable(&got.met) && !(read && c.reclaimable(got.met.item)):
+		case !c.enterable(&got.met) && !c.reclaimable(got.met.item):
 			if err := c.mismatch(&got.met); err != nil {
 				return nil, err
 			}
@@ -137,8 +137,9 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 				return got.hold, nil
 			}
 			met = got.met
-			// What was refused has taken nothing: it suffices that the first in line writes.
-			write, first = maybeDone(err) || write && err != nil, first && err != nil
+			// What was refused has taken nothing: it suffices that the first in line writes. But who reclaims
+			// has to see first what there is.
+			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item)), first && err != nil
 		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
 			return nil, c.waitedFor(c.req.Key) // this client's own lock, which stands
 		case leads:

@@ -3,6 +3,8 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,119 @@ func TestBreakTellsTheHolderFirst(t *testing.T) {
 	}
 }
 
+// An operator breaks the lock of a dead holder again and again, as long as the key is not free: that delays nothing. Whoever
+// has watched the item goes on counting.
+func TestBreakDelaysNothing(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {holdfast.WithShared()}} {
+		for _, last := range []time.Duration{lease / 2, lease * 9 / 10, 2 * lease} { // of the breaks, one a second
+			t.Run(fmt.Sprint(name, last), func(t *testing.T) {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					a, b := h.pair(t)
+					c := h.client(t)
+					lock := a.hold(t, "k", opts...)
+					a.conn.Cut()
+					died := time.Now()
+					var free time.Duration
+					granted := make(chan *holdfast.Lock)
+					go func() {
+						next := b.hold(t, "k")
+						free = time.Since(died)
+						granted <- next
+					}()
+					time.Sleep(poll)
+					for time.Since(died) < last {
+						info, err := c.Inspect(t.Context(), "k")
+						if err != nil {
+							t.Fatal(err)
+						}
+						if info.Held && info.Token == lock.Token() {
+							if err := c.Break(t.Context(), info); err != nil {
+								t.Fatal(err)
+							}
+						}
+						time.Sleep(time.Second)
+					}
+					next := <-granted
+					if free > lease+2*poll {
+						t.Errorf("the key was free %v after its holder had died", free)
+					}
+					if !isDone(lock) || next.Token() <= lock.Token() {
+						t.Errorf("two holders, or tokens %v and then %v", lock.Token(), next.Token())
+					}
+					a.conn.Heal()
+					time.Sleep(lease)
+				})
+			})
+		}
+	}
+}
+
+// A break of what a heartbeat has renewed unseen tells nobody to go on counting: the holder may not know yet.
+func TestBreakAfterAHeartbeat(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {holdfast.WithShared()}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{Poll: lease / 2}, func(t *testing.T, h *harness) {
+				a, b := h.pair(t)
+				c := h.client(t)
+				lock := a.hold(t, "k", opts...)
+				granted := b.waits(t, "k")
+				for range 100 { // at random, heartbeats come between the look and the break
+					time.Sleep(lease / 4)
+				}
+				beats := lock.Deadline()
+				for lock.Deadline().Equal(beats) {
+					time.Sleep(time.Millisecond)
+				}
+				a.conn.Cut() // right after a heartbeat
+				info, err := c.Inspect(t.Context(), "k")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Break(t.Context(), info); err != nil {
+					t.Fatal(err)
+				}
+				next := <-granted
+				if !isDone(lock) {
+					t.Errorf("two holders: %v, with %v left, and %v", lock.Token(), time.Until(lock.Deadline()), next.Token())
+				}
+				a.conn.Heal()
+				time.Sleep(lease)
+			})
+		})
+	}
+}
+
+// Whoever breaks a grant that is broken already writes nothing, and has what they want.
+func TestBreakTwice(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {holdfast.WithShared()}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a, b := h.pair(t)
+				a.hold(t, "k", opts...)
+				a.conn.Cut()
+				info := b.breakIt(t, "k", false)
+				marked := h.item("k")
+				if err := b.Break(t.Context(), info); err != nil {
+					t.Errorf("by what was known before: %v", err)
+				}
+				b.breakIt(t, "k", false)
+				if after := h.item("k"); !reflect.DeepEqual(after, marked) {
+					t.Errorf("the second break has changed\n%v to\n%v", marked, after)
+				}
+				if err := b.BreakNow(t.Context(), info); err != nil {
+					t.Errorf("now, after all: %v", err)
+				}
+				h.isFree(t, "k")
+				if err := b.Break(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
+					t.Errorf("of a key that is free: %v", err)
+				}
+				a.conn.Heal()
+				time.Sleep(lease)
+			})
+		})
+	}
+}
+
 // BreakNow, and Break of a lock that never expires, free the key at once, before the holder knows.
 func TestBreakNow(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {
@@ -73,7 +188,7 @@ func TestBreakNow(t *testing.T) {
 		if err := breakIt(done, info); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		for _, grant := range []string{"", "x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:N:AAAA", "leased:-1:"} {
+		for _, grant := range []string{"", "x", "a:b:c", "leased:x:", "leased:1:short", "guid:B:!", "guid:B:AAAA", "guid:S:AAAA", "leased:-1:"} {
 			if err := breakIt(t.Context(), holdfast.Info{Key: "k", Held: true, Grant: grant}); !errors.Is(err, holdfast.ErrInvalid) {
 				t.Errorf("grant %q: %v", grant, err)
 			}
@@ -92,8 +207,7 @@ func TestBreakForeign(t *testing.T) {
 		a := h.client(t)
 		items := map[string]item{
 			"open":   npm("7", "20000", "g"),
-			"closed": {"owner": s("node"), "guid": b("guid")},
-			"text":   {"owner": s("node"), "guid": s("guid")},
+			"closed": {"owner": s("node"), "guid": b(strings.Repeat("g", 64))},
 		}
 		for key, i := range items {
 			h.set(key, i)
@@ -102,7 +216,7 @@ func TestBreakForeign(t *testing.T) {
 				t.Errorf("%s: %+v, %v", key, info, err)
 			}
 			if key != "open" { // a heartbeat may come in between
-				other := item{"owner": s("node"), "guid": b("another")}
+				other := item{"owner": s("node"), "guid": b(strings.Repeat("h", 64))}
 				h.set(key, other)
 				if err := a.Break(t.Context(), info); !errors.Is(err, holdfast.ErrChanged) {
 					t.Errorf("%s, held by another by now: %v", key, err)

@@ -40,6 +40,7 @@ func call[In, Out any](
 		return err
 	})
 	if err == nil {
+		e.dated(out)
 		e.health.up()
 		return out, nil
 	}

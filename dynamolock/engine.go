@@ -24,6 +24,8 @@ type engine struct {
 	ttl    timeToLive
 	pulse  pulse
 
+	calendar calendar
+
 	leftovers *leftovers
 	releases  chan struct{} // one element per release under way
 
@@ -54,13 +56,16 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 func (e *engine) open(ctx context.Context) error {
 	ctx, cancel := e.opts.open(ctx)
 	defer cancel()
-	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, heard: e.pulse.heard}
+	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, heard: e.pulse.heard, dated: e.dated}
 	if err := t.wait(ctx); err != nil {
 		return ended(ctx, err)
 	}
 	e.learnTTL(ctx)
 	return nil
 }
+
+// dated notes the date of an answer.
+func (e *engine) dated(out any) { e.calendar.heard(out, e.host.Now()) }
 
 // probe reads a key to find out whether the table can be used. The call itself reports
 // the result to health.

@@ -30,7 +30,7 @@ func take(script *[]byte) byte {
 
 // takeText takes a text of up to 63 bytes.
 func takeText(script *[]byte) string {
-	n := min(int(take(script)&63), len(*script))
+	n := min(int(take(script)&127), len(*script))
 	text := string((*script)[:n])
 	*script = (*script)[n:]
 	return text
@@ -118,6 +118,9 @@ func wrongAttributes(attrs attributes) []string {
 	if attrs[attrToken] != nil || attrs[attrLease] != nil || attrs[attrTouched] != nil {
 		rule(attrToken, isWhole(attrs[attrToken]))
 		rule(attrLease, isWhole(attrs[attrLease]))
+	} else {
+		bytes, _ := guid.(*types.AttributeValueMemberB)
+		rule(attrGUID, bytes != nil && len(bytes.Value) == 64 && isTyped[*types.AttributeValueMemberS](attrs[attrOwner]))
 	}
 	return wrong
 }
@@ -130,7 +133,10 @@ func FuzzItem(f *testing.F) {
 		{},
 		{8, 4, 'g', 'u', 'i', 'd', 8, 3, 8, 4, 8, 1, 'o'},                // npm's FailOpen
 		{1, 4, 't', 'e', 'x', 't', 8, 3, 8, 1, 8, 1, 'o', 8, 21},         // released, guid as text
-		{8, 1, 'g', 0, 0, 8, 1, 'o'},                                     // npm's FailClosed
+		{8, 1, 'g', 0, 0, 8, 1, 'o'},                                     // nearly npm's FailClosed: its guid is longer
+		slices.Concat([]byte{8, 64}, make([]byte, 64), []byte{0, 0, 8, 1, 'o'}),
+		slices.Concat([]byte{1, 64}, make([]byte, 64), []byte{0, 0, 8, 1, 'o'}),
+		slices.Concat([]byte{8, 64}, make([]byte, 64), []byte{0, 0, 8, 1, 'o', 0, 0, 0, 0, 0, 8, 0}), // asked for
 		{8, 1, 'g', 8, 10, 8, 6, 8, 1, 'o', 8, 8, 8, 2, 'd', 0, 8, 9, 7}, // never expires
 		{8, 1, 'g', 8, 12, 8, 11},
 		{1, 1, 'g'}, // the same, with a text for a guid

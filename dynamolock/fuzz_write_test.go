@@ -35,7 +35,7 @@ func conditionally(attrs attributes) attributes {
 }
 
 // mayTake reports whether an acquisition may take an item, by the package documentation
-// of the modes; seen says whether the client has seen it abandoned.
+// of the modes; seen says whether the client has seen it abandoned, or what it is to reclaim.
 func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	i, err := decode(fuzzTable, attrs)
 	if err != nil || i.token >= 1<<62 { // it could not rise
@@ -44,20 +44,14 @@ func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	if guid, ok := i.guidVal.(*types.AttributeValueMemberB); ok && bytes.HasPrefix(guid.Value, []byte(a.grant)) {
 		return i.form == absent // it belongs to this grant, from a late request
 	}
-	former := a.req.Reclaim && i.held() && i.owner == a.req.Owner && !strings.HasPrefix(i.guid, a.id)
-	if a.req.Owner == sharedOwner && attrs[attrShared] != nil {
-		former = false // nobody's name, but the mark of an item that is shared
-	}
 	if a.opts.Mode == FailClosed {
-		return i.form == absent || i.form == tokenless && former
+		return i.form == absent || i.form == tokenless && seen
 	}
 	switch i.form {
 	case absent, released:
 		return true
-	case leased:
-		return former || seen
-	case closed:
-		return former
+	case leased, closed:
+		return seen
 	}
 	return false
 }
@@ -72,7 +66,7 @@ func FuzzWrite(f *testing.F) {
 		seen    = 8
 		ttl     = 0x10
 	)
-	for _, how := range []byte{0, 1, 2, reclaim, reclaim | 1, seen, seen | 2} {
+	for _, how := range []byte{0, 1, 2, reclaim, reclaim | 1, seen, seen | 2, seen | reclaim, seen | reclaim | 1, seen | reclaim | 2} {
 		for _, script := range [][]byte{
 			{},
 			{8, 1, 'g', 8, 3, 8, 1, 8, 1, 'o'}, // released
@@ -91,6 +85,7 @@ func FuzzWrite(f *testing.F) {
 			f.Add(how, byte(0), script, []byte(nil), "o", []byte("d"), uint64(1_760_000_000_000))
 			f.Add(how, byte(1), script, []byte(nil), "o", []byte(nil), uint64(0))
 			f.Add(how, byte(2), script, []byte(nil), "o", []byte(nil), uint64(1))
+			f.Add(how, byte(3), script, []byte(nil), "o", []byte(nil), uint64(1))
 		}
 	}
 	for _, how := range []byte{ttl, ttl | 1, ttl | 2, ttl | seen} {
@@ -128,11 +123,13 @@ func FuzzWrite(f *testing.F) {
 
 		attrs := takeAttributes(&script)
 		if isTyped[*types.AttributeValueMemberB](attrs[attrGUID]) {
-			switch whose % 3 {
+			switch whose % 4 {
 			case 1:
 				attrs[attrGUID] = binary(touch(newGrant(b.id), 1))
 			case 2:
 				attrs[attrGUID] = binary(touch(a.grant, 1))
+			case 3:
+				attrs[attrGUID] = binary(touch(newGrant(newClientID()), 1))
 			}
 		}
 		takeSharing(&sharing, attrs)
@@ -145,7 +142,7 @@ func FuzzWrite(f *testing.F) {
 		}
 		before := db.Item(fuzzTable, key)
 		var left *item
-		if i, err := decode(fuzzTable, before); err == nil && i.form == leased && how&seen != 0 {
+		if i, err := decode(fuzzTable, before); err == nil && how&seen != 0 && (i.form == leased || a.reclaimable(i)) {
 			left = i
 		}
 		updated, _, err := b.update(t.Context(), key, a.expression(now, left))

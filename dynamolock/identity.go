@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -80,22 +78,22 @@ type grantID struct {
 	shared bool // of leased: it shares the key with others
 	token  uint64
 	grant  string // the part of the guid that names the grant; "" for another program's
-	guid   types.AttributeValue
+	guid   string // of a tokenless one of another program
 }
 
 // grant returns the identity of the grant of an item that is held.
 func (i *item) grant() grantID {
 	id := grantID{form: i.form, token: i.token}
 	id.grant, _ = grantOf(i.guid)
-	if _, bytes := i.guidVal.(*types.AttributeValueMemberB); i.form == tokenless && (id.grant == "" || !bytes) {
-		id.grant, id.guid = "", i.guidVal
+	if i.form == tokenless && id.grant == "" {
+		id.guid = i.guid
 	}
 	return id
 }
 
 // String returns the identity as text:
 //
-//	shared:TOKEN:GRANT   leased:TOKEN:GRANT   closed:TOKEN:GRANT   tokenless::GRANT   guid:B:BASE64   guid:S:BASE64
+//	shared:TOKEN:GRANT   leased:TOKEN:GRANT   closed:TOKEN:GRANT   tokenless::GRANT   guid:B:BASE64
 func (g grantID) String() string {
 	switch {
 	case g.shared:
@@ -108,13 +106,7 @@ func (g grantID) String() string {
 	if g.grant != "" {
 		return "tokenless::" + g.grant
 	}
-	switch v := g.guid.(type) {
-	case *types.AttributeValueMemberB:
-		return "guid:B:" + base64.StdEncoding.EncodeToString(v.Value)
-	case *types.AttributeValueMemberS:
-		return "guid:S:" + base64.StdEncoding.EncodeToString([]byte(v.Value))
-	}
-	return ""
+	return "guid:B:" + base64.StdEncoding.EncodeToString([]byte(g.guid))
 }
 
 // parseGrant parses what String returns.
@@ -140,16 +132,10 @@ func parseGrant(text string) (grantID, error) {
 		return id, nil
 	case "guid":
 		guid, err := base64.StdEncoding.DecodeString(parts[2])
-		switch {
-		case err != nil:
-			return grantID{}, bad
-		case parts[1] == "B":
-			id.guid = &types.AttributeValueMemberB{Value: guid}
-		case parts[1] == "S":
-			id.guid = &types.AttributeValueMemberS{Value: string(guid)}
-		default:
+		if err != nil || parts[1] != "B" || len(guid) != guidLen {
 			return grantID{}, bad
 		}
+		id.guid = string(guid)
 		return id, nil
 	default:
 		return grantID{}, bad

@@ -56,7 +56,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			}
 			for _, attrs := range items {
 				key, ok := e.opts.Keys.decode(attrs)
-				if !ok || !strings.HasPrefix(key, prefix) {
+				if !ok || !strings.HasPrefix(key, prefix) || hasNoToken(attrs) && !isTokenless(attrs) {
 					continue
 				}
 				i, err := decode(e.opts.Table, attrs)
@@ -219,6 +219,8 @@ func (e *engine) end(ctx context.Context, name, grant string, now bool) error {
 			return err
 		case old.belongs(mark), unanswered && id.form == tokenless && old.form == absent:
 			return nil // an earlier try was carried out
+		case !now && old.held() && old.sameGrant(id.token) && old.isBroken():
+			return nil // somebody has broken it before
 		}
 		return holdfast.ErrChanged
 	})

@@ -22,6 +22,7 @@ const (
 	attrData    = "holdfastData"           // B; from WithData
 	attrSince   = "holdfastSinceUnixMs"    // N; the grant, by the holder's wall clock
 	attrBroken  = "holdfastBrokenToken"    // N; of the grant that was broken last
+	attrMarked  = "holdfastBrokenGUID"     // B; the guid that Break has replaced
 	attrAsked   = "holdfastAskedToken"     // N; of the grant that somebody asks for; 0 if it has none
 )
 
@@ -38,7 +39,7 @@ const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
 	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrAsked:
+	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked:
 		return true
 	}
 	return slices.Contains(sharedAttributes, name)
@@ -67,6 +68,7 @@ type item struct {
 	since   time.Time // zero if unknown
 	data    []byte
 	broken  uint64 // token of the grant that somebody broke; 0 if none is known
+	marked  string // the guid that it had; "" if none is known
 	asked   bool   // somebody asks for the grant
 
 	sharing *sharing // nil if the item is not shared
@@ -78,6 +80,14 @@ func (i *item) held() bool { return i.form >= leased }
 // same reports whether nothing was written between two reads of a key.
 func (i *item) same(j *item) bool {
 	return i.form == j.form && i.guid == j.guid && i.token == j.token && i.lease == j.lease && i.intent == j.intent
+}
+
+// isBroken reports whether the grant that the item is of was broken.
+func (i *item) isBroken() bool { return i.broken != 0 && i.broken == i.token }
+
+// justBroken reports whether nothing was written between two reads of a key but that it was broken.
+func (i *item) justBroken(j *item) bool {
+	return j.isBroken() && j.token == i.token && j.held() && i.held() && j.marked == i.guid && i.intent == j.intent
 }
 
 // sameGrant reports whether an item is of the grant with a token, whoever has changed it
@@ -130,13 +140,19 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 	i := &item{owner: r.text(attrOwner), touched: r.time(attrTouched), since: r.time(attrSince), data: r.bytes(attrData)}
 	i.guid, i.guidVal = r.guid()
 	asked, some := hint(attrs[attrAsked])
-	if attrs[attrToken] == nil && attrs[attrLease] == nil && attrs[attrTouched] == nil {
+	if hasNoToken(attrs) {
 		i.form = tokenless
 		i.asked = some && asked == 0
+		if attrs[attrGUID] != nil && !isTokenless(attrs) {
+			r.fail(attrGUID, "and an owner do not make it a lock's: that has 64 bytes of type B")
+		}
 		return i, r.err
 	}
 	i.token = uint64(r.whole(attrToken))
 	i.broken, _ = hint(attrs[attrBroken])
+	if v, ok := attrs[attrMarked].(*types.AttributeValueMemberB); ok {
+		i.marked = string(v.Value)
+	}
 	i.asked = some && asked == i.token
 	switch ms := r.whole(attrLease); {
 	case ms <= releasedLease: // a lease of 0 ms is none
@@ -150,6 +166,19 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 	}
 	i.intent = string(r.bytes(attrIntent))
 	return i, r.err
+}
+
+// hasNoToken reports whether an item has nothing that locks with a token have.
+func hasNoToken(attrs map[string]types.AttributeValue) bool {
+	return attrs[attrToken] == nil && attrs[attrLease] == nil && attrs[attrTouched] == nil
+}
+
+// isTokenless reports whether an item without a token is a lock's: it has an owner, and the guid of a lock. Rows of other
+// programs may have an attribute of that name.
+func isTokenless(attrs map[string]types.AttributeValue) bool {
+	_, owner := attrs[attrOwner].(*types.AttributeValueMemberS)
+	guid, ok := attrs[attrGUID].(*types.AttributeValueMemberB)
+	return owner && ok && len(guid.Value) == guidLen
 }
 
 // hint reads a token that says something about the item, and without which the item is as

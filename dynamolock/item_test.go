@@ -137,6 +137,41 @@ func TestForeignItems(t *testing.T) {
 	}
 }
 
+// Rows of other programs are no locks without tokens, whatever else they have in common with those: an owner that is a string,
+// and a guid of 64 bytes.
+func TestForeignRows(t *testing.T) {
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		guid := b(strings.Repeat("g", 64))
+		rows := map[string]item{
+			"text":       {"guid": s(strings.Repeat("g", 64)), "owner": s("o"), "email": s("e")},
+			"short":      {"guid": b("g"), "owner": s("o")},
+			"long":       {"guid": b(strings.Repeat("g", 65)), "owner": s("o")},
+			"no owner":   {"guid": guid, "email": s("e")},
+			"owner of N": {"guid": guid, "owner": n("1")},
+		}
+		for key, row := range rows {
+			h.set(key, row)
+			before := h.item(key)
+			_, errInspect := a.Inspect(t.Context(), key)
+			_, errTry := a.TryAcquire(t.Context(), key)
+			_, errReclaim := a.TryAcquire(t.Context(), key, holdfast.WithOwner("o"), holdfast.WithReclaim())
+			for call, err := range map[string]error{"Inspect": errInspect, "TryAcquire": errTry, "WithReclaim": errReclaim} {
+				if !errors.Is(err, dynamolock.ErrItem) {
+					t.Errorf("%s, %s: %v", key, call, err)
+				}
+			}
+			if after := h.item(key); !reflect.DeepEqual(after, before) {
+				t.Errorf("%s: %v was changed to %v", key, before, after)
+			}
+		}
+		h.set("lock", item{"guid": guid, "owner": s("o")})
+		if keys, err := a.list(t, ""); err != nil || !slices.Equal(keys, []string{"lock"}) {
+			t.Errorf("listed: %q, %v", keys, err)
+		}
+	})
+}
+
 // Other programs change the item of a holder.
 func TestItemChangedUnderAHolder(t *testing.T) {
 	type test struct {
@@ -149,7 +184,7 @@ func TestItemChangedUnderAHolder(t *testing.T) {
 		"another's":      {func(h *harness) { h.set("k", npm("9999999999999", "20000", "g")) }, holdfast.ErrTakenOver},
 		"started over":   {func(h *harness) { h.set("k", npm("1", "20000", "g")) }, holdfast.ErrTakenOver},
 		"released by me": {func(h *harness) { i := h.item("k"); i["leaseDurationMs"] = n("1"); h.set("k", i) }, holdfast.ErrBroken},
-		"fail-closed":    {func(h *harness) { h.set("k", item{"guid": b("g"), "owner": s("node")}) }, holdfast.ErrTakenOver},
+		"fail-closed":    {func(h *harness) { h.set("k", item{"guid": b(strings.Repeat("g", 64)), "owner": s("node")}) }, holdfast.ErrTakenOver},
 	}, func(t *testing.T, h *harness, c test) {
 		a := h.client(t)
 		lock := a.hold(t, "k")

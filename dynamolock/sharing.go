@@ -60,6 +60,16 @@ const brokenMark = "~"
 
 func (h *holder) broken() bool { return strings.HasPrefix(h.touch, brokenMark) }
 
+// mark is the touch that breaks an entry. The rest of it is of the touch before, for those who
+// have watched that: touches begin alike.
+func (h *holder) mark() string { return brokenMark + h.touch[len(brokenMark):] }
+
+// unchanged reports whether nothing was written between two reads of an entry but that it was
+// broken; before may be nil.
+func (h *holder) unchanged(before *holder) bool {
+	return before != nil && (h.touch == before.touch || h.touch == before.mark())
+}
+
 func (h *holder) value() types.AttributeValue {
 	ms := func(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 	return binary(h.touch + strings.Join([]string{

@@ -13,6 +13,9 @@ const maxReaders = holdfast.MaxLimit
 
 // holderLeft returns how long an entry has to stay unchanged before its grant is over.
 func (e *engine) holderLeft(o *observation, h *holder, now driver.Instant) time.Duration {
+	if h.grant[:clientLen] == e.id && !e.alive(h.grant) {
+		return 0 // no lock and no call has it any more
+	}
 	left := h.lease - now.Sub(o.entries[h.grant])
 	if e.opts.TrustLocalTime {
 		left = min(left, h.touched.Add(h.lease+e.host.Margin(h.lease)).Sub(now.Wall))
@@ -112,13 +115,12 @@ func (c *contender) write(now driver.Instant, seen *observation) (*expression, *
 	if c.vacant(seen) && !hindered {
 		by = seen.item
 	}
+	if by == nil && !hindered && seen.item != nil && c.reclaimable(seen.item) {
+		by = seen.item
+	}
 	switch {
 	case !c.req.Mode.Shared:
-		x := c.expression(now, by)
-		if by == nil && seen.item != nil && c.reclaimable(seen.item) {
-			by = seen.item
-		}
-		return x, by
+		return c.expression(now, by), by
 	case by == nil && !hindered && c.joins(seen):
 		return c.joining(now, seen), seen.item
 	}

@@ -91,36 +91,37 @@ func (e *engine) giveBackShared(ctx context.Context, key attributes, i *item, wh
 // breakShared ends a grant that shares a key, and no other: its entry gets a mark that no
 // heartbeat can replace. With now it is removed at once.
 func (e *engine) breakShared(ctx context.Context, key attributes, id grantID, now bool) error {
-	mark, guid := brokenMark+random(numberLen-len(brokenMark)), stranger()
+	guid := stranger()
 	unanswered := false
-	return e.persist(ctx, func() error {
+	try := func() (done bool, err error) {
 		i, err := e.get(ctx, key, true)
 		if err != nil {
-			return err
+			return false, err
 		}
 		h := i.holder(id.grant)
 		switch {
-		case h != nil && h.token == id.token && h.touch == mark, h == nil && unanswered:
-			return nil // an earlier try was carried out
+		case h == nil && unanswered:
+			return true, nil // an earlier try was carried out
 		case h == nil || h.token != id.token:
-			return holdfast.ErrChanged
+			return false, holdfast.ErrChanged
+		case !now && h.broken():
+			return true, nil
 		}
 		var old *item
 		if now {
 			old, err = e.depart(ctx, key, id.grant, id.token, len(i.sharing.holders)-1, evicted)
 		} else {
-			broken := *h
-			broken.touch = mark
-			_, old, err = e.update(ctx, key, e.marking(id, &broken, binary(guid)))
+			_, old, err = e.update(ctx, key, e.marking(id, h, binary(guid)))
 		}
-		switch {
-		case maybeDone(err):
-			unanswered = true
-			return err
-		case err != nil, old == nil:
-			return err
+		unanswered = unanswered || maybeDone(err)
+		return old == nil, err
+	}
+	return e.persist(ctx, func() error {
+		for {
+			if done, err := try(); done || err != nil {
+				return err
+			} // a heartbeat came in between
 		}
-		return holdfast.ErrChanged
 	})
 }
 

@@ -61,15 +61,14 @@ func (c *contender) own(now driver.Instant) *holder {
 	}
 }
 
-// opening is the write that takes a key that nobody has, for others to join; left is the
-// abandoned item that it may replace, or nil.
-func (c *contender) opening(now driver.Instant, seen *observation, left *item) *expression {
+// opening is the write that takes a key that nobody has, for others to join; held is the
+// item that it may replace although that is held, or nil.
+func (c *contender) opening(now driver.Instant, seen *observation, held *item) *expression {
 	x := &expression{returns: types.ReturnValueAllNew}
 	own := c.own(now)
 	guid := binary(touch(c.grant, c.touches))
-	x.cond = c.free(x, left, c.unhindered(x, seen)...)
-	start := number(max(now.Wall.UnixMilli()-1, 0))
-	next := "if_not_exists(" + x.name(attrToken) + ", " + x.value(start) + ") + " + x.number(1)
+	x.cond = c.free(x, held, c.unhindered(x, seen)...)
+	next := "if_not_exists(" + x.name(attrToken) + ", " + x.value(c.firstToken(now)) + ") + " + x.number(1)
 	for _, attr := range []string{attrToken, attrOpened, attrFreed} {
 		x.sets = append(x.sets, x.name(attr)+" = "+next)
 	}
@@ -88,6 +87,7 @@ func (c *contender) opening(now driver.Instant, seen *observation, left *item) *
 	x.remove(attrIntent)
 	x.remove(attrData)
 	x.remove(attrAsked)
+	x.remove(attrMarked)
 	c.expire(x, now, true)
 	return x
 }
@@ -205,11 +205,14 @@ func (e *engine) leaving(grant string, t uint64, last bool, how departure, guid 
 	return x
 }
 
-// marking is the write that breaks a grant that shares the key: its next heartbeat is refused.
-func (e *engine) marking(id grantID, broken *holder, guid types.AttributeValue) *expression {
+// marking is the write that breaks a grant that shares the key, as it was seen: its next heartbeat
+// is refused.
+func (e *engine) marking(id grantID, seen *holder, guid types.AttributeValue) *expression {
 	x := &expression{}
 	now := e.host.Now()
-	x.cond = x.holds(id.grant, id.token)
+	x.cond = all(x.holds(id.grant, id.token), "begins_with("+x.entry(attrHolders, id.grant)+", "+x.value(binary(seen.touch))+")")
+	broken := *seen
+	broken.touch = seen.mark()
 	x.sets = append(x.sets, x.entry(attrHolders, id.grant)+" = "+x.value(broken.value()))
 	x.set(attrBroken, token(id.token))
 	x.touchShared(guid, now)

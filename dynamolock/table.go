@@ -60,6 +60,7 @@ type table struct {
 	keys    Keys
 	timeout time.Duration
 	heard   func(time.Duration) // called with what each answer took; may be nil
+	dated   func(out any)       // called with outputs; may be nil
 	created bool                // the service has confirmed that it exists
 }
 
@@ -143,6 +144,9 @@ func (t *table) wait(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if t.dated != nil {
+			t.dated(out)
 		}
 		if err := t.check(out.Table); err != nil {
 			return err

@@ -62,6 +62,9 @@ func (e *engine) learnTTL(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, e.opts.Timeout)
 	out, err := e.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &e.opts.Table}, once)
 	cancel()
+	if err == nil {
+		e.dated(out)
+	}
 	now := e.host.Now()
 	e.ttl.mu.Lock()
 	defer e.ttl.mu.Unlock()
@@ -116,7 +119,7 @@ func (e *engine) expire(x *expression, now driver.Instant, ever bool) {
 	switch own := e.opts.TTLAttribute; {
 	case own == "":
 	case ever:
-		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(now.Wall.Add(e.opts.TTL))))
+		x.sets = append(x.sets, x.alias(aliasTTL, own)+" = "+x.value(seconds(e.calendar.now(now).Add(e.opts.TTL))))
 	default:
 		x.removes = append(x.removes, x.alias(aliasTTL, own))
 	}

@@ -44,6 +44,46 @@ func byTTL(mode dynamolock.Mode) dynamolock.Options {
 	return dynamolock.Options{Lease: day.Lease, TTL: day.TTL, TTLAttribute: "ttl", Mode: mode}
 }
 
+// A client whose wall clock is a month slow, and set back while it holds locks, writes times to live that are ahead all the
+// same: the server says what time it is. Nor does the token of a new item go back with the clock.
+func TestTimeToLiveOfASlowClock(t *testing.T) {
+	for _, mode := range ttlModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			bubble(t, byTTL(mode), func(t *testing.T, h *harness) {
+				const slow = -31 * 24 * time.Hour
+				clk := &clock.Fake{}
+				clk.Jump(slow)
+				a := h.clientOn(t, clk, nil)
+				ahead := func(key string) {
+					t.Helper()
+					i := h.item(key)
+					if i["ttl"] == nil && mode == dynamolock.FailClosedFenced && leaseOf(i) > 1 {
+						return // it never expires
+					}
+					if left := time.Until(time.Unix(number(i["ttl"]), 0)); left < dynamolock.MinTTL-a.Options().Heartbeat-time.Minute {
+						t.Errorf("%s: the item expires in %v", key, left)
+					}
+				}
+				lock := a.hold(t, "k")
+				ahead("k")
+				if token := time.UnixMilli(int64(lock.Token())); time.Since(token) > time.Minute {
+					t.Errorf("the token of a new item begins at %v", token)
+				}
+				clk.Jump(slow)
+				for range 5 {
+					time.Sleep(a.Options().Heartbeat)
+					ahead("k")
+				}
+				mustRelease(t, lock)
+				ahead("k")
+				other := a.hold(t, "other", holdfast.WithTTL(time.Minute))
+				ahead("other")
+				mustRelease(t, other)
+			})
+		})
+	}
+}
+
 // onTimeToLive injects a fault into looks at the table's Time to Live.
 func onTimeToLive(fault dynamofake.Fault) func(dynamofake.Op) dynamofake.Fault {
 	return func(op dynamofake.Op) dynamofake.Fault {

@@ -85,7 +85,7 @@ type observation struct {
 
 // see records an item that was read before now.
 func (o *observation) see(i *item, now driver.Instant) {
-	if o.item == nil || !o.item.same(i) {
+	if o.item == nil || !o.item.same(i) && !o.item.justBroken(i) {
 		o.since = now
 	}
 	if o.item == nil || o.item.intent != i.intent {
@@ -96,7 +96,7 @@ func (o *observation) see(i *item, now driver.Instant) {
 		entries = make(map[string]driver.Instant, len(i.sharing.holders))
 		for _, h := range i.sharing.holders {
 			since := now
-			if before, known := o.entries[h.grant]; known && o.item != nil && o.item.holder(h.grant) != nil && o.item.holder(h.grant).touch == h.touch {
+			if before, known := o.entries[h.grant]; known && o.item != nil && h.unchanged(o.item.holder(h.grant)) {
 				since = before
 			}
 			entries[h.grant] = since
@@ -118,6 +118,12 @@ func (e *engine) takeable(o *observation) bool {
 	return ends && left <= 0
 }
 
+// deserted reports whether an item is a grant of this client that no lock and no call has any
+// more. Nobody will have it again.
+func (e *engine) deserted(i *item) bool {
+	return i.held() && i.sharing == nil && i.belongs(e.id) && !e.alive(i.guid[:grantLen])
+}
+
 // left returns how long the item has to stay unchanged before the key may be taken, or
 // false if that never suffices.
 func (e *engine) left(o *observation) (time.Duration, bool) { return e.leftAt(o, e.host.Now()) }
@@ -133,7 +139,10 @@ func (c *contender) leftFor(o *observation) (time.Duration, bool) {
 
 // leftAt is left, as it was at a moment.
 func (e *engine) leftAt(o *observation, now driver.Instant) (time.Duration, bool) {
-	if o.item.form != leased {
+	switch {
+	case e.deserted(o.item):
+		return 0, true
+	case o.item.form != leased:
 		return 0, false
 	}
 	if o.item.sharing != nil { // until the last of them is over

@@ -6,15 +6,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// expression is the write that takes the key; left is the abandoned item that it may
-// replace, or nil. Its condition names every state in which the key may be taken, so it
+// expression is the write that takes the key; held is the item that it may replace although
+// that is held, or nil. Its condition names every state in which the key may be taken, so it
 // is false for whatever else another program may have written.
-func (c *contender) expression(now driver.Instant, left *item) *expression {
+func (c *contender) expression(now driver.Instant, held *item) *expression {
 	x := &expression{returns: types.ReturnValueUpdatedNew}
 	c.touches++
 	guid := touch(c.grant, c.touches)
 	if c.opts.Mode == FailClosed {
-		x.cond = c.freeTokenless(x)
+		x.cond = c.freeTokenless(x, held)
 		x.set(attrOwner, text(c.req.Owner))
 		x.set(attrGUID, binary(guid))
 		x.describe(c.req.Data)
@@ -22,11 +22,11 @@ func (c *contender) expression(now driver.Instant, left *item) *expression {
 		c.expire(x, now, false)
 		return x
 	}
-	x.cond = c.free(x, left)
+	x.cond = c.free(x, held)
 
 	// The token of a new item is above all that the key had before it was deleted:
 	// nobody takes a lock once a millisecond for long.
-	start := number(max(now.Wall.UnixMilli()-1, 0))
+	start := c.firstToken(now)
 	x.sets = append(x.sets, x.name(attrToken)+" = if_not_exists("+x.name(attrToken)+", "+x.value(start)+") + "+x.number(1))
 	x.set(attrOwner, text(c.req.Owner))
 	x.set(attrGUID, binary(guid))
@@ -35,6 +35,7 @@ func (c *contender) expression(now driver.Instant, left *item) *expression {
 	x.set(attrSince, millis(now.Wall))
 	x.describe(c.req.Data)
 	x.remove(attrAsked)
+	x.remove(attrMarked)
 	for _, attr := range sharedAttributes {
 		x.remove(attr)
 	}
@@ -66,13 +67,10 @@ func (e *engine) leaseValue() types.AttributeValue {
 //
 // The long alternative comes first and has no parentheses, which AND does not need
 // within OR: dynalite's parser backtracks at every level, and would take milliseconds.
-func (c *contender) free(x *expression, left *item, further ...string) string {
+func (c *contender) free(x *expression, held *item, further ...string) string {
 	states := x.name(attrLease) + " <= " + x.number(releasedLease)
-	if c.req.Reclaim {
-		states += " OR " + c.formerly(x)
-	}
-	if left != nil && left.form == leased {
-		states += " OR (" + all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token))) + ")"
+	if held != nil && held.held() {
+		states += " OR (" + all(c.asSeen(x, held), x.is(attrToken, token(held.token))) + ")"
 	}
 	return all(append([]string{
 		x.counts(attrToken, maxWhole-1), // it rises by 1
@@ -86,31 +84,38 @@ func (c *contender) free(x *expression, left *item, further ...string) string {
 }
 
 // freeTokenless is the same for the npm client's FailClosed.
-func (c *contender) freeTokenless(x *expression) string {
-	if !c.req.Reclaim {
+func (c *contender) freeTokenless(x *expression, held *item) string {
+	if held == nil || held.form != tokenless {
 		return c.missing(x)
 	}
 	return all(
-		c.formerly(x),
-		"("+x.isType(attrGUID, "B")+" OR "+x.isType(attrGUID, "S")+")",
+		c.asSeen(x, held),
+		x.is(attrOwner, text(held.owner)),
 		"attribute_not_exists("+x.name(attrToken)+")",
 		"attribute_not_exists("+x.name(attrLease)+")",
 		"attribute_not_exists("+x.name(attrTouched)+")",
 	) + " OR " + c.missing(x)
 }
 
+// asSeen is the condition that an item that is held is of the grant that was seen. If the
+// holder is gone, it must not have been written since; a holder that is reclaimed from may be
+// alive. The condition names the grant, because a request may arrive late, when another has
+// come, also of the same owner.
+func (c *contender) asSeen(x *expression, held *item) string {
+	if grant, ok := grantOf(held.guid); ok && c.reclaimable(held) {
+		return x.begins(grant)
+	}
+	return x.is(attrGUID, held.guidVal)
+}
+
+// firstToken is what the token of a new item is above.
+func (e *engine) firstToken(now driver.Instant) types.AttributeValue {
+	return number(max(e.calendar.now(now).UnixMilli()-1, 0))
+}
+
 // missing is the condition that there is no item.
 func (e *engine) missing(x *expression) string {
 	return "attribute_not_exists(" + x.alias(aliasKey, e.opts.Keys.Partition.Name) + ")"
-}
-
-// formerly is the condition that the item has the same owner, but another client wrote it.
-func (c *contender) formerly(x *expression) string {
-	conds := []string{x.is(attrOwner, text(c.req.Owner)), "NOT " + x.begins(c.id)}
-	if c.req.Owner == sharedOwner {
-		conds = append(conds, "attribute_not_exists("+x.name(attrShared)+")")
-	}
-	return "(" + all(conds...) + ")"
 }
 
 // renewal is the write that keeps a lease alive, and carries out a change, if there is one.
@@ -167,7 +172,7 @@ func (id grantID) present(x *expression) string {
 	if id.form == tokenless {
 		token := "attribute_not_exists(" + x.name(attrToken) + ")"
 		if id.grant == "" {
-			return all(token, x.is(attrGUID, id.guid))
+			return all(token, x.is(attrGUID, binary(id.guid)))
 		}
 		return all(token, x.begins(id.grant))
 	}
@@ -193,10 +198,23 @@ func asking(id grantID) *expression {
 	return x
 }
 
-// breaking is the write that ends a grant with a token.
+// breaking is the write that ends a grant with a token. It names the guid that it replaces,
+// for those who have watched that. A grant that is broken already can only be ended now.
 func (e *engine) breaking(id grantID, mark string, now bool) *expression {
 	x := &expression{}
-	x.cond = id.present(x)
+	broken := x.is(attrBroken, token(id.token))
+	conds := []string{x.live(), x.is(attrToken, token(id.token))}
+	switch {
+	case !now:
+		conds = append(conds, "NOT "+broken)
+		if id.grant != "" {
+			conds = append(conds, x.begins(id.grant))
+		}
+		x.sets = append(x.sets, x.name(attrMarked)+" = "+x.name(attrGUID))
+	case id.grant != "":
+		conds = append(conds, "("+x.begins(id.grant)+" OR "+broken+")")
+	}
+	x.cond = all(conds...)
 	x.set(attrGUID, binary(mark))
 	x.set(attrBroken, token(id.token)) // so that its holder learns of it, whoever comes next
 	if now || id.form == closed {

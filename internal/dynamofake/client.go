@@ -3,11 +3,16 @@ package dynamofake
 import (
 	"context"
 	"maps"
+	"net/http"
 	"net/http/httptrace"
+	"reflect"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithy "github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // A Client has the methods of [dynamodb.Client] that package dynamolock needs. It is one
@@ -163,7 +168,20 @@ func do[In, Out any](
 	if err != nil {
 		return nil, operationError(name, err)
 	}
-	return clone(out), nil
+	out = clone(out)
+	reflect.ValueOf(out).Elem().FieldByName("ResultMetadata").Set(reflect.ValueOf(dated(ctx)))
+	return out, nil
+}
+
+// dated is the metadata of an answer that was sent now, as the SDK reads it from the header Date.
+func dated(ctx context.Context) smithy.Metadata {
+	reply := &smithyhttp.Response{Response: &http.Response{Header: http.Header{}}}
+	reply.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	received := smithy.DeserializeHandlerFunc(func(context.Context, smithy.DeserializeInput) (smithy.DeserializeOutput, smithy.Metadata, error) {
+		return smithy.DeserializeOutput{RawResponse: reply}, smithy.Metadata{}, nil
+	})
+	_, metadata, _ := middleware.RecordResponseTiming{}.HandleDeserialize(ctx, smithy.DeserializeInput{}, received) // received cannot fail
+	return metadata
 }
 
 type answer[Out any] struct {

@@ -1,0 +1,62 @@
+package dynamolock_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// A copy of a write that reclaims arrives when somebody else has the key under the same owner: it ends no grant but the one
+// that it was meant for.
+func TestLateReclaim(t *testing.T) {
+	reclaiming := []holdfast.Option{holdfast.WithOwner("worker"), holdfast.WithReclaim()}
+	for nth := range 3 { // of the writes that are to take the key
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprint(nth+1, again), func(t *testing.T) {
+				inEach(t, allModes, func(t *testing.T, h *harness) {
+					former, a := h.pair(t)
+					b := h.client(t)
+					lost := former.hold(t, "k", holdfast.WithOwner("worker"))
+					former.conn.Cut()
+					var n atomic.Int64
+					a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+						if purposeOf(op) == acquire && n.Add(1) == int64(nth+1) {
+							return dynamofake.DeliverLate(lease/2, dynamofake.Reset())
+						}
+						return dynamofake.Fault{}
+					})
+					mustRelease(t, a.hold(t, "k", reclaiming...))
+					if again { // whoever it was meant for has come and gone, or not
+						mustRelease(t, b.hold(t, "k", holdfast.WithOwner("worker")))
+					}
+					lock := b.hold(t, "k", holdfast.WithOwner("worker"))
+					time.Sleep(lease)
+					mustLive(t, lock)
+					mustVerify(t, lock)
+					mustRelease(t, lock)
+					former.conn.Heal()
+					<-lost.Done()
+					time.Sleep(20 * time.Minute) // what calls have left is looked for
+				})
+			})
+		}
+	}
+}
+
+// A live holder renews its lock between the look of somebody who reclaims it and the write: it is reclaimed all the same.
+func TestReclaimOfALiveHolder(t *testing.T) {
+	bubble(t, dynamolock.Options{Heartbeat: 2 * time.Second}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		lock := a.hold(t, "k", holdfast.WithOwner("worker"))
+		b.conn.SetFault(always(dynamofake.Delay(b.Options().Timeout * 3 / 4)))
+		next := b.hold(t, "k", holdfast.WithOwner("worker"), holdfast.WithReclaim())
+		b.conn.SetFault(nil)
+		<-lock.Done()
+		mustVerify(t, next)
+	})
+}
