@@ -26,6 +26,7 @@
 //	holdfastData            B        from WithData
 //	holdfastSinceUnixMs     N        the grant, by the holder's wall clock
 //	holdfastBrokenToken     N        of the grant that was broken last, so that its holder knows
+//	holdfastBrokenGUID      B        the guid that it had, so that a break delays nobody
 //	(Options.TTLAttribute)  N        epoch seconds, for Time to Live; if set
 //
 // While several hold the key, by [holdfast.WithShared] or [holdfast.WithLimit], the item has
@@ -35,8 +36,8 @@
 //
 // Each step is one request, on the condition that the item is as it should be:
 //
-//	acquire    UpdateItem  there is none, or it is released (or, to reclaim, of the same owner),
-//	                       or it is as it was seen to be for its whole lease
+//	acquire    UpdateItem  there is none, or it is released, or it is as it was seen to be for its
+//	                       whole lease, or (to reclaim) of the grant that was seen, of the same owner
 //	heartbeat  UpdateItem  it is of this grant, and not released: another guid
 //	release    UpdateItem  it is of this grant: the lease becomes 1 ms
 //
@@ -96,12 +97,12 @@
 // All guarantees of package holdfast. Of those that depend on the engine:
 //
 //   - G2: a holder whose grant is broken or reclaimed is told at its next heartbeat.
-//     Break leaves the lease to run until then.
+//     Break leaves the lease to run until then, and does not prolong it.
 //   - G3: the token is fencingToken. An item that was deleted and comes back starts
 //     above its earlier tokens, if its key was granted less than 1000 times a second on
-//     average and the clock of the client that creates it is not behind. One that the
-//     npm client creates again starts with 1: only an item that is never deleted keeps a
-//     mixed fleet's tokens rising.
+//     average and the clock of the client that creates it, or the date in the server's
+//     answers, is not behind. One that the npm client creates again starts with 1: only
+//     an item that is never deleted keeps a mixed fleet's tokens rising.
 //   - G7: no order, see above. Info has no queue.
 //   - G13: without a queue, WithReclaim holds the key at once.
 //   - G14: whoever observes a key reads its item once per Poll, consistently, for all

@@ -131,13 +131,13 @@ func wrongAttributes(attrs attributes) []string {
 func FuzzItem(f *testing.F) {
 	for _, seed := range [][]byte{
 		{},
-		{8, 4, 'g', 'u', 'i', 'd', 8, 3, 8, 4, 8, 1, 'o'},                // npm's FailOpen
-		{1, 4, 't', 'e', 'x', 't', 8, 3, 8, 1, 8, 1, 'o', 8, 21},         // released, guid as text
-		{8, 1, 'g', 0, 0, 8, 1, 'o'},                                     // nearly npm's FailClosed: its guid is longer
+		{8, 4, 'g', 'u', 'i', 'd', 8, 3, 8, 4, 8, 1, 'o'},        // npm's FailOpen
+		{1, 4, 't', 'e', 'x', 't', 8, 3, 8, 1, 8, 1, 'o', 8, 21}, // released, guid as text
+		{8, 1, 'g', 0, 0, 8, 1, 'o'},                             // nearly npm's FailClosed: its guid is longer
 		slices.Concat([]byte{8, 64}, make([]byte, 64), []byte{0, 0, 8, 1, 'o'}),
 		slices.Concat([]byte{1, 64}, make([]byte, 64), []byte{0, 0, 8, 1, 'o'}),
 		slices.Concat([]byte{8, 64}, make([]byte, 64), []byte{0, 0, 8, 1, 'o', 0, 0, 0, 0, 0, 8, 0}), // asked for
-		{8, 1, 'g', 8, 10, 8, 6, 8, 1, 'o', 8, 8, 8, 2, 'd', 0, 8, 9, 7}, // never expires
+		{8, 1, 'g', 8, 10, 8, 6, 8, 1, 'o', 8, 8, 8, 2, 'd', 0, 8, 9, 7},                             // never expires
 		{8, 1, 'g', 8, 12, 8, 11},
 		{1, 1, 'g'}, // the same, with a text for a guid
 		{8, 1, 'g', 8, 11, 8, 12},

@@ -51,6 +51,8 @@ type engine interface {
 // client is a connection to an engine.
 type client struct {
 	*holdfast.Client
+	breakNow func(context.Context, holdfast.Info) error // Break where it frees the key at once
+
 	lease  func() time.Duration  // how long the engine waits for this client while it is silent
 	queues bool                  // who waits can be told
 	places <-chan holdfast.Place // the latest place and the owner name of an acquisition

@@ -93,7 +93,7 @@ func (a *app) ask(ctx context.Context, q askFlags) error {
 	}
 	bounded, cancel := a.bounded(ctx)
 	defer cancel()
-	err = breakAll(bounded, c, info)
+	err = breakAll(bounded, c.Break, info)
 	if errors.Is(err, holdfast.ErrChanged) { // at the last moment
 		return a.print(newLockJSON(info), "%s", letGo)
 	}

@@ -23,13 +23,15 @@ fencing token. If several share the key, --token says whose lock it is to be, an
 that it is to be that of each of them. If the key gets another holder between the look
 and the break, nothing is broken either (exit status 1).
 
-The holder learns of it afterwards: at once on ZooKeeper, within a heartbeat on
-DynamoDB. Until then it may act on a lock that is somebody else's; only resources that
-compare fencing tokens are safe from that. A command under "holdfast run" is killed
-when its holder learns of it.`
+On ZooKeeper the key is free at once, and the holder learns of it at once. On DynamoDB
+the holder learns of it at its next heartbeat, and the key is free then; if the holder is
+dead, when its lease is over: break says by when. With --now it is free at once there,
+too. Until the holder learns of it, it may act on a lock that is somebody else's; only
+resources that compare fencing tokens are safe from that. A command under "holdfast run"
+is killed when its holder learns of it.`
 
 func newBreakCommand(a *app) *cobra.Command {
-	var yes, all bool
+	var yes, all, now bool
 	var token uint64
 	cmd := &cobra.Command{
 		Use:               "break KEY",
@@ -41,6 +43,7 @@ func newBreakCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().Uint64Var(&token, "token", 0, "break only the grant with this fencing token")
 	cmd.Flags().BoolVar(&all, "all", false, "break the grants of all who share the key")
+	cmd.Flags().BoolVar(&now, "now", false, "free the key at once, before its holder knows of it (on DynamoDB; elsewhere break always does)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f, ok := a.in.(*os.File); !yes && (!ok || !term.IsTerminal(int(f.Fd()))) {
 			return usagef("break asks first, and standard input is not a terminal: give --yes")
@@ -72,13 +75,21 @@ func newBreakCommand(a *app) *cobra.Command {
 		}
 		ctx, cancel = a.bounded(cmd.Context())
 		defer cancel()
-		if err := breakAll(ctx, c, info); err != nil {
+		end := c.Break
+		if now && c.breakNow != nil {
+			end = c.breakNow
+		}
+		if err := breakAll(ctx, end, info); err != nil {
 			return err
 		}
-		if len(info.Holders) > 1 {
-			return a.print(newLockJSON(info), "broke the locks of %s, which %s held", plain(info.Key), holders(info))
+		free := ""
+		if c.breakNow != nil && !now && info.Lease > 0 {
+			free = fmt.Sprintf("; it is free when its holder has heard of it, in %v at the latest", info.Lease)
 		}
-		return a.print(newLockJSON(info), "broke the lock of %s, which %s held with token %d", plain(info.Key), plain(info.Owner), info.Token)
+		if len(info.Holders) > 1 {
+			return a.print(newLockJSON(info), "broke the locks of %s, which %s held%s", plain(info.Key), holders(info), free)
+		}
+		return a.print(newLockJSON(info), "broke the lock of %s, which %s held with token %d%s", plain(info.Key), plain(info.Owner), info.Token, free)
 	}
 	return cmd
 }
@@ -97,11 +108,11 @@ func withGrant(info holdfast.Info, token holdfast.Token) (holdfast.Info, error) 
 }
 
 // breakAll breaks the grants that info describes. It is no error that some of several are gone.
-func breakAll(ctx context.Context, c *client, info holdfast.Info) error {
+func breakAll(ctx context.Context, end func(context.Context, holdfast.Info) error, info holdfast.Info) error {
 	var errs []error
 	gone := 0
 	for grant := range info.Each() {
-		switch err := c.Break(ctx, grant); {
+		switch err := end(ctx, grant); {
 		case errors.Is(err, holdfast.ErrChanged):
 			gone++
 			errs = append(errs, err)

@@ -118,7 +118,7 @@ func (d *dynamoDB) connect(ctx context.Context, a *app, o connectOptions) (*clie
 		return nil, err
 	}
 	lease := func() time.Duration { return c.Options().Lease }
-	return &client{Client: c.Client, lease: lease}, nil
+	return &client{Client: c.Client, breakNow: c.BreakNow, lease: lease}, nil
 }
 
 func (d *dynamoDB) doctor(ctx context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error) {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 )
 
@@ -154,6 +156,10 @@ func TestForeignText(t *testing.T) {
 func TestBreak(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
+		when := ""
+		if e.name == "dynamodb" {
+			when = fmt.Sprintf("; it is free when its holder has heard of it, in %v at the latest", dynamolock.DefaultLease)
+		}
 		e.run(t, "break", key, "--yes").exits(1, "nobody holds ")
 		lock := e.acquire(t, key, "the holder")
 		e.run(t, "break", key).exits(64, "give --yes")
@@ -161,7 +167,7 @@ func TestBreak(t *testing.T) {
 		e.run(t, "break", key, "--yes", "--token", (lock.Token()+1).String()).exits(1, "with token "+lock.Token().String()+", not ")
 		must(t, lock.Verify(limited(t)))
 		e.run(t, "break", key, "-y", "--token", lock.Token().String()).exits(0).
-			prints("broke the lock of " + key + ", which the holder held with token " + lock.Token().String() + "\n")
+			prints("broke the lock of " + key + ", which the holder held with token " + lock.Token().String() + when + "\n")
 		if err := lock.Verify(limited(t)); err == nil {
 			t.Error("the lock was not broken")
 		}
@@ -174,6 +180,13 @@ func TestBreak(t *testing.T) {
 		decode(t, e.run(t, "break", key, "--yes", "-o", "json").output(), &told)
 		if told.Key != key || told.Owner != "another" || told.Token != again.Token() {
 			t.Errorf("break -o json tells of %+v", told)
+		}
+
+		last := e.acquire(t, key, "the last")
+		e.run(t, "break", key, "--yes", "--now").exits(0).
+			prints("broke the lock of " + key + ", which the last held with token " + last.Token().String() + "\n")
+		if shown := e.run(t, "show", key).output(); !strings.Contains(shown, "nobody") {
+			t.Errorf("show, after that: %s", shown)
 		}
 	})
 }

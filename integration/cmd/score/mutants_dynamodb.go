@@ -102,16 +102,16 @@ var dynamoDBMutants = []mutant{
 		x := &expression{}
 		x.cond = ours(x)`,
 		},
-		[]change{{"dynamolock/writes.go", `start := number(max(now.Wall.UnixMilli()-1, 0))`, `start := number(0)`}},
+		[]change{{"dynamolock/writes.go", `return number(max(e.calendar.now(now).UnixMilli()-1, 0))`, `return number(0)`}},
 	},
 	{
 		"D7", "tokens begin anew when an item has expired", dynamoTTL,
 		change{
 			"dynamolock/writes.go",
-			`start := number(max(now.Wall.UnixMilli()-1, 0))`,
-			`start := number(0)`,
+			`return number(max(e.calendar.now(now).UnixMilli()-1, 0))`,
+			`return number(0)`,
 		},
-		[]change{{"dynamolock/sharing_writes.go", `start := number(max(now.Wall.UnixMilli()-1, 0))`, `start := number(0)`}},
+		nil,
 	},
 	{"D8", "a waiter sleeps for the whole lease", dynamoDB, change{
 		"dynamolock/wait.go",
@@ -182,4 +182,29 @@ var dynamoDBMutants = []mutant{
 		`	x.cond = x.live()
 	if id.shared {`,
 	}, nil},
+	{"D46", "a break has all observers begin anew", dynamoDB, change{
+		"dynamolock/item.go",
+		`return j.isBroken() && j.token == i.token`,
+		`return false && j.token == i.token`,
+	}, nil},
+	{"D46", "whoever has seen an earlier guid goes on counting after a break", dynamoDB, change{
+		"dynamolock/item.go",
+		`&& j.marked == i.guid && i.intent`,
+		`&& i.intent`,
+	}, nil},
+	{"D47", "a late reclaim ends any grant of the same owner", dynamoDB, change{
+		"dynamolock/writes.go",
+		`	if held != nil && held.held() {
+		states +=`,
+		`	if c.req.Reclaim {
+		states += " OR (" + x.is(attrOwner, text(c.req.Owner)) + " AND NOT " + x.begins(c.id) + ")"
+	}
+	if held != nil && held.held() {
+		states +=`,
+	}, nil},
+	{"D48", "a client waits for its own dead grant", dynamoDB, change{
+		"dynamolock/wait.go",
+		`return i.held() && i.sharing == nil && i.belongs(e.id)`,
+		`return false && i.sharing == nil && i.belongs(e.id)`,
+	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},
 }
