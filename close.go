@@ -76,6 +76,7 @@ func (c *Client) shutdown(ctx context.Context) error {
 	c.awaitLeads(ctx)
 	c.endLocks(nil)
 	c.ends.Wait() // some may be under way elsewhere
+	c.stopClocks()
 
 	err := c.giveBack(ctx)
 	if failed := c.engine.Close(ctx); failed != nil {

@@ -265,6 +265,9 @@ func TestSuspendIsNoticed(t *testing.T) {
 		"two naps":       {[]time.Duration{leaseLength / 2, leaseLength / 2}, nil, holdfast.ErrClockJump},
 		"TTL":            {[]time.Duration{leaseLength / 2}, []holdfast.Option{holdfast.WithTTL(leaseLength / 3)}, holdfast.ErrTTLExpired},
 		"back and again": {[]time.Duration{-leaseLength, leaseLength}, nil, nil},
+		// The deadline comes between two looks, long after the only jump.
+		"a short one":               {[]time.Duration{leaseLength / 2, 0, 0, 0, 0, 0}, nil, holdfast.ErrClockJump},
+		"a short one, before a TTL": {[]time.Duration{leaseLength / 2, 0, 0}, []holdfast.Option{holdfast.WithTTL(leaseLength * 7 / 10)}, holdfast.ErrTTLExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

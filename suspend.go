@@ -8,8 +8,8 @@ import (
 
 // After a suspend, timers have all the time left that they had before: they run on the
 // monotonic clock, which stood still. So a client that holds locks compares its two clocks
-// once per clockLook, and has its locks look at them whenever the wall clock has gone ahead
-// by aheadBy or more.
+// once per clockLook. Once the wall clock has gone ahead by aheadBy or more, it has its locks
+// look at them each time, until it holds none: their timers are late by that much.
 const (
 	clockLook = time.Second
 	aheadBy   = 10 * time.Millisecond
@@ -18,11 +18,14 @@ const (
 // clocks compares the two clocks of a client.
 type clocks struct {
 	first driver.Instant
-	ahead time.Duration // of the wall clock, when last known; guarded by Client.mu
-	armed bool          // a timer runs; guarded by Client.mu
+
+	// Guarded by Client.mu.
+	ahead  time.Duration // of the wall clock, when last known
+	jumped bool          // it has gone ahead since there are locks
+	timer  driver.Timer  // nil if none runs
 }
 
-// jumpedLocked reports whether the wall clock has gone ahead since the last time.
+// jumpedLocked reports whether the wall clock has gone ahead since there are locks.
 func (c *Client) jumpedLocked() bool {
 	now := c.clock.Now()
 	ahead := now.Wall.Sub(c.clocks.first.Wall) - now.Mono.Sub(c.clocks.first.Mono)
@@ -30,15 +33,24 @@ func (c *Client) jumpedLocked() bool {
 	if by < 0 || by >= aheadBy { // smaller steps add up
 		c.clocks.ahead = ahead
 	}
-	return by >= aheadBy
+	c.clocks.jumped = (c.clocks.jumped || by >= aheadBy) && len(c.held) > 0
+	return c.clocks.jumped
 }
 
 // watchClocksLocked sees to it that the clocks are compared while there are locks. Its timer
 // is not stopped with the last of them, which costs less where locks are short.
 func (c *Client) watchClocksLocked() {
-	if !c.clocks.armed && len(c.held) > 0 {
-		c.clocks.armed = true
-		c.clock.AfterFunc(clockLook, c.compareClocks)
+	if c.clocks.timer == nil && len(c.held) > 0 {
+		c.clocks.timer = c.clock.AfterFunc(clockLook, c.compareClocks)
+	}
+}
+
+// stopClocks is for a client that is closed.
+func (c *Client) stopClocks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.clocks.timer != nil {
+		c.clocks.timer.Stop()
 	}
 }
 
@@ -51,7 +63,7 @@ func (c *Client) compareClocks() {
 			held = append(held, k)
 		}
 	}
-	c.clocks.armed = false
+	c.clocks.timer = nil
 	c.watchClocksLocked()
 	c.mu.Unlock()
 	for _, k := range held {

@@ -87,7 +87,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			}
 		case got.hold != nil:
 			return got.hold, nil
-		case !c.enterable(&got.met) && !c.reclaimable(got.met.item):
+		case !c.ripe(&got.met):
 			if err := c.mismatch(&got.met); err != nil {
 				return nil, err
 			}
@@ -105,7 +105,7 @@ func (c *contender) taken(seen *observation) bool {
 	if i != nil && (c.req.Mode.Shared || i.sharing != nil) {
 		return !c.enterable(seen)
 	}
-	return i != nil && i.held() && (!i.belongs(c.id) || c.alive(i.guid[:grantLen]))
+	return i != nil && i.held() && !c.deserted(i)
 }
 
 // wait takes the key as soon as it is available. The first contender of the client begins
@@ -139,7 +139,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			met = got.met
 			// What was refused has taken nothing: it suffices that the first in line writes. But who reclaims
 			// has to see first what there is.
-			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item)), first && err != nil
+			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item) && c.ripe(&met)), first && err != nil
 		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
 			return nil, c.waitedFor(c.req.Key) // this client's own lock, which stands
 		case leads:

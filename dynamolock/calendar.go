@@ -31,12 +31,14 @@ func (c *calendar) heard(out any, now driver.Instant) {
 	c.date, c.at = date, now
 }
 
-// now is the server's time, or the client's if that is later: the monotonic clock may have
-// stood still meanwhile, and who is fast lets items live longer.
+// now is the server's time, or the client's if that is later: who is fast lets items live
+// longer. The clocks say how long ago the date was; one stands still while the machine is
+// suspended, and the other may be set back.
 func (c *calendar) now(now driver.Instant) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if server := c.date.Add(now.Sub(c.at)); !c.date.IsZero() && server.After(now.Wall) {
+	since := max(now.Sub(c.at), now.Wall.Sub(c.at.Wall))
+	if server := c.date.Add(since); !c.date.IsZero() && server.After(now.Wall) {
 		return server
 	}
 	return now.Wall
@@ -50,7 +52,9 @@ func metadata(out any) smithy.Metadata {
 	case *dynamodb.GetItemOutput:
 		return out.ResultMetadata
 	case *dynamodb.DeleteItemOutput:
-		return out.ResultMetadata
+		if out != nil { // a wrapper may have nothing to return
+			return out.ResultMetadata
+		}
 	case *dynamodb.QueryOutput:
 		return out.ResultMetadata
 	case *dynamodb.ScanOutput:

@@ -139,14 +139,12 @@
 // learns of the attribute, is written once to remove it.
 //
 // New does not fail if it may not look (dynamodb:DescribeTimeToLive); it logs a warning.
-// Three exposures remain. The item of a held lock can be deleted if Time to Live is on,
+// Two exposures remain. The item of a held lock can be deleted if Time to Live is on,
 // other clients have TTLAttribute, and this one has not and may not look. And if Time to
 // Live is switched on while items carry a time that is over, which clients with
 // TTLAttribute wrote more than TTL ago, those items are exposed until their holders'
 // next look and the heartbeat after it: give the setting to all clients, wait for a
-// lease, and then switch Time to Live on. And a client whose wall clock is behind by
-// [Options.TTL] writes a time that is over already: the item can be deleted while it is
-// held, also by others who share the key. The npm client replaces whole items, so nothing
+// lease, and then switch Time to Live on. The npm client replaces whole items, so nothing
 // is left on those that it holds.
 //
 // # When things fail
@@ -219,9 +217,10 @@
 // One acquisition, heartbeat, release, and first try of a held key are 1 write unit each,
 // as long as the item (keys, owner, data) is under 1 KB, and one more for each further
 // KB; a look at a key that is waited for is half a read unit; further tries of a held key,
-// Verify and Inspect are 1, per 4 KB. List without a partition key reads the whole table. With the defaults a held
-// lock costs 0.2 write units a second, and a key that is waited for 0.5 read units a
-// second per waiting process.
+// Verify and Inspect are 1, per 4 KB. To reclaim a lock takes 2 write units: the first
+// write shows whose it is. List without a partition key reads the whole table. With the
+// defaults a held lock costs 0.2 write units a second, and a key that is waited for 0.5
+// read units a second per waiting process.
 //
 // [docs/dynamodb.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/dynamodb.md
 // [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md

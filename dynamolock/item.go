@@ -87,7 +87,7 @@ func (i *item) isBroken() bool { return i.broken != 0 && i.broken == i.token }
 
 // justBroken reports whether nothing was written between two reads of a key but that it was broken.
 func (i *item) justBroken(j *item) bool {
-	return j.isBroken() && j.token == i.token && j.held() && i.held() && j.marked == i.guid && i.intent == j.intent
+	return j.isBroken() && j.token == i.token && j.held() && i.held() && j.marked != "" && j.marked == i.guid && i.intent == j.intent
 }
 
 // sameGrant reports whether an item is of the grant with a token, whoever has changed it
@@ -144,7 +144,7 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 		i.form = tokenless
 		i.asked = some && asked == 0
 		if attrs[attrGUID] != nil && !isTokenless(attrs) {
-			r.fail(attrGUID, "and an owner do not make it a lock's: that has 64 bytes of type B")
+			r.fail(attrGUID, "is all that it has of a lock's: one without a token has 64 bytes of type B, and an owner of type S")
 		}
 		return i, r.err
 	}

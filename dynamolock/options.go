@@ -124,7 +124,7 @@ type Options struct {
 
 	// TTL is how long an unused item stays, if TTLAttribute is set. Default
 	// 0: [DefaultTTL]. At least [MinTTL], and ten times Lease. It counts from the
-	// wall clock, which must not be behind by as much.
+	// wall clock, or from the date in the server's answers if that is later.
 	TTL time.Duration
 
 	// OpenTimeout bounds New where ctx has no deadline. Default 0:

@@ -64,10 +64,10 @@ func (h *holder) broken() bool { return strings.HasPrefix(h.touch, brokenMark) }
 // have watched that: touches begin alike.
 func (h *holder) mark() string { return brokenMark + h.touch[len(brokenMark):] }
 
-// unchanged reports whether nothing was written between two reads of an entry but that it was
-// broken; before may be nil.
+// unchanged reports whether nothing was written between two reads of an entry, in either order,
+// but that it was broken; before may be nil.
 func (h *holder) unchanged(before *holder) bool {
-	return before != nil && (h.touch == before.touch || h.touch == before.mark())
+	return before != nil && (h.touch == before.touch || h.touch == before.mark() || h.mark() == before.touch)
 }
 
 func (h *holder) value() types.AttributeValue {

@@ -85,6 +85,9 @@ type observation struct {
 
 // see records an item that was read before now.
 func (o *observation) see(i *item, now driver.Instant) {
+	if o.item != nil && i.justBroken(o.item) {
+		return // the read is older than what was seen
+	}
 	if o.item == nil || !o.item.same(i) && !o.item.justBroken(i) {
 		o.since = now
 	}
@@ -121,7 +124,11 @@ func (e *engine) takeable(o *observation) bool {
 // deserted reports whether an item is a grant of this client that no lock and no call has any
 // more. Nobody will have it again.
 func (e *engine) deserted(i *item) bool {
-	return i.held() && i.sharing == nil && i.belongs(e.id) && !e.alive(i.guid[:grantLen])
+	guid := i.guid
+	if i.isBroken() && i.marked != "" {
+		guid = i.marked
+	}
+	return i.held() && i.sharing == nil && len(guid) == guidLen && guid[:clientLen] == e.id && !e.alive(guid[:grantLen])
 }
 
 // left returns how long the item has to stay unchanged before the key may be taken, or

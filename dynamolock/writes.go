@@ -102,7 +102,8 @@ func (c *contender) freeTokenless(x *expression, held *item) string {
 // alive. The condition names the grant, because a request may arrive late, when another has
 // come, also of the same owner.
 func (c *contender) asSeen(x *expression, held *item) string {
-	if grant, ok := grantOf(held.guid); ok && c.reclaimable(held) {
+	_, bytes := held.guidVal.(*types.AttributeValueMemberB)
+	if grant, ok := grantOf(held.guid); ok && bytes && c.reclaimable(held) {
 		return x.begins(grant)
 	}
 	return x.is(attrGUID, held.guidVal)
@@ -202,17 +203,16 @@ func asking(id grantID) *expression {
 // for those who have watched that. A grant that is broken already can only be ended now.
 func (e *engine) breaking(id grantID, mark string, now bool) *expression {
 	x := &expression{}
-	broken := x.is(attrBroken, token(id.token))
 	conds := []string{x.live(), x.is(attrToken, token(id.token))}
 	switch {
 	case !now:
-		conds = append(conds, "NOT "+broken)
+		conds = append(conds, "NOT "+x.is(attrBroken, token(id.token)))
 		if id.grant != "" {
 			conds = append(conds, x.begins(id.grant))
 		}
 		x.sets = append(x.sets, x.name(attrMarked)+" = "+x.name(attrGUID))
 	case id.grant != "":
-		conds = append(conds, "("+x.begins(id.grant)+" OR "+broken+")")
+		conds = append(conds, "("+x.begins(id.grant)+" OR "+x.is(attrBroken, token(id.token))+")")
 	}
 	x.cond = all(conds...)
 	x.set(attrGUID, binary(mark))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -24,8 +25,8 @@ that it is to be that of each of them. If the key gets another holder between th
 and the break, nothing is broken either (exit status 1).
 
 On ZooKeeper the key is free at once, and the holder learns of it at once. On DynamoDB
-the holder learns of it at its next heartbeat, and the key is free then; if the holder is
-dead, when its lease is over: break says by when. With --now it is free at once there,
+the holder learns of it at its next heartbeat, and the key is free then; if the holder
+is dead, when somebody has waited for its lease. With --now it is free at once there,
 too. Until the holder learns of it, it may act on a lock that is somebody else's; only
 resources that compare fencing tokens are safe from that. A command under "holdfast run"
 is killed when its holder learns of it.`
@@ -56,6 +57,7 @@ func newBreakCommand(a *app) *cobra.Command {
 		ctx, cancel := a.bounded(cmd.Context())
 		info, err := c.Inspect(ctx, args[0])
 		cancel()
+		others := len(info.Holders) > 1 && !all // who keep the key
 		switch {
 		case err != nil:
 			return err
@@ -83,8 +85,8 @@ func newBreakCommand(a *app) *cobra.Command {
 			return err
 		}
 		free := ""
-		if c.breakNow != nil && !now && info.Lease > 0 {
-			free = fmt.Sprintf("; it is free when its holder has heard of it, in %v at the latest", info.Lease)
+		if c.breakNow != nil && !now && !others {
+			free = whenFree(info)
 		}
 		if len(info.Holders) > 1 {
 			return a.print(newLockJSON(info), "broke the locks of %s, which %s held%s", plain(info.Key), holders(info), free)
@@ -92,6 +94,18 @@ func newBreakCommand(a *app) *cobra.Command {
 		return a.print(newLockJSON(info), "broke the lock of %s, which %s held with token %d%s", plain(info.Key), plain(info.Owner), info.Token, free)
 	}
 	return cmd
+}
+
+// whenFree says when the key of a lock that was broken is free, where its lease goes on.
+func whenFree(info holdfast.Info) string {
+	var lease time.Duration
+	for grant := range info.Each() {
+		lease = max(lease, grant.Lease)
+	}
+	if lease == 0 {
+		return "" // it is free
+	}
+	return fmt.Sprintf("; it is free when its holder has heard of it, or somebody has waited for %v", lease)
 }
 
 // withGrant is what is known of the grant with a token.

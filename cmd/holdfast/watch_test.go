@@ -254,8 +254,10 @@ func TestWatchIsToldOfHolders(t *testing.T) {
 		s.prints("free key=k")
 		s.looks.Store(0)
 		for range 1000 {
-			_ = s.take().Release(context.Background())
-			time.Sleep(10 * time.Millisecond)
+			lock := s.take()
+			time.Sleep(5 * time.Millisecond) // so that it is seen
+			_ = lock.Release(context.Background())
+			time.Sleep(5 * time.Millisecond)
 		}
 		synctest.Wait()
 		if n := s.looks.Load(); n < 30 || n > 50 {

@@ -168,14 +168,17 @@ func TestDoctorManyLeft(t *testing.T) {
 	begin(t)
 	env := tableOfItsOwn(t)
 	for i := range 23 { // in the format of the npm client
-		putItem(t, env, map[string]types.AttributeValue{"id": attrS("left " + strconv.Itoa(i)), "owner": attrS("gone"), "guid": attrS("x")})
+		guid := &types.AttributeValueMemberB{Value: make([]byte, 64)}
+		putItem(t, env, map[string]types.AttributeValue{"id": attrS("left " + strconv.Itoa(i)), "owner": attrS("gone"), "guid": guid})
 	}
+	putItem(t, env, map[string]types.AttributeValue{"id": attrS("a row"), "owner": attrS("somebody"), "guid": attrS("x"), "email": attrS("y")})
 	all := examined(t, env, 0)
-	well(t, all, "locks")
+	well(t, all, "locks", "foreign")
 	if n := strings.Count(allFound(all), `is held by "gone" since an unknown time, and never expires`); n != 20 {
 		t.Errorf("%d locks are told one by one: %+v", n, all)
 	}
 	finds(t, all, "locks", "warning", "3 more locks never expire", "holdfast ls")
+	finds(t, all, "foreign", "warning", `1 item of other programs in the table: "a row"`, "a table for locks alone")
 }
 
 // TestDoctorLatency checks that doctor reports slow calls.

@@ -204,7 +204,7 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D48", "a client waits for its own dead grant", dynamoDB, change{
 		"dynamolock/wait.go",
-		`return i.held() && i.sharing == nil && i.belongs(e.id)`,
-		`return false && i.sharing == nil && i.belongs(e.id)`,
+		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
+		`return false && len(guid) == guidLen`,
 	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},
 }

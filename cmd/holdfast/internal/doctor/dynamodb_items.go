@@ -112,15 +112,25 @@ func (p permission) missing(mode dynamolock.Mode) Finding {
 // maxPages is how much of the table is searched for items of other programs, in pages of 1 MB.
 const maxPages = 16
 
-// foreign looks for items of other programs: they lack the guid of a lock.
+// notLocks is true of items of other programs: they lack the guid of a lock, or all else that one has.
+const notLocks = "attribute_not_exists(#g) OR attribute_not_exists(#t) AND attribute_not_exists(#l) AND attribute_not_exists(#a)" +
+	" AND NOT (attribute_type(#g, :b) AND size(#g) = :n AND attribute_type(#o, :s))"
+
+// foreign looks for items of other programs.
 func (t *table) foreign(ctx context.Context) ([]Finding, error) {
 	if t.denied["Scan"] {
 		return nil, errUnseen
 	}
 	in := &dynamodb.ScanInput{
-		TableName:                &t.Options.Table,
-		FilterExpression:         aws.String("attribute_not_exists(#g)"),
-		ExpressionAttributeNames: map[string]string{"#g": "guid"},
+		TableName:        &t.Options.Table,
+		FilterExpression: aws.String(notLocks),
+		ExpressionAttributeNames: map[string]string{
+			"#g": "guid", "#o": "owner", "#t": "fencingToken", "#l": "leaseDurationMs", "#a": "lockAcquiredTimeUnixMs",
+		},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":b": &types.AttributeValueMemberS{Value: "B"}, ":s": &types.AttributeValueMemberS{Value: "S"},
+			":n": &types.AttributeValueMemberN{Value: "64"},
+		},
 	}
 	var strangers []string
 	pages, all := 0, false
