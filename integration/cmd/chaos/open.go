@@ -24,6 +24,7 @@ type clientConfig struct {
 	Seed      uint64
 	Sabotage  sabotage
 	Quiet     bool // there are no faults, and holds are long
+	Reclaims  int  // one of how many acquisitions reclaims
 	// Look is how often a holder looks at its lock, at most twice as seldom. Default 0: lookEvery.
 	Look time.Duration
 }

@@ -142,6 +142,9 @@ func episode(engine string, seed uint64) settings {
 		Length:  time.Duration(between(20, 60)) * simulations[engine].lease,
 		Clients: between(3, 6), Workers: between(1, 3), Keys: between(2, 6),
 	}
+	if r.IntN(3) == 0 {
+		s.Owners = between(1, 2)
+	}
 	if seed%quietEpisodes == 0 && engine == "zookeeper" { // what goes wrong then has no excuse
 		s.Quiet, s.Workers = true, 1
 	}

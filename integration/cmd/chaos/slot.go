@@ -33,7 +33,7 @@ func (s *slot) workers() int {
 func (s *slot) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), fmt.Sprintf("slot-%d", s.n), s.run.stage.login(s.n), s.workers())
+	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), s.owner(), s.run.stage.login(s.n), s.workers())
 	if config.Workers > 1 { // or it would not be silent
 		config.Observers = 2
 	}
@@ -49,6 +49,15 @@ func (s *slot) start() error {
 	s.current = p
 	s.lives++
 	return nil
+}
+
+// owner is the name under which the processes in the slot hold locks.
+func (s *slot) owner() string {
+	n := s.n
+	if s.run.Owners > 0 {
+		n %= s.run.Owners
+	}
+	return fmt.Sprintf("slot-%d", n)
 }
 
 // process is the one in the slot; nil if it was killed and not yet replaced.

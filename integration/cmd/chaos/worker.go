@@ -70,7 +70,7 @@ func (w *worker) acquire() *holdfast.Lock {
 	if len(w.former) > 0 {
 		rec.Key, w.former = w.former[0], w.former[1:]
 		rec.Reclaim = true
-	} else if rec.Call == history.Acquire && w.one(12) {
+	} else if rec.Call == history.Acquire && w.one(w.config.Reclaims) {
 		rec.Reclaim = true
 	}
 	if rec.Reclaim {

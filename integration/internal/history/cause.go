@@ -50,7 +50,7 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return fmt.Sprintf("and nothing had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
 	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
-	case cause == "reclaimed" && !struck(true):
+	case cause == "reclaimed" && !struck(true) && !s.succeeded(g, end.At):
 		return "and nobody had reclaimed it"
 	case cause == "ttl_expired" && g.ttl == 0:
 		return "and had no TTL"
@@ -58,6 +58,24 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return fmt.Sprintf("and its TTL was %v, counted from when it was granted", time.Duration(g.ttl))
 	}
 	return ""
+}
+
+// succeeded reports whether another process may have been granted the key under the same owner by then. If it has waited for
+// the end of the lease, the holder that learns of it afterwards cannot tell that from a reclaim.
+func (s *story) succeeded(g *grant, at int64) bool {
+	return slices.ContainsFunc(s.calls, func(c *call) bool {
+		r := c.invoke
+		if r == nil || !r.acquires() || r.Key != g.key || r.Owner != g.owner || r.Process == g.process || r.At > at {
+			return false
+		}
+		switch {
+		case c.ret == nil:
+			return true
+		case c.outcome() == OK:
+			return c.ret.Token > g.token
+		}
+		return c.ret.At >= g.invoke // what it has sent may be carried out yet
+	})
 }
 
 // forward is the largest amount by which a process may have set its wall clock forward within an interval. A jump under way

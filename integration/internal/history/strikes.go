@@ -27,7 +27,8 @@ func (s *story) addBreak(c *call) {
 }
 
 // addReclaim notes which grants an acquisition may have reclaimed: those of the same owner in other processes. Its token is
-// greater than theirs, and they had ended when it returned.
+// greater than theirs, and they had ended when it returned. A request of it that arrives later ends what it was meant for, but
+// nothing that somebody asked for only when it had returned.
 func (s *story) addReclaim(c *call) {
 	r := c.invoke
 	hit := strike{from: r.At, till: never, reclaim: true, what: "reclaimed by " + r.Process}
@@ -39,11 +40,15 @@ func (s *story) addReclaim(c *call) {
 	case ended:
 		hit.till = at + int64(s.rules.Late)
 	}
+	known := hit.till
+	if c.ret != nil {
+		known = c.ret.At
+	}
 	for _, g := range s.byOwner[ownedKey{r.Key, owner}] {
 		if g.token >= granted {
 			break
 		}
-		if g.process != r.Process && g.invoke <= hit.till && hit.from <= g.lastSeen() {
+		if g.process != r.Process && g.invoke <= known && hit.from <= g.lastSeen() {
 			g.strikes = append(g.strikes, hit)
 		}
 	}
