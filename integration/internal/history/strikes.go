@@ -48,7 +48,11 @@ func (s *story) addReclaim(c *call) {
 		if g.token >= granted {
 			break
 		}
-		if g.process != r.Process && g.invoke <= known && hit.from <= g.lastSeen() {
+		seen := g.lastSeen()
+		if g.released != nil && g.released.outcome() == Gone { // it has stood until then, for all that its holder knew
+			seen = max(seen, g.released.ret.At)
+		}
+		if g.process != r.Process && g.invoke <= known && hit.from <= seen {
 			g.strikes = append(g.strikes, hit)
 		}
 	}
