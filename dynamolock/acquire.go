@@ -25,6 +25,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			acquire = c.wait
 		}
 		h, err := acquire(ctx)
+		c.endStreak()
 		if err == nil {
 			h.start()
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
@@ -61,6 +62,10 @@ type contender struct {
 	insisted   driver.Instant   // before the intent was written last
 	insists    bool             // the item may have an intent of this contender
 	baffled    int              // writes that were refused though nothing had changed
+
+	streak *streak // of failures, of which one was its own; nil if none was
+	turnOf *streak // in which it is its turn to write
+	over   bool    // the call is; engine.mu guards these three
 
 	lookedAfter bool // the last request was left to a goroutine, and all of unanswered with it
 }
@@ -214,6 +219,9 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		// It was read: a request to join that was sent now would say that it has seen its own token.
 		return outcome{hold: c.met(seen.item, c.host.Now())}, nil
 	}
+	if err := c.takeTurn(ctx); err != nil {
+		return outcome{}, err
+	}
 	sent := c.host.Now()
 	x, by := c.write(sent, seen)
 	sending := newSending()
@@ -224,6 +232,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		defer cancel()
 		var r answer
 		r.updated, r.old, r.err = c.update(sending.trace(detached), c.key, x)
+		c.endTurn(r.err)
 		select {
 		case answered <- r:
 		case <-gone:
@@ -231,6 +240,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		}
 	}) {
 		cancel()
+		c.endTurn(nil)
 		return outcome{}, holdfast.ErrClosed
 	}
 	select {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -31,8 +32,9 @@ func call[In, Out any](
 	sending := newSending()
 	attempt = sending.trace(attempt)
 	var out Out
+	var sent driver.Instant
 	err := settle(attempt, func() (err error) {
-		sent := e.host.Now()
+		sent = e.host.Now()
 		out, err = send(attempt, in, once)
 		if answered(err) {
 			e.pulse.heard(e.host.Now().Sub(sent))
@@ -41,22 +43,22 @@ func call[In, Out any](
 	})
 	if err == nil {
 		e.dated(out)
-		e.health.up()
+		e.health.up(key)
 		return out, nil
 	}
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
-		e.health.up()
+		e.health.up(key)
 		return out, err
 	}
 	if conflicting(err) {
-		e.health.up()
+		e.health.up(key)
 		return out, &callError{op: op, table: e.opts.Table, kind: refused, err: err}
 	}
 	failure := &callError{op: op, table: e.opts.Table, kind: classify(err), unsent: sending.never(), err: err}
 	if ctx.Err() == nil && (failure.kind != permanent || errors.Is(failure, ErrTable)) {
 		if key != nil {
-			e.health.down(key, err)
+			e.health.down(key, sent, err)
 		}
 		e.host.Logger().Debug("request failed", "call", op, "table", e.opts.Table, "key", e.opts.Keys.name(key), "error", err)
 	}
@@ -185,8 +187,9 @@ func (e *engine) persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// wake returns a channel that ends the delay after a failure: it closes when the table
-// can be reached again. It is nil if the server itself asked the client to slow down.
+// wake returns a channel that ends the delay after a failure: it closes when the outage of
+// the table is over. It is nil if there is none, and if the server itself asked the client
+// to slow down.
 func (e *engine) wake(err error) <-chan struct{} {
 	if !unheard(err) {
 		return nil

@@ -29,9 +29,10 @@ type engine struct {
 	leftovers *leftovers
 	releases  chan struct{} // one element per release under way
 
-	mu     sync.Mutex
-	lines  map[string]*line
-	grants map[string]*hold // in use; nil for one that a call is trying to get
+	mu      sync.Mutex
+	lines   map[string]*line
+	streaks map[string]*streak
+	grants  map[string]*hold // in use; nil for one that a call is trying to get
 }
 
 func newEngine(host driver.Host, api API, o Options) *engine {
@@ -44,11 +45,12 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 		tasks:    task.NewGroup(),
 		releases: make(chan struct{}, maxReleases),
 		lines:    make(map[string]*line),
+		streaks:  make(map[string]*streak),
 		grants:   make(map[string]*hold),
 	}
 	e.leftovers = newLeftovers(e)
 	e.beats.Store(rand.Uint64())
-	e.health = &health{engine: e}
+	e.health = newHealth(e)
 	return e
 }
 

@@ -7,6 +7,13 @@ func Lines(c *Client) int {
 	return len(c.engine.lines)
 }
 
+// Streaks is the number of keys for which a client knows of failed writes.
+func Streaks(c *Client) int {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	return len(c.engine.streaks)
+}
+
 // HasData reports whether a client remembers the data of some lock.
 func HasData(c *Client) bool {
 	c.engine.mu.Lock()

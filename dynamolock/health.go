@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -10,21 +11,46 @@ import (
 // health knows whether the table can be used: every request reports its result. During
 // an outage, a probe reads the key of the last failure from time to time. Without it, a
 // client that holds nothing and waits for nothing would not learn that the outage is over.
+//
+// A key that fails while others are answered is no outage: its partition may have failed, or
+// somebody may be hammering on its item. Otherwise each answer about another key would end an
+// outage, and wake everybody who waits for its end, and the next failure begin one.
 type health struct {
 	*engine
 
-	mu     sync.Mutex
-	hiccup bool          // a connection broke, and nothing was heard since
-	key    attributes    // of the request that failed last
-	healed chan struct{} // closed when the table can be used again; nil while it can
-	closed bool
+	mu      sync.Mutex
+	hiccup  bool                      // a connection broke, and nothing was heard since
+	failing map[string]driver.Instant // since when no request for a key was answered: before the first that failed was sent
+	heard   [2]hearing                // the last answer, and the last one about another key
+	key     attributes                // of the request that failed last
+	healed  chan struct{}             // closed when the table can be used again; nil while it can
+	closed  bool
 }
 
-// up notes that the server has answered.
-func (h *health) up() {
+// A hearing is an answer about a key.
+type hearing struct {
+	name string
+	at   driver.Instant
+}
+
+func newHealth(e *engine) *health {
+	return &health{engine: e, failing: make(map[string]driver.Instant)}
+}
+
+// maxFailing is how many failing keys are known at a time. Another one may begin an outage each time that it fails.
+const maxFailing = 4096
+
+// up notes that the server has answered a request for a key; nil stands for none.
+func (h *health) up(key attributes) {
+	name, now := h.opts.Keys.name(key), h.host.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hiccup = false
+	if h.heard[0].name != name {
+		h.heard[1] = h.heard[0]
+	}
+	h.heard[0] = hearing{name, now}
+	delete(h.failing, name)
 	if h.healed == nil || h.closed {
 		return
 	}
@@ -33,9 +59,11 @@ func (h *health) up() {
 	h.host.SetConnected(true) // with mu, so that reports keep their order
 }
 
-// down notes that a request for a key failed. One broken connection is not an outage:
-// servers close idle connections, sometimes just when a request is sent on them.
-func (h *health) down(key attributes, err error) {
+// down notes that a request for a key failed, and when it was sent. One broken connection is
+// not an outage: servers close idle connections, sometimes just when a request is sent on
+// them.
+func (h *health) down(key attributes, sent driver.Instant, err error) {
+	name := h.opts.Keys.name(key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -46,7 +74,8 @@ func (h *health) down(key attributes, err error) {
 		return
 	}
 	h.key = key
-	if h.healed != nil {
+	alone := h.aloneLocked(name, sent)
+	if h.healed != nil || alone {
 		return
 	}
 	h.healed = make(chan struct{})
@@ -54,10 +83,39 @@ func (h *health) down(key attributes, err error) {
 	h.probeLocked(h.healed, h.times.firstProbe)
 }
 
+// aloneLocked notes that a request for a key failed that was sent at some time, and reports
+// whether that is the key's own trouble, because there was an answer about another one
+//   - since the key began to fail, and as recently as a client hears of a key that it holds, or
+//   - shortly before the request was sent.
+func (h *health) aloneLocked(name string, sent driver.Instant) bool {
+	since, known := h.failing[name]
+	if !known {
+		if len(h.failing) >= maxFailing {
+			for any := range h.failing {
+				delete(h.failing, any)
+				break
+			}
+		}
+		since = sent
+		h.failing[name] = since
+	}
+	other := h.heard[0]
+	if other.name == name {
+		other = h.heard[1]
+	}
+	switch {
+	case other.at.IsZero():
+		return false
+	case other.at.Sub(since) > 0:
+		return h.host.Now().Sub(other.at) < h.opts.Heartbeat+h.opts.Timeout
+	}
+	return sent.Sub(other.at) < h.opts.RetryDelay
+}
+
 // probeLocked probes after a delay, and again until this outage is over.
 func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	over := func() bool { return h.closed || h.healed != outage }
-	h.host.AfterFunc(delay, func() {
+	h.host.AfterFunc(delay/2+rand.N(delay), func() { // clients that see the same outage do not probe in step
 		h.mu.Lock()
 		key, skip := h.key, over()
 		h.mu.Unlock()

@@ -4,8 +4,10 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v4"
@@ -41,10 +43,7 @@ func (p Policy) series() cenkalti.BackOff {
 	if p.Delay != nil {
 		return &custom{delay: p.Delay}
 	}
-	initial, largest := p.Initial, p.Max
-	if initial == 0 {
-		initial = DefaultInitial
-	}
+	initial, largest := p.initial(), p.Max
 	if largest == 0 {
 		largest = max(DefaultMax, initial)
 	}
@@ -59,22 +58,29 @@ func (p Policy) series() cenkalti.BackOff {
 	)}
 }
 
+func (p Policy) initial() time.Duration { return cmp.Or(p.Initial, DefaultInitial) }
+
 // A Loop is one series of tries. It serves one goroutine.
 type Loop struct {
 	policy Policy
 	series cenkalti.BackOff
 	began  time.Time
 	failed int
+	unused time.Duration // the delay that was cut short; 0: none was
 }
 
 // Next counts a failed try and returns the delay before the next one, or false if there
 // is none.
 func (l *Loop) Next() (time.Duration, bool) {
-	l.failed++
-	if l.policy.Attempts > 0 && l.failed >= l.policy.Attempts {
-		return 0, false
+	delay := l.unused
+	l.unused = 0
+	if delay == 0 {
+		l.failed++
+		if l.policy.Attempts > 0 && l.failed >= l.policy.Attempts {
+			return 0, false
+		}
+		delay = l.series.NextBackOff()
 	}
-	delay := l.series.NextBackOff()
 	if delay == cenkalti.Stop {
 		return 0, false
 	}
@@ -84,15 +90,28 @@ func (l *Loop) Next() (time.Duration, bool) {
 	return delay, true
 }
 
-// Wait counts a failed try and waits before the next: for the delay of the
-// policy, or less if wake closes before (nil never does). It reports false,
-// at once, if the policy has no further try, and when ctx ends.
+// Wait counts a failed try and waits before the next: for the delay of the policy, or less
+// if wake closes before (nil never does). It reports false, at once, if the policy has no
+// further try, and when ctx ends.
+//
+// Many may wait for the same wake, in many processes: each goes on at a random moment after
+// it, within the policy's Initial. The try that follows is one more than the policy allows
+// and leaves its delays as they are, so that wakes use up no tries.
 func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
 	delay, ok := l.Next()
 	if !ok {
 		return false
 	}
-	return Sleep(ctx, delay, wake)
+	began := time.Now()
+	if !Sleep(ctx, delay, wake) {
+		return false
+	}
+	left := delay - time.Since(began)
+	if left <= 0 {
+		return true
+	}
+	l.unused = delay
+	return Sleep(ctx, min(left, rand.N(l.policy.initial())), nil)
 }
 
 // Sleep waits until d has passed or wake closes, and reports true, or until

@@ -114,11 +114,14 @@ func TestWait(t *testing.T) {
 		wake, end time.Duration // when wake closes, and ctx ends; 0 is never
 		goesOn    bool
 		took      time.Duration
+		at        time.Duration // random, and less than this, comes on top
 	}{
-		"elapsed":      {minute, 0, 0, true, time.Minute},
-		"woken":        {minute, time.Second, 0, true, time.Second},
-		"ctx ended":    {minute, 0, time.Second, false, time.Second},
-		"a single try": {Policy{Attempts: 1}, 0, 0, false, 0},
+		"elapsed":            {minute, 0, 0, true, time.Minute, 0},
+		"woken":              {minute, time.Second, 0, true, time.Second, DefaultInitial},
+		"woken near the end": {minute, time.Minute - time.Millisecond, 0, true, time.Minute - time.Millisecond, time.Millisecond + 1},
+		"ctx ended":          {minute, 0, time.Second, false, time.Second, 0},
+		"ended when woken":   {minute, time.Second, time.Second + 1, false, time.Second + 1, 0},
+		"a single try":       {Policy{Attempts: 1}, 0, 0, false, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -131,8 +134,8 @@ func TestWait(t *testing.T) {
 				time.AfterFunc(c.end, cancel)
 			}
 			began := time.Now()
-			if goesOn, took := c.policy.Start().Wait(ctx, wake), time.Since(began); goesOn != c.goesOn || took != c.took {
-				t.Errorf("%s: %v after %v, want %v after %v", name, goesOn, took, c.goesOn, c.took)
+			if goesOn, took := c.policy.Start().Wait(ctx, wake), time.Since(began); goesOn != c.goesOn || took < c.took || took > max(c.took, c.took+c.at-1) {
+				t.Errorf("%s: %v after %v, want %v after %v and less than %v more", name, goesOn, took, c.goesOn, c.took, c.at)
 			}
 		})
 	}
@@ -145,4 +148,69 @@ func TestWait(t *testing.T) {
 			t.Fatal("wake wins over a ctx that has ended")
 		}
 	}
+}
+
+// Those who wait for the same wake do not go on in the same moment.
+func TestWakesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wake := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(wake) })
+		moments := make(chan time.Time)
+		const waits = 50
+		for range waits {
+			go func() {
+				Policy{Initial: time.Minute}.Start().Wait(t.Context(), wake)
+				moments <- time.Now()
+			}()
+		}
+		differ := map[time.Time]bool{}
+		for range waits {
+			differ[<-moments] = true
+		}
+		if len(differ) < waits/2 {
+			t.Errorf("%d wait, and go on at %d moments", waits, len(differ))
+		}
+	})
+}
+
+// A wake uses up no try, nor does it lengthen the delays.
+func TestWakesAreNoTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := Policy{Attempts: 3, Initial: time.Minute}.Start()
+		for i := range 20 {
+			wake := make(chan struct{})
+			time.AfterFunc(time.Second, func() { close(wake) })
+			if !loop.Wait(t.Context(), wake) {
+				t.Fatalf("over after %d wakes", i)
+			}
+		}
+		began := time.Now()
+		if !loop.Wait(t.Context(), nil) {
+			t.Fatal("over after one delay that was cut short")
+		}
+		if took := time.Since(began); took < 44*time.Second || took > 76*time.Second {
+			t.Errorf("the first delay became %v", took)
+		}
+		if !loop.Wait(t.Context(), nil) || loop.Wait(t.Context(), nil) {
+			t.Error("not three tries in all")
+		}
+	})
+}
+
+// The limit of all tries holds for those that a wake brings as well.
+func TestWakesAndTotal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		loop := Policy{Total: 10 * time.Second, Initial: 4 * time.Second, Max: 4 * time.Second}.Start()
+		for {
+			wake := make(chan struct{})
+			time.AfterFunc(time.Second, func() { close(wake) })
+			if !loop.Wait(t.Context(), wake) {
+				break
+			}
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("tries for %v", took)
+		}
+	})
 }

@@ -1,0 +1,180 @@
+package dynamolock_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// failing fails the requests for one key.
+func failing(key string, fault dynamofake.Fault, sent *atomic.Int64) func(dynamofake.Op) dynamofake.Fault {
+	return func(op dynamofake.Op) dynamofake.Fault {
+		if keyOf(op) != key {
+			return dynamofake.Fault{}
+		}
+		sent.Add(1)
+		return fault
+	}
+}
+
+// traffic keeps a client busy with other keys until the returned function is called.
+func (c *client) traffic(t *testing.T) (end func()) {
+	var all sync.WaitGroup
+	var stop atomic.Bool
+	all.Go(func() {
+		for !stop.Load() {
+			lock, err := c.Acquire(t.Context(), "healthy", once)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mustRelease(t, lock)
+		}
+	})
+	return func() { stop.Store(true); all.Wait() }
+}
+
+// One key fails for as long as it is tried, and all others are well: it is tried at the pace of the caller's Retry, and
+// nobody is told of an outage again and again.
+func TestOneFailingKey(t *testing.T) {
+	forEach(t, map[string]dynamofake.Fault{
+		"errors":             dynamofake.Fail(dynamofake.ServerError()),
+		"silence":            dynamofake.Drop(),
+		"broken connections": dynamofake.LoseReply(dynamofake.Reset()),
+	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
+		var events, sent atomic.Int64
+		h.options.Hooks = holdfast.Hooks{Connection: func(holdfast.Connection) { events.Add(1) }}
+		c := h.client(t)
+		defer c.traffic(t)()
+		time.Sleep(time.Second)
+		events.Store(0)
+		c.conn.SetFault(failing("failing", fault, &sent))
+		if _, err := c.Acquire(t.Context(), "failing", holdfast.WithWait(time.Minute)); err == nil {
+			t.Fatal("granted")
+		}
+		if n := sent.Load(); n > 40 {
+			t.Errorf("%d requests within a minute", n)
+		}
+		if n := events.Load(); n > 2 {
+			t.Errorf("%d events", n)
+		}
+
+		// What is left is looked for at the pace of the client.
+		sent.Store(0)
+		time.Sleep(time.Minute)
+		if n := sent.Load(); n > 60 {
+			t.Errorf("%d requests within another minute", n)
+		}
+		c.conn.SetFault(nil)
+	})
+}
+
+// What a user's Retry allows is not used up by what happens to other keys.
+func TestOneFailingKeyAndAttempts(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var sent atomic.Int64
+		c := h.client(t)
+		defer c.traffic(t)()
+		c.conn.SetFault(failing("failing", dynamofake.Fail(dynamofake.ServerError()), &sent))
+		took := took(func() {
+			_, err := c.Acquire(t.Context(), "failing", holdfast.WithRetry(holdfast.Retry{Attempts: 8, Initial: time.Second}))
+			if !errors.Is(err, holdfast.ErrDisconnected) {
+				t.Error(err)
+			}
+		})
+		if n := sent.Load(); n < 8 || took < 20*time.Second {
+			t.Errorf("%d requests in %v", n, took)
+		}
+		c.conn.SetFault(nil)
+	})
+}
+
+// An outage of the whole table is reported once, and ends for all keys.
+func TestOutageOfAll(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var mu sync.Mutex
+		var events []bool
+		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, c.Ready)
+		}}
+		c := h.client(t)
+		var held []*holdfast.Lock
+		for _, key := range []string{"a", "b", "c", "d"} {
+			held = append(held, c.hold(t, key))
+		}
+		for range 3 {
+			time.Sleep(lease)
+			mu.Lock()
+			events = nil
+			mu.Unlock()
+			c.conn.SetFault(always(dynamofake.Fail(dynamofake.ServerError())))
+			time.Sleep(lease / 2)
+			c.conn.SetFault(nil)
+			time.Sleep(lease / 2)
+			synctest.Wait()
+			mu.Lock()
+			if len(events) != 2 || events[0] || !events[1] {
+				t.Errorf("%v", events)
+			}
+			mu.Unlock()
+		}
+		for _, lock := range held {
+			mustLive(t, lock)
+		}
+	})
+}
+
+// Writes are throttled for as long as many want a free key. Of the contenders of a client one writes, and less and less often;
+// only those that did not know may have written before.
+func TestManyWantAThrottledKey(t *testing.T) {
+	for name, acquire := range map[string]func(t *testing.T, c *client) error{
+		"waiters": func(t *testing.T, c *client) error {
+			_, err := c.Acquire(t.Context(), "k", holdfast.WithWait(time.Minute))
+			return err
+		},
+		"tries": func(t *testing.T, c *client) error {
+			_, err := c.TryAcquire(within(t, time.Minute), "k")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				c := h.client(t)
+				var writes atomic.Int64
+				c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+					if purposeOf(op) == "" {
+						return dynamofake.Fault{}
+					}
+					writes.Add(1)
+					return dynamofake.Fail(dynamofake.Throttled())
+				})
+				time.AfterFunc(poll/100, func() { writes.Store(0) })
+				var all sync.WaitGroup
+				for range 2000 {
+					all.Go(func() {
+						if err := acquire(t, c); err == nil {
+							t.Error("granted")
+						}
+					})
+				}
+				all.Wait()
+				if n := writes.Load(); n > 60 {
+					t.Errorf("%d writes within a minute", n)
+				}
+				if n := dynamolock.Streaks(c.Client); n != 0 {
+					t.Errorf("%d keys are known to fail, and nobody wants them", n)
+				}
+				c.conn.SetFault(nil)
+			})
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package dynamolock
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// A streak is a series of failures of the writes by which a client's contenders try to take
+// one key. As long as it lasts, and more than one of them wants the key, they write one at a
+// time, each after a longer pause. Otherwise many contenders would keep busy a partition that
+// is throttled, each at its own pace, and the heartbeats of a holder with it.
+//
+// engine.mu guards it.
+type streak struct {
+	delays *backoff.Loop
+	until  driver.Instant // no write before this
+	err    error          // of the last write
+	users  int            // contenders whose write has failed, and whose calls go on
+	turn   chan struct{}  // closed when the write under way has come to an end; nil if none is
+}
+
+// takeTurn waits until a contender may write. It returns the error of the streak if ctx ends
+// before that, or if the write that it waited for has failed: another one would meet the same.
+func (c *contender) takeTurn(ctx context.Context) error {
+	for {
+		now := c.host.Now()
+		c.mu.Lock()
+		s := c.streaks[c.req.Key]
+		if s == nil || s.users == 0 || s.users == 1 && c.streak == s {
+			c.mu.Unlock()
+			return nil
+		}
+		turn, until, err := s.turn, s.until, s.err
+		pause := until.Sub(now)
+		if turn == nil && pause <= 0 {
+			s.turn = make(chan struct{})
+			c.turnOf = s
+			c.mu.Unlock()
+			return nil
+		}
+		c.mu.Unlock()
+		if turn == nil {
+			if !backoff.Sleep(ctx, pause, c.wake(err)) {
+				return err
+			}
+			c.mu.Lock()
+			if s.until == until { // woken: the outage is over
+				s.until = c.host.Now()
+			}
+			c.mu.Unlock()
+			continue
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return err
+		}
+		c.mu.Lock()
+		failed := c.streaks[c.req.Key] == s
+		if failed {
+			err = s.err
+			c.joinLocked(s)
+		}
+		c.mu.Unlock()
+		if failed {
+			return err
+		}
+	}
+}
+
+// endTurn notes what came of a write: nil if the table has decided.
+func (c *contender) endTurn(err error) {
+	now := c.host.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streaks[c.req.Key]
+	switch {
+	case !transient(err):
+		if s != nil {
+			delete(c.streaks, c.req.Key)
+			s.passLocked()
+		}
+	case conflicting(err): // it does not last
+	default:
+		if s == nil {
+			if c.over {
+				break
+			}
+			s = &streak{delays: c.times.calls.Start()}
+			c.streaks[c.req.Key] = s
+		}
+		c.joinLocked(s)
+		s.err = err
+		if now.Sub(s.until) >= 0 { // else it was sent before the pause
+			delay, _ := s.delays.Next()
+			s.until = now.Add(delay)
+		}
+	}
+	if c.turnOf != nil {
+		c.turnOf.passLocked()
+		c.turnOf = nil
+	}
+}
+
+// passLocked ends the turn of the one that has it.
+func (s *streak) passLocked() {
+	if s.turn != nil {
+		close(s.turn)
+		s.turn = nil
+	}
+}
+
+// joinLocked makes the contender one of those whose write has failed.
+func (c *contender) joinLocked(s *streak) {
+	if c.streak != s && !c.over {
+		c.leaveLocked()
+		c.streak = s
+		s.users++
+	}
+}
+
+// endStreak is for the end of the call. A write may still be under way.
+func (c *contender) endStreak() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.leaveLocked()
+}
+
+// leaveLocked is the opposite of joinLocked. The last one leaves nothing behind.
+func (c *contender) leaveLocked() {
+	s := c.streak
+	if s == nil {
+		return
+	}
+	c.streak = nil
+	if s.users--; s.users == 0 && c.streaks[c.req.Key] == s {
+		delete(c.streaks, c.req.Key)
+	}
+}
