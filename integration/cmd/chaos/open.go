@@ -14,7 +14,7 @@ import (
 // clientConfig is the configuration of a client process, sent as JSON.
 type clientConfig struct {
 	Process string // such as "3.2": the second process in slot 3
-	Owner   string // of its locks; the next process in the slot has the same
+	Owner   string // of its locks; the next process in the slot has the same, and those in other slots may
 	Login   login
 	Keys    []string
 	Workers int
@@ -24,7 +24,9 @@ type clientConfig struct {
 	Seed      uint64
 	Sabotage  sabotage
 	Quiet     bool // there are no faults, and holds are long
-	Reclaims  int  // one of how many acquisitions reclaims
+	// Reclaims is one of how many calls of Acquire by workers reclaims, besides those for what a killed process may have left.
+	// Default 0: usualReclaims.
+	Reclaims int
 	// Look is how often a holder looks at its lock, at most twice as seldom. Default 0: lookEvery.
 	Look time.Duration
 }

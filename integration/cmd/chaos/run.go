@@ -24,7 +24,7 @@ type settings struct {
 	Keys     int
 	Kinds    []nemesis.Kind // the faults; empty: all that the stage has
 	Quiet    bool           // no faults, and long holds
-	Owners   int            // under how many names clients hold locks, which then reclaim from each other; 0: each has its own
+	Owners   int            // how many names clients hold locks under: who shares one reclaims from the others; 0: each has its own
 	Sabotage sabotage
 	Dir      string // for history, logs and pictures; it must exist
 	Progress io.Writer
@@ -342,6 +342,6 @@ func (r *run) launch(config clientConfig) (process, error) { return r.process(r.
 // config is that of a client process.
 func (r *run) config(process, owner string, where login, workers int) clientConfig {
 	return clientConfig{
-		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers, Seed: r.Seed, Quiet: r.Quiet, Reclaims: map[bool]int{true: 3, false: 12}[r.Owners > 0],
+		Process: process, Owner: owner, Login: where, Keys: r.keys, Workers: workers, Seed: r.Seed, Quiet: r.Quiet,
 	}
 }

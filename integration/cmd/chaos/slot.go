@@ -10,6 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
+// One of how many calls of Acquire reclaims. Where clients share names of owners, that ends locks that are live, and so is to
+// happen often.
+const (
+	usualReclaims  = 12
+	sharedReclaims = 3
+)
+
 // slot is a place for a client process, with proxies of its own between it and the servers.
 type slot struct {
 	run *run
@@ -39,6 +46,9 @@ func (s *slot) start() error {
 	}
 	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
 	config.Succeeds = s.lives > 0
+	if s.run.Owners > 0 {
+		config.Reclaims = sharedReclaims
+	}
 	if config.Sabotage = s.run.Sabotage; config.Sabotage == keepsPermit && s.n > 0 {
 		config.Sabotage = honest // one permit is enough, and then the others do not wait for ever
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -70,7 +71,7 @@ func (w *worker) acquire() *holdfast.Lock {
 	if len(w.former) > 0 {
 		rec.Key, w.former = w.former[0], w.former[1:]
 		rec.Reclaim = true
-	} else if rec.Call == history.Acquire && w.one(w.config.Reclaims) {
+	} else if rec.Call == history.Acquire && w.one(cmp.Or(w.config.Reclaims, usualReclaims)) {
 		rec.Reclaim = true
 	}
 	if rec.Reclaim {

@@ -12,9 +12,9 @@ var causes = []string{
 }
 
 // checkCauses demands that a reported cause really happened: a lock was broken only if somebody broke it, reclaimed only if
-// its owner reclaimed it, and its TTL ended only if that had passed, on the monotonic clock or on the wall clock, which may
-// be set. A client that gives up a lock by mistake, for example because it takes its own write for a stranger's, reports a
-// cause that never happened.
+// another process of its owner reclaimed it or took over, and its TTL ended only if that had passed, on the monotonic clock or
+// on the wall clock, which may be set. A client that gives up a lock by mistake, for example because it takes its own write for
+// a stranger's, reports a cause that never happened.
 func (s *story) checkCauses(f *findings) {
 	for _, key := range s.names() {
 		for _, g := range s.keys[key] {

@@ -232,7 +232,7 @@ func crowd() []Record {
 // TestPlantedViolations guards that a check finds each violation, names the rule, and reports nothing else: alone, and among
 // much that is right, in whatever order the records are given.
 func TestPlantedViolations(t *testing.T) {
-	for _, c := range slices.Concat(plantedViolations, plantedTerms, plantedTellings, plantedSharing) {
+	for _, c := range slices.Concat(plantedViolations, plantedReclaims, plantedTerms, plantedTellings, plantedSharing) {
 		t.Run(c.name, func(t *testing.T) {
 			records := slices.Concat(c.s.records, (&script{}).calm().records)
 			judged(t, c, records)

@@ -24,9 +24,9 @@
 //	              was invoked, the later has the higher token. Their holds, in the order of their first stamps, have rising
 //	              tokens.
 //	ended         A lock whose holder has observed its end, by Err, Verify or Release, is not live again.
-//	cause         A lock that was not released ends for a cause that happened: a break, a reclaim, a TTL that has passed on one
-//	              of the two clocks, of which the wall clock may be set; or for a cause that only its client knows. But on a
-//	              machine that does not stand still, a lease does not run out by itself.
+//	cause         A lock that was not released ends for a cause that happened: a break, a reclaim (or what a holder cannot tell
+//	              from one), a TTL that has passed on one of the two clocks, of which the wall clock may be set; or for a cause
+//	              that only its client knows. But on a machine that does not stand still, a lease does not run out by itself.
 //	failed        Calls end in a documented way. No fault of a run makes one fail otherwise. Who is told of another limit is not
 //	              the only one who wants the key.
 //	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that
@@ -58,8 +58,12 @@
 //
 // e is not after the return of a successful strike, nor after a successor's grant, which the strike made possible. A break
 // that failed may have been carried out. So may one that answers Gone: it may have been sent twice, and have met its own
-// effect. An acquisition that reclaims but was not granted may take effect until Late after the end of its process. If it was
-// granted, it has ended only lower tokens.
+// effect. An acquisition that reclaims but was not granted may take effect until Late after the end of its process, but not on
+// a grant that was asked for only when it had returned. If it was granted, it has ended only lower tokens. A grant can be struck
+// until its release has returned Gone.
+//
+// A holder may say that it was reclaimed wherever another process has taken over under the same owner: on DynamoDB it sees who
+// has the key, and not how that came.
 //
 // Nothing excuses a verification: if it was invoked after a successful break or a successor's grant had returned, and says
 // that the grant is valid, no order explains it.

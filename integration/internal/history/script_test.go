@@ -41,18 +41,23 @@ func (s *script) call(process, call string, token uint64, from, to int64, outcom
 }
 
 func (s *script) acquire(process string, token uint64, from, to int64) *script {
-	s.call(process, Acquire, token, from, to, OK)
-	s.last().Owner = process[:1]
+	return s.asks(process, token, from, to, OK)
+}
+
+// asks is an acquisition, by the owner that the first digit of the process stands for. It may come to nothing.
+func (s *script) asks(process string, token uint64, from, to int64, outcome string) *script {
+	at := len(s.records)
+	s.call(process, Acquire, token, from, to, outcome)
+	for i := range s.records[at:] {
+		s.records[at+i].Owner = process[:1]
+	}
 	return s
 }
 
 // reclaim is an acquisition by another process of the owner.
 func (s *script) reclaim(process string, token uint64, from, to int64, outcome string) *script {
 	at := len(s.records)
-	s.call(process, Acquire, token, from, to, outcome)
-	for i := range s.records[at:] {
-		s.records[at+i].Owner = process[:1]
-	}
+	s.asks(process, token, from, to, outcome)
 	s.records[at].Reclaim = true
 	return s
 }
