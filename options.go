@@ -99,7 +99,9 @@ func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
 // A Retry says how often something that failed is tried again, and after what
 // delays. It is a plain value: it may be used by any number of calls.
 // Delays double from Initial to Max, each varied by a quarter either way but
-// never more than Max.
+// never more than Max. A delay may end early because the engine can be reached
+// again. The try that follows does not count, but for each that counts at most one
+// does not.
 type Retry struct {
 	Attempts int           // tries in all, the first included; 0: no limit
 	Initial  time.Duration // first delay; 0: 100 ms

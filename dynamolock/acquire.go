@@ -20,12 +20,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	for {
 		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), cleared: e.foreignTTL()}
 		e.enter(c.grant)
-		acquire := c.try
-		if req.Wait {
-			acquire = c.wait
-		}
-		h, err := acquire(ctx)
-		c.endStreak()
+		h, err := c.acquire(ctx)
 		if err == nil {
 			h.start()
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
@@ -38,6 +33,14 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			return driver.Grant{}, err
 		}
 	}
+}
+
+func (c *contender) acquire(ctx context.Context) (*hold, error) {
+	defer c.endStreak()
+	if c.req.Wait {
+		return c.wait(ctx)
+	}
+	return c.try(ctx)
 }
 
 // errGrantOver is why a call begins again: it was granted the key, and somebody broke that grant
@@ -89,6 +92,9 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 		case err != nil:
 			if err := c.again(ctx, err); err != nil {
 				return nil, err
+			}
+			if latest := c.observed(c.req.Key); !read && latest.item != nil { // meanwhile, by others
+				seen, read = latest, c.taken(&latest)
 			}
 		case got.hold != nil:
 			return got.hold, nil
@@ -212,15 +218,21 @@ type answer struct {
 // what was seen and still the same. When ctx ends, take returns at once. A request that
 // was sent is then completed in the background, and what it has taken is given back.
 func (c *contender) take(ctx context.Context, seen *observation) (outcome, error) {
+	switch over, err := c.takeTurn(ctx); {
+	case err != nil:
+		return outcome{}, err
+	case over && c.unanswered.none(): // many may have waited for that, and few reads tell them all
+		met, err := c.look(ctx)
+		return outcome{met: met}, err
+	}
 	if !c.leftovers.admit(ctx, c.req.Key) {
+		c.passTurn()
 		return outcome{}, c.waitedFor(c.req.Key)
 	}
 	if seen.item != nil && seen.item.holder(c.grant) != nil {
 		// It was read: a request to join that was sent now would say that it has seen its own token.
+		c.passTurn()
 		return outcome{hold: c.met(seen.item, c.host.Now())}, nil
-	}
-	if err := c.takeTurn(ctx); err != nil {
-		return outcome{}, err
 	}
 	sent := c.host.Now()
 	x, by := c.write(sent, seen)
@@ -240,7 +252,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		}
 	}) {
 		cancel()
-		c.endTurn(nil)
+		c.passTurn()
 		return outcome{}, holdfast.ErrClosed
 	}
 	select {

@@ -43,22 +43,22 @@ func call[In, Out any](
 	})
 	if err == nil {
 		e.dated(out)
-		e.health.up(key)
+		e.health.up(op, key)
 		return out, nil
 	}
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
-		e.health.up(key)
+		e.health.up(op, key)
 		return out, err
 	}
 	if conflicting(err) {
-		e.health.up(key)
+		e.health.up(op, key)
 		return out, &callError{op: op, table: e.opts.Table, kind: refused, err: err}
 	}
 	failure := &callError{op: op, table: e.opts.Table, kind: classify(err), unsent: sending.never(), err: err}
 	if ctx.Err() == nil && (failure.kind != permanent || errors.Is(failure, ErrTable)) {
 		if key != nil {
-			e.health.down(key, sent, err)
+			e.health.down(op, key, sent, err)
 		}
 		e.host.Logger().Debug("request failed", "call", op, "table", e.opts.Table, "key", e.opts.Keys.name(key), "error", err)
 	}
@@ -114,7 +114,7 @@ func (e *engine) update(ctx context.Context, key attributes, x *expression) (upd
 		ReturnValues:                        x.returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	out, err := call(ctx, e, "UpdateItem", key, in, e.api.UpdateItem)
+	out, err := call(ctx, e, opUpdate, key, in, e.api.UpdateItem)
 	if err == nil {
 		return out.Attributes, nil, nil
 	}
@@ -187,9 +187,8 @@ func (e *engine) persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// wake returns a channel that ends the delay after a failure: it closes when the outage of
-// the table is over. It is nil if there is none, and if the server itself asked the client
-// to slow down.
+// wake returns a channel that ends the delay after a failure: it closes when an outage of
+// the table is over. It is nil if the server itself asked the client to slow down.
 func (e *engine) wake(err error) <-chan struct{} {
 	if !unheard(err) {
 		return nil

@@ -49,8 +49,10 @@ func (e *ItemError) Unwrap() error { return ErrItem }
 // errNoAnswer is the error of a call that gave up before its answer came.
 var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", holdfast.ErrDisconnected)
 
-// opGet is the call that reads the item on which a write's condition failed.
-const opGet = "GetItem"
+const (
+	opGet    = "GetItem" // reads the item on which a write's condition failed, too
+	opUpdate = "UpdateItem"
+)
 
 // A callError is the failure of a request for another reason than its condition.
 type callError struct {

@@ -9,61 +9,80 @@ import (
 )
 
 // health knows whether the table can be used: every request reports its result. During
-// an outage, a probe reads the key of the last failure from time to time. Without it, a
-// client that holds nothing and waits for nothing would not learn that the outage is over.
+// an outage, probes read keys from time to time. Without them, a client that holds nothing
+// and waits for nothing would not learn that the outage is over.
 //
-// A key that fails while others are answered is no outage: its partition may have failed, or
-// somebody may be hammering on its item. Otherwise each answer about another key would end an
-// outage, and wake everybody who waits for its end, and the next failure begin one.
+// What fails while something else is answered is no outage: the partition of its key may have
+// failed, or have too much to do, for writes alone perhaps. Otherwise each answer about
+// something else would end an outage, and wake everybody who waits for its end, and the next
+// failure begin one.
 type health struct {
 	*engine
 
 	mu      sync.Mutex
-	hiccup  bool                      // a connection broke, and nothing was heard since
-	failing map[string]driver.Instant // since when no request for a key was answered: before the first that failed was sent
-	heard   [2]hearing                // the last answer, and the last one about another key
-	key     attributes                // of the request that failed last
-	healed  chan struct{}             // closed when the table can be used again; nil while it can
+	hiccup  bool                // a connection broke, and nothing was heard since
+	failing map[subject]failure // what was not answered since it failed
+	heard   [2]hearing          // the last answer, and the last one about another subject
+	key     attributes          // of the request that failed last
+	out     bool                // there is an outage
+	asking  bool                // a probe is to tell whether there is
+	healed  chan struct{}       // closed at the end of the outage, or of the next one if there is none
+	probes  int
 	closed  bool
 }
 
-// A hearing is an answer about a key.
+// A subject is what can fail by itself: the reads of a key, or its writes.
+type subject struct {
+	name  string // of the key
+	write bool
+}
+
+type failure struct {
+	since, last driver.Instant // before the first and the last request of those that failed
+}
+
+// A hearing is an answer.
 type hearing struct {
-	name string
-	at   driver.Instant
+	subject
+	key attributes // nil: of no key
+	at  driver.Instant
 }
 
 func newHealth(e *engine) *health {
-	return &health{engine: e, failing: make(map[string]driver.Instant)}
+	return &health{engine: e, failing: make(map[subject]failure), healed: make(chan struct{})}
 }
 
-// maxFailing is how many failing keys are known at a time. Another one may begin an outage each time that it fails.
+// maxFailing is how many failing subjects are known at a time. Another one may begin an outage each time that it fails.
 const maxFailing = 4096
 
-// up notes that the server has answered a request for a key; nil stands for none.
-func (h *health) up(key attributes) {
-	name, now := h.opts.Keys.name(key), h.host.Now()
+func (h *health) subject(op string, key attributes) subject {
+	return subject{h.opts.Keys.name(key), key != nil && op != opGet}
+}
+
+// up notes that the server has answered a request; without a key, it was for many.
+func (h *health) up(op string, key attributes) {
+	about, now := h.subject(op, key), h.host.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hiccup = false
-	if h.heard[0].name != name {
+	if h.heard[0].subject != about {
 		h.heard[1] = h.heard[0]
 	}
-	h.heard[0] = hearing{name, now}
-	delete(h.failing, name)
-	if h.healed == nil || h.closed {
+	h.heard[0] = hearing{about, key, now}
+	delete(h.failing, about)
+	if !h.out || h.closed {
 		return
 	}
 	close(h.healed)
-	h.healed = nil
+	h.out, h.healed = false, make(chan struct{})
 	h.host.SetConnected(true) // with mu, so that reports keep their order
 }
 
 // down notes that a request for a key failed, and when it was sent. One broken connection is
 // not an outage: servers close idle connections, sometimes just when a request is sent on
 // them.
-func (h *health) down(key attributes, sent driver.Instant, err error) {
-	name := h.opts.Keys.name(key)
+func (h *health) down(op string, key attributes, sent driver.Instant, err error) {
+	about := h.subject(op, key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -74,50 +93,68 @@ func (h *health) down(key attributes, sent driver.Instant, err error) {
 		return
 	}
 	h.key = key
-	alone := h.aloneLocked(name, sent)
-	if h.healed != nil || alone {
+	alone := h.aloneLocked(about, sent)
+	if h.out || alone {
 		return
 	}
-	h.healed = make(chan struct{})
+	h.out = true
 	h.host.SetConnected(false)
 	h.probeLocked(h.healed, h.times.firstProbe)
 }
 
-// aloneLocked notes that a request for a key failed that was sent at some time, and reports
-// whether that is the key's own trouble, because there was an answer about another one
-//   - since the key began to fail, and as recently as a client hears of a key that it holds, or
-//   - shortly before the request was sent.
-func (h *health) aloneLocked(name string, sent driver.Instant) bool {
-	since, known := h.failing[name]
-	if !known {
-		if len(h.failing) >= maxFailing {
+// aloneLocked notes that a request failed that was sent at some time, and reports whether that is
+// its subject's own trouble, because there was an answer about another one since the subject
+// began to fail, or shortly before the request was sent. If that is longer ago than a client that
+// holds a lock is ever without an answer, a probe is to tell.
+func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
+	usual := h.opts.Heartbeat + h.opts.Timeout
+	f, known := h.failing[about]
+	if !known || sent.Sub(f.last) > usual {
+		f.since = sent
+		if !known && len(h.failing) >= maxFailing {
 			for any := range h.failing {
 				delete(h.failing, any)
 				break
 			}
 		}
-		since = sent
-		h.failing[name] = since
 	}
+	f.last = sent
+	h.failing[about] = f
 	other := h.heard[0]
-	if other.name == name {
+	if other.subject == about {
 		other = h.heard[1]
 	}
 	switch {
 	case other.at.IsZero():
 		return false
-	case other.at.Sub(since) > 0:
-		return h.host.Now().Sub(other.at) < h.opts.Heartbeat+h.opts.Timeout
+	case other.at.Sub(f.since) <= 0:
+		return sent.Sub(other.at) < h.opts.RetryDelay
+	case h.host.Now().Sub(other.at) > usual && !h.asking && !h.out:
+		h.asking = true
+		asked := other.key
+		if asked == nil {
+			asked = h.key
+		}
+		h.host.AfterFunc(0, func() {
+			h.probe(asked)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.asking = false
+		})
 	}
-	return sent.Sub(other.at) < h.opts.RetryDelay
+	return true
 }
 
-// probeLocked probes after a delay, and again until this outage is over.
+// probeLocked probes after a delay, and again until this outage is over. It reads in turn the key
+// that failed last, and the one about which there was the last answer: each may be failing alone by then.
 func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	over := func() bool { return h.closed || h.healed != outage }
 	h.host.AfterFunc(delay/2+rand.N(delay), func() { // clients that see the same outage do not probe in step
 		h.mu.Lock()
 		key, skip := h.key, over()
+		if h.probes++; h.probes%2 == 0 && h.heard[0].key != nil {
+			key = h.heard[0].key
+		}
 		h.mu.Unlock()
 		if skip {
 			return
@@ -131,8 +168,8 @@ func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	})
 }
 
-// whenUp returns a channel that closes when the table can be used again, or nil
-// if it can.
+// whenUp returns a channel that closes when an outage is over, the one there is or the next:
+// what failed when it began need not have been known to be part of it.
 func (h *health) whenUp() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()

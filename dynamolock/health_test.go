@@ -76,6 +76,153 @@ func TestOneFailingKey(t *testing.T) {
 	})
 }
 
+// The writes of one key fail, its reads do not, and nothing else is asked for: the last of the tries is soon, and the reads
+// end no outage again and again.
+func TestOnlyWritesFail(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var events, sent atomic.Int64
+		h.options.Hooks = holdfast.Hooks{Connection: func(holdfast.Connection) { events.Add(1) }}
+		c := h.client(t)
+		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == "" {
+				return dynamofake.Fault{}
+			}
+			sent.Add(1)
+			return dynamofake.Fail(dynamofake.ServerError())
+		})
+		if _, err := c.TryAcquire(t.Context(), "k", holdfast.WithRetry(holdfast.Retry{Attempts: 5, Initial: 2 * time.Second})); err == nil {
+			t.Error("granted")
+		}
+		if n := sent.Load(); n < 5 || n > 10 {
+			t.Errorf("%d tries, want 5, or some more", n)
+		}
+		for began := time.Now(); time.Since(began) < 10*time.Minute; time.Sleep(time.Second) {
+			if _, err := c.TryAcquire(t.Context(), "k", once); err == nil {
+				t.Error("granted")
+			}
+		}
+		if n := events.Load(); n > 5 {
+			t.Errorf("%d events", n)
+		}
+		c.conn.SetFault(nil)
+	})
+}
+
+// Who failed in the moment in which an outage began is woken when it ends, too, whatever became of the key of the last failure.
+func TestEndOfAnOutage(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var ready atomic.Bool
+		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+		c := h.client(t)
+		mustRelease(t, c.hold(t, "well"))
+		fail := always(dynamofake.Fail(dynamofake.ServerError()))
+		c.conn.SetFault(fail)
+		granted := make(chan time.Time)
+		go func() {
+			lock, err := c.Acquire(t.Context(), "a", holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Minute, Max: 10 * time.Minute}))
+			if err != nil {
+				t.Error(err)
+				close(granted)
+				return
+			}
+			mustRelease(t, lock)
+			granted <- time.Now()
+		}()
+		time.Sleep(time.Second)
+		for _, key := range []string{"b", "c"} {
+			if _, err := c.TryAcquire(t.Context(), key, once); err == nil {
+				t.Error("granted")
+			}
+		}
+		synctest.Wait()
+		if ready.Load() {
+			t.Error("the outage is not noticed")
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		var sent atomic.Int64
+		c.conn.SetFault(failing("c", dynamofake.Fail(dynamofake.ServerError()), &sent))
+		if d := (<-granted).Sub(began); d > 2*time.Minute { // the next probe but one
+			t.Errorf("after %v", d)
+		}
+		synctest.Wait()
+		if !ready.Load() {
+			t.Error("the end of the outage is not noticed")
+		}
+		c.conn.SetFault(nil)
+	})
+}
+
+// Many have tried a key that was throttled, in vain; one is told that it is free, or not, and few reads tell the others.
+func TestEndOfThrottling(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		c := h.client(t)
+		var throttled atomic.Bool
+		var writes atomic.Int64
+		throttled.Store(true)
+		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) != acquire {
+				return dynamofake.Fault{}
+			}
+			writes.Add(1)
+			if throttled.Load() {
+				return dynamofake.Fail(dynamofake.Throttled())
+			}
+			return dynamofake.Fault{}
+		})
+		var all sync.WaitGroup
+		var granted atomic.Int64
+		for range 500 {
+			all.Go(func() {
+				if lock, err := c.TryAcquire(within(t, time.Hour), "k"); err == nil {
+					granted.Add(1)
+					time.AfterFunc(time.Minute, func() { mustRelease(t, lock) })
+				} else if !errors.Is(err, holdfast.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		throttled.Store(false)
+		writes.Store(0)
+		all.Wait()
+		if n, got := writes.Load(), granted.Load(); n > 20 || got != 1 {
+			t.Errorf("%d writes, %d granted", n, got)
+		}
+	})
+}
+
+// The tries of others do not keep one from its error for long, however long the lease.
+func TestTryOfAThrottledKey(t *testing.T) {
+	bubble(t, dynamolock.Options{Lease: 10 * time.Minute}, func(t *testing.T, h *harness) {
+		c := h.client(t)
+		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == "" {
+				return dynamofake.Fault{}
+			}
+			return dynamofake.Fail(dynamofake.Throttled())
+		})
+		ctx := within(t, time.Hour)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { _, _ = c.TryAcquire(ctx, "k") })
+		}
+		time.Sleep(30 * time.Minute)
+		for range 20 {
+			took := took(func() {
+				if _, err := c.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
+					t.Error(err)
+				}
+			})
+			if took > 3*time.Second {
+				t.Errorf("its error came after %v", took)
+			}
+		}
+		all.Wait()
+		c.conn.SetFault(nil)
+	})
+}
+
 // What a user's Retry allows is not used up by what happens to other keys.
 func TestOneFailingKeyAndAttempts(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

@@ -175,7 +175,11 @@ func (h *hold) askInTime(ctx context.Context, now driver.Instant, c *change) (*i
 	defer cancel()
 	i, err := h.ask(ctx, now, c)
 	if errors.Is(err, context.DeadlineExceeded) && h.pulse.missed(now, h.host.Now()) >= h.opts.Timeout {
-		h.health.down(h.key, now, err)
+		op := opUpdate
+		if h.opts.Mode != FailOpen {
+			op = opGet // mostly
+		}
+		h.health.down(op, h.key, now, err)
 	}
 	return i, err
 }

@@ -2,6 +2,7 @@ package dynamolock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -14,59 +15,57 @@ import (
 //
 // engine.mu guards it.
 type streak struct {
-	delays *backoff.Loop
-	until  driver.Instant // no write before this
-	err    error          // of the last write
-	users  int            // contenders whose write has failed, and whose calls go on
-	turn   chan struct{}  // closed when the write under way has come to an end; nil if none is
+	delays   *backoff.Loop
+	until    driver.Instant // no write before this
+	failures int
+	err      error         // of the last write that failed
+	users    int           // contenders whose write has failed, and whose calls go on
+	turn     chan struct{} // closed when the write under way has come to an end; nil if none is
 }
 
-// takeTurn waits until a contender may write. It returns the error of the streak if ctx ends
-// before that, or if the write that it waited for has failed: another one would meet the same.
-func (c *contender) takeTurn(ctx context.Context) error {
+// takeTurn waits until a contender may write, and reports whether the streak ended meanwhile. If a write that it waited for failed, or if ctx ends, it returns the error of the
+// streak: another write would meet the same.
+func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 	for {
 		now := c.host.Now()
 		c.mu.Lock()
 		s := c.streaks[c.req.Key]
 		if s == nil || s.users == 0 || s.users == 1 && c.streak == s {
 			c.mu.Unlock()
-			return nil
+			return over, nil
 		}
-		turn, until, err := s.turn, s.until, s.err
+		turn, until, failures, err := s.turn, s.until, s.failures, notSent(s.err)
 		pause := until.Sub(now)
 		if turn == nil && pause <= 0 {
 			s.turn = make(chan struct{})
 			c.turnOf = s
 			c.mu.Unlock()
-			return nil
+			return false, nil
 		}
 		c.mu.Unlock()
 		if turn == nil {
 			if !backoff.Sleep(ctx, pause, c.wake(err)) {
-				return err
+				return false, err
 			}
-			c.mu.Lock()
-			if s.until == until { // woken: the outage is over
-				s.until = c.host.Now()
+		} else {
+			select {
+			case <-turn:
+			case <-ctx.Done():
+				return false, err
 			}
-			c.mu.Unlock()
-			continue
-		}
-		select {
-		case <-turn:
-		case <-ctx.Done():
-			return err
 		}
 		c.mu.Lock()
-		failed := c.streaks[c.req.Key] == s
-		if failed {
-			err = s.err
+		switch current := c.streaks[c.req.Key] == s; {
+		case current && s.failures > failures:
+			err = notSent(s.err)
 			c.joinLocked(s)
+			c.mu.Unlock()
+			return false, err
+		case current && turn == nil && s.until == until: // if it was woken, the outage is over
+			s.until = c.host.Now()
 		}
 		c.mu.Unlock()
-		if failed {
-			return err
-		}
+		over = true // if there is none any more
 	}
 }
 
@@ -77,31 +76,56 @@ func (c *contender) endTurn(err error) {
 	defer c.mu.Unlock()
 	s := c.streaks[c.req.Key]
 	switch {
+	case conflicting(err), errors.Is(err, context.Canceled): // the next may succeed
 	case !transient(err):
 		if s != nil {
 			delete(c.streaks, c.req.Key)
 			s.passLocked()
 		}
-	case conflicting(err): // it does not last
+	case s == nil && c.over:
 	default:
 		if s == nil {
-			if c.over {
-				break
-			}
-			s = &streak{delays: c.times.calls.Start()}
+			s = &streak{}
 			c.streaks[c.req.Key] = s
 		}
 		c.joinLocked(s)
 		s.err = err
-		if now.Sub(s.until) >= 0 { // else it was sent before the pause
+		s.failures++
+		since := now.Sub(s.until)
+		if s.delays == nil || since > c.times.streaks.Max { // it has been well for a while
+			s.delays = c.times.streaks.Start()
+		}
+		if since >= 0 { // else it was sent before the pause
 			delay, _ := s.delays.Next()
 			s.until = now.Add(delay)
 		}
 	}
+	c.passTurnLocked()
+}
+
+// passTurn is for one that has nothing to write.
+func (c *contender) passTurn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.passTurnLocked()
+}
+
+func (c *contender) passTurnLocked() {
 	if c.turnOf != nil {
 		c.turnOf.passLocked()
 		c.turnOf = nil
 	}
+}
+
+// notSent is the error of another contender's write, for one that has sent nothing.
+func notSent(err error) error {
+	var failed *callError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	other := *failed
+	other.unsent = true
+	return &other
 }
 
 // passLocked ends the turn of the one that has it.

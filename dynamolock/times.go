@@ -80,6 +80,10 @@ type times struct {
 	// requests. After a failed try to acquire, the caller's Retry decides.
 	beats, calls backoff.Policy
 
+	// streaks are the pauses between writes that fail and are wanted by several calls. They
+	// are short, since a call that may not write cannot say yet that it has failed.
+	streaks backoff.Policy
+
 	// firstProbe is the time from the beginning of an outage to the first probe. It
 	// doubles from probe to probe, up to maxProbe.
 	firstProbe, maxProbe time.Duration
@@ -114,6 +118,7 @@ func timesOf(o *Options) times {
 		hold:       o.Lease,
 		beats:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, o.Heartbeat/4)},
 		calls:      backoff.Policy{Initial: o.RetryDelay, Max: o.Heartbeat},
+		streaks:    backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, min(o.Heartbeat, 2*time.Second))},
 		firstProbe: o.Poll,
 		maxProbe:   max(o.Poll, o.Heartbeat),
 		look:       min(o.Poll/10, 100*time.Millisecond),

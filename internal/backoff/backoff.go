@@ -19,6 +19,9 @@ const (
 	DefaultMax     = 5 * time.Second
 )
 
+// largestSpread is the longest time in which those who are woken together go on.
+const largestSpread = time.Second
+
 // A Policy sets the number of tries and the delays between them. The zero value tries
 // without end, with the default delays.
 type Policy struct {
@@ -66,7 +69,8 @@ type Loop struct {
 	series cenkalti.BackOff
 	began  time.Time
 	failed int
-	unused time.Duration // the delay that was cut short; 0: none was
+	unused time.Duration // the delay that was cut short before a try that does not count; 0: none was
+	spared bool          // there was such a try since the last that counts
 }
 
 // Next counts a failed try and returns the delay before the next one, or false if there
@@ -76,6 +80,7 @@ func (l *Loop) Next() (time.Duration, bool) {
 	l.unused = 0
 	if delay == 0 {
 		l.failed++
+		l.spared = false
 		if l.policy.Attempts > 0 && l.failed >= l.policy.Attempts {
 			return 0, false
 		}
@@ -95,8 +100,8 @@ func (l *Loop) Next() (time.Duration, bool) {
 // further try, and when ctx ends.
 //
 // Many may wait for the same wake, in many processes: each goes on at a random moment after
-// it, within the policy's Initial. The try that follows is one more than the policy allows
-// and leaves its delays as they are, so that wakes use up no tries.
+// it, within the policy's Initial, or within a second if that is less. The try that follows does not count, and leaves the delays as
+// they are; at most one does not for each that counts, or tries would not end where wakes do not.
 func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
 	delay, ok := l.Next()
 	if !ok {
@@ -110,8 +115,10 @@ func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
 	if left <= 0 {
 		return true
 	}
-	l.unused = delay
-	return Sleep(ctx, min(left, rand.N(l.policy.initial())), nil)
+	if !l.spared {
+		l.unused, l.spared = delay, true
+	}
+	return Sleep(ctx, min(left, rand.N(min(l.policy.initial(), largestSpread))), nil)
 }
 
 // Sleep waits until d has passed or wake closes, and reports true, or until

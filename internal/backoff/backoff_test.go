@@ -173,26 +173,34 @@ func TestWakesAreSpread(t *testing.T) {
 	})
 }
 
-// A wake uses up no try, nor does it lengthen the delays.
+// A wake uses up no try, nor does it lengthen the delays; but where they do not end, the tries do.
 func TestWakesAreNoTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loop := Policy{Attempts: 3, Initial: time.Minute}.Start()
-		for i := range 20 {
+		woken := func() <-chan struct{} {
 			wake := make(chan struct{})
 			time.AfterFunc(time.Second, func() { close(wake) })
-			if !loop.Wait(t.Context(), wake) {
-				t.Fatalf("over after %d wakes", i)
-			}
+			return wake
 		}
+		loop := Policy{Attempts: 3, Initial: time.Minute}.Start()
+		loop.Wait(t.Context(), woken())
 		began := time.Now()
 		if !loop.Wait(t.Context(), nil) {
-			t.Fatal("over after one delay that was cut short")
+			t.Fatal("over after a delay that was cut short")
 		}
 		if took := time.Since(began); took < 44*time.Second || took > 76*time.Second {
 			t.Errorf("the first delay became %v", took)
 		}
 		if !loop.Wait(t.Context(), nil) || loop.Wait(t.Context(), nil) {
 			t.Error("not three tries in all")
+		}
+
+		loop = Policy{Attempts: 10, Initial: time.Minute}.Start()
+		tries := 1
+		for loop.Wait(t.Context(), woken()) {
+			tries++
+		}
+		if tries != 19 {
+			t.Errorf("%d tries and a wake after each, want 10, and one for each delay", tries)
 		}
 	})
 }

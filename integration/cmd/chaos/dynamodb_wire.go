@@ -193,6 +193,9 @@ const (
 	aRelease = "release"
 )
 
+// picks is how many there are.
+const picks = 4 * 3 * 3 * 2 * 2 * 2 * 2
+
 func pickOf(n uint32) pick {
 	draw := func(of uint32) int {
 		i := n % of

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -74,6 +76,10 @@ func (l *tableLine) strike(f nemesis.Fault) (target string, end func(context.Con
 	if err != nil {
 		return "", nil, err
 	}
+	if t.rule != nil && !t.reset && f.Pick/picks%2 == 0 {
+		t.confine()
+		detail += " one key"
+	}
 	if detail != "" {
 		detail = ": " + detail
 	}
@@ -104,6 +110,21 @@ func (l *tableLine) heal() {
 	defer l.mu.Unlock()
 	l.troubles = nil
 	l.applyLocked()
+}
+
+// confine has a trouble affect one key only, as when its partition fails, or has too much to do: the first that it meets.
+func (t *tableTrouble) confine() {
+	rule, key := t.rule, ""
+	t.rule = func(op dynamofake.Op) (dynamofake.Fault, bool) {
+		asked := keyOfOp(op)
+		if key == "" {
+			key = asked
+		}
+		if asked == "" || asked != key {
+			return dynamofake.Fault{}, false
+		}
+		return rule(op)
+	}
 }
 
 // applyLocked cuts the line if any trouble does.
@@ -241,6 +262,24 @@ func (p pick) mostOps(answer error) *tableTrouble {
 		n++
 		return dynamofake.Fail(answer), p.every || n%4 != 0
 	}}
+}
+
+// keyOfOp is the key that a request is for; "" if it is for many.
+func keyOfOp(op dynamofake.Op) string {
+	var key map[string]types.AttributeValue
+	switch in := op.Input.(type) {
+	case *dynamodb.UpdateItemInput:
+		key = in.Key
+	case *dynamodb.GetItemInput:
+		key = in.Key
+	case *dynamodb.DeleteItemInput:
+		key = in.Key
+	}
+	id, _ := key[dynamoserver.DefaultKey].(*types.AttributeValueMemberS)
+	if id == nil {
+		return ""
+	}
+	return id.Value
 }
 
 func purposeOfOp(op dynamofake.Op) string {

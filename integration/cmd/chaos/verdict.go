@@ -34,7 +34,10 @@ func (r *run) judge() (*verdict, error) {
 	records := r.journal.all()
 	// A fault may hold back a process's request until after the process has
 	// ended.
-	rules := history.Rules{Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease, Steady: r.steady}
+	rules := history.Rules{
+		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease, Steady: r.steady,
+		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
+	}
 	v := &verdict{
 		settings:   r.settings,
 		again:      r.again,

@@ -50,7 +50,7 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return fmt.Sprintf("and nothing had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
 	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
-	case cause == "reclaimed" && !struck(true) && !s.succeeded(g, end.At):
+	case cause == "reclaimed" && !struck(true) && !(s.rules.Namesakes && s.succeeded(g, end.At)):
 		return "and nobody had reclaimed it"
 	case cause == "ttl_expired" && g.ttl == 0:
 		return "and had no TTL"
@@ -60,8 +60,7 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 	return ""
 }
 
-// succeeded reports whether another process may have been granted the key under the same owner by then. If it has waited for
-// the end of the lease, the holder that learns of it afterwards cannot tell that from a reclaim.
+// succeeded reports whether another process may have been granted the key under the same owner by then.
 func (s *story) succeeded(g *grant, at int64) bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool {
 		r := c.invoke

@@ -34,6 +34,9 @@ type Rules struct {
 	Steady bool
 	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
+	// Namesakes says that a holder cannot tell a process that has waited for the end of its lease from one that has reclaimed
+	// its lock, if that has the same owner: of what took its place, it sees only whose it is.
+	Namesakes bool
 }
 
 // Violation is one violation of a rule.

@@ -62,8 +62,8 @@
 // a grant that was asked for only when it had returned. If it was granted, it has ended only lower tokens. A grant can be struck
 // until its release has returned Gone.
 //
-// A holder may say that it was reclaimed wherever another process has taken over under the same owner: on DynamoDB it sees who
-// has the key, and not how that came.
+// With Rules.Namesakes, a holder may say that it was reclaimed wherever another process has taken over under the same owner: on
+// DynamoDB it sees who has the key, and not how that came.
 //
 // Nothing excuses a verification: if it was invoked after a successful break or a successor's grant had returned, and says
 // that the grant is valid, no order explains it.

@@ -32,6 +32,19 @@ func TestAcquittedReclaims(t *testing.T) {
 	}
 }
 
+// TestNamesakesThatCanBeTold guards that where a holder can tell who has reclaimed its lock, it does.
+func TestNamesakesThatCanBeTold(t *testing.T) {
+	rules := scriptRules
+	rules.Namesakes = false
+	found := Check(begin().lost("1.1", 1, 105, "reclaimed").heir().calm().records, rules)
+	if len(found) != 1 || found[0].Rule != RuleCause {
+		t.Errorf("%v, want one complaint of the cause", found)
+	}
+	for _, v := range Check(begin().call("1.1", Release, 1, 70, 80, Gone).because("reclaimed").claims(75).calm().records, rules) {
+		t.Error(v)
+	}
+}
+
 var plantedReclaims = []planted{
 	wrong(RuleCause, "reclaimed by one that had given up", "nobody had reclaimed it",
 		begin().reclaim("1.2", 0, -20, -5, GaveUp).lost("1.1", 1, 65, "reclaimed").next()),

@@ -15,7 +15,7 @@ type script struct {
 const ms = int64(time.Millisecond)
 
 // scriptRules are those that scripts are checked by.
-var scriptRules = Rules{Lease: 100 * time.Millisecond, Settle: 200 * time.Millisecond}
+var scriptRules = Rules{Lease: 100 * time.Millisecond, Settle: 200 * time.Millisecond, Namesakes: true}
 
 func (s *script) add(at int64, r Record) *script {
 	r.At = at * ms
