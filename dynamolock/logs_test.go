@@ -22,6 +22,11 @@ func TestLogs(t *testing.T) {
 		time.Sleep(lease)
 		mustLive(t, lock)
 
+		a.conn.SetFault(always(dynamofake.Fail(dynamofake.ServerError())))
+		time.Sleep(lease / 2)
+		a.conn.SetFault(nil)
+		time.Sleep(lease)
+
 		// The reply to an acquisition is lost, and then the right to undo it.
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			switch purposeOf(op) {
