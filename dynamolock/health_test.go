@@ -153,73 +153,65 @@ func TestEndOfAnOutage(t *testing.T) {
 	})
 }
 
-// Many have tried a key that was throttled, in vain; one is told that it is free, or not, and few reads tell the others.
-func TestEndOfThrottling(t *testing.T) {
+// The key whose failure began an outage fails alone when it is over. The client has nothing to do, and learns of the end.
+func TestProbesOfAFailingKey(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var ready atomic.Bool
+		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
 		c := h.client(t)
-		var throttled atomic.Bool
-		var writes atomic.Int64
-		throttled.Store(true)
-		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if purposeOf(op) != acquire {
-				return dynamofake.Fault{}
-			}
-			writes.Add(1)
-			if throttled.Load() {
-				return dynamofake.Fail(dynamofake.Throttled())
-			}
-			return dynamofake.Fault{}
-		})
-		var all sync.WaitGroup
-		var granted atomic.Int64
-		for range 500 {
-			all.Go(func() {
-				if lock, err := c.TryAcquire(within(t, time.Hour), "k"); err == nil {
-					granted.Add(1)
-					time.AfterFunc(time.Minute, func() { mustRelease(t, lock) })
-				} else if !errors.Is(err, holdfast.ErrHeld) {
-					t.Error(err)
-				}
-			})
+		mustRelease(t, c.hold(t, "well"))
+		time.Sleep(time.Second)
+		c.conn.SetFault(always(dynamofake.Fail(dynamofake.Throttled())))
+		if _, err := c.TryAcquire(t.Context(), "k", once); err == nil {
+			t.Error("granted")
 		}
 		time.Sleep(time.Minute)
-		throttled.Store(false)
-		writes.Store(0)
-		all.Wait()
-		if n, got := writes.Load(), granted.Load(); n > 20 || got != 1 {
-			t.Errorf("%d writes, %d granted", n, got)
+		if ready.Load() {
+			t.Error("the outage is not noticed")
 		}
+		var sent atomic.Int64
+		c.conn.SetFault(failing("k", dynamofake.Fail(dynamofake.Throttled()), &sent))
+		time.Sleep(time.Minute)
+		if !ready.Load() {
+			t.Error("the end of the outage is not noticed")
+		}
+		c.conn.SetFault(nil)
 	})
 }
 
-// The tries of others do not keep one from its error for long, however long the lease.
-func TestTryOfAThrottledKey(t *testing.T) {
-	bubble(t, dynamolock.Options{Lease: 10 * time.Minute}, func(t *testing.T, h *harness) {
+// An outage begins when the only request that fails from then on has failed before, and been its key's own trouble.
+func TestOutageBehindAnAnswer(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var ready atomic.Bool
+		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
 		c := h.client(t)
-		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if purposeOf(op) == "" {
-				return dynamofake.Fault{}
+		var sent atomic.Int64
+		c.conn.SetFault(failing("k", dynamofake.Drop(), &sent))
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if lock, err := c.Acquire(t.Context(), "k"); err != nil {
+				t.Error(err)
+			} else {
+				mustRelease(t, lock)
 			}
-			return dynamofake.Fail(dynamofake.Throttled())
-		})
-		ctx := within(t, time.Hour)
-		var all sync.WaitGroup
-		for range 3 {
-			all.Go(func() { _, _ = c.TryAcquire(ctx, "k") })
-		}
-		time.Sleep(30 * time.Minute)
-		for range 20 {
-			took := took(func() {
-				if _, err := c.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
-					t.Error(err)
-				}
-			})
-			if took > 3*time.Second {
-				t.Errorf("its error came after %v", took)
+		}()
+		for range 60 {
+			time.Sleep(time.Second)
+			if _, err := c.Inspect(t.Context(), "well"); err != nil {
+				t.Error(err)
 			}
 		}
-		all.Wait()
+		if !ready.Load() {
+			t.Error("a key that fails alone is an outage")
+		}
+		c.conn.SetFault(always(dynamofake.Drop()))
+		time.Sleep(time.Minute)
+		if ready.Load() {
+			t.Error("the outage is not noticed")
+		}
 		c.conn.SetFault(nil)
+		<-over
 	})
 }
 
@@ -278,50 +270,4 @@ func TestOutageOfAll(t *testing.T) {
 			mustLive(t, lock)
 		}
 	})
-}
-
-// Writes are throttled for as long as many want a free key. Of the contenders of a client one writes, and less and less often;
-// only those that did not know may have written before.
-func TestManyWantAThrottledKey(t *testing.T) {
-	for name, acquire := range map[string]func(t *testing.T, c *client) error{
-		"waiters": func(t *testing.T, c *client) error {
-			_, err := c.Acquire(t.Context(), "k", holdfast.WithWait(time.Minute))
-			return err
-		},
-		"tries": func(t *testing.T, c *client) error {
-			_, err := c.TryAcquire(within(t, time.Minute), "k")
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-				c := h.client(t)
-				var writes atomic.Int64
-				c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-					if purposeOf(op) == "" {
-						return dynamofake.Fault{}
-					}
-					writes.Add(1)
-					return dynamofake.Fail(dynamofake.Throttled())
-				})
-				time.AfterFunc(poll/100, func() { writes.Store(0) })
-				var all sync.WaitGroup
-				for range 2000 {
-					all.Go(func() {
-						if err := acquire(t, c); err == nil {
-							t.Error("granted")
-						}
-					})
-				}
-				all.Wait()
-				if n := writes.Load(); n > 60 {
-					t.Errorf("%d writes within a minute", n)
-				}
-				if n := dynamolock.Streaks(c.Client); n != 0 {
-					t.Errorf("%d keys are known to fail, and nobody wants them", n)
-				}
-				c.conn.SetFault(nil)
-			})
-		})
-	}
 }

@@ -85,17 +85,13 @@ func (c *contender) endTurn(err error) {
 	case s == nil && c.over:
 	default:
 		if s == nil {
-			s = &streak{}
+			s = &streak{delays: c.times.streaks.Start()}
 			c.streaks[c.req.Key] = s
 		}
 		c.joinLocked(s)
 		s.err = err
 		s.failures++
-		since := now.Sub(s.until)
-		if s.delays == nil || since > c.times.streaks.Max { // it has been well for a while
-			s.delays = c.times.streaks.Start()
-		}
-		if since >= 0 { // else it was sent before the pause
+		if now.Sub(s.until) >= 0 { // else it was sent before the pause
 			delay, _ := s.delays.Next()
 			s.until = now.Add(delay)
 		}

@@ -40,7 +40,7 @@ type tableTrouble struct {
 }
 
 // mostTableRequests is what a client of DynamoDB may ask for within a lease.
-const mostTableRequests = 20_000
+const mostTableRequests = 1_000
 
 func newTableLine(name string, db *dynamofake.DB) *tableLine {
 	l := &tableLine{

@@ -1,0 +1,164 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// The caller of the one who writes for all gives up before there is a connection. That says nothing to others.
+func TestAnothersCancellation(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		c := h.client(t)
+		c.conn.SetFault(always(dynamofake.Fail(dynamofake.Throttled())))
+		first, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { _, _ = c.TryAcquire(first, "k") })
+		}
+		time.Sleep(time.Minute)
+		dialing := make(chan struct{})
+		var dials sync.Once
+		c.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+			dials.Do(func() { close(dialing) })
+			return dynamofake.Connect(time.Hour)
+		})
+		<-dialing // it is somebody's turn
+		for range 3 {
+			all.Go(func() {
+				if _, err := c.TryAcquire(t.Context(), "k", once); err == nil || errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		all.Wait()
+		c.conn.SetFault(nil)
+	})
+}
+
+// Many have tried a key that was throttled, in vain; one is told that it is free, or not, and few reads tell the others.
+func TestEndOfThrottling(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		c := h.client(t)
+		var throttled atomic.Bool
+		var writes atomic.Int64
+		throttled.Store(true)
+		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) != acquire {
+				return dynamofake.Fault{}
+			}
+			writes.Add(1)
+			if throttled.Load() {
+				return dynamofake.Fail(dynamofake.Throttled())
+			}
+			return dynamofake.Fault{}
+		})
+		var all sync.WaitGroup
+		var granted atomic.Int64
+		for range 500 {
+			all.Go(func() {
+				if lock, err := c.TryAcquire(within(t, time.Hour), "k"); err == nil {
+					granted.Add(1)
+					time.AfterFunc(time.Minute, func() { mustRelease(t, lock) })
+				} else if !errors.Is(err, holdfast.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		throttled.Store(false)
+		writes.Store(0)
+		all.Wait()
+		if n, got := writes.Load(), granted.Load(); n > 20 || got != 1 {
+			t.Errorf("%d writes, %d granted", n, got)
+		}
+	})
+}
+
+// The tries of others do not keep one from its error for long, however long the lease.
+func TestTryOfAThrottledKey(t *testing.T) {
+	bubble(t, dynamolock.Options{Lease: 10 * time.Minute}, func(t *testing.T, h *harness) {
+		c := h.client(t)
+		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == "" {
+				return dynamofake.Fault{}
+			}
+			return dynamofake.Fail(dynamofake.Throttled())
+		})
+		ctx := within(t, time.Hour)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { _, _ = c.TryAcquire(ctx, "k") })
+		}
+		time.Sleep(30 * time.Minute)
+		for range 20 {
+			took := took(func() {
+				if _, err := c.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
+					t.Error(err)
+				}
+			})
+			if took > 3*time.Second {
+				t.Errorf("its error came after %v", took)
+			}
+		}
+		all.Wait()
+		c.conn.SetFault(nil)
+	})
+}
+
+// Writes are throttled for as long as many want a free key. Of the contenders of a client one writes, and less and less often;
+// only those that did not know may have written before.
+func TestManyWantAThrottledKey(t *testing.T) {
+	for name, acquire := range map[string]func(t *testing.T, c *client) error{
+		"waiters": func(t *testing.T, c *client) error {
+			_, err := c.Acquire(t.Context(), "k", holdfast.WithWait(time.Minute))
+			return err
+		},
+		"tries": func(t *testing.T, c *client) error {
+			_, err := c.TryAcquire(within(t, time.Minute), "k")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				c := h.client(t)
+				var writes atomic.Int64
+				c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+					if purposeOf(op) == "" {
+						return dynamofake.Fault{}
+					}
+					writes.Add(1)
+					return dynamofake.Fail(dynamofake.Throttled())
+				})
+				time.AfterFunc(poll/100, func() { writes.Store(0) })
+				var all sync.WaitGroup
+				for range 2000 {
+					all.Go(func() {
+						if err := acquire(t, c); err == nil {
+							t.Error("granted")
+						}
+					})
+				}
+				all.Wait()
+				if n := writes.Load(); n > 60 {
+					t.Errorf("%d writes within a minute", n)
+				}
+				if n := dynamolock.Streaks(c.Client); n != 0 {
+					t.Errorf("%d keys are known to fail, and nobody wants them", n)
+				}
+				c.conn.SetFault(nil)
+			})
+		})
+	}
+}
