@@ -66,7 +66,7 @@ type contender struct {
 	insists    bool             // the item may have an intent of this contender
 	baffled    int              // writes that were refused though nothing had changed
 
-	streak *streak // of failures, of which one was its own; nil if none was
+	streak *streak // of failures, of which it has had one; nil if none
 	turnOf *streak // in which it is its turn to write
 	over   bool    // the call is; engine.mu guards these three
 
@@ -98,6 +98,8 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			}
 		case got.hold != nil:
 			return got.hold, nil
+		case c.owns(got.met.item): // by a write without an answer: another one makes sure
+			read, seen = false, got.met
 		case !c.ripe(&got.met):
 			if err := c.mismatch(&got.met); err != nil {
 				return nil, err
@@ -221,9 +223,10 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	switch over, err := c.takeTurn(ctx); {
 	case err != nil:
 		return outcome{}, err
-	case over && c.unanswered.none(): // many may have waited for that, and few reads tell them all
-		met, err := c.look(ctx)
-		return outcome{met: met}, err
+	case over: // many may have waited for that, and few reads tell them all
+		if met, err := c.look(ctx); err != nil || !c.owns(met.item) {
+			return outcome{met: met}, err
+		}
 	}
 	if !c.leftovers.admit(ctx, c.req.Key) {
 		c.passTurn()

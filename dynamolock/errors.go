@@ -110,11 +110,17 @@ func unheard(err error) bool {
 	return errors.As(err, &e) && e.kind == unknown
 }
 
+// readFailed reports whether it was a read that failed, which for a write comes after the answer.
+func readFailed(err error) bool {
+	var e *callError
+	return errors.As(err, &e) && e.op == opGet
+}
+
 // maybeDone reports whether a write that failed may have been carried out, or may still be.
 // If it was the read after the write that failed, the write was refused.
 func maybeDone(err error) bool {
 	var e *callError
-	return errors.As(err, &e) && e.kind == unknown && !e.unsent && e.op != opGet
+	return errors.As(err, &e) && e.kind == unknown && !e.unsent && !readFailed(err)
 }
 
 // deniedCodes are the answers to credentials that are wrong, missing or insufficient. The

@@ -24,6 +24,7 @@ type health struct {
 	failing map[subject]failure // what was not answered since it failed
 	heard   [2]hearing          // the last answer, and the last one about another subject
 	key     attributes          // of the request that failed last
+	well    [2]hearing          // the last answer about a key, and the last one about another key
 	out     bool                // there is an outage
 	asking  bool                // a probe is to tell whether there is
 	healed  chan struct{}       // closed at the end of the outage, or of the next one if there is none
@@ -69,6 +70,12 @@ func (h *health) up(op string, key attributes) {
 		h.heard[1] = h.heard[0]
 	}
 	h.heard[0] = hearing{about, key, now}
+	if key != nil {
+		if h.well[0].name != about.name {
+			h.well[1] = h.well[0]
+		}
+		h.well[0] = h.heard[0]
+	}
 	delete(h.failing, about)
 	if !h.out || h.closed {
 		return
@@ -109,7 +116,7 @@ func (h *health) down(op string, key attributes, sent driver.Instant, err error)
 func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
 	usual := h.opts.Heartbeat + h.opts.Timeout
 	f, known := h.failing[about]
-	if !known || sent.Sub(f.last) > usual {
+	if !known || sent.Sub(f.last) > 2*usual { // it is tried at least once per heartbeat, if at all
 		f.since = sent
 		if !known && len(h.failing) >= maxFailing {
 			for any := range h.failing {
@@ -129,31 +136,35 @@ func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
 		return false
 	case other.at.Sub(f.since) <= 0:
 		return sent.Sub(other.at) < h.opts.RetryDelay
-	case h.host.Now().Sub(other.at) > usual && !h.asking && !h.out:
-		h.asking = true
-		asked := other.key
-		if asked == nil {
-			asked = h.key
-		}
-		h.host.AfterFunc(0, func() {
-			h.probe(asked)
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.asking = false
-		})
+	case h.host.Now().Sub(other.at) <= usual, h.asking, h.out:
+		return true
 	}
+	if _, fails := h.failing[subject{name: other.name}]; fails || other.key == nil {
+		return false // its reads would tell nothing
+	}
+	h.asking = true
+	h.host.AfterFunc(0, func() {
+		h.probe(other.key)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.asking = false
+	})
 	return true
 }
 
 // probeLocked probes after a delay, and again until this outage is over. It reads in turn the key
-// that failed last, and the one about which there was the last answer: each may be failing alone by then.
+// that failed last, and another one, about which there was the last answer: each may fail alone by then.
 func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	over := func() bool { return h.closed || h.healed != outage }
 	h.host.AfterFunc(delay/2+rand.N(delay), func() { // clients that see the same outage do not probe in step
 		h.mu.Lock()
 		key, skip := h.key, over()
-		if h.probes++; h.probes%2 == 0 && h.heard[0].key != nil {
-			key = h.heard[0].key
+		well := h.well[0]
+		if well.name == h.opts.Keys.name(key) {
+			well = h.well[1]
+		}
+		if h.probes++; h.probes%2 == 0 && well.key != nil {
+			key = well.key
 		}
 		h.mu.Unlock()
 		if skip {

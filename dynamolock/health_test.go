@@ -160,6 +160,9 @@ func TestProbesOfAFailingKey(t *testing.T) {
 		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
 		c := h.client(t)
 		mustRelease(t, c.hold(t, "well"))
+		if _, err := c.Inspect(t.Context(), "k"); err != nil {
+			t.Error(err)
+		}
 		time.Sleep(time.Second)
 		c.conn.SetFault(always(dynamofake.Fail(dynamofake.Throttled())))
 		if _, err := c.TryAcquire(t.Context(), "k", once); err == nil {
@@ -174,6 +177,38 @@ func TestProbesOfAFailingKey(t *testing.T) {
 		time.Sleep(time.Minute)
 		if !ready.Load() {
 			t.Error("the end of the outage is not noticed")
+		}
+		c.conn.SetFault(nil)
+	})
+}
+
+// Nothing was answered but a List, which is of no key, while the reads of one key failed: a probe of that would tell nothing.
+func TestOutageBehindAList(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		var ready atomic.Bool
+		h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+		c := h.client(t)
+		var sent atomic.Int64
+		c.conn.SetFault(failing("k", dynamofake.Fail(dynamofake.ServerError()), &sent))
+		for i := range 120 {
+			if i == 60 {
+				if !ready.Load() {
+					t.Error("a key that fails alone is an outage")
+				}
+				c.conn.SetFault(always(dynamofake.Fail(dynamofake.ServerError())))
+			}
+			if _, err := c.Inspect(within(t, time.Second), "k"); err == nil {
+				t.Error("answered")
+			}
+			if i < 60 {
+				if _, err := c.list(t, ""); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if ready.Load() {
+			t.Error("the outage is not noticed")
 		}
 		c.conn.SetFault(nil)
 	})

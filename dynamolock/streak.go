@@ -18,13 +18,15 @@ type streak struct {
 	delays   *backoff.Loop
 	until    driver.Instant // no write before this
 	failures int
-	err      error         // of the last write that failed
-	users    int           // contenders whose write has failed, and whose calls go on
-	turn     chan struct{} // closed when the write under way has come to an end; nil if none is
+	err      error           // of the last write that failed
+	wake     <-chan struct{} // ends the pause
+	users    int             // contenders that have had such an error, and whose calls go on
+	turn     chan struct{}   // closed when the write under way has come to an end; nil if none is
 }
 
-// takeTurn waits until a contender may write, and reports whether the streak ended meanwhile. If a write that it waited for failed, or if ctx ends, it returns the error of the
-// streak: another write would meet the same.
+// takeTurn waits until a contender may write, and reports whether it has waited and the others may
+// write too. If a write that it waited for failed, or if ctx ends, it returns the error of the streak:
+// another write would meet the same.
 func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 	for {
 		now := c.host.Now()
@@ -34,7 +36,7 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 			c.mu.Unlock()
 			return over, nil
 		}
-		turn, until, failures, err := s.turn, s.until, s.failures, notSent(s.err)
+		turn, until, failures, wake, err := s.turn, s.until, s.failures, s.wake, notSent(s.err)
 		pause := until.Sub(now)
 		if turn == nil && pause <= 0 {
 			s.turn = make(chan struct{})
@@ -44,7 +46,7 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 		}
 		c.mu.Unlock()
 		if turn == nil {
-			if !backoff.Sleep(ctx, pause, c.wake(err)) {
+			if !backoff.Sleep(ctx, pause, wake) {
 				return false, err
 			}
 		} else {
@@ -65,19 +67,19 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 			s.until = c.host.Now()
 		}
 		c.mu.Unlock()
-		over = true // if there is none any more
+		over = true // if there is none the next time
 	}
 }
 
 // endTurn notes what came of a write: nil if the table has decided.
 func (c *contender) endTurn(err error) {
-	now := c.host.Now()
+	now, wake := c.host.Now(), c.wake(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.streaks[c.req.Key]
 	switch {
-	case conflicting(err), errors.Is(err, context.Canceled): // the next may succeed
-	case !transient(err):
+	case errors.Is(err, context.Canceled): // by a caller
+	case !transient(err), conflicting(err), readFailed(err):
 		if s != nil {
 			delete(c.streaks, c.req.Key)
 			s.passLocked()
@@ -89,7 +91,7 @@ func (c *contender) endTurn(err error) {
 			c.streaks[c.req.Key] = s
 		}
 		c.joinLocked(s)
-		s.err = err
+		s.err, s.wake = err, wake
 		s.failures++
 		if now.Sub(s.until) >= 0 { // else it was sent before the pause
 			delay, _ := s.delays.Next()

@@ -47,20 +47,23 @@ func TestAnothersCancellation(t *testing.T) {
 	})
 }
 
-// Many have tried a key that was throttled, in vain; one is told that it is free, or not, and few reads tell the others.
-func TestEndOfThrottling(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+// Many have tried a key whose writes failed, in vain; one has an answer, and few reads tell the others.
+func TestEndOfAStreak(t *testing.T) {
+	forEach(t, map[string]dynamofake.Fault{
+		"throttled": dynamofake.Fail(dynamofake.Throttled()),
+		"silent":    dynamofake.Drop(),
+	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
 		c := h.client(t)
-		var throttled atomic.Bool
+		var failing atomic.Bool
 		var writes atomic.Int64
-		throttled.Store(true)
+		failing.Store(true)
 		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if purposeOf(op) != acquire {
 				return dynamofake.Fault{}
 			}
 			writes.Add(1)
-			if throttled.Load() {
-				return dynamofake.Fail(dynamofake.Throttled())
+			if failing.Load() {
+				return fault
 			}
 			return dynamofake.Fault{}
 		})
@@ -68,16 +71,18 @@ func TestEndOfThrottling(t *testing.T) {
 		var granted atomic.Int64
 		for range 500 {
 			all.Go(func() {
-				if lock, err := c.TryAcquire(within(t, time.Hour), "k"); err == nil {
+				lock, err := c.TryAcquire(within(t, time.Hour), "k", holdfast.WithRetry(holdfast.Retry{Max: time.Second}))
+				switch {
+				case err == nil:
 					granted.Add(1)
 					time.AfterFunc(time.Minute, func() { mustRelease(t, lock) })
-				} else if !errors.Is(err, holdfast.ErrHeld) {
+				case !errors.Is(err, holdfast.ErrHeld):
 					t.Error(err)
 				}
 			})
 		}
 		time.Sleep(time.Minute)
-		throttled.Store(false)
+		failing.Store(false)
 		writes.Store(0)
 		all.Wait()
 		if n, got := writes.Load(), granted.Load(); n > 20 || got != 1 {
@@ -86,9 +91,76 @@ func TestEndOfThrottling(t *testing.T) {
 	})
 }
 
+// The reply to a try is lost, and another call reads the item before the next: the try is granted, and not refused by itself.
+func TestTryMeetsItself(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{
+		"exclusive": nil,
+		"permit":    {holdfast.WithLimit(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				c := h.client(t)
+				c.conn.SetFault(on(acquire, 1, dynamofake.LoseReply(dynamofake.ServerError())))
+				retry := holdfast.WithRetry(holdfast.Retry{Initial: 4 * time.Second})
+				granted := make(chan error)
+				go func() {
+					lock, err := c.TryAcquire(t.Context(), "k", append(opts, retry)...)
+					if err == nil {
+						mustVerify(t, lock)
+						mustRelease(t, lock)
+					}
+					granted <- err
+				}()
+				time.Sleep(poll / 5) // before a probe
+				if _, err := c.TryAcquire(t.Context(), "k", opts...); !errors.Is(err, holdfast.ErrHeld) {
+					t.Errorf("the other: %v", err)
+				}
+				if err := <-granted; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Conflicts with transactions are answers: those who waited for such a write go on by themselves.
+func TestConflictInAStreak(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		c := h.client(t)
+		fail := func(err error) {
+			c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+				if purposeOf(op) == "" {
+					return dynamofake.Fault{}
+				}
+				return dynamofake.Fail(err)
+			})
+		}
+		fail(dynamofake.Throttled())
+		ctx := within(t, 10*time.Minute)
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() { _, _ = c.TryAcquire(ctx, "k") })
+		}
+		time.Sleep(time.Minute)
+		fail(dynamofake.TransactionConflict())
+		for range 20 {
+			took := took(func() {
+				if _, err := c.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
+					t.Error(err)
+				}
+			})
+			if most := 3 * c.Options().Timeout; took > most {
+				t.Errorf("its error came after %v", took)
+			}
+		}
+		all.Wait()
+		c.conn.SetFault(nil)
+	})
+}
+
 // The tries of others do not keep one from its error for long, however long the lease.
 func TestTryOfAThrottledKey(t *testing.T) {
-	bubble(t, dynamolock.Options{Lease: 10 * time.Minute}, func(t *testing.T, h *harness) {
+	bubble(t, dynamolock.Options{Lease: dynamolock.MaxLease}, func(t *testing.T, h *harness) {
 		c := h.client(t)
 		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if purposeOf(op) == "" {

@@ -113,12 +113,15 @@ const forever = time.Duration(math.MaxInt64 / 4)
 // contains the time, by the client's clock, as corrected by the SDK.
 const signed = 15 * time.Minute
 
+// maxPause is the longest pause in a streak.
+const maxPause = 2 * time.Second
+
 func timesOf(o *Options) times {
 	t := times{
 		hold:       o.Lease,
 		beats:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, o.Heartbeat/4)},
 		calls:      backoff.Policy{Initial: o.RetryDelay, Max: o.Heartbeat},
-		streaks:    backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, min(o.Heartbeat, 2*time.Second))},
+		streaks:    backoff.Policy{Initial: min(o.RetryDelay, maxPause), Max: min(o.Heartbeat, maxPause)},
 		firstProbe: o.Poll,
 		maxProbe:   max(o.Poll, o.Heartbeat),
 		look:       min(o.Poll/10, 100*time.Millisecond),
