@@ -136,14 +136,14 @@ func TestConflictInAStreak(t *testing.T) {
 			})
 		}
 		fail(dynamofake.Throttled())
-		ctx := within(t, 10*time.Minute)
+		ctx := within(t, 2*time.Minute)
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() { _, _ = c.TryAcquire(ctx, "k") })
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Second)
 		fail(dynamofake.TransactionConflict())
-		for range 20 {
+		for range 10 {
 			took := took(func() {
 				if _, err := c.TryAcquire(t.Context(), "k", once); !errors.Is(err, holdfast.ErrDisconnected) {
 					t.Error(err)
