@@ -36,6 +36,7 @@ func (c *client) traffic(t *testing.T) (end func()) {
 				return
 			}
 			mustRelease(t, lock)
+			time.Sleep(20 * time.Millisecond)
 		}
 	})
 	return func() { stop.Store(true); all.Wait() }

@@ -69,7 +69,7 @@ func TestEndOfAStreak(t *testing.T) {
 		})
 		var all sync.WaitGroup
 		var granted atomic.Int64
-		for range 500 {
+		for range 200 {
 			all.Go(func() {
 				lock, err := c.TryAcquire(within(t, time.Hour), "k", holdfast.WithRetry(holdfast.Retry{Max: time.Second}))
 				switch {
@@ -215,7 +215,7 @@ func TestManyWantAThrottledKey(t *testing.T) {
 				})
 				time.AfterFunc(poll/100, func() { writes.Store(0) })
 				var all sync.WaitGroup
-				for range 2000 {
+				for range 200 {
 					all.Go(func() {
 						if err := acquire(t, c); err == nil {
 							t.Error("granted")
