@@ -54,6 +54,7 @@ func TestWaiterWithAnUnansweredWrite(t *testing.T) {
 				unanswered, refused, patience := int64(1), int64(3), lease/2
 				if held { // the first write tells who has it
 					h.set("k", npm("7", "20000", "g"))
+					time.Sleep(h.db.Lag) // else a poll may find the key free, and one more write would be refused
 					unanswered, refused, patience = 2, 4, lease+lease/2
 				}
 				var sent atomic.Int64
