@@ -136,7 +136,7 @@ func (p *permit) refuse(ctx context.Context, children []string) error {
 		if !p.at.kazoo && kazooLease(name) {
 			return &NamesError{Key: key, Node: name, Names: names}
 		}
-		below = below || name == leasesName
+		below = below || holdsSemaphore(name)
 	}
 	if !p.at.kazoo || !below {
 		return nil

@@ -47,11 +47,24 @@ func semaphoreAt(path string, kazoo bool) semaphore {
 	return semaphore{key: path, places: path + "/" + placesName, leases: path + "/" + leasesName}
 }
 
-// found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
-// long as there is nothing for leases, nobody has one.)
+// found returns the semaphore that the children of a key's znode are a sign of, if they are. Whoever
+// waits for a permit may have a place before there is anything for leases; but kazoo's queue is no
+// child of the key's znode, and its first sign is a lease.
 func (e *engine) found(key string, children []string) (semaphore, bool) {
 	kazoo := slices.ContainsFunc(children, kazooLease)
-	return semaphoreAt(e.paths.lock(key), kazoo), kazoo || slices.Contains(children, leasesName)
+	return semaphoreAt(e.paths.lock(key), kazoo), kazoo || slices.ContainsFunc(children, holdsSemaphore)
+}
+
+// holdsSemaphore reports whether a child of a key's znode has the leases or places of a semaphore below it.
+func holdsSemaphore(name string) bool { return name == leasesName || name == placesName }
+
+// deciding returns the znodes with those whom a lock must not have found before it, which its client was sure to
+// see: of kazoo's these are the leases only. See found.
+func (s semaphore) deciding() []string {
+	if s.kazoo {
+		return []string{s.leases}
+	}
+	return []string{s.leases, s.places}
 }
 
 // grant returns what Info.Grant says of a lease.
@@ -70,7 +83,7 @@ func (s semaphore) permits(children []string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(children), func(name string) bool {
 		_, lock := parseEntry(name)
-		return lock || name == placesName || name == leasesName
+		return lock || holdsSemaphore(name)
 	})
 }
 
@@ -255,7 +268,7 @@ func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid
 // outranked reports whether a lock is refused because of somebody who had a permit of a semaphore, or
 // waited for one, before.
 func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool, error) {
-	for _, path := range []string{s.leases, s.places} {
+	for _, path := range s.deciding() {
 		names, err := e.link.children(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue

@@ -85,6 +85,16 @@ var sharingMutants = []mutant{
 	}
 	if false {`,
 	}, nil},
+	{"Z46.3", "a lock overlooks who waits for a permit before there are leases", zooKeeper, change{
+		"zklock/semaphore.go",
+		`kazoo || slices.ContainsFunc(children, holdsSemaphore)`,
+		`kazoo || slices.Contains(children, leasesName)`,
+	}, nil},
+	{"Z46.4", "an observer does not see that the place for leases is made while it looks", zooKeeper, change{
+		"zklock/observe.go",
+		`!watched && slices.Contains(w.children, leasesName)`,
+		`false`,
+	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/kind.go",
 		`if guid == "" || !seen[guid] {`,
