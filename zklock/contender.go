@@ -27,6 +27,7 @@ type contender struct {
 	own       *own
 	turn      *turn // nil before it waits
 	reclaimed bool
+	behind    bool // somebody was in its way when it last looked
 
 	parentMade bool
 	hangUps    hangUps // of creations

@@ -31,6 +31,7 @@ type permit struct {
 	lease  contender
 
 	queued bool     // it has gone to the queue
+	full   bool     // no permit was free when it last looked
 	vain   bool     // its last lease came too late
 	passed bool     // one came too late that it had left the queue for, perhaps
 	limit  *zk.Stat // of the key's znode when its data was the limit
@@ -66,6 +67,9 @@ func (p *permit) leave() {
 	p.lease.leave()
 	p.place.leave()
 }
+
+// waits implements [attempter].
+func (p *permit) waits() bool { return p.full || p.place.behind }
 
 // attempt implements [attempter].
 func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
@@ -115,7 +119,8 @@ func (p *permit) look(ctx context.Context) (free bool, err error) {
 	default:
 		return false, driver.Invalid("key", "the znode %s has data that is not the limit of a semaphore", p.at.key)
 	}
-	switch free = len(u.leases) < p.req.Mode.Limit && len(u.places) == 0; {
+	p.full = len(u.leases) >= p.req.Mode.Limit
+	switch free = !p.full && len(u.places) == 0; {
 	case p.req.Reclaim:
 		return false, nil // others learn by its place there that it reclaims
 	case !free && !p.req.Wait:
@@ -212,7 +217,7 @@ func (p *permit) stand(ctx context.Context) error {
 			if w.err != nil {
 				continue // it is gone, too
 			}
-			if p.free(w.children) {
+			if p.full = !p.free(w.children); !p.full {
 				return nil
 			}
 			if !p.req.Wait {
@@ -261,7 +266,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		c.leave()
 		return none, waiting(ctx, err)
 	}
-	if !alone || len(c.blockers(ahead)) > 0 {
+	if p.full = len(c.blockers(ahead)) > 0; p.full || !alone {
 		c.leave()
 		p.vain, p.passed = true, p.passed || p.queued
 		if !p.queued && !p.req.Wait {

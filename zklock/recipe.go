@@ -33,6 +33,8 @@ type attempter interface {
 	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
 	// it is to be called again, or what has failed for good.
 	attempt(ctx context.Context) (driver.Grant, error)
+	// waits reports whether somebody was in its way when it last looked.
+	waits() bool
 	// leave gives up, and removes in the background what there is.
 	leave()
 }
@@ -65,6 +67,9 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		case err == nil:
 			return grant, nil
 		case !errors.Is(err, errStartOver):
+			if ctx.Err() != nil && errors.Is(err, holdfast.ErrDisconnected) && c.waits() && e.link.wake() == nil {
+				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}} // it was about to look again
+			}
 			c.leave()
 			return driver.Grant{}, err
 		}
@@ -105,6 +110,9 @@ func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 	return c.grant(ctx)
 }
 
+// waits implements [attempter].
+func (c *contender) waits() bool { return c.behind }
+
 // reach sees to it that the contender is the first in line, as far as is known: that nobody is
 // before it whom it waits for.
 func (c *contender) reach(ctx context.Context) error {
@@ -131,7 +139,8 @@ func (c *contender) reach(ctx context.Context) error {
 		}
 	}
 	blockers := c.blockers(ahead)
-	if len(blockers) == 0 {
+	c.behind = len(blockers) > 0
+	if !c.behind {
 		return nil
 	}
 	if !c.req.Wait {
