@@ -109,8 +109,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"S5", "a permit is taken however many are", zooKeeper, change{
 		"zklock/permit.go",
-		`if !alone || len(c.blockers(ahead)) > 0 {`,
-		`if !alone || false && len(c.blockers(ahead)) > 0 {`,
+		`p.full = len(c.blockers(ahead)) > 0; p.full`,
+		`p.full = false; p.full`,
 	}, nil},
 	{"S2.2", "a writer that gives up goes on keeping readers out", dynamoDB, change{
 		"dynamolock/intent.go",
