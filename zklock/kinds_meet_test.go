@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -30,8 +31,8 @@ func createNode(t *testing.T, client *wired, path, data string, flags int32) int
 	return stat.Czxid
 }
 
-// observed collects the tokens that an observer of a key is told, 0 for nobody. Read it when all are asleep.
-func observed(t *testing.T, client *wired, key string) *[]holdfast.Token {
+// observed collects the tokens that an observer of a key is told, 0 for nobody. What it returns returns them.
+func observed(t *testing.T, client *wired, key string) func() []holdfast.Token {
 	t.Helper()
 	var told []holdfast.Token
 	ctx, cancel := context.WithCancel(t.Context())
@@ -49,7 +50,10 @@ func observed(t *testing.T, client *wired, key string) *[]holdfast.Token {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	return &told
+	return func() []holdfast.Token {
+		synctest.Wait()
+		return told
+	}
 }
 
 // Z46. Whoever waits for a permit may be there before there is anything for leases. A lock that comes after it is refused,
@@ -74,8 +78,8 @@ func TestLockAfterAPlace(t *testing.T) {
 		createNode(t, other, "k/_c_1-lock-", "", ephemeralSequence)
 		late := observed(t, other, "k")
 		time.Sleep(time.Second)
-		if want := []holdfast.Token{0}; !slices.Equal(*told, want) || !slices.Equal(*late, want) {
-			t.Errorf("told of %v and %v; want nobody, as the lock is about to be refused", *told, *late)
+		if want := []holdfast.Token{0}; !slices.Equal(told(), want) || !slices.Equal(late(), want) {
+			t.Errorf("told of %v and %v; want nobody, as the lock is about to be refused", told(), late())
 		}
 	})
 }
@@ -96,8 +100,8 @@ func TestLockAfterAPlaceOfKazoo(t *testing.T) {
 		createNode(t, other, "k/0123456789abcdef0123456789abcdef", "", zk.FlagEphemeral)
 		late := observed(t, other, "k")
 		time.Sleep(time.Second)
-		if want := []holdfast.Token{lock.Token()}; !slices.Equal(*told, want) || !slices.Equal(*late, want) {
-			t.Errorf("told of %v and %v; want %v", *told, *late, want)
+		if want := []holdfast.Token{lock.Token()}; !slices.Equal(told(), want) || !slices.Equal(late(), want) {
+			t.Errorf("told of %v and %v; want %v", told(), late(), want)
 		}
 	})
 }
@@ -118,8 +122,8 @@ func TestObservedFromTheFirstLease(t *testing.T) {
 			time.Sleep(time.Second)
 			lease := createNode(t, other, key+"/leases/_c_0-lease-", "", ephemeralSequence)
 			time.Sleep(time.Second)
-			if want := []holdfast.Token{0, holdfast.Token(lease)}; !slices.Equal(*told, want) {
-				t.Errorf("leases after %v: told of %v, want %v", after, *told, want)
+			if want := []holdfast.Token{0, holdfast.Token(lease)}; !slices.Equal(told(), want) {
+				t.Errorf("leases after %v: told of %v, want %v", after, told(), want)
 			}
 		}
 	})
