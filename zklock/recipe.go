@@ -149,7 +149,9 @@ func (c *contender) reach(ctx context.Context) error {
 	c.req.Queued(len(blockers))
 	o := c.lookAhead(blockers)
 	o.beside = ahead[len(blockers)-1].name != o.last
-	return c.wait(ctx, o)
+	err = c.wait(ctx, o)
+	c.behind = err != nil
+	return err
 }
 
 // locate makes sure that the contender has a node. It returns the children of its parent, and
