@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -70,39 +68,4 @@ func TestGivingUpWhileItLooks(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The same of one that waits for a permit, as the only one: a permit that has become free is gone again.
-func TestGivingUpWhileAPermitIsLost(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		one := holdfast.WithLimit(1)
-		waiter.Delay(20 * time.Millisecond)
-		for after := time.Duration(0); after < 400*time.Millisecond; after += 5 * time.Millisecond {
-			permit, err := holder.Acquire(t.Context(), "k", one)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			result := make(chan error, 1)
-			go func() {
-				_, err := waiter.Acquire(ctx, "k", one)
-				result <- err
-			}()
-			time.Sleep(time.Second)
-			other, err := holder.Conn().Create(virtualRoot+"/k/leases/_c_0-lease-", nil, ephemeralSequence, zk.WorldACL(zk.PermAll))
-			if err := errors.Join(err, permit.Release(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(after)
-			cancel()
-			if err := <-result; !errors.Is(err, holdfast.ErrHeld) {
-				t.Errorf("after %v: %v", after, err)
-			}
-			if err := holder.Conn().Delete(other, -1); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
-		}
-	})
 }

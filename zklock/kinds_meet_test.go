@@ -2,7 +2,6 @@ package zklock_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -14,8 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
-
-const ephemeralSequence = zk.FlagEphemeral | zk.FlagSequence
 
 // createNode creates a node as another client would, and returns its zxid.
 func createNode(t *testing.T, client *wired, path, data string, flags int32) int64 {
@@ -56,74 +53,64 @@ func observed(t *testing.T, client *wired, key string) func() []holdfast.Token {
 	}
 }
 
-// Z46. Whoever waits for a permit may be there before there is anything for leases. A lock that comes after it is refused,
-// as it will be for those who look later.
+// Z46. A lock knows a semaphore by its leases. If there was nothing for them when it came, it was granted, also if somebody was
+// waiting for a permit already, who is refused: observers tell of the lock.
 func TestLockAfterAPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		names zklock.Names
+		place []string // the znodes, the place last
+		lease []string
+	}{
+		"curator": {zklock.CuratorNames, []string{"k/locks", "k/locks/_c_0-lock-"}, []string{"k/leases", "k/leases/_c_0-lease-"}},
+		"kazoo": {
+			zklock.KazooNames,
+			[]string{"k-__lock__", "k-__lock__/0123456789abcdef0123456789abcdef__lock__"},
+			[]string{"k/0123456789abcdef0123456789abcdef"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				opts := zklock.Options{Names: c.names}
+				client, other := dialWired(t, e, opts), dialWired(t, e, opts)
+				acquire(t, other, "another") // makes the root
+				createNode(t, other, "k", "2", 0)
+				createNode(t, other, c.place[0], "", 0)
+				createNode(t, other, c.place[1], "", zk.FlagEphemeral|zk.FlagSequence)
+				lock := acquire(t, client, "k")
+				told := observed(t, client, "k")
+				time.Sleep(time.Second)
+				for i, path := range c.lease {
+					flags := int32(0)
+					if i == len(c.lease)-1 {
+						flags = zk.FlagEphemeral
+					}
+					createNode(t, other, path, "", flags)
+					time.Sleep(time.Second)
+				}
+				late := observed(t, other, "k")
+				time.Sleep(time.Second)
+				info, err := other.Inspect(inTime(t), "k")
+				if want := []holdfast.Token{lock.Token()}; err != nil || info.Token != want[0] || !slices.Equal(told(), want) || !slices.Equal(late(), want) {
+					t.Errorf("told of %v and %v, and by Inspect of %v, %v; want %v", told(), late(), info.Token, err, want)
+				}
+			})
+		})
+	}
+}
+
+// A lock on a key is no business of a key whose path it is below.
+func TestLockBelowLocks(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		acquire(t, other, "another") // makes the root
-		createNode(t, other, "k", "2", 0)
-		createNode(t, other, "k/locks", "", 0)
-		createNode(t, other, "k/locks/_c_0-lock-", "", ephemeralSequence)
-		_, try := client.TryAcquire(inTime(t), "k")
-		_, wait := client.Acquire(inTime(t), "k", holdfast.WithShared())
-		for what, err := range map[string]error{"a try": try, "a reader that waits": wait} {
-			var mismatch *holdfast.MismatchError
-			if !errors.As(err, &mismatch) || mismatch.Have != 2 {
-				t.Errorf("%s: %v; want a MismatchError that names the limit", what, err)
+		for _, key := range []string{"/app/locks/job", "/app/locks", "/app"} {
+			told := observed(t, other, key)
+			lock, err := client.TryAcquire(inTime(t), key)
+			if err != nil {
+				t.Fatalf("%s: %v", key, err)
 			}
-		}
-		told := observed(t, client, "k")
-		time.Sleep(time.Second)
-		createNode(t, other, "k/_c_1-lock-", "", ephemeralSequence)
-		late := observed(t, other, "k")
-		time.Sleep(time.Second)
-		if want := []holdfast.Token{0}; !slices.Equal(told(), want) || !slices.Equal(late(), want) {
-			t.Errorf("told of %v and %v; want nobody, as the lock is about to be refused", told(), late())
-		}
-	})
-}
-
-// Z46. kazoo's semaphore has its queue beside the key, where no lock looks: a lock that was granted after somebody came to that
-// queue is held also when the permit comes, which is refused.
-func TestLockAfterAPlaceOfKazoo(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		kazoo := zklock.Options{Names: zklock.KazooNames}
-		client, other := dialWired(t, e, kazoo), dialWired(t, e, kazoo)
-		acquire(t, other, "another") // makes the root
-		createNode(t, other, "k", "2", 0)
-		createNode(t, other, "k-__lock__", "", 0)
-		createNode(t, other, "k-__lock__/0123456789abcdef0123456789abcdef__lock__", "", ephemeralSequence)
-		lock := acquire(t, client, "k")
-		told := observed(t, client, "k")
-		time.Sleep(time.Second)
-		createNode(t, other, "k/0123456789abcdef0123456789abcdef", "", zk.FlagEphemeral)
-		late := observed(t, other, "k")
-		time.Sleep(time.Second)
-		if want := []holdfast.Token{lock.Token()}; !slices.Equal(told(), want) || !slices.Equal(late(), want) {
-			t.Errorf("told of %v and %v; want %v", told(), late(), want)
-		}
-	})
-}
-
-// What can have leases is made while an observer looks, at one moment or another: it hears of the permit.
-func TestObservedFromTheFirstLease(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		acquire(t, other, "another") // makes the root
-		client.Delay(20 * time.Millisecond)
-		for after := time.Duration(0); after < 400*time.Millisecond; after += 10 * time.Millisecond {
-			key := after.String()
-			createNode(t, other, key, "2", 0)
-			createNode(t, other, key+"/locks", "", 0)
-			told := observed(t, client, key)
-			time.Sleep(after)
-			createNode(t, other, key+"/leases", "", 0)
 			time.Sleep(time.Second)
-			lease := createNode(t, other, key+"/leases/_c_0-lease-", "", ephemeralSequence)
-			time.Sleep(time.Second)
-			if want := []holdfast.Token{0, holdfast.Token(lease)}; !slices.Equal(told(), want) {
-				t.Errorf("leases after %v: told of %v, want %v", after, told(), want)
+			if all := told(); len(all) == 0 || all[len(all)-1] != lock.Token() {
+				t.Errorf("%s: told of %v, want %v in the end", key, all, lock.Token())
 			}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -49,7 +48,6 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 				return all, err
 			}
 		}
-		watched := len(all) > 0 // the leases are
 		if err == nil {
 			first, err = e.holders(ctx, parent, names)
 		}
@@ -70,7 +68,7 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		case err == nil && (len(first) == 0 || sequence.Shared(first[0].name)):
 			var w *watch
 			if w, err = e.watched(ctx, parent, watchChildren); err == nil {
-				if now, ok := e.found(key, w.children); ok && (now != s || !watched && slices.Contains(w.children, leasesName)) {
+				if now, ok := e.found(key, w.children); ok && (!semaphore || now != s) {
 					continue
 				}
 				seen := first
@@ -110,16 +108,12 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 // observeRefused reports whether a lock is about to be refused because of a semaphore, and watches what may
 // end that.
 func (e *engine) observeRefused(ctx context.Context, s semaphore, lock string, all *[]*watch) (bool, error) {
-	w, err := e.watched(ctx, s.key+"/"+lock, watchData)
-	if err != nil {
-		return false, err
-	}
-	*all = append(*all, w)
-	for _, path := range s.deciding() { // those that are watched already are joined
-		switch w, err := e.watched(ctx, path, watchChildren); {
+	for _, end := range []watchKey{{s.places, watchChildren}, {s.key + "/" + lock, watchData}} {
+		w, err := e.watched(ctx, end.path, end.kind)
+		switch {
 		case err == nil:
 			*all = append(*all, w)
-		case !errors.Is(err, zk.ErrNoNode):
+		case end.path != s.places || !errors.Is(err, zk.ErrNoNode):
 			return false, err
 		}
 	}

@@ -31,7 +31,6 @@ type permit struct {
 	lease  contender
 
 	queued bool     // it has gone to the queue
-	full   bool     // no permit was free when it last looked
 	vain   bool     // its last lease came too late
 	passed bool     // one came too late that it had left the queue for, perhaps
 	limit  *zk.Stat // of the key's znode when its data was the limit
@@ -69,7 +68,7 @@ func (p *permit) leave() {
 }
 
 // waits implements [attempter].
-func (p *permit) waits() bool { return p.full || p.place.behind }
+func (p *permit) waits() bool { return p.place.behind }
 
 // attempt implements [attempter].
 func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
@@ -119,8 +118,7 @@ func (p *permit) look(ctx context.Context) (free bool, err error) {
 	default:
 		return false, driver.Invalid("key", "the znode %s has data that is not the limit of a semaphore", p.at.key)
 	}
-	p.full = len(u.leases) >= p.req.Mode.Limit
-	switch free = !p.full && len(u.places) == 0; {
+	switch free = len(u.leases) < p.req.Mode.Limit && len(u.places) == 0; {
 	case p.req.Reclaim:
 		return false, nil // others learn by its place there that it reclaims
 	case !free && !p.req.Wait:
@@ -141,7 +139,7 @@ func (p *permit) refuse(ctx context.Context, children []string) error {
 		if !p.at.kazoo && kazooLease(name) {
 			return &NamesError{Key: key, Node: name, Names: names}
 		}
-		below = below || holdsSemaphore(name)
+		below = below || name == leasesName
 	}
 	if !p.at.kazoo || !below {
 		return nil
@@ -217,7 +215,7 @@ func (p *permit) stand(ctx context.Context) error {
 			if w.err != nil {
 				continue // it is gone, too
 			}
-			if p.full = !p.free(w.children); !p.full {
+			if p.free(w.children) {
 				return nil
 			}
 			if !p.req.Wait {
@@ -266,7 +264,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		c.leave()
 		return none, waiting(ctx, err)
 	}
-	if p.full = len(c.blockers(ahead)) > 0; p.full || !alone {
+	if !alone || len(c.blockers(ahead)) > 0 {
 		c.leave()
 		p.vain, p.passed = true, p.passed || p.queued
 		if !p.queued && !p.req.Wait {

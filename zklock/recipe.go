@@ -33,7 +33,7 @@ type attempter interface {
 	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
 	// it is to be called again, or what has failed for good.
 	attempt(ctx context.Context) (driver.Grant, error)
-	// waits reports whether somebody was in its way when it last looked.
+	// waits reports whether it has waited for somebody, and is about to look at the queue again.
 	waits() bool
 	// leave gives up, and removes in the background what there is.
 	leave()
@@ -67,8 +67,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		case err == nil:
 			return grant, nil
 		case !errors.Is(err, errStartOver):
-			if ctx.Err() != nil && errors.Is(err, holdfast.ErrDisconnected) && c.waits() && e.link.wake() == nil {
-				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}} // it was about to look again
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.wake() == nil { // it was about to look again
+				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}}
 			}
 			c.leave()
 			return driver.Grant{}, err
@@ -139,8 +139,8 @@ func (c *contender) reach(ctx context.Context) error {
 		}
 	}
 	blockers := c.blockers(ahead)
-	c.behind = len(blockers) > 0
-	if !c.behind {
+	c.behind = false
+	if len(blockers) == 0 {
 		return nil
 	}
 	if !c.req.Wait {

@@ -47,24 +47,11 @@ func semaphoreAt(path string, kazoo bool) semaphore {
 	return semaphore{key: path, places: path + "/" + placesName, leases: path + "/" + leasesName}
 }
 
-// found returns the semaphore that the children of a key's znode are a sign of, if they are. Whoever
-// waits for a permit may have a place before there is anything for leases; but kazoo's queue is no
-// child of the key's znode, and its first sign is a lease.
+// found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
+// long as there is nothing for leases, nobody has one.)
 func (e *engine) found(key string, children []string) (semaphore, bool) {
 	kazoo := slices.ContainsFunc(children, kazooLease)
-	return semaphoreAt(e.paths.lock(key), kazoo), kazoo || slices.ContainsFunc(children, holdsSemaphore)
-}
-
-// holdsSemaphore reports whether a child of a key's znode has the leases or places of a semaphore below it.
-func holdsSemaphore(name string) bool { return name == leasesName || name == placesName }
-
-// deciding returns the znodes with those whom a lock must not have found before it, which its client was sure to
-// see: of kazoo's these are the leases only. See found.
-func (s semaphore) deciding() []string {
-	if s.kazoo {
-		return []string{s.leases}
-	}
-	return []string{s.leases, s.places}
+	return semaphoreAt(e.paths.lock(key), kazoo), kazoo || slices.Contains(children, leasesName)
 }
 
 // grant returns what Info.Grant says of a lease.
@@ -83,7 +70,7 @@ func (s semaphore) permits(children []string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(children), func(name string) bool {
 		_, lock := parseEntry(name)
-		return lock || holdsSemaphore(name)
+		return lock || name == placesName || name == leasesName
 	})
 }
 
@@ -266,41 +253,47 @@ func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid
 }
 
 // outranked reports whether a lock is refused because of somebody who had a permit of a semaphore, or
-// waited for one, before.
+// waited for one, before. Who waits for a permit counts only if there was something for leases, too, before the
+// lock: otherwise the lock may have been granted, since it knows a semaphore by that. See found.
 func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool, error) {
-	for _, path := range s.deciding() {
-		names, err := e.link.children(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if path == s.leases {
-			names = s.permits(names)
-		}
-		var line []entry
-		for _, name := range names {
-			line = append(line, entry{name: name})
-		}
-		var nodes map[string]znode
-		if err == nil {
-			nodes, err = e.readAll(ctx, path, line)
-		}
-		if err != nil {
-			return false, err
-		}
-		if len(nodes) == 0 {
-			continue
-		}
-		node, err := e.link.get(ctx, s.key+"/"+lock)
-		if err != nil {
-			return false, err
-		}
-		for _, other := range nodes {
-			if other.stat.Czxid < node.stat.Czxid {
-				return true, nil
-			}
+	node, err := e.link.get(ctx, s.key+"/"+lock)
+	if err != nil {
+		return false, err
+	}
+	before, err := e.anyBefore(ctx, s.leases, s.permits, node.stat.Czxid)
+	if before || err != nil || s.kazoo { // kazoo's leases are the sign themselves
+		return before, err
+	}
+	leases, err := e.link.get(ctx, s.leases)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && leases.stat.Czxid > node.stat.Czxid {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return e.anyBefore(ctx, s.places, slices.Clone[[]string], node.stat.Czxid)
+}
+
+// anyBefore reports whether one of some children of a znode was made before something else.
+func (e *engine) anyBefore(ctx context.Context, path string, some func(children []string) []string, czxid int64) (bool, error) {
+	children, err := e.link.children(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	var line []entry
+	for _, name := range some(children) {
+		line = append(line, entry{name: name})
+	}
+	var nodes map[string]znode
+	if err == nil {
+		nodes, err = e.readAll(ctx, path, line)
+	}
+	for _, other := range nodes {
+		if other.stat.Czxid < czxid {
+			return true, err
 		}
 	}
-	return false, nil
+	return false, err
 }
 
 // info describes those who have a permit, as far as they are among the nodes that were read, and

@@ -74,8 +74,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z46", "who has a lock beside a semaphore is told of as the holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`if other.stat.Czxid < node.stat.Czxid {`,
-		`if false && other.stat.Czxid < node.stat.Czxid {`,
+		`if other.stat.Czxid < czxid {`,
+		`if false && other.stat.Czxid < czxid {`,
 	}, nil},
 	{"Z46.2", "a lock overlooks who moves from the queue to the leases", zooKeeper, change{
 		"zklock/semaphore.go",
@@ -85,15 +85,10 @@ var sharingMutants = []mutant{
 	}
 	if false {`,
 	}, nil},
-	{"Z46.3", "a lock overlooks who waits for a permit before there are leases", zooKeeper, change{
+	{"Z46.3", "an observer goes by those who wait for a permit, whether or not locks know of the semaphore", zooKeeper, change{
 		"zklock/semaphore.go",
-		`kazoo || slices.ContainsFunc(children, holdsSemaphore)`,
-		`kazoo || slices.Contains(children, leasesName)`,
-	}, nil},
-	{"Z46.4", "an observer does not see that the place for leases is made while it looks", zooKeeper, change{
-		"zklock/observe.go",
-		`!watched && slices`,
-		`!watched && false && slices`,
+		`leases.stat.Czxid > node.stat.Czxid {`,
+		`leases.stat.Czxid < 0 {`,
 	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/kind.go",
@@ -109,8 +104,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"S5", "a permit is taken however many are", zooKeeper, change{
 		"zklock/permit.go",
-		`p.full = len(c.blockers(ahead)) > 0; p.full`,
-		`p.full = false; p.full`,
+		`if !alone || len(c.blockers(ahead)) > 0 {`,
+		`if !alone || false && len(c.blockers(ahead)) > 0 {`,
 	}, nil},
 	{"S2.2", "a writer that gives up goes on keeping readers out", dynamoDB, change{
 		"dynamolock/intent.go",
