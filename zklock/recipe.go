@@ -195,9 +195,13 @@ func (c *contender) vanished(ctx context.Context) error {
 	return errStartOver
 }
 
-// evicted says what becomes of a waiter whose own node is gone.
+// evicted says what becomes of a waiter whose own node is gone, or its session, which does not end all nodes at once if it
+// was only left.
 func (c *contender) evicted() error {
 	cause := c.own.cause
+	if c.sess.left.Load() {
+		c.engine.removeLater(c.sess, c.path())
+	}
 	c.clear()
 	if errors.Is(cause, holdfast.ErrReclaimed) {
 		return cause
