@@ -67,7 +67,7 @@ func (e *env) serves(n int, quits ...int) {
 	lock := e.hold(a)
 	waiters, served := e.line(a, n)
 	for _, i := range quits {
-		waiters[i].gone(holdfast.ErrHeld, holdfast.ErrDisconnected) // whoever left before may have it look again just then
+		waiters[i].gone(holdfast.ErrHeld)
 	}
 	if e.engine.Ordered {
 		e.queued(a, e.key, n-len(quits))

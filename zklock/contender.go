@@ -27,6 +27,7 @@ type contender struct {
 	own       *own
 	turn      *turn // nil before it waits
 	reclaimed bool
+	behind    bool // it has waited for somebody, and has to look at the queue again
 
 	parentMade bool
 	hangUps    hangUps // of creations

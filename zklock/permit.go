@@ -67,6 +67,9 @@ func (p *permit) leave() {
 	p.place.leave()
 }
 
+// waits implements [attempter].
+func (p *permit) waits() bool { return p.place.behind }
+
 // attempt implements [attempter].
 func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
 	if p.lease.node == "" && !p.lease.uncertain {

@@ -33,6 +33,8 @@ type attempter interface {
 	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
 	// it is to be called again, or what has failed for good.
 	attempt(ctx context.Context) (driver.Grant, error)
+	// waits reports whether it has waited for somebody, and is about to look at the queue again.
+	waits() bool
 	// leave gives up, and removes in the background what there is.
 	leave()
 }
@@ -65,6 +67,9 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		case err == nil:
 			return grant, nil
 		case !errors.Is(err, errStartOver):
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.wake() == nil { // it was about to look again
+				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}}
+			}
 			c.leave()
 			return driver.Grant{}, err
 		}
@@ -105,6 +110,9 @@ func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 	return c.grant(ctx)
 }
 
+// waits implements [attempter].
+func (c *contender) waits() bool { return c.behind }
+
 // reach sees to it that the contender is the first in line, as far as is known: that nobody is
 // before it whom it waits for.
 func (c *contender) reach(ctx context.Context) error {
@@ -131,6 +139,7 @@ func (c *contender) reach(ctx context.Context) error {
 		}
 	}
 	blockers := c.blockers(ahead)
+	c.behind = false
 	if len(blockers) == 0 {
 		return nil
 	}
@@ -140,7 +149,9 @@ func (c *contender) reach(ctx context.Context) error {
 	c.req.Queued(len(blockers))
 	o := c.lookAhead(blockers)
 	o.beside = ahead[len(blockers)-1].name != o.last
-	return c.wait(ctx, o)
+	err = c.wait(ctx, o)
+	c.behind = err != nil
+	return err
 }
 
 // locate makes sure that the contender has a node. It returns the children of its parent, and
@@ -184,9 +195,13 @@ func (c *contender) vanished(ctx context.Context) error {
 	return errStartOver
 }
 
-// evicted says what becomes of a waiter whose own node is gone.
+// evicted says what becomes of a waiter whose own node is gone, or its session, which does not end all nodes at once if it
+// was only left.
 func (c *contender) evicted() error {
 	cause := c.own.cause
+	if c.sess.left.Load() {
+		c.engine.removeLater(c.sess, c.path())
+	}
 	c.clear()
 	if errors.Is(cause, holdfast.ErrReclaimed) {
 		return cause

@@ -253,41 +253,47 @@ func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid
 }
 
 // outranked reports whether a lock is refused because of somebody who had a permit of a semaphore, or
-// waited for one, before.
+// waited for one, before. Who waits for a permit counts only if there was something for leases, too, before the
+// lock: otherwise the lock may have been granted, since it knows a semaphore by that. See found.
 func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool, error) {
-	for _, path := range []string{s.leases, s.places} {
-		names, err := e.link.children(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if path == s.leases {
-			names = s.permits(names)
-		}
-		var line []entry
-		for _, name := range names {
-			line = append(line, entry{name: name})
-		}
-		var nodes map[string]znode
-		if err == nil {
-			nodes, err = e.readAll(ctx, path, line)
-		}
-		if err != nil {
-			return false, err
-		}
-		if len(nodes) == 0 {
-			continue
-		}
-		node, err := e.link.get(ctx, s.key+"/"+lock)
-		if err != nil {
-			return false, err
-		}
-		for _, other := range nodes {
-			if other.stat.Czxid < node.stat.Czxid {
-				return true, nil
-			}
+	node, err := e.link.get(ctx, s.key+"/"+lock)
+	if err != nil {
+		return false, err
+	}
+	before, err := e.anyBefore(ctx, s.leases, s.permits, node.stat.Czxid)
+	if before || err != nil || s.kazoo { // kazoo's leases are the sign themselves
+		return before, err
+	}
+	leases, err := e.link.get(ctx, s.leases)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && leases.stat.Czxid > node.stat.Czxid {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return e.anyBefore(ctx, s.places, slices.Clone[[]string], node.stat.Czxid)
+}
+
+// anyBefore reports whether one of some children of a znode was made before something else.
+func (e *engine) anyBefore(ctx context.Context, path string, some func(children []string) []string, czxid int64) (bool, error) {
+	children, err := e.link.children(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	var line []entry
+	for _, name := range some(children) {
+		line = append(line, entry{name: name})
+	}
+	var nodes map[string]znode
+	if err == nil {
+		nodes, err = e.readAll(ctx, path, line)
+	}
+	for _, other := range nodes {
+		if other.stat.Czxid < czxid {
+			return true, err
 		}
 	}
-	return false, nil
+	return false, err
 }
 
 // info describes those who have a permit, as far as they are among the nodes that were read, and

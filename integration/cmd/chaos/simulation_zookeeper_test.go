@@ -24,7 +24,11 @@ type simulatedEnsemble struct {
 const simulatedMembers = 3
 
 func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, error) {
-	some := func() time.Duration { return 100*time.Microsecond + rand.N(2*time.Millisecond) }
+	most := 2 * time.Millisecond
+	if c.Seed%4 == 3 {
+		most *= 10 // more comes between one request and the next
+	}
+	some := func() time.Duration { return 100*time.Microsecond + rand.N(most) }
 	s := &simulatedEnsemble{
 		holds: c.Holds,
 		ensemble: zkfake.New(zkfake.Config{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
@@ -62,9 +63,13 @@ func (s *settings) sharedKeys() []string {
 	return nil
 }
 
-// keys are all keys of a run: with few, there are not all kinds of them.
+// keys are all keys of a run: with few, there are not all kinds of them, but in each run others.
 func (s *settings) keys() []string {
 	keys := s.sharedKeys()
+	if n := len(keys); n > 0 {
+		first := int(s.Seed % uint64(n))
+		keys = slices.Concat(keys[first:], keys[:first])
+	}
 	keys = keys[:min(len(keys), s.Keys-1)]
 	for i := range s.Keys - len(keys) {
 		keys = append(keys, fmt.Sprintf("key-%d", i))

@@ -74,8 +74,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z46", "who has a lock beside a semaphore is told of as the holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`if other.stat.Czxid < node.stat.Czxid {`,
-		`if false && other.stat.Czxid < node.stat.Czxid {`,
+		`if other.stat.Czxid < czxid {`,
+		`if false && other.stat.Czxid < czxid {`,
 	}, nil},
 	{"Z46.2", "a lock overlooks who moves from the queue to the leases", zooKeeper, change{
 		"zklock/semaphore.go",
@@ -84,6 +84,11 @@ var sharingMutants = []mutant{
 		return nil
 	}
 	if false {`,
+	}, nil},
+	{"Z46.3", "an observer goes by those who wait for a permit, whether or not locks know of the semaphore", zooKeeper, change{
+		"zklock/semaphore.go",
+		`leases.stat.Czxid > node.stat.Czxid {`,
+		`leases.stat.Czxid < 0 {`,
 	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/kind.go",

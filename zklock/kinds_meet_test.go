@@ -1,0 +1,117 @@
+package zklock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// createNode creates a node as another client would, and returns its zxid.
+func createNode(t *testing.T, client *wired, path, data string, flags int32) int64 {
+	t.Helper()
+	name, err := client.Conn().Create(virtualRoot+"/"+path, []byte(data), flags, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stat, err := client.Conn().Exists(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat.Czxid
+}
+
+// observed collects the tokens that an observer of a key is told, 0 for nobody. What it returns returns them.
+func observed(t *testing.T, client *wired, key string) func() []holdfast.Token {
+	t.Helper()
+	var told []holdfast.Token
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for info, err := range client.Observe(ctx, key) {
+			if err != nil {
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+			told = append(told, info.Token)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return func() []holdfast.Token {
+		synctest.Wait()
+		return told
+	}
+}
+
+// Z46. A lock knows a semaphore by its leases. If there was nothing for them when it came, it was granted, also if somebody was
+// waiting for a permit already, who is refused: observers tell of the lock.
+func TestLockAfterAPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		names zklock.Names
+		place []string // the znodes, the place last
+		lease []string
+	}{
+		"curator": {zklock.CuratorNames, []string{"k/locks", "k/locks/_c_0-lock-"}, []string{"k/leases", "k/leases/_c_0-lease-"}},
+		"kazoo": {
+			zklock.KazooNames,
+			[]string{"k-__lock__", "k-__lock__/0123456789abcdef0123456789abcdef__lock__"},
+			[]string{"k/0123456789abcdef0123456789abcdef"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				opts := zklock.Options{Names: c.names}
+				client, other := dialWired(t, e, opts), dialWired(t, e, opts)
+				acquire(t, other, "another") // makes the root
+				createNode(t, other, "k", "2", 0)
+				createNode(t, other, c.place[0], "", 0)
+				createNode(t, other, c.place[1], "", zk.FlagEphemeral|zk.FlagSequence)
+				lock := acquire(t, client, "k")
+				told := observed(t, client, "k")
+				time.Sleep(time.Second)
+				for i, path := range c.lease {
+					flags := int32(0)
+					if i == len(c.lease)-1 {
+						flags = zk.FlagEphemeral
+					}
+					createNode(t, other, path, "", flags)
+					time.Sleep(time.Second)
+				}
+				late := observed(t, other, "k")
+				time.Sleep(time.Second)
+				info, err := other.Inspect(inTime(t), "k")
+				if want := []holdfast.Token{lock.Token()}; err != nil || info.Token != want[0] || !slices.Equal(told(), want) || !slices.Equal(late(), want) {
+					t.Errorf("told of %v and %v, and by Inspect of %v, %v; want %v", told(), late(), info.Token, err, want)
+				}
+			})
+		})
+	}
+}
+
+// A lock on a key is no business of a key whose path it is below.
+func TestLockBelowLocks(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		for _, key := range []string{"/app/locks/job", "/app/locks", "/app"} {
+			told := observed(t, other, key)
+			lock, err := client.TryAcquire(inTime(t), key)
+			if err != nil {
+				t.Fatalf("%s: %v", key, err)
+			}
+			time.Sleep(time.Second)
+			if all := told(); len(all) == 0 || all[len(all)-1] != lock.Token() {
+				t.Errorf("%s: told of %v, want %v in the end", key, all, lock.Token())
+			}
+		}
+	})
+}
