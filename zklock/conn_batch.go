@@ -37,7 +37,8 @@ type write struct {
 	parent bool // to create in: it is known to exist
 	alone  bool // not to be grouped
 
-	instead string // a znode that goes as the one that is created comes, if this goes alone; "" for none
+	instead string                  // a znode that goes as the one that is created comes, if this goes alone; "" for none
+	still   *zk.CheckVersionRequest // that another znode is as it was, if this goes alone; nil for none
 
 	unwanted atomic.Bool // nobody waits for it any more; it need not be sent
 
@@ -177,20 +178,24 @@ func (b *batches) single(w *write) {
 	w.finish(outcome{path: path, czxid: l.takeCreated(w.path), same: l.same(w.sess), err: err})
 }
 
-// create sends the creation, and the deletion of what it comes instead of.
+// create sends the creation, with the deletion of what it comes instead of, and the check of what it depends on.
 func (l *link) create(w *write) (path string, err error) {
 	const flags = zk.FlagEphemeral | zk.FlagSequence
-	if w.instead == "" {
+	if w.instead == "" && w.still == nil {
 		return l.conn.Create(w.path, w.data, flags, l.opts.ACL)
 	}
-	replies, err := l.conn.Multi(
-		&zk.CreateRequest{Path: w.path, Data: w.data, Acl: l.opts.ACL, Flags: flags},
-		&zk.DeleteRequest{Path: w.instead, Version: -1},
-	)
+	ops := []any{&zk.CreateRequest{Path: w.path, Data: w.data, Acl: l.opts.ACL, Flags: flags}}
+	if w.instead != "" {
+		ops = append(ops, &zk.DeleteRequest{Path: w.instead, Version: -1})
+	}
+	if w.still != nil {
+		ops = append(ops, w.still)
+	}
+	replies, err := l.conn.Multi(ops...)
 	switch {
 	case err != nil:
 		return "", err
-	case len(replies) != 2:
+	case len(replies) != len(ops):
 		return "", zk.ErrConnectionClosed // that was no answer
 	}
 	return replies[0].String, nil

@@ -3,6 +3,8 @@ package zklock
 import (
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -17,7 +19,8 @@ type contender struct {
 	beside string // a znode that is listed each time that the parent is; "" for none
 	first  bool   // it is listed before the parent, and not at the same time
 
-	instead *contender // whose node is deleted in the transaction that creates this one's; nil for none
+	instead *contender              // whose node is deleted in the transaction that creates this one's; nil for none
+	still   *zk.CheckVersionRequest // without which that is refused; nil for none
 
 	sess      *session
 	guid      string

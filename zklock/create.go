@@ -59,8 +59,11 @@ func (c *contender) create(ctx context.Context) (listing, error) {
 		// come between the two.
 		w.alone = true
 	}
-	if c.instead != nil && !c.uncertain { // or it may be gone
-		w.instead = c.instead.path()
+	if !c.uncertain { // or what has been sent before may have succeeded
+		w.still = c.still
+		if c.instead != nil {
+			w.instead = c.instead.path()
+		}
 	}
 	listed := c.engine.link.createAndList(w, c.beside, c.first)
 	var node outcome

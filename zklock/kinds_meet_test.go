@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -113,5 +114,49 @@ func TestLockBelowLocks(t *testing.T) {
 				t.Errorf("%s: told of %v, want %v in the end", key, all, lock.Token())
 			}
 		}
+	})
+}
+
+// Z43. Whoever has read a limit makes no lease if it has been replaced meanwhile: an observer would take that for a permit.
+func TestLimitIsReplacedBeforeTheLease(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		quick, slow := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		slow.Delay(50 * time.Millisecond)
+		granted := []holdfast.Token{0}
+		told := observed(t, quick, "k")
+		take := func(client *wired, limit int) error {
+			lock, err := client.TryAcquire(inTime(t), "k", holdfast.WithLimit(limit))
+			if err != nil {
+				return err
+			}
+			granted = append(granted, lock.Token())
+			time.Sleep(time.Second)
+			return lock.Release(inTime(t))
+		}
+		replaced := 0
+		for after := time.Duration(0); after < 300*time.Millisecond; after += 10 * time.Millisecond {
+			if err := take(quick, 2); err != nil {
+				t.Fatal(err)
+			}
+			result := make(chan error, 1)
+			go func() {
+				time.Sleep(after)
+				result <- take(quick, 3)
+			}()
+			late := take(slow, 2)
+			early := <-result
+			if late == nil == (early == nil) || !errors.Is(errors.Join(early, late), holdfast.ErrMismatch) {
+				t.Errorf("after %v: %v and %v", after, late, early)
+			}
+			if early == nil {
+				replaced++
+			}
+		}
+		for _, token := range told() {
+			if !slices.Contains(granted, token) {
+				t.Errorf("an observer was told of token %d, and nobody has had that", token)
+			}
+		}
+		t.Logf("%d limits were replaced", replaced)
 	})
 }

@@ -251,11 +251,18 @@ func (p *permit) free(leases []string) bool { return len(p.at.permits(leases)) <
 // take makes a lease and is granted the permit, unless it came too late.
 func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	none, c := driver.Grant{}, &p.lease
-	c.instead = nil
+	c.instead, c.still = nil, nil
+	if p.limit != nil && !p.at.kazoo {
+		// Otherwise observers would take it for a permit until its client had found out.
+		c.still = &zk.CheckVersionRequest{Path: p.at.key, Version: p.limit.Version}
+	}
 	if p.place.node != "" && !p.at.kazoo && !p.passed {
 		c.instead = &p.place
 	}
 	_, ahead, err := c.locate(ctx)
+	if errors.Is(err, zk.ErrBadVersion) {
+		return none, p.lookAgain()
+	}
 	if err != nil {
 		return none, err
 	}
@@ -286,6 +293,13 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	return grant, err
 }
 
+// lookAgain is for a limit that has changed.
+func (p *permit) lookAgain() error {
+	p.place.leave()
+	p.queued = false
+	return errStartOver
+}
+
 // confirm looks, by lists that were made after the lease, whether the key is still what it was:
 // no lock, and the limit as it was read. Nobody changes that while there is a lease. It reports
 // whether nobody of kazoo's may be about to make a lease without looking.
@@ -298,9 +312,7 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 		return false, err
 	}
 	if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {
-		p.place.leave()
-		p.queued = false
-		return false, errStartOver
+		return false, p.lookAgain()
 	}
 	if !p.at.kazoo {
 		return true, nil

@@ -105,3 +105,19 @@ func (e *Ensemble) Limit(tick, shortest, longest time.Duration) {
 	defer e.mu.Unlock()
 	e.config.Tick, e.config.Min, e.config.Max = tick, shortest, longest
 }
+
+// Remove deletes one of the children of a znode, as an operator would: the one that choose names; none if that is "". It does
+// nothing while there is no majority.
+func (e *Ensemble) Remove(parent string, choose func(children []string) string) (removed string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.quorate() {
+		return ""
+	}
+	if removed = choose(e.leader().tree.names(parent)); removed != "" {
+		t := &txn{kind: opDelete}
+		e.prepare(t, []op{{kind: opDelete, path: parent + "/" + removed, version: -1}})
+		e.commit(t)
+	}
+	return removed
+}

@@ -59,6 +59,7 @@ type linkTrouble struct {
 	refused            bool             // and what was connected ends
 	throttles          func(int32) bool // see zkfake.Wire.Throttle; nil: none
 	dismissed          bool             // connections end behind the greeting
+	eventless          bool             // see zkfake.Wire.LoseEvents
 	loses              bool             // connections end with the linkTrouble: what was held is lost
 }
 
@@ -90,6 +91,7 @@ func (w *simulatedWire) apply() {
 		all.silent = all.silent || t.silent
 		all.refused = all.refused || t.refused
 		all.dismissed = all.dismissed || t.dismissed
+		all.eventless = all.eventless || t.eventless
 		if t.throttles != nil {
 			all.throttles = t.throttles
 		}
@@ -98,6 +100,7 @@ func (w *simulatedWire) apply() {
 	w.wire.Silence(all.silent)
 	w.wire.Refuse(all.refused)
 	w.wire.Dismiss(all.dismissed)
+	w.wire.LoseEvents(all.eventless)
 	w.wire.Throttle(all.throttles)
 }
 
@@ -157,6 +160,8 @@ func (l *simulatedLink) strike(f nemesis.Fault) (string, func(context.Context) e
 		t = linkTrouble{silent: true, loses: true}
 	case nemesis.HungUpOn:
 		t = linkTrouble{dismissed: true}
+	case nemesis.EventsLost:
+		t = linkTrouble{eventless: true, loses: true} // no watch would ever tell what has happened meanwhile
 	case nemesis.Throttled:
 		t = linkTrouble{throttles: throttling(f.Pick / 2)}
 	default:

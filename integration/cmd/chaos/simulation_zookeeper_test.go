@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
@@ -45,10 +46,11 @@ func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, erro
 func (s *simulatedEnsemble) deck() []nemesis.Kind {
 	return []nemesis.Kind{
 		nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn,
-		nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.Throttled, nemesis.HungUpOn,
+		nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.Throttled, nemesis.HungUpOn, nemesis.EventsLost,
 		nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned,
 		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
 		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+		nemesis.WaiterDeleted,
 	}
 }
 
@@ -104,7 +106,10 @@ func (s *simulatedEnsemble) stall() time.Duration { return zooKeeperLease }
 func (s *simulatedEnsemble) close() { s.ensemble.Close() }
 
 func (s *simulatedEnsemble) strike(ctx context.Context, f nemesis.Fault) (string, func(context.Context) error, error) {
-	if !f.Kind.OfServers() {
+	switch {
+	case f.Kind == nemesis.WaiterDeleted:
+		return s.deleteWaiter(f.Key), nil, nil
+	case !f.Kind.OfServers():
 		return s.links[f.Client].strike(f)
 	}
 	target, end := s.strikeServers(f)
@@ -115,6 +120,47 @@ func (s *simulatedEnsemble) strike(ctx context.Context, f nemesis.Fault) (string
 		end()
 		return s.settle(ctx)
 	}, nil
+}
+
+// deleteWaiter deletes the znode of the last that waits in a queue, and says which: nobody loses a lock.
+func (s *simulatedEnsemble) deleteWaiter(n int) (target string) {
+	var queues []string
+	for _, key := range s.ensemble.Children(zooKeeperRoot) {
+		queues = append(queues, zooKeeperRoot+"/"+key, zooKeeperRoot+"/"+key+"/locks")
+	}
+	for i := range queues {
+		queue := queues[(n+i)%len(queues)]
+		removed := s.ensemble.Remove(queue, func(children []string) string {
+			first, last := "", ""
+			for _, child := range children {
+				if !isContender(child) {
+					continue
+				}
+				if first == "" || number(child) < number(first) {
+					first = child
+				}
+				if last == "" || number(child) > number(last) {
+					last = child
+				}
+			}
+			if first == last || strings.Contains(last, "-shared-") { // it may have the lock
+				return ""
+			}
+			return last
+		})
+		if removed != "" {
+			return queue + "/" + removed
+		}
+	}
+	return ""
+}
+
+// number is the one that a sequential znode has at its end.
+func number(child string) string { return child[max(0, len(child)-len("0000000000")):] }
+
+func isContender(child string) bool {
+	_, err := strconv.ParseUint(number(child), 10, 64)
+	return err == nil
 }
 
 // settle returns when one member leads and all others follow.

@@ -35,7 +35,8 @@ func (r *run) judge() (*verdict, error) {
 	// A fault may hold back a process's request until after the process has
 	// ended.
 	rules := history.Rules{
-		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease, Steady: r.steady,
+		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
+		Steady: r.steady, Endured: r.endured,
 		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
 	}
 	v := &verdict{

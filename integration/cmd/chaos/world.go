@@ -15,6 +15,7 @@ type world struct {
 	now     func() int64                                  // for stamps
 	history string                                        // the file of the journal; "": none
 	steady  bool                                          // time does not go on while the machine stands still
+	endured []string                                      // the kinds of faults that then cost nobody a lease
 	plants  bool                                          // that the run begins with the scenario of planted.go
 	again   string                                        // the command that performs the same faults
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -83,21 +82,24 @@ func (c *copied) build(ctx context.Context) error {
 	if err := os.MkdirAll(c.scratch, 0o755); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", c.binary(), "./integration/cmd/chaos")
-	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(c.dir, "go.work"))
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its compilers
-	cmd.WaitDelay = 10 * time.Second
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go test -c: %w\n%s", err, out.Bytes())
+	if out, err := c.goTest(ctx, "-c", "-o", c.binary(), "./integration/cmd/chaos"); err != nil {
+		return fmt.Errorf("go test -c: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// score makes a mutant, simulates it, and unmakes it.
-func (c *copied) score(ctx context.Context, m *mutant, most time.Duration) (r result, err error) {
+// goTest runs "go test" in the copy.
+func (c *copied) goTest(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test"}, args...)...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(c.dir, "go.work"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its children
+	cmd.WaitDelay = 10 * time.Second
+	return cmd.CombinedOutput()
+}
+
+// score makes a mutant, simulates and tests it, and unmakes it.
+func (c *copied) score(ctx context.Context, m *mutant, f *flags) (r result, err error) {
 	undo, err := m.apply(c.dir)
 	defer func() {
 		if failed := undo(); err == nil {
@@ -107,8 +109,16 @@ func (c *copied) score(ctx context.Context, m *mutant, most time.Duration) (r re
 	if err != nil {
 		return result{}, err
 	}
-	if err := c.build(ctx); err != nil {
-		return result{}, err
+	if f.cpu > 0 {
+		if err := c.build(ctx); err != nil {
+			return result{}, err
+		}
+		if r, err = c.simulate(ctx, m.Engine, f.cpu); err != nil {
+			return r, err
+		}
 	}
-	return c.simulate(ctx, m.Engine, most)
+	if f.tests {
+		r.test, err = c.test(ctx)
+	}
+	return r, err
 }

@@ -3,9 +3,11 @@
 //
 //	make score
 //	make score ONLY='Z5,E9.2' SECONDS_EACH=60 SEED=42
+//	go run ./integration/cmd/score -tests -cpu 0
 //
 // It says what the simulation is worth: a hazard that it finds within seconds cannot come back unseen, and one that it does
-// not find has nothing but its tests. Time is that of processors, since runs go on on each of them, and the rest of the
+// not find has nothing but its tests. With -tests it runs the library's own, too, those that need no server: what neither they
+// nor the simulation find needs a test on real servers. Time is that of processors, since runs go on on each of them, and the rest of the
 // machine may be busy.
 //
 // It is found when TestSimulation of integration/cmd/chaos fails, or when no run of it ends any more. That is a matter of
@@ -18,8 +20,8 @@
 // # Files
 //
 // mutants_*.go have what is taken out, and excluded.go has the rows that are not about what a simulation can show; score_test.go
-// guards that these are all rows, and that the code still has what is taken out. simulate.go runs a simulation, and copy.go
-// copies the repository.
+// guards that these are all rows, and that the code still has what is taken out. simulate.go runs a simulation, tests.go the
+// library's tests, and copy.go copies the repository.
 package main
 
 import (
@@ -45,6 +47,7 @@ type flags struct {
 	cpu      time.Duration
 	baseline time.Duration
 	seed     uint64
+	tests    bool
 }
 
 func main() {
@@ -76,9 +79,10 @@ func parse(args []string, w io.Writer) (*flags, error) {
 		return nil
 	})
 	set.StringVar(&f.engine, "engine", "", "the `engine` to score: zookeeper, dynamodb or ttl (default: all)")
-	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "how much time of processors a mutant gets")
+	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "how much time of processors a mutant gets in the simulation; 0 leaves that out")
 	set.DurationVar(&f.baseline, "baseline", 4*time.Minute, "how much the present code gets first, on each engine; 0 leaves that out")
 	set.Uint64Var(&f.seed, "seed", 1, "the `seed` of the first run of each")
+	set.BoolVar(&f.tests, "tests", false, "run the library's tests that need no server, too")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -86,8 +90,10 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	switch {
 	case set.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case f.cpu <= 0 || f.baseline < 0:
-		err = fmt.Errorf("-cpu %v, -baseline %v: want more than 0, and not less than 0", f.cpu, f.baseline)
+	case f.cpu < 0 || f.baseline < 0:
+		err = fmt.Errorf("-cpu %v, -baseline %v: want not less than 0", f.cpu, f.baseline)
+	case f.cpu == 0 && !f.tests:
+		err = errors.New("-cpu 0 without -tests: there is nothing to do")
 	case !slices.Contains([]string{"", zooKeeper, dynamoDB, dynamoTTL}, f.engine):
 		err = fmt.Errorf("-engine %q: want %s, %s or %s", f.engine, zooKeeper, dynamoDB, dynamoTTL)
 	case len(f.chosen()) == 0:
@@ -119,16 +125,14 @@ func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
 	if err := c.make(ctx); err != nil {
 		return fmt.Errorf("copy the repository: %w", err)
 	}
-	if f.baseline > 0 {
-		if err := f.unchanged(ctx, w, c); err != nil {
-			return err
-		}
+	if err := f.unchanged(ctx, w, c); err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "| hazard | what is taken out | engine | found after | by |\n|---|---|---|---|---|\n")
-	all, found := f.chosen(), 0
+	fmt.Fprintf(w, "| hazard | what is taken out | engine | found after | by | and by a test |\n|---|---|---|---|---|---|\n")
+	all, found, unfound := f.chosen(), 0, 0
 	var failed []error
 	for _, m := range all {
-		r, err := c.score(ctx, &m, f.cpu)
+		r, err := c.score(ctx, &m, f)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -137,22 +141,40 @@ func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("%s (%s): %w", m.Hazard, m.Name, err))
 			after, by = "not tried", "see below"
+		case f.cpu == 0:
+			after = ""
 		case r.sign == "":
 			after = fmt.Sprintf("**not found within %.0f s**", r.used.Seconds())
 		default:
 			found++
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", m.Hazard, m.Name, m.Engine, after, cell(by))
+		if r.sign == "" && r.test == "" {
+			unfound++
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", m.Hazard, m.Name, m.Engine, after, cell(by), r.test)
 	}
-	fmt.Fprintf(w, "\nFound: %d of %d.\n", found, len(all))
+	fmt.Fprintf(w, "\nFound by the simulation: %d of %d, by nothing: %d.\n", found, len(all), unfound)
 	if len(f.only) == 0 && f.engine == "" {
 		printExcluded(w)
 	}
 	return errors.Join(failed...)
 }
 
-// unchanged simulates the present code, which must not fail.
+// unchanged tries the present code, which must not fail.
 func (f *flags) unchanged(ctx context.Context, w io.Writer, c *copied) error {
+	if f.tests {
+		failed, err := c.test(ctx)
+		switch {
+		case err != nil:
+			return err
+		case failed != "":
+			return fmt.Errorf("%s fails with the present code, so this would say nothing", failed)
+		}
+		fmt.Fprintf(w, "The tests pass with the present code.\n")
+	}
+	if f.cpu == 0 || f.baseline == 0 {
+		return nil
+	}
 	if err := c.build(ctx); err != nil {
 		return err
 	}

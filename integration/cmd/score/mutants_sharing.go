@@ -47,15 +47,24 @@ var sharingMutants = []mutant{
 		`p.vain, p.passed = true, p.passed || p.queued`,
 		`p.vain = true`,
 	}, nil},
-	{"Z43", "the limit is not looked at again after the lease", zooKeeper, change{
-		"zklock/permit.go",
-		`if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {`,
-		`if keys.stat == nil {`,
-	}, nil},
+	{
+		"Z43", "the limit is not looked at again after the lease", zooKeeper,
+		change{
+			"zklock/permit.go",
+			`if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {`,
+			`if keys.stat == nil {`,
+		},
+		[]change{{"zklock/permit.go", `if p.limit != nil && !p.at.kazoo {`, `if false {`}},
+	},
 	{"Z43", "the limit is replaced while there may be leases", zooKeeper, change{
 		"zklock/permit.go",
 		`ops = append(ops, &zk.DeleteRequest{Path: s.leases, Version: -1},`,
 		`ops = append(ops[:0],`,
+	}, nil},
+	{"Z43.2", "a lease is made without a look at the limit", zooKeeper, change{
+		"zklock/permit.go",
+		`if p.limit != nil && !p.at.kazoo {`,
+		`if false {`,
 	}, nil},
 	{"Z45", "who takes a lock does not look for a semaphore", zooKeeper, change{
 		"zklock/recipe.go",

@@ -193,3 +193,18 @@ func TestSilence(t *testing.T) {
 		})
 	}
 }
+
+// A test that fails is found in what Go prints, also one that panics or hangs.
+func TestFailedTest(t *testing.T) {
+	for _, c := range []struct{ out, test, other string }{
+		{"ok  \tx\t0.1s\n--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0.1s)\nFAIL\n", "TestA", ""},
+		{"--- FAIL: TestB (0.00s)\npanic: deadlock [recovered]\n", "TestB", ""},
+		{"panic: test timed out after 3m0s\n\trunning tests:\n\t\tTestC/d (2m59s)\n", "TestC", ""},
+		{"fatal error: concurrent map writes\n", "", "concurrent map writes"},
+	} {
+		found := failedTest.FindStringSubmatch(c.out)
+		if found == nil || found[1] != c.test || found[2] != c.other {
+			t.Errorf("%q: %q, want %q and %q", c.out, found, c.test, c.other)
+		}
+	}
+}

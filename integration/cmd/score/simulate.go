@@ -29,10 +29,11 @@ const (
 	mostTail = 4096
 )
 
-// result is what came of a simulation.
+// result is what came of a mutant.
 type result struct {
 	used   time.Duration // of processors, until then
-	sign   string        // what was found first, "" if nothing was
+	sign   string        // what the simulation found first, "" if nothing
+	test   string        // one that fails, "" if none does
 	enough bool          // it has used its time
 	tail   string        // of the output
 }

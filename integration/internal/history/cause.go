@@ -46,8 +46,8 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 	case cause == "released" && g.led != nil: // checkTerms says so
 	case !slices.Contains(causes, cause):
 		return "which is not a known cause"
-	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired") && !s.disturbedSince(g.invoke-2*int64(s.rules.Lease), end.At):
-		return fmt.Sprintf("and nothing had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
+	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired") && !s.endangered(g.invoke-2*int64(s.rules.Lease), end.At):
+		return fmt.Sprintf("and nothing that ends a lease had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
 	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
 	case cause == "reclaimed" && !struck(true) && !(s.rules.Namesakes && s.succeeded(g, end.At)):

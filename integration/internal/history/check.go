@@ -32,6 +32,8 @@ type Rules struct {
 	Settle time.Duration
 	// Steady says that the machine of the run never stands still: then a lease does not run out by itself.
 	Steady bool
+	// Endured are the kinds of faults for which no lease runs out on such a machine.
+	Endured []string
 	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
 	// Namesakes says that a holder cannot tell a process that has waited for the end of its lease from one that has reclaimed

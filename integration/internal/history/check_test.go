@@ -293,9 +293,10 @@ func TestTooManyViolations(t *testing.T) {
 // TestSteady guards that, on a machine that never stands still, a lease runs out only for a fault of the time before.
 func TestSteady(t *testing.T) {
 	lease := int64(scriptRules.Lease / time.Millisecond)
-	fault := func(from, to int64) *script {
-		return begin().add(from, Record{What: Begin, N: 1, Fault: "stall"}).add(to, Record{What: End, N: 1, Fault: "stall"})
+	faultOf := func(kind string, from, to int64) *script {
+		return begin().add(from, Record{What: Begin, N: 1, Fault: kind}).add(to, Record{What: End, N: 1, Fault: kind})
 	}
+	fault := func(from, to int64) *script { return faultOf("stall", from, to) }
 	for name, c := range map[string]struct {
 		s       *script
 		cause   string
@@ -307,16 +308,17 @@ func TestSteady(t *testing.T) {
 		"a fault later":     {fault(70, 75), "lease_expired", false},
 		"another cause":     {begin(), "clock_jump", true},
 		"no fault":          {begin(), "lease_expired", false},
+		"one of no weight":  {faultOf("lost reply", 50, 60), "lease_expired", false},
 	} {
 		rules := scriptRules
 		records := c.s.lost("1.1", 1, 65, c.cause).next().calm().records
 		if found := Check(records, rules); len(found) > 0 {
 			t.Errorf("%s, on a machine that may stand still: %v", name, found)
 		}
-		rules.Steady = true
+		rules.Steady, rules.Endured = true, []string{"lost reply"}
 		switch found := Check(records, rules); {
 		case c.excused && len(found) == 0:
-		case c.excused || len(found) != 1 || found[0].Rule != RuleCause || !strings.Contains(found[0].Text, "nothing had been wrong"):
+		case c.excused || len(found) != 1 || found[0].Rule != RuleCause || !strings.Contains(found[0].Text, "had been wrong since"):
 			t.Errorf("%s: %v", name, found)
 		}
 	}

@@ -308,8 +308,18 @@ func (s *story) disturbed(c *call) bool { return s.disturbedSince(c.invoke.At, c
 
 // disturbedSince reports whether a fault was under way between two moments.
 func (s *story) disturbedSince(from, to int64) bool {
+	return s.befell(from, to, func(*Record) bool { return true })
+}
+
+// endangered reports whether a fault was under way between two moments that may end a lease.
+func (s *story) endangered(from, to int64) bool {
+	return s.befell(from, to, func(begin *Record) bool { return !slices.Contains(s.rules.Endured, begin.Fault) })
+}
+
+// befell reports whether one of the faults was under way between two moments.
+func (s *story) befell(from, to int64, counts func(begin *Record) bool) bool {
 	for _, f := range s.faults {
-		if f.begin.At <= to && from <= f.till {
+		if f.begin.At <= to && from <= f.till && counts(f.begin) {
 			return true
 		}
 	}

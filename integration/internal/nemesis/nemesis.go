@@ -20,6 +20,7 @@ const (
 	Stall       Kind = "stall"        // everything is late, nothing is lost
 	Throttled   Kind = "throttled"    // the service throttles requests
 	HungUpOn    Kind = "hung up on"   // each connection ends behind the greeting
+	EventsLost  Kind = "events lost"  // the servers do not send what watches report
 	Broken      Kind = "broken"       // the service answers 500
 )
 
@@ -40,10 +41,11 @@ const (
 
 // Of the client processes, and of the operator.
 const (
-	ClientPaused Kind = "client paused" // for longer than its lease
-	ClientKilled Kind = "client killed" // another process replaces it
-	ClockJump    Kind = "clock jump"    // the wall clock of a client is set, forward or back
-	BreakHolder  Kind = "break"         // the operator breaks a grant
+	ClientPaused  Kind = "client paused"  // for longer than its lease
+	ClientKilled  Kind = "client killed"  // another process replaces it
+	ClockJump     Kind = "clock jump"     // the wall clock of a client is set, forward or back
+	BreakHolder   Kind = "break"          // the operator breaks a grant
+	WaiterDeleted Kind = "waiter deleted" // the operator deletes the znode of somebody who waits
 )
 
 // OfServers reports whether a fault hits the servers, and with them all clients. A plan never has two of these at a time.
