@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,9 +137,19 @@ func (l *link) sync(ctx context.Context, path string) error {
 // check is a write to the quorum that changes nothing and succeeds only while a
 // znode is there.
 func (l *link) check(ctx context.Context, path string) error {
-	return l.do(ctx, "check", path, func() error {
-		_, err := l.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
-		return err
+	_, err := l.checkAll(ctx, []string{path})
+	return err
+}
+
+// checkAll is check for several znodes. Of those that are not there, missing is the first.
+func (l *link) checkAll(ctx context.Context, paths []string) (missing int, err error) {
+	return call(ctx, l, "check", paths[0], func() (int, error) {
+		ops := make([]any, len(paths))
+		for i, path := range paths {
+			ops[i] = &zk.CheckVersionRequest{Path: path, Version: -1}
+		}
+		replies, err := l.conn.Multi(ops...)
+		return max(0, slices.IndexFunc(replies, func(r zk.MultiResponse) bool { return r.Error != nil })), err
 	})
 }
 

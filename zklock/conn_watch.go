@@ -199,6 +199,13 @@ func (ws *watches) fire(path string, why zk.EventType) {
 	}
 }
 
+// awaits reports whether somebody waits for a znode to go. Events that tell so come before any answer that does.
+func (ws *watches) awaits(path string) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.byPath[watchKey{path, watchData}] != nil
+}
+
 func (ws *watches) finish(w *watch, why zk.EventType) {
 	ws.mu.Lock()
 	if w.fired {

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"sync"
@@ -19,7 +20,8 @@ type heartbeat struct {
 	engine *engine
 
 	mu      sync.Mutex
-	holds   map[*hold]struct{}
+	holds   map[*hold]*list.Element  // of order
+	order   *list.List               // first those that were looked for longest ago
 	timer   interface{ Stop() bool } // nil before the first session
 	due     time.Time                // when it fires
 	beats   int                      // on their way
@@ -30,14 +32,18 @@ type heartbeat struct {
 // between two heartbeats, waiting for it would make them too rare.
 const maxBeats = 3
 
+// maxChecked is how many locks a heartbeat looks for, of which it might not have heard that they are gone. One would do
+// for the session.
+const maxChecked = 16
+
 func newHeartbeat(e *engine) *heartbeat {
-	return &heartbeat{engine: e, holds: make(map[*hold]struct{})}
+	return &heartbeat{engine: e, holds: make(map[*hold]*list.Element), order: list.New()}
 }
 
 func (h *heartbeat) add(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holds[k] = struct{}{}
+	h.holds[k] = h.order.PushBack(k)
 	if len(h.holds) > 1 || h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
@@ -70,7 +76,10 @@ func (h *heartbeat) hurry(sess *session) {
 func (h *heartbeat) remove(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.holds, k)
+	if at := h.holds[k]; at != nil {
+		h.order.Remove(at)
+		delete(h.holds, k)
+	}
 }
 
 // stop ends the heartbeats for good.
@@ -157,7 +166,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		return
 	}
 	limited := func(f func() error) error {
-		if h.any() != nil {
+		if h.holding() {
 			limit := time.AfterFunc(sess.times().Answer, func() { link.drop(w) })
 			defer limit.Stop()
 		}
@@ -170,21 +179,31 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		err = limited(func() error { return link.sync(ctx, path) })
 	}
 	for try := 0; err == nil || errors.Is(err, zk.ErrNoNode); try++ {
-		k := h.any()
-		if k == nil || try == 3 {
+		most := maxChecked
+		if try > 1 { // many are being released, it seems
+			most = 1
+		}
+		holds := h.oldest(most)
+		if len(holds) == 0 || try == 4 {
 			return
 		}
-		path = k.path
-		if err = limited(func() error { return link.check(ctx, path) }); err == nil {
+		paths := make([]string, len(holds))
+		for i, k := range holds {
+			paths[i] = k.path
+		}
+		var missing int
+		err = limited(func() (err error) { missing, err = link.checkAll(ctx, paths); return err })
+		if path = paths[missing]; err == nil {
 			break
 		}
 		if errors.Is(err, zk.ErrNoNode) { // it is being released; or it is not watched, and was deleted
+			k := holds[missing]
 			h.remove(k)
 			k.own.finish(k.own.missing(ctx))
 		}
 	}
 	switch {
-	case ctx.Err() != nil || h.any() == nil:
+	case ctx.Err() != nil || !h.holding():
 		return // the client closes, or there is nothing to be kept alive
 	case err != nil:
 		h.engine.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
@@ -192,11 +211,20 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	h.engine.host.Heartbeat("", sent, err)
 }
 
-func (h *heartbeat) any() *hold {
+func (h *heartbeat) holding() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for k := range h.holds {
-		return k
+	return len(h.holds) > 0
+}
+
+// oldest returns the locks that were looked for longest ago, and takes them for looked for.
+func (h *heartbeat) oldest(most int) (holds []*hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range min(most, len(h.holds)) {
+		at := h.order.Front()
+		h.order.MoveToBack(at)
+		holds = append(holds, at.Value.(*hold))
 	}
-	return nil
+	return holds
 }

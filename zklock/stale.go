@@ -75,8 +75,8 @@ func (s *stale) next() string {
 
 // compare leaves the present server if that has a znode which the leader has
 // not. When the answer to a transaction comes, the server has carried out all
-// that the leader had before. Being wrong would cost a reconnection. If neither has it, whoever
-// waits for it to go should have heard of that, and hears of it now.
+// that the leader had before. Being wrong would cost a reconnection. It leaves a server, too,
+// that has not told of the end of a znode: all is looked at again after that, since there may be more that it has not told of.
 func (s *stale) compare(ctx context.Context, path string) {
 	l, log := s.engine.link, s.engine.host.Logger()
 	err := l.retry(ctx, nil, func(*session) error {
@@ -89,8 +89,9 @@ func (s *stale) compare(ctx context.Context, path string) {
 		case err == nil && l.present() == w:
 			log.Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
 			l.drop(w)
-		case errors.Is(err, zk.ErrNoNode):
-			l.watches.fire(path, zk.EventNodeDeleted)
+		case errors.Is(err, zk.ErrNoNode) && l.present() == w && l.watches.awaits(path):
+			log.Warn("the server has not told that a znode is gone, and is left for the next", "path", path)
+			l.drop(w)
 		}
 		return err
 	})

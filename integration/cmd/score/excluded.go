@@ -23,7 +23,6 @@ var excluded = map[string]string{
 	"Z40":   "programs that pass over holdfast's nodes",
 	"Z42.2": "a lease that Curator counts",
 	"Z44":   "a client of kazoo beside ours",
-	"Z48.2": "events that are lost on a connection that goes on: here it ends, as observers would never hear of them",
 	"Z53":   "a client that is far away: it would not come to an end",
 	"Z54":   "the cost of an outage",
 	"Z55":   "tokens fall with the data, so the rules are broken without a fault of the library",

@@ -81,7 +81,7 @@ var zooKeeperMutants = []mutant{
 			`if limit.Before(t) {`,
 			`if false && limit.Before(t) {`,
 		},
-		[]change{{"zklock/heartbeat.go", `if h.any() != nil {`, `if false && h.any() != nil {`}},
+		[]change{{"zklock/heartbeat.go", `if h.holding() {`, `if false && h.holding() {`}},
 	},
 
 	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
@@ -221,6 +221,11 @@ var zooKeeperMutants = []mutant{
 		`			k.own.finish(k.own.missing(ctx))`,
 		``,
 	}, nil},
+	{"Z28", "a heartbeat looks for one lock, whichever", zooKeeper, change{
+		"zklock/heartbeat.go",
+		`const maxChecked = 16`,
+		`const maxChecked = 1`,
+	}, nil},
 
 	{"Z30", "one transaction makes several nodes of a queue", zooKeeper, change{
 		"zklock/conn_batch.go",
@@ -310,8 +315,17 @@ var zooKeeperMutants = []mutant{
 			`r.op == opSetWatches && failed`,
 			`false`,
 		},
-		[]change{{"zklock/stale.go", `l.watches.fire(path, zk.EventNodeDeleted)`, ``}},
+		[]change{{"zklock/stale.go", `&& l.watches.awaits(path):`, `&& false:`}},
 	},
+	{"Z48.2", "who has waited long hears what it has asked for, and nothing else is looked at", zooKeeper, change{
+		"zklock/stale.go",
+		`is left for the next", "path", path)
+			l.drop(w)
+		}`,
+		`is left for the next", "path", path)
+			l.watches.fire(path, zk.EventNodeDeleted)
+		}`,
+	}, nil},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
 		"zklock/conn_errors.go",
 		`errors.Is(err, errBusy) || `,
