@@ -23,10 +23,14 @@ func createdName(t *testing.T, f faultproxy.Frame) string {
 	return path.Base(createdPath(f))
 }
 
-// createdPath is the path in the reply to a create.
+// createdPath is the path in the reply to a create, or to a transaction that begins with one.
 func createdPath(f faultproxy.Frame) string {
-	n := int(binary.BigEndian.Uint32(f.Payload[16:]))
-	return string(f.Payload[20 : 20+n])
+	body := f.Payload[16:]
+	if f.Op == faultproxy.OpMulti {
+		body = body[9:] // what kind of member comes first
+	}
+	n := int(binary.BigEndian.Uint32(body))
+	return string(body[4 : 4+n])
 }
 
 // guid is a node's name without its number.

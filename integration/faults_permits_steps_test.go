@@ -94,6 +94,14 @@ func (p *semaphore) whole(t *testing.T) {
 	noWatches(t, server(t).Addr(), p.places)
 }
 
+// leaseOp is how a lease is created: with a check of the limit, but for kazoo.
+func leaseOp(names zklock.Names) faultproxy.Op {
+	if names == zklock.KazooNames {
+		return faultproxy.OpCreate
+	}
+	return faultproxy.OpMulti
+}
+
 var permitForms = map[string]zklock.Names{"Curator": zklock.CuratorNames, "kazoo": zklock.KazooNames}
 
 // Z1 for permits. A lease, and a place in the queue, is found by its guid when the creation, or the reply to it, was
@@ -112,7 +120,11 @@ func TestPermitCreationLost(t *testing.T) {
 						if waits {
 							parent, all = p.places, p.all(t)
 						}
-						loss := lose(p.proxy, faultproxy.OpCreate, parent+"/")
+						op := faultproxy.OpCreate
+						if !waits {
+							op = leaseOp(names)
+						}
+						loss := lose(p.proxy, op, parent+"/")
 						reconnecting, reconnect := p.proxy.HoldRequest(faultproxy.OpConnect, "")
 						defer reconnect()
 						ctx, cancel := context.WithCancel(limited(t))
@@ -159,7 +171,8 @@ func TestPermitCreationLost(t *testing.T) {
 // G5 for permits. Whoever gives up, at whatever step, returns at once and leaves nothing.
 func TestPermitGivenUpAtEveryStep(t *testing.T) {
 	t.Parallel()
-	const look, lease, place, lists = faultproxy.OpGetData, faultproxy.OpCreate, faultproxy.OpCreate, faultproxy.OpGetChildren2
+	const look, place, lists = faultproxy.OpGetData, faultproxy.OpCreate, faultproxy.OpGetChildren2
+	lease, kazooLease := leaseOp(zklock.CuratorNames), leaseOp(zklock.KazooNames)
 	for _, step := range []struct {
 		name  string
 		kazoo bool
@@ -176,13 +189,13 @@ func TestPermitGivenUpAtEveryStep(t *testing.T) {
 		{name: "place", op: place, below: "/locks", waits: true},
 		{name: "first in the queue", op: lists, below: "/locks", after: 1, waits: true},
 		{name: "watch", op: lists, below: "/leases", after: 1, waits: true},
-		{name: "lease for a place", op: faultproxy.OpMulti, below: "/leases", waits: true, freed: true},
+		{name: "lease for a place", op: lease, below: "/leases", waits: true, freed: true},
 		{name: "confirm of a waiter", op: lists, below: "/leases", after: 2, waits: true, freed: true},
-		{name: "lease of kazoo", kazoo: true, op: lease, below: "/"},
+		{name: "lease of kazoo", kazoo: true, op: kazooLease, below: "/"},
 		{name: "confirm of kazoo", kazoo: true, op: lists, after: 2},
 		{name: "place of kazoo", kazoo: true, op: place, below: "-__lock__/", waits: true},
 		{name: "first in kazoo's queue", kazoo: true, op: lists, below: "-__lock__", after: 1, waits: true},
-		{name: "lease for a place of kazoo", kazoo: true, op: lease, below: "/", waits: true, freed: true},
+		{name: "lease for a place of kazoo", kazoo: true, op: kazooLease, below: "/", waits: true, freed: true},
 		{name: "confirm of a waiter of kazoo", kazoo: true, op: lists, below: "-__lock__", after: 2, waits: true, freed: true},
 	} {
 		for direction, hold := range holdings {
@@ -233,7 +246,7 @@ func TestPermitGivenUpAfterAVainLease(t *testing.T) {
 			t.Run(form+"/"+direction, func(t *testing.T) {
 				p := newSemaphore(t, names, 2)
 				all := []*holdfast.Lock{take(t, p.peer, p.key, p.limit)}
-				late, create := p.proxy.HoldRequest(faultproxy.OpCreate, p.leases+"/")
+				late, create := p.proxy.HoldRequest(leaseOp(names), p.leases+"/")
 				defer create()
 				ctx, cancel := context.WithCancel(limited(t))
 				defer cancel()

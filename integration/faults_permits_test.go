@@ -55,7 +55,7 @@ func (s *scene) costs(t *testing.T, what string, want map[faultproxy.Op]int, cal
 func TestPermitCosts(t *testing.T) {
 	s := newScene(t, &zklock.Options{SessionTimeout: longest})
 	s.used(t, 1)
-	s.costs(t, "a free permit", map[faultproxy.Op]int{faultproxy.OpCreate: 1, faultproxy.OpDelete: 1, faultproxy.OpMulti: 0, faultproxy.OpSetData: 0}, func() {
+	s.costs(t, "a free permit", map[faultproxy.Op]int{faultproxy.OpCreate: 0, faultproxy.OpDelete: 1, faultproxy.OpMulti: 1, faultproxy.OpSetData: 0}, func() {
 		release(t, s.take(t, holdfast.WithLimit(1)))
 	})
 	const waiters = 20
@@ -165,7 +165,7 @@ func TestLeaseReplyLost(t *testing.T) {
 func TestLimitThatChanges(t *testing.T) {
 	s := newScene(t, nil)
 	s.used(t, 2)
-	made, goOn := s.proxy.HoldRequest(faultproxy.OpCreate, s.parent+"/leases")
+	made, goOn := s.proxy.HoldRequest(faultproxy.OpMulti, s.parent+"/leases")
 	got := s.acquiring(limited(t), holdfast.WithLimit(2))
 	receive(t, "a lease", made)
 	other := take(t, s.other(t), s.key, holdfast.WithLimit(3))
