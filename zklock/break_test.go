@@ -53,6 +53,9 @@ func TestEventsLostBeforeAGrant(t *testing.T) {
 				time.Sleep(time.Second)
 				waiter.LoseEvents(true)
 				queue := e.Children(virtualRoot + "/k")
+				if len(queue) != 2 {
+					t.Fatalf("the queue is %q", queue)
+				}
 				slices.SortFunc(queue, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
 				if err := holder.Conn().Delete(virtualRoot+"/k/"+queue[1], -1); err != nil {
 					t.Fatal(err)

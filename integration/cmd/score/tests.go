@@ -9,7 +9,7 @@ import (
 )
 
 // failedTest matches the name of a test that fails, without those within it, and what is printed if one panics, or hangs.
-var failedTest = regexp.MustCompile(`(?m)^(?:--- FAIL: |panic: test timed out after .*\n\s*running tests:\n\s*)(\w+)|^(?:panic|fatal error): (.*)`)
+var failedTest = regexp.MustCompile(`(?m)^ *(?:--- FAIL: |panic: test timed out after .*\n\s*running tests:\n\s*)(\w+)|^(?:panic|fatal error): (.*)`)
 
 // test runs the library's tests, all of which need no server, and returns one that fails, "" if none does. Go runs again only
 // those of packages that a mutant is in.
