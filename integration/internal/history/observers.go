@@ -117,7 +117,8 @@ func (s *story) observed(key string) *observed {
 //   - those were over that were told of before and are not now, and those of lower tokens that exclude one that was told of
 //   - and none of a higher token had returned that excludes one that was told of now
 //
-// A strike is an excuse, as it is between holders. Each state takes the earliest moment that is left to it.
+// A strike is an excuse, as it is between holders. What the observer's own client had may be over at a later moment. Each state
+// takes the earliest moment that is left to it.
 func (s *story) checkMoments(c *call, o *observed, f *findings) {
 	at, next := int64(math.MinInt64), 0
 	var active []*grant // which may have been held at that moment, or later
@@ -179,6 +180,7 @@ func (s *story) narrow(m *moment, r *Record, g *grant, over bool) {
 		m.notAfter(s.freed(g), fmt.Sprintf("although the release of %v, had been confirmed", g))
 	case over && g.held && g.last > r.At && !s.excused(g, r.At, r.At, g.last):
 		m.wrong = s.outlives(g, g.last) + s.noExcuse(g, r.At)
+	case over && g.process == r.Process: // its client leaves it out of whatever it has read
 	case over:
 		if alive > m.from {
 			m.from, m.after = alive, g

@@ -106,6 +106,7 @@ func TestSharingAcquitted(t *testing.T) {
 		"a try in the way of another":      good().audit(2, 1, Mode{}).call("8.1", Try, 0, 602, 650, Refused),
 		"told of all who come and go":      quiet(read().tells(4, shared, 1).tells(21, shared, 1, 2).tells(101, shared, 2).tells(116, Mode{}).tells(131, Mode{}, 3).tells(160, Mode{})),
 		"told of both, and of none":        quiet(read().tells(21, shared, 1, 2).tells(160, Mode{})),
+		"told by one who has left":         quiet(together().shared(1, 2).observe("2.1", 0, 700).tells(30, shared, 1, 2).tells(130, shared, 1).tells(131, Mode{}, 3).tells(160, Mode{})),
 		"told late":                        quiet(read().tells(129, shared, 1, 2).tells(154, Mode{}, 3).tells(590, Mode{})),
 		"told of the second first":         quiet(read().remove(of(Held, "1.1", 1)).remove(func(r *Record) bool { return r.Process == "1.1" && r.Call == Verify }).held("1.1", 1, 40).edit(func(r *Record) bool { return r.Process == "1.1" && r.Call == Acquire && r.What == Return }, func(r *Record) { r.At = 39 * ms }).tells(26, shared, 2).tells(40, shared, 1, 2).tells(160, Mode{})),
 		"told of permits":                  quiet(uploads().tells(10, permitOf(3), 1).tells(60, permitOf(3), 1, 2, 3).tells(201, permitOf(3), 2, 3).tells(241, Mode{})),
