@@ -186,8 +186,13 @@ func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { done(); c.calls.Done() }, nil
 }
 
+func errNoContext() error { return driver.Invalid("ctx", "it is nil") }
+
 // bind adds the closing of the client to a context that is not done yet.
 func (c *Client) bind(ctx context.Context) (context.Context, func(), error) {
+	if ctx == nil {
+		return nil, nil, errNoContext()
+	}
 	if c.closing.Err() != nil {
 		return nil, nil, ErrClosed
 	}

@@ -54,6 +54,9 @@ var (
 // with its lease. When Close returns, no goroutine of the client is left. Every further
 // call returns the result of the first.
 func (c *Client) Close(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("holdfast: close: %w", errNoContext())
+	}
 	c.mu.Lock()
 	first := !c.closed
 	c.closed = true

@@ -57,6 +57,7 @@ func errNoFunc() error { return driver.Invalid("fn", "it is nil") }
 
 // held is what do holds: a Lock, or Locks.
 type held interface {
+	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
 }
@@ -74,7 +75,19 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		err = errors.Join(err, lock.Release(releaseCtx))
+		err = joined(err, lock.Err(), lock.Release(releaseCtx))
 	}()
 	return fn(fnCtx, lock)
+}
+
+// joined joins the errors of fn and of the release. What has ended the lock while fn ran may be in both, and is told once.
+func joined(err, ended, released error) error {
+	several, ok := released.(interface{ Unwrap() []error })
+	switch {
+	case ended == nil || !errors.Is(err, ended) || !errors.Is(released, ended) || ok && len(several.Unwrap()) > 1:
+		return errors.Join(err, released)
+	case err == ended: // as context.Cause has it
+		return released
+	}
+	return err
 }

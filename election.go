@@ -213,6 +213,9 @@ func (e *Election) Term() *Lock {
 // lead should return instead. If it calls Resign with its own ctx, that ends in the
 // call, which therefore does not wait; with another ctx, it waits for itself.
 func (e *Election) Resign(ctx context.Context) error {
+	if ctx == nil {
+		return failed("resign", e.key, errNoContext())
+	}
 	t := e.leads()
 	if t == nil {
 		return nil

@@ -56,7 +56,7 @@ func TestErrorTexts(t *testing.T) {
 		return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "me", Token: 7}}
 	}}).open(t, driver.Config{})
 	_, err := l.TryAcquire(t.Context(), "orders/42")
-	if want := `holdfast: acquire "orders/42": "orders/42" is held by "me" (token 7)`; fmt.Sprint(err) != want {
+	if want := `holdfast: acquire "orders/42": held by "me" (token 7)`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	_, err = l.Acquire(t.Context(), strings.Repeat("k", 1<<20))
@@ -69,5 +69,65 @@ func TestErrorTexts(t *testing.T) {
 	}
 	if want := "12"; holdfast.Token(12).String() != want {
 		t.Error(holdfast.Token(12).String())
+	}
+}
+
+// A ctx that is nil is refused before anything is done, and a lock that nobody has acquired, too.
+func TestNilContext(t *testing.T) {
+	client := (&engine{}).open(t, driver.Config{})
+	lock, err := client.Acquire(t.Context(), "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := client.AcquireAll(t.Context(), []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	election, err := client.Election("elected", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := holdfast.Info{Key: "held", Held: true, Grant: "1"}
+	second := func(_ any, err error) error { return err }
+	var none context.Context
+	for name, err := range map[string]error{
+		"Acquire":       second(client.Acquire(none, "k")),
+		"TryAcquire":    second(client.TryAcquire(none, "k")),
+		"AcquireAny":    second(client.AcquireAny(none, []string{"k"})),
+		"AcquireAll":    second(client.AcquireAll(none, []string{"k"})),
+		"TryAcquireAll": second(client.TryAcquireAll(none, []string{"k"})),
+		"Do":            client.Do(none, "k", func(context.Context, *holdfast.Lock) error { return nil }),
+		"Inspect":       second(client.Inspect(none, "k")),
+		"Break":         client.Break(none, info),
+		"Ask":           client.Ask(none, info),
+		"Verify":        lock.Verify(none),
+		"SetData":       lock.SetData(none, nil),
+		"Release":       lock.Release(none),
+		"Locks.Verify":  locks.Verify(none),
+		"Locks.Release": locks.Release(none),
+		"Run":           election.Run(none, func(context.Context, *holdfast.Lock) error { return nil }),
+		"Resign":        election.Resign(none),
+		"Close":         client.Close(none),
+	} {
+		if !errors.Is(err, holdfast.ErrInvalid) || !strings.HasPrefix(fmt.Sprint(err), "holdfast: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, err := range client.List(none, "") {
+		if !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("List: %v", err)
+		}
+	}
+	for _, err := range client.Observe(none, "k") {
+		if !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("Observe: %v", err)
+		}
+	}
+	if err := errors.Join(lock.Err(), locks.Err()); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, client) // no call is left that it would wait for
+	if err := new(holdfast.Lock).Release(t.Context()); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("Release of a lock that was not acquired: %v", err)
 	}
 }

@@ -101,7 +101,7 @@ func (k *Lock) Deadline() time.Time {
 // with what Err returns if the lock has ended: nothing brings it back.
 func (k *Lock) Extend(d time.Duration) error {
 	if d < 0 {
-		return driver.Invalid("TTL", "%v is negative", d)
+		return failed("extend", k.key, driver.Invalid("TTL", "%v is negative", d))
 	}
 	for {
 		err := k.Err()
@@ -159,6 +159,12 @@ func (k *Lock) Verify(ctx context.Context) error {
 //
 // Later calls, from wherever, wait for the same delivery and return its result.
 func (k *Lock) Release(ctx context.Context) error {
+	switch {
+	case k.client == nil:
+		return failed("release", k.key, driver.Invalid("lock", "it was not acquired"))
+	case ctx == nil:
+		return failed("release", k.key, errNoContext())
+	}
 	k.letGo()
 	k.mu.Lock()
 	ended := k.err

@@ -103,7 +103,7 @@ func (l *Locks) follow(parent context.Context) (context.Context, context.CancelF
 // fails with what Err returns if one of the locks has ended.
 func (l *Locks) Extend(d time.Duration) error {
 	if d < 0 {
-		return driver.Invalid("TTL", "%v is negative", d)
+		return failed("extend", l.locks[0].key, driver.Invalid("TTL", "%v is negative", d))
 	}
 	if err := l.Err(); err != nil {
 		return failed("extend", l.locks[0].key, err)
@@ -137,6 +137,9 @@ func (l *Locks) Verify(ctx context.Context) error {
 // of [Lock.Release] of all of them, joined: one that fails does not keep the others. It
 // may be called again, and locks may be released one by one before it.
 func (l *Locks) Release(ctx context.Context) error {
+	if ctx == nil {
+		return failed("release", l.locks[0].key, errNoContext())
+	}
 	for _, k := range slices.Backward(l.locks) {
 		k.letGo()
 	}

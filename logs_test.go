@@ -24,7 +24,7 @@ func documentedAttributes(t *testing.T) map[string]string {
 		t.Fatal("docs/metrics.md has no table of attributes")
 	}
 	attributes := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| ([a-z0-9]+) \\| \\S").FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| ([a-zA-Z0-9.]+) \\| \\S").FindAllStringSubmatch(table, -1) {
 		attributes[row[1]] = row[2]
 	}
 	return attributes

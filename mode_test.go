@@ -64,11 +64,11 @@ func TestMismatchError(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrMismatch) || !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 5 {
 		t.Error(err)
 	}
-	if want := `holdfast: acquire "k": "k" is in use as a semaphore of 3, and is wanted as a semaphore of 5`; fmt.Sprint(err) != want {
+	if want := `holdfast: acquire "k": in use as a semaphore of 3, and wanted as a semaphore of 5`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	_, err = l.TryAcquire(t.Context(), "k")
-	if want := `holdfast: acquire "k": "k" is in use as a semaphore of 3, and is wanted as a lock`; fmt.Sprint(err) != want {
+	if want := `holdfast: acquire "k": in use as a semaphore of 3, and wanted as a lock`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if got := (holdfast.Acquisition{Err: err}).Result(); got != "mismatch" {
@@ -149,7 +149,7 @@ func TestHeldErrorOfSeveral(t *testing.T) {
 		return driver.Grant{}, &driver.HeldError{Holder: together(5, 7, 9)}
 	}}
 	_, err := b.open(t, driver.Config{}).TryAcquire(t.Context(), "k")
-	if want := `holdfast: acquire "k": "k" is held by "owner5" (token 5) and 2 more`; fmt.Sprint(err) != want {
+	if want := `holdfast: acquire "k": held by "owner5" (token 5) and 2 more`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

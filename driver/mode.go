@@ -43,7 +43,7 @@ type MismatchError struct {
 
 // Error implements error.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%q is in use as %s, and is wanted as %s", e.Key, use(e.Have), use(e.Want))
+	return fmt.Sprintf("%q is in use as %s, and wanted as %s", e.Key, use(e.Have), use(e.Want))
 }
 
 // Unwrap makes errors.Is match ErrMismatch.

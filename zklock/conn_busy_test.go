@@ -282,8 +282,8 @@ func TestLeftSession(t *testing.T) {
 func TestGrantOfAnIdleSession(t *testing.T) {
 	for name, opts := range map[string]zklock.Options{
 		"by default":            {},
-		"seldom":                {Heartbeat: time.Hour},
-		"seldom, a wide margin": {Heartbeat: time.Hour, Margin: virtualSession * 7 / 100},
+		"seldom":                {Heartbeat: virtualSession / 4},
+		"seldom, a wide margin": {Heartbeat: virtualSession / 4, Margin: virtualSession * 7 / 100},
 		"a wide margin":         {Margin: virtualSession * 32 / 100},
 		"often, a wider margin": {Heartbeat: virtualSession / 12, Margin: virtualSession * 41 / 100},
 		"the widest":            {Heartbeat: virtualSession / 24, Margin: virtualSession * 48 / 100},

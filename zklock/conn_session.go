@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -81,8 +82,13 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 	if begun || (s != nil && l.opts.Heartbeat < 0) {
 		s.lease.Renew(sent)
 	}
+	// A handler may ask the client, and this is its reader.
+	if asked := l.opts.SessionTimeout.Truncate(time.Millisecond); begun && timeout != asked {
+		l.tasks.Go(func(context.Context) {
+			l.host.Logger().Warn("the servers grant another session timeout than was asked for", "asked", asked, "granted", timeout)
+		})
+	}
 	if renounced {
-		// A handler may ask the client, and this is its reader.
 		l.tasks.Go(func(context.Context) {
 			l.host.Logger().Info("the session timeout has grown: a new session begins")
 		})

@@ -45,9 +45,9 @@ type Options struct {
 
 	// Heartbeat is how often a session that holds locks sends a sync, and then
 	// a write to the quorum (one for all of them), to prove that it lives. Default: a
-	// sixth of the negotiated timeout, and at most a quarter of it: the deadline is
-	// then a quarter to a half of the timeout ahead, less the margin, instead of a
-	// half to two thirds. A session without locks sends a sync per third of the
+	// sixth of the negotiated timeout. At most a quarter of SessionTimeout, and of what
+	// is negotiated: with that, the deadline is a quarter to a half of the timeout ahead,
+	// less the margin, instead of a half to two thirds. A session without locks sends a sync per third of the
 	// timeout.
 	//
 	// A negative value turns all of these off. The end of the session is then
@@ -142,6 +142,9 @@ func (o *Options) resolve() (Options, error) {
 	if c.Heartbeat > 0 && c.Heartbeat < time.Millisecond {
 		return c, driver.Invalid("Options.Heartbeat", "%v is less than a millisecond", c.Heartbeat)
 	}
+	if c.Heartbeat > c.SessionTimeout/4 {
+		return c, driver.Invalid("Options.Heartbeat", "%v is more than a quarter of the session timeout, %v", c.Heartbeat, c.SessionTimeout)
+	}
 	if most := c.times(c.SessionTimeout).MaxMargin; c.Margin > most && c.Heartbeat >= 0 {
 		return c, driver.Invalid("Options.Margin", "%v is more than %v, which is the most that a session of %v can spare between heartbeats every %v",
 			c.Margin, most, c.SessionTimeout, c.times(c.SessionTimeout).Heartbeat)
@@ -187,6 +190,11 @@ func aclOrOpen(acl []zk.ACL) []zk.ACL {
 func parseServers(servers []string) (addresses []string, chroot string, err error) {
 	if len(servers) == 0 {
 		return nil, "", driver.Invalid("servers", "there are none")
+	}
+	for _, address := range servers {
+		if scheme, _, url := strings.Cut(address, "://"); url {
+			return nil, "", driver.Invalid("servers", "%q: leave out %s://, it is host:port", address, scheme)
+		}
 	}
 	hosts, path, found := strings.Cut(strings.Join(servers, ","), "/")
 	addresses = strings.Split(hosts, ",")

@@ -63,7 +63,7 @@ func TestOptionsRefused(t *testing.T) {
 		},
 		"Options.SessionTimeout": {{SessionTimeout: -1}, {SessionTimeout: time.Microsecond}, {SessionTimeout: MaxSessionTimeout + 1}},
 		"Options.DialTimeout":    {{DialTimeout: -1}},
-		"Options.Heartbeat":      {{Heartbeat: 1}, {Heartbeat: time.Microsecond}},
+		"Options.Heartbeat":      {{Heartbeat: 1}, {Heartbeat: time.Microsecond}, {Heartbeat: time.Hour}, {Heartbeat: DefaultSessionTimeout/4 + 1}},
 		"Options.TickTime":       {{TickTime: -1}},
 		"Options.Margin":         {{Margin: -1}, {Margin: DefaultSessionTimeout * 34 / 100}, {Margin: DefaultSessionTimeout / 11, Heartbeat: DefaultSessionTimeout / 4}},
 		"Options.Names":          {{Names: namesEnd}, {Names: -1}},
@@ -138,6 +138,7 @@ func TestServers(t *testing.T) {
 		"a:":                 `"a:": ` + port,
 		"127.0.0.1:22181app": `"127.0.0.1:22181app": ` + port,
 		"b:1,[::1]:x/app":    `"[::1]:x": ` + port,
+		"zk://a:1/app":       `"zk://a:1/app": leave out zk://, it is host:port`,
 		"a:1/app/":           `the chroot "/app/" must not end with a slash`,
 	} {
 		var invalid *holdfast.InvalidError

@@ -40,6 +40,7 @@ func (a *app) begin() error {
 
 // An engine is ZooKeeper or DynamoDB, as the commands see it.
 type engine interface {
+	name() string
 	addFlags(f *pflag.FlagSet)
 	named() bool // whether --servers or --table is set
 	defaultLease() time.Duration

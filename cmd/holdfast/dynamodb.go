@@ -75,6 +75,8 @@ func keyAttr(flag, text string) (dynamolock.KeyAttr, error) {
 	return dynamolock.KeyAttr{Name: name, Type: types.ScalarAttributeType(kind)}, nil
 }
 
+func (d *dynamoDB) name() string { return "DynamoDB" }
+
 func (d *dynamoDB) named() bool { return d.table != "" }
 
 func (d *dynamoDB) defaultLease() time.Duration { return dynamolock.DefaultLease }
@@ -174,6 +176,9 @@ table can be used, for --timeout at most.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.set.engine != "" && a.set.engine != "dynamodb" {
 				return usagef("tables are DynamoDB's, and --engine is %s", a.set.engine)
+			}
+			if err := a.set.checkFor(&a.set.dynamodb); err != nil {
+				return err
 			}
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func newListCommand(a *app) *cobra.Command {
@@ -17,8 +19,9 @@ func newListCommand(a *app) *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List the keys that are held or waited for",
 		Long: `List the keys that are held or waited for; with PREFIX, those that begin with it. The
-list is not a snapshot of one moment. In JSON, each key is a line. What cannot be read
-is reported at the end, with exit status 69.`,
+list is not a snapshot of one moment. SINCE is when the holder was granted the lock;
+ZooKeeper does not know that, and it is "queued" with when it joined the queue. In JSON,
+each key is a line. What cannot be read is reported at the end, with exit status 69.`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,7 +33,7 @@ is reported at the end, with exit status 69.`,
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
 			t := columns(a.out)
-			header := "KEY\tOWNER\tTOKEN\tSINCE\tQUEUED\tWAITING\n"
+			header := "KEY\tOWNER\tTOKEN\tSINCE\tWAITING\n"
 			var failed error
 			for info, err := range c.List(ctx, strings.Join(args, "")) {
 				if err != nil { // about the list, or items that cannot be read; it comes last
@@ -47,13 +50,20 @@ is reported at the end, with exit status 69.`,
 				if info.Held {
 					owner = holders(info)
 				}
-				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%s\t%d\n",
-					header, plain(info.Key), owner, info.Token, moment(info.Since), moment(info.QueuedAt), len(info.Queue))
+				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%d\n", header, plain(info.Key), owner, info.Token, since(info), len(info.Queue))
 				header = ""
 			}
 			return errors.Join(t.Flush(), failed) // what was found is printed in any case
 		},
 	}
+}
+
+// since is when the holder was granted the lock; or, where only that is known, when it joined the queue.
+func since(info holdfast.Info) string {
+	if info.Since.IsZero() && !info.QueuedAt.IsZero() {
+		return "queued " + moment(info.QueuedAt)
+	}
+	return moment(info.Since)
 }
 
 // Limits for a user who has pressed Tab.

@@ -42,7 +42,7 @@ func newRootCommand(a *app) *cobra.Command {
 			if err := a.readEnv(cmd); err != nil {
 				return err
 			}
-			if err := checkGiven(cmd); err != nil {
+			if err := a.set.checkGiven(cmd); err != nil {
 				return err
 			}
 			return a.begin()

@@ -20,6 +20,7 @@ type settings struct {
 	verbose   bool
 	zookeeper zooKeeper
 	dynamodb  dynamoDB
+	given     []*pflag.Flag // by flags and variables
 }
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
@@ -28,8 +29,13 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "how long to wait for a connection, and for each answer")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
-	s.zookeeper.addFlags(f)
-	s.dynamodb.addFlags(f)
+	for _, e := range []engine{&s.zookeeper, &s.dynamodb} {
+		own := pflag.NewFlagSet(e.name(), pflag.ContinueOnError)
+		own.SortFlags = false
+		e.addFlags(own)
+		own.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{engineAnnotation: {e.name()}} })
+		f.AddFlagSet(own)
+	}
 	f.VisitAll(func(flag *pflag.Flag) {
 		if flag != f.Lookup("verbose") {
 			fromEnv(flag)
@@ -50,14 +56,20 @@ func completeChoices(root *cobra.Command) {
 	}
 }
 
-// envAnnotation names a flag's environment variable.
-const envAnnotation = "holdfast_env"
+// Annotations of a flag: its environment variable, and the only engine that it is for.
+const (
+	envAnnotation    = "holdfast_env"
+	engineAnnotation = "holdfast_engine"
+)
 
 // fromEnv gives a flag an environment variable, such as HOLDFAST_AUTH_FILE for auth-file.
 func fromEnv(flag *pflag.Flag) {
 	variable := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 	flag.Usage = fmt.Sprintf("%s [$%s]", flag.Usage, variable)
-	flag.Annotations = map[string][]string{envAnnotation: {variable}}
+	if flag.Annotations == nil {
+		flag.Annotations = make(map[string][]string)
+	}
+	flag.Annotations[envAnnotation] = []string{variable}
 }
 
 // readEnv sets each flag that was not given from its variable.
@@ -81,8 +93,11 @@ func (a *app) readEnv(cmd *cobra.Command) (err error) {
 
 // checkGiven refuses values that would silently mean the default: a duration of 0, except for
 // --grace and --wait, which has its own message, and text that a script has left empty by mistake.
-func checkGiven(cmd *cobra.Command) (err error) {
+func (s *settings) checkGiven(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed {
+			s.given = append(s.given, flag)
+		}
 		switch {
 		case err != nil || !flag.Changed:
 		case flag.Value.Type() == "duration" && flag.Value.String() == "0s" && flag.Name != "grace" && flag.Name != "wait":
@@ -107,8 +122,31 @@ func (s *settings) check() error {
 	return nil
 }
 
-// chosenEngine returns the engine that the settings mean, if that is clear.
+// chosenEngine returns the engine that the settings mean, if that is clear, and none is for the other one.
 func (s *settings) chosenEngine() (engine, error) {
+	e, err := s.meantEngine()
+	if err != nil {
+		return nil, err
+	}
+	return e, s.checkFor(e)
+}
+
+// checkFor refuses settings that are for the other engine. Only what chooses one may be there for both, so that --engine can
+// decide.
+func (s *settings) checkFor(e engine) error {
+	for _, flag := range s.given {
+		other := flag.Annotations[engineAnnotation]
+		if len(other) > 0 && other[0] != e.name() && flag.Name != "servers" && flag.Name != "table" {
+			return usagef("--%s ($%s) is for %s, and the engine is %s", flag.Name, flag.Annotations[envAnnotation][0], other[0], e.name())
+		}
+	}
+	if s.zookeeper.auth != "" && e != engine(&s.zookeeper) {
+		return usagef("$HOLDFAST_AUTH is for %s, and the engine is %s", s.zookeeper.name(), e.name())
+	}
+	return nil
+}
+
+func (s *settings) meantEngine() (engine, error) {
 	switch {
 	case s.engine == "zookeeper":
 		return &s.zookeeper, nil

@@ -140,3 +140,21 @@ func TestNoCredentials(t *testing.T) {
 		t.Errorf("the message about an expired session is %q", out.String())
 	}
 }
+
+// TestSince tests that a list says what is known of when a lock began.
+func TestSince(t *testing.T) {
+	at, before := time.Unix(1e9, 0), time.Unix(1e9-60, 0)
+	for _, test := range []struct {
+		info holdfast.Info
+		want string
+	}{
+		{holdfast.Info{}, "-"},
+		{holdfast.Info{Since: at}, moment(at)},
+		{holdfast.Info{Since: at, QueuedAt: before}, moment(at)},
+		{holdfast.Info{QueuedAt: before}, "queued " + moment(before)},
+	} {
+		if got := since(test.info); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.info, got, test.want)
+		}
+	}
+}

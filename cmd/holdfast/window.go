@@ -32,6 +32,10 @@ func divide(lease, grace time.Duration, given bool) (window, error) {
 	}
 	w := window{lease: lease, grace: grace, margin: grace + max(50*time.Millisecond, lease/20)}
 	// The library takes at most half the lease, and would silently cut off the rest.
+	if w.margin >= lease/2 && !given {
+		return w, usagef("--lease: %v is too short for a command: half of it has to be more than %v for the grace and %v for clocks and dying",
+			lease, grace, w.margin-grace)
+	}
 	if w.margin >= lease/2 {
 		return w, usagef("--grace: %v, and %v for clocks and dying, is half of the lease, %v, or more: take a shorter grace or a longer --lease",
 			grace, w.margin-grace, lease)

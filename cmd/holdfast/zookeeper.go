@@ -143,6 +143,8 @@ func (t *tlsSettings) config() (*tls.Config, error) {
 	return c, nil
 }
 
+func (z *zooKeeper) name() string { return "ZooKeeper" }
+
 func (z *zooKeeper) named() bool { return len(z.servers) > 0 }
 
 func (z *zooKeeper) defaultLease() time.Duration { return zklock.DefaultSessionTimeout }

@@ -27,6 +27,9 @@ var Attributes = map[string]string{
 	"call":     "string",
 
 	"attribute": "string", // of an item
+
+	"asked":   "time.Duration", // session timeouts
+	"granted": "time.Duration",
 }
 
 // A Recorder is a [slog.Handler] that keeps everything. The zero value is ready to
@@ -112,6 +115,8 @@ func typeOf(v slog.Value) string {
 		return "uint64"
 	case slog.KindInt64:
 		return "int"
+	case slog.KindDuration:
+		return "time.Duration"
 	case slog.KindAny:
 		if _, ok := v.Any().(error); ok {
 			return "error"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (s *simulatedEnsemble) login(slot int) login {
 		l.Session = zooKeeperLease * 11 / 20
 	}
 	if slot%4 == 0 {
-		l.Heartbeat = zooKeeperLease // as seldom as possible
+		l.Heartbeat = cmp.Or(l.Session, zooKeeperLease) / 4 // as seldom as possible
 	}
 	if slot%5 == 3 {
 		l.Margin = zooKeeperLease / 8
