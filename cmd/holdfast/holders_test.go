@@ -51,7 +51,7 @@ func TestShowHolders(t *testing.T) {
 	if got, want := (sight{info: shared(4)}).line(), "held key=k owner=web1 token=7 holders=3 limit=4 waiting=2 next=web4"; got != want {
 		t.Errorf("the line of watch is %q, want %q", got, want)
 	}
-	if got, want := waitingFor(shared(0), "web4"), "waiting for k, held by web1 and 2 more; place 1 of 2 in the queue"; got != want {
+	if got, want := waitingFor(shared(0), "web4"), "waiting for k, place 1 of 2, held by web1 and 2 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var document lockJSON

@@ -86,9 +86,18 @@ func (w *waiting) run(ctx context.Context) {
 	}
 }
 
-// waitingFor says who has a key, and the owner's place in the queue.
+// waitingFor says at which place in the queue of a key the owner is, and who has the key: a narrow terminal cuts that off.
 func waitingFor(info holdfast.Info, owner string) string {
 	text := "waiting for " + plain(info.Key)
+	place, of := 0, 0
+	for i, waiter := range info.Queue {
+		if waiter.Owner == owner {
+			place, of = i+1, of+1
+		}
+	}
+	if of == 1 && owner != "" { // otherwise it may be another client with the same name
+		text += fmt.Sprintf(", place %d of %d", place, len(info.Queue))
+	}
 	if info.Held {
 		text += ", held by " + holders(info)
 		if len(info.Holders) < 2 {
@@ -97,15 +106,6 @@ func waitingFor(info holdfast.Info, owner string) string {
 		if !info.Since.IsZero() {
 			text += " since " + moment(info.Since)
 		}
-	}
-	place, of := 0, 0
-	for i, waiter := range info.Queue {
-		if waiter.Owner == owner {
-			place, of = i+1, of+1
-		}
-	}
-	if of == 1 && owner != "" { // otherwise it may be another client with the same name
-		text += fmt.Sprintf("; place %d of %d in the queue", place, len(info.Queue))
 	}
 	return text
 }
