@@ -91,14 +91,18 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w",
 			lock.Key(), driver.Invalid("lock", "it is not a lock of this client"))
 	}
-	x := &expression{}
+	key, err := e.opts.Keys.encode(lock.Key()) // the caller's own, like all of the check
+	if err != nil {
+		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)
+	}
+	table, x := e.opts.Table, &expression{}
 	x.cond = h.unchanged(x)
 	if e.opts.Mode != FailClosed {
 		x.cond = all(x.live(), x.cond)
 	}
 	return &types.ConditionCheck{
-		TableName:                           &e.opts.Table,
-		Key:                                 h.key,
+		TableName:                           &table,
+		Key:                                 key,
 		ConditionExpression:                 &x.cond,
 		ExpressionAttributeNames:            x.names,
 		ExpressionAttributeValues:           x.values,

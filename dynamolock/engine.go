@@ -58,7 +58,7 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 func (e *engine) open(ctx context.Context) error {
 	ctx, cancel := e.opts.open(ctx)
 	defer cancel()
-	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, heard: e.pulse.heard, dated: e.dated}
+	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, heard: e.pulse.heard, dated: e.dated, log: e.host.Logger()}
 	if err := t.wait(ctx); err != nil {
 		return ended(ctx, err)
 	}

@@ -40,7 +40,7 @@ func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
 		next, err := e.pages(prefix)
-		var bad error
+		var bad []error
 		for more := err == nil; more; {
 			if e.tasks.Open().Err() != nil {
 				err = holdfast.ErrClosed
@@ -62,13 +62,13 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 				i, err := decode(e.opts.Table, attrs)
 				switch {
 				case err != nil:
-					bad = errors.Join(bad, fmt.Errorf("%q: %w", key, err))
+					bad = append(bad, fmt.Errorf("%q: %w", key, err))
 				case i.held() && !yield(i.info(key), nil):
 					return
 				}
 			}
 		}
-		if err = errors.Join(bad, err); err != nil {
+		if err = errors.Join(append(bad, err)...); err != nil {
 			yield(driver.Info{}, err)
 		}
 	}

@@ -1,9 +1,14 @@
 package dynamolock_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -53,4 +58,36 @@ func TestLogs(t *testing.T) {
 			Text: "what a call may have left cannot be removed", Level: slog.LevelWarn, Attrs: "table key error",
 		},
 	)
+}
+
+// replicated is a table that has replicas.
+type replicated struct{ dynamolock.API }
+
+func (r replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	out, err := r.API.DescribeTable(ctx, in, opts...)
+	if err == nil {
+		out.Table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
+	}
+	return out, err
+}
+
+// A global table does not exclude: whoever opens one is warned.
+func TestGlobalTable(t *testing.T) {
+	const text = "a global table: locks that are taken in one region do not exclude in another"
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		for name, api := range map[string]dynamolock.API{"one region": h.client(t).conn, "two": replicated{h.client(t).conn}} {
+			var logs logtest.Recorder
+			client, err := dynamolock.New(t.Context(), api, &dynamolock.Options{Table: tableName, Logger: logs.Logger()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := client.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if got := logs.Has(text); got != (name == "two") {
+				t.Errorf("%s: a warning: %v", name, got)
+			}
+			logs.Check(t, nil)
+		}
+	})
 }

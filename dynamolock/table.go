@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -61,6 +62,7 @@ type table struct {
 	timeout time.Duration
 	heard   func(time.Duration) // called with what each answer took; may be nil
 	dated   func(out any)       // called with outputs; may be nil
+	log     *slog.Logger        // may be nil
 	created bool                // the service has confirmed that it exists
 }
 
@@ -153,6 +155,9 @@ func (t *table) wait(ctx context.Context) error {
 		}
 		switch status := out.Table.TableStatus; status {
 		case types.TableStatusActive, types.TableStatusUpdating:
+			if t.log != nil && len(out.Table.Replicas) > 0 {
+				t.log.Warn("a global table: locks that are taken in one region do not exclude in another", "table", t.name)
+			}
 			return nil
 		case types.TableStatusCreating:
 			if !loop.Wait(ctx, nil) {

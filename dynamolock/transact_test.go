@@ -79,6 +79,30 @@ func TestConditionCheckOfABrokenLock(t *testing.T) {
 	})
 }
 
+// Whoever gets a check may change it: it shares nothing with the client, or with another check.
+func TestConditionCheckIsTheCallersOwn(t *testing.T) {
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a, _ := h.pair(t)
+		lock := a.hold(t, "k")
+		check := a.check(t, lock)
+		*check.TableName = "another"
+		check.Key["id"].(*types.AttributeValueMemberS).Value = "another"
+		for name, value := range check.ExpressionAttributeValues {
+			if value, ok := value.(*types.AttributeValueMemberB); ok {
+				clear(value.Value)
+			}
+			check.ExpressionAttributeValues[name] = s("another")
+		}
+		clear(check.ExpressionAttributeNames)
+		if err := h.commit(t, a, a.check(t, lock)); err != nil {
+			t.Errorf("the next check: %v", err)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+	})
+}
+
 func (c *client) check(t testing.TB, lock *holdfast.Lock) *types.ConditionCheck {
 	t.Helper()
 	check, err := c.ConditionCheck(lock)
