@@ -2,8 +2,10 @@ package integration_test
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,13 +163,19 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case f.Op == faultproxy.OpCreate && f.Err == 0:
+	case f.Op == faultproxy.OpCreate && f.Err == 0, createsLease(f):
 		u.paths[createdPath(f)] = struct{}{}
 	case f.Op == faultproxy.OpSetData && f.Err == 0: // it has spent the watch, if there was one
 		u.paths[f.Path] = struct{}{}
 	case f.Op == faultproxy.OpGetData, f.Op == faultproxy.OpDelete:
 		delete(u.paths, f.Path)
 	}
+}
+
+// createsLease reports whether a reply is that to the transaction that has created the lease of a permit.
+func createsLease(f faultproxy.Frame) bool {
+	return f.Op == faultproxy.OpMulti && strings.Contains(f.Path, "/leases/") && len(f.Payload) > 25 &&
+		binary.BigEndian.Uint32(f.Payload[16:]) == uint32(faultproxy.OpCreate) // else it has failed
 }
 
 func (u *unreadNodes) none() bool {
