@@ -178,7 +178,7 @@ func (c *interopCell) does(t *testing.T, key string, held []ephemeral, o *peer) 
 				did = passing
 			case r.What == peerFailed && strings.Contains(r.Note, "AttributeError"):
 				did = failing
-			case r.What == peerFailed && (strings.Contains(r.Note, "passes over names") || strings.Contains(r.Note, "is in use as a semaphore")):
+			case r.What == peerFailed && (strings.Contains(r.Note, "passes over names") || strings.Contains(r.Note, "in use as a semaphore")):
 				did = refusing
 			default:
 				verdict.Fatalf(t, "%s answers %s %q", o.language, r.What, r.Note)

@@ -94,7 +94,11 @@ var (
 
 // ofItsOwn returns settings of an engine for one test alone: its own root or table.
 func ofItsOwn(t *testing.T, e *engine) []string {
-	return append(e.direct, "HOLDFAST_ROOT=/"+newKey(t))
+	settings := slices.Clone(e.direct)
+	if e.name == "zookeeper" {
+		settings = append(settings, "HOLDFAST_ROOT=/"+newKey(t))
+	}
+	return settings
 }
 
 // rootOfItsOwn returns settings of a ZooKeeper root for one test alone.
