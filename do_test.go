@@ -92,3 +92,31 @@ func TestDoTellsALossOnce(t *testing.T) {
 		})
 	}
 }
+
+// With several keys, too, and the others are released.
+func TestDoAllTellsALossOnce(t *testing.T) {
+	client, err := memlock.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, client.Client)
+	err = client.DoAll(t.Context(), []string{"j", "k", "l"}, func(ctx context.Context, _ *holdfast.Locks) error {
+		info, err := client.Inspect(t.Context(), "k")
+		if err != nil {
+			return err
+		}
+		if err := client.Break(t.Context(), info); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return fmt.Errorf("job 7: %w", context.Cause(ctx))
+	})
+	if want := `job 7: lock "k" (token 2) lost: broken by somebody else`; fmt.Sprint(err) != want || !errors.Is(err, holdfast.ErrBroken) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for _, key := range []string{"j", "k", "l"} {
+		if info, err := client.Inspect(t.Context(), key); err != nil || info.Held {
+			t.Errorf("%s is left: %+v, %v", key, info, err)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -87,110 +86,6 @@ func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
 		}
 	}
 	return p.take(ctx)
-}
-
-// look reports whether a permit can be taken past the queue. It refuses what does not fit the
-// use of the key, and makes the limit that of a key which nobody uses.
-func (p *permit) look(ctx context.Context) (free bool, err error) {
-	e := p.engine
-	limit := []byte(strconv.Itoa(p.req.Mode.Limit))
-	u, err := e.survey(ctx, p.at)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err := e.createParents(ctx, p.at.key, limit); err != nil {
-			return false, waiting(ctx, err)
-		}
-		return false, errStartOver
-	}
-	if err != nil {
-		return false, waiting(ctx, err)
-	}
-	if err := p.refuse(ctx, u.keys); err != nil {
-		return false, waiting(ctx, err)
-	}
-	used := len(u.leases)+len(u.places) > 0
-	switch n, known := u.limit(); {
-	case known && n == p.req.Mode.Limit:
-		p.limit = u.stat
-	case known && (used || p.set):
-		return false, &driver.MismatchError{Key: p.req.Key, Have: n, Want: p.req.Mode.Limit}
-	case known || len(u.data) == 0:
-		return false, p.setLimit(ctx, limit, u)
-	default:
-		return false, driver.Invalid("key", "the znode %s has data that is not the limit of a semaphore", p.at.key)
-	}
-	switch free = len(u.leases) < p.req.Mode.Limit && len(u.places) == 0; {
-	case p.req.Reclaim:
-		return false, nil // others learn by its place there that it reclaims
-	case !free && !p.req.Wait:
-		return false, e.permitsHeld(ctx, p.req.Key)
-	}
-	return free, nil
-}
-
-// refuse fails if the children of the key's znode are those of a lock, or of a semaphore in
-// the other form.
-func (p *permit) refuse(ctx context.Context, children []string) error {
-	key, names := p.req.Key, p.engine.opts.Names
-	below := false
-	for _, name := range children {
-		if _, ok := parseEntry(name); ok {
-			return &driver.MismatchError{Key: key, Want: p.req.Mode.Limit}
-		}
-		if !p.at.kazoo && kazooLease(name) {
-			return &NamesError{Key: key, Node: name, Names: names}
-		}
-		below = below || name == leasesName
-	}
-	if !p.at.kazoo || !below {
-		return nil
-	}
-	other := semaphoreAt(p.at.key, false)
-	u, err := p.engine.survey(ctx, other)
-	if err == nil && len(u.leases)+len(u.places) > 0 {
-		return &NamesError{Key: key, Node: leasesName, Names: names}
-	}
-	return err
-}
-
-// setLimit makes the limit that of a key which has none, or another one that nobody uses. The
-// latter is one transaction with the deletion of what can have leases and places in it, which
-// fails if there are any: somebody may have found the former limit, and be making a lease.
-func (p *permit) setLimit(ctx context.Context, limit []byte, u use) error {
-	e, s := p.engine, p.at
-	version := u.stat.Version
-	if len(u.data) == 0 {
-		_, err := e.link.set(ctx, s.key, limit, version, func(error) {})
-		return p.wasSet(ctx, err)
-	}
-	for _, path := range []string{s.places, s.leases} {
-		if err := e.createParents(ctx, path, nil); err != nil {
-			return waiting(ctx, err)
-		}
-	}
-	ops := []any{&zk.DeleteRequest{Path: s.places, Version: -1}}
-	if s.kazoo {
-		ops = append(ops, &zk.DeleteRequest{Path: s.key, Version: version},
-			&zk.CreateRequest{Path: s.key, Data: limit, Acl: e.opts.ParentACL}) // kazoo takes it for granted
-	} else {
-		ops = append(ops, &zk.DeleteRequest{Path: s.leases, Version: -1},
-			&zk.SetDataRequest{Path: s.key, Data: limit, Version: version})
-	}
-	return p.wasSet(ctx, e.link.do(ctx, "set limit", s.key, func() error {
-		_, err := e.link.conn.Multi(ops...)
-		return err
-	}))
-}
-
-// wasSet returns errStartOver if the server has answered a request for another limit.
-func (p *permit) wasSet(ctx context.Context, err error) error {
-	switch {
-	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNotEmpty):
-		p.set = true // if it is another one again, that is in use
-		return errStartOver
-	case errors.Is(err, zk.ErrNoNode): // the server has removed something that was empty
-		return errStartOver
-	}
-	return waiting(ctx, err)
 }
 
 // stand waits in the queue until it is the first, and a permit is free.

@@ -57,7 +57,7 @@ var sharingMutants = []mutant{
 		[]change{{"zklock/permit.go", `if p.limit != nil && !p.at.kazoo {`, `if false {`}},
 	},
 	{"Z43", "the limit is replaced while there may be leases", zooKeeper, change{
-		"zklock/permit.go",
+		"zklock/permit_limit.go",
 		`ops = append(ops, &zk.DeleteRequest{Path: s.leases, Version: -1},`,
 		`ops = append(ops[:0],`,
 	}, nil},
