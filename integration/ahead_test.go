@@ -50,53 +50,55 @@ func TestLookAhead(t *testing.T) {
 	t.Parallel()
 	for others, lists := range map[int]int{2: 0, 3: 1} {
 		t.Run(fmt.Sprintf("%d before it", others), func(t *testing.T) {
-			s := newScene(t, nil)
-			s.prepare(t)
-			var ahead []string
-			for range others {
-				ahead = append(ahead, s.foreign(t))
-			}
-			got := s.joins(limited(t), t, others+1, 3)
-			s.proxy.ResetCounts()
-			for _, path := range ahead[:others-1] {
-				s.delete(t, path)
-			}
-			eventually(t, "the queue is listed", func() bool { return s.lists() == lists })
-			s.quiet(t)
-			silent(t, "grant", got)
-			held, free := s.proxy.HoldRequest(faultproxy.AnyOp, s.parent) // the grant needs none
-			defer free()
-			s.delete(t, ahead[others-1])
-			lock := granted(t, got)
-			free()
-			<-held // the look at its own node, later
-			if n := s.lists(); n != lists {
-				t.Errorf("the queue was listed %d times, want %d", n, lists)
-			}
-			release(t, lock)
-			s.clean(t)
+			play(t, nil, func(t *testing.T, s *scene) {
+				s.prepare(t)
+				var ahead []string
+				for range others {
+					ahead = append(ahead, s.foreign(t))
+				}
+				got := s.joins(limited(t), t, others+1, 3)
+				s.proxy.ResetCounts()
+				for _, path := range ahead[:others-1] {
+					s.delete(t, path)
+				}
+				eventually(t, "the queue is listed", func() bool { return s.lists() == lists })
+				s.quiet(t)
+				silent(t, "grant", got)
+				held, free := s.proxy.HoldRequest(faultproxy.AnyOp, s.parent) // the grant needs none
+				defer free()
+				s.delete(t, ahead[others-1])
+				lock := granted(t, got)
+				free()
+				<-held // the look at its own node, later
+				if n := s.lists(); n != lists {
+					t.Errorf("the queue was listed %d times, want %d", n, lists)
+				}
+				release(t, lock)
+				s.clean(t)
+			})
 		})
 	}
 }
 
 // Z8, Z10. One of the two before it may leave another node in its place, as Curator's write lock does.
 func TestLookAheadDowngrade(t *testing.T) {
-	s := newScene(t, nil)
-	s.prepare(t)
-	writer, err := s.conn.CreateProtectedEphemeralSequential(s.parent+"/__WRIT__", nil, zk.WorldACL(zk.PermAll))
-	must(t, err)
-	second := s.foreign(t)
-	got := s.joins(limited(t), t, 3, 3)
-	reader := strings.Replace(writer, "__WRIT__", "__READ__", 1)
-	must(t, errOf(s.conn.Create(reader, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
-	s.delete(t, writer)
-	s.quiet(t)
-	s.delete(t, second)
-	s.quiet(t)
-	silent(t, "grant", got)
-	s.delete(t, reader)
-	release(t, granted(t, got))
-	s.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		s.prepare(t)
+		writer, err := s.conn.CreateProtectedEphemeralSequential(s.parent+"/__WRIT__", nil, zk.WorldACL(zk.PermAll))
+		must(t, err)
+		second := s.foreign(t)
+		got := s.joins(limited(t), t, 3, 3)
+		reader := strings.Replace(writer, "__WRIT__", "__READ__", 1)
+		must(t, errOf(s.conn.Create(reader, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
+		s.delete(t, writer)
+		s.quiet(t)
+		s.delete(t, second)
+		s.quiet(t)
+		silent(t, "grant", got)
+		s.delete(t, reader)
+		release(t, granted(t, got))
+		s.clean(t)
+	})
 }
 
 // Z10. Nodes vanish in any order; nobody is granted the lock while a node before its own is there.
@@ -104,20 +106,21 @@ func TestLookAheadOutOfOrder(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1}, {1, 0}, {2, 1, 0}, {1, 2, 0}, {1, 0, 2}, {2, 0, 1}, {0, 2, 1}, {3, 2, 1, 0}, {3, 1, 0, 2}, {2, 3, 0, 1}, {1, 3, 2, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			s := newScene(t, nil)
-			s.prepare(t)
-			ahead := make([]string, len(order))
-			for i := range ahead {
-				ahead[i] = s.foreign(t)
-			}
-			got := s.joins(limited(t), t, len(order)+1, 3)
-			for i, which := range order {
-				s.quiet(t)
-				silent(t, fmt.Sprintf("grant after %d deletions", i), got)
-				s.delete(t, ahead[which])
-			}
-			release(t, granted(t, got))
-			s.clean(t)
+			play(t, nil, func(t *testing.T, s *scene) {
+				s.prepare(t)
+				ahead := make([]string, len(order))
+				for i := range ahead {
+					ahead[i] = s.foreign(t)
+				}
+				got := s.joins(limited(t), t, len(order)+1, 3)
+				for i, which := range order {
+					s.quiet(t)
+					silent(t, fmt.Sprintf("grant after %d deletions", i), got)
+					s.delete(t, ahead[which])
+				}
+				release(t, granted(t, got))
+				s.clean(t)
+			})
 		})
 	}
 }
@@ -134,8 +137,8 @@ func TestLookAheadByMate(t *testing.T) {
 		between []string
 		got     <-chan outcome
 	}
-	begin := func(t *testing.T, others int) (s line) {
-		s.scene = newScene(t, nil)
+	begin := func(t *testing.T, on *scene, others int) (s line) {
+		s.scene = on
 		s.prepare(t)
 		s.first = s.foreign(t)
 		ctx, giveUp := context.WithCancel(limited(t))
@@ -149,63 +152,71 @@ func TestLookAheadByMate(t *testing.T) {
 	}
 	for _, others := range []int{0, 1, 2, 3} {
 		t.Run(fmt.Sprintf("granted, %d between", others), func(t *testing.T) {
-			s := begin(t, others)
-			s.proxy.ResetCounts()
-			s.delete(t, s.first)
-			lock := granted(t, s.mate)
-			release(t, lock)
-			for _, path := range s.between {
-				s.quiet(t)
-				silent(t, "grant", s.got)
-				s.delete(t, path)
-			}
-			next := granted(t, s.got)
-			if n := s.lists(); n > others/2 {
-				t.Errorf("the queue was listed %d times", n)
-			}
-			release(t, next)
+			play(t, nil, func(t *testing.T, on *scene) {
+				s := begin(t, on, others)
+				s.proxy.ResetCounts()
+				s.delete(t, s.first)
+				lock := granted(t, s.mate)
+				release(t, lock)
+				for _, path := range s.between {
+					s.quiet(t)
+					silent(t, "grant", s.got)
+					s.delete(t, path)
+				}
+				next := granted(t, s.got)
+				if n := s.lists(); n > others/2 {
+					t.Errorf("the queue was listed %d times", n)
+				}
+				release(t, next)
+			})
 		})
 		t.Run(fmt.Sprintf("gone without a grant, %d between", others), func(t *testing.T) {
-			s := begin(t, others)
-			s.giveUp()
-			receive(t, "the mate gives up", s.mate)
-			for _, path := range s.between {
-				s.delete(t, path)
-			}
-			s.quiet(t)
-			silent(t, "grant", s.got)
-			s.delete(t, s.first)
-			release(t, granted(t, s.got))
+			play(t, nil, func(t *testing.T, on *scene) {
+				s := begin(t, on, others)
+				s.giveUp()
+				receive(t, "the mate gives up", s.mate)
+				for _, path := range s.between {
+					s.delete(t, path)
+				}
+				s.quiet(t)
+				silent(t, "grant", s.got)
+				s.delete(t, s.first)
+				release(t, granted(t, s.got))
+			})
 		})
 	}
 	for _, others := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("granted, and holds on, %d between", others), func(t *testing.T) {
-			s := begin(t, others)
-			s.delete(t, s.first)
-			lock := granted(t, s.mate)
-			for _, path := range s.between {
-				s.delete(t, path)
-			}
-			s.quiet(t)
-			silent(t, "grant", s.got)
-			release(t, lock)
-			release(t, granted(t, s.got))
+			play(t, nil, func(t *testing.T, on *scene) {
+				s := begin(t, on, others)
+				s.delete(t, s.first)
+				lock := granted(t, s.mate)
+				for _, path := range s.between {
+					s.delete(t, path)
+				}
+				s.quiet(t)
+				silent(t, "grant", s.got)
+				release(t, lock)
+				release(t, granted(t, s.got))
+			})
 		})
 	}
 	for _, stays := range []int{0, 1} {
 		t.Run(fmt.Sprintf("granted, and number %d behind it stays", stays), func(t *testing.T) {
-			s := begin(t, 3)
-			s.delete(t, s.first)
-			release(t, granted(t, s.mate))
-			for i, path := range s.between {
-				if i != stays {
-					s.delete(t, path)
+			play(t, nil, func(t *testing.T, on *scene) {
+				s := begin(t, on, 3)
+				s.delete(t, s.first)
+				release(t, granted(t, s.mate))
+				for i, path := range s.between {
+					if i != stays {
+						s.delete(t, path)
+					}
 				}
-			}
-			s.quiet(t)
-			silent(t, "grant", s.got)
-			s.delete(t, s.between[stays])
-			release(t, granted(t, s.got))
+				s.quiet(t)
+				silent(t, "grant", s.got)
+				s.delete(t, s.between[stays])
+				release(t, granted(t, s.got))
+			})
 		})
 	}
 }
@@ -215,70 +226,73 @@ func TestLookAheadWritten(t *testing.T) {
 	t.Parallel()
 	for _, others := range []int{0, 1} {
 		t.Run(fmt.Sprintf("of the mate, which holds the lock, %d between", others), func(t *testing.T) {
-			s := newScene(t, nil)
-			s.prepare(t)
-			first := s.foreign(t)
-			mate := s.joins(limited(t), t, 2, 2)
-			node := s.newest(t, 2)
-			var between []string
-			for range others {
-				between = append(between, s.foreign(t))
-			}
-			got := s.joins(limited(t), t, 3+others, 1+others)
-			s.delete(t, first)
-			lock := granted(t, mate)
-			for range 2 {
+			play(t, nil, func(t *testing.T, s *scene) {
+				s.prepare(t)
+				first := s.foreign(t)
+				mate := s.joins(limited(t), t, 2, 2)
+				node := s.newest(t, 2)
+				var between []string
+				for range others {
+					between = append(between, s.foreign(t))
+				}
+				got := s.joins(limited(t), t, 3+others, 1+others)
+				s.delete(t, first)
+				lock := granted(t, mate)
+				for range 2 {
+					s.quiet(t)
+					_, err := s.conn.Set(node, []byte("a note"), -1)
+					must(t, err)
+				}
 				s.quiet(t)
-				_, err := s.conn.Set(node, []byte("a note"), -1)
-				must(t, err)
-			}
-			s.quiet(t)
-			for _, path := range between {
-				s.delete(t, path)
-			}
-			s.quiet(t)
-			silent(t, "grant", got)
-			s.passes(t, lock, got)
+				for _, path := range between {
+					s.delete(t, path)
+				}
+				s.quiet(t)
+				silent(t, "grant", got)
+				s.passes(t, lock, got)
+			})
 		})
 	}
 	t.Run("of another client", func(t *testing.T) {
-		s := newScene(t, nil)
-		s.prepare(t)
-		first, second, third := s.foreign(t), s.foreign(t), s.foreign(t)
-		got := s.joins(limited(t), t, 4, 3)
-		for range 2 {
-			_, err := s.conn.Set(second, []byte("a note"), -1)
-			must(t, err)
+		play(t, nil, func(t *testing.T, s *scene) {
+			s.prepare(t)
+			first, second, third := s.foreign(t), s.foreign(t), s.foreign(t)
+			got := s.joins(limited(t), t, 4, 3)
+			for range 2 {
+				_, err := s.conn.Set(second, []byte("a note"), -1)
+				must(t, err)
+				s.quiet(t)
+			}
+			s.delete(t, third)
 			s.quiet(t)
-		}
-		s.delete(t, third)
-		s.quiet(t)
-		s.delete(t, first)
-		s.quiet(t)
-		silent(t, "grant", got)
-		s.delete(t, second)
-		release(t, granted(t, got))
-		s.clean(t)
+			s.delete(t, first)
+			s.quiet(t)
+			silent(t, "grant", got)
+			s.delete(t, second)
+			release(t, granted(t, got))
+			s.clean(t)
+		})
 	})
 }
 
 // Z10. A client that may not read the node before its predecessor waits for the predecessor all the same.
 func TestLookAheadDenied(t *testing.T) {
-	s := newScene(t, nil)
-	s.prepare(t)
-	first, err := s.conn.CreateProtectedEphemeralSequential(s.parent+"/lock-", nil, zk.WorldACL(zk.PermAll&^zk.PermRead))
-	must(t, err)
-	second := s.foreign(t)
-	got := acquiring(limited(t), s.client, s.key)
-	s.newest(t, 3)
-	s.quiet(t)
-	lists := s.lists()
-	silent(t, "grant", got)
-	if n := s.lists(); n > lists {
-		t.Errorf("the queue was listed %d times more", n-lists)
-	}
-	s.delete(t, first)
-	s.delete(t, second)
-	release(t, granted(t, got))
-	s.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		s.prepare(t)
+		first, err := s.conn.CreateProtectedEphemeralSequential(s.parent+"/lock-", nil, zk.WorldACL(zk.PermAll&^zk.PermRead))
+		must(t, err)
+		second := s.foreign(t)
+		got := acquiring(limited(t), s.client, s.key)
+		s.newest(t, 3)
+		s.quiet(t)
+		lists := s.lists()
+		silent(t, "grant", got)
+		if n := s.lists(); n > lists {
+			t.Errorf("the queue was listed %d times more", n-lists)
+		}
+		s.delete(t, first)
+		s.delete(t, second)
+		release(t, granted(t, got))
+		s.clean(t)
+	})
 }

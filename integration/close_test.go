@@ -28,32 +28,33 @@ func TestCloseWithoutServer(t *testing.T) {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, lost before %v", name, lost), func(t *testing.T) {
 				logs := &logtest.Recorder{}
-				s := newScene(t, &zklock.Options{SessionTimeout: 6 * time.Second, Logger: logs.Logger()})
-				lock := s.take(t)
-				fault(s.proxy)
-				if lost {
-					receive(t, "the lock is lost", lock.Done())
-				}
-				deadline := lock.Deadline()
-				err := receive(t, "Close returns", async(func() error { return s.client.Close(context.WithoutCancel(limited(t))) }))
-				if err := lock.Err(); !lost && !errors.Is(err, holdfast.ErrReleased) {
-					verdict.Fatalf(t, "the lock was lost before Close: %v", err)
-				}
-				if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDisconnected) {
-					t.Errorf("Close: %v", err)
-				}
-				if !lost && !strings.Contains(fmt.Sprint(err), s.key) {
-					t.Errorf("Close does not name the lock: %v", err)
-				}
-				if early := time.Until(deadline); early > 0 {
-					t.Errorf("Close gave up %v before the lease was over, though its ctx allowed more", early)
-				}
-				if err := lock.Err(); errors.Is(err, holdfast.ErrReleased) == lost {
-					t.Errorf("the lock: %v", err)
-				}
-				if !logs.Has("closed, and not all is confirmed by the engine") {
-					t.Error("nothing is logged of it")
-				}
+				play(t, &zklock.Options{SessionTimeout: 6 * time.Second, Logger: logs.Logger()}, func(t *testing.T, s *scene) {
+					lock := s.take(t)
+					fault(s.proxy)
+					if lost {
+						receive(t, "the lock is lost", lock.Done())
+					}
+					deadline := lock.Deadline()
+					err := receive(t, "Close returns", async(func() error { return s.client.Close(context.WithoutCancel(limited(t))) }))
+					if err := lock.Err(); !lost && !errors.Is(err, holdfast.ErrReleased) {
+						verdict.Fatalf(t, "the lock was lost before Close: %v", err)
+					}
+					if !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, holdfast.ErrDisconnected) {
+						t.Errorf("Close: %v", err)
+					}
+					if !lost && !strings.Contains(fmt.Sprint(err), s.key) {
+						t.Errorf("Close does not name the lock: %v", err)
+					}
+					if early := time.Until(deadline); early > 0 {
+						t.Errorf("Close gave up %v before the lease was over, though its ctx allowed more", early)
+					}
+					if err := lock.Err(); errors.Is(err, holdfast.ErrReleased) == lost {
+						t.Errorf("the lock: %v", err)
+					}
+					if !logs.Has("closed, and not all is confirmed by the engine") {
+						t.Error("nothing is logged of it")
+					}
+				})
 			})
 		}
 	}
@@ -83,59 +84,62 @@ func TestCloseOfStoppedServer(t *testing.T) {
 
 // TestCloseAfterAnOutage: the connection returns while Close waits.
 func TestCloseAfterAnOutage(t *testing.T) {
-	s := newScene(t, nil)
-	s.take(t)
-	s.proxy.RefuseNew()
-	s.proxy.Drop()
-	result := async(func() error { return s.client.Close(context.WithoutCancel(limited(t))) })
-	silent(t, "Close returns while nobody answers", result)
-	must(t, s.proxy.Heal())
-	must(t, receive(t, "Close returns", result))
-	if left := list(t, s.conn, s.parent); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	play(t, nil, func(t *testing.T, s *scene) {
+		s.take(t)
+		s.proxy.RefuseNew()
+		s.proxy.Drop()
+		result := async(func() error { return s.client.Close(context.WithoutCancel(limited(t))) })
+		silent(t, "Close returns while nobody answers", result)
+		must(t, s.proxy.Heal())
+		must(t, receive(t, "Close returns", result))
+		if left := list(t, s.conn, s.parent); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	})
 }
 
 // TestCloseDuringReleases: callers release while Close ends the session. What Close confirms, their releases report as
 // confirmed.
 func TestCloseDuringReleases(t *testing.T) {
-	start(t)
-	client := dial(t, server(t).Addr(), nil)
-	var locks []*holdfast.Lock
-	for range 200 {
-		locks = append(locks, take(t, client, newKey(t)))
-	}
-	var releases sync.WaitGroup
-	for _, lock := range locks {
-		releases.Go(func() { check(t, lock.Release(limited(t))) })
-	}
-	check(t, client.Close(limited(t)))
-	releases.Wait()
+	play(t, nil, func(t *testing.T, s *scene) {
+		var locks []*holdfast.Lock
+		for range 200 {
+			locks = append(locks, take(t, s.client, newKey(t)))
+		}
+		var releases sync.WaitGroup
+		for _, lock := range locks {
+			releases.Go(func() { check(t, lock.Release(limited(t))) })
+		}
+		check(t, s.client.Close(limited(t)))
+		releases.Wait()
+	})
 }
 
 // TestCloseOfMany: the end of a session is one request, however many nodes it has.
 func TestCloseOfMany(t *testing.T) {
-	s := newScene(t, nil)
-	for range 400 {
-		take(t, s.client, newKey(t))
-	}
-	s.proxy.ResetCounts()
-	check(t, s.client.Close(limited(t)))
-	if n := s.proxy.Count(faultproxy.ToServer, faultproxy.OpDelete); n > 0 {
-		t.Errorf("%d nodes deleted one by one at Close", n)
-	}
+	play(t, nil, func(t *testing.T, s *scene) {
+		for range 400 {
+			take(t, s.client, newKey(t))
+		}
+		s.proxy.ResetCounts()
+		check(t, s.client.Close(limited(t)))
+		if n := s.proxy.Count(faultproxy.ToServer, faultproxy.OpDelete); n > 0 {
+			t.Errorf("%d nodes deleted one by one at Close", n)
+		}
+	})
 }
 
 // TestSocketOfAnExpiredSession: the client closes the connection on which it learned that its session had expired.
 func TestSocketOfAnExpiredSession(t *testing.T) {
-	s := newScene(t, nil)
-	for range 3 {
-		lock := take(t, s.client, newKey(t))
-		s.expire()
-		receive(t, "the lock is lost", lock.Done())
-		take(t, s.client, newKey(t)) // in the next session
-	}
-	eventually(t, "one connection is left", func() bool { return s.proxy.Conns() == 1 })
+	play(t, nil, func(t *testing.T, s *scene) {
+		for range 3 {
+			lock := take(t, s.client, newKey(t))
+			s.expire()
+			receive(t, "the lock is lost", lock.Done())
+			take(t, s.client, newKey(t)) // in the next session
+		}
+		eventually(t, "one connection is left", func() bool { return s.proxy.Conns() == 1 })
+	})
 }
 
 // outlives returns a goroutine of the library, or "".

@@ -66,58 +66,59 @@ func TestCancelAtEveryStep(t *testing.T) {
 				if step.proof {
 					session = 8 * time.Second
 				}
-				s := newScene(t, &zklock.Options{SessionTimeout: session})
-				if !step.fresh {
-					s.prepare(t)
-				}
-				var holder *holdfast.Lock
-				if step.other {
-					holder = take(t, s.other(t), s.key)
-				}
-				var lost <-chan faultproxy.Frame
-				if step.lost {
-					lost = s.proxy.LoseReply(faultproxy.OpCreate, s.parent)
-				}
-				held, pass := hold(s.proxy, step.op, s.parent)
-				defer pass()
-				ctx, cancel := context.WithCancel(limited(t))
-				defer cancel()
-				acquire := s.client.Acquire
-				if step.try {
-					acquire = func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
-						return s.client.TryAcquire(ctx, key, opts...)
+				play(t, &zklock.Options{SessionTimeout: session}, func(t *testing.T, s *scene) {
+					if !step.fresh {
+						s.prepare(t)
 					}
-				}
-				var opts []holdfast.Option
-				if step.share {
-					opts = append(opts, holdfast.WithShared())
-				}
-				got := async(func() outcome {
-					lock, err := acquire(ctx, s.key, opts...)
-					return outcome{lock, err}
-				})
-				if step.lost {
-					receive(t, "loss", lost)
-				}
-				if step.proof {
-					holds(t, s.conn, s.parent, 2)
-					time.Sleep(s.client.SessionTimeout()) // its last write proves nothing any more
-					release(t, holder)
-					holder = nil
-				}
-				receive(t, "the step", held)
-				cancel()
-				checkGivenUp(t, got, step.want)
-				pass()
-				if holder != nil {
+					var holder *holdfast.Lock
+					if step.other {
+						holder = take(t, s.other(t), s.key)
+					}
+					var lost <-chan faultproxy.Frame
+					if step.lost {
+						lost = s.proxy.LoseReply(faultproxy.OpCreate, s.parent)
+					}
+					held, pass := hold(s.proxy, step.op, s.parent)
+					defer pass()
+					ctx, cancel := context.WithCancel(limited(t))
+					defer cancel()
+					acquire := s.client.Acquire
+					if step.try {
+						acquire = func(ctx context.Context, key string, opts ...holdfast.Option) (*holdfast.Lock, error) {
+							return s.client.TryAcquire(ctx, key, opts...)
+						}
+					}
+					var opts []holdfast.Option
+					if step.share {
+						opts = append(opts, holdfast.WithShared())
+					}
+					got := async(func() outcome {
+						lock, err := acquire(ctx, s.key, opts...)
+						return outcome{lock, err}
+					})
+					if step.lost {
+						receive(t, "loss", lost)
+					}
+					if step.proof {
+						holds(t, s.conn, s.parent, 2)
+						time.Sleep(s.client.SessionTimeout()) // its last write proves nothing any more
+						release(t, holder)
+						holder = nil
+					}
+					receive(t, "the step", held)
+					cancel()
+					checkGivenUp(t, got, step.want)
+					pass()
+					if holder != nil {
+						holds(t, s.conn, s.parent, 1)
+						release(t, holder)
+					}
+					// The client works, and the lock is free.
+					again := s.take(t)
 					holds(t, s.conn, s.parent, 1)
-					release(t, holder)
-				}
-				// The client works, and the lock is free.
-				again := s.take(t)
-				holds(t, s.conn, s.parent, 1)
-				release(t, again)
-				s.clean(t)
+					release(t, again)
+					s.clean(t)
+				})
 			})
 		}
 	}
@@ -129,17 +130,18 @@ func TestCancelWithCreationLost(t *testing.T) {
 	for name, form := range forms {
 		for direction, lose := range losses {
 			t.Run(name+"/"+direction, func(t *testing.T) {
-				s := newScene(t, &zklock.Options{Names: form})
-				ctx, cancel := context.WithCancel(limited(t))
-				defer cancel()
-				_, got, reconnect := s.loseCreation(ctx, t, lose)
-				if direction == "reply" {
-					holds(t, s.conn, s.parent, 1)
-				}
-				cancel()
-				checkGivenUp(t, got, holdfast.ErrDisconnected)
-				reconnect()
-				s.clean(t)
+				play(t, &zklock.Options{Names: form}, func(t *testing.T, s *scene) {
+					ctx, cancel := context.WithCancel(limited(t))
+					defer cancel()
+					_, got, reconnect := s.loseCreation(ctx, t, lose)
+					if direction == "reply" {
+						holds(t, s.conn, s.parent, 1)
+					}
+					cancel()
+					checkGivenUp(t, got, holdfast.ErrDisconnected)
+					reconnect()
+					s.clean(t)
+				})
 			})
 		}
 	}
@@ -147,17 +149,18 @@ func TestCancelWithCreationLost(t *testing.T) {
 
 // G5, Z1. As above, but the connection breaks after ctx has ended, while the background waits for the create.
 func TestCancelThenCreationLost(t *testing.T) {
-	s := newScene(t, &zklock.Options{SessionTimeout: longest})
-	s.prepare(t)
-	held, pass := s.proxy.HoldReply(faultproxy.OpCreate, s.parent)
-	defer pass()
-	ctx, cancel := context.WithCancel(limited(t))
-	defer cancel()
-	got := s.acquiring(ctx)
-	receive(t, "reply", held)
-	holds(t, s.conn, s.parent, 1)
-	cancel()
-	checkGivenUp(t, got, holdfast.ErrDisconnected)
-	s.proxy.Drop()
-	s.clean(t)
+	play(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
+		s.prepare(t)
+		held, pass := s.proxy.HoldReply(faultproxy.OpCreate, s.parent)
+		defer pass()
+		ctx, cancel := context.WithCancel(limited(t))
+		defer cancel()
+		got := s.acquiring(ctx)
+		receive(t, "reply", held)
+		holds(t, s.conn, s.parent, 1)
+		cancel()
+		checkGivenUp(t, got, holdfast.ErrDisconnected)
+		s.proxy.Drop()
+		s.clean(t)
+	})
 }

@@ -54,27 +54,28 @@ func TestCreateReplyLost(t *testing.T) {
 	for name, form := range forms {
 		for _, losses := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", name, losses), func(t *testing.T) {
-				s := newScene(t, &zklock.Options{Names: form})
-				for range 5 { // the list that follows a create may overtake it
-					s.key = newKey(t)
-					s.parent = prepare(t, s.conn, s.key)
-					var lost []<-chan faultproxy.Frame
-					for range losses {
-						lost = append(lost, s.proxy.LoseReply(faultproxy.OpCreate, s.parent))
-					}
-					lock := s.take(t)
-					first := createdName(t, receive(t, "loss", lost[0]))
-					for _, more := range lost[1:] {
-						if again := createdName(t, receive(t, "loss", more)); guid(again) != guid(first) {
-							t.Errorf("repeated as %q after %q", again, first)
+				playOnBoth(t, &zklock.Options{Names: form}, func(t *testing.T, s *scene) {
+					for range 5 { // the list that follows a create may overtake it
+						s.key = newKey(t)
+						s.parent = prepare(t, s.conn, s.key)
+						var lost []<-chan faultproxy.Frame
+						for range losses {
+							lost = append(lost, s.proxy.LoseReply(faultproxy.OpCreate, s.parent))
 						}
+						lock := s.take(t)
+						first := createdName(t, receive(t, "loss", lost[0]))
+						for _, more := range lost[1:] {
+							if again := createdName(t, receive(t, "loss", more)); guid(again) != guid(first) {
+								t.Errorf("repeated as %q after %q", again, first)
+							}
+						}
+						if kept := s.checkOwn(t, lock); kept != first {
+							t.Errorf("kept %q of the created nodes, not the first, %q", kept, first)
+						}
+						release(t, lock)
+						s.clean(t)
 					}
-					if kept := s.checkOwn(t, lock); kept != first {
-						t.Errorf("kept %q of the created nodes, not the first, %q", kept, first)
-					}
-					release(t, lock)
-					s.clean(t)
-				}
+				})
 			})
 		}
 	}
@@ -82,23 +83,24 @@ func TestCreateReplyLost(t *testing.T) {
 
 // Z1. The lowest of the client's own nodes counts, even with another contender in between.
 func TestCreateReplyLostWithWaiterBehind(t *testing.T) {
-	s := newScene(t, nil)
-	lost, mine, reconnect := s.loseCreation(limited(t), t, losses["reply"])
-	first := createdName(t, lost)
-	theirs := acquiring(limited(t), s.other(t), s.key)
-	holds(t, s.conn, s.parent, 2)
-	reconnect()
-	lock := granted(t, mine)
-	names := holds(t, s.conn, s.parent, 2)
-	checkToken(t, s.conn, lock, s.parent+"/"+first)
-	silent(t, "grant to the second", theirs)
-	release(t, lock)
-	next := granted(t, theirs)
-	if next.Token() <= lock.Token() {
-		t.Errorf("tokens fall from %v to %v; queue was %q", lock.Token(), next.Token(), names)
-	}
-	release(t, next)
-	s.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		lost, mine, reconnect := s.loseCreation(limited(t), t, losses["reply"])
+		first := createdName(t, lost)
+		theirs := acquiring(limited(t), s.other(t), s.key)
+		holds(t, s.conn, s.parent, 2)
+		reconnect()
+		lock := granted(t, mine)
+		names := holds(t, s.conn, s.parent, 2)
+		checkToken(t, s.conn, lock, s.parent+"/"+first)
+		silent(t, "grant to the second", theirs)
+		release(t, lock)
+		next := granted(t, theirs)
+		if next.Token() <= lock.Token() {
+			t.Errorf("tokens fall from %v to %v; queue was %q", lock.Token(), next.Token(), names)
+		}
+		release(t, next)
+		s.clean(t)
+	})
 }
 
 // Z1, Z2. In another session the client creates with another guid.
@@ -106,22 +108,23 @@ func TestCreateReplyLostThenSessionExpired(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, &zklock.Options{Names: form})
-			lost, mine, reconnect := s.loseCreation(limited(t), t, losses["reply"])
-			first := createdName(t, lost)
-			before := s.client.Conn().SessionID()
-			s.expire()
-			reconnect()
-			lock := granted(t, mine)
-			node := s.checkOwn(t, lock)
-			if before == s.client.Conn().SessionID() {
-				t.Errorf("session %#x goes on", before)
-			}
-			if guid(node) == guid(first) {
-				t.Errorf("the guid of the previous session is used again: %q, %q", first, node)
-			}
-			release(t, lock)
-			s.clean(t)
+			play(t, &zklock.Options{Names: form}, func(t *testing.T, s *scene) {
+				lost, mine, reconnect := s.loseCreation(limited(t), t, losses["reply"])
+				first := createdName(t, lost)
+				before := s.client.Conn().SessionID()
+				s.expire()
+				reconnect()
+				lock := granted(t, mine)
+				node := s.checkOwn(t, lock)
+				if before == s.client.Conn().SessionID() {
+					t.Errorf("session %#x goes on", before)
+				}
+				if guid(node) == guid(first) {
+					t.Errorf("the guid of the previous session is used again: %q, %q", first, node)
+				}
+				release(t, lock)
+				s.clean(t)
+			})
 		})
 	}
 }
@@ -132,28 +135,29 @@ func TestGhostWithOwnGuid(t *testing.T) {
 	t.Parallel()
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, &zklock.Options{Names: form})
-			// The create never arrives, so a node that another session creates under the
-			// same name comes first.
-			request, mine, reconnect := s.loseCreation(limited(t), t, losses["request"])
-			ghost, err := s.conn.Create(request.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-			must(t, err)
-			reconnect()
-			// The client has noticed once there is a node with another guid.
-			eventually(t, "the client is in the queue under another guid", func() bool {
-				for _, n := range list(t, s.conn, s.parent) {
-					if !strings.HasPrefix(n, path.Base(request.Path)) {
-						return true
+			play(t, &zklock.Options{Names: form}, func(t *testing.T, s *scene) {
+				// The create never arrives, so a node that another session creates under the
+				// same name comes first.
+				request, mine, reconnect := s.loseCreation(limited(t), t, losses["request"])
+				ghost, err := s.conn.Create(request.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				must(t, err)
+				reconnect()
+				// The client has noticed once there is a node with another guid.
+				eventually(t, "the client is in the queue under another guid", func() bool {
+					for _, n := range list(t, s.conn, s.parent) {
+						if !strings.HasPrefix(n, path.Base(request.Path)) {
+							return true
+						}
 					}
-				}
-				return false
+					return false
+				})
+				silent(t, "grant on a ghost", mine)
+				s.delete(t, ghost)
+				lock := granted(t, mine)
+				s.checkOwn(t, lock)
+				release(t, lock)
+				s.clean(t)
 			})
-			silent(t, "grant on a ghost", mine)
-			s.delete(t, ghost)
-			lock := granted(t, mine)
-			s.checkOwn(t, lock)
-			release(t, lock)
-			s.clean(t)
 		})
 	}
 }
@@ -163,8 +167,8 @@ func TestGhostWithOwnGuid(t *testing.T) {
 func (s *scene) queueUp(t *testing.T) {
 	t.Helper()
 	s.proxy.Stall(faultproxy.ToServer)
-	ballast := make([]byte, 800<<10)
-	for range 60 { // some end only with the client, and start waits for that
+	ballast := make([]byte, 48<<10)
+	for range 1100 { // more than the proxy takes; some end only with the client, and start waits for that
 		go func() { _, _ = s.client.Conn().Set("/nowhere", ballast, -1) }()
 	}
 	runs(t, "zk.(*Conn).queueRequest")
@@ -182,25 +186,27 @@ func TestCreateQueuedUnderDeadSession(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"reply comes": false, "reply is lost too": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, &zklock.Options{SessionTimeout: longest}) // the queue is to last
-			s.prepare(t)
-			s.queueUp(t)
-			mine := s.acquiring(limited(t))
-			runs(t, "zklock.(*link).createAndList")
-			dead := s.client.Conn().SessionID()
-			if lost {
-				s.proxy.LoseReply(faultproxy.OpCreate, s.parent)
-			}
-			s.proxy.Cut()
-			s.expire()
-			must(t, s.proxy.Heal())
-			lock := granted(t, mine)
-			s.checkOwn(t, lock)
-			if dead == s.client.Conn().SessionID() {
-				t.Errorf("session %#x goes on", dead)
-			}
-			release(t, lock)
-			s.clean(t)
+			// the queue is to last
+			play(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
+				s.prepare(t)
+				s.queueUp(t)
+				mine := s.acquiring(limited(t))
+				runs(t, "zklock.(*link).createAndList")
+				dead := s.client.Conn().SessionID()
+				if lost {
+					s.proxy.LoseReply(faultproxy.OpCreate, s.parent)
+				}
+				s.proxy.Cut()
+				s.expire()
+				must(t, s.proxy.Heal())
+				lock := granted(t, mine)
+				s.checkOwn(t, lock)
+				if dead == s.client.Conn().SessionID() {
+					t.Errorf("session %#x goes on", dead)
+				}
+				release(t, lock)
+				s.clean(t)
+			})
 		})
 	}
 }
@@ -208,16 +214,17 @@ func TestCreateQueuedUnderDeadSession(t *testing.T) {
 // Z2. A proxy holds a create until its session has expired: the server does not carry it out, and the client creates
 // again.
 func TestCreateHeldPastSession(t *testing.T) {
-	s := newScene(t, nil)
-	s.prepare(t)
-	held, pass := s.proxy.HoldRequest(faultproxy.OpCreate, s.parent)
-	defer pass()
-	mine := s.acquiring(limited(t))
-	receive(t, "creation", held)
-	s.expire()
-	pass()
-	lock := granted(t, mine)
-	s.checkOwn(t, lock)
-	release(t, lock)
-	s.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		s.prepare(t)
+		held, pass := s.proxy.HoldRequest(faultproxy.OpCreate, s.parent)
+		defer pass()
+		mine := s.acquiring(limited(t))
+		receive(t, "creation", held)
+		s.expire()
+		pass()
+		lock := granted(t, mine)
+		s.checkOwn(t, lock)
+		release(t, lock)
+		s.clean(t)
+	})
 }

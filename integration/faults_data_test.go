@@ -64,23 +64,24 @@ func TestDataReplyLost(t *testing.T) {
 	t.Parallel()
 	for direction, lose := range losses {
 		t.Run(direction, func(t *testing.T) {
-			s := newScene(t, nil)
-			lock := s.take(t, holdfast.WithData([]byte("old")))
-			path := nodeOf(t, s.client, lock)
-			for i, data := range []string{"new", "newer", ""} {
-				lost := lose(s.proxy, faultproxy.OpSetData, s.parent)
-				setData(t, lock, data)
-				receive(t, "loss", lost)
-				if got := s.data(t); got != data {
-					t.Errorf("confirmed %q, and others read %q", data, got)
+			play(t, nil, func(t *testing.T, s *scene) {
+				lock := s.take(t, holdfast.WithData([]byte("old")))
+				path := nodeOf(t, s.client, lock)
+				for i, data := range []string{"new", "newer", ""} {
+					lost := lose(s.proxy, faultproxy.OpSetData, s.parent)
+					setData(t, lock, data)
+					receive(t, "loss", lost)
+					if got := s.data(t); got != data {
+						t.Errorf("confirmed %q, and others read %q", data, got)
+					}
+					if stat := checkToken(t, s.conn, lock, path); int(stat.Version) != i+1 {
+						t.Errorf("%d writes for %d calls", stat.Version, i+1)
+					}
 				}
-				if stat := checkToken(t, s.conn, lock, path); int(stat.Version) != i+1 {
-					t.Errorf("%d writes for %d calls", stat.Version, i+1)
-				}
-			}
-			must(t, lock.Verify(limited(t)))
-			release(t, lock)
-			s.clean(t)
+				must(t, lock.Verify(limited(t)))
+				release(t, lock)
+				s.clean(t)
+			})
 		})
 	}
 }
@@ -121,16 +122,17 @@ func TestDataArrivesLate(t *testing.T) {
 		},
 	} {
 		t.Run(when, func(t *testing.T) {
-			s := newScene(t, nil)
-			lock := s.take(t, holdfast.WithData([]byte("old")))
-			lost := s.loseData(t, lock, "late")
-			want, last := use(t, s, lock, func() error { return s.rewrites(t, lost) })
-			if got := s.data(t); got != want {
-				t.Errorf("others read %q, want %q", got, want)
-			}
-			must(t, last.Verify(limited(t)))
-			release(t, last)
-			s.clean(t)
+			play(t, nil, func(t *testing.T, s *scene) {
+				lock := s.take(t, holdfast.WithData([]byte("old")))
+				lost := s.loseData(t, lock, "late")
+				want, last := use(t, s, lock, func() error { return s.rewrites(t, lost) })
+				if got := s.data(t); got != want {
+					t.Errorf("others read %q, want %q", got, want)
+				}
+				must(t, last.Verify(limited(t)))
+				release(t, last)
+				s.clean(t)
+			})
 		})
 	}
 }
@@ -148,59 +150,62 @@ func TestDataAndTheCause(t *testing.T) {
 		"expired":                {end: func(t *testing.T, s *scene, _ string) { s.expire() }, want: holdfast.ErrSessionExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, nil)
-			lock := s.take(t)
-			path := nodeOf(t, s.client, lock)
-			s.reads(t, 1)
-			events := s.client.Events()
-			if c.lose {
-				s.proxy.LoseReply(faultproxy.OpSetData, s.parent)
-				setData(t, lock, "1")
-			}
-			looks, pass := s.proxy.HoldRequest(faultproxy.OpGetData, path)
-			defer pass()
-			setData(t, lock, "2")
-			receive(t, "the look at the own node", looks)
-			c.end(t, s, path)
-			pass()
-			lostTo(t, lock, events, c.want)
-			s.clean(t)
+			play(t, nil, func(t *testing.T, s *scene) {
+				lock := s.take(t)
+				path := nodeOf(t, s.client, lock)
+				s.reads(t, 1)
+				events := s.client.Events()
+				if c.lose {
+					s.proxy.LoseReply(faultproxy.OpSetData, s.parent)
+					setData(t, lock, "1")
+				}
+				looks, pass := s.proxy.HoldRequest(faultproxy.OpGetData, path)
+				defer pass()
+				setData(t, lock, "2")
+				receive(t, "the look at the own node", looks)
+				c.end(t, s, path)
+				pass()
+				lostTo(t, lock, events, c.want)
+				s.clean(t)
+			})
 		})
 	}
 }
 
 // A write to the node by somebody else does not keep the holder from writing, nor does it end the lock.
 func TestDataAfterForeignWrites(t *testing.T) {
-	s := newScene(t, nil)
-	lock := s.take(t)
-	path := nodeOf(t, s.client, lock)
-	for i := range 3 {
-		must(t, errOf(s.conn.Set(path, []byte("scribbled"), -1)))
-		setData(t, lock, fmt.Sprint(i))
-		if got := s.data(t); got != fmt.Sprint(i) {
-			t.Errorf("others read %q", got)
+	play(t, nil, func(t *testing.T, s *scene) {
+		lock := s.take(t)
+		path := nodeOf(t, s.client, lock)
+		for i := range 3 {
+			must(t, errOf(s.conn.Set(path, []byte("scribbled"), -1)))
+			setData(t, lock, fmt.Sprint(i))
+			if got := s.data(t); got != fmt.Sprint(i) {
+				t.Errorf("others read %q", got)
+			}
 		}
-	}
-	must(t, lock.Verify(limited(t)))
-	release(t, lock)
-	s.clean(t)
+		must(t, lock.Verify(limited(t)))
+		release(t, lock)
+		s.clean(t)
+	})
 }
 
 // A waiter that hears of new data before it reads one node again, and lists nothing.
 func TestDataAndWaiters(t *testing.T) {
-	s := newScene(t, nil)
-	holder, got, _ := s.waiting(t)
-	s.reads(t, 2)
-	lists := s.proxy.Count(faultproxy.ToServer, faultproxy.OpGetChildren2)
-	for i := range 3 {
-		setData(t, holder, fmt.Sprint(i))
-		s.reads(t, 3+i)
-	}
-	silent(t, "a grant", got)
-	if n := s.proxy.Count(faultproxy.ToServer, faultproxy.OpGetChildren2) - lists; n > 0 {
-		t.Errorf("%d lists", n)
-	}
-	s.passes(t, holder, got)
+	play(t, nil, func(t *testing.T, s *scene) {
+		holder, got, _ := s.waiting(t)
+		s.reads(t, 2)
+		lists := s.proxy.Count(faultproxy.ToServer, faultproxy.OpGetChildren2)
+		for i := range 3 {
+			setData(t, holder, fmt.Sprint(i))
+			s.reads(t, 3+i)
+		}
+		silent(t, "a grant", got)
+		if n := s.proxy.Count(faultproxy.ToServer, faultproxy.OpGetChildren2) - lists; n > 0 {
+			t.Errorf("%d lists", n)
+		}
+		s.passes(t, holder, got)
+	})
 }
 
 // Z35. A server hangs up on data that is too large for it. The call fails, and the lock lives on.

@@ -36,45 +36,46 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"never cut off", "after a reconnection", "while it is cut off"} {
 		t.Run(when, func(t *testing.T) {
-			s := newScene(t, nil)
-			lock := s.take(t)
-			path := nodeOf(t, s.client, lock)
-			s.reads(t, 1)
-			crowd := s.other(t)
-			var waiting []<-chan outcome
-			for range 50 {
-				waiting = append(waiting, acquiring(limited(t), crowd, s.key))
-			}
-			holds(t, s.conn, s.parent, 51)
-			events := s.client.Events()
-			if when == "after a reconnection" {
-				s.reconnects(t)
-				s.quiet(t)
-			}
-			s.proxy.ResetCounts()
-			if when == "while it is cut off" {
-				s.proxy.Cut()
-				receive(t, "Disconnected", events.Disconnected())
-			}
-			s.delete(t, path)
-			must(t, s.proxy.Heal())
-			lostTo(t, lock, events, holdfast.ErrBroken)
-			for _, op := range []faultproxy.Op{faultproxy.OpGetChildren2, faultproxy.OpGetData} {
-				if n := s.proxy.Count(faultproxy.ToServer, op); n != 0 {
-					t.Errorf("%d requests %v before the end of the lock", n, op)
+			play(t, nil, func(t *testing.T, s *scene) {
+				lock := s.take(t)
+				path := nodeOf(t, s.client, lock)
+				s.reads(t, 1)
+				crowd := s.other(t)
+				var waiting []<-chan outcome
+				for range 50 {
+					waiting = append(waiting, acquiring(limited(t), crowd, s.key))
 				}
-			}
-			var wg sync.WaitGroup
-			for _, got := range waiting { // one after the other, but not in this order
-				wg.Go(func() {
-					o := <-got
-					if check(t, o.err); o.err == nil {
-						check(t, o.lock.Release(limited(t)))
+				holds(t, s.conn, s.parent, 51)
+				events := s.client.Events()
+				if when == "after a reconnection" {
+					s.reconnects(t)
+					s.quiet(t)
+				}
+				s.proxy.ResetCounts()
+				if when == "while it is cut off" {
+					s.proxy.Cut()
+					receive(t, "Disconnected", events.Disconnected())
+				}
+				s.delete(t, path)
+				must(t, s.proxy.Heal())
+				lostTo(t, lock, events, holdfast.ErrBroken)
+				for _, op := range []faultproxy.Op{faultproxy.OpGetChildren2, faultproxy.OpGetData} {
+					if n := s.proxy.Count(faultproxy.ToServer, op); n != 0 {
+						t.Errorf("%d requests %v before the end of the lock", n, op)
 					}
-				})
-			}
-			wg.Wait()
-			s.clean(t)
+				}
+				var wg sync.WaitGroup
+				for _, got := range waiting { // one after the other, but not in this order
+					wg.Go(func() {
+						o := <-got
+						if check(t, o.err); o.err == nil {
+							check(t, o.lock.Release(limited(t)))
+						}
+					})
+				}
+				wg.Wait()
+				s.clean(t)
+			})
 		})
 	}
 }
@@ -82,45 +83,47 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 // Z28. A client's watches are not set again after a reconnect. A holder whose node is deleted then learns of it from a
 // heartbeat.
 func TestBreakIsHeardWithoutAWatch(t *testing.T) {
-	s := newScene(t, nil)
-	lock := s.take(t)
-	path := nodeOf(t, s.client, lock)
-	s.reads(t, 1)
-	events := s.client.Events()
-	s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
-		if f.Dir == faultproxy.ToServer && (f.Op == faultproxy.OpSetWatches || f.Op == faultproxy.OpSetWatches2) {
-			return faultproxy.DropFrame
+	play(t, nil, func(t *testing.T, s *scene) {
+		lock := s.take(t)
+		path := nodeOf(t, s.client, lock)
+		s.reads(t, 1)
+		events := s.client.Events()
+		s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+			if f.Dir == faultproxy.ToServer && (f.Op == faultproxy.OpSetWatches || f.Op == faultproxy.OpSetWatches2) {
+				return faultproxy.DropFrame
+			}
+			return faultproxy.Pass
+		})
+		s.reconnects(t)
+		s.delete(t, path)
+		lostTo(t, lock, events, holdfast.ErrBroken)
+		if n := s.proxy.Count(faultproxy.ToClient, faultproxy.OpSetWatches); n != 0 {
+			t.Errorf("%d times the watches were set again", n)
 		}
-		return faultproxy.Pass
+		s.clean(t)
 	})
-	s.reconnects(t)
-	s.delete(t, path)
-	lostTo(t, lock, events, holdfast.ErrBroken)
-	if n := s.proxy.Count(faultproxy.ToClient, faultproxy.OpSetWatches); n != 0 {
-		t.Errorf("%d times the watches were set again", n)
-	}
-	s.clean(t)
 }
 
 // The reply to a delete is lost, and a lagging server still shows the node, so the client deletes it again. "No node" then
 // means success. Here the first request is lost instead and somebody else deletes the node, which looks the same.
 func TestBreakUnanswered(t *testing.T) {
-	s := newScene(t, nil)
-	lock := take(t, s.other(t), s.key)
-	info, err := s.client.Inspect(limited(t), s.key)
-	must(t, err)
-	lost := s.proxy.LoseRequest(faultproxy.OpDelete, s.parent)
-	again, pass := s.proxy.HoldRequest(faultproxy.OpDelete, s.parent)
-	broken := async(func() error { return s.client.Break(limited(t), info) })
-	receive(t, "the first deletion", lost)
-	receive(t, "the second deletion", again)
-	s.delete(t, s.newest(t, 1))
-	pass()
-	if err := receive(t, "Break returns", broken); err != nil {
-		t.Errorf("Break = %v, want nil: the grant has ended, and by this call as far as it can tell", err)
-	}
-	receive(t, "Done", lock.Done())
-	s.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		lock := take(t, s.other(t), s.key)
+		info, err := s.client.Inspect(limited(t), s.key)
+		must(t, err)
+		lost := s.proxy.LoseRequest(faultproxy.OpDelete, s.parent)
+		again, pass := s.proxy.HoldRequest(faultproxy.OpDelete, s.parent)
+		broken := async(func() error { return s.client.Break(limited(t), info) })
+		receive(t, "the first deletion", lost)
+		receive(t, "the second deletion", again)
+		s.delete(t, s.newest(t, 1))
+		pass()
+		if err := receive(t, "Break returns", broken); err != nil {
+			t.Errorf("Break = %v, want nil: the grant has ended, and by this call as far as it can tell", err)
+		}
+		receive(t, "Done", lock.Done())
+		s.clean(t)
+	})
 }
 
 // Z17. A waiter's watches report the deletion of its own node, and then of its predecessor: that is no grant.
@@ -128,60 +131,62 @@ func TestDeletionHeardBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	for _, reconnected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reconnected %v", reconnected), func(t *testing.T) {
-			s := newScene(t, nil)
-			for range 10 {
-				s.key = newKey(t)
-				s.parent = under(s.key)
-				s.proxy.ResetCounts()
-				holder, got, node := s.waiting(t)
-				_, stat, err := s.conn.Get(node)
-				must(t, err)
-				s.reads(t, 2)
-				if reconnected {
-					s.reconnects(t)
-					eventually(t, "the waiter looks for its predecessor once more", func() bool {
-						return s.proxy.Count(faultproxy.ToClient, faultproxy.OpExists) > 0
-					})
+			play(t, nil, func(t *testing.T, s *scene) {
+				for range 10 {
+					s.key = newKey(t)
+					s.parent = under(s.key)
+					s.proxy.ResetCounts()
+					holder, got, node := s.waiting(t)
+					_, stat, err := s.conn.Get(node)
+					must(t, err)
+					s.reads(t, 2)
+					if reconnected {
+						s.reconnects(t)
+						eventually(t, "the waiter looks for its predecessor once more", func() bool {
+							return s.proxy.Count(faultproxy.ToClient, faultproxy.OpExists) > 0
+						})
+					}
+					s.proxy.Stall(faultproxy.ToClient)
+					s.delete(t, node)
+					release(t, holder)
+					must(t, s.proxy.Heal())
+					lock := granted(t, got)
+					if lock.Token() == holdfast.Token(stat.Czxid) {
+						t.Fatal("the client was granted the lock although its watch had reported its node deleted")
+					}
+					release(t, lock)
+					s.clean(t)
 				}
-				s.proxy.Stall(faultproxy.ToClient)
-				s.delete(t, node)
-				release(t, holder)
-				must(t, s.proxy.Heal())
-				lock := granted(t, got)
-				if lock.Token() == holdfast.Token(stat.Czxid) {
-					t.Fatal("the client was granted the lock although its watch had reported its node deleted")
-				}
-				release(t, lock)
-				s.clean(t)
-			}
+			})
 		})
 	}
 }
 
 // Z17. The same happens while the waiter is cut off. What the server reports when it is back comes in any order.
 func TestDeletionInAnOutageBeforeTheGrant(t *testing.T) {
-	s := newScene(t, nil)
-	for range 10 {
-		s.key = newKey(t)
-		s.parent = under(s.key)
-		s.proxy.ResetCounts()
-		holder, got, node := s.waiting(t)
-		_, stat, err := s.conn.Get(node)
-		must(t, err)
-		s.reads(t, 2)
-		reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
-		s.proxy.Drop()
-		receive(t, "reconnection", reconnecting)
-		s.delete(t, node)
-		release(t, holder)
-		reconnect()
-		lock := granted(t, got)
-		if lock.Token() == holdfast.Token(stat.Czxid) {
-			t.Fatal("the client was granted the lock although its node had been deleted before its predecessor's")
+	play(t, nil, func(t *testing.T, s *scene) {
+		for range 10 {
+			s.key = newKey(t)
+			s.parent = under(s.key)
+			s.proxy.ResetCounts()
+			holder, got, node := s.waiting(t)
+			_, stat, err := s.conn.Get(node)
+			must(t, err)
+			s.reads(t, 2)
+			reconnecting, reconnect := s.proxy.HoldRequest(faultproxy.OpConnect, "")
+			s.proxy.Drop()
+			receive(t, "reconnection", reconnecting)
+			s.delete(t, node)
+			release(t, holder)
+			reconnect()
+			lock := granted(t, got)
+			if lock.Token() == holdfast.Token(stat.Czxid) {
+				t.Fatal("the client was granted the lock although its node had been deleted before its predecessor's")
+			}
+			release(t, lock)
+			s.clean(t)
 		}
-		release(t, lock)
-		s.clean(t)
-	}
+	})
 }
 
 // Z17. Somebody writes to a waiter's node. That may be half of a reclaim, so there is no grant until the waiter has seen
@@ -190,47 +195,49 @@ func TestWriteHeardBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("and deletes it %v", gone), func(t *testing.T) {
-			s := newScene(t, nil)
-			holder, got, node := s.waiting(t, holdfast.WithOwner("worker"))
-			s.reads(t, 2)
-			again, pass := s.proxy.HoldRequest(faultproxy.AnyOp, node)
-			defer pass()
-			if gone {
-				heir := acquiring(limited(t), s.other(t), s.key, holdfast.WithOwner("worker"), holdfast.WithReclaim())
-				defer func() { release(t, granted(t, heir)) }()
-			} else {
-				must(t, errOf(s.conn.Set(node, []byte("stranger"), -1)))
-			}
-			receive(t, "look at the own node", again)
-			release(t, holder)
-			silent(t, "grant to a waiter that may have lost its node", got)
-			pass()
-			if gone {
-				if o := receive(t, "Acquire returns", got); !errors.Is(o.err, holdfast.ErrReclaimed) {
-					t.Errorf("Acquire returns %v, %v; want %v", o.lock, o.err, holdfast.ErrReclaimed)
+			play(t, nil, func(t *testing.T, s *scene) {
+				holder, got, node := s.waiting(t, holdfast.WithOwner("worker"))
+				s.reads(t, 2)
+				again, pass := s.proxy.HoldRequest(faultproxy.AnyOp, node)
+				defer pass()
+				if gone {
+					heir := acquiring(limited(t), s.other(t), s.key, holdfast.WithOwner("worker"), holdfast.WithReclaim())
+					defer func() { release(t, granted(t, heir)) }()
+				} else {
+					must(t, errOf(s.conn.Set(node, []byte("stranger"), -1)))
 				}
-				return
-			}
-			release(t, granted(t, got))
-			s.clean(t)
+				receive(t, "look at the own node", again)
+				release(t, holder)
+				silent(t, "grant to a waiter that may have lost its node", got)
+				pass()
+				if gone {
+					if o := receive(t, "Acquire returns", got); !errors.Is(o.err, holdfast.ErrReclaimed) {
+						t.Errorf("Acquire returns %v, %v; want %v", o.lock, o.err, holdfast.ErrReclaimed)
+					}
+					return
+				}
+				release(t, granted(t, got))
+				s.clean(t)
+			})
 		})
 	}
 }
 
 // Z18. A contender with the same owner name is in the queue and has reclaimed nothing.
 func TestBreakIsNoReclaim(t *testing.T) {
-	s := newScene(t, nil)
-	owner := holdfast.WithOwner("worker")
-	lock := s.take(t, owner)
-	next := acquiring(limited(t), s.other(t), s.key, owner)
-	holds(t, s.conn, s.parent, 2)
-	s.reads(t, 1)
-	events := s.client.Events()
-	s.reconnects(t)
-	s.delete(t, nodeOf(t, s.client, lock))
-	lostTo(t, lock, events, holdfast.ErrBroken)
-	release(t, granted(t, next))
-	s.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		owner := holdfast.WithOwner("worker")
+		lock := s.take(t, owner)
+		next := acquiring(limited(t), s.other(t), s.key, owner)
+		holds(t, s.conn, s.parent, 2)
+		s.reads(t, 1)
+		events := s.client.Events()
+		s.reconnects(t)
+		s.delete(t, nodeOf(t, s.client, lock))
+		lostTo(t, lock, events, holdfast.ErrBroken)
+		release(t, granted(t, next))
+		s.clean(t)
+	})
 }
 
 // isBack waits until the scene's client waits by another node, and fails the test if it is granted the held lock.
@@ -249,25 +256,26 @@ func TestSessionExpiresWhileWaiterReads(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"first reads", "read after a write"} {
 		t.Run(what, func(t *testing.T) {
-			s := newScene(t, nil)
-			var held <-chan faultproxy.Frame
-			pass := func() {}
-			owner := holdfast.WithOwner("worker")
-			if what == "first reads" {
-				held, pass = s.proxy.HoldRequest(faultproxy.OpGetData, s.parent)
-			}
-			holder, got, node := s.waiting(t, owner)
-			if what != "first reads" {
-				s.reads(t, 2)
-				held, pass = s.proxy.HoldRequest(faultproxy.OpGetData, node)
-				must(t, errOf(s.conn.Set(node, []byte("stranger"), -1)))
-			}
-			defer pass()
-			receive(t, "reads", held)
-			s.expire()
-			pass()
-			s.isBack(t, node, got)
-			s.passes(t, holder, got)
+			play(t, nil, func(t *testing.T, s *scene) {
+				var held <-chan faultproxy.Frame
+				pass := func() {}
+				owner := holdfast.WithOwner("worker")
+				if what == "first reads" {
+					held, pass = s.proxy.HoldRequest(faultproxy.OpGetData, s.parent)
+				}
+				holder, got, node := s.waiting(t, owner)
+				if what != "first reads" {
+					s.reads(t, 2)
+					held, pass = s.proxy.HoldRequest(faultproxy.OpGetData, node)
+					must(t, errOf(s.conn.Set(node, []byte("stranger"), -1)))
+				}
+				defer pass()
+				receive(t, "reads", held)
+				s.expire()
+				pass()
+				s.isBack(t, node, got)
+				s.passes(t, holder, got)
+			})
 		})
 	}
 }
@@ -280,14 +288,15 @@ func TestWaiterDeleted(t *testing.T) {
 		"with its session": func(_ *testing.T, s *scene, _ string) { s.expire() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, nil)
-			holder, got, node := s.waiting(t)
-			for range 3 {
-				end(t, s, node)
-				s.isBack(t, node, got)
-				node = s.newest(t, 2)
-			}
-			s.passes(t, holder, got)
+			play(t, nil, func(t *testing.T, s *scene) {
+				holder, got, node := s.waiting(t)
+				for range 3 {
+					end(t, s, node)
+					s.isBack(t, node, got)
+					node = s.newest(t, 2)
+				}
+				s.passes(t, holder, got)
+			})
 		})
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 )
 
 // downgrade does what Curator's read-write lock, from 5.5 on, does on one thread: it acquires the lock for writing, then
@@ -25,9 +23,9 @@ func (s *scene) create(t *testing.T, name string, flags int32) string {
 }
 
 // writes begins a downgrade.
-func writes(t *testing.T) *downgrade {
+func (s *scene) writes(t *testing.T) *downgrade {
 	t.Helper()
-	d := &downgrade{scene: newScene(t, nil)}
+	d := &downgrade{scene: s}
 	d.prepare(t)
 	d.write = d.create(t, "_c_9d2c1a4e-6a77-4a0e-8d42-0f2d9b6b0001-__WRIT__", zk.FlagEphemeral|zk.FlagSequence)
 	return d
@@ -41,48 +39,49 @@ func (d *downgrade) downgrades(t *testing.T) {
 }
 
 // watched waits until somebody watches a node.
-func watched(t *testing.T, node string) {
+func (s *scene) watched(t *testing.T, node string) {
 	t.Helper()
-	eventually(t, "there is a watch on "+path.Base(node), func() bool {
-		watches, err := zkserver.Watches(limited(t), server(t).Addr())
-		return err == nil && len(watches[node]) > 0
-	})
+	eventually(t, "there is a watch on "+path.Base(node), func() bool { return len(s.watches(t, node)[node]) > 0 })
 }
 
 // Z19. The read node appears in the middle of the queue, before contenders that already wait.
 func TestDowngradeBeforeAWaiter(t *testing.T) {
-	d := writes(t)
-	got := d.acquiring(limited(t))
-	watched(t, d.write)
-	d.downgrades(t)
-	d.delete(t, d.write)
-	silent(t, "grant beside a reader", got)
-	watched(t, d.read)
-	if info, err := d.client.Inspect(limited(t), d.key); err != nil || info.Grant != path.Base(d.read) {
-		t.Errorf("Inspect returns %+v, %v; want %s to hold", info, err, d.read)
-	}
-	d.delete(t, d.read)
-	release(t, granted(t, got))
-	d.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		d := s.writes(t)
+		got := d.acquiring(limited(t))
+		d.watched(t, d.write)
+		d.downgrades(t)
+		d.delete(t, d.write)
+		silent(t, "grant beside a reader", got)
+		d.watched(t, d.read)
+		if info, err := d.client.Inspect(limited(t), d.key); err != nil || info.Grant != path.Base(d.read) {
+			t.Errorf("Inspect returns %+v, %v; want %s to hold", info, err, d.read)
+		}
+		d.delete(t, d.read)
+		release(t, granted(t, got))
+		d.clean(t)
+	})
 }
 
 // Z19. A contender that lists the queue while both are there finds the reader right behind the writer, although the reader
 // came later, and waits for it.
 func TestDowngradeSeenByAWaiter(t *testing.T) {
-	d := writes(t)
-	between := d.create(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
-	got := d.acquiring(limited(t))
-	watched(t, between)
-	d.downgrades(t)
-	d.delete(t, between) // the waiter looks again
-	watched(t, d.read)
-	info, err := d.client.Inspect(limited(t), d.key)
-	if err != nil || info.Grant != path.Base(d.write) || len(info.Queue) != 2 || info.Queue[0].Owner != "curator" {
-		t.Errorf("Inspect returns %+v, %v; want the writer to hold, and the reader to be next", info, err)
-	}
-	d.delete(t, d.write)
-	silent(t, "grant beside a reader", got)
-	d.delete(t, d.read)
-	release(t, granted(t, got))
-	d.clean(t)
+	play(t, nil, func(t *testing.T, s *scene) {
+		d := s.writes(t)
+		between := d.create(t, "lock-", zk.FlagEphemeral|zk.FlagSequence)
+		got := d.acquiring(limited(t))
+		d.watched(t, between)
+		d.downgrades(t)
+		d.delete(t, between) // the waiter looks again
+		d.watched(t, d.read)
+		info, err := d.client.Inspect(limited(t), d.key)
+		if err != nil || info.Grant != path.Base(d.write) || len(info.Queue) != 2 || info.Queue[0].Owner != "curator" {
+			t.Errorf("Inspect returns %+v, %v; want the writer to hold, and the reader to be next", info, err)
+		}
+		d.delete(t, d.write)
+		silent(t, "grant beside a reader", got)
+		d.delete(t, d.read)
+		release(t, granted(t, got))
+		d.clean(t)
+	})
 }

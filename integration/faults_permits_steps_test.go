@@ -25,10 +25,17 @@ type semaphore struct {
 	places string
 }
 
-func newSemaphore(t *testing.T, names zklock.Names, n int) *semaphore {
+// playSemaphore runs a test on one.
+func playSemaphore(t *testing.T, names zklock.Names, n int, test func(t *testing.T, p *semaphore)) {
 	t.Helper()
-	p := &semaphore{scene: newScene(t, &zklock.Options{SessionTimeout: longest, Names: names}), limit: holdfast.WithLimit(n), n: n}
-	p.peer = dial(t, server(t).Addr(), &zklock.Options{Names: names})
+	play(t, &zklock.Options{SessionTimeout: longest, Names: names}, func(t *testing.T, s *scene) { test(t, newSemaphore(t, s, names, n)) })
+}
+
+// newSemaphore makes one.
+func newSemaphore(t *testing.T, s *scene, names zklock.Names, n int) *semaphore {
+	t.Helper()
+	p := &semaphore{scene: s, limit: holdfast.WithLimit(n), n: n}
+	p.peer = s.dial(t, &zklock.Options{Names: names})
 	p.leases, p.places = p.parent+"/leases", p.parent+"/locks"
 	if names == zklock.KazooNames {
 		p.leases, p.places = p.parent, p.parent+"-__lock__"
@@ -90,8 +97,8 @@ func (p *semaphore) whole(t *testing.T) {
 	release(t, p.take(t, p.limit))
 	p.nothing(t)
 	p.returns(t, p.all(t))
-	noWatches(t, server(t).Addr(), p.leases)
-	noWatches(t, server(t).Addr(), p.places)
+	p.noWatches(t, p.leases)
+	p.noWatches(t, p.places)
 }
 
 // leaseOp is how a lease is created: with a check of the limit, but for kazoo.
@@ -114,53 +121,54 @@ func TestPermitCreationLost(t *testing.T) {
 				for _, givesUp := range []bool{false, true} {
 					name := form + "/" + what + map[bool]string{false: " of a lease", true: " of a place"}[waits] + map[bool]string{true: ", given up"}[givesUp]
 					t.Run(name, func(t *testing.T) {
-						p := newSemaphore(t, names, 2)
-						parent := p.leases
-						var all []*holdfast.Lock
-						if waits {
-							parent, all = p.places, p.all(t)
-						}
-						op := faultproxy.OpCreate
-						if !waits {
-							op = leaseOp(names)
-						}
-						loss := lose(p.proxy, op, parent+"/")
-						reconnecting, reconnect := p.proxy.HoldRequest(faultproxy.OpConnect, "")
-						defer reconnect()
-						ctx, cancel := context.WithCancel(limited(t))
-						defer cancel()
-						got := p.acquiring(ctx, p.limit)
-						lost := receive(t, "loss", loss)
-						receive(t, "reconnection", reconnecting)
-						if givesUp {
-							cancel()
-							checkGivenUp(t, got, holdfast.ErrDisconnected)
-						}
-						lists := p.proxy.Count(faultproxy.ToClient, faultproxy.OpGetChildren2)
-						reconnect()
-						switch {
-						case givesUp && what == "request":
-							eventually(t, "it looks for the node", func() bool {
-								return p.proxy.Count(faultproxy.ToClient, faultproxy.OpSync) > 0 && p.proxy.Count(faultproxy.ToClient, faultproxy.OpGetChildren2) > lists
-							})
-							late, err := p.conn.Create(lost.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-							must(t, err)
-							eventually(t, "a late node is deleted", func() bool { ok, _, err := p.conn.Exists(late); return err == nil && !ok })
-						case waits && !givesUp:
-							p.waits(t, 1)
-							release(t, all[0])
-							all[0] = granted(t, got)
-						case !givesUp:
-							lock := granted(t, got)
-							if what == "reply" {
-								if node := nodeOf(t, p.client, lock); path.Base(node) != createdName(t, lost) {
-									t.Errorf("the permit is %s, and the first creation made %s", node, createdName(t, lost))
-								}
+						playSemaphore(t, names, 2, func(t *testing.T, p *semaphore) {
+							parent := p.leases
+							var all []*holdfast.Lock
+							if waits {
+								parent, all = p.places, p.all(t)
 							}
-							all = append(all, lock)
-						}
-						p.returns(t, all)
-						p.whole(t)
+							op := faultproxy.OpCreate
+							if !waits {
+								op = leaseOp(names)
+							}
+							loss := lose(p.proxy, op, parent+"/")
+							reconnecting, reconnect := p.proxy.HoldRequest(faultproxy.OpConnect, "")
+							defer reconnect()
+							ctx, cancel := context.WithCancel(limited(t))
+							defer cancel()
+							got := p.acquiring(ctx, p.limit)
+							lost := receive(t, "loss", loss)
+							receive(t, "reconnection", reconnecting)
+							if givesUp {
+								cancel()
+								checkGivenUp(t, got, holdfast.ErrDisconnected)
+							}
+							lists := p.proxy.Count(faultproxy.ToClient, faultproxy.OpGetChildren2)
+							reconnect()
+							switch {
+							case givesUp && what == "request":
+								eventually(t, "it looks for the node", func() bool {
+									return p.proxy.Count(faultproxy.ToClient, faultproxy.OpSync) > 0 && p.proxy.Count(faultproxy.ToClient, faultproxy.OpGetChildren2) > lists
+								})
+								late, err := p.conn.Create(lost.Path, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+								must(t, err)
+								eventually(t, "a late node is deleted", func() bool { ok, _, err := p.conn.Exists(late); return err == nil && !ok })
+							case waits && !givesUp:
+								p.waits(t, 1)
+								release(t, all[0])
+								all[0] = granted(t, got)
+							case !givesUp:
+								lock := granted(t, got)
+								if what == "reply" {
+									if node := nodeOf(t, p.client, lock); path.Base(node) != createdName(t, lost) {
+										t.Errorf("the permit is %s, and the first creation made %s", node, createdName(t, lost))
+									}
+								}
+								all = append(all, lock)
+							}
+							p.returns(t, all)
+							p.whole(t)
+						})
 					})
 				}
 			}
@@ -204,35 +212,36 @@ func TestPermitGivenUpAtEveryStep(t *testing.T) {
 				if step.kazoo {
 					names = zklock.KazooNames
 				}
-				p := newSemaphore(t, names, 2)
-				var all []*holdfast.Lock
-				if step.waits {
-					all = p.all(t)
-				}
-				for range step.after {
-					_, pass := hold(p.proxy, step.op, p.parent+step.below)
+				playSemaphore(t, names, 2, func(t *testing.T, p *semaphore) {
+					var all []*holdfast.Lock
+					if step.waits {
+						all = p.all(t)
+					}
+					for range step.after {
+						_, pass := hold(p.proxy, step.op, p.parent+step.below)
+						pass()
+					}
+					held, pass := hold(p.proxy, step.op, p.parent+step.below)
+					defer pass()
+					ctx, cancel := context.WithCancel(limited(t))
+					defer cancel()
+					got := p.acquiring(ctx, p.limit)
+					if step.freed {
+						p.waits(t, 1)
+						eventually(t, "it watches the leases", func() bool { return p.proxy.Count(faultproxy.ToClient, lists) >= 5 })
+						p.quiet(t)
+						release(t, all[0])
+						all = all[1:]
+					}
+					receive(t, "the step", held)
+					cancel()
+					if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
+						t.Errorf("Acquire returns %v, %v", o.lock, o.err)
+					}
 					pass()
-				}
-				held, pass := hold(p.proxy, step.op, p.parent+step.below)
-				defer pass()
-				ctx, cancel := context.WithCancel(limited(t))
-				defer cancel()
-				got := p.acquiring(ctx, p.limit)
-				if step.freed {
-					p.waits(t, 1)
-					eventually(t, "it watches the leases", func() bool { return p.proxy.Count(faultproxy.ToClient, lists) >= 5 })
-					p.quiet(t)
-					release(t, all[0])
-					all = all[1:]
-				}
-				receive(t, "the step", held)
-				cancel()
-				if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
-					t.Errorf("Acquire returns %v, %v", o.lock, o.err)
-				}
-				pass()
-				p.returns(t, all)
-				p.whole(t)
+					p.returns(t, all)
+					p.whole(t)
+				})
 			})
 		}
 	}
@@ -244,26 +253,27 @@ func TestPermitGivenUpAfterAVainLease(t *testing.T) {
 	for form, names := range permitForms {
 		for direction, hold := range holdings {
 			t.Run(form+"/"+direction, func(t *testing.T) {
-				p := newSemaphore(t, names, 2)
-				all := []*holdfast.Lock{take(t, p.peer, p.key, p.limit)}
-				late, create := p.proxy.HoldRequest(leaseOp(names), p.leases+"/")
-				defer create()
-				ctx, cancel := context.WithCancel(limited(t))
-				defer cancel()
-				got := p.acquiring(ctx, p.limit)
-				receive(t, "the lease", late)
-				all = append(all, take(t, p.peer, p.key, p.limit))
-				held, pass := hold(p.proxy, faultproxy.OpDelete, p.leases+"/")
-				defer pass()
-				create()
-				receive(t, "the deletion", held)
-				cancel()
-				if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
-					t.Errorf("Acquire returns %v, %v", o.lock, o.err)
-				}
-				pass()
-				p.returns(t, all)
-				p.whole(t)
+				playSemaphore(t, names, 2, func(t *testing.T, p *semaphore) {
+					all := []*holdfast.Lock{take(t, p.peer, p.key, p.limit)}
+					late, create := p.proxy.HoldRequest(leaseOp(names), p.leases+"/")
+					defer create()
+					ctx, cancel := context.WithCancel(limited(t))
+					defer cancel()
+					got := p.acquiring(ctx, p.limit)
+					receive(t, "the lease", late)
+					all = append(all, take(t, p.peer, p.key, p.limit))
+					held, pass := hold(p.proxy, faultproxy.OpDelete, p.leases+"/")
+					defer pass()
+					create()
+					receive(t, "the deletion", held)
+					cancel()
+					if o := receive(t, "Acquire returns", got); !errors.Is(o.err, context.Canceled) {
+						t.Errorf("Acquire returns %v, %v", o.lock, o.err)
+					}
+					pass()
+					p.returns(t, all)
+					p.whole(t)
+				})
 			})
 		}
 	}
@@ -274,28 +284,30 @@ func TestPermitSessionExpires(t *testing.T) {
 	t.Parallel()
 	for form, names := range permitForms {
 		t.Run(form, func(t *testing.T) {
-			p := newSemaphore(t, names, 2)
-			lock := p.take(t, p.limit)
-			other := take(t, p.peer, p.key, p.limit)
-			theirs := acquiring(limited(t), p.peer, p.key, p.limit)
-			p.waits(t, 1)
-			ours := p.acquiring(limited(t), p.limit)
-			before := p.waits(t, 2)
-			p.expire()
-			receive(t, "the end of the permit", lock.Done())
-			if err := lock.Err(); !errors.Is(err, holdfast.ErrSessionExpired) {
-				t.Errorf("the permit has ended with %v", err)
-			}
-			last := granted(t, theirs)
-			eventually(t, "the waiter queues again", func() bool {
-				names := list(t, p.conn, p.places)
-				return len(names) == 1 && names[0] != path.Base(before)
+			playOnBoth(t, &zklock.Options{SessionTimeout: longest, Names: names}, func(t *testing.T, s *scene) {
+				p := newSemaphore(t, s, names, 2)
+				lock := p.take(t, p.limit)
+				other := take(t, p.peer, p.key, p.limit)
+				theirs := acquiring(limited(t), p.peer, p.key, p.limit)
+				p.waits(t, 1)
+				ours := p.acquiring(limited(t), p.limit)
+				before := p.waits(t, 2)
+				p.expire()
+				receive(t, "the end of the permit", lock.Done())
+				if err := lock.Err(); !errors.Is(err, holdfast.ErrSessionExpired) {
+					t.Errorf("the permit has ended with %v", err)
+				}
+				last := granted(t, theirs)
+				eventually(t, "the waiter queues again", func() bool {
+					names := list(t, p.conn, p.places)
+					return len(names) == 1 && names[0] != path.Base(before)
+				})
+				silent(t, "a third permit of two", ours)
+				must(t, other.Err())
+				release(t, other)
+				p.returns(t, []*holdfast.Lock{last, granted(t, ours)})
+				p.whole(t)
 			})
-			silent(t, "a third permit of two", ours)
-			must(t, other.Err())
-			release(t, other)
-			p.returns(t, []*holdfast.Lock{last, granted(t, ours)})
-			p.whole(t)
 		})
 	}
 }
@@ -305,52 +317,53 @@ func TestPermitHolders(t *testing.T) {
 	t.Parallel()
 	for form, names := range permitForms {
 		t.Run(form, func(t *testing.T) {
-			p := newSemaphore(t, names, 2)
-			first := p.take(t, p.limit, holdfast.WithOwner("first"))
-			second := p.take(t, p.limit, holdfast.WithOwner("second"), holdfast.WithTTL(time.Minute))
-			must(t, second.SetData(limited(t), []byte("more")))
-			next := acquiring(limited(t), p.peer, p.key, p.limit)
-			p.waits(t, 1)
-			info, err := p.peer.Inspect(limited(t), p.key)
-			if err != nil || info.Limit != 2 || len(info.Holders) != 2 || string(info.Holders[1].Data) != "more" || len(info.Holders[0].Data) != 0 || len(info.Queue) != 1 {
-				t.Fatalf("Inspect returns %+v, %v", info, err)
-			}
-			guards := make(map[*holdfast.Lock]any)
-			for _, lock := range []*holdfast.Lock{first, second} {
-				guard, err := p.client.Guard(lock)
-				must(t, err)
-				must(t, errOf(p.peer.Conn().Multi(guard)))
-				guards[lock] = guard
-			}
-			for grant := range info.Each() {
-				if grant.Owner == "first" {
-					must(t, p.peer.Break(limited(t), grant))
+			playSemaphore(t, names, 2, func(t *testing.T, p *semaphore) {
+				first := p.take(t, p.limit, holdfast.WithOwner("first"))
+				second := p.take(t, p.limit, holdfast.WithOwner("second"), holdfast.WithTTL(time.Minute))
+				must(t, second.SetData(limited(t), []byte("more")))
+				next := acquiring(limited(t), p.peer, p.key, p.limit)
+				p.waits(t, 1)
+				info, err := p.peer.Inspect(limited(t), p.key)
+				if err != nil || info.Limit != 2 || len(info.Holders) != 2 || string(info.Holders[1].Data) != "more" || len(info.Holders[0].Data) != 0 || len(info.Queue) != 1 {
+					t.Fatalf("Inspect returns %+v, %v", info, err)
 				}
-			}
-			receive(t, "the end of the first", first.Done())
-			if err := first.Err(); !errors.Is(err, holdfast.ErrBroken) {
-				t.Errorf("the first has ended with %v", err)
-			}
-			third := granted(t, next)
-			if err := errOf(p.peer.Conn().Multi(guards[first])); err == nil {
-				t.Error("the guard of a broken permit holds")
-			}
-			must(t, errOf(p.peer.Conn().Multi(guards[second])))
-			must(t, second.Verify(limited(t)))
+				guards := make(map[*holdfast.Lock]any)
+				for _, lock := range []*holdfast.Lock{first, second} {
+					guard, err := p.client.Guard(lock)
+					must(t, err)
+					must(t, errOf(p.peer.Conn().Multi(guard)))
+					guards[lock] = guard
+				}
+				for grant := range info.Each() {
+					if grant.Owner == "first" {
+						must(t, p.peer.Break(limited(t), grant))
+					}
+				}
+				receive(t, "the end of the first", first.Done())
+				if err := first.Err(); !errors.Is(err, holdfast.ErrBroken) {
+					t.Errorf("the first has ended with %v", err)
+				}
+				third := granted(t, next)
+				if err := errOf(p.peer.Conn().Multi(guards[first])); err == nil {
+					t.Error("the guard of a broken permit holds")
+				}
+				must(t, errOf(p.peer.Conn().Multi(guards[second])))
+				must(t, second.Verify(limited(t)))
 
-			next = acquiring(limited(t), p.peer, p.key, p.limit)
-			p.waits(t, 1)
-			release(t, third)
-			brief := granted(t, next)
-			release(t, brief)
-			brief = p.take(t, p.limit, holdfast.WithTTL(100*time.Millisecond))
-			next = acquiring(limited(t), p.peer, p.key, p.limit)
-			receive(t, "the end of the brief one", brief.Done())
-			if err := brief.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
-				t.Errorf("the brief one has ended with %v", err)
-			}
-			p.returns(t, []*holdfast.Lock{second, granted(t, next)})
-			p.whole(t)
+				next = acquiring(limited(t), p.peer, p.key, p.limit)
+				p.waits(t, 1)
+				release(t, third)
+				brief := granted(t, next)
+				release(t, brief)
+				brief = p.take(t, p.limit, holdfast.WithTTL(100*time.Millisecond))
+				next = acquiring(limited(t), p.peer, p.key, p.limit)
+				receive(t, "the end of the brief one", brief.Done())
+				if err := brief.Err(); !errors.Is(err, holdfast.ErrTTLExpired) {
+					t.Errorf("the brief one has ended with %v", err)
+				}
+				p.returns(t, []*holdfast.Lock{second, granted(t, next)})
+				p.whole(t)
+			})
 		})
 	}
 }

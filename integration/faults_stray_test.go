@@ -70,9 +70,10 @@ func TestCreationArrivesLate(t *testing.T) {
 			},
 		} {
 			t.Run(form+"/"+when, func(t *testing.T) {
-				s := newScene(t, &zklock.Options{Names: names})
-				test(t, s)
-				noResidue(t, s.conn, s.parent)
+				play(t, &zklock.Options{Names: names}, func(t *testing.T, s *scene) {
+					test(t, s)
+					noResidue(t, s.conn, s.parent)
+				})
 			})
 		}
 	}
@@ -83,21 +84,23 @@ func TestCreationArrivesAfterSomeLooks(t *testing.T) {
 	t.Parallel()
 	for name, returns := range map[string]bool{"after a return": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, &zklock.Options{SessionTimeout: 6 * time.Second}) // of which the pauses are fractions and multiples
-			lost, got, reconnect := s.loseCreation(limited(t), t, losses["request"])
-			reconnect()
-			release(t, granted(t, got))
-			if returns {
-				s.reconnects(t)
-			}
-			for range 3 {
-				look, pass := s.proxy.HoldRequest(faultproxy.OpGetChildren2, s.parent)
-				defer pass()
-				receive(t, "a look", look)
-				pass()
-			}
-			s.arrives(t, lost) // on the same connection, and therefore after them
-			noResidue(t, s.conn, s.parent)
+			// of which the pauses are fractions and multiples
+			play(t, &zklock.Options{SessionTimeout: 6 * time.Second}, func(t *testing.T, s *scene) {
+				lost, got, reconnect := s.loseCreation(limited(t), t, losses["request"])
+				reconnect()
+				release(t, granted(t, got))
+				if returns {
+					s.reconnects(t)
+				}
+				for range 3 {
+					look, pass := s.proxy.HoldRequest(faultproxy.OpGetChildren2, s.parent)
+					defer pass()
+					receive(t, "a look", look)
+					pass()
+				}
+				s.arrives(t, lost) // on the same connection, and therefore after them
+				noResidue(t, s.conn, s.parent)
+			})
 		})
 	}
 }
@@ -105,18 +108,19 @@ func TestCreationArrivesAfterSomeLooks(t *testing.T) {
 // Z1. Tests the look at a reconnect, when nearly all strays appear: the queue must not stand still until the next periodic
 // look.
 func TestReturnLooksAtOnce(t *testing.T) {
-	s := newScene(t, &zklock.Options{SessionTimeout: longest})
-	_, got, reconnect := s.loseCreation(limited(t), t, losses["request"])
-	reconnect()
-	began := time.Now()
-	release(t, granted(t, got))
-	look, pass := s.proxy.HoldRequest(faultproxy.OpGetChildren2, s.parent)
-	defer pass()
-	s.reconnects(t)
-	receive(t, "a look", look)
-	if waited := time.Since(began); waited > longest/4 {
-		verdict.Fatalf(t, "it came after %v, when the periodic look was due anyway", waited)
-	}
+	play(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
+		_, got, reconnect := s.loseCreation(limited(t), t, losses["request"])
+		reconnect()
+		began := time.Now()
+		release(t, granted(t, got))
+		look, pass := s.proxy.HoldRequest(faultproxy.OpGetChildren2, s.parent)
+		defer pass()
+		s.reconnects(t)
+		receive(t, "a look", look)
+		if waited := time.Since(began); waited > longest/4 {
+			verdict.Fatalf(t, "it came after %v, when the periodic look was due anyway", waited)
+		}
+	})
 }
 
 // Z1. The client does not forget a repeated create when an operator deletes the second node, or all nodes, before the
@@ -125,15 +129,16 @@ func TestCreationArrivesAfterDeletion(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]bool{"the node": false, "its parent too": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, nil)
-			for tries := 1; !checkArrivalAfterDeletion(t, s, all); tries++ {
-				if tries == 10 { // it does so once in fifty times
-					verdict.Inconclusive(t, "the list overtakes the creation each time")
+			play(t, nil, func(t *testing.T, s *scene) {
+				for tries := 1; !checkArrivalAfterDeletion(t, s, all); tries++ {
+					if tries == 10 { // it does so once in fifty times
+						verdict.Inconclusive(t, "the list overtakes the creation each time")
+					}
+					s.client, s.proxy, s.expire = expirable(t, nil)
+					s.key = newKey(t)
+					s.parent = under(s.key)
 				}
-				s.client, s.proxy, s.expire = expirable(t, nil)
-				s.key = newKey(t)
-				s.parent = under(s.key)
-			}
+			})
 		})
 	}
 }
@@ -168,30 +173,31 @@ func checkArrivalAfterDeletion(t *testing.T, s *scene, all bool) bool {
 
 // Z1. The client looks for strays in their own session only; the next session begins with none.
 func TestNoLookInTheNextSession(t *testing.T) {
-	s := newScene(t, nil)
-	s.prepare(t)
-	lost := s.proxy.LoseRequest(faultproxy.OpCreate, s.parent)
-	got := s.acquiring(limited(t))
-	receive(t, "loss", lost)
-	release(t, granted(t, got))
-	before := s.client.Conn().SessionID()
-	s.expire()
-	release(t, take(t, s.client, newKey(t)))
-	if s.client.Conn().SessionID() == before {
-		verdict.Inconclusive(t, "the session goes on")
-	}
-	var looks atomic.Int32
-	s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
-		if f.Dir == faultproxy.ToServer && f.Path == s.parent { // a heartbeat is for other paths
-			looks.Add(1)
+	play(t, nil, func(t *testing.T, s *scene) {
+		s.prepare(t)
+		lost := s.proxy.LoseRequest(faultproxy.OpCreate, s.parent)
+		got := s.acquiring(limited(t))
+		receive(t, "loss", lost)
+		release(t, granted(t, got))
+		before := s.client.Conn().SessionID()
+		s.expire()
+		release(t, take(t, s.client, newKey(t)))
+		if s.client.Conn().SessionID() == before {
+			verdict.Inconclusive(t, "the session goes on")
 		}
-		return faultproxy.Pass
+		var looks atomic.Int32
+		s.proxy.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
+			if f.Dir == faultproxy.ToServer && f.Path == s.parent { // a heartbeat is for other paths
+				looks.Add(1)
+			}
+			return faultproxy.Pass
+		})
+		s.reconnects(t)
+		release(t, take(t, s.client, newKey(t)))
+		if n := looks.Load(); n > 0 {
+			t.Errorf("%d looks for strays of a session that is over", n)
+		}
 	})
-	s.reconnects(t)
-	release(t, take(t, s.client, newKey(t)))
-	if n := looks.Load(); n > 0 {
-		t.Errorf("%d looks for strays of a session that is over", n)
-	}
 }
 
 // abandonedReturn makes real servers move a session to a server without its client's

@@ -13,9 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-// scene is where most tests on the shared server begin: a client behind a proxy of its own, a key that nobody has used,
+// scene is where most tests of zklock begin: a client behind a proxy of its own, a key that nobody has used,
 // and a connection without the library.
 type scene struct {
+	stage
 	client *zklock.Client
 	proxy  *faultproxy.Proxy
 	expire func() // ends the client's session
@@ -26,13 +27,12 @@ type scene struct {
 	session int64 // in which the client sent what loseCreation has lost
 }
 
-// newScene starts a test. opts may be nil, for options.
-func newScene(t *testing.T, opts *zklock.Options) *scene {
+// newScene connects a client. opts may be nil, for options.
+func newScene(t *testing.T, on stage, opts *zklock.Options) *scene {
 	t.Helper()
-	start(t)
-	s := &scene{conn: plain(t, server(t).Addr()), key: newKey(t)}
+	s := &scene{stage: on, conn: on.plain(t), key: newKey(t)}
 	s.parent = under(s.key)
-	s.client, s.proxy, s.expire = expirable(t, opts)
+	s.client, s.proxy, s.expire = on.proxied(t, opts)
 	return s
 }
 
@@ -40,7 +40,7 @@ func newScene(t *testing.T, opts *zklock.Options) *scene {
 func (s *scene) prepare(t *testing.T) { prepare(t, s.conn, s.key) }
 
 // other is another client of the same server.
-func (s *scene) other(t *testing.T) *zklock.Client { return dial(t, server(t).Addr(), nil) }
+func (s *scene) other(t *testing.T) *zklock.Client { return s.dial(t, nil) }
 
 func (s *scene) take(t *testing.T, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
@@ -110,11 +110,17 @@ func (s *scene) loseCreation(ctx context.Context, t *testing.T, lose fault) (los
 	return lost, got, reconnect
 }
 
+// noWatches fails the test if watches on a znode or below it stay.
+func (s *scene) noWatches(t *testing.T, path string) {
+	t.Helper()
+	unwatched(t, func() map[string][]int64 { return s.watches(t, path) })
+}
+
 // clean fails the test if the queue does not become empty or keeps a watch.
 func (s *scene) clean(t *testing.T) {
 	t.Helper()
 	noResidue(t, s.conn, s.parent)
-	noWatches(t, server(t).Addr(), s.parent)
+	s.noWatches(t, s.parent)
 }
 
 // passes releases a lock, waits for the grant to the next in line, and releases that too.

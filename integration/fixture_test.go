@@ -77,8 +77,7 @@ func start(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	verdict.Begin(t)
-	// A goroutine inherits the labels of the goroutine that starts it.
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", t.Name())))
+	labelGoroutines(t)
 	t.Cleanup(func() { noGoroutines(t) })
 }
 

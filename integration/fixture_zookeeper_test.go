@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -108,7 +110,13 @@ func proxied(t *testing.T, opts *zklock.Options) (*zklock.Client, *faultproxy.Pr
 // plain returns a connection without the library; it is closed when the test ends.
 func plain(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect([]string{addr}, options().SessionTimeout, zk.WithLogInfo(false), zk.WithLogger(noLog{}))
+	return connected(t, []string{addr}, net.DialTimeout)
+}
+
+// connected is plain by another dialer.
+func connected(t testing.TB, servers []string, dialer zk.Dialer) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect(servers, options().SessionTimeout, zk.WithLogInfo(false), zk.WithLogger(noLog{}), zk.WithDialer(dialer))
 	must(t, err)
 	t.Cleanup(conn.Close)
 	for deadline := time.After(patience); ; {
@@ -157,22 +165,27 @@ func noResidue(t testing.TB, conn *zk.Conn, path string) {
 	holds(t, conn, path, 0)
 }
 
-// noWatches fails the test if watches below a lock's znode stay in the server.
+// watchesAt has the sessions that watch a server's znode, or one below it, by the znode.
+func watchesAt(t testing.TB, addr, path string) map[string][]int64 {
+	t.Helper()
+	all, err := zkserver.Watches(limited(t), addr)
+	must(t, err)
+	maps.DeleteFunc(all, func(watched string, _ []int64) bool { return watched != path && !strings.HasPrefix(watched, path+"/") })
+	return all
+}
+
+// noWatches fails the test if watches on a znode or below it stay in the server.
 func noWatches(t testing.TB, addr, path string) {
 	t.Helper()
-	var left []string
-	if !becomes(func() bool {
-		all, err := zkserver.Watches(limited(t), addr)
-		must(t, err)
-		left = left[:0]
-		for watched := range all {
-			if watched == path || strings.HasPrefix(watched, path+"/") {
-				left = append(left, watched)
-			}
-		}
-		return len(left) == 0
-	}) {
-		t.Errorf("watches left in the server: %q", left)
+	unwatched(t, func() map[string][]int64 { return watchesAt(t, addr, path) })
+}
+
+// unwatched is noWatches by a list of the watches.
+func unwatched(t testing.TB, watches func() map[string][]int64) {
+	t.Helper()
+	var left map[string][]int64
+	if !becomes(func() bool { left = watches(); return len(left) == 0 }) {
+		t.Errorf("watches left in the server: %v", left)
 	}
 }
 

@@ -194,15 +194,16 @@ func TestParents(t *testing.T) {
 	t.Parallel()
 	for name, persistent := range map[string]bool{"containers": false, "persistent": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, &zklock.Options{PersistentParents: persistent})
-			release(t, take(t, s.client, "/"+s.key+"/deep/er"))
-			// A stat does not identify containers; the requests do. The client tries the
-			// lowest parent first, and again on its way up and down.
-			containers := s.proxy.Count(faultproxy.ToServer, faultproxy.OpCreateContainer)
-			others := s.proxy.Count(faultproxy.ToServer, faultproxy.OpCreate)
-			if (containers > 0) == persistent || (others > 2) != persistent {
-				t.Errorf("%d container nodes and %d others were created", containers, others)
-			}
+			play(t, &zklock.Options{PersistentParents: persistent}, func(t *testing.T, s *scene) {
+				release(t, take(t, s.client, "/"+s.key+"/deep/er"))
+				// A stat does not identify containers; the requests do. The client tries the
+				// lowest parent first, and again on its way up and down.
+				containers := s.proxy.Count(faultproxy.ToServer, faultproxy.OpCreateContainer)
+				others := s.proxy.Count(faultproxy.ToServer, faultproxy.OpCreate)
+				if (containers > 0) == persistent || (others > 2) != persistent {
+					t.Errorf("%d container nodes and %d others were created", containers, others)
+				}
+			})
 		})
 	}
 }

@@ -37,32 +37,20 @@ func hoard(t *testing.T, client *zklock.Client, prefix string, n int) []*holdfas
 // TestHeartbeatsPerSession: a client costs the servers one write per period, however many
 // locks it holds.
 func TestHeartbeatsPerSession(t *testing.T) {
-	start(t)
-	const period, periods = 300 * time.Millisecond, 8
-	opts := options()
-	opts.SessionTimeout, opts.Heartbeat = longest, period
-	client, p := proxied(t, opts)
-	const locks = 1000
-	hoard(t, client, newKey(t), locks)
-	eventually(t, "all own nodes are watched", func() bool {
-		return p.Count(faultproxy.ToClient, faultproxy.OpGetData) >= locks
+	const period, periods, locks = 3 * time.Second, 80, 1000
+	play(t, &zklock.Options{SessionTimeout: longest, Heartbeat: period}, func(t *testing.T, s *scene) {
+		hoard(t, s.client, newKey(t), locks)
+		s.reads(t, locks) // all own nodes are watched
+		s.quiet(t)
+		s.proxy.ResetCounts()
+		time.Sleep(periods * period)
+		beats, syncs := s.proxy.Count(faultproxy.ToServer, faultproxy.OpMulti), s.proxy.Count(faultproxy.ToServer, faultproxy.OpSync)
+		if beats < periods/2 || beats > periods+1 {
+			t.Errorf("%d heartbeats in %d periods", beats, periods)
+		}
+		// Each is a sync, and then a write; one may be between the two.
+		if all := s.proxy.CountKind(faultproxy.ToServer, faultproxy.KindRequest); syncs > beats+1 || all > beats+syncs {
+			t.Errorf("%d requests, of which %d were heartbeats, with %d syncs", all, beats, syncs)
+		}
 	})
-	beats := func() int { return p.Count(faultproxy.ToServer, faultproxy.OpMulti) }
-	before := beats()
-	eventually(t, "a heartbeat", func() bool { return beats() > before })
-	p.ResetCounts()
-	began := time.Now()
-	eventually(t, "some heartbeats", func() bool { return beats() >= periods })
-	n, took := beats(), time.Since(began)
-	due := int(took / period)
-	t.Logf("%d heartbeats in %v, %d periods of %v, for %d locks", n, took.Round(time.Millisecond), due, period, locks)
-	const underWay = 3 // at a time, on a slow machine; they began before
-	if n > due+underWay {
-		t.Errorf("%d heartbeats in %d periods", n, due)
-	}
-	// Each is a sync, and then a write; some may be between the two.
-	syncs := p.Count(faultproxy.ToServer, faultproxy.OpSync)
-	if all := p.CountKind(faultproxy.ToServer, faultproxy.KindRequest); syncs > n+underWay || all > n+syncs+underWay {
-		t.Errorf("%d requests, of which %d were heartbeats, with %d syncs", all, n, syncs)
-	}
 }

@@ -1,6 +1,9 @@
 package zkfake
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // watches are those of the clients of one member: WatchManager. Each is told of once.
 type watches struct {
@@ -37,4 +40,24 @@ func (w *watches) forget(c *conn) {
 			remove(watching, path, c)
 		}
 	}
+}
+
+// Watches has the sessions that watch a znode, or one below it, at any member, by the znode.
+func (e *Ensemble) Watches(path string) map[string][]int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := make(map[string][]int64)
+	for _, m := range e.members {
+		for _, watching := range []map[string]map[*conn]struct{}{m.watches.data, m.watches.children} {
+			for watched, conns := range watching {
+				if watched != path && !strings.HasPrefix(watched, path+"/") {
+					continue
+				}
+				for c := range conns {
+					found[watched] = append(found[watched], c.session)
+				}
+			}
+		}
+	}
+	return found
 }

@@ -3,7 +3,6 @@ package faultproxy
 import (
 	"context"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 )
@@ -25,12 +24,12 @@ type conn struct {
 
 	mu     sync.Mutex
 	ended  bool
-	client *net.TCPConn
-	server *net.TCPConn
+	client socket
+	server socket
 	pipes  []*pipe
 }
 
-func newConn(p *Proxy, id int, client *net.TCPConn) *conn {
+func newConn(p *Proxy, id int, client socket) *conn {
 	c := &conn{p: p, id: id, client: client}
 	c.ctx, c.cancel = context.WithCancel(p.ctx)
 	return c
@@ -43,12 +42,11 @@ func (c *conn) serve(upstream string) {
 		_, _ = io.Copy(io.Discard, c.client)
 		return
 	}
-	var dialer net.Dialer
-	server, err := dialer.DialContext(c.ctx, "tcp", upstream)
+	server, err := c.p.dial(c.ctx, upstream)
 	if err != nil {
 		return
 	}
-	if !c.join(server.(*net.TCPConn)) {
+	if !c.join(server) {
 		return
 	}
 	var wg sync.WaitGroup
@@ -65,12 +63,11 @@ func (c *conn) serve(upstream string) {
 }
 
 // join adds the upstream's side, unless the connection has ended meanwhile.
-func (c *conn) join(server *net.TCPConn) bool {
+func (c *conn) join(server socket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		_ = server.SetLinger(0)
-		_ = server.Close()
+		server.reset()
 		return false
 	}
 	c.server = server
@@ -97,13 +94,13 @@ func (c *conn) end(rst bool) {
 	}
 	c.ended = true
 	c.cancel()
-	for _, side := range []*net.TCPConn{c.client, c.server} {
-		if side == nil {
-			continue
+	for _, side := range []socket{c.client, c.server} {
+		switch {
+		case side == nil:
+		case rst:
+			side.reset()
+		default:
+			_ = side.Close()
 		}
-		if rst {
-			_ = side.SetLinger(0)
-		}
-		_ = side.Close()
 	}
 }

@@ -10,6 +10,9 @@
 //     streams into frames. It counts them, shows them to a [Filter], and
 //     applies one-shot rules such as [Proxy.LoseReply].
 //
+// A proxy that is [InMemory] is the same without a network: for clients and
+// servers in a bubble of testing/synctest.
+//
 // # Path of a byte
 //
 // Each direction of a connection is one pipeline:

@@ -69,7 +69,7 @@ func TestCutCatchesTheConnectionBeingAccepted(t *testing.T) {
 	c := dial(t, other)
 	p.Cut()
 	conn := <-accepted
-	p.admit(conn.(*net.TCPConn))
+	p.admit(tcp{conn.(*net.TCPConn)})
 	c.ends(reset)
 	accepted <- nil
 }

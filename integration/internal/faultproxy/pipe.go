@@ -3,7 +3,6 @@ package faultproxy
 import (
 	"errors"
 	"io"
-	"net"
 	"time"
 )
 
@@ -33,11 +32,11 @@ type pipe struct {
 	c     *conn
 	dir   Direction
 	src   io.Reader
-	dst   *net.TCPConn
+	dst   socket
 	queue chan item
 }
 
-func newPipe(c *conn, dir Direction, src io.Reader, dst *net.TCPConn) *pipe {
+func newPipe(c *conn, dir Direction, src io.Reader, dst socket) *pipe {
 	return &pipe{c: c, dir: dir, src: src, dst: dst, queue: make(chan item, queued)}
 }
 
@@ -125,7 +124,7 @@ func (pp *pipe) deliver(it item) bool {
 	if it.done != nil {
 		defer it.done()
 	}
-	if !it.due.IsZero() && !sleepUntil(pp.c.ctx, it.due) {
+	if !it.due.IsZero() && !pp.c.p.sleepUntil(pp.c.ctx, it.due) {
 		return false
 	}
 	if it.kind == itemCut {

@@ -40,20 +40,23 @@ func (d Direction) String() string {
 // lane is the array index of a single direction.
 func (d Direction) lane() int { return int(d) - 1 }
 
-// Proxy forwards TCP connections from its own address to an upstream address,
+// Proxy forwards connections from its own address to an upstream address,
 // and injects faults. It is safe for concurrent use; only Close and Heal can
 // fail, and only Close can block.
 type Proxy struct {
-	addr    string
-	parse   bool // ZooKeeper's frames
-	latency atomic.Int64
-	gate    atomic.Pointer[gate]
-	judge   judge
-	counts  counts
+	addr string
+	dial func(ctx context.Context, upstream string) (socket, error)
+	// sleepUntil returns false if ctx ends first.
+	sleepUntil func(ctx context.Context, t time.Time) bool
+	parse      bool // ZooKeeper's frames
+	latency    atomic.Int64
+	gate       atomic.Pointer[gate]
+	judge      judge
+	counts     counts
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	port   *child.PortLease // while nothing listens, too
+	port   *child.PortLease // while nothing listens, too; nil in memory
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
@@ -82,11 +85,13 @@ func newProxy(upstream string, parse bool) (*Proxy, error) {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
 	p := &Proxy{
-		addr:     "127.0.0.1:" + strconv.Itoa(port.Port),
-		parse:    parse,
-		port:     port,
-		upstream: upstream,
-		conns:    make(map[*conn]struct{}),
+		addr:       "127.0.0.1:" + strconv.Itoa(port.Port),
+		dial:       dialTCP,
+		sleepUntil: sleepUntil,
+		parse:      parse,
+		port:       port,
+		upstream:   upstream,
+		conns:      make(map[*conn]struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.gate.Store(newGate())
@@ -145,7 +150,9 @@ func (p *Proxy) Close() error {
 		p.cancel()
 		err = p.refuseLocked()
 		p.dropLocked()
-		p.port.Release()
+		if p.port != nil {
+			p.port.Release()
+		}
 	}
 	p.mu.Unlock()
 	p.wg.Wait()
@@ -154,7 +161,7 @@ func (p *Proxy) Close() error {
 
 // listenLocked opens the listener, unless it is open.
 func (p *Proxy) listenLocked() error {
-	if p.listener != nil {
+	if p.listener != nil || p.port == nil {
 		return nil
 	}
 	l, err := child.Listen("tcp", p.addr)
@@ -199,21 +206,21 @@ func (p *Proxy) accept(l net.Listener) {
 				return
 			}
 		}
-		p.admit(client.(*net.TCPConn))
+		p.admit(tcp{client.(*net.TCPConn)})
 	}
 }
 
 // admit registers a new connection and starts its goroutines, under the current
-// faults.
-func (p *Proxy) admit(client *net.TCPConn) {
+// faults; false if it is refused.
+func (p *Proxy) admit(client socket) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastConn++
 	c := newConn(p, p.lastConn, client)
-	if p.refuse {
+	if p.refuse || p.closed {
 		// Accepted by the kernel before the listener was closed.
 		c.reset()
-		return
+		return false
 	}
 	g := p.gate.Load()
 	c.silent = p.halfOpen || g.mode[ToServer.lane()] == blackHole
@@ -229,4 +236,5 @@ func (p *Proxy) admit(client *net.TCPConn) {
 		delete(p.conns, c)
 		p.mu.Unlock()
 	})
+	return true
 }
