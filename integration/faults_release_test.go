@@ -102,8 +102,8 @@ func TestReleaseDenied(t *testing.T) {
 	for how, options := range map[string][]holdfast.Option{"release": nil, "TTL": {holdfast.WithTTL(time.Millisecond)}} {
 		t.Run(how, func(t *testing.T) {
 			logs := &logtest.Recorder{}
-			// On a server, since the fake knows no permissions. The first pause is a quarter of the timeout.
-			playOnServer(t, &zklock.Options{SessionTimeout: 12 * time.Second, Logger: logs.Logger()}, func(t *testing.T, s *scene) {
+			// The first pause is a quarter of the timeout.
+			play(t, &zklock.Options{SessionTimeout: 12 * time.Second, Logger: logs.Logger()}, func(t *testing.T, s *scene) {
 				s.prepare(t)
 				permit := func(perms int32) {
 					t.Helper()

@@ -163,9 +163,8 @@ func TestGroupRefused(t *testing.T) {
 			g.finish(t)
 		})
 	})
-	t.Run("denied", func(t *testing.T) { // on a server, since the fake knows no permissions
-		playOnServer(t, nil, func(t *testing.T, s *scene) {
-			g := gather(t, s, flights+8)
+	t.Run("denied", func(t *testing.T) {
+		playGathering(t, nil, flights+8, func(t *testing.T, g *gathering) {
 			const bad = flights + 3
 			_, err := g.conn.SetACL(under(g.keys[bad]), zk.WorldACL(zk.PermRead|zk.PermDelete|zk.PermAdmin), -1)
 			must(t, err)

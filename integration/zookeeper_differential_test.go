@@ -68,7 +68,7 @@ func newDifferentialSide(t *testing.T, name string, dial func() (net.Conn, error
 		t.Cleanup(session.hangUp)
 		s.sessions = append(s.sessions, session)
 	}
-	s.sessions[0].call(rawCreate, func(e *jute.Encoder) { create(e, "/t", 0) })
+	s.sessions[0].call(rawCreate, func(e *jute.Encoder) { create(e, "/t", mayDoAll, 0) })
 	s.server.base = s.sessions[0].seen
 	return s
 }
@@ -80,12 +80,13 @@ type zkOperation struct {
 	path    string
 	flags   int32
 	version int32
+	perms   int32
 	watch   bool
 	parts   []zkOperation // of a transaction
 }
 
 var differentialKinds = []string{
-	"create", "create", "create2", "container", "delete", "delete", "set", "exists", "data", "acl", "children", "names", "sync",
+	"create", "create", "create2", "container", "delete", "delete", "set", "exists", "data", "acl", "allow", "children", "names", "sync",
 	"multi", "multi", "check", "clear", "clear", "resume", "stranger", "ahead", "close", "elsewhere",
 }
 
@@ -102,11 +103,28 @@ func drawOperation(r *rand.Rand) zkOperation {
 
 func drawPart(r *rand.Rand, kinds []string) zkOperation {
 	paths := []string{"/t/a", "/t/a", "/t/b", "/t/c", "/t/a/x", "/t/a/y", "/t/b/x", "/t/c/0000000001", "/t/a/0000000000", "/t/none/x"}
-	return zkOperation{
+	o := zkOperation{
 		session: r.IntN(3), kind: kinds[r.IntN(len(kinds))], path: paths[r.IntN(len(paths))],
 		flags: r.Int32N(5), version: r.Int32N(4) - 1, watch: r.IntN(2) == 0,
+		// Reading is always allowed, since the later patches of 3.8 and 3.9 also keep events from those who may not read
+		// (ZOOKEEPER-4799); and so is allowing.
+		perms: mayRead | mayAllow | r.Int32N(mayDoAll+1),
 	}
+	if r.IntN(4) > 0 {
+		o.perms = mayDoAll
+	}
+	if r.IntN(10) == 0 { // nobody watches this one
+		o.path, o.watch, o.perms = "/t/n", false, o.perms&^(r.Int32N(2)*mayRead)
+	}
+	return o
 }
+
+// What may be allowed: ZooDefs.Perms.
+const (
+	mayRead  = 1
+	mayAllow = 16
+	mayDoAll = 31
+)
 
 // carryOut carries out an operation, and describes what its session and then the others are told.
 func (s *differentialSide) carryOut(o zkOperation) string {
@@ -196,7 +214,7 @@ func (r *rawSession) rewatch(e *jute.Encoder) {
 func (o zkOperation) code() int32 {
 	return map[string]int32{
 		"create": rawCreate, "create2": rawCreate2, "container": rawContainer, "delete": rawDelete, "set": rawSetData,
-		"exists": rawExists, "data": rawGetData, "acl": rawGetACL, "children": rawGetChildren2, "names": rawGetChildren,
+		"exists": rawExists, "data": rawGetData, "acl": rawGetACL, "allow": rawSetACL, "children": rawGetChildren2, "names": rawGetChildren,
 		"sync": rawSync, "check": rawCheck,
 	}[o.kind]
 }
@@ -205,9 +223,13 @@ func (o zkOperation) code() int32 {
 func (o zkOperation) write(e *jute.Encoder) {
 	switch o.kind {
 	case "create", "create2":
-		create(e, o.path, o.flags)
+		create(e, o.path, o.perms, o.flags)
 	case "container":
-		create(e, o.path, 4)
+		create(e, o.path, o.perms, 4)
+	case "allow":
+		e.String(o.path)
+		access(e, o.perms)
+		e.Int32(o.version)
 	case "set":
 		e.String(o.path)
 		e.Bytes([]byte(o.kind))
@@ -223,9 +245,9 @@ func (o zkOperation) write(e *jute.Encoder) {
 	}
 }
 
-func create(e *jute.Encoder, path string, flags int32) {
+func create(e *jute.Encoder, path string, perms, flags int32) {
 	e.String(path)
 	e.Bytes([]byte("data"))
-	access(e)
+	access(e, perms)
 	e.Int32(flags)
 }

@@ -24,6 +24,7 @@ const (
 	rawGetData      = 4
 	rawSetData      = 5
 	rawGetACL       = 6
+	rawSetACL       = 7
 	rawGetChildren  = 8
 	rawSync         = 9
 	rawPing         = 11
@@ -209,7 +210,7 @@ func (s *rawServer) describe(op int32, d *jute.Decoder) string {
 		text = d.String()
 	case rawCreate2, rawContainer:
 		text = d.String() + s.stat(d)
-	case rawExists, rawSetData:
+	case rawExists, rawSetData, rawSetACL:
 		text = s.stat(d)
 	case rawGetData:
 		text = fmt.Sprintf("%q", d.Bytes()) + s.stat(d)
@@ -268,10 +269,10 @@ func (s *rawServer) stat(d *jute.Decoder) string {
 	return fmt.Sprintf(" {c%d m%d p%d v%d,%d,%d of %s, %d bytes, %d children}", czxid, mzxid, pzxid, version, cversion, aversion, who, length, children)
 }
 
-// access lets everybody do everything.
-func access(e *jute.Encoder) {
+// access lets everybody do what perms says.
+func access(e *jute.Encoder, perms int32) {
 	e.Int32(1)
-	e.Int32(31)
+	e.Int32(perms)
 	e.String("world")
 	e.String("anyone")
 }

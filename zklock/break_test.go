@@ -3,10 +3,10 @@ package zklock_test
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -40,44 +40,62 @@ func TestBreakOfOneAmongMany(t *testing.T) {
 	})
 }
 
-// Z48. If an event was lost by which a waiter would have had its turn, that of its own end may have been lost with it.
-func TestEventsLostBeforeAGrant(t *testing.T) {
-	for name, ends := range map[string]bool{"one connection": true, "all": false} {
-		t.Run(name, func(t *testing.T) {
-			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-				holder, waiter, next := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-				acquire(t, waiter, "another") // so that it has writes to prove its session by
-				lock := acquire(t, holder, "k")
-				granted := make(chan *holdfast.Lock, 1)
-				go func() { granted <- acquire(t, waiter, "k") }()
-				time.Sleep(time.Second)
-				waiter.LoseEvents(true)
-				queue := e.Children(virtualRoot + "/k")
-				if len(queue) != 2 {
-					t.Fatalf("the queue is %q", queue)
-				}
-				slices.SortFunc(queue, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
-				if err := holder.Conn().Delete(virtualRoot+"/k/"+queue[1], -1); err != nil {
-					t.Fatal(err)
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				lock = acquire(t, next, "k")
-				for range 10 * virtualSession / time.Millisecond {
-					time.Sleep(time.Millisecond)
-					if ends && waiter.dials.Load() > 1 {
-						waiter.LoseEvents(false)
-					}
-				}
-				if len(granted) > 0 {
-					t.Fatal("two hold the key")
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				<-granted
-			})
-		})
-	}
+// Z28. One node that its client may not read any more costs none of the other locks, and neither this lock.
+func TestUnreadableNodeAmongMany(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		var locks []*holdfast.Lock
+		for i := range 12 {
+			locks = append(locks, acquire(t, holder, fmt.Sprint(i)))
+		}
+		time.Sleep(time.Second)
+		for _, i := range []int{3, 8} {
+			path := virtualRoot + "/" + locks[i].Key()
+			node := path + "/" + e.Children(path)[0]
+			if _, err := other.Conn().SetACL(node, zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(20 * virtualSession)
+		for _, lock := range locks {
+			if err := lock.Err(); err != nil {
+				t.Errorf("%s: %v", lock.Key(), err)
+			}
+		}
+		holder.LoseEvents(true)
+		if err := other.Conn().Delete(virtualRoot+"/5/"+e.Children(virtualRoot + "/5")[0], -1); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		<-locks[5].Done()
+		if late := time.Since(began); late > virtualSession || !errors.Is(locks[5].Err(), holdfast.ErrBroken) {
+			t.Errorf("ended %v after it was broken: %v", late, locks[5].Err())
+		}
+	})
+}
+
+// Z28. Of many locks, all of one part are broken, and no event tells it. The session is proved by the others.
+func TestBreakOfHalf(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		const half = 1500
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		var locks []*holdfast.Lock
+		for i := range 2 * half {
+			locks = append(locks, acquire(t, holder, fmt.Sprint(i)))
+		}
+		time.Sleep(time.Second)
+		holder.LoseEvents(true)
+		for _, lock := range locks[:half] {
+			path := virtualRoot + "/" + lock.Key()
+			if err := other.Conn().Delete(path+"/"+e.Children(path)[0], -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * virtualSession)
+		for _, lock := range locks[half:] {
+			if err := lock.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

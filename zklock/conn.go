@@ -41,6 +41,7 @@ type link struct {
 
 	mu      sync.Mutex
 	wire    *wire          // the newest connection
+	looked  *wire          // the newest on which all that is watched has been looked at again
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *session       // nil before the first, and from its expiry to the next
 
@@ -87,6 +88,13 @@ func (l *link) present() *wire {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wire
+}
+
+// lookedAgain reports whether all that is watched has been looked at again on a connection.
+func (l *link) lookedAgain(w *wire) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return w != nil && l.looked == w && l.wire == w
 }
 
 // negotiated returns the times of the timeout that was negotiated last.

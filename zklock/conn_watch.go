@@ -163,6 +163,16 @@ func (ws *watches) send(w *watch) (err error) {
 	return err
 }
 
+// set reports whether the server has set it.
+func (w *watch) set() bool {
+	select {
+	case <-w.read:
+		return w.err == nil
+	default:
+		return false
+	}
+}
+
 // failure is why the znode could not be read; nil if it could, or if its watch
 // has fired before anybody here has looked at the reply.
 func (w *watch) failure() error {
@@ -203,7 +213,19 @@ func (ws *watches) fire(path string, why zk.EventType) {
 func (ws *watches) awaits(path string) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return ws.byPath[watchKey{path, watchData}] != nil
+	w := ws.byPath[watchKey{path, watchData}]
+	return w != nil && w.set()
+}
+
+// untold reports whether something has happened to a znode since it was read that its watch has not reported.
+func (ws *watches) untold(w *watch) bool {
+	if !w.set() {
+		return false
+	}
+	_, happened := ws.missed(w)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return happened && !w.fired
 }
 
 func (ws *watches) finish(w *watch, why zk.EventType) {

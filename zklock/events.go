@@ -88,6 +88,9 @@ func (l *link) open(w *wire) {
 	l.mu.Unlock()
 	l.reopened()
 	l.watches.recheck()
+	l.mu.Lock()
+	l.looked = w
+	l.mu.Unlock()
 }
 
 // lost is called when a connection is gone, perhaps more than once.

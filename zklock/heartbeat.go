@@ -33,8 +33,11 @@ type heartbeat struct {
 const maxBeats = 3
 
 // maxChecked is how many locks a heartbeat looks for, of which it might not have heard that they are gone. One would do
-// for the session.
-const maxChecked = 16
+// for the session. It looks for others if one is gone, or may not be read, maxTries times in all.
+const (
+	maxChecked = 16
+	maxTries   = 5
+)
 
 func newHeartbeat(e *engine) *heartbeat {
 	return &heartbeat{engine: e, holds: make(map[*hold]*list.Element), order: list.New()}
@@ -179,25 +182,31 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		err = limited(func() error { return link.sync(ctx, path) })
 	}
 	for try := 0; err == nil || errors.Is(err, zk.ErrNoNode); try++ {
-		most := maxChecked
-		if try > 1 { // many are being released, it seems
-			most = 1
+		holds := h.oldest()
+		if try > 1 { // many are gone, it seems: those may stand together
+			holds = h.any()
 		}
-		holds := h.oldest(most)
-		if len(holds) == 0 || try == 4 {
+		if len(holds) == 0 || try == maxTries {
 			return
 		}
 		paths := make([]string, len(holds))
 		for i, k := range holds {
-			paths[i] = k.path
+			paths[i] = k.sign()
 		}
-		var missing int
-		err = limited(func() (err error) { missing, err = link.checkAll(ctx, paths); return err })
-		if path = paths[missing]; err == nil {
+		var first int // that is not as it should be
+		err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
+		if errors.Is(err, zk.ErrNoAuth) {
+			holds[first].hidden.Store(true)
+			for i, k := range holds {
+				paths[i] = dir(k.path)
+			}
+			err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
+		}
+		if path = paths[first]; err == nil {
 			break
 		}
 		if errors.Is(err, zk.ErrNoNode) { // it is being released; or it is not watched, and was deleted
-			k := holds[missing]
+			k := holds[first]
 			h.remove(k)
 			k.own.finish(k.own.missing(ctx))
 		}
@@ -218,13 +227,23 @@ func (h *heartbeat) holding() bool {
 }
 
 // oldest returns the locks that were looked for longest ago, and takes them for looked for.
-func (h *heartbeat) oldest(most int) (holds []*hold) {
+func (h *heartbeat) oldest() (holds []*hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for range min(most, len(h.holds)) {
+	for range min(maxChecked, len(h.holds)) {
 		at := h.order.Front()
 		h.order.MoveToBack(at)
 		holds = append(holds, at.Value.(*hold))
 	}
 	return holds
+}
+
+// any returns one of the locks.
+func (h *heartbeat) any() []*hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for k := range h.holds {
+		return []*hold{k}
+	}
+	return nil
 }

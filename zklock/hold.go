@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,6 +23,16 @@ type hold struct {
 	czxid   int64
 	version int32
 	known   bool // version is
+
+	hidden atomic.Bool // the node may not be read
+}
+
+// sign is the path of a znode that may be read, and is there as long as the node is.
+func (h *hold) sign() string {
+	if h.hidden.Load() {
+		return dir(h.path) // it was listed
+	}
+	return h.path
 }
 
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only

@@ -189,8 +189,8 @@ func (e *engine) watched(ctx context.Context, path string, kind watchKind) (*wat
 	}
 }
 
-// awaitChange waits until one of the watches has fired. Of a node that holds the key for very
-// long, it asks the leader whether it is still there: see stale. There may be many observers,
+// awaitChange waits until one of the watches has fired. Of what stays as it is for very
+// long, it asks whether it still is: see stale. There may be many observers,
 // of which all begin at the same moment, so they ask late, and not all at a time.
 func (e *engine) awaitChange(ctx context.Context, all []*watch) error {
 	waiting, fired := context.WithCancel(ctx)
@@ -217,6 +217,7 @@ func (e *engine) awaitChange(ctx context.Context, all []*watch) error {
 				if w.kind == watchData {
 					e.stale.ask(w.path)
 				}
+				e.stale.askOf(w)
 			}
 			patience = min(2*patience, 16*longest)
 			timer.Reset(patience)

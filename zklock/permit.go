@@ -130,6 +130,7 @@ func (p *permit) stand(ctx context.Context) error {
 			for _, name := range names {
 				p.engine.stale.ask(p.at.leases + "/" + name)
 			}
+			p.engine.stale.askOf(w)
 			patience = min(2*patience, c.sess.times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:

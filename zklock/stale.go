@@ -13,19 +13,29 @@ import (
 // ephemeral znode that all others have deleted. Whoever waits there for that znode to go
 // waits for ever, and a sync does not help. But transactions go by the leader's tree. So
 // the leader is asked about what has been in the way for long.
+//
+// A server can also keep back what a watch should report: one with ZOOKEEPER-4799 does so where the
+// permission to read has been taken away meanwhile. So it is asked, too, whether what has long been
+// watched is still as it was.
 
-// stale asks the leader about znodes of others that have held up this client for long,
-// which only a stale server may still show.
+// stale asks about what has held up this client for long.
 type stale struct {
 	engine *engine
 
-	mu     sync.Mutex
-	paths  map[string]struct{}
-	asking bool      // a task does
-	aged   time.Time // when a node's age has led to a question last
+	mu        sync.Mutex
+	questions map[question]struct{}
+	asking    bool      // a task does
+	aged      time.Time // when a node's age has led to a question last
 }
 
-func newStale(e *engine) *stale { return &stale{engine: e, paths: make(map[string]struct{})} }
+// question is whether a znode is there for the leader too; or, if watch is not nil, whether
+// what that watches is as it was.
+type question struct {
+	path  string
+	watch *watch
+}
+
+func newStale(e *engine) *stale { return &stale{engine: e, questions: make(map[question]struct{})} }
 
 // askIfOld is ask for a znode that has just been found in the way, if that was made long
 // ago. Its age, by clocks that need not agree, decides only whether it is worth
@@ -47,36 +57,44 @@ func (s *stale) askIfOld(path string, made time.Time) {
 }
 
 // ask finds out, in the background, whether a znode is there for the leader too.
-func (s *stale) ask(path string) {
+func (s *stale) ask(path string) { s.put(question{path: path}) }
+
+// askOf finds out, in the background, whether a watch has kept something back.
+func (s *stale) askOf(w *watch) { s.put(question{w.path, w}) }
+
+func (s *stale) put(q question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.paths[path] = struct{}{}
+	s.questions[q] = struct{}{}
 	if s.asking {
 		return
 	}
 	s.asking = s.engine.tasks.Go(func(ctx context.Context) {
-		for path := s.next(); path != ""; path = s.next() {
-			s.compare(ctx, path)
+		for q, ok := s.next(); ok; q, ok = s.next() {
+			if q.watch != nil {
+				s.compareWatch(q.watch)
+			} else {
+				s.compare(ctx, q.path)
+			}
 		}
 	})
 }
 
-// next returns a path to ask about; "" ends the task.
-func (s *stale) next() string {
+// next returns a question; none ends the task.
+func (s *stale) next() (question, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for path := range s.paths {
-		delete(s.paths, path)
-		return path
+	for q := range s.questions {
+		delete(s.questions, q)
+		return q, true
 	}
 	s.asking = false
-	return ""
+	return question{}, false
 }
 
 // compare leaves the present server if that has a znode which the leader has
 // not. When the answer to a transaction comes, the server has carried out all
-// that the leader had before. Being wrong would cost a reconnection. It leaves a server, too,
-// that has not told of the end of a znode: all is looked at again after that, since there may be more that it has not told of.
+// that the leader had before. Being wrong would cost a reconnection.
 func (s *stale) compare(ctx context.Context, path string) {
 	l, log := s.engine.link, s.engine.host.Logger()
 	err := l.retry(ctx, nil, func(*session) error {
@@ -89,13 +107,28 @@ func (s *stale) compare(ctx context.Context, path string) {
 		case err == nil && l.present() == w:
 			log.Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
 			l.drop(w)
-		case errors.Is(err, zk.ErrNoNode) && l.present() == w && l.watches.awaits(path):
-			log.Warn("the server has not told that a znode is gone, and is left for the next", "path", path)
-			l.drop(w)
+		case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
+			s.untold(w, path)
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && ctx.Err() == nil {
 		log.Debug("cannot ask the leader about a znode", "path", path, "error", err)
+	}
+}
+
+// compareWatch leaves the present server if that has not told what has happened to a watched znode.
+func (s *stale) compareWatch(watched *watch) {
+	if w := s.engine.link.present(); s.engine.link.watches.untold(watched) {
+		s.untold(w, watched.path)
+	}
+}
+
+// untold leaves a server that has not told what has happened to a znode: all is looked at again after that, since there may be
+// more that it has not told. Where that is still going on, it will be found anyway.
+func (s *stale) untold(w *wire, path string) {
+	if l := s.engine.link; l.lookedAgain(w) {
+		s.engine.host.Logger().Warn("the server has not told that a znode has changed, and is left for the next", "path", path)
+		l.drop(w)
 	}
 }

@@ -8,6 +8,7 @@ const (
 	opGetData         = 4
 	opSetData         = 5
 	opGetACL          = 6
+	opSetACL          = 7
 	opGetChildren     = 8
 	opSync            = 9
 	opPing            = 11
@@ -29,6 +30,7 @@ const (
 	codeUnimplemented  code = -6
 	codeBadArguments   code = -8
 	codeNoNode         code = -101
+	codeNoAuth         code = -102
 	codeBadVersion     code = -103
 	codeNoChildren     code = -108 // for ephemeral znodes
 	codeNodeExists     code = -110
@@ -59,6 +61,15 @@ const stateConnected = 3
 
 // The xids of frames that no call of the client waits for.
 const xidEvent = -1
+
+// What may be done with a znode: ZooDefs.Perms.
+const (
+	permRead   = 1
+	permWrite  = 2
+	permCreate = 4 // of children
+	permDelete = 8 // of children
+	permAdmin  = 16
+)
 
 // The flags of a create: CreateMode.
 const (

@@ -10,7 +10,8 @@
 //
 // What it has: sessions that are resumed, moved and expire by ticks; ephemeral, sequential and container znodes; all requests that
 // zklock and go-zookeeper make, transactions among them; watches, and those that are set again on a new connection; zxids and
-// Stats. What it does not have: access control; bounds of sizes; time-to-live znodes; observers; members that come, go or lose
+// Stats; what an ACL allows to everybody. What it does not have: credentials, which it takes without a look, as it takes every
+// entry of an ACL for one of those who ask; bounds of sizes; time-to-live znodes; observers; members that come, go or lose
 // their data; a leader whose last transactions reach some members and are lost, or kept, with the next leader.
 //
 // It follows the source of ZooKeeper 3.8: names in comments are classes and methods there.

@@ -47,7 +47,7 @@ func (c *conn) request(d *jute.Decoder) {
 	switch rq.kind {
 	case opSync:
 		c.sync(rq, d.String())
-	case opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opMulti, opCloseSession:
+	case opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opSetACL, opMulti, opCloseSession:
 		rq.ops = rq.decode()
 		propose := func() { e.atLeader(m, func() { e.whenQuorate(func() { e.propose(m, rq) }) }) }
 		if after := c.met.after; after > 0 {
@@ -119,9 +119,9 @@ func (c *conn) answer() {
 func (rq *request) read() bool {
 	body := &jute.Encoder{}
 	switch rq.kind {
-	case opSync, opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opMulti, opCloseSession:
+	case opSync, opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opSetACL, opMulti, opCloseSession:
 		return false
-	case opPing, opSetAuth: // whoever asks may do everything
+	case opPing, opSetAuth:
 	case opSetWatches:
 		rq.setWatches()
 	case opExists, opGetData, opGetACL, opGetChildren, opGetChildren2:
@@ -143,6 +143,16 @@ func (rq *request) look(e *jute.Encoder) code {
 	path := d.String()
 	watch := rq.kind != opGetACL && d.Bool()
 	n, exists := t.znodes[path]
+	perm := int32(permRead)
+	switch rq.kind {
+	case opExists:
+		perm = 0
+	case opGetACL:
+		perm = permRead | permAdmin
+	}
+	if exists && perm != 0 && !n.allows(perm) {
+		return codeNoAuth
+	}
 	if watch && (exists || rq.kind == opExists) {
 		if rq.kind == opGetChildren || rq.kind == opGetChildren2 {
 			add(w.children, path, c)
@@ -240,16 +250,19 @@ func (rq *request) decode() []op {
 }
 
 func decodeOp(d *jute.Decoder, kind int32) op {
+	readACL := func() acl { return acl{d.Int32(), d.String(), d.String()} }
 	o := op{kind: kind, version: -1}
 	switch kind {
 	case opCreate, opCreate2, opCreateContainer:
 		o.path, o.data = d.String(), d.Bytes()
-		o.acl = jute.List(d, func() acl { return acl{d.Int32(), d.String(), d.String()} })
+		o.acl = jute.List(d, readACL)
 		o.flags = d.Int32()
 	case opDelete, opCheck:
 		o.path, o.version = d.String(), d.Int32()
 	case opSetData:
 		o.path, o.data, o.version = d.String(), d.Bytes(), d.Int32()
+	case opSetACL:
+		o.path, o.acl, o.version = d.String(), jute.List(d, readACL), d.Int32()
 	default:
 		d.Bad = true
 	}

@@ -20,6 +20,7 @@ type znode struct {
 	czxid, mzxid, pzxid int64
 	ctime, mtime        int64 // milliseconds since 1970
 	version             int32
+	aversion            int32 // of the acl
 	created             int32 // children that it has ever had
 	owner               int64 // session, ownerOfContainers, or 0
 }
@@ -27,6 +28,12 @@ type znode struct {
 type acl struct {
 	perms      int32
 	scheme, id string
+}
+
+// allows reports whether everybody has a permission. Whoever has given credentials is taken for the one that an entry is for, and
+// nobody checks credentials here: such an entry allows what it says to all.
+func (n znode) allows(perm int32) bool {
+	return len(n.acl) == 0 || slices.ContainsFunc(n.acl, func(a acl) bool { return a.perms&perm != 0 })
 }
 
 // A tree is the data of one member: DataTree.
@@ -66,12 +73,27 @@ func (t *tree) check(o *op, session int64) code {
 	switch o.kind {
 	case opCreate, opCreate2, opCreateContainer:
 		return t.checkCreate(o, session)
-	case opDelete, opSetData, opCheck:
+	case opDelete, opSetData, opCheck, opSetACL:
 		n, ok := t.znodes[o.path]
+		perm, version := int32(permWrite), n.version
+		switch o.kind {
+		case opDelete: // the parent's matters, even if there is no such child
+			parent, _ := split(o.path)
+			if above, ok := t.znodes[parent]; ok && !above.allows(permDelete) {
+				return codeNoAuth
+			}
+			perm = 0
+		case opCheck:
+			perm = permRead
+		case opSetACL:
+			perm, version = permAdmin, n.aversion
+		}
 		switch {
 		case !ok:
 			return codeNoNode
-		case o.version != -1 && o.version != n.version:
+		case perm != 0 && !n.allows(perm):
+			return codeNoAuth
+		case o.version != -1 && o.version != version:
 			return codeBadVersion
 		case o.kind == opDelete && len(t.children[o.path]) > 0:
 			return codeNotEmpty
@@ -87,8 +109,11 @@ func (t *tree) checkCreate(o *op, session int64) code {
 	}
 	path, _ := split(o.path)
 	parent, ok := t.znodes[path]
-	if !ok {
+	switch {
+	case !ok:
 		return codeNoNode
+	case !parent.allows(permCreate):
+		return codeNoAuth
 	}
 	if o.flags&flagSequential != 0 {
 		o.path += fmt.Sprintf("%010d", parent.created)
@@ -135,6 +160,11 @@ func (t *tree) apply(o op, zxid, now int64) []event {
 			n.version++
 		})
 		return []event{{eventData, o.path}}
+	case opSetACL:
+		t.adopt(o.path, func(n *znode) {
+			n.acl = o.acl
+			n.aversion++
+		})
 	}
 	return nil
 }
@@ -162,7 +192,7 @@ func (t *tree) try(o op, zxid, now int64) (undo func()) {
 			t.znodes[o.path], t.znodes[parent] = before, above
 			add(t.children, parent, name)
 			t.own(before.owner, o.path)
-		case opSetData:
+		case opSetData, opSetACL:
 			t.znodes[o.path] = before
 		}
 	}
@@ -191,7 +221,7 @@ func (t *tree) stat(e *jute.Encoder, path string) {
 	e.Int64(n.mtime)
 	e.Int32(n.version)
 	e.Int32(2*n.created - children) // one for each child that came, and one for each that went
-	e.Int32(0)
+	e.Int32(n.aversion)
 	e.Int64(owner)
 	e.Int32(int32(len(n.data)))
 	e.Int32(children)

@@ -116,7 +116,7 @@ func (t *tree) result(e *jute.Encoder, o op) {
 	case opCreate2, opCreateContainer:
 		e.String(o.path)
 		t.stat(e, o.path)
-	case opSetData:
+	case opSetData, opSetACL:
 		t.stat(e, o.path)
 	}
 }

@@ -223,8 +223,19 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z28", "a heartbeat looks for one lock, whichever", zooKeeper, change{
 		"zklock/heartbeat.go",
-		`const maxChecked = 16`,
-		`const maxChecked = 1`,
+		`maxChecked = 16`,
+		`maxChecked = 1`,
+	}, nil},
+
+	{"Z28.2", "one node that may not be read spoils each heartbeat", zooKeeper, change{
+		"zklock/heartbeat.go",
+		`if errors.Is(err, zk.ErrNoAuth) {`,
+		`if false {`,
+	}, nil},
+	{"Z28.2", "a heartbeat looks for locks in their order only", zooKeeper, change{
+		"zklock/heartbeat.go",
+		`holds = h.any()`,
+		`holds = h.oldest()`,
 	}, nil},
 
 	{"Z30", "one transaction makes several nodes of a queue", zooKeeper, change{
@@ -279,6 +290,11 @@ var zooKeeperMutants = []mutant{
 			{"zklock/conn_watch.go", `stat.Mzxid > before.Mzxid`, `stat == nil`},
 		},
 	},
+	{"Z36", "an observer does not ask what has become of what it has watched for very long", zooKeeper, change{
+		"zklock/observe.go",
+		`e.stale.askOf(w)`,
+		``,
+	}, nil},
 	{"Z37", "a deletion after a write is a reclaim", zooKeeper, change{
 		"zklock/own.go",
 		`(s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))`,
@@ -319,12 +335,15 @@ var zooKeeperMutants = []mutant{
 	},
 	{"Z48.2", "who has waited long hears what it has asked for, and nothing else is looked at", zooKeeper, change{
 		"zklock/stale.go",
-		`is left for the next", "path", path)
-			l.drop(w)
-		}`,
-		`is left for the next", "path", path)
-			l.watches.fire(path, zk.EventNodeDeleted)
-		}`,
+		`case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
+			s.untold(w, path)`,
+		`case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
+			l.watches.fire(path, zk.EventNodeDeleted)`,
+	}, nil},
+	{"Z48.2", "who waits for a permit does not ask what has become of the leases", zooKeeper, change{
+		"zklock/permit.go",
+		`p.engine.stale.askOf(w)`,
+		``,
 	}, nil},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
 		"zklock/conn_errors.go",
