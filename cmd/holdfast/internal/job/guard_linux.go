@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -77,9 +78,16 @@ func StartGuard(of string) (*Guard, error) {
 
 func (g *Guard) send(o orders) {
 	// While somebody has stopped the guard, the pipe may fill up. When it continues, it must
-	// not act on old orders.
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	if _, err := g.pipe.Write(o.bytes()); err != nil {
+	// not act on old orders. (No time limit tells that: it may pass before the first try.)
+	pipe, err := g.pipe.SyscallConn()
+	if err == nil {
+		failed := pipe.Write(func(fd uintptr) bool {
+			_, err = unix.Write(int(fd), o.bytes())
+			return true // one try is enough
+		})
+		err = cmp.Or(failed, err)
+	}
+	if err != nil {
 		_ = g.cmd.Process.Kill()
 	}
 }

@@ -2,7 +2,9 @@ package job
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -79,6 +81,59 @@ func TestGuardOrders(t *testing.T) {
 	}
 	if c := next(t, j); c.Status.Signal != syscall.SIGKILL {
 		t.Errorf("%+v, want it killed", c)
+	}
+}
+
+// TestGuardOnABusyMachine checks that a guard gets its orders however late this program comes to write them, and that
+// one is killed that does not read its orders.
+func TestGuardOnABusyMachine(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	g := &Guard{cmd: exec.Command("sleep", "1000"), pipe: w}
+	if err := g.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- g.cmd.Wait() }()
+	defer func() { _ = g.cmd.Process.Kill() }()
+	idle := make(chan struct{})
+	for range 8 * runtime.NumCPU() {
+		go func() {
+			for {
+				select {
+				case <-idle:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	order := make([]byte, orderSize)
+	_ = r.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); { // it has to wait for a processor at any point
+		g.send(orders{1, 1})
+		if _, err := io.ReadFull(r, order); err != nil {
+			close(idle)
+			t.Fatalf("an order does not arrive: %v", err)
+		}
+	}
+	close(idle)
+	select {
+	case err := <-ended:
+		t.Fatalf("the guard is gone: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for range 1<<16/orderSize + 1 { // more than a pipe takes
+		g.send(orders{1, 1})
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("a guard that reads nothing is not killed")
 	}
 }
 
