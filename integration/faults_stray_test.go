@@ -134,7 +134,7 @@ func TestCreationArrivesAfterDeletion(t *testing.T) {
 					if tries == 10 { // it does so once in fifty times
 						verdict.Inconclusive(t, "the list overtakes the creation each time")
 					}
-					s.client, s.proxy, s.expire = expirable(t, nil)
+					s.client, s.proxy, s.expire = s.proxied(t, nil)
 					s.key = newKey(t)
 					s.parent = under(s.key)
 				}

@@ -62,6 +62,13 @@ func BeginVirtual(t testing.TB) {
 	Begin(t)
 }
 
+// IsVirtual reports whether a test has begun by [BeginVirtual].
+func IsVirtual(t testing.TB) bool {
+	state.Lock()
+	defer state.Unlock()
+	return state.virtual[t.Name()]
+}
+
 func outcome(t testing.TB) string {
 	state.Lock()
 	defer state.Unlock()
@@ -78,13 +85,12 @@ func outcome(t testing.TB) string {
 
 // Stalled returns for how long the machine stood still at the longest since a test, or the test that it is a part of, began.
 func Stalled(t testing.TB) time.Duration {
+	if IsVirtual(t) {
+		return 0
+	}
 	state.Lock()
 	var began time.Time
 	for name := t.Name(); name != ""; name = parent(name) {
-		if state.virtual[name] {
-			state.Unlock()
-			return 0
-		}
 		if at, ok := state.began[name]; ok {
 			began = at
 			break
