@@ -100,15 +100,10 @@ func TestGuardOnABusyMachine(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- g.cmd.Wait() }()
 	defer func() { _ = g.cmd.Process.Kill() }()
-	idle := make(chan struct{})
+	var idle atomic.Bool
 	for range 8 * runtime.NumCPU() {
 		go func() {
-			for {
-				select {
-				case <-idle:
-					return
-				default:
-				}
+			for !idle.Load() {
 			}
 		}()
 	}
@@ -117,11 +112,11 @@ func TestGuardOnABusyMachine(t *testing.T) {
 	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); { // it has to wait for a processor at any point
 		g.send(orders{1, 1})
 		if _, err := io.ReadFull(r, order); err != nil {
-			close(idle)
+			idle.Store(true)
 			t.Fatalf("an order does not arrive: %v", err)
 		}
 	}
-	close(idle)
+	idle.Store(true)
 	select {
 	case err := <-ended:
 		t.Fatalf("the guard is gone: %v", err)
