@@ -186,7 +186,7 @@ func TestCreateQueuedUnderDeadSession(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"reply comes": false, "reply is lost too": true} {
 		t.Run(name, func(t *testing.T) {
-			// the queue is to last
+			// The session is to outlast what is in the queue.
 			play(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
 				s.prepare(t)
 				s.queueUp(t)

@@ -130,7 +130,7 @@ func TestReleaseDenied(t *testing.T) {
 // Z20. go-zookeeper queues a delete in one session, sends it in the next, and finds no node. That does not mean that
 // somebody broke the lock: the node ended with its session.
 func TestDeletionQueuedUnderDeadSession(t *testing.T) {
-	// the queue is to last
+	// The session is to outlast what is in the queue.
 	play(t, &zklock.Options{SessionTimeout: longest}, func(t *testing.T, s *scene) {
 		lock := s.take(t)
 		s.reads(t, 1)

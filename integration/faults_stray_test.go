@@ -84,7 +84,7 @@ func TestCreationArrivesAfterSomeLooks(t *testing.T) {
 	t.Parallel()
 	for name, returns := range map[string]bool{"after a return": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			// of which the pauses are fractions and multiples
+			// The pauses are fractions and multiples of the timeout.
 			play(t, &zklock.Options{SessionTimeout: 6 * time.Second}, func(t *testing.T, s *scene) {
 				lost, got, reconnect := s.loseCreation(limited(t), t, losses["request"])
 				reconnect()

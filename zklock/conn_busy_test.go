@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -405,6 +407,27 @@ func TestWipedServers(t *testing.T) {
 		}
 		if took := time.Since(wiped); took > 2*virtualSession {
 			t.Errorf("a new session after %v", took)
+		}
+	})
+}
+
+// Z56. Newer servers do not even tell whether a node exists that may not be read.
+func TestHiddenNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := zkfake.New(zkfake.Config{Guarded: true, Latency: func() time.Duration { return time.Millisecond }})
+		t.Cleanup(e.Close)
+		client := dialWired(t, e, zklock.Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermRead)})
+		for key, lose := range map[string]func(){"request": func() { client.LoseRequest(opCreate) }, "reply": func() { client.LoseReply(opCreate) }} {
+			acquire(t, client, "other than "+key)
+			lose()
+			lock, err := client.Acquire(inTime(t), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * virtualSession)
+			if left := e.Children(virtualRoot + "/" + key); lock.Err() != nil || len(left) != 1 || !e.Has(virtualRoot+"/"+key, int64(lock.Token())) {
+				t.Errorf("%s: token %d of %q, %v", key, lock.Token(), left, lock.Err())
+			}
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (l *link) get(ctx context.Context, path string) (znode, error) {
 	})
 }
 
-// stat asks for what there is to know of a znode but its data, for which no permission is needed.
+// stat asks for what there is to know of a znode but its data, for which older servers require no permission.
 func (l *link) stat(ctx context.Context, path string) (*zk.Stat, error) {
 	return call(ctx, l, "look for", path, func() (*zk.Stat, error) {
 		exists, stat, err := l.conn.Exists(path)

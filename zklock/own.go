@@ -27,6 +27,7 @@ type own struct {
 	owner  string
 	queue  string        // of a permit: where those stand that reclaim it
 	seen   chan struct{} // closed when the node has been read and czxid is known
+	hidden chan struct{} // closed when nothing may be known of it
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
 	mu     sync.Mutex
@@ -66,7 +67,10 @@ const watchDelay = 5 * time.Millisecond
 // watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
 func (e *engine) watchOwn(sess *session, path string, czxid int64, owner string) *own {
-	return &own{engine: e, sess: sess, path: path, czxid: czxid, owner: owner, seen: make(chan struct{}), gone: make(chan struct{})}
+	return &own{
+		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
+		seen: make(chan struct{}), hidden: make(chan struct{}), gone: make(chan struct{}),
+	}
 }
 
 // setLater is set after the delay.
@@ -130,7 +134,7 @@ func (o *own) fired(why zk.EventType) {
 	}
 }
 
-// look asks for what may be known of a node that may not be read.
+// look asks for what may be known of a node that may not be read: with the security fixes in 3.8.4 and 3.9.2, nothing.
 func (o *own) look() {
 	o.engine.tasks.Go(func(ctx context.Context) {
 		var stat *zk.Stat
@@ -143,8 +147,20 @@ func (o *own) look() {
 			o.identify(znode{stat: stat})
 		case errors.Is(err, zk.ErrNoNode):
 			o.finish(o.missing(ctx))
+		case errors.Is(err, zk.ErrNoAuth):
+			o.hide()
 		}
 	})
+}
+
+func (o *own) hide() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-o.hidden:
+	default:
+		close(o.hidden)
+	}
 }
 
 // list lists the queue. It goes out together with the read that follows a write, and so

@@ -426,6 +426,9 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		select {
 		case <-c.own.seen:
 		case <-c.own.gone:
+		case <-c.own.hidden:
+			c.leave() // the reply to another creation will tell
+			return driver.Grant{}, errStartOver
 		case <-ctx.Done():
 			return driver.Grant{}, waiting(ctx, driver.ContextError(ctx))
 		}

@@ -146,7 +146,9 @@ func (rq *request) look(e *jute.Encoder) code {
 	perm := int32(permRead)
 	switch rq.kind {
 	case opExists:
-		perm = 0
+		if !c.member.ensemble.config.Guarded {
+			perm = 0
+		}
 	case opGetACL:
 		perm = permRead | permAdmin
 	}

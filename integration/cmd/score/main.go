@@ -6,9 +6,9 @@
 //	go run ./integration/cmd/score -tests -cpu 0
 //
 // It says what the simulation is worth: a hazard that it finds within seconds cannot come back unseen, and one that it does
-// not find has nothing but its tests. With -tests it runs the library's own, too, those that need no server: what neither they
-// nor the simulation find needs a test on real servers. Time is that of processors, since runs go on on each of them, and the rest of the
-// machine may be busy.
+// not find has nothing but its tests. With -tests it runs these, too, as far as they need no server: the library's own, and the
+// scenes of package integration on the fake. What neither they nor the simulation find needs a test on real servers. Time is that
+// of processors, since runs go on on each of them, and the rest of the machine may be busy.
 //
 // It is found when TestSimulation of integration/cmd/chaos fails, or when no run of it ends any more. That is a matter of
 // chance: the same mutant may be found within seconds at one time and within minutes at another, so each row is one sample.
