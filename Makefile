@@ -82,7 +82,7 @@ random := ^(TestChaos|TestSabotage|TestInteropFleet|TestInteropPermitFleet|TestM
 # each. SKIP names tests to leave out, such as SKIP='^TestX$'.
 test-servers: ## Run the other tests on real servers
 	$(timed)
-	go test -race -shuffle=on -p 2 -parallel 8 $(patience) -skip '^TestConformance$$|$(virtual)|$(random)'"$${SKIP:+|$$SKIP}" $(TESTFLAGS) ./integration/...
+	go test -race -shuffle=on -p 2 -parallel 5 $(patience) -skip '^TestConformance$$|$(virtual)|$(random)'"$${SKIP:+|$$SKIP}" $(TESTFLAGS) ./integration/...
 
 test-random: ## Run fleets of programs in several languages that are killed, and chaos, for seconds each
 	@integration/setup.sh local
