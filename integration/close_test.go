@@ -129,9 +129,10 @@ func TestCloseOfMany(t *testing.T) {
 	})
 }
 
-// TestSocketOfAnExpiredSession: the client closes the connection on which it learned that its session had expired.
+// TestSocketOfAnExpiredSession: the client closes the connection on which it learned that its session had expired. A server
+// that has told it so leaves its own end open; the fake, whose connections have no halves, does not.
 func TestSocketOfAnExpiredSession(t *testing.T) {
-	play(t, nil, func(t *testing.T, s *scene) {
+	playOnServer(t, nil, func(t *testing.T, s *scene) {
 		for range 3 {
 			lock := take(t, s.client, newKey(t))
 			s.expire()

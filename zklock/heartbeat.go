@@ -196,7 +196,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		var first int // that is not as it should be
 		err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
 		if errors.Is(err, zk.ErrNoAuth) {
-			holds[first].hidden.Store(true)
+			holds[first].own.hide()
 			for i, k := range holds {
 				paths[i] = dir(k.path)
 			}

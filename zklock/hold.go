@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,13 +22,11 @@ type hold struct {
 	czxid   int64
 	version int32
 	known   bool // version is
-
-	hidden atomic.Bool // the node may not be read
 }
 
 // sign is the path of a znode that may be read, and is there as long as the node is.
 func (h *hold) sign() string {
-	if h.hidden.Load() {
+	if h.own.isHidden() {
 		return dir(h.path) // it was listed
 	}
 	return h.path

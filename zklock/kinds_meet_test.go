@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,5 +159,49 @@ func TestLimitIsReplacedBeforeTheLease(t *testing.T) {
 			}
 		}
 		t.Logf("%d limits were replaced", replaced)
+	})
+}
+
+// Z45. Whoever takes a permit has looked for a lock before it made its lease. One that was taken since then has found no lease, and
+// is seen by the look at what there is afterwards. So not both hold.
+func TestLockBeforeTheLease(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		quick, slow := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, quick, "another") // makes the root
+		slow.Delay(50 * time.Millisecond)
+		var locks, permits int
+		for after := time.Duration(0); after < 400*time.Millisecond; after += 10 * time.Millisecond {
+			key := "k" + strconv.Itoa(int(after.Milliseconds()))
+			first, err := quick.TryAcquire(inTime(t), key, holdfast.WithLimit(2)) // makes it a semaphore
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Release(inTime(t)); err != nil {
+				t.Fatal(err)
+			}
+			result := make(chan error, 1)
+			go func() {
+				time.Sleep(after)
+				_, err := quick.TryAcquire(inTime(t), key)
+				result <- err
+			}()
+			_, late := slow.TryAcquire(inTime(t), key, holdfast.WithLimit(2))
+			early := <-result
+			switch {
+			case early == nil && late == nil:
+				t.Errorf("after %v: both hold", after)
+			case early == nil:
+				locks++
+			case late == nil:
+				permits++
+			}
+			if err := errors.Join(early, late); !errors.Is(err, holdfast.ErrMismatch) {
+				t.Errorf("after %v: %v and %v", after, late, early)
+			}
+		}
+		if locks == 0 || permits == 0 {
+			t.Errorf("%d locks and %d permits were taken, want some of both", locks, permits)
+		}
+		t.Logf("%d locks and %d permits were taken", locks, permits)
 	})
 }

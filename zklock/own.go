@@ -27,7 +27,7 @@ type own struct {
 	owner  string
 	queue  string        // of a permit: where those stand that reclaim it
 	seen   chan struct{} // closed when the node has been read and czxid is known
-	hidden chan struct{} // closed when nothing may be known of it
+	hidden chan struct{} // closed when it may not be read
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
 	mu     sync.Mutex
@@ -153,6 +153,7 @@ func (o *own) look() {
 	})
 }
 
+// hide says that the node may not be read.
 func (o *own) hide() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,6 +161,15 @@ func (o *own) hide() {
 	case <-o.hidden:
 	default:
 		close(o.hidden)
+	}
+}
+
+func (o *own) isHidden() bool {
+	select {
+	case <-o.hidden:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -231,7 +231,12 @@ func request(xid int32, op Op, path string) []byte {
 // dialZK connects and opens a session.
 func dialZK(t *testing.T, p *Proxy) client {
 	t.Helper()
-	c := dial(t, p)
+	return greeted(t, dial(t, p))
+}
+
+// greeted opens a session.
+func greeted(t *testing.T, c client) client {
+	t.Helper()
 	writeFrame(c, make([]byte, 44)) // ConnectRequest
 	if body, err := readFrame(c); err != nil || len(body) != 36 {
 		t.Fatalf("connect response: %d bytes, %v", len(body), err)

@@ -1,0 +1,44 @@
+package zklock
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// TestAskToResume tests what the client says when it connects. Z13: as long as its session may be there, that it has seen what
+// it has, so that a server which has seen less hangs up.
+func TestAskToResume(t *testing.T) {
+	const seen, id = int64(77), int64(5)
+	password := []byte("0123456789abcdef")
+	asked := func(zxid int64, timeout int32, session int64, password []byte) []byte {
+		return frame(int32(0), zxid, timeout, session, string(password))
+	}
+	for name, c := range map[string]struct {
+		session  int64 // that go-zookeeper asks for
+		refusals int   // by servers, of which there are three
+		down     time.Duration
+		want     []byte
+	}{
+		"a new session":                  {session: 0, want: asked(seen, 10_000, 0, password)},
+		"to resume one":                  {session: id, want: asked(seen, 4000, id, password)},
+		"one that may be there":          {session: id, refusals: 9, down: 20 * time.Second, want: asked(seen, 4000, id, password)},
+		"not all have turned it away":    {session: id, refusals: 5, down: time.Minute, want: asked(seen, 4000, id, password)},
+		"one that nobody has kept alive": {session: id, refusals: 6, down: 21 * time.Second, want: asked(0, 4000, id, password)},
+		"one that is to be over":         {session: 6, want: asked(seen, 4000, 6, append([]byte{'0' ^ 0xff}, password[1:]...))},
+	} {
+		l, clock := testLink(t, Options{SessionTimeout: 10 * time.Second})
+		l.session, l.servers, l.refusals, l.renounced = testSession(id), 3, c.refusals, 6
+		l.session.shortest.Store((&Options{}).times(10 * time.Second))
+		l.down = clock.now
+		clock.now = clock.now.Add(c.down)
+		before := asked(seen, 4000, c.session, password)
+		given := bytes.Clone(before)
+		if got := l.ask(given); !bytes.Equal(got, c.want) {
+			t.Errorf("%s:\n%x, want\n%x", name, got, c.want)
+		}
+		if !bytes.Equal(given, before) {
+			t.Errorf("%s: the caller's bytes were changed", name)
+		}
+	}
+}
