@@ -127,15 +127,10 @@ func drawPart(r *rand.Rand, kinds []string) zkOperation {
 	o := zkOperation{
 		session: r.IntN(3), kind: kinds[r.IntN(len(kinds))], path: paths[r.IntN(len(paths))],
 		flags: r.Int32N(5), version: r.Int32N(4) - 1, watch: r.IntN(2) == 0,
-		// Reading is always allowed, since the later patches of 3.8 and 3.9 also keep events from those who may not read
-		// (ZOOKEEPER-4799); and so is allowing.
-		perms: mayRead | mayAllow | r.Int32N(mayDoAll+1),
+		perms: mayAllow | r.Int32N(mayDoAll+1), // or nobody could allow anything again
 	}
 	if r.IntN(4) > 0 {
 		o.perms = mayDoAll
-	}
-	if r.IntN(10) == 0 { // nobody watches this one
-		o.path, o.watch, o.perms = "/t/n", false, o.perms&^(r.Int32N(2)*mayRead)
 	}
 	return o
 }

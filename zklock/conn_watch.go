@@ -217,15 +217,15 @@ func (ws *watches) awaits(path string) bool {
 	return w != nil && w.set()
 }
 
-// untold reports whether something has happened to a znode since it was read that its watch has not reported.
-func (ws *watches) untold(w *watch) bool {
+// untold returns what has happened to a znode since it was read, if its watch has not reported it.
+func (ws *watches) untold(w *watch) (why zk.EventType, yes bool) {
 	if !w.set() {
-		return false
+		return 0, false
 	}
-	_, happened := ws.missed(w)
+	why, happened := ws.missed(w)
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return happened && !w.fired
+	return why, happened && !w.fired
 }
 
 func (ws *watches) finish(w *watch, why zk.EventType) {
@@ -276,9 +276,10 @@ func (ws *watches) any() bool {
 	return false
 }
 
-// recheck reads anew, after a reconnect, what is waited on. go-zookeeper has
-// set its watches again by now, but if that failed it reported nothing.
-func (ws *watches) recheck() {
+// recheck reads anew, on a new connection, what is waited on. go-zookeeper has
+// set its watches again by now, but if that failed it reported nothing. It ends with the connection:
+// the next one begins anew.
+func (ws *watches) recheck(on *wire) {
 	ws.mu.Lock()
 	var shared []*watch
 	for _, w := range ws.byPath {
@@ -291,6 +292,9 @@ func (ws *watches) recheck() {
 	var reads sync.WaitGroup
 	for _, w := range shared {
 		slots <- struct{}{}
+		if ws.link.present() != on {
+			break
+		}
 		reads.Go(func() {
 			defer func() { <-slots }()
 			if why, ok := ws.missed(w); ok {

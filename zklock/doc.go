@@ -127,6 +127,7 @@
 //	                               ErrReleasePending with
 //	                               ErrDenied, and is retried until
 //	                               the session ends
+//	the same, to read its own node ErrBroken and ErrDenied         fail with ErrDenied
 //
 // # What is not promised
 //

@@ -87,10 +87,12 @@ func (l *link) open(w *wire) {
 	l.host.SetConnected(true)
 	l.mu.Unlock()
 	l.reopened()
-	l.watches.recheck()
+	l.watches.recheck(w)
 	l.mu.Lock()
-	l.looked = w
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	if l.wire == w {
+		l.looked = w
+	}
 }
 
 // lost is called when a connection is gone, perhaps more than once.

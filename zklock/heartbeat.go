@@ -25,6 +25,7 @@ type heartbeat struct {
 	timer   interface{ Stop() bool } // nil before the first session
 	due     time.Time                // when it fires
 	beats   int                      // on their way
+	asked   time.Time                // when a lock was asked about last
 	stopped bool
 }
 
@@ -33,7 +34,7 @@ type heartbeat struct {
 const maxBeats = 3
 
 // maxChecked is how many locks a heartbeat looks for, of which it might not have heard that they are gone. One would do
-// for the session. It looks for others if one is gone, or may not be read, maxTries times in all.
+// for the session. It looks for others if one is gone, or may not be read; after maxTries of these it only proves the session.
 const (
 	maxChecked = 16
 	maxTries   = 5
@@ -175,40 +176,42 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		}
 		return f()
 	}
+	const root = "/" // is always there
 	sent := h.engine.host.Now()
-	path := "/"
+	path := root
 	var err error
 	if sync {
 		err = limited(func() error { return link.sync(ctx, path) })
 	}
-	for try := 0; err == nil || errors.Is(err, zk.ErrNoNode); try++ {
+	for try := 0; err == nil; try++ {
 		holds := h.oldest()
 		if try > 1 { // many are gone, it seems: those may stand together
 			holds = h.any()
 		}
-		if len(holds) == 0 || try == maxTries {
-			return
+		paths := []string{root}
+		if try < maxTries { // else it will look for them the next time
+			paths = nil
+			for _, k := range holds {
+				paths = append(paths, k.path)
+			}
 		}
-		paths := make([]string, len(holds))
-		for i, k := range holds {
-			paths[i] = k.sign()
+		if len(holds) == 0 {
+			return
 		}
 		var first int // that is not as it should be
 		err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
-		if errors.Is(err, zk.ErrNoAuth) {
-			holds[first].own.hide()
-			for i, k := range holds {
-				paths[i] = dir(k.path)
-			}
-			err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
-		}
-		if path = paths[first]; err == nil {
+		if path = paths[first]; err == nil || try == maxTries {
 			break
 		}
-		if errors.Is(err, zk.ErrNoNode) { // it is being released; or it is not watched, and was deleted
-			k := holds[first]
+		switch k := holds[first]; {
+		case errors.Is(err, zk.ErrNoNode): // it is being released; or it is not watched, and was deleted
 			h.remove(k)
 			k.own.finish(k.own.missing(ctx))
+			err = nil
+		case errors.Is(err, zk.ErrNoAuth):
+			h.remove(k)
+			k.own.finish(stepError("check", k.path, zk.ErrNoAuth)) // err names the first of them
+			err = nil
 		}
 	}
 	switch {
@@ -216,8 +219,28 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		return // the client closes, or there is nothing to be kept alive
 	case err != nil:
 		h.engine.host.Logger().Debug("heartbeat failed", "path", path, "error", err)
+	default:
+		h.doubt(sess)
 	}
 	h.engine.host.Heartbeat("", sent, err)
+}
+
+// doubt has one of the locks asked about, now and then: whether all has been heard of what was written to its znode.
+func (h *heartbeat) doubt(sess *session) {
+	h.mu.Lock()
+	early := time.Since(h.asked) < sess.times().Doubt
+	if !early {
+		h.asked = time.Now()
+	}
+	h.mu.Unlock()
+	if early {
+		return
+	}
+	for _, k := range h.any() {
+		if w := k.own.watching(); w != nil {
+			h.engine.stale.askOf(w)
+		}
+	}
 }
 
 func (h *heartbeat) holding() bool {

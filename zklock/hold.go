@@ -24,14 +24,6 @@ type hold struct {
 	known   bool // version is
 }
 
-// sign is the path of a znode that may be read, and is there as long as the node is.
-func (h *hold) sign() string {
-	if h.own.isHidden() {
-		return dir(h.path) // it was listed
-	}
-	return h.path
-}
-
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only
 // while the node is there.
 func (h *hold) Verify(ctx context.Context) error {

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,6 @@ type own struct {
 	owner  string
 	queue  string        // of a permit: where those stand that reclaim it
 	seen   chan struct{} // closed when the node has been read and czxid is known
-	hidden chan struct{} // closed when it may not be read
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
 	mu     sync.Mutex
@@ -69,7 +69,7 @@ const watchDelay = 5 * time.Millisecond
 func (e *engine) watchOwn(sess *session, path string, czxid int64, owner string) *own {
 	return &own{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
-		seen: make(chan struct{}), hidden: make(chan struct{}), gone: make(chan struct{}),
+		seen: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
@@ -89,6 +89,13 @@ func (o *own) set() {
 		o.after = o.writes
 		o.watch = o.engine.link.watches.onOwn(o.engine.tasks.Context(), o.path, o)
 	}
+}
+
+// watching is the present watch, or nil.
+func (o *own) watching() *watch {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.watch
 }
 
 // errUnwatched is all that is known when go-zookeeper has dropped a watch.
@@ -119,57 +126,16 @@ func (o *own) fired(why zk.EventType) {
 			return
 		}
 		if o.engine.tasks.Context().Err() == nil {
-			o.mu.Lock()
-			w := o.watch
-			o.mu.Unlock()
+			w := o.watching()
 			err := w.failure()
 			if err == nil {
 				err = errUnwatched
 			}
 			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
-			if w.refused() != nil {
-				o.look()
+			if why := w.refused(); why != nil {
+				o.finish(why) // it would not hear of what becomes of the node
 			}
 		}
-	}
-}
-
-// look asks for what may be known of a node that may not be read: with the security fixes in 3.8.4 and 3.9.2, nothing.
-func (o *own) look() {
-	o.engine.tasks.Go(func(ctx context.Context) {
-		var stat *zk.Stat
-		err := o.engine.link.retry(ctx, nil, func(*session) (err error) {
-			stat, err = o.engine.link.stat(ctx, o.path)
-			return err
-		})
-		switch {
-		case err == nil:
-			o.identify(znode{stat: stat})
-		case errors.Is(err, zk.ErrNoNode):
-			o.finish(o.missing(ctx))
-		case errors.Is(err, zk.ErrNoAuth):
-			o.hide()
-		}
-	})
-}
-
-// hide says that the node may not be read.
-func (o *own) hide() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case <-o.hidden:
-	default:
-		close(o.hidden)
-	}
-}
-
-func (o *own) isHidden() bool {
-	select {
-	case <-o.hidden:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -272,9 +238,7 @@ func (o *own) settle(ctx context.Context) {
 	if later {
 		o.set() // it was first in line a moment ago, and is not any more
 	}
-	o.mu.Lock()
-	w := o.watch
-	o.mu.Unlock()
+	w := o.watching()
 	select {
 	case <-o.seen:
 	case <-o.gone:
@@ -330,6 +294,8 @@ func (o *own) wish() {
 	}
 }
 
+// finish ends whatever goes by the node. If that is there still, since its client only may not read it, whoever hears of this
+// deletes it.
 func (o *own) finish(cause error) {
 	o.mu.Lock()
 	if o.cause != nil {
@@ -340,9 +306,13 @@ func (o *own) finish(cause error) {
 	lost := o.lost
 	close(o.gone)
 	o.mu.Unlock()
-	if lost != nil {
-		lost(cause)
+	if lost == nil {
+		return
 	}
+	if errors.Is(cause, holdfast.ErrDenied) {
+		cause = fmt.Errorf("%w: %w", holdfast.ErrBroken, cause) // by whoever has taken the permission away
+	}
+	lost(cause)
 }
 
 // hold has lost and asked called from now on; false if the node is gone already.

@@ -187,7 +187,7 @@ func (c *contender) vanished(ctx context.Context) error {
 		select {
 		case <-c.own.gone:
 			return c.evicted()
-		case <-timer.C: // a node that its client may not read
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}
@@ -199,6 +199,10 @@ func (c *contender) vanished(ctx context.Context) error {
 // was only left.
 func (c *contender) evicted() error {
 	cause := c.own.cause
+	if errors.Is(cause, holdfast.ErrDenied) { // the node is there
+		c.leave()
+		return cause
+	}
 	if c.sess.left.Load() {
 		c.engine.removeLater(c.sess, c.path())
 	}
@@ -426,9 +430,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		select {
 		case <-c.own.seen:
 		case <-c.own.gone:
-		case <-c.own.hidden:
-			c.leave() // the reply to another creation will tell
-			return driver.Grant{}, errStartOver
+			return driver.Grant{}, c.evicted()
 		case <-ctx.Done():
 			return driver.Grant{}, waiting(ctx, driver.ContextError(ctx))
 		}

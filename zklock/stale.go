@@ -26,6 +26,7 @@ type stale struct {
 	questions map[question]struct{}
 	asking    bool      // a task does
 	aged      time.Time // when a node's age has led to a question last
+	left      time.Time // when a server was left that had diverged
 }
 
 // question is whether a znode is there for the leader too; or, if watch is not nil, whether
@@ -104,7 +105,7 @@ func (s *stale) compare(ctx context.Context, path string) {
 		}
 		_, err := l.get(ctx, path)
 		switch {
-		case err == nil && l.present() == w:
+		case err == nil && l.present() == w && s.mayLeave():
 			log.Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
 			l.drop(w)
 		case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
@@ -117,9 +118,31 @@ func (s *stale) compare(ctx context.Context, path string) {
 	}
 }
 
-// compareWatch leaves the present server if that has not told what has happened to a watched znode.
+// mayLeave reports whether it is time to leave a server that has diverged: once per session timeout, since the next connection may
+// lead to the same server. What else was to be asked about was seen there, too, and will be asked about again.
+func (s *stale) mayLeave() bool {
+	t := s.engine.link.negotiated()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.left) < t.Session {
+		return false
+	}
+	s.left = time.Now()
+	for q := range s.questions {
+		if q.watch == nil {
+			delete(s.questions, q)
+		}
+	}
+	return true
+}
+
+// compareWatch leaves the present server if that has not told what has happened to a watched znode. Whoever watches it hears of
+// that at once: the next server would not tell what had happened before.
 func (s *stale) compareWatch(watched *watch) {
-	if w := s.engine.link.present(); s.engine.link.watches.untold(watched) {
+	ws := s.engine.link.watches
+	w := s.engine.link.present()
+	if why, yes := ws.untold(watched); yes {
+		ws.finish(watched, why)
 		s.untold(w, watched.path)
 	}
 }

@@ -1,9 +1,11 @@
 package zklock_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,4 +174,158 @@ func TestOneConnectionForMany(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Z48. A look at all that is watched ends with its connection: one that ended after that on the next connection would say that all had
+// been looked at there for ever, and no event that is lost after that would be asked about.
+func TestLookEndsWithItsConnection(t *testing.T) {
+	const waiters = 1500
+	synctest.Test(t, func(t *testing.T) {
+		e := zkfake.New(zkfake.Config{Latency: func() time.Duration { return 20 * time.Millisecond }})
+		t.Cleanup(e.Close)
+		holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		locks := make([]*holdfast.Lock, waiters)
+		all(waiters, func(i int) { locks[i] = acquire(t, holder, fmt.Sprint(i)) })
+		var granted sync.WaitGroup
+		for i := range waiters - 1 {
+			granted.Go(func() { acquire(t, waiter, fmt.Sprint(i)) })
+		}
+		last := make(chan *holdfast.Lock, 1)
+		go func() { last <- acquire(t, waiter, locks[waiters-1].Key()) }()
+		time.Sleep(time.Second)
+		waiter.Break()
+		for waiter.dials.Load() < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(200 * time.Millisecond) // it is looking
+		all(waiters-1, func(i int) {
+			if err := locks[i].Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		granted.Wait()
+		waiter.Break()
+		time.Sleep(2 * virtualSession)
+		waiter.LoseEvents(true)
+		if err := locks[waiters-1].Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		waiter.LoseEvents(false)
+		began := time.Now()
+		select {
+		case <-last:
+		case <-time.After(100 * virtualSession):
+			t.Errorf("not granted %v after the release", time.Since(began))
+		}
+	})
+}
+
+// all does something n times at once.
+func all(n int, do func(i int)) {
+	var done sync.WaitGroup
+	for i := range n {
+		done.Go(func() { do(i) })
+	}
+	done.Wait()
+}
+
+// A connection that comes and goes costs one look at what is watched, and not one for each time.
+func TestFlappingConnection(t *testing.T) {
+	const waiters = 1500
+	synctest.Test(t, func(t *testing.T) {
+		e := zkfake.New(zkfake.Config{Latency: func() time.Duration { return 20 * time.Millisecond }})
+		t.Cleanup(e.Close)
+		holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		all(waiters, func(i int) { acquire(t, holder, fmt.Sprint(i)) })
+		ctx, cancel := context.WithCancel(t.Context())
+		var over sync.WaitGroup
+		for i := range waiters {
+			over.Go(func() { _, _ = waiter.Acquire(ctx, fmt.Sprint(i)) })
+		}
+		time.Sleep(virtualSession)
+		for range 10 {
+			waiter.Break()
+			time.Sleep(700 * time.Millisecond)
+		}
+		before := waiter.requests.Load()
+		time.Sleep(virtualSession)
+		if n := waiter.requests.Load() - before; n > waiters*3/2 {
+			t.Errorf("%d requests after the last connection, for %d watches", n, waiters)
+		}
+		cancel()
+		over.Wait()
+	})
+}
+
+// Z14. A server has diverged, and all addresses lead there. Whoever waits for many znodes that only it shows leaves it now and then.
+func TestDivergedForMany(t *testing.T) {
+	for _, waiters := range []int{1, 30, 300} {
+		synctest.Test(t, func(t *testing.T) {
+			e := zkfake.New(zkfake.Config{Members: 3, Latency: func() time.Duration { return 10 * time.Millisecond }})
+			t.Cleanup(e.Close)
+			follower := (e.Leader() + 1) % 3
+			holder, waiter := dialMember(t, e, e.Leader(), zklock.Options{}), dialMember(t, e, follower, zklock.Options{})
+			mine := acquire(t, waiter, "mine")
+			all(waiters, func(i int) { acquire(t, holder, fmt.Sprint(i)) })
+			diverge := e.Keep(follower, virtualRoot)
+			if err := holder.Client.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			diverge()
+			ctx, cancel := context.WithCancel(t.Context())
+			var over sync.WaitGroup
+			for i := range waiters {
+				over.Go(func() { _, _ = waiter.Acquire(ctx, fmt.Sprint(i)) })
+			}
+			time.Sleep(virtualSession)
+			const timeouts = 10
+			dials, requests := waiter.dials.Load(), waiter.requests.Load()
+			time.Sleep(timeouts * virtualSession)
+			dials, requests = waiter.dials.Load()-dials, waiter.requests.Load()-requests
+			if dials == 0 || dials > timeouts+1 || requests > int64(timeouts*(20+20*waiters)) {
+				t.Errorf("%d connections and %d requests in %d session timeouts, for %d waiters", dials, requests, timeouts, waiters)
+			}
+			if err := mine.Err(); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			over.Wait()
+		})
+	}
+}
+
+// Z36. The event of a wish was lost, and the server has no watch any more: the next wishes are heard of.
+func TestAskEventLost(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		locks := []*holdfast.Lock{acquire(t, holder, "a"), acquire(t, holder, "b")}
+		time.Sleep(time.Second)
+		holder.LoseEvents(true)
+		for _, lock := range locks {
+			info, err := other.Inspect(inTime(t), lock.Key())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Ask(inTime(t), info); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		holder.LoseEvents(false)
+		time.Sleep(100 * virtualSession)
+		for _, lock := range locks {
+			select {
+			case <-lock.Asked():
+			default:
+				t.Errorf("%s: not heard of", lock.Key())
+			}
+			if err := lock.Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		if dials := holder.dials.Load(); dials > 3 {
+			t.Errorf("%d connections", dials)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package zkfake
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -95,6 +96,30 @@ func (e *Ensemble) Wipe() {
 		m.fromLeader.clear()
 		m.tree, m.watches, m.zxid = newTree(), newWatches(), e.lastZxid
 		m.conns, m.touched = make(map[int64]*conn), make(map[int64]time.Duration)
+	}
+}
+
+// Keep has a member remember the ephemeral znodes below a path. It diverges when the returned function is called: then it shows those
+// again that are gone (ZOOKEEPER-5010).
+func (e *Ensemble) Keep(member int, below string) (diverge func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	kept, tree := make(map[string]znode), e.members[member].tree
+	for path, n := range tree.znodes {
+		if strings.HasPrefix(path, below+"/") && n.owner != 0 && n.owner != ownerOfContainers {
+			kept[path] = n
+		}
+	}
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for path, n := range kept {
+			if _, ok := tree.znodes[path]; !ok {
+				tree.znodes[path] = n
+				parent, name := split(path)
+				add(tree.children, parent, name)
+			}
+		}
 	}
 }
 

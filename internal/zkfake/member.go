@@ -45,8 +45,14 @@ func (m *Member) apply(t *txn) {
 	}
 	m.zxid = t.zxid
 	for _, o := range t.ops {
+		former := m.tree.znodes[o.path]
 		for _, e := range m.tree.apply(o, t.zxid, t.now) {
-			m.watches.fire(e)
+			about, ok := m.tree.znodes[e.path]
+			if !ok {
+				about = former
+			}
+			secret := m.ensemble.config.Guarded && !about.allows(permRead) // NIOServerCnxn.process
+			m.watches.fire(e, secret)
 		}
 	}
 	if rq := t.request; rq != nil && rq.conn.member == m {

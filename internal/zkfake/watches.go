@@ -16,7 +16,8 @@ func newWatches() *watches {
 }
 
 // fire tells those who watch for an event: DataTree.processTxn. A client that watches a deleted znode in both ways is told once.
-func (w *watches) fire(e event) {
+// A secret uses up the watches, too.
+func (w *watches) fire(e event, secret bool) {
 	told := make(map[*conn]struct{})
 	tell := func(watching map[string]map[*conn]struct{}) {
 		maps.Copy(told, watching[e.path])
@@ -27,6 +28,9 @@ func (w *watches) fire(e event) {
 	}
 	if e.what == eventChildren || e.what == eventDeleted {
 		tell(w.children)
+	}
+	if secret {
+		return
 	}
 	for c := range told {
 		c.tell(e)

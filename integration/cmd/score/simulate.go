@@ -99,14 +99,14 @@ func watch(pid int, began time.Time, most time.Duration, lines <-chan string) (r
 	defer func() { r.tail = tail.String() }()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	heard := time.Now()
+	looked, silence := time.Now(), time.Duration(0)
 	for {
 		select {
 		case line, ok := <-lines:
 			if !ok {
 				return r
 			}
-			heard = time.Now()
+			silence = 0
 			if tail.Len() > mostTail {
 				tail.Reset()
 			}
@@ -115,7 +115,10 @@ func watch(pid int, began time.Time, most time.Duration, lines <-chan string) (r
 				return r
 			}
 		case <-look.C:
-			if time.Since(heard) > longestSilence {
+			// If the whole machine stood still, so did the simulation.
+			silence += min(time.Since(looked), 10*lookEvery)
+			looked = time.Now()
+			if silence > longestSilence {
 				r.sign = "no run ends any more"
 				return r
 			}
