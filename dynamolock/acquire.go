@@ -21,13 +21,17 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), cleared: e.foreignTTL()}
 		e.enter(c.grant)
 		h, err := c.acquire(ctx)
+		granted := err == nil
+		if granted {
+			err = c.prove(ctx, h)
+		}
 		if err == nil {
 			h.start()
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
 		}
 		e.forget(c.grant)
 		if !c.lookedAfter {
-			e.leftovers.add(req.Key, key, c.unanswered, false)
+			e.leftovers.add(req.Key, key, c.unanswered, granted)
 		}
 		if !errors.Is(err, errGrantOver) {
 			return driver.Grant{}, err
@@ -44,8 +48,8 @@ func (c *contender) acquire(ctx context.Context) (*hold, error) {
 }
 
 // errGrantOver is why a call begins again: it was granted the key, and somebody broke that grant
-// before an answer said so. No request of the same grant is carried out after that.
-var errGrantOver = errors.New("broken before it was known")
+// before an answer said so, or its lease was over by then. No request of the same grant is carried out after that.
+var errGrantOver = errors.New("over before it was known")
 
 // maxBaffled is how many writes of a call may be refused though nothing has changed.
 const maxBaffled = 3

@@ -162,6 +162,31 @@ func (h *hold) renew(ctx context.Context, c *change) (confirmed bool, err error)
 	return false, nil
 }
 
+// prove renews a grant before its caller has it, if it began long ago: that was by a request without an answer, and so much of the
+// lease may have passed since that it would be lost before the first beat is answered.
+func (c *contender) prove(ctx context.Context, h *hold) error {
+	for c.opts.Mode == FailOpen && c.host.Now().Sub(h.begun) > c.opts.Heartbeat {
+		if !h.lease.Live() {
+			return errGrantOver
+		}
+		sent := c.host.Now()
+		i, err := h.askInTime(ctx, sent, nil)
+		switch {
+		case err == nil && i == nil:
+			h.lease.Renew(sent)
+			h.begun = sent
+			return nil
+		case err == nil && h.check(i) != nil, errors.Is(err, ErrItem):
+			return errGrantOver
+		case err != nil:
+			if err := c.again(ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // tell reports a beat to hooks. One that renews no lease is not a heartbeat to them.
 func (h *hold) tell(sent driver.Instant, err error) {
 	if h.opts.Mode == FailOpen {

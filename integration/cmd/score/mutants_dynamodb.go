@@ -42,8 +42,10 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D5", "a heartbeat renews the lease from its reply on", dynamoDB, change{
 		"dynamolock/heartbeat.go",
-		`		h.lease.Renew(sent)`,
-		`		h.lease.Renew(h.host.Now())`,
+		`		h.lease.Renew(sent)
+		h.heard = sent`,
+		`		h.lease.Renew(h.host.Now())
+		h.heard = sent`,
 	}, nil},
 	{"D5", "a grant counts from the reply on", dynamoDB, change{
 		"dynamolock/acquire.go",
@@ -73,8 +75,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`e.leftovers.add(req.Key, key, c.unanswered, false)`,
-		`e.leftovers.add(req.Key, key, unanswered{}, false)`,
+		`e.leftovers.add(req.Key, key, c.unanswered, granted)`,
+		`e.leftovers.add(req.Key, key, unanswered{}, granted)`,
 	}, nil},
 	{"D6.2", "a holder does not look at the token", dynamoDB, change{
 		"dynamolock/hold.go",
@@ -207,4 +209,9 @@ var dynamoDBMutants = []mutant{
 		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
 		`return false && len(guid) == guidLen`,
 	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},
+	{"D53", "what was taken long ago is granted as it is", dynamoDB, change{
+		"dynamolock/acquire.go",
+		`err = c.prove(ctx, h)`,
+		`err = nil`,
+	}, nil},
 }

@@ -1,0 +1,93 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// D53. An acquisition whose first request was carried out long ago, without an answer: the lease counts from then, so what is granted
+// has been renewed, or taken anew.
+func TestGrantedLate(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for left := 20 * time.Millisecond; left < lease; left += left / 2 { // of the lease, when the network is well again
+			t.Run(fmt.Sprintf("shared %v, %v left", shared, left), func(t *testing.T) {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					h.db.Latency = 100 * time.Millisecond
+					a := h.client(t)
+					var began time.Time
+					a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+						switch {
+						case began.IsZero():
+							began = time.Now()
+							return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+						case time.Since(began) < lease-left:
+							return dynamofake.Fail(io.ErrUnexpectedEOF)
+						}
+						return dynamofake.Fault{}
+					})
+					opts := []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})}
+					if shared {
+						opts = append(opts, holdfast.WithShared())
+					}
+					lock := a.hold(t, "k", opts...)
+					if left := time.Until(lock.Deadline()); left < lease/2 {
+						t.Errorf("granted with %v left of a lease of %v", left, lease)
+					}
+					time.Sleep(3 * lease)
+					mustVerify(t, lock)
+					mustRelease(t, lock)
+					h.isFree(t, "k")
+				})
+			})
+		}
+	}
+}
+
+// D53. Its caller gives up while it is being renewed: it is given back.
+func TestGivenUpWhileRenewed(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				h.db.Latency = 100 * time.Millisecond
+				a, b := h.pair(t)
+				began, renewals := time.Now(), 0
+				opts := []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})}
+				if shared {
+					opts = append(opts, holdfast.WithShared())
+				}
+				a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+					since := time.Since(began)
+					switch {
+					case since == 0:
+						return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+					case since < lease/2:
+						return dynamofake.Refuse()
+					case since < lease && purposeOf(op) == beat:
+						renewals++
+						return dynamofake.Drop()
+					}
+					return dynamofake.Fault{}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), lease*3/4)
+				defer cancel()
+				if lock, err := a.Acquire(ctx, "k", opts...); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("Acquire: %v, %v", lock, err)
+				}
+				if renewals == 0 {
+					t.Fatal("nothing was renewed")
+				}
+				if d := took(func() { mustRelease(t, b.hold(t, "k")) }); d > lease/4 {
+					t.Errorf("the key was free only %v later", d)
+				}
+			})
+		})
+	}
+}
