@@ -37,7 +37,7 @@ func (w *worker) stands() bool {
 func (w *worker) stand() {
 	lease := w.config.Login.Lease
 	c := &candidate{worker: w, terms: 1 + w.random.IntN(3)}
-	c.rec = history.Record{Call: history.Acquire, Key: w.anyKey(), Owner: w.config.Owner}
+	c.rec = history.Record{Call: history.Acquire, Key: w.anyKey(), Owner: w.config.Owner, Stands: true}
 	if c.rec.Key == permitKey {
 		return // all want a permit there
 	}

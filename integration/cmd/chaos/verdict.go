@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/integration/internal/history"
+	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
 // historyFile holds the records of a run, one per line.
@@ -29,6 +31,17 @@ type verdict struct {
 	pictures   []string
 }
 
+// turn is for how many halves of a lease a key may be free at most, while somebody waits for it, if nothing else is wrong than
+// what costs nobody a lease: who has been killed may have had it until a lease later, and who waited has to find that out.
+const turn = 3
+
+// undisturbed reports whether a run has no other faults than those.
+func (r *run) undisturbed() bool {
+	return r.Quiet || len(r.Kinds) > 0 && !slices.ContainsFunc(r.Kinds, func(kind nemesis.Kind) bool {
+		return !slices.Contains(r.endured, string(kind))
+	})
+}
+
 // judge checks the whole run.
 func (r *run) judge() (*verdict, error) {
 	records := r.journal.all()
@@ -36,8 +49,11 @@ func (r *run) judge() (*verdict, error) {
 	// ended.
 	rules := history.Rules{
 		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
-		Steady: r.steady, Endured: r.endured,
+		Steady: r.steady, Endured: r.endured, Hushed: []string{string(nemesis.EventsLost)},
 		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
+	}
+	if r.steady && r.undisturbed() {
+		rules.Turn = turn * r.lease / 2
 	}
 	v := &verdict{
 		settings:   r.settings,

@@ -19,6 +19,7 @@ const (
 	RuleTerm         = "term"         // lead ran outside of its term
 	RuleFree         = "free"         // a key, or a permit, that nobody has cannot be had
 	RuleObserve      = "observe"      // an observer was told what was not so, or not told the last state
+	RuleTurn         = "turn"         // a key stayed free, for which somebody waited
 	RuleSettle       = "settle"       // after the faults, a call did not return in time
 	RuleHistory      = "history"      // the records contradict each other, or show nothing
 )
@@ -34,6 +35,11 @@ type Rules struct {
 	Steady bool
 	// Endured are the kinds of faults for which no lease runs out on such a machine.
 	Endured []string
+	// Turn is how long a key may stay free while somebody waits for it, in a run that has no other faults than these. 0 is not
+	// checked.
+	Turn time.Duration
+	// Hushed are the kinds of faults in which the engine does not tell clients what they watch for.
+	Hushed []string
 	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
 	// Namesakes says that a holder cannot tell a process that has waited for the end of its lease from one that has reclaimed
@@ -77,6 +83,7 @@ func Check(records []Record, rules Rules) []Violation {
 	s.checkTerms(f)
 	s.checkFree(f)
 	s.checkObservers(f)
+	s.checkTurns(f)
 	s.checkSettle(f)
 	return f.sorted()
 }
@@ -113,7 +120,7 @@ func (f *findings) sorted() []Violation {
 	}
 	for _, rule := range []string{
 		RuleExclusion, RuleTokens, RuleEnded, RuleCause, RuleFailed, RuleLinearizable, RuleTerm, RuleFree, RuleObserve,
-		RuleSettle, RuleHistory,
+		RuleTurn, RuleSettle, RuleHistory,
 	} {
 		if n := f.counts[rule] - MostPerRule; n > 0 {
 			f.list = append(f.list, Violation{Rule: rule, From: last, To: last, Text: fmt.Sprintf("and %d more", n)})

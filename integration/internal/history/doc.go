@@ -38,6 +38,9 @@
 //	              not before the one that it was told before. So all who are told of hold the key, in the way in which it is told,
 //	              nobody else does, and nothing that was over comes back (with the excuses of exclusion). When all is quiet, it
 //	              was told last that nobody holds the key.
+//	turn          In a run with no faults that may cost anybody a lease, no key stays free for long while somebody waits for
+//	              it. It is free when its release was confirmed, or a lease after its holder was lost or its process was
+//	              gone. Where the engine does not tell what is watched for, the time begins when it does again.
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error.
 //	history       The records do not contradict each other, and contain at least one hold.
 //

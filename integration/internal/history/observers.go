@@ -235,7 +235,7 @@ func (s *story) unmade(r *Record, o *observed) string {
 		switch known := s.withToken(r.Key, h.Token); {
 		case len(known) > 0 && (known[0].owner != h.Owner || known[0].invoke > r.At), len(known) == 0 && !s.wanted(r, h, o.asked[h.Owner]):
 			return fmt.Sprintf("token %d, a grant that nobody had by then", h.Token)
-		case len(known) > 0 && known[0].mode != r.Mode:
+		case len(known) > 0 && known[0].mode != r.Mode && !s.befell(known[0].ret, r.At, s.hushed): // it read half of that before
 			return fmt.Sprintf("as held%v, by %v", r.Mode, known[0])
 		}
 	}

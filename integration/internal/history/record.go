@@ -67,6 +67,7 @@ type Record struct {
 	Call    string `json:"call,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: earlier grants of its owner are to end
+	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds
 	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, and of Told
 	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative

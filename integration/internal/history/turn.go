@@ -1,0 +1,98 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// checkTurns demands that no key stays free for longer than Turn while somebody waits for it, and would be told of that.
+func (s *story) checkTurns(f *findings) {
+	if s.rules.Turn == 0 {
+		return
+	}
+	waits := map[string][]*call{}
+	for _, c := range s.calls {
+		if r := c.invoke; r != nil && r.Call == Acquire && !r.Stands {
+			waits[r.Key] = append(waits[r.Key], c)
+		}
+	}
+	for key, calls := range waits {
+		free := s.start
+		for _, had := range s.had(key) {
+			s.checkTurn(f, calls, period{free, had.from})
+			free = max(free, had.till)
+		}
+		s.checkTurn(f, calls, period{free, s.end})
+	}
+}
+
+// period is a time between two moments.
+type period struct{ from, till int64 }
+
+// had returns when somebody may have had a key, or nobody could be expected to get it: in the order of their beginnings.
+func (s *story) had(key string) (all []period) {
+	for _, g := range s.keys[key] {
+		all = append(all, period{g.ret, s.over(g)})
+	}
+	for _, c := range s.calls {
+		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() || c.ret != nil {
+			continue
+		}
+		if gone, ok := s.gone[c.invoke.Process]; ok { // it may have been granted by then
+			all = append(all, period{gone, gone + int64(s.rules.Lease)})
+		}
+	}
+	for _, fault := range s.faults {
+		if s.hushed(fault.begin) {
+			all = append(all, period{fault.begin.At, fault.till})
+		}
+	}
+	slices.SortFunc(all, func(a, b period) int { return int(a.from - b.from) })
+	return all
+}
+
+func (s *story) hushed(begin *Record) bool { return slices.Contains(s.rules.Hushed, begin.Fault) }
+
+// over is when a grant was over for the engine, too, or never. What ends by time ends later there, by a lease at most.
+func (s *story) over(g *grant) int64 {
+	over, lease := int64(never), int64(s.rules.Lease)
+	if g.released != nil && g.released.ret != nil {
+		over = g.released.ret.At
+		if o := g.released.outcome(); o != OK && o != Gone {
+			over += lease
+		}
+	}
+	if g.lost != nil {
+		over = min(over, g.lost.At+lease)
+	}
+	if gone, ok := s.gone[g.process]; ok {
+		over = min(over, gone+lease)
+	}
+	return over
+}
+
+// checkTurn finds who has waited for too long in a time in which nobody had the key.
+func (s *story) checkTurn(f *findings, calls []*call, free period) {
+	most := int64(s.rules.Turn)
+	if free.till-free.from <= most {
+		return
+	}
+	for _, c := range calls {
+		r, till := c.invoke, s.end
+		if c.ret != nil {
+			till = c.ret.At
+		} else if gone, ok := s.gone[r.Process]; ok {
+			till = gone
+		}
+		from := max(free.from, r.At)
+		if till = min(till, free.till); till-from > most {
+			f.add(Violation{
+				Rule: RuleTurn, Key: r.Key, From: from, To: till,
+				Text: fmt.Sprintf("process %q: %s%v, invoked at %s, has waited from %s to %s (%v), while nobody had it",
+					r.Process, r.Call, r.Mode, s.at(r.At), s.at(from), s.at(till), time.Duration(till-from)),
+			})
+			return
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package history
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTurn: a key is free from the confirmed release of the last who had it on, or else from a lease after it was lost, or its process
+// was gone. From then on, or since it asked, nobody may have waited for longer than a turn.
+func TestTurn(t *testing.T) {
+	rules := scriptRules
+	rules.Turn, rules.Hushed, rules.Endured = 50*time.Millisecond, []string{"events lost"}, []string{"events lost"}
+	waits := func(s *script, from, to int64) *script { return s.acquire("2.1", 2, from, to).held("2.1", 2, to+1) }
+	released := func() *script { return begin().release("1.1", 1, 70, 80) }
+	gone := func() *script { return begin().killed("1.1", 70) }
+	lost := func() *script {
+		return begin().lost("1.1", 1, 70, "session_expired").call("1.1", Release, 1, 190, 195, Gone)
+	}
+	stands := func(s *script) *script { return s.asked(2, func(r *Record) { r.Stands = true }) }
+	fault := func(s *script, kind string, from, to int64) *script {
+		return s.add(from, Record{What: Begin, N: 1, Fault: kind}).add(to, Record{What: End, N: 1, Fault: kind})
+	}
+	for name, c := range map[string]struct {
+		s    *script
+		says string // "": nothing is wrong
+	}{
+		"in time":                                {waits(released(), 5, 130), ""},
+		"late":                                   {waits(released(), 5, 131), `process "2.1": acquire, invoked at 0.005000 s, has waited from 0.080000 s to 0.131000 s (51ms)`},
+		"after a while in which nobody asked":    {waits(released(), 200, 250), ""},
+		"late, after that":                       {waits(released(), 200, 251), "from 0.200000 s to 0.251000 s"},
+		"a release that goes on":                 {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 5, 230), ""},
+		"late, after that was over":              {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 5, 231), "from 0.180000 s"},
+		"a process that was killed":              {waits(gone(), 5, 220), ""},
+		"late, after it was killed":              {waits(gone(), 5, 221), "from 0.170000 s"},
+		"one that was lost":                      {waits(lost(), 5, 220), ""},
+		"late, after it was lost":                {waits(lost(), 5, 221), "from 0.170000 s"},
+		"one that was killed while it asked":     {waits(released().call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90), 5, 240), ""},
+		"late, after that one was killed":        {waits(released().call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90), 5, 241), "from 0.190000 s"},
+		"late, behind one that was not killed":   {waits(released().call("3.1", Acquire, 0, 20, 199, GaveUp), 5, 240), "acquire, invoked at"},
+		"for ever":                               {released().call("2.1", Acquire, 0, 5, 400, GaveUp), "from 0.080000 s to 0.400000 s"},
+		"for as long as its process was there":   {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 130), ""},
+		"for longer":                             {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 131), "from 0.080000 s to 0.131000 s"},
+		"a try":                                  {released().call("2.1", Try, 0, 5, 300, GaveUp), ""},
+		"one that stands for election":           {stands(waits(released(), 5, 300)), ""},
+		"events are lost":                        {waits(fault(released(), "events lost", 85, 200), 5, 250), ""},
+		"late, though events have been lost":     {waits(fault(released(), "events lost", 85, 200), 5, 251), "from 0.200000 s"},
+		"late, though something else was wrong":  {waits(fault(released(), "break", 85, 200), 5, 150), "from 0.080000 s"},
+		"others had it for a moment":             {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 170), ""},
+		"late, after others had it for a moment": {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 176), "from 0.125000 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var wrong []string
+			for _, v := range Check(c.s.calm().records, rules) {
+				if v.Rule == RuleTurn {
+					wrong = append(wrong, v.String())
+				}
+			}
+			if c.says == "" && len(wrong) > 0 || c.says != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.says)) {
+				t.Errorf("%q, want one that says %q", wrong, c.says)
+			}
+			rules := rules
+			rules.Turn = 0
+			for _, v := range Check(c.s.records, rules) {
+				if v.Rule == RuleTurn {
+					t.Errorf("it is not to be checked, and %v", v)
+				}
+			}
+		})
+	}
+}
