@@ -28,11 +28,11 @@ func TestZooKeeperDifferential(t *testing.T) {
 	r := rand.New(rand.NewPCG(seeded(t), 0))
 	const tick = 200 * time.Millisecond
 	server := zkserver.New(t, zkserver.Config{TickTime: tick, MaxSessionTimeout: lasting, ContainerCheckInterval: time.Hour})
-	guarded := asksForRead(t, server.Addr())
+	guarded, discreet := asksForRead(t, server.Addr())
 	sides := []*differentialSide{newDifferentialSide(t, "the server", func() (net.Conn, error) { return net.Dial("tcp", server.Addr()) })}
 	for member, name := range []string{"the fake", "the fake's follower"} {
 		fake := zkfake.New(zkfake.Config{
-			Guarded: guarded,
+			Guarded: guarded, Discreet: discreet,
 			Members: 1 + member, Tick: tick, Max: lasting, Containers: time.Hour,
 			SyncLimit: int(patience / tick), // a machine that stands still must not part the follower from its leader
 		})
@@ -60,15 +60,25 @@ func TestZooKeeperDifferential(t *testing.T) {
 	}
 }
 
-// asksForRead reports whether a server says that a znode exists only to those who may read it.
-func asksForRead(t *testing.T, addr string) bool {
+// asksForRead reports whether a server says that a znode exists, and sends the events of those who watch it, only to those who may
+// read it.
+func asksForRead(t *testing.T, addr string) (exists, events bool) {
 	conn := plain(t, addr)
-	must(t, errOf(conn.Create("/unread", nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead))))
-	_, _, err := conn.Exists("/unread")
+	must(t, errOf(conn.Create("/unread", nil, 0, zk.WorldACL(zk.PermAll))))
+	_, _, heard, err := conn.GetW("/unread")
+	must(t, err)
+	must(t, errOf(conn.SetACL("/unread", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)))
+	must(t, errOf(conn.Set("/unread", nil, -1)))
+	select {
+	case <-heard: // before the reply
+	default:
+		events = true
+	}
+	_, _, err = conn.Exists("/unread")
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
 		t.Fatal(err)
 	}
-	return err != nil
+	return err != nil, events
 }
 
 // lasting is the timeout of sessions, longer than the test: those whose connection a server has ended would expire, and not

@@ -47,7 +47,7 @@ func TestUnreadableNodeAmongMany(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		for _, parents := range []bool{false, true} { // may not be read either
 			synctest.Test(t, func(t *testing.T) {
-				e := zkfake.New(zkfake.Config{Guarded: guarded, Latency: func() time.Duration { return time.Millisecond }})
+				e := zkfake.New(zkfake.Config{Guarded: guarded, Discreet: guarded, Latency: func() time.Duration { return time.Millisecond }})
 				t.Cleanup(e.Close)
 				holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
 				var locks []*holdfast.Lock

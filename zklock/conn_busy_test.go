@@ -420,7 +420,7 @@ func TestWipedServers(t *testing.T) {
 func TestUnreadableNode(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			e := zkfake.New(zkfake.Config{Guarded: guarded, Latency: func() time.Duration { return time.Millisecond }})
+			e := zkfake.New(zkfake.Config{Guarded: guarded, Discreet: guarded, Latency: func() time.Duration { return time.Millisecond }})
 			t.Cleanup(e.Close)
 			client := dialWired(t, e, zklock.Options{ACL: zk.WorldACL(zk.PermAll &^ zk.PermRead)})
 			other := dialWired(t, e, zklock.Options{})

@@ -14,8 +14,8 @@ import (
 // waits for ever, and a sync does not help. But transactions go by the leader's tree. So
 // the leader is asked about what has been in the way for long.
 //
-// A server can also keep back what a watch should report: from 3.7.3, 3.8.4 and 3.9.2 on (ZOOKEEPER-4799)
-// it does so where the permission to read has been taken away meanwhile. So it is asked, too, whether what has long been
+// A server can also keep back what a watch should report: with ZOOKEEPER-4799, so from 3.8.4 and 3.9.2 on, it does
+// so where the permission to read has been taken away meanwhile. So it is asked, too, whether what has long been
 // watched is still as it was.
 
 // stale asks about what has held up this client for long.

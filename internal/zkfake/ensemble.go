@@ -16,7 +16,8 @@ type Config struct {
 	Tick       time.Duration        // tickTime; default 2 s
 	Min, Max   time.Duration        // of session timeouts; default 2 and 20 ticks
 	SyncLimit  int                  // ticks after which a follower and its leader give each other up; default 5
-	Guarded    bool                 // it takes permission to read to ask whether a znode exists, and to hear of it, as from 3.8.4 and 3.9.2 on
+	Guarded    bool                 // to ask whether a znode exists takes the permission to read it, as from 3.8.4 and 3.9.2 on
+	Discreet   bool                 // and so does to hear of it: from there on, too, and in some distributions before
 	Containers time.Duration        // between two looks for empty containers; default a minute
 	Latency    func() time.Duration // of a message between a client and a member, one way; default 0
 	Delay      func() time.Duration // of a message between a member and the leader, one way; default 0

@@ -51,7 +51,7 @@ func (m *Member) apply(t *txn) {
 			if !ok {
 				about = former
 			}
-			secret := m.ensemble.config.Guarded && !about.allows(permRead) // NIOServerCnxn.process
+			secret := m.ensemble.config.Discreet && !about.allows(permRead) // NIOServerCnxn.process
 			m.watches.fire(e, secret)
 		}
 	}
