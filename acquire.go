@@ -40,7 +40,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock
 }
 
 // TryAcquire takes the lock of key if nobody has it, and fails with a
-// [*HeldError] otherwise. It does not wait for a holder, but it does wait for
+// [*HeldError] otherwise. It does not wait for a holder, unless that may be dead and [WithTakeover] was given, but it does wait for
 // the engine's answer, even while the connection is lost, for as long as ctx and
 // [WithRetry] allow: without either, for ever. Errors are those of Acquire.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
@@ -121,17 +121,18 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 	for {
 		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
-			Key:     r.key,
-			Owner:   r.owner,
-			Data:    r.data,
-			Mode:    k.mode,
-			Wait:    wait,
-			Reclaim: r.reclaim,
-			Yield:   r.yield,
-			Retry:   again,
-			Queued:  c.queued(r, a),
-			Lost:    k.lose,
-			Asked:   k.ask,
+			Key:      r.key,
+			Owner:    r.owner,
+			Data:     r.data,
+			Mode:     k.mode,
+			Wait:     wait,
+			Reclaim:  r.reclaim,
+			Takeover: r.takeover && !wait,
+			Yield:    r.yield,
+			Retry:    again,
+			Queued:   c.queued(r, a),
+			Lost:     k.lose,
+			Asked:    k.ask,
 		})
 		if err != nil {
 			return nil, heldError(err)
@@ -174,6 +175,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 		if err != nil {
 			return fail(err)
 		}
+		r.takeover = false // another key may be free
 		requests[i] = r
 	}
 	callCtx, done, err := c.enter(ctx)

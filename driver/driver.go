@@ -122,6 +122,9 @@ type Request struct {
 	Mode    Mode
 	Wait    bool // wait for the present holders
 	Reclaim bool // end other clients' grants and contenders under the same Owner
+	// Takeover, without Wait, asks an engine in which no lease ends by itself to find out whether a holder is gone that seems
+	// to be, before it says that the key is held: that may take a lease.
+	Takeover bool
 	// Yield asks an engine without a queue to let all others who wait look at the key
 	// first: the client has just given it back so that another can have it.
 	Yield bool

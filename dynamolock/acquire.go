@@ -77,54 +77,6 @@ type contender struct {
 	lookedAfter bool // the last request was left to a goroutine, and all of unanswered with it
 }
 
-// try takes the key if nobody has it. It writes at once, since the key may be free; but
-// if the client last saw another holder, it reads first, since a write that is refused
-// costs the table, and the holder's heartbeats, as much as one that succeeds. What it
-// sees is remembered, so that a later try can find out that the holder is gone.
-func (c *contender) try(ctx context.Context) (*hold, error) {
-	seen := c.observed(c.req.Key)
-	read := c.taken(&seen)
-	for {
-		var got outcome
-		var err error
-		if read {
-			got.met, err = c.look(ctx)
-		} else {
-			got, err = c.take(ctx, &seen)
-		}
-		switch {
-		case err != nil:
-			if err := c.again(ctx, err); err != nil {
-				return nil, err
-			}
-			if latest := c.observed(c.req.Key); !read && latest.item != nil { // meanwhile, by others
-				seen, read = latest, c.taken(&latest)
-			}
-		case got.hold != nil:
-			return got.hold, nil
-		case c.owns(got.met.item): // by a write without an answer: another one makes sure
-			read, seen = false, got.met
-		case !c.ripe(&got.met):
-			if err := c.mismatch(&got.met); err != nil {
-				return nil, err
-			}
-			return nil, &driver.HeldError{Holder: got.met.item.info(c.req.Key)}
-		default: // it has become free, or its lease has ended
-			read, seen = false, got.met
-		}
-	}
-}
-
-// taken reports whether the key is probably held: somebody has it by what was seen, and
-// it is not a grant of this client that is over.
-func (c *contender) taken(seen *observation) bool {
-	i := seen.item
-	if i != nil && (c.req.Mode.Shared || i.sharing != nil) {
-		return !c.enterable(seen)
-	}
-	return i != nil && i.held() && !c.deserted(i)
-}
-
 // wait takes the key as soon as it is available. The first contender of the client begins
 // like a try, and then polls; others wait in line behind it. One that reclaims writes at
 // once in any case.

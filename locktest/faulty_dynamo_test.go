@@ -220,6 +220,14 @@ var faultyTables = []fault{
 		}
 	}},
 
+	{name: "heartbeats seem to be to come", breaks: "G2", update: func(next updater) updater {
+		const future = "99999999999999" // ms
+		ahead := func(in *dynamodb.UpdateItemInput) {
+			in.ExpressionAttributeValues[assigned(in, "lockAcquiredTimeUnixMs")] = &types.AttributeValueMemberN{Value: future}
+		}
+		return changed(taking, ahead)(changed(beating, ahead)(next))
+	}},
+
 	{
 		name: "an item of a lock that never expires shows a lease", breaks: "G2",
 		table: func(o *dynamolock.Options) { o.Mode = dynamolock.FailClosedFenced },

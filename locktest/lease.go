@@ -12,6 +12,7 @@ var leaseCases = []testCase{
 	{"G2_RenewedWhileHeld", renewedWhileHeld},
 	{"G2_ShortCutKeepsTheLock", shortCutKeepsTheLock},
 	{"G2_HolderKnowsFirst", holderKnowsFirst},
+	{"G2_TakeoverByATry", takeoverByATry},
 	{"G2_DeadlineIsKept", deadlineIsKept},
 	{"G2_SessionThatExpired", sessionThatExpired},
 	{"G2_EveryMethodLooksAtTheClock", everyMethodLooksAtTheClock},
@@ -77,6 +78,28 @@ func holderKnowsFirst(e *env) {
 	}
 	lock := e.hold(a)
 	next := e.handsOver(lock, b, a.Cut, ruleExpires, ruleFirst)
+	e.endedBy(lock, ruleAlone, expired...)
+	e.isLive(next, ruleOne)
+}
+
+// takeoverByATry has clients try that have not looked at the key before.
+func takeoverByATry(e *env) {
+	const rule = "a try with WithTakeover finds out that the holder is gone, and that it is not"
+	a, b := e.client(), e.client()
+	lock := e.hold(a)
+	e.isHeld(b, e.key, rule, holdfast.WithTakeover())
+	a.Cut()
+	time.Sleep(2*e.engine.Lease + e.engine.Late)
+	if e.engine.NeverExpires {
+		e.isHeld(e.client(), e.key, rule, holdfast.WithTakeover())
+		a.Heal()
+		return
+	}
+	next, err := e.client().API.TryAcquire(e.within(e.patience()), e.key, holdfast.WithTakeover())
+	if err != nil {
+		e.broken(rule, "TryAcquire: %v", err)
+		return
+	}
 	e.endedBy(lock, ruleAlone, expired...)
 	e.isLive(next, ruleOne)
 }

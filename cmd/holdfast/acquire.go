@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ type acquireFlags struct {
 	data     string
 	wait     time.Duration
 	try      bool
+	takeover bool // of --try
 	reclaim  bool
 	quiet    bool
 	conflict int
@@ -30,6 +32,7 @@ func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
 	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock")
+	f.BoolVar(&q.takeover, "takeover", true, "with --try on DynamoDB: if the holder seems to be dead, find out whether it is, which may take its lease")
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
 	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
 	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")
@@ -96,7 +99,8 @@ func (q *acquireFlags) options() []holdfast.Option {
 // acquire takes the lock. Unless -q is given, it reports whom it waits for.
 func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...holdfast.Option) (*holdfast.Lock, error) {
 	opts = append(opts, q.options()...)
-	return acquireBy(ctx, a, c, q, func(ctx context.Context) (*holdfast.Lock, error) {
+	return acquireBy(ctx, a, c, q, func(ctx context.Context, more ...holdfast.Option) (*holdfast.Lock, error) {
+		opts := slices.Concat(opts, more)
 		if q.try {
 			return c.TryAcquire(ctx, q.key, opts...)
 		}
@@ -106,27 +110,39 @@ func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...h
 
 // acquireAll takes the locks of several keys.
 func (a *app) acquireAll(ctx context.Context, c *client, r *runFlags) (*holdfast.Locks, error) {
-	return acquireBy(ctx, a, c, &r.acquireFlags, func(ctx context.Context) (*holdfast.Locks, error) {
+	return acquireBy(ctx, a, c, &r.acquireFlags, func(ctx context.Context, more ...holdfast.Option) (*holdfast.Locks, error) {
+		opts := append(r.options(), more...)
 		if r.try {
-			return c.TryAcquireAll(ctx, r.all, r.options()...)
+			return c.TryAcquireAll(ctx, r.all, opts...)
 		}
-		return c.AcquireAll(ctx, r.all, r.options()...)
+		return c.AcquireAll(ctx, r.all, opts...)
 	})
 }
 
-func acquireBy[L any](ctx context.Context, a *app, c *client, q *acquireFlags, acquire func(context.Context) (L, error)) (L, error) {
+func acquireBy[L any](
+	ctx context.Context, a *app, c *client, q *acquireFlags, acquire func(context.Context, ...holdfast.Option) (L, error),
+) (L, error) {
 	a.log.Info("connected; the lock is asked for", "key", q.key)
-	lock, err := func() (L, error) {
-		if q.try {
-			ctx, cancel := a.bounded(ctx)
-			defer cancel()
-			return acquire(ctx)
-		}
+	wait := func(more ...holdfast.Option) (L, error) {
 		if !q.quiet {
 			defer a.tellWaiting(ctx, c, q.key)()
 		}
-		return acquire(ctx)
-	}()
+		return acquire(ctx, more...)
+	}
+	try := func() (L, error) {
+		bounded, cancel := a.bounded(ctx)
+		lock, err := acquire(bounded)
+		cancel()
+		if q.takeover && !c.queues && errors.Is(err, holdfast.ErrHeld) { // it is an answer; the next may take a lease
+			return wait(holdfast.WithTakeover(), holdfast.WithRetry(holdfast.Retry{Total: a.set.timeout}))
+		}
+		return lock, err
+	}
+	ask := func() (L, error) { return wait() }
+	if q.try {
+		ask = try
+	}
+	lock, err := ask()
 	if held := (*holdfast.HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil {
 		err = held // without the library's prefix, which repeats the key
 		if q.wait > 0 {

@@ -151,6 +151,30 @@ func TestRunNotAcquired(t *testing.T) {
 	})
 }
 
+// TestTryAfterACrash: a run that tries, of which each is a process of its own, as cron starts them, runs when the last one has been killed
+// and its lease is over. On DynamoDB it has to watch for that first; without it the key is held for ever.
+func TestTryAfterACrash(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		key := newKey(t)
+		const lease = 4 * time.Second
+		crashed := e.start(t, "run", "-k", key, "--lease", lease.String(), "--", "sh", "-c", heedTerm)
+		crashed.pid("pid")
+		crashed.signal(syscall.SIGKILL)
+		<-crashed.done
+		if e.name == "zookeeper" {
+			await(t, func() bool {
+				info, err := e.dial(t, "").Inspect(limited(t), key)
+				return err == nil && !info.Held
+			}, "the session does not end")
+		} else {
+			time.Sleep(lease + lease/4)
+			e.run(t, "run", "-k", key, "--try", "--takeover=false", "-E", "7", "--", "true").exits(7, "is held by")
+		}
+		e.run(t, "run", "-k", key, "--try", "-E", "7", "--", "true").exits(0)
+		free(t, e, key)
+	})
+}
+
 // TestRunReclaims checks that --reclaim ends an earlier run of the same owner, whose command is killed.
 func TestRunReclaims(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {

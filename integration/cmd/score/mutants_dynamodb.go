@@ -209,6 +209,11 @@ var dynamoDBMutants = []mutant{
 		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
 		`return false && len(guid) == guidLen`,
 	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},
+	{"D54", "no clock says that a holder may be dead", dynamoDB, change{
+		"dynamolock/try.go",
+		`return now.Wall.After(touched.Add(lease))`,
+		`return false`,
+	}, nil},
 	{"D53", "what was taken long ago is granted as it is", dynamoDB, change{
 		"dynamolock/acquire.go",
 		`err = c.prove(ctx, h)`,

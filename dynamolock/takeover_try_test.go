@@ -1,0 +1,125 @@
+package dynamolock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// tries takes the key by a client that has not seen it before, as a program does that tries once and ends.
+func tries(t *testing.T, h *harness, opts ...holdfast.Option) (*holdfast.Lock, error) {
+	t.Helper()
+	return h.client(t).TryAcquire(t.Context(), "k", opts...)
+}
+
+// dies has a client reach nothing any more, until the test ends.
+func (c *client) dies(t *testing.T) {
+	t.Helper()
+	c.conn.Cut()
+	c.closed = true
+	t.Cleanup(func() {
+		c.conn.Heal()
+		_ = c.Client.Close(context.Background()) // its lease was over long ago
+	})
+}
+
+// D54. A try by which a program begins that then ends finds out that the holder is dead, if it may, whatever holds the key.
+func TestTakeoverByATry(t *testing.T) {
+	shared, permit := holdfast.WithShared(), holdfast.WithLimit(2)
+	forEach(t, map[string]struct{ dead, want []holdfast.Option }{
+		"alone":                 {},
+		"a reader":              {dead: []holdfast.Option{shared}},
+		"alone, for a reader":   {want: []holdfast.Option{shared}},
+		"a permit, for another": {dead: []holdfast.Option{permit}, want: []holdfast.Option{permit}},
+	}, func(t *testing.T, h *harness, c struct{ dead, want []holdfast.Option }) {
+		a, b, live := h.client(t), h.client(t), h.client(t)
+		a.hold(t, "k", c.dead...)
+		if c.dead != nil { // two are dead, or one is
+			if c.want == nil {
+				b.hold(t, "k", c.dead...)
+			} else {
+				live.hold(t, "k", c.dead...)
+			}
+		}
+		a.dies(t)
+		b.dies(t)
+		time.Sleep(10 * lease)
+		for range 3 { // programs that begin and end
+			if lock, err := tries(t, h, c.want...); !errors.Is(err, holdfast.ErrHeld) {
+				t.Fatalf("a plain try: %v, %v", lock, err)
+			}
+		}
+		var lock *holdfast.Lock
+		var err error
+		took := took(func() { lock, err = tries(t, h, append(c.want, holdfast.WithTakeover())...) })
+		if err != nil || took < lease-poll || took > lease+2*poll {
+			t.Fatalf("%v, after %v", err, took)
+		}
+		mustVerify(t, lock)
+	})
+}
+
+// D54. A holder that lives is not waited for; nor is one whose clock is wrong, or the client's own, for longer than until its next
+// heartbeat.
+func TestTakeoverOfALiveHolder(t *testing.T) {
+	for name, jumps := range map[string]struct{ holder, other time.Duration }{
+		"right clocks": {}, "the holder's clock is slow": {holder: -24 * time.Hour}, "the other's is fast": {other: 24 * time.Hour},
+		"the holder's clock is fast": {holder: 24 * time.Hour},
+	} {
+		for kind, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {holdfast.WithShared()}} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					a := h.client(t)
+					a.clock.Jump(jumps.holder)
+					lock := a.hold(t, "k", opts...)
+					time.Sleep(10*lease + lease/10)
+					b := h.client(t)
+					b.clock.Jump(jumps.other)
+					var err error
+					most := lease/4 + 2*poll // a heartbeat
+					switch {
+					case jumps.holder >= 0 && jumps.other == 0:
+						most = poll / 2
+					case opts != nil: // its heartbeat tells of one of those who share the key
+						most = lease + 2*poll
+					}
+					if d := took(func() { _, err = b.TryAcquire(t.Context(), "k", holdfast.WithTakeover()) }); !errors.Is(err, holdfast.ErrHeld) || d > most {
+						t.Errorf("%v, after %v", err, d)
+					}
+					mustVerify(t, lock)
+				})
+			})
+		}
+	}
+}
+
+// D54. What ends while a try watches it is taken at once; and a try that is given up leaves nothing.
+func TestTakeoverMeanwhile(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		lock := a.hold(t, "k")
+		a.dies(t)
+		time.Sleep(3 * lease)
+		ctx, cancel := context.WithTimeout(t.Context(), lease/2)
+		defer cancel()
+		if _, err := h.client(t).TryAcquire(ctx, "k", holdfast.WithTakeover()); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("given up: %v", err)
+		}
+		other := h.client(t)
+		go func() {
+			time.Sleep(lease / 2)
+			other.breakIt(t, "k", true)
+		}()
+		b := h.client(t)
+		var err error
+		d := took(func() { lock, err = b.TryAcquire(t.Context(), "k", holdfast.WithTakeover()) })
+		if err != nil || d < lease/2 || d > lease/2+2*poll {
+			t.Fatalf("%v, after %v", err, d)
+		}
+		mustRelease(t, lock)
+	})
+}

@@ -1,0 +1,127 @@
+package dynamolock
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// try takes the key if nobody has it. It writes at once, since the key may be free; but
+// if the client last saw another holder, it reads first, since a write that is refused
+// costs the table, and the holder's heartbeats, as much as one that succeeds. What it
+// sees is remembered, so that a later try can find out that the holder is gone.
+func (c *contender) try(ctx context.Context) (*hold, error) {
+	seen := c.observed(c.req.Key)
+	read := c.taken(&seen)
+	watched := false
+	for {
+		var got outcome
+		var err error
+		if read {
+			got.met, err = c.look(ctx)
+		} else {
+			got, err = c.take(ctx, &seen)
+		}
+		switch {
+		case err != nil:
+			if err := c.again(ctx, err); err != nil {
+				return nil, err
+			}
+			if latest := c.observed(c.req.Key); !read && latest.item != nil { // meanwhile, by others
+				seen, read = latest, c.taken(&latest)
+			}
+		case got.hold != nil:
+			return got.hold, nil
+		case c.owns(got.met.item): // by a write without an answer: another one makes sure
+			read, seen = false, got.met
+		case !c.ripe(&got.met):
+			if err := c.mismatch(&got.met); err != nil {
+				return nil, err
+			}
+			if watched || !c.req.Takeover {
+				return nil, &driver.HeldError{Holder: got.met.item.info(c.req.Key)}
+			}
+			watched, read, seen = true, false, got.met
+			if err := c.watch(ctx, &seen); err != nil {
+				return nil, err
+			}
+			if !c.ripe(&seen) {
+				return nil, &driver.HeldError{Holder: seen.item.info(c.req.Key)}
+			}
+		default: // it has become free, or its lease has ended
+			read, seen = false, got.met
+		}
+	}
+}
+
+// taken reports whether the key is probably held: somebody has it by what was seen, and
+// it is not a grant of this client that is over.
+func (c *contender) taken(seen *observation) bool {
+	i := seen.item
+	if i != nil && (c.req.Mode.Shared || i.sharing != nil) {
+		return !c.enterable(seen)
+	}
+	return i != nil && i.held() && !c.deserted(i)
+}
+
+// watch waits until the key can be taken because its holders are gone, if they seem to be, or it turns out that they are not.
+// Whether they seem to be is told by clocks, which may be wrong; that they are, only by an item that has not changed for its
+// lease. If a clock is wrong, the holder's next heartbeat ends the wait, or what others do to an item that is shared does within a
+// lease.
+func (c *contender) watch(ctx context.Context, o *observation) error {
+	first, began := o.item, c.host.Now()
+	for {
+		doubt := c.doubtful(o)
+		if c.ripe(o) || !c.ripe(&doubt) || first.sharing == nil && !first.same(o.item) {
+			return nil
+		}
+		left, _ := c.leftFor(o)
+		if c.host.Now().Sub(began) > o.item.longest()+c.opts.Poll {
+			return nil
+		}
+		if !backoff.Sleep(ctx, max(min(left, c.opts.Poll), c.times.look), nil) {
+			return c.waitedFor(c.req.Key)
+		}
+		met, err := c.look(ctx)
+		if err == nil {
+			o.see(met.item, c.host.Now())
+		} else if err := c.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// doubtful returns what would have been seen if those holders had been silent since their lease began whose last heartbeat was longer
+// ago than that, by the clocks of the machines.
+func (c *contender) doubtful(o *observation) observation {
+	now, doubt := c.host.Now(), *o
+	silent := func(touched time.Time, lease time.Duration) bool {
+		return now.Wall.After(touched.Add(lease))
+	}
+	if silent(o.item.touched, o.item.lease) {
+		doubt.since = now.Add(-o.item.lease)
+	}
+	if o.item.sharing != nil {
+		doubt.entries = maps.Clone(o.entries)
+		for _, h := range o.item.sharing.holders {
+			if silent(h.touched, h.lease) {
+				doubt.entries[h.grant] = now.Add(-h.lease)
+			}
+		}
+	}
+	return doubt
+}
+
+// longest is the longest lease of those who hold the item.
+func (i *item) longest() time.Duration {
+	longest := i.lease
+	if i.sharing != nil {
+		for _, h := range i.sharing.holders {
+			longest = max(longest, h.lease)
+		}
+	}
+	return longest
+}
