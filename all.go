@@ -44,9 +44,9 @@ func (c *Client) AcquireAll(ctx context.Context, keys []string, opts ...Option) 
 
 // TryAcquireAll takes the locks of all keys if nobody has any of them, and fails with the
 // [*HeldError] of one of those that are held otherwise. Until it has found that out, it
-// may hold others of the keys for a moment. It does not wait for a holder, but it does
-// wait for the engine's answers, as [Client.TryAcquire] does. The rest is as with
-// [Client.AcquireAll].
+// may hold others of the keys for a moment; with [WithTakeover], for the leases of those holders that
+// may be dead. Otherwise it does not wait for a holder, but it does wait for the engine's answers, as
+// [Client.TryAcquire] does. The rest is as with [Client.AcquireAll].
 func (c *Client) TryAcquireAll(ctx context.Context, keys []string, opts ...Option) (*Locks, error) {
 	return c.acquireAll(ctx, keys, false, opts)
 }

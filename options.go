@@ -58,9 +58,10 @@ func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 // WithTakeover lets a try, such as [Client.TryAcquire], take the key of a holder that is dead, where that takes a wait: on
 // DynamoDB, which ends no lease by itself, the key of a holder that has died is free for whoever has watched it for a lease, and a
 // program that tries once and ends, such as a job of cron, never has. If the holder's last heartbeat was longer than a lease ago,
-// by clocks that may be wrong, the try watches it: for a lease if it is dead, and otherwise until its next heartbeat. Then the
-// key is held as without it. Where a dead holder's lease ends by itself, and for [Client.Acquire], which waits for any holder, it
-// has no meaning, and none in [Client.AcquireAny].
+// by clocks that may be wrong, the try watches it: for the holder's lease if it is dead, and otherwise until its next heartbeat, or for
+// a lease where others share the key. Then the key is held as without it. [Client.TryAcquireAll] does so for one key after the other.
+// Where a dead holder's lease ends by itself, and for [Client.Acquire], which waits for any holder, it has no meaning, and none in
+// [Client.AcquireAny].
 func WithTakeover() Option { return func(r *request) { r.takeover = true } }
 
 // WithShared shares the key with others that ask for it in the same way, such as readers of

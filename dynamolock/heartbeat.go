@@ -176,6 +176,8 @@ func (c *contender) prove(ctx context.Context, h *hold) error {
 			h.lease.Renew(sent)
 			h.begun = sent
 			return nil
+		case err == nil && errors.Is(h.check(i), holdfast.ErrReclaimed):
+			return holdfast.ErrReclaimed // by another, which this call must not reclaim it from
 		case err == nil && h.check(i) != nil, errors.Is(err, ErrItem):
 			return errGrantOver
 		case err != nil:

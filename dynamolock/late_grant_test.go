@@ -91,3 +91,37 @@ func TestGivenUpWhileRenewed(t *testing.T) {
 		})
 	}
 }
+
+// D53. It is reclaimed while it is being renewed: then it is not taken back from whoever has reclaimed it.
+func TestReclaimedWhileRenewed(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		h.db.Latency = 100 * time.Millisecond
+		a, b := h.pair(t)
+		began := time.Now()
+		opts := []holdfast.Option{
+			holdfast.WithOwner("job"), holdfast.WithReclaim(),
+			holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond}),
+		}
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			switch since := time.Since(began); {
+			case since == 0:
+				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+			case since < lease/2, since < lease*3/4 && purposeOf(op) == beat:
+				return dynamofake.Refuse()
+			}
+			return dynamofake.Fault{}
+		})
+		result := make(chan error, 1)
+		go func() {
+			_, err := a.Acquire(t.Context(), "k", opts...)
+			result <- err
+		}()
+		time.Sleep(lease * 6 / 10)
+		lock := b.hold(t, "k", opts...)
+		if err := <-result; !errors.Is(err, holdfast.ErrReclaimed) {
+			t.Errorf("the first: %v", err)
+		}
+		time.Sleep(3 * lease)
+		mustVerify(t, lock)
+	})
+}

@@ -38,19 +38,20 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 		case c.owns(got.met.item): // by a write without an answer: another one makes sure
 			read, seen = false, got.met
 		case !c.ripe(&got.met):
-			if err := c.mismatch(&got.met); err != nil {
+			read, seen = false, got.met
+			if c.req.Takeover && !watched {
+				watched = true
+				if err := c.watch(ctx, &seen); err != nil {
+					return nil, err
+				}
+				if c.ripe(&seen) {
+					continue
+				}
+			}
+			if err := c.mismatch(&seen); err != nil {
 				return nil, err
 			}
-			if watched || !c.req.Takeover {
-				return nil, &driver.HeldError{Holder: got.met.item.info(c.req.Key)}
-			}
-			watched, read, seen = true, false, got.met
-			if err := c.watch(ctx, &seen); err != nil {
-				return nil, err
-			}
-			if !c.ripe(&seen) {
-				return nil, &driver.HeldError{Holder: seen.item.info(c.req.Key)}
-			}
+			return nil, &driver.HeldError{Holder: seen.item.info(c.req.Key)}
 		default: // it has become free, or its lease has ended
 			read, seen = false, got.met
 		}
@@ -75,7 +76,7 @@ func (c *contender) watch(ctx context.Context, o *observation) error {
 	first, began := o.item, c.host.Now()
 	for {
 		doubt := c.doubtful(o)
-		if c.ripe(o) || !c.ripe(&doubt) || first.sharing == nil && !first.same(o.item) {
+		if c.ripe(o) || !c.ripe(&doubt) || first.sharing == nil && !first.same(o.item) && !first.justBroken(o.item) {
 			return nil
 		}
 		left, _ := c.leftFor(o)
@@ -103,6 +104,9 @@ func (c *contender) doubtful(o *observation) observation {
 	}
 	if silent(o.item.touched, o.item.lease) {
 		doubt.since = now.Add(-o.item.lease)
+		if o.item.intent != "" {
+			doubt.intentSince = o.intentSince.Add(-c.intentLeft(o, now))
+		}
 	}
 	if o.item.sharing != nil {
 		doubt.entries = maps.Clone(o.entries)

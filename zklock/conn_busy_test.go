@@ -454,3 +454,36 @@ func TestUnreadableNode(t *testing.T) {
 		})
 	}
 }
+
+// Z56. A server fails to read a znode, for a reason of its own: a lock is none the less there, and who waits goes on, or fails and leaves
+// nothing behind.
+func TestOddAnswerToARead(t *testing.T) {
+	for _, code := range []int32{-1, -2, -6, -8} { // SYSTEMERROR, RUNTIMEINCONSISTENCY, UNIMPLEMENTED, BADARGUMENTS
+		withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+			holder, waiter := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+			holder.Answer(opGetData, code)
+			lock := acquire(t, holder, "k")
+			time.Sleep(virtualSession)
+			waiter.Answer(opGetData, code) // of its own znode, or of that before it
+			result := make(chan error, 1)
+			go func() {
+				next, err := waiter.Acquire(inTime(t), "k")
+				if err == nil {
+					err = next.Release(inTime(t))
+				}
+				result <- err
+			}()
+			time.Sleep(virtualSession)
+			if err := lock.Release(inTime(t)); err != nil {
+				t.Errorf("%d: the lock: %v", code, err)
+			}
+			if err := <-result; errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrDenied) {
+				t.Errorf("%d: %v", code, err)
+			}
+			time.Sleep(virtualSession)
+			if left := e.Children(virtualRoot + "/k"); len(left) > 0 {
+				t.Errorf("%d: left behind: %q", code, left)
+			}
+		})
+	}
+}

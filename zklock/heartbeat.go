@@ -176,33 +176,28 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		}
 		return f()
 	}
-	const root = "/" // is always there
 	sent := h.engine.host.Now()
-	path := root
+	path := "/"
 	var err error
 	if sync {
 		err = limited(func() error { return link.sync(ctx, path) })
 	}
-	for try := 0; err == nil; try++ {
+	proved := false
+	for try := 0; err == nil && !proved && try < maxTries; try++ {
 		holds := h.oldest()
 		if try > 1 { // many are gone, it seems: those may stand together
 			holds = h.any()
 		}
-		paths := []string{root}
-		if try < maxTries { // else it will look for them the next time
-			paths = nil
-			for _, k := range holds {
-				paths = append(paths, k.path)
-			}
-		}
 		if len(holds) == 0 {
 			return
 		}
+		paths := make([]string, len(holds))
+		for i, k := range holds {
+			paths[i] = k.path
+		}
 		var first int // that is not as it should be
 		err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
-		if path = paths[first]; err == nil || try == maxTries {
-			break
-		}
+		path, proved = paths[first], err == nil
 		switch k := holds[first]; {
 		case errors.Is(err, zk.ErrNoNode): // it is being released; or it is not watched, and was deleted
 			h.remove(k)
@@ -212,6 +207,14 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 			h.remove(k)
 			k.own.finish(stepError("check", k.path, zk.ErrNoAuth)) // err names the first of them
 			err = nil
+		}
+	}
+	if err == nil && !proved { // it will look for the others the next time, and goes by what is above one of them
+		for _, k := range h.any() {
+			for path, err = k.path, zk.ErrNoNode; path != "/" && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth)); {
+				path = dir(path)
+				err = limited(func() error { return link.check(ctx, path) })
+			}
 		}
 	}
 	switch {

@@ -72,8 +72,9 @@ type Options struct {
 
 	// ACL is for lock nodes, ParentACL for the znodes above them that have to
 	// be created. Default: open to the world. Whoever contends for a lock must be
-	// able to read its nodes, and its own: it fails with ErrDenied if it may not. Whoever may delete or write
-	// them can break it.
+	// able to read its nodes. Who may not read its own fails with ErrDenied, or has
+	// its lock for a moment, if that is granted before it is known. Whoever may
+	// delete or write them can break it.
 	ACL, ParentACL []zk.ACL
 
 	// PersistentParents makes the parents plain persistent znodes. The default

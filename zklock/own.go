@@ -132,11 +132,33 @@ func (o *own) fired(why zk.EventType) {
 				err = errUnwatched
 			}
 			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
-			if why := w.refused(); why != nil {
+			switch why := w.refused(); {
+			case errors.Is(why, holdfast.ErrDenied):
 				o.finish(why) // it would not hear of what becomes of the node
+			case why != nil:
+				o.look()
 			}
 		}
 	}
+}
+
+// look asks once more for a node that the server has failed to read. Heartbeats look for it from then on.
+func (o *own) look() {
+	o.engine.tasks.Go(func(ctx context.Context) {
+		var stat *zk.Stat
+		err := o.engine.link.retry(ctx, nil, func(*session) (err error) {
+			stat, err = o.engine.link.stat(ctx, o.path)
+			return err
+		})
+		switch {
+		case err == nil:
+			o.identify(znode{stat: stat})
+		case errors.Is(err, zk.ErrNoNode):
+			o.finish(o.missing(ctx))
+		case errors.Is(err, holdfast.ErrDenied):
+			o.finish(err)
+		}
+	})
 }
 
 // list lists the queue. It goes out together with the read that follows a write, and so

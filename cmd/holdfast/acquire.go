@@ -131,12 +131,15 @@ func acquireBy[L any](
 	}
 	try := func() (L, error) {
 		bounded, cancel := a.bounded(ctx)
+		defer cancel()
 		lock, err := acquire(bounded)
-		cancel()
-		if q.takeover && !c.queues && errors.Is(err, holdfast.ErrHeld) { // it is an answer; the next may take a lease
-			return wait(holdfast.WithTakeover(), holdfast.WithRetry(holdfast.Retry{Total: a.set.timeout}))
+		var held *holdfast.HeldError
+		if !q.takeover || c.queues || !errors.As(err, &held) || bounded.Err() != nil {
+			return lock, err
 		}
-		return lock, err
+		// That was an answer. The next may take as long as the holder's lease.
+		total := a.set.timeout + max(held.Holder.Lease, c.lease())
+		return wait(holdfast.WithTakeover(), holdfast.WithRetry(holdfast.Retry{Total: total}))
 	}
 	ask := func() (L, error) { return wait() }
 	if q.try {

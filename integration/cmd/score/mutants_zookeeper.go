@@ -229,8 +229,8 @@ var zooKeeperMutants = []mutant{
 
 	{"Z28.2", "a heartbeat in which many are gone proves nothing", zooKeeper, change{
 		"zklock/heartbeat.go",
-		`if try < maxTries {`,
-		`if try < maxTries || len(holds) > 0 {`,
+		`if err == nil && !proved {`,
+		`if false {`,
 	}, nil},
 	{"Z28.2", "a heartbeat looks for locks in their order only", zooKeeper, change{
 		"zklock/heartbeat.go",
