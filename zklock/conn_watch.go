@@ -218,11 +218,11 @@ func (ws *watches) awaits(path string) bool {
 }
 
 // untold returns what has happened to a znode since it was read, if its watch has not reported it.
-func (ws *watches) untold(w *watch) (why zk.EventType, yes bool) {
+func (ws *watches) untold(ctx context.Context, w *watch) (why zk.EventType, yes bool) {
 	if !w.set() {
 		return 0, false
 	}
-	why, happened := ws.missed(w)
+	why, happened := ws.missed(ctx, w)
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return why, happened && !w.fired
@@ -297,7 +297,7 @@ func (ws *watches) recheck(on *wire) {
 		}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			if why, ok := ws.missed(w); ok {
+			if why, ok := ws.missed(ws.link.closing, w); ok {
 				ws.finish(w, why)
 			}
 		})
@@ -307,8 +307,8 @@ func (ws *watches) recheck(on *wire) {
 
 // missed reads a watched znode, and returns what has happened to it that its watch should
 // have reported, if anything has.
-func (ws *watches) missed(w *watch) (why zk.EventType, ok bool) {
-	stat, err := ws.link.stat(ws.link.closing, w.path)
+func (ws *watches) missed(ctx context.Context, w *watch) (why zk.EventType, ok bool) {
+	stat, err := ws.link.stat(ctx, w.path)
 	missing := errors.Is(err, zk.ErrNoNode)
 	var before *zk.Stat
 	select {

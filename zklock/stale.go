@@ -73,7 +73,7 @@ func (s *stale) put(q question) {
 	s.asking = s.engine.tasks.Go(func(ctx context.Context) {
 		for q, ok := s.next(); ok; q, ok = s.next() {
 			if q.watch != nil {
-				s.compareWatch(q.watch)
+				s.compareWatch(ctx, q.watch)
 			} else {
 				s.compare(ctx, q.path)
 			}
@@ -138,10 +138,10 @@ func (s *stale) mayLeave() bool {
 
 // compareWatch leaves the present server if that has not told what has happened to a watched znode. Whoever watches it hears of
 // that at once: the next server would not tell what had happened before.
-func (s *stale) compareWatch(watched *watch) {
+func (s *stale) compareWatch(ctx context.Context, watched *watch) {
 	ws := s.engine.link.watches
 	w := s.engine.link.present()
-	if why, yes := ws.untold(watched); yes {
+	if why, yes := ws.untold(ctx, watched); yes {
 		ws.finish(watched, why)
 		s.untold(w, watched.path)
 	}

@@ -329,3 +329,27 @@ func TestAskEventLost(t *testing.T) {
 		}
 	})
 }
+
+// A question that is asked while no server can be reached does not keep Close waiting.
+func TestCloseWhileAsking(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, other, "k")
+		go func() {
+			for range client.Observe(t.Context(), "k") { // until it is closed
+			}
+		}()
+		time.Sleep(time.Second)
+		client.Refuse(true)
+		client.Break()
+		time.Sleep(50 * virtualSession)
+		closed := make(chan error, 1)
+		go func() { closed <- client.Client.Close(inTime(t)) }()
+		select {
+		case <-closed:
+		case <-time.After(3 * virtualSession):
+			t.Error("Close does not return")
+			client.Refuse(false)
+		}
+	})
+}
