@@ -123,7 +123,7 @@ func TestListWithCorruptItems(t *testing.T) {
 			t.Errorf("ls has printed %d bytes", n)
 		}
 	}
-	p := e.run(t, "run", "-k", base+"/long", "--try", "--", "true")
+	p := e.run(t, "run", "-k", base+"/long", "--try", "--takeover=false", "--", "true")
 	p.exits(75)
 	if n := len(read(p.stderr)); n > 5000 {
 		t.Errorf("an error of %d bytes", n)
