@@ -211,10 +211,9 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	}
 	if err == nil && !proved { // it will look for the others the next time, and goes by what is above one of them
 		for _, k := range h.any() {
-			for path, err = k.path, zk.ErrNoNode; path != "/" && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth)); {
-				path = dir(path)
-				err = limited(func() error { return link.check(ctx, path) })
-			}
+			path, err = above(k.path, func(path string) error {
+				return limited(func() error { return link.check(ctx, path) })
+			})
 		}
 	}
 	switch {
@@ -226,6 +225,18 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 		h.doubt(sess)
 	}
 	h.engine.host.Heartbeat("", sent, err)
+}
+
+// above checks what is above a path, the nearest first, until something is there and may be read, or at last "/". It returns which
+// that was.
+func above(path string, check func(path string) error) (string, error) {
+	for {
+		path = dir(path)
+		err := check(path)
+		if path == "/" || !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+			return path, err
+		}
+	}
 }
 
 // doubt has one of the locks asked about, now and then: whether all has been heard of what was written to its znode.

@@ -33,6 +33,7 @@ func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
 	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock")
 	f.BoolVar(&q.takeover, "takeover", true, "with --try on DynamoDB: if the holder seems to be dead, find out whether it is, which may take its lease")
+	f.Lookup("takeover").Annotations = map[string][]string{engineAnnotation: {(*dynamoDB)(nil).name()}}
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
 	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
 	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")
@@ -58,6 +59,8 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 		return usagef("--wait and --try exclude each other")
 	case waits && q.wait <= 0:
 		return usagef("--wait: %v is not positive; leave it out to wait as long as it takes; --try does not wait", q.wait)
+	case cmd.Flags().Changed("takeover") && !q.try:
+		return usagef("--takeover goes with --try: who waits finds out anyway whether the holder is dead")
 	case cmd.Flags().Changed("limit") && (q.limit < 1 || q.limit > holdfast.MaxLimit):
 		return usagef("--limit: %d is not from 1 to %d", q.limit, holdfast.MaxLimit)
 	case q.limit > 0 && q.shared:

@@ -136,9 +136,14 @@ func (s *settings) chosenEngine() (engine, error) {
 func (s *settings) checkFor(e engine) error {
 	for _, flag := range s.given {
 		other := flag.Annotations[engineAnnotation]
-		if len(other) > 0 && other[0] != e.name() && flag.Name != "servers" && flag.Name != "table" {
-			return usagef("--%s ($%s) is for %s, and the engine is %s", flag.Name, flag.Annotations[envAnnotation][0], other[0], e.name())
+		if len(other) == 0 || other[0] == e.name() || flag.Name == "servers" || flag.Name == "table" {
+			continue
 		}
+		name := "--" + flag.Name
+		for _, variable := range flag.Annotations[envAnnotation] {
+			name += " ($" + variable + ")"
+		}
+		return usagef("%s is for %s, and the engine is %s", name, other[0], e.name())
 	}
 	if s.zookeeper.auth != "" && e != engine(&s.zookeeper) {
 		return usagef("$HOLDFAST_AUTH is for %s, and the engine is %s", s.zookeeper.name(), e.name())

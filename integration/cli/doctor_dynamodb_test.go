@@ -39,6 +39,19 @@ func putItem(t *testing.T, env []string, item map[string]types.AttributeValue) {
 	must(t, err)
 }
 
+// age has the item of a key look as if its holder had fallen silent long ago, with a lease of a second.
+func age(t *testing.T, env []string, key string) {
+	t.Helper()
+	_, err := dynamoserver.Find(t).Client().UpdateItem(limited(t), &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(setting(env, "HOLDFAST_TABLE")),
+		Key:                       map[string]types.AttributeValue{dynamoserver.DefaultKey: attrS(key)},
+		UpdateExpression:          aws.String("SET leaseDurationMs = :lease, lockAcquiredTimeUnixMs = :acquired"),
+		ConditionExpression:       aws.String("attribute_exists(guid)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": attrN(1000), ":acquired": attrN(1)},
+	})
+	must(t, err)
+}
+
 // allItems reads the table of settings.
 func allItems(t *testing.T, env []string) []map[string]types.AttributeValue {
 	t.Helper()

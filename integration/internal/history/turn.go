@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ func (s *story) had(key string) (all []period) {
 			all = append(all, period{fault.begin.At, fault.till})
 		}
 	}
-	slices.SortFunc(all, func(a, b period) int { return int(a.from - b.from) })
+	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	return all
 }
 
