@@ -67,6 +67,7 @@ type contender struct {
 	unanswered unanswered
 	sends      []driver.Instant // of requests to share, before they were sent; the touches of their entries count them
 	insisted   driver.Instant   // before the intent was written last
+	askedTurn  driver.Instant   // before a turn was asked for last
 	insists    bool             // the item may have an intent of this contender
 	baffled    int              // writes that were refused though nothing had changed
 
@@ -81,7 +82,7 @@ type contender struct {
 // like a try, and then polls; others wait in line behind it. One that reclaims writes at
 // once in any case.
 func (c *contender) wait(ctx context.Context) (*hold, error) {
-	if c.req.Yield && !backoff.Sleep(ctx, 2*c.opts.Poll, nil) { // all others look once per Poll
+	if c.req.Yield && !backoff.Sleep(ctx, gapOf(c.opts.Poll), nil) { // for all others to look
 		return nil, c.waitedFor(c.req.Key)
 	}
 	w := c.join(c.req.Key)
@@ -99,6 +100,11 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 		case read || leads && !first && !write && c.mismatch(&seen) != nil: // what was seen may be an old replica's
 			met, err = c.look(ctx)
 			read, first = err != nil, false
+		case leads && !c.req.Reclaim && c.othersFirst(ctx) > 0:
+			if !backoff.Sleep(ctx, c.othersFirst(ctx), nil) {
+				return nil, c.waitedFor(c.req.Key)
+			}
+			read = true
 		case write || leads && (first || c.ripe(&seen)):
 			var got outcome
 			if got, err = c.take(ctx, &seen); got.hold != nil {
@@ -113,6 +119,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, c.waitedFor(c.req.Key) // this client's own lock, which stands
 		case leads:
 			if err = c.insist(ctx, &seen); err == nil {
+				c.askTurn(ctx, &seen)
 				err = c.poll(ctx)
 			}
 		default:

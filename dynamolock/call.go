@@ -122,21 +122,23 @@ func (e *engine) update(ctx context.Context, key attributes, x *expression) (upd
 	return nil, old, err
 }
 
-// remove sends one DeleteItem, like update.
-func (e *engine) remove(ctx context.Context, key attributes, x *expression) (old *item, err error) {
+// remove sends one DeleteItem, like update. It returns what it has removed.
+func (e *engine) remove(ctx context.Context, key attributes, x *expression) (removed attributes, old *item, err error) {
 	in := &dynamodb.DeleteItemInput{
 		TableName:                           &e.opts.Table,
 		Key:                                 key,
 		ConditionExpression:                 &x.cond,
 		ExpressionAttributeNames:            x.names,
 		ExpressionAttributeValues:           x.values,
+		ReturnValues:                        types.ReturnValueAllOld,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	_, err = call(ctx, e, "DeleteItem", key, in, e.api.DeleteItem)
+	out, err := call(ctx, e, "DeleteItem", key, in, e.api.DeleteItem)
 	if err == nil {
-		return nil, nil
+		return out.Attributes, nil, nil
 	}
-	return e.inTheWay(ctx, key, err)
+	old, err = e.inTheWay(ctx, key, err)
+	return nil, old, err
 }
 
 // inTheWay returns the item that made a condition fail. Not every server sends

@@ -27,6 +27,7 @@
 //	holdfastSinceUnixMs     N        the grant, by the holder's wall clock
 //	holdfastBrokenToken     N        of the grant that was broken last, so that its holder knows
 //	holdfastBrokenGUID      B        the guid that it had, so that a break delays nobody
+//	holdfastTurnMs          N        somebody who looks that often asks for a turn
 //	(Options.TTLAttribute)  N        epoch seconds, for Time to Live; if set
 //
 // While several hold the key, by [holdfast.WithShared] or [holdfast.WithLimit], the item has
@@ -79,12 +80,14 @@
 // [Options.Poll], by eventually consistent reads; of the waiters of one client for a key
 // only one does. A waiter never sleeps past the end of the lease that it observes. There
 // is no order among clients: the first to look has the key. Within one client it is
-// first come, first served.
+// first come, first served. A client that has seen others have the key for four polls asks
+// for a turn, by a write, and a client that releases the key then does not take it again
+// before others have looked: for two polls of whoever asked, or a lease at most. A try, and a
+// wait that would end before, do not wait for that.
 //
 // A client that only tries, by TryAcquire, remembers what it saw of up to 32768 keys,
 // and takes over from a dead holder at a later try. A program that starts, tries once
-// and exits has nothing to remember: let it wait for longer than the lease, by Acquire
-// with WithWait.
+// and exits has nothing to remember: let it try with [holdfast.WithTakeover].
 //
 // A try of a key that the client last saw held reads first, and writes only if that may
 // succeed: tries take nothing from the write capacity that the holder's heartbeats need.

@@ -32,7 +32,8 @@ type engine struct {
 	mu      sync.Mutex
 	lines   map[string]*line
 	streaks map[string]*streak
-	grants  map[string]*hold // in use; nil for one that a call is trying to get
+	turns   map[string]driver.Instant // until when others are to take a key first
+	grants  map[string]*hold          // in use; nil for one that a call is trying to get
 }
 
 func newEngine(host driver.Host, api API, o Options) *engine {
@@ -46,6 +47,7 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 		releases: make(chan struct{}, maxReleases),
 		lines:    make(map[string]*line),
 		streaks:  make(map[string]*streak),
+		turns:    make(map[string]driver.Instant),
 		grants:   make(map[string]*hold),
 	}
 	e.leftovers = newLeftovers(e)

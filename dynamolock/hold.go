@@ -160,12 +160,19 @@ func (h *hold) unchanged(x *expression) string {
 // giveBack sends the request that frees the key on a condition. If the condition is
 // false, it returns the item.
 func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expression) string) (old *item, err error) {
+	var released attributes
 	if e.opts.Mode == FailClosed {
 		x := &expression{}
 		x.cond = ours(x)
-		return e.remove(ctx, key, x)
+		released, old, err = e.remove(ctx, key, x)
+	} else {
+		released, old, err = e.update(ctx, key, e.releaseIf(ours, e.host.Now()))
 	}
-	_, old, err = e.update(ctx, key, e.releaseIf(ours, e.host.Now()))
+	if err == nil && old == nil {
+		if i, err := decode(e.opts.Table, released); err == nil {
+			e.giveWay(e.opts.Keys.name(key), i)
+		}
+	}
 	return old, err
 }
 

@@ -207,7 +207,7 @@ func (e *engine) end(ctx context.Context, name, grant string, now bool) error {
 		if id.form == tokenless {
 			x := &expression{}
 			x.cond = id.present(x)
-			old, err = e.remove(ctx, key, x)
+			_, old, err = e.remove(ctx, key, x)
 		} else {
 			_, old, err = e.update(ctx, key, e.breaking(id, mark, now))
 		}

@@ -24,6 +24,7 @@ const (
 	attrBroken  = "holdfastBrokenToken"    // N; of the grant that was broken last
 	attrMarked  = "holdfastBrokenGUID"     // B; the guid that Break has replaced
 	attrAsked   = "holdfastAskedToken"     // N; of the grant that somebody asks for; 0 if it has none
+	attrTurn    = "holdfastTurnMs"         // N; somebody who looks that often asks for a turn
 )
 
 const (
@@ -39,7 +40,7 @@ const maxWhole = 1 << 62
 
 func ownAttribute(name string) bool {
 	switch name {
-	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked:
+	case attrToken, attrLease, attrOwner, attrGUID, attrTouched, attrData, attrSince, attrBroken, attrMarked, attrAsked, attrTurn:
 		return true
 	}
 	return slices.Contains(sharedAttributes, name)
@@ -67,9 +68,10 @@ type item struct {
 	touched time.Time // zero if unknown
 	since   time.Time // zero if unknown
 	data    []byte
-	broken  uint64 // token of the grant that somebody broke; 0 if none is known
-	marked  string // the guid that it had; "" if none is known
-	asked   bool   // somebody asks for the grant
+	broken  uint64        // token of the grant that somebody broke; 0 if none is known
+	marked  string        // the guid that it had; "" if none is known
+	asked   bool          // somebody asks for the grant
+	turn    time.Duration // somebody who looks that often asks for a turn; 0: nobody does
 
 	sharing *sharing // nil if the item is not shared
 	intent  string   // of somebody who waits for a shared key alone; see intent.go
@@ -140,6 +142,9 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 	i := &item{owner: r.text(attrOwner), touched: r.time(attrTouched), since: r.time(attrSince), data: r.bytes(attrData)}
 	i.guid, i.guidVal = r.guid()
 	asked, some := hint(attrs[attrAsked])
+	if ms, some := hint(attrs[attrTurn]); some {
+		i.turn = time.Duration(min(ms, closedLease)) * time.Millisecond
+	}
 	if hasNoToken(attrs) {
 		i.form = tokenless
 		i.asked = some && asked == 0

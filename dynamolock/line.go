@@ -12,14 +12,16 @@ import (
 // them; when it leaves, or rests after a failure, the next one goes on from there, and
 // finishes what it has begun also if the other is back before. engine.mu guards all of it.
 type line struct {
-	waiters int     // those who rest included
-	ready   waiters // those who do not rest
-	came    uint64  // who has come so far
-	busy    *waiter // who reads or writes for the line; nil if nobody does
-	seen    observation
-	next    driver.Instant // no read before this; zero if there was no poll yet
-	looked  driver.Instant // when it was last used
-	err     error          // what the last request failed with; nil if it did not
+	waiters     int     // those who rest included
+	ready       waiters // those who do not rest
+	came        uint64  // who has come so far
+	busy        *waiter // who reads or writes for the line; nil if nobody does
+	seen        observation
+	next        driver.Instant // no read before this; zero if there was no poll yet
+	looked      driver.Instant // when it was last used
+	deniedSince driver.Instant // since when others have had the key, whenever it was looked at; zero if they have not
+
+	err error // what the last request failed with; nil if it did not
 
 	look      *look          // not sent yet; nil if there is none
 	lookAfter driver.Instant // no look before this

@@ -79,8 +79,8 @@ type Options struct {
 	// Less than a third of Lease, so that a few renewals can fail.
 	Heartbeat time.Duration
 
-	// Poll is the time from one read of a key that is waited for to the next, and so how
-	// late a waiter may notice a release. A tenth of it, at most 100 ms, is the time from
+	// Poll is the time from one read of a key that is waited for to the next, give or take
+	// an eighth, and so how late a waiter may notice a release. A tenth of it, at most 100 ms, is the time from
 	// one read of a held key for those that only try to the next. Default 0:
 	// [DefaultPoll], or Lease if that is less. From [MinPoll] to Lease.
 	Poll time.Duration

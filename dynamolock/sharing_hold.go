@@ -58,6 +58,7 @@ func (e *engine) depart(ctx context.Context, key attributes, grant string, t uin
 		case old == nil:
 			if i, err := decode(e.opts.Table, updated); err == nil {
 				e.see(e.opts.Keys.name(key), i)
+				e.giveWay(e.opts.Keys.name(key), i)
 			}
 			return nil, nil
 		}

@@ -87,6 +87,7 @@ func (c *contender) opening(now driver.Instant, seen *observation, held *item) *
 	x.remove(attrIntent)
 	x.remove(attrData)
 	x.remove(attrAsked)
+	x.remove(attrTurn)
 	x.remove(attrMarked)
 	c.expire(x, now, true)
 	return x
@@ -141,6 +142,7 @@ func (c *contender) joining(now driver.Instant, seen *observation) *expression {
 		x.entry(attrHolders, c.grant)+" = "+x.value(own.value()))
 	x.touchShared(binary(touch(c.grant, c.touches)), now)
 	x.remove(attrIntent)
+	x.remove(attrTurn)
 	c.expire(x, now, true)
 	return x
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -288,7 +289,7 @@ func TestCostOfAnHour(t *testing.T) {
 			"a try":       {trier, 60. / part, 0},
 		} {
 			read, write := units.conn.Consumed()
-			if near := func(got, want float64) bool { return got >= want-1 && got <= want+1 }; !near(read, units.read) || !near(write, units.write) {
+			if near := func(got, want float64) bool { return math.Abs(got-want) <= max(1, want/50) }; !near(read, units.read) || !near(write, units.write) {
 				t.Errorf("%s: %v read and %v write units, want %v and %v", what, read, write, units.read, units.write)
 			}
 		}

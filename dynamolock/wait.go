@@ -51,7 +51,7 @@ func (c *contender) poll(ctx context.Context) error {
 	e.mu.Lock()
 	due := now.Sub(l.next) >= 0
 	if due {
-		l.next = now.Add(e.opts.Poll)
+		l.next = now.Add(varied(e.opts.Poll))
 	}
 	e.mu.Unlock()
 	if !due {

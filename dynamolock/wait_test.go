@@ -18,7 +18,7 @@ import (
 
 const poll = dynamolock.DefaultPoll
 
-// A waiter notices a release within a poll period, however long the lease.
+// A waiter notices a release within a poll period, give or take an eighth, however long the lease.
 func TestReleaseIsNoticed(t *testing.T) {
 	bubble(t, dynamolock.Options{Lease: time.Hour}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)
@@ -29,7 +29,7 @@ func TestReleaseIsNoticed(t *testing.T) {
 			mustRelease(t, lock)
 			var next *holdfast.Lock
 			late := took(func() { next = <-granted })
-			if most := poll + h.db.Lag + 2*h.db.Latency; late > most {
+			if most := poll + poll/8 + h.db.Lag + 2*h.db.Latency; late > most {
 				t.Errorf("noticed after %v, at most %v is allowed", late, most)
 			}
 			mustRelease(t, next)
@@ -60,17 +60,17 @@ func TestWaitersShareOnePoller(t *testing.T) {
 				mustRelease(t, lock)
 			})
 		}
-		time.Sleep(3 * poll)
-		if calls := b.conn.Calls(); calls["UpdateItem"] != 1 {
-			t.Errorf("only the first has reason to write: %v", calls)
+		time.Sleep(6 * poll)
+		if calls := b.conn.Calls(); calls["UpdateItem"] != 2 {
+			t.Errorf("only the first has reason to write, and asks for a turn: %v", calls)
 		}
 		b.conn.ResetCounts()
 		const periods = 60
 		time.Sleep(periods * poll)
-		if calls := b.conn.Calls(); calls["GetItem"] > periods+1 || calls["GetItem"] < periods-1 || len(calls) != 1 {
+		if calls := b.conn.Calls(); calls["GetItem"] > periods+3 || calls["GetItem"] < periods-3 || len(calls) != 1 {
 			t.Errorf("%d waiters, %d periods: %v", waiters, periods, calls)
 		}
-		if read, _ := b.conn.Consumed(); read > (periods+1)*0.5 {
+		if read, _ := b.conn.Consumed(); read > (periods+3)*0.5 {
 			t.Errorf("they cost %v read units", read)
 		}
 		mustRelease(t, lock)

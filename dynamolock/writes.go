@@ -19,6 +19,7 @@ func (c *contender) expression(now driver.Instant, held *item) *expression {
 		x.set(attrGUID, binary(guid))
 		x.describe(c.req.Data)
 		x.remove(attrAsked)
+		x.remove(attrTurn)
 		c.expire(x, now, false)
 		return x
 	}
@@ -35,6 +36,7 @@ func (c *contender) expression(now driver.Instant, held *item) *expression {
 	x.set(attrSince, millis(now.Wall))
 	x.describe(c.req.Data)
 	x.remove(attrAsked)
+	x.remove(attrTurn)
 	x.remove(attrMarked)
 	for _, attr := range sharedAttributes {
 		x.remove(attr)
@@ -158,7 +160,7 @@ func (h *hold) immortal(now driver.Instant) *expression {
 // releaseIf is the write that frees an item on a condition. Token and guid stay: the
 // token rises for as long as the item exists, and the guid is what waiters have seen.
 func (e *engine) releaseIf(cond func(*expression) string, now driver.Instant) *expression {
-	x := &expression{}
+	x := &expression{returns: types.ReturnValueAllNew} // which shows whether somebody asks for a turn, at no cost
 	x.cond = all(x.live(), cond(x))
 	x.set(attrLease, number(releasedLease))
 	x.set(attrTouched, millis(now.Wall))

@@ -243,7 +243,7 @@ func (d *differential) run(t *testing.T, api dynamoAPI, input any) (name string,
 	case *dynamodb.DeleteItemInput:
 		var out *dynamodb.DeleteItemOutput
 		if out, err = api.DeleteItem(ctx, in); err == nil {
-			o.Units = capacity(out.ConsumedCapacity)
+			o = dynamoOutcome{Item: wire(out.Attributes), Units: capacity(out.ConsumedCapacity)}
 		}
 	case *dynamodb.GetItemInput:
 		var out *dynamodb.GetItemOutput

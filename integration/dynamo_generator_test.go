@@ -88,6 +88,7 @@ func (g *generator) operation() operation {
 		return operation{&dynamodb.DeleteItemInput{
 			TableName: &r.table.name, Key: r.key,
 			ConditionExpression:                 aws.String(g.condition(r, 2)),
+			ReturnValues:                        g.deleted(),
 			ReturnValuesOnConditionCheckFailure: g.onFailure(),
 			ReturnConsumedCapacity:              g.units(),
 			ExpressionAttributeNames:            r.names, ExpressionAttributeValues: r.values,
@@ -104,6 +105,13 @@ func (g *generator) operation() operation {
 		return operation{input: g.scan(r)}
 	}
 	return operation{g.bad(r), touched}
+}
+
+func (g *generator) deleted() types.ReturnValue {
+	if g.often(2) {
+		return types.ReturnValueAllOld
+	}
+	return ""
 }
 
 func (g *generator) onFailure() types.ReturnValuesOnConditionCheckFailure {

@@ -107,27 +107,27 @@ func (c *change) onlyRemoves() bool {
 }
 
 // write runs one change.
-func (db *DB) write(c *change, used *usage) (after item, err error) {
+func (db *DB) write(c *change, used *usage) (before, after item, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	t, err := db.table(c.tableName)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := c.bind(t); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	key := t.encode(c.key)
 	if db.isBusy(c.tableName, key) {
-		return nil, TransactionConflict()
+		return nil, nil, TransactionConflict()
 	}
-	before := t.current(key)
+	before = t.current(key)
 	after, err = c.run(before)
 	used.write = writeUnits(before, after)
 	if err == nil && (before != nil || after != nil) {
 		t.set(key, after, db.Lag)
 	}
-	return after, err
+	return before, after, err
 }
 
 func (db *DB) updateItem(in *dynamodb.UpdateItemInput, used *usage) (*dynamodb.UpdateItemOutput, error) {
@@ -146,7 +146,7 @@ func (db *DB) updateItem(in *dynamodb.UpdateItemInput, used *usage) (*dynamodb.U
 	); err != nil {
 		return nil, err
 	}
-	after, err := db.write(c, used)
+	_, after, err := db.write(c, used)
 	if err != nil {
 		return nil, err
 	}
@@ -167,11 +167,21 @@ func (db *DB) deleteItem(in *dynamodb.DeleteItemInput, used *usage) (*dynamodb.D
 	c := &change{kind: remove, key: in.Key, oldOnFailure: in.ReturnValuesOnConditionCheckFailure, expressions: expressions{
 		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, condition: in.ConditionExpression,
 	}}
-	if err := firstOf(only(in, append(conditional, "ReturnConsumedCapacity")...), checkLevel(in.ReturnConsumedCapacity), c.prepare(in.TableName)); err != nil {
+	if err := firstOf(
+		only(in, append(conditional, "ReturnValues", "ReturnConsumedCapacity")...),
+		oneOf(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
+		checkLevel(in.ReturnConsumedCapacity),
+		c.prepare(in.TableName),
+	); err != nil {
 		return nil, err
 	}
-	if _, err := db.write(c, used); err != nil {
+	before, _, err := db.write(c, used)
+	if err != nil {
 		return nil, err
 	}
-	return &dynamodb.DeleteItemOutput{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, c.tableName, used.write)}, nil
+	out := &dynamodb.DeleteItemOutput{ConsumedCapacity: consumed(in.ReturnConsumedCapacity, c.tableName, used.write)}
+	if in.ReturnValues == types.ReturnValueAllOld {
+		out.Attributes = clone(before)
+	}
+	return out, nil
 }

@@ -67,9 +67,13 @@ func TestDelete(t *testing.T) {
 	}
 	sameItem(t, "what the condition failed on", unmet.Item, there)
 	in.ConditionExpression = aws.String("attribute_exists(#a)")
+	in.ReturnValues = types.ReturnValueAllOld
 	for _, want := range []string{"", failed} {
-		_, err := c.DeleteItem(t.Context(), in)
+		out, err := c.DeleteItem(t.Context(), in)
 		sameCode(t, "delete", err, want)
+		if err == nil {
+			sameItem(t, "what was deleted", out.Attributes, there)
+		}
 	}
 	if it := db.Item(plainTable, item{"id": s("x")}); it != nil {
 		t.Errorf("after the deletion: %v", it)

@@ -209,6 +209,16 @@ var dynamoDBMutants = []mutant{
 		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
 		`return false && len(guid) == guidLen`,
 	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},
+	{"D55", "who releases a key lets nobody go first", dynamoDB, change{
+		"dynamolock/turn.go",
+		`if released.turn == 0 {`,
+		`if true {`,
+	}, nil},
+	{"D55", "all who wait look in step", dynamoDB, change{
+		"dynamolock/turn.go",
+		`poll - poll/8 + rand.N(poll/4)`,
+		`poll + 0*rand.N(poll/4)`,
+	}, nil},
 	{"D54", "no clock says that a holder may be dead", dynamoDB, change{
 		"dynamolock/try.go",
 		`return now.Wall.After(touched.Add(lease))`,

@@ -1,0 +1,120 @@
+package dynamolock
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A client that releases a key knows at once that it is free, while the others poll. One that wants it again and again would have it
+// for ever. So a client that has seen others hold it for some polls asks for a turn, by an attribute of the item, and who then
+// releases the key lets the others look first. Nobody has to: no lock depends on it.
+
+// deniedPolls is for how many polls a client sees others hold a key before it asks for a turn. Meanwhile they may pass it on without
+// a pause.
+const deniedPolls = 4
+
+// askTurn asks whoever holds the key for a turn, if it is time to and nobody does. A failure costs the caller nothing.
+func (c *contender) askTurn(ctx context.Context, seen *observation) {
+	if !c.denied(seen) || c.host.Now().Sub(c.askedTurn) < c.opts.Poll {
+		return
+	}
+	c.askedTurn = c.host.Now()
+	for range 2 { // what was seen may be an old replica's, and what a refusal shows is not
+		if i := seen.item; !i.held() || i.turn > 0 || c.shares(i) {
+			return
+		}
+		updated, now, err := c.update(ctx, c.key, c.turnAsked(seen.item))
+		done := err == nil && now == nil
+		if done {
+			now, err = decode(c.opts.Table, updated)
+		}
+		if err != nil {
+			c.host.Logger().Debug("a turn was not asked for", "key", c.req.Key, "error", err)
+			return
+		}
+		if *seen = c.see(c.req.Key, now); done {
+			return
+		}
+	}
+}
+
+// turnAsked is the write that asks for a turn. It touches nothing that others compare.
+func (c *contender) turnAsked(i *item) *expression {
+	x := &expression{returns: types.ReturnValueAllNew}
+	if i.sharing != nil {
+		x.cond = x.shared()
+	} else {
+		x.cond = i.grant().present(x)
+	}
+	x.set(attrTurn, number(c.opts.Poll.Milliseconds()))
+	return x
+}
+
+// denied reports whether others have had the key for some polls, whenever its line looked.
+func (c *contender) denied(seen *observation) bool {
+	i, now := seen.item, c.host.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[c.req.Key]
+	switch {
+	case i == nil || !i.held() || c.shares(i):
+		l.deniedSince = driver.Instant{}
+		return false
+	case l.deniedSince.IsZero():
+		l.deniedSince = now
+	}
+	return now.Sub(l.deniedSince) >= deniedPolls*c.opts.Poll
+}
+
+// shares reports whether this client is among the holders of an item.
+func (e *engine) shares(i *item) bool {
+	if i.sharing == nil {
+		return i.belongs(e.id)
+	}
+	return slices.ContainsFunc(i.sharing.holders, func(h holder) bool { return h.grant[:clientLen] == e.id })
+}
+
+// giveWay is for who has just released a key, as it left the item: if somebody has asked for a turn, this client does not take the
+// key before all have looked, or for a lease at most.
+func (e *engine) giveWay(name string, released *item) {
+	if released.turn == 0 {
+		return
+	}
+	gap := min(gapOf(released.turn), e.opts.Lease)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	till := e.host.Now().Add(gap)
+	e.turns[name] = till
+	e.host.AfterFunc(gap, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.turns[name] == till {
+			delete(e.turns, name)
+		}
+	})
+}
+
+// varied is a poll's period: at random, up to an eighth more or less. Otherwise one who waits may keep pace with those who have the
+// key in turn, and never see it free.
+func varied(poll time.Duration) time.Duration { return poll - poll/8 + rand.N(poll/4) }
+
+// gapOf is how long a key stays free so that all see it who look about once per poll.
+func gapOf(poll time.Duration) time.Duration { return 2 * poll }
+
+// othersFirst returns for how long others are to take the key first. Who has not the time takes its chance.
+func (c *contender) othersFirst(ctx context.Context) time.Duration {
+	c.mu.Lock()
+	till, some := c.turns[c.req.Key]
+	c.mu.Unlock()
+	left := till.Sub(c.host.Now())
+	if end, ends := ctx.Deadline(); !some || ends && time.Until(end) <= left {
+		return 0
+	}
+	return left
+}
