@@ -116,7 +116,8 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			// has to see first what there is.
 			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item) && c.ripe(&met)), first && err != nil
 		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
-			return nil, c.waitedFor(c.req.Key) // this client's own lock, which stands
+			// this client's own lock, which stands
+			return nil, &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner}}
 		case leads:
 			if err = c.insist(ctx, &seen); err == nil {
 				c.askTurn(ctx, &seen)

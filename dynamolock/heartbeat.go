@@ -165,7 +165,7 @@ func (h *hold) renew(ctx context.Context, c *change) (confirmed bool, err error)
 // prove renews a grant before its caller has it, if it began long ago: that was by a request without an answer, and so much of the
 // lease may have passed since that it would be lost before the first beat is answered.
 func (c *contender) prove(ctx context.Context, h *hold) error {
-	for c.opts.Mode == FailOpen && c.host.Now().Sub(h.begun) > c.opts.Heartbeat {
+	for c.opts.Mode == FailOpen && since(h.begun, c.host.Now()) > c.opts.Heartbeat {
 		if !h.lease.Live() {
 			return errGrantOver
 		}
@@ -176,7 +176,7 @@ func (c *contender) prove(ctx context.Context, h *hold) error {
 			h.lease.Renew(sent)
 			h.begun = sent
 			return nil
-		case err == nil && errors.Is(h.check(i), holdfast.ErrReclaimed):
+		case err == nil && errors.Is(h.check(i), holdfast.ErrReclaimed) && (c.req.Reclaim || h.lease.Live()):
 			return holdfast.ErrReclaimed // by another, which this call must not reclaim it from
 		case err == nil && h.check(i) != nil, errors.Is(err, ErrItem):
 			return errGrantOver
@@ -187,6 +187,11 @@ func (c *contender) prove(ctx context.Context, h *hold) error {
 		}
 	}
 	return nil
+}
+
+// since is how much of a lease has passed, which ends by either clock.
+func since(begun, now driver.Instant) time.Duration {
+	return max(now.Sub(begun), now.Wall.Sub(begun.Wall))
 }
 
 // tell reports a beat to hooks. One that renews no lease is not a heartbeat to them.

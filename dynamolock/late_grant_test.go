@@ -125,3 +125,63 @@ func TestReclaimedWhileRenewed(t *testing.T) {
 		mustVerify(t, lock)
 	})
 }
+
+// D53. A call whose late grant was over before it was renewed waits on, though whoever has the key by then goes by the same name: all
+// workers do, and none reclaims.
+func TestTakenOverWhileRenewed(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		h.db.Latency = 400 * time.Millisecond
+		a, b := h.pair(t)
+		began := time.Now()
+		owner := holdfast.WithOwner("job")
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			switch since := time.Since(began); {
+			case since == 0:
+				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+			case since < lease-1550*time.Millisecond:
+				return dynamofake.Refuse()
+			case purposeOf(op) == beat && since < lease:
+				return dynamofake.Delay(2700 * time.Millisecond) // the lease is over by then
+			}
+			return dynamofake.Fault{}
+		})
+		result := make(chan error, 1)
+		go func() {
+			retry := holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})
+			lock, err := a.Acquire(within(t, 3*lease), "k", owner, retry)
+			if err == nil {
+				mustRelease(t, lock)
+			}
+			result <- err
+		}()
+		time.Sleep(200 * time.Millisecond)
+		lock, err := b.Acquire(within(t, 2*lease), "k", owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lease / 4)
+		mustRelease(t, lock)
+		if err := <-result; err != nil {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// D53. The machine is suspended while the request is under way: that counts for the lease, too.
+func TestSuspendedWhileAcquiring(t *testing.T) {
+	for _, percent := range []time.Duration{30, 50, 60, 70, 80, 85, 90} {
+		t.Run(fmt.Sprint(int(percent), "% of a lease"), func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a := h.client(t)
+				a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
+				go func() {
+					time.Sleep(500 * time.Millisecond)
+					a.clock.Jump(lease * percent / 100)
+				}()
+				lock := a.hold(t, "k")
+				time.Sleep(2 * lease)
+				mustLive(t, lock)
+			})
+		})
+	}
+}

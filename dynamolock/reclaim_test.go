@@ -1,10 +1,14 @@
 package dynamolock_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -58,5 +62,36 @@ func TestReclaimOfALiveHolder(t *testing.T) {
 		b.conn.SetFault(nil)
 		<-lock.Done()
 		mustVerify(t, next)
+	})
+}
+
+// G13. A call that reclaims, and whose own client has the key meanwhile under the same name, says so, whatever failed before.
+func TestReclaimBesideAnOwnLock(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		lock := a.hold(t, "k")
+		owner := holdfast.WithOwner("o")
+		result := make(chan error, 1)
+		go func() {
+			_, err := b.Acquire(within(t, 5*lease), "k", owner, holdfast.WithReclaim())
+			result <- err
+		}()
+		time.Sleep(3 * poll)
+		mustRelease(t, lock)
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if in, ok := op.Input.(*dynamodb.GetItemInput); ok && !*in.ConsistentRead { // a poll
+				b.conn.SetFault(nil)
+				return dynamofake.Fail(io.ErrUnexpectedEOF)
+			}
+			return dynamofake.Fault{}
+		})
+		mine, err := b.TryAcquire(t.Context(), "k", owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-result; !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("%v", err)
+		}
+		mustRelease(t, mine)
 	})
 }

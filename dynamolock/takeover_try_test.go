@@ -3,11 +3,13 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
 // tries takes the key by a client that has not seen it before, as a program does that tries once and ends.
@@ -159,4 +161,73 @@ func TestTakeoverAndBreak(t *testing.T) {
 			})
 		}
 	}
+}
+
+// D54. A writer that died keeps readers out for a lease, also those that try once and end while another reader lives, or after somebody
+// has broken a grant.
+func TestTakeoverBehindADeadWriter(t *testing.T) {
+	forEach(t, map[string]bool{"a reader lives": false, "it was broken": true}, func(t *testing.T, h *harness, broken bool) {
+		reader, writer := h.client(t), h.client(t)
+		lock := reader.hold(t, "k", holdfast.WithShared())
+		go func() { _, _ = writer.Acquire(t.Context(), "k") }()
+		time.Sleep(3 * poll) // it keeps others out
+		writer.dies(t)
+		if broken {
+			reader.dies(t)
+		}
+		time.Sleep(10 * lease)
+		if broken {
+			h.client(t).breakIt(t, "k", false)
+		}
+		next, err := tries(t, h, holdfast.WithShared(), holdfast.WithTakeover())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, next)
+		if !broken {
+			mustVerify(t, lock)
+		}
+	})
+}
+
+// ... and a writer that lives is not waited for.
+func TestTakeoverBehindALiveWriter(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		reader, writer := h.client(t), h.client(t)
+		lock := reader.hold(t, "k", holdfast.WithShared())
+		granted := writer.waits(t, "k")
+		time.Sleep(10 * lease)
+		waited := took(func() {
+			if _, err := tries(t, h, holdfast.WithShared(), holdfast.WithTakeover()); !errors.Is(err, holdfast.ErrHeld) {
+				t.Errorf("%v", err)
+			}
+		})
+		if most := reader.Options().Heartbeat + 2*poll; waited > most {
+			t.Errorf("it took %v to find out that the writer lives, at most %v is allowed", waited, most)
+		}
+		mustRelease(t, lock)
+		mustRelease(t, <-granted)
+	})
+}
+
+// D54. A try that watches finds that its own first write has taken the key after all.
+func TestTakeoverMeetsItself(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, other := h.client(t), h.client(t)
+		a.hold(t, "k")
+		a.dies(t)
+		time.Sleep(10 * lease)
+		b := h.client(t)
+		b.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(lease/2+3*poll/4, io.ErrUnexpectedEOF)))
+		go func() {
+			time.Sleep(lease/2 + poll/2)
+			other.breakIt(t, "k", true)
+		}()
+		retry := holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})
+		lock, err := b.TryAcquire(t.Context(), "k", holdfast.WithTakeover(), retry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, lock)
+	})
 }

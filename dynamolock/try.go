@@ -44,7 +44,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 				if err := c.watch(ctx, &seen); err != nil {
 					return nil, err
 				}
-				if c.ripe(&seen) {
+				if c.ripe(&seen) || c.owns(seen.item) {
 					continue
 				}
 			}
@@ -71,12 +71,14 @@ func (c *contender) taken(seen *observation) bool {
 // watch waits until the key can be taken because its holders are gone, if they seem to be, or it turns out that they are not.
 // Whether they seem to be is told by clocks, which may be wrong; that they are, only by an item that has not changed for its
 // lease. If a clock is wrong, the holder's next heartbeat ends the wait, or what others do to an item that is shared does within a
-// lease.
+// lease. Whoever keeps readers out ends it too, by the next word of that.
 func (c *contender) watch(ctx context.Context, o *observation) error {
 	first, began := o.item, c.host.Now()
 	for {
 		doubt := c.doubtful(o)
-		if c.ripe(o) || !c.ripe(&doubt) || first.sharing == nil && !first.same(o.item) && !first.justBroken(o.item) {
+		changed := first.sharing == nil && !first.same(o.item) && !first.justBroken(o.item)
+		insists := c.req.Mode.Shared && first.intent != "" && o.item.intent != "" && first.intent != o.item.intent
+		if c.ripe(o) || !c.ripe(&doubt) || changed || insists {
 			return nil
 		}
 		left, _ := c.leftFor(o)
@@ -104,9 +106,9 @@ func (c *contender) doubtful(o *observation) observation {
 	}
 	if silent(o.item.touched, o.item.lease) {
 		doubt.since = now.Add(-o.item.lease)
-		if o.item.intent != "" {
-			doubt.intentSince = o.intentSince.Add(-c.intentLeft(o, now))
-		}
+	}
+	if o.item.intent != "" { // it has no time of its own, and others renew the item's
+		doubt.intentSince = o.intentSince.Add(-c.intentLeft(o, now))
 	}
 	if o.item.sharing != nil {
 		doubt.entries = maps.Clone(o.entries)

@@ -22,6 +22,7 @@ import (
 // The requests of the protocol that these tests name: ZooDefs.OpCode.
 const (
 	opCreate       = 1
+	opExists       = 3
 	opGetData      = 4
 	opSync         = 9
 	opGetChildren2 = 12
@@ -486,4 +487,31 @@ func TestOddAnswerToARead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Z56. The reply to the creation was lost, so only the node tells whose it is, and the server fails to read it, twice: the call begins
+// anew, and leaves nothing behind.
+func TestOddAnswersAfterALostReply(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, other, "another") // makes the root
+		lock := acquire(t, holder, "k")
+		if err := lock.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		holder.LoseReply(opCreate)
+		holder.Answer(opGetData, -1)
+		holder.Answer(opExists, -1)
+		lock, err := holder.Acquire(inTime(t), "k")
+		if err != nil {
+			t.Fatalf("%v; the queue is %q", err, e.Children(virtualRoot+"/k"))
+		}
+		time.Sleep(virtualSession)
+		if queue := e.Children(virtualRoot + "/k"); len(queue) != 1 {
+			t.Errorf("the queue is %q, want the holder's node alone", queue)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -152,9 +152,11 @@
 //     that before it hears of any later release, and is not granted the lock. Only if
 //     the lock had become free first, the waiter's grant and the news that its node is
 //     gone may cross. It then holds the lock until it hears, together with the rightful
-//     next holder; its token is the lower one. The same is so, until its next heartbeat,
-//     if somebody first takes away its permission to read the node: from 3.8.4 and 3.9.2
-//     on, servers do not tell it of the deletion then (ZOOKEEPER-4799).
+//     next holder; its token is the lower one. The same is so if
+//     somebody first takes away its permission to read the node: from 3.8.4 and 3.9.2 on,
+//     servers do not tell it of the deletion then (ZOOKEEPER-4799), and it lasts until a
+//     heartbeat has looked for the node, which is the next if the client holds up to 16
+//     locks; each looks for 16.
 //   - A client leaves a stale (diverged) server, which still shows a node that all
 //     others have deleted (ZOOKEEPER-5010), after it has been held up by it for two
 //     session timeouts. Until then, waiters wait in vain, and tries are refused. Against

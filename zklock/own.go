@@ -157,8 +157,19 @@ func (o *own) look() {
 			o.finish(o.missing(ctx))
 		case errors.Is(err, holdfast.ErrDenied):
 			o.finish(err)
+		case ctx.Err() == nil && !o.known():
+			o.finish(errUnread)
 		}
 	})
+}
+
+// errUnread is all that is known of a node that the server has failed to read, twice, if only the node itself can tell whose it is.
+var errUnread = errors.New("the own node cannot be read")
+
+func (o *own) known() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.czxid != 0
 }
 
 // list lists the queue. It goes out together with the read that follows a write, and so

@@ -199,9 +199,13 @@ func (c *contender) vanished(ctx context.Context) error {
 // was only left.
 func (c *contender) evicted() error {
 	cause := c.own.cause
-	if errors.Is(cause, holdfast.ErrDenied) { // the node is there
+	switch { // where the node is there
+	case errors.Is(cause, holdfast.ErrDenied):
 		c.leave()
 		return cause
+	case errors.Is(cause, errUnread):
+		c.leave()
+		return errStartOver
 	}
 	if c.sess.left.Load() {
 		c.engine.removeLater(c.sess, c.path())

@@ -137,11 +137,15 @@ func acquireBy[L any](
 		defer cancel()
 		lock, err := acquire(bounded)
 		var held *holdfast.HeldError
-		if !q.takeover || c.queues || !errors.As(err, &held) || bounded.Err() != nil {
+		inUse := errors.As(err, &held) || errors.Is(err, holdfast.ErrMismatch)
+		if !q.takeover || c.queues || !inUse || bounded.Err() != nil {
 			return lock, err
 		}
 		// That was an answer. The next may take as long as the holder's lease.
-		total := a.set.timeout + max(held.Holder.Lease, c.lease())
+		total := a.set.timeout + c.lease()
+		if held != nil {
+			total = max(total, a.set.timeout+held.Holder.Lease)
+		}
 		return wait(holdfast.WithTakeover(), holdfast.WithRetry(holdfast.Retry{Total: total}))
 	}
 	ask := func() (L, error) { return wait() }
