@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ var orderCases = []testCase{
 	{"G7_GivingUpKeepsTheOrder", givingUpKeepsTheOrder},
 	{"G7_ALostWaiterBlocksNobody", aLostWaiterBlocksNobody},
 	{"G7_InspectShowsTheQueue", inspectShowsTheQueue},
+	{"G7_NobodyStarves", nobodyStarves},
 	{"G7_AcquireAnyTakesTheFirstFree", acquireAnyTakesTheFirstFree},
 	{"G7_AcquireAnyShuffles", acquireAnyShuffles},
 }
@@ -81,6 +83,55 @@ func (e *env) serves(n int, quits ...int) {
 		}
 	}
 	e.inOrder(served(), stayed)
+	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
+}
+
+// nobodyStarves has clients that want the key again as soon as they have released it.
+func nobodyStarves(e *env) {
+	const turns = 2 // of each, after which others have had theirs
+	var mu sync.Mutex
+	had := make([]int, 3)
+	last := -1
+	grants := 0
+	ctx, stop := context.WithCancel(e.ctx)
+	defer stop()
+	var clients sync.WaitGroup
+	for i := range had {
+		c := e.client()
+		clients.Go(func() {
+			for {
+				lock, err := c.Acquire(ctx, e.key)
+				if err != nil {
+					if ctx.Err() == nil {
+						e.Errorf("%s: Acquire: %v", e.rule, err)
+					}
+					return
+				}
+				mu.Lock()
+				if grants++; last != i {
+					had[i]++
+					last = i
+				}
+				mu.Unlock()
+				e.settle()
+				if err := lock.Release(e.soon()); err != nil {
+					e.Errorf("%s: Release: %v", e.rule, err)
+					return
+				}
+			}
+		})
+	}
+	served := e.eventually(turns*e.patience(), func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Min(had) >= turns
+	})
+	stop()
+	clients.Wait()
+	if !served {
+		e.broken("every waiter gets its turn, though others want the key again and again",
+			"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, turns*e.patience(), had, turns)
+	}
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }
 
