@@ -250,7 +250,7 @@ func TestManyWantOneKey(t *testing.T) {
 			})
 		}
 		poll := all.clients[0].Options().Poll
-		time.Sleep(10 * poll) // they have asked for a turn
+		time.Sleep(20 * poll) // they have asked for a turn
 		const periods = 10
 		reads, writes, beats, busiest := all.count(func() { time.Sleep(periods * poll) })
 		t.Logf("%d wait: %.2f reads each per poll, at most %d in 100 ms, %d writes besides the holder's heartbeats", n, float64(reads)/float64(n*periods), busiest, writes-beats)

@@ -80,7 +80,7 @@
 // [Options.Poll], by eventually consistent reads; of the waiters of one client for a key
 // only one does. A waiter never sleeps past the end of the lease that it observes. There
 // is no order among clients: the first to look has the key. Within one client it is
-// first come, first served. A client that has seen others have the key for four polls asks
+// first come, first served. A client that has seen others have the key for some polls asks
 // for a turn, by a write, and a client that releases the key then does not take it again
 // before others have looked: for two polls of whoever asked, or a lease at most. A try, and a
 // wait that would end before, do not wait for that.

@@ -230,7 +230,7 @@ func TestLateTurn(t *testing.T) {
 			}
 			return dynamofake.Fault{}
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 6*poll)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := b.Acquire(ctx, "k"); err == nil {
 			t.Fatal("granted")

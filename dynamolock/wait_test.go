@@ -60,7 +60,7 @@ func TestWaitersShareOnePoller(t *testing.T) {
 				mustRelease(t, lock)
 			})
 		}
-		time.Sleep(6 * poll)
+		time.Sleep(time.Minute)
 		if calls := b.conn.Calls(); calls["UpdateItem"] != 2 {
 			t.Errorf("only the first has reason to write, and asks for a turn: %v", calls)
 		}
