@@ -140,8 +140,8 @@ func (s *settings) checkFor(e engine) error {
 			continue
 		}
 		name := "--" + flag.Name
-		for _, variable := range flag.Annotations[envAnnotation] {
-			name += " ($" + variable + ")"
+		if variables := flag.Annotations[envAnnotation]; len(variables) > 0 {
+			name += " ($" + variables[0] + ")"
 		}
 		return usagef("%s is for %s, and the engine is %s", name, other[0], e.name())
 	}
