@@ -88,7 +88,7 @@ func TestShares(t *testing.T) {
 func TestPace(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		const keys = 10
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		var others, waiters sync.WaitGroup
 		for k := range keys {
