@@ -206,6 +206,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	sending := newSending()
 	answered := make(chan answer) // unbuffered: the answer is the caller's or nobody's
 	gone := make(chan struct{})   // closed when the caller has returned
+	var left *slot                // set by then
 	detached, cancel := c.detach(ctx)
 	if !c.tasks.Go(func(context.Context) {
 		defer cancel()
@@ -216,6 +217,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		case answered <- r:
 		case <-gone:
 			c.seeThrough(sent, sending, r)
+			left.leave()
 		}
 	}) {
 		cancel()
@@ -227,7 +229,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		return c.judge(sent, by, r)
 	case <-ctx.Done():
 		c.lookedAfter = true
-		c.leftovers.gaveUp(c.req.Key, c.key)
+		left = c.leftovers.gaveUp(c.req.Key, c.key, sent)
 		if sending.never() {
 			cancel()
 		}

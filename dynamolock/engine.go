@@ -27,7 +27,7 @@ type engine struct {
 	calendar calendar
 
 	leftovers *leftovers
-	releases  chan struct{} // one element per release under way
+	releases  limiter
 
 	mu      sync.Mutex
 	lines   map[string]*line
@@ -38,19 +38,19 @@ type engine struct {
 
 func newEngine(host driver.Host, api API, o Options) *engine {
 	e := &engine{
-		host:     host,
-		api:      api,
-		opts:     o,
-		times:    timesOf(&o),
-		id:       newClientID(),
-		tasks:    task.NewGroup(),
-		releases: make(chan struct{}, maxReleases),
-		lines:    make(map[string]*line),
-		streaks:  make(map[string]*streak),
-		turns:    make(map[string]driver.Instant),
-		grants:   make(map[string]*hold),
+		host:    host,
+		api:     api,
+		opts:    o,
+		times:   timesOf(&o),
+		id:      newClientID(),
+		tasks:   task.NewGroup(),
+		lines:   make(map[string]*line),
+		streaks: make(map[string]*streak),
+		turns:   make(map[string]driver.Instant),
+		grants:  make(map[string]*hold),
 	}
 	e.leftovers = newLeftovers(e)
+	e.releases = limiter{engine: e, most: maxReleases, mostLate: maxLate}
 	e.beats.Store(rand.Uint64())
 	e.health = newHealth(e)
 	return e

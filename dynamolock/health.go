@@ -179,6 +179,15 @@ func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	})
 }
 
+// fails reports whether reads of a key, or writes, were not answered when they were tried last.
+func (h *health) fails(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, reads := h.failing[subject{name, false}]
+	_, writes := h.failing[subject{name, true}]
+	return reads || writes
+}
+
 // whenUp returns a channel that closes when an outage is over, the one there is or the next:
 // what failed when it began need not have been known to be part of it.
 func (h *health) whenUp() <-chan struct{} {
@@ -226,6 +235,13 @@ func (p *pulse) missed(sent, now driver.Instant) time.Duration {
 	}
 	p.silent++
 	return now.Sub(p.since)
+}
+
+// usual is how long an answer takes at most, as a rule.
+func (p *pulse) usual(limit time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return beatTimeout(limit, 0, p.slow)
 }
 
 // limit is the time limit of the next heartbeat.

@@ -108,13 +108,12 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	unanswered := false
 	return h.persist(ctx, func() error {
-		select {
-		case h.releases <- struct{}{}:
-		case <-ctx.Done():
+		slot, ok := h.releases.take(ctx, h.name)
+		if !ok {
 			return errNoAnswer
 		}
 		old, err := h.giveUp(ctx)
-		<-h.releases
+		slot.leave()
 		switch {
 		case maybeDone(err):
 			unanswered = true

@@ -10,9 +10,10 @@ import (
 
 // The limits of what a client does in the background.
 const (
-	maxGivenUp  = 64 // writes under way whose callers have gone; as long as there are so many, no others are sent
-	maxWorkers  = 4  // goroutines that give back what calls have left
-	maxReleases = 32 // releases under way
+	maxGivenUp  = 64  // writes under way whose callers have gone; as long as there are so many, no others are sent
+	maxWorkers  = 4   // goroutines that give back what calls have left; one of them only for keys that do not fail
+	maxReleases = 32  // releases under way
+	maxLate     = 256 // of either, that are not answered
 )
 
 // unanswered are requests without an answer: they may have been carried out, or may still
@@ -54,9 +55,11 @@ type leftovers struct {
 	mu      sync.Mutex
 	byName  map[string]*leftover
 	due     []*leftover
+	failing []*leftover // due too, of keys that fail: they come after all others
 	workers int
-	writes  int           // under way, of all keys
-	room    chan struct{} // closed when there are fewer than maxGivenUp; nil while there are
+	stuck   int     // workers that have to do with those
+	writes  int     // under way, of all keys, whose callers have gone
+	limiter limiter // of these
 	closing bool
 	quiet   chan struct{} // closed when nothing is due or under way; nil unless the client closes
 }
@@ -81,7 +84,7 @@ type leftover struct {
 }
 
 func newLeftovers(e *engine) *leftovers {
-	return &leftovers{engine: e, byName: make(map[string]*leftover)}
+	return &leftovers{engine: e, byName: make(map[string]*leftover), limiter: limiter{engine: e, most: maxGivenUp, mostLate: maxLate}}
 }
 
 // nothing reports whether there is nothing to be given back.
@@ -93,21 +96,16 @@ func (l *leftover) nothing() bool { return l.unanswered.none() && !l.owed }
 func (s *leftovers) admit(ctx context.Context, name string) bool {
 	for {
 		s.mu.Lock()
-		var wait chan struct{}
+		var settled chan struct{}
 		if l := s.byName[name]; l != nil && l.writes > 0 {
-			wait = l.settled
-		} else if s.writes >= maxGivenUp {
-			if s.room == nil {
-				s.room = make(chan struct{})
-			}
-			wait = s.room
+			settled = l.settled
 		}
 		s.mu.Unlock()
-		if wait == nil {
-			return ctx.Err() == nil
+		if settled == nil {
+			return s.limiter.wait(ctx, name)
 		}
 		select {
-		case <-wait:
+		case <-settled:
 		case <-ctx.Done():
 			return false
 		}
@@ -115,7 +113,7 @@ func (s *leftovers) admit(ctx context.Context, name string) bool {
 }
 
 // gaveUp notes a write under way whose caller returns.
-func (s *leftovers) gaveUp(name string, key attributes) {
+func (s *leftovers) gaveUp(name string, key attributes, sent driver.Instant) *slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.ofLocked(name, key)
@@ -124,6 +122,7 @@ func (s *leftovers) gaveUp(name string, key attributes) {
 	}
 	l.writes++
 	s.writes++
+	return s.limiter.add(name, sent)
 }
 
 // seenThrough notes that such a write is over, and what it has left.
@@ -131,10 +130,6 @@ func (s *leftovers) seenThrough(name string, key attributes, u unanswered, owed 
 	s.mu.Lock()
 	l := s.ofLocked(name, key)
 	s.writes--
-	if s.room != nil && s.writes < maxGivenUp {
-		close(s.room)
-		s.room = nil
-	}
 	l.writes--
 	if l.writes == 0 {
 		close(l.settled)
@@ -179,13 +174,18 @@ func (s *leftovers) addLocked(l *leftover, u unanswered, owed bool) {
 	s.dueLocked(l)
 }
 
-// dueLocked puts a leftover last in the queue.
+// dueLocked puts a leftover last in its queue.
 func (s *leftovers) dueLocked(l *leftover) {
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
 	}
-	if !l.queued {
+	switch {
+	case l.queued:
+	case s.health.fails(l.name):
+		l.queued = true
+		s.failing = append(s.failing, l)
+	default:
 		l.queued = true
 		s.due = append(s.due, l)
 	}
@@ -199,7 +199,7 @@ func (s *leftovers) tidyLocked(l *leftover) {
 }
 
 func (s *leftovers) quietLocked() {
-	if s.quiet != nil && s.workers == 0 && s.writes == 0 && len(s.due) == 0 {
+	if s.quiet != nil && s.workers == 0 && s.writes == 0 && len(s.due)+len(s.failing) == 0 {
 		close(s.quiet)
 		s.quiet = nil
 	}

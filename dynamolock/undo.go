@@ -18,7 +18,7 @@ import (
 // which is a task, does the work.
 func (s *leftovers) start() {
 	s.mu.Lock()
-	needed := len(s.due) > 0 && s.workers < maxWorkers
+	needed := s.workers < maxWorkers && (len(s.due) > 0 || len(s.failing) > 0 && s.stuck < maxStuck)
 	if needed {
 		s.workers++
 	}
@@ -28,39 +28,59 @@ func (s *leftovers) start() {
 	}
 }
 
+// maxStuck is how many workers may have to do with keys that fail.
+const maxStuck = maxWorkers - 1
+
 // work gives back one leftover after the other until none is due. One that fails goes to
 // the end of the queue, and the worker waits before the next. So in an outage the number
-// of requests does not depend on the number of leftovers.
+// of requests does not depend on the number of leftovers. A worker that has met a key of
+// which it was not known that it fails does not wait, but leaves it to those who do.
 func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
-	for l := s.next(ctx); l != nil; l = s.next(ctx) {
+	for {
+		l, fails := s.next(ctx)
+		if l == nil {
+			return
+		}
 		asked := s.host.Now()
 		freed, err := s.giveBackDead(ctx, l.key)
 		s.conclude(ctx, l, asked, freed, err)
-		if !transient(err) {
+		if fails && transient(err) {
+			if failing == nil {
+				failing = s.times.undoFailed.Start()
+			}
+			failing.Wait(ctx, s.wake(err))
+		} else if !transient(err) {
 			failing = nil
-			continue
 		}
-		if failing == nil {
-			failing = s.times.undoFailed.Start()
+		if fails {
+			s.mu.Lock()
+			s.stuck--
+			s.mu.Unlock()
 		}
-		failing.Wait(ctx, s.wake(err))
 	}
 }
 
-// next returns what is due first; nil if the worker is to end.
-func (s *leftovers) next(ctx context.Context) *leftover {
+// next returns what is due first, and whether its key fails; nil if the worker is to end.
+func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.due) == 0 || ctx.Err() != nil {
+	queue := &s.due
+	if len(s.due) == 0 && s.stuck < maxStuck {
+		queue, fails = &s.failing, true
+	}
+	if len(*queue) == 0 || ctx.Err() != nil {
 		s.workers--
 		s.quietLocked()
-		return nil
+		return nil, false
 	}
-	l := s.due[0]
-	s.due = s.due[1:]
+	l = (*queue)[0]
+	*queue = (*queue)[1:]
 	l.fresh = false
-	return l
+	if fails {
+		s.stuck++
+	}
+	return l, fails
 }
 
 // giveBackDead frees a key if it is held by a grant of this client that nobody has any
