@@ -24,6 +24,8 @@ var errNotRewatched = errors.New("the server has refused to watch what was watch
 
 // unnamed are the errors that go-zookeeper makes of codes for which it has no name, by their texts.
 var unnamed = map[string]error{
+	fmt.Sprint("unknown error: ", codeTooLong): errTooLong,
+
 	"unknown error: -120": errors.New("there is no such watch"),
 	"unknown error: -124": fmt.Errorf("%w: the server serves only sessions that have authenticated", holdfast.ErrDenied),
 	"unknown error: -125": errors.New("the quota of a znode is used up"),

@@ -52,11 +52,12 @@ type wire struct {
 	silence time.Duration    // how long to wait for the next frame
 
 	// Of the frame that is being read. Only go-zookeeper's reader touches them.
-	header [24]byte // the last 4 bytes only of the reply to a transaction
-	have   int      // bytes of the header
-	rest   int      // bytes of the frame after the header
-	calm   bool     // settled need not be looked at any more
-	served bool     // a request was answered
+	header  [24]byte // the last 4 bytes only of the reply to a transaction
+	have    int      // bytes of the header
+	rest    int      // bytes of the frame after the header
+	instead []byte   // of a frame that go-zookeeper is to read in the place of another; see readLength
+	calm    bool     // settled need not be looked at any more
+	served  bool     // a request was answered
 
 	watchesSet chan struct{} // closed when go-zookeeper renews its watches
 	setOnce    sync.Once
@@ -175,8 +176,16 @@ func creates(b []byte) string {
 	return string(b[at : at+n])
 }
 
-func (w *wire) Read(b []byte) (int, error) {
-	n, err := w.Conn.Read(b)
+func (w *wire) Read(b []byte) (n int, err error) {
+	switch {
+	case len(w.instead) > 0:
+		n = copy(b, w.instead)
+		w.instead = w.instead[n:]
+	case len(b) == 4 && w.have == 0 && w.rest == 0 && w.greeted():
+		n, err = w.readLength(b)
+	default:
+		n, err = w.Conn.Read(b)
+	}
 	if e := w.scan(b[:n]); e != nil {
 		n, err = 0, e // go-zookeeper must not see the length
 	}

@@ -1,0 +1,77 @@
+package zklock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// Z26. The queue of a key is longer than what is read of an answer. Calls for that key say so, and nothing else is disturbed: not the
+// client's other locks, and not its connection.
+func TestQueueTooLong(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		lock := acquire(t, client, "another")
+		acquire(t, client, "k") // makes the parent
+		const each, length = 2000, 200
+		for i := range 17 << 20 / each / length {
+			creations := make([]any, each)
+			for j := range creations {
+				name := fmt.Sprintf("%s/k/%s-%d-%d", virtualRoot, strings.Repeat("x", length), i, j)
+				creations[j] = &zk.CreateRequest{Path: name, Acl: zk.WorldACL(zk.PermAll)}
+			}
+			if _, err := other.Conn().Multi(creations...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, queue := client.dials.Load(), len(e.Children(virtualRoot+"/k"))
+		for name, call := range map[string]func() error{
+			"Acquire":    func() error { _, err := client.Acquire(inTime(t), "k"); return err },
+			"TryAcquire": func() error { _, err := client.TryAcquire(inTime(t), "k"); return err },
+			"Inspect":    func() error { _, err := client.Inspect(inTime(t), "k"); return err },
+			"Observe": func() error {
+				for _, err := range client.Observe(inTime(t), "k") {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"List": func() error {
+				for _, err := range client.List(inTime(t), "") {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		} {
+			began := time.Now()
+			err := call()
+			if err == nil || !strings.Contains(err.Error(), "16 MiB") || !strings.Contains(err.Error(), "/k") || errors.Is(err, holdfast.ErrDisconnected) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took > virtualSession {
+				t.Errorf("%s took %v", name, took)
+			}
+		}
+		time.Sleep(10 * virtualSession)
+		if n := client.dials.Load() - before; n > 0 {
+			t.Errorf("%d connections more", n)
+		}
+		if n := len(e.Children(virtualRoot + "/k")); n != queue {
+			t.Errorf("the queue had %d znodes, and has %d", queue, n)
+		}
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
