@@ -89,7 +89,7 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) error {
 		h.giveBack(c.config.Login.Lease)
 	}
 	live := h.keep()
-	h.verifies.Wait()
+	h.calls.Wait()
 	if live {
 		h.tell()
 	} else {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,22 +21,22 @@ const (
 // hold is one hold of a worker.
 type hold struct {
 	*worker
-	lock      *holdfast.Lock
-	term      context.Context // of lead, if the hold is a term
-	ended     bool            // that the lock has ended is reported
-	key       string
-	token     uint64
-	last      int64 // the last stamp at which the lock was held, 0 for none
-	told      int64 // the last that was reported
-	verifying atomic.Bool
-	verifies  sync.WaitGroup
+	lock    *holdfast.Lock
+	term    context.Context // of lead, if the hold is a term
+	ended   bool            // that the lock has ended is reported
+	key     string
+	token   uint64
+	last    int64 // the last stamp at which the lock was held, 0 for none
+	told    int64 // the last that was reported
+	calling atomic.Bool
+	calls   sync.WaitGroup
 }
 
 // hold holds a lock for a while, and checks it continually: it takes a stamp, and then asks. It returns when the lock has
 // ended or was released.
 func (w *worker) hold(lock *holdfast.Lock) {
 	h := w.newHold(lock)
-	defer h.verifies.Wait()
+	defer h.calls.Wait()
 	if h.keep() {
 		h.release()
 	} else {
@@ -60,7 +61,7 @@ func (h *hold) keep() bool {
 		if !dismissed && h.dismissed() {
 			dismissed, until = true, h.last+int64(h.between(0, h.config.Login.Lease/20)) // some cannot stop at once
 		}
-		if (h.last >= until || h.stopping.Err() != nil) && !h.verifying.Load() {
+		if (h.last >= until || h.stopping.Err() != nil) && !h.calling.Load() {
 			return true
 		}
 		step := h.step()
@@ -69,6 +70,8 @@ func (h *hold) keep() bool {
 			h.write()
 		case h.one(looks(150, step)) && h.config.Sabotage != noHeartbeats:
 			h.verify()
+		case h.one(looks(100, step)):
+			h.describe()
 		}
 		time.Sleep(h.between(step, 2*step))
 	}
@@ -171,16 +174,30 @@ func (h *hold) write() {
 
 // verify asks the engine, while the hold continues.
 func (h *hold) verify() {
-	if !h.verifying.CompareAndSwap(false, true) {
+	if !h.calling.CompareAndSwap(false, true) {
 		return
 	}
 	bound := h.between(h.config.Login.Lease/20, h.config.Login.Lease)
-	h.verifies.Go(func() {
-		defer h.verifying.Store(false)
+	h.calls.Go(func() {
+		defer h.calling.Store(false)
 		ctx, cancel := context.WithTimeout(h.ctx, bound)
 		defer cancel()
 		invoked := h.report.invoke(history.Record{Call: history.Verify, Key: h.key, Token: h.token})
 		invoked.returned(h.lock.Verify(ctx), h.token, h.lock.Owner())
+	})
+}
+
+// describe sets data, while the hold continues. What comes of it is not recorded: it must not change whose the lock is, nor why it ends.
+func (h *hold) describe() {
+	if !h.calling.CompareAndSwap(false, true) {
+		return
+	}
+	bound, data := h.between(h.config.Login.Lease/20, h.config.Login.Lease), strconv.Itoa(h.random.IntN(1e6))
+	h.calls.Go(func() {
+		defer h.calling.Store(false)
+		ctx, cancel := context.WithTimeout(h.ctx, bound)
+		defer cancel()
+		_ = h.lock.SetData(ctx, []byte(data))
 	})
 }
 

@@ -54,17 +54,17 @@ func (o *observer) observe(ctx context.Context, key string) {
 func (o *observer) told(c *call, info holdfast.Info) {
 	rec := history.Record{
 		At: o.now(), What: history.Told, Key: info.Key, Op: c.record.Op,
-		Token: uint64(info.Token), Owner: info.Owner, Mode: history.Mode{Shared: info.Shared, Limit: info.Limit},
+		Token: uint64(info.Token), Owner: info.Owner, Data: string(info.Data), Mode: history.Mode{Shared: info.Shared, Limit: info.Limit},
 	}
 	for i, h := range info.Holders {
 		if i > 0 {
-			rec.Others = append(rec.Others, history.Holder{Token: uint64(h.Token), Owner: h.Owner})
+			rec.Others = append(rec.Others, history.Holder{Token: uint64(h.Token), Owner: h.Owner, Data: string(h.Data)})
 		}
 	}
 	switch {
 	case o.config.Sabotage == forgetsSharers && len(rec.Others) > 0:
 		next := rec.Others[0]
-		rec.Token, rec.Owner, rec.Others = next.Token, next.Owner, rec.Others[1:]
+		rec.Token, rec.Owner, rec.Data, rec.Others = next.Token, next.Owner, next.Data, rec.Others[1:]
 	case o.config.Sabotage == deafObserver && !info.Held:
 		return
 	case o.config.Sabotage == tellsWaiters && info.Held:

@@ -24,10 +24,20 @@ func (w *worker) run() {
 		w.random.Shuffle(len(w.former), func(i, j int) { w.former[i], w.former[j] = w.former[j], w.former[i] })
 	}
 	for w.stopping.Err() == nil {
-		if w.stands() {
+		switch {
+		case w.stands():
 			w.stand()
-		} else if lock := w.acquire(); lock != nil {
-			w.hold(lock)
+		case w.one(10) && w.config.Sabotage == honest:
+			for _, lock := range w.acquireAll() {
+				w.hold(lock)
+			}
+		default:
+			if lock := w.acquire(); lock != nil {
+				w.hold(lock)
+			}
+		}
+		if w.one(15) {
+			w.ask()
 		}
 		sleep(w.stopping, w.between(time.Millisecond, 30*time.Millisecond))
 	}
@@ -103,4 +113,46 @@ func (w *worker) acquire() *holdfast.Lock {
 	}
 	invoked.returned(nil, w.reported(lock), lock.Owner())
 	return lock
+}
+
+// ask asks a holder for its lock, which does not heed it. That is not recorded, either.
+func (w *worker) ask() {
+	ctx, cancel := context.WithTimeout(w.ctx, w.between(w.config.Login.Lease/20, w.config.Login.Lease))
+	defer cancel()
+	if info, err := w.locker.Inspect(ctx, w.anyKey()); err == nil {
+		for one := range info.Each() {
+			_ = w.locker.Ask(ctx, one)
+		}
+	}
+}
+
+// acquireAll asks for the locks of several keys together, in any order. None is one that may be in use otherwise.
+func (w *worker) acquireAll() []*holdfast.Lock {
+	keys := slices.DeleteFunc(slices.Clone(w.config.Keys), func(key string) bool { return key == permitKey || key == mixedKey })
+	w.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	keys = keys[:min(len(keys), 2+w.random.IntN(2))]
+	if len(keys) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	if w.one(3) {
+		ctx, cancel = context.WithTimeout(ctx, w.between(time.Millisecond, 3*w.config.Login.Lease))
+		defer cancel()
+	}
+	invoked := make(map[string]*call)
+	for _, key := range keys {
+		invoked[key] = w.report.invoke(history.Record{Call: history.Acquire, Key: key, Owner: w.config.Owner, All: true})
+	}
+	locks, err := w.locker.AcquireAll(ctx, keys)
+	if err != nil {
+		for _, key := range keys {
+			invoked[key].returned(err, 0, "")
+		}
+		return nil
+	}
+	for _, lock := range locks.All() {
+		invoked[lock.Key()].returned(nil, w.reported(lock), lock.Owner())
+	}
+	return locks.All()
 }

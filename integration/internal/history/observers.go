@@ -39,7 +39,7 @@ func (r *Record) holders() []Holder {
 	if r.Token == 0 {
 		return nil
 	}
-	return append([]Holder{{r.Token, r.Owner}}, r.Others...)
+	return append([]Holder{{r.Token, r.Owner, r.Data}}, r.Others...)
 }
 
 func (r *Record) tells(token uint64) bool {

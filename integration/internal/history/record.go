@@ -68,11 +68,13 @@ type Record struct {
 	Outcome string `json:"outcome,omitempty"`
 	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: earlier grants of its owner are to end
 	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
+	All     bool   `json:"all,omitempty"`     // of the same: with other keys, of which it may have some while it waits for the next
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds
 	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, and of Told
 	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative
 
-	// Of Told: who shares the key with the oldest grant, in the order that was told.
+	// Of Told: the data of the oldest grant, and who shares the key with it, in the order that was told.
+	Data   string   `json:"data,omitempty"`
 	Others []Holder `json:"others,omitempty"`
 
 	// Of Lost, and of Return of release that found the lock gone: what holdfast.Ending.Result calls it, such as "session_expired".
@@ -95,4 +97,5 @@ type Record struct {
 type Holder struct {
 	Token uint64 `json:"token"`
 	Owner string `json:"owner,omitempty"`
+	Data  string `json:"data,omitempty"`
 }

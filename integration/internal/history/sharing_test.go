@@ -50,7 +50,7 @@ func (s *script) tells(at int64, m Mode, tokens ...uint64) *script {
 	observation := s.records[slices.IndexFunc(s.records, func(r Record) bool { return r.Call == Observe })]
 	r := Record{What: Told, Process: observation.Process, Op: observation.Op, Mode: m}
 	for i, token := range tokens {
-		h := Holder{token, strconv.FormatUint(token, 10)[:1]}
+		h := Holder{Token: token, Owner: strconv.FormatUint(token, 10)[:1]}
 		if i == 0 {
 			r.Token, r.Owner = h.Token, h.Owner
 		} else {

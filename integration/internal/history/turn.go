@@ -14,7 +14,7 @@ func (s *story) checkTurns(f *findings) {
 	}
 	waits := map[string][]*call{}
 	for _, c := range s.calls {
-		if r := c.invoke; r != nil && r.Call == Acquire && !r.Stands {
+		if r := c.invoke; r != nil && r.Call == Acquire && !r.Stands && !r.All {
 			waits[r.Key] = append(waits[r.Key], c)
 		}
 	}
@@ -37,11 +37,24 @@ func (s *story) had(key string) (all []period) {
 		all = append(all, period{g.ret, s.over(g)})
 	}
 	for _, c := range s.calls {
-		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() || c.ret != nil {
+		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() || c.ret != nil && !c.invoke.All {
 			continue
 		}
-		if gone, ok := s.gone[c.invoke.Process]; ok { // it may have been granted by then
-			all = append(all, period{gone, gone + int64(s.rules.Lease)})
+		from, till := c.invoke.At, int64(never)
+		gone, ok := s.gone[c.invoke.Process]
+		switch {
+		case c.granted():
+			till = c.ret.At
+		case c.ret != nil: // what it has taken in vain is given back by then, or goes with its lease
+			till = c.ret.At + int64(s.rules.Lease)
+		case ok: // it may have been granted by then
+			till = gone + int64(s.rules.Lease)
+		}
+		if !c.invoke.All {
+			from = gone
+		}
+		if ok || c.invoke.All {
+			all = append(all, period{from, till})
 		}
 	}
 	for _, fault := range s.faults {

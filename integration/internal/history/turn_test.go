@@ -17,6 +17,10 @@ func TestTurn(t *testing.T) {
 	lost := func() *script {
 		return begin().lost("1.1", 1, 70, "session_expired").call("1.1", Release, 1, 190, 195, Gone)
 	}
+	together := func(s *script) *script { // of two who asked
+		return s.call("3.1", Acquire, 0, 20, 200, GaveUp).edit(
+			func(r *Record) bool { return r.What == Invoke && r.Process == "3.1" }, func(r *Record) { r.All = true })
+	}
 	stands := func(s *script) *script { return s.asked(2, func(r *Record) { r.Stands = true }) }
 	fault := func(s *script, kind string, from, to int64) *script {
 		return s.add(from, Record{What: Begin, N: 1, Fault: kind}).add(to, Record{What: End, N: 1, Fault: kind})
@@ -43,6 +47,8 @@ func TestTurn(t *testing.T) {
 		"for longer":                             {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 131), "from 0.080000 s to 0.131000 s"},
 		"a try":                                  {released().call("2.1", Try, 0, 5, 300, GaveUp), ""},
 		"one that stands for election":           {stands(waits(released(), 5, 300)), ""},
+		"another may have it among others":       {waits(together(released()), 5, 350), ""},
+		"late, after that one gave up":           {waits(together(released()), 5, 351), "from 0.300000 s"},
 		"events are lost":                        {waits(fault(released(), "events lost", 85, 200), 5, 250), ""},
 		"late, though events have been lost":     {waits(fault(released(), "events lost", 85, 200), 5, 251), "from 0.200000 s"},
 		"late, though something else was wrong":  {waits(fault(released(), "break", 85, 200), 5, 150), "from 0.080000 s"},
