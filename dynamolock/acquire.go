@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // Acquire implements driver.Driver.
@@ -68,6 +67,7 @@ type contender struct {
 	sends      []driver.Instant // of requests to share, before they were sent; the touches of their entries count them
 	insisted   driver.Instant   // before the intent was written last
 	askedTurn  driver.Instant   // before a turn was asked for last
+	gaveWay    bool             // it has let others go first
 	insists    bool             // the item may have an intent of this contender
 	baffled    int              // writes that were refused though nothing had changed
 
@@ -82,8 +82,10 @@ type contender struct {
 // like a try, and then polls; others wait in line behind it. One that reclaims writes at
 // once in any case.
 func (c *contender) wait(ctx context.Context) (*hold, error) {
-	if c.req.Yield && !backoff.Sleep(ctx, gapOf(c.opts.Poll), nil) { // for all others to look
-		return nil, c.waitedFor(c.req.Key)
+	if c.req.Yield {
+		if err := pauseFor(ctx, gapOf(c.opts.Poll)); err != nil {
+			return nil, err
+		}
 	}
 	w := c.join(c.req.Key)
 	defer c.leave(c.req.Key, w)
@@ -94,17 +96,19 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	for {
 		// Read once for both cases: a contender that leads only now has seen nothing yet.
 		leads, seen := c.leads(c.req.Key, w), c.observed(c.req.Key)
+		if leads && !read && !write && (first || c.ripe(&seen)) {
+			gave, err := c.letOthersFirst(ctx)
+			if err != nil {
+				return nil, err
+			}
+			read = gave
+		}
 		var err error
 		var met observation
 		switch {
 		case read || leads && !first && !write && c.mismatch(&seen) != nil: // what was seen may be an old replica's
 			met, err = c.look(ctx)
 			read, first = err != nil, false
-		case leads && !c.req.Reclaim && c.othersFirst(ctx) > 0:
-			if !backoff.Sleep(ctx, c.othersFirst(ctx), nil) {
-				return nil, c.waitedFor(c.req.Key)
-			}
-			read = true
 		case write || leads && (first || c.ripe(&seen)):
 			var got outcome
 			if got, err = c.take(ctx, &seen); got.hold != nil {

@@ -123,6 +123,7 @@ func (h *hold) release(ctx context.Context) error {
 		case err != nil, old == nil:
 			return err
 		case h.entry == nil && !old.held() && old.belongs(h.grant) && old.token == h.token:
+			h.giveWay(h.name, old)
 			return nil
 		}
 		why := h.check(old)

@@ -194,7 +194,7 @@ func (e *engine) took(key string, own *item) {
 	defer e.mu.Unlock()
 	if l := e.lines[key]; l != nil {
 		l.seen.see(own, now)
-		l.err = nil
+		l.err, l.deniedSince = nil, driver.Instant{}
 		e.tidyLocked(key, l, own.sharing == nil)
 	}
 }
@@ -210,14 +210,20 @@ func (e *engine) failed(key string, err error) {
 
 // join takes the last place in the line for a key.
 func (e *engine) join(key string) *waiter {
+	now := e.host.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.lineLocked(key, e.host.Now(), true)
+	before := e.lines[key]
+	goesOn := before != nil && now.Sub(before.looked) <= gapOf(e.opts.Poll) // it waits again and again
+	l := e.lineLocked(key, now, true)
 	l.came++
 	w := &waiter{up: make(chan struct{}, 1), came: l.came}
 	l.rest(w, false)
 	if l.waiters++; l.waiters == 1 {
 		l.next = driver.Instant{}
+		if !goesOn {
+			l.deniedSince = driver.Instant{}
+		}
 	}
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // A client that releases a key knows at once that it is free, while the others poll. One that wants it again and again would have it
@@ -28,6 +29,8 @@ func (c *contender) askTurn(ctx context.Context, seen *observation) {
 		return
 	}
 	c.askedTurn = c.host.Now()
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Poll/2)
+	defer cancel()
 	for range 2 { // what was seen may be an old replica's, and what a refusal shows is not
 		if i := seen.item; !i.held() || i.turn > 0 || c.shares(i) {
 			return
@@ -84,7 +87,7 @@ func (e *engine) shares(i *item) bool {
 }
 
 // giveWay is for who has just released a key, as it left the item: if somebody has asked for a turn, this client does not take the
-// key before all have looked, or for a lease at most.
+// key before all have looked, or for a lease at most. Other releases meanwhile, of permits, do not prolong that.
 func (e *engine) giveWay(name string, released *item) {
 	if released.turn == 0 {
 		return
@@ -92,14 +95,14 @@ func (e *engine) giveWay(name string, released *item) {
 	gap := min(gapOf(released.turn), e.opts.Lease)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	till := e.host.Now().Add(gap)
-	e.turns[name] = till
+	if _, gives := e.turns[name]; gives {
+		return
+	}
+	e.turns[name] = e.host.Now().Add(gap)
 	e.host.AfterFunc(gap, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.turns[name] == till {
-			delete(e.turns, name)
-		}
+		delete(e.turns, name)
 	})
 }
 
@@ -110,14 +113,24 @@ func varied(poll time.Duration) time.Duration { return poll - poll/8 + rand.N(po
 // gapOf is how long a key stays free so that all see it who look about once per poll.
 func gapOf(poll time.Duration) time.Duration { return 2 * poll }
 
-// othersFirst returns for how long others are to take the key first. Who has not the time takes its chance.
-func (c *contender) othersFirst(ctx context.Context) time.Duration {
+// letOthersFirst waits while others are to take the key first, and reports whether there was a time to. A contender does so once; who
+// has not the time takes its chance.
+func (c *contender) letOthersFirst(ctx context.Context) (waited bool, err error) {
 	c.mu.Lock()
-	till, some := c.turns[c.req.Key]
+	till, gives := c.turns[c.req.Key]
 	c.mu.Unlock()
 	left := till.Sub(c.host.Now())
-	if end, ends := ctx.Deadline(); !some || ends && time.Until(end) <= left {
-		return 0
+	if end, ends := ctx.Deadline(); !gives || c.gaveWay || left <= 0 || ends && time.Until(end) <= left+c.opts.Timeout {
+		return false, nil
 	}
-	return left
+	c.gaveWay = true
+	return true, pauseFor(ctx, left)
+}
+
+// pauseFor waits for others to look. Nothing is known of what keeps a call that ends meanwhile from the key.
+func pauseFor(ctx context.Context, d time.Duration) error {
+	if !backoff.Sleep(ctx, d, nil) {
+		return driver.ContextError(ctx)
+	}
+	return nil
 }
