@@ -40,6 +40,7 @@ type subject struct {
 
 type failure struct {
 	since, last driver.Instant // before the first and the last request of those that failed
+	times       int
 }
 
 // A hearing is an answer.
@@ -126,6 +127,7 @@ func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
 		}
 	}
 	f.last = sent
+	f.times++
 	h.failing[about] = f
 	other := h.heard[0]
 	if other.subject == about {
@@ -179,13 +181,18 @@ func (h *health) probeLocked(outage chan struct{}, delay time.Duration) {
 	})
 }
 
-// fails reports whether reads of a key, or writes, were not answered when they were tried last.
-func (h *health) fails(name string) bool {
+// failures is how many writes for a key have failed since one was answered.
+func (h *health) failures(name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, reads := h.failing[subject{name, false}]
-	_, writes := h.failing[subject{name, true}]
-	return reads || writes
+	return h.failing[subject{name, true}].times
+}
+
+// outage reports whether nothing is answered.
+func (h *health) outage() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.out
 }
 
 // whenUp returns a channel that closes when an outage is over, the one there is or the next:

@@ -2,6 +2,7 @@ package dynamolock
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -77,6 +78,7 @@ type leftover struct {
 	owed       bool       // a grant that is over could not be given back
 	queued     bool       // it is due, or a worker has it
 	fresh      bool       // something was added since a worker took it
+	failed     bool       // a worker has tried in vain
 	logged     bool
 
 	timer  driver.Timer // of the next read; nil if there is none
@@ -94,16 +96,23 @@ func (l *leftover) nothing() bool { return l.unanswered.none() && !l.owed }
 // under way whose caller has returned, since that may take the key, and not while there
 // are too many of those in all. It returns false if ctx ends before that.
 func (s *leftovers) admit(ctx context.Context, name string) bool {
-	for {
+	for room := false; ; {
 		s.mu.Lock()
 		var settled chan struct{}
 		if l := s.byName[name]; l != nil && l.writes > 0 {
 			settled = l.settled
 		}
 		s.mu.Unlock()
-		if settled == nil {
-			return s.limiter.wait(ctx, name)
+		switch {
+		case settled == nil && room:
+			return ctx.Err() == nil
+		case settled == nil:
+			if room = s.limiter.wait(ctx, name); !room {
+				return false
+			}
+			continue
 		}
+		room = false
 		select {
 		case <-settled:
 		case <-ctx.Done():
@@ -182,13 +191,15 @@ func (s *leftovers) dueLocked(l *leftover) {
 	}
 	switch {
 	case l.queued:
-	case s.health.fails(l.name):
-		l.queued = true
+		return
+	case l.failed:
 		s.failing = append(s.failing, l)
+	case s.health.failures(l.name) > 0: // before those that have been tried in vain
+		s.failing = slices.Insert(s.failing, 0, l)
 	default:
-		l.queued = true
 		s.due = append(s.due, l)
 	}
+	l.queued = true
 }
 
 // tidyLocked forgets a leftover of which nothing is left.

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -9,86 +10,102 @@ import (
 )
 
 // A limiter bounds how many requests of a kind are under way. Those that have not been answered for longer than answers take, or are about
-// keys that fail, have a bound of their own: what a silent partition has to say holds up nothing that concerns another.
+// keys that fail, have a bound of their own: what a silent partition has to say holds up nothing that concerns another. In an outage
+// nothing is answered, and there is one bound for all.
 type limiter struct {
 	*engine
 	most, mostLate int
 
 	mu           sync.Mutex
-	prompt, late int           // under way
-	freed        chan struct{} // closed when that changes; nil if nobody waits for it
+	prompt, late int       // under way
+	waiting      list.List // slots of those that wait for one, first come, first served
+	behind       list.List // the same, about keys that fail
 }
 
 // A slot is that of one request.
 type slot struct {
 	limiter *limiter
 	late    bool
-	timer   driver.Timer // nil if it is late
+	given   chan struct{} // closed when it has been given
+	timer   driver.Timer  // nil if it is late
+}
+
+// take waits for a slot for a request about a key; false if ctx ends before.
+func (l *limiter) take(ctx context.Context, name string) (*slot, bool) {
+	s := &slot{limiter: l, late: l.health.failures(name) > 1, given: make(chan struct{})} // one may happen to any
+	queue := &l.waiting
+	if s.late {
+		queue = &l.behind
+	}
+	l.mu.Lock()
+	at := queue.PushBack(s)
+	l.giveLocked()
+	l.mu.Unlock()
+	select {
+	case <-s.given:
+		return s, true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	given := isClosed(s.given)
+	if !given {
+		queue.Remove(at)
+	}
+	l.mu.Unlock()
+	if given {
+		s.leave()
+	}
+	return nil, false
+}
+
+// wait waits until a request about a key might have a slot.
+func (l *limiter) wait(ctx context.Context, name string) bool {
+	s, ok := l.take(ctx, name)
+	if ok {
+		s.leave()
+	}
+	return ok
+}
+
+// add takes a slot for a request that was sent at some time, whether one is free or not.
+func (l *limiter) add(name string, sent driver.Instant) *slot {
+	s := &slot{limiter: l, late: l.health.failures(name) > 1 || l.host.Now().Sub(sent) >= l.patience(), given: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.beginLocked(s)
+	return s
+}
+
+// giveLocked gives what slots there are to those who wait.
+func (l *limiter) giveLocked() {
+	for l.waiting.Len() > 0 && !l.fullLocked(false) {
+		l.beginLocked(l.waiting.Remove(l.waiting.Front()).(*slot))
+	}
+	for l.behind.Len() > 0 && !l.fullLocked(true) {
+		l.beginLocked(l.behind.Remove(l.behind.Front()).(*slot))
+	}
 }
 
 // fullLocked reports whether another request has to wait. Of the slots of the late, most are for those that become so: repetitions of what
 // has failed must not keep these among the others.
 func (l *limiter) fullLocked(late bool) bool {
-	if late {
+	switch {
+	case l.health.outage():
+		return l.prompt+l.late >= l.most
+	case late:
 		return l.late >= l.mostLate/4
 	}
 	return l.prompt >= l.most
 }
 
-// wait waits until there is a slot for a request about a key; false if ctx ends before.
-func (l *limiter) wait(ctx context.Context, name string) bool {
-	_, ok := l.enter(ctx, name, func(bool) *slot { return nil })
-	return ok
-}
-
-// take waits for a slot for a request about a key.
-func (l *limiter) take(ctx context.Context, name string) (*slot, bool) {
-	return l.enter(ctx, name, l.slotLocked)
-}
-
-func (l *limiter) enter(ctx context.Context, name string, take func(late bool) *slot) (*slot, bool) {
-	for {
-		late := l.health.fails(name)
-		l.mu.Lock()
-		switch {
-		case ctx.Err() != nil:
-			l.mu.Unlock()
-			return nil, false
-		case !l.fullLocked(late):
-			s := take(late)
-			l.mu.Unlock()
-			return s, true
-		}
-		if l.freed == nil {
-			l.freed = make(chan struct{})
-		}
-		freed := l.freed
-		l.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return nil, false
-		}
-	}
-}
-
-// add takes a slot for a request that was sent at some time, whether one is free or not.
-func (l *limiter) add(name string, sent driver.Instant) *slot {
-	late := l.health.fails(name) || l.host.Now().Sub(sent) >= l.patience()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.slotLocked(late)
-}
-
-func (l *limiter) slotLocked(late bool) *slot {
-	s := &slot{limiter: l, late: late}
-	if late {
+func (l *limiter) beginLocked(s *slot) {
+	close(s.given)
+	if s.late {
 		l.late++
-		return s
+		return
 	}
 	l.prompt++
 	s.timer = l.host.AfterFunc(l.patience(), s.age)
-	return s
 }
 
 // age is for a request that has not been answered for long. As long as none is free among those of the late, it keeps its own.
@@ -98,13 +115,13 @@ func (s *slot) age() {
 	defer l.mu.Unlock()
 	switch {
 	case s.timer == nil: // it has left
-	case l.late >= l.mostLate:
+	case l.late >= l.mostLate || l.health.outage():
 		s.timer = l.host.AfterFunc(l.patience(), s.age)
 	default:
 		s.late, s.timer = true, nil
 		l.prompt--
 		l.late++
-		l.wakeLocked()
+		l.giveLocked()
 	}
 }
 
@@ -120,15 +137,17 @@ func (s *slot) leave() {
 		s.timer = nil
 		l.prompt--
 	}
-	l.wakeLocked()
-}
-
-func (l *limiter) wakeLocked() {
-	if l.freed != nil {
-		close(l.freed)
-		l.freed = nil
-	}
+	l.giveLocked()
 }
 
 // patience is how long an answer may take, by those of late.
 func (l *limiter) patience() time.Duration { return l.pulse.usual(l.opts.Timeout) }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

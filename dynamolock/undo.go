@@ -110,7 +110,7 @@ func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed boo
 func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Instant, freed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.queued = false
+	l.queued, l.failed = false, transient(err)
 	late := asked.Sub(l.unanswered.last) > s.times.late
 	switch {
 	case transient(err):
