@@ -19,7 +19,8 @@ func TestTurn(t *testing.T) {
 	}
 	together := func(s *script) *script { // of two who asked
 		return s.call("3.1", Acquire, 0, 20, 200, GaveUp).edit(
-			func(r *Record) bool { return r.What == Invoke && r.Process == "3.1" }, func(r *Record) { r.All = true })
+			func(r *Record) bool { return r.What == Invoke && r.Process == "3.1" }, func(r *Record) { r.All = true },
+		)
 	}
 	stands := func(s *script) *script { return s.asked(2, func(r *Record) { r.Stands = true }) }
 	fault := func(s *script, kind string, from, to int64) *script {
