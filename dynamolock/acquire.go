@@ -67,7 +67,6 @@ type contender struct {
 	sends      []driver.Instant // of requests to share, before they were sent; the touches of their entries count them
 	insisted   driver.Instant   // before the intent was written last
 	askedTurn  driver.Instant   // before a turn was asked for last
-	gaveWay    bool             // it has let others go first
 	insists    bool             // the item may have an intent of this contender
 	baffled    int              // writes that were refused though nothing had changed
 

@@ -113,17 +113,15 @@ func varied(poll time.Duration) time.Duration { return poll - poll/8 + rand.N(po
 // gapOf is how long a key stays free so that all see it who look about once per poll.
 func gapOf(poll time.Duration) time.Duration { return 2 * poll }
 
-// letOthersFirst waits while others are to take the key first, and reports whether there was a time to. A contender does so once; who
-// has not the time takes its chance.
+// letOthersFirst waits while others are to take the key first, and reports whether it did. Who has not the time takes its chance.
 func (c *contender) letOthersFirst(ctx context.Context) (waited bool, err error) {
 	c.mu.Lock()
 	till, gives := c.turns[c.req.Key]
 	c.mu.Unlock()
 	left := till.Sub(c.host.Now())
-	if end, ends := ctx.Deadline(); !gives || c.gaveWay || left <= 0 || ends && time.Until(end) <= left+c.opts.Timeout {
+	if end, ends := ctx.Deadline(); !gives || left <= 0 || ends && time.Until(end) <= left+c.opts.Timeout {
 		return false, nil
 	}
-	c.gaveWay = true
 	return true, pauseFor(ctx, left)
 }
 
