@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,15 +100,16 @@ func (c *slowConn) Read(b []byte) (int, error) {
 
 // Z26. Such an answer takes longer than a heartbeat waits, so the connection is left. The call has failed by then, and is not repeated.
 func TestQueueTooLongOverASlowLink(t *testing.T) {
-	for _, rate := range []int{16 << 20, 4 << 20, 100 << 10} {
+	for _, rate := range []int{4 << 20, 100 << 10} {
 		t.Run(fmt.Sprint(rate>>10, " KiB per s"), func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 				other := dialWired(t, e, zklock.Options{})
 				acquire(t, other, "k")
 				crowd(t, other)
-				link, dials := e.Link(), 0
+				link := e.Link()
+				var dials atomic.Int32
 				ctx := network.With(t.Context(), func(ctx context.Context, network, address string) (net.Conn, error) {
-					dials++
+					dials.Add(1)
 					conn, err := link.Dial(ctx, network, address)
 					if err != nil {
 						return nil, err
@@ -127,8 +129,8 @@ func TestQueueTooLongOverASlowLink(t *testing.T) {
 					t.Errorf("Inspect: %v", err)
 				}
 				time.Sleep(10 * virtualSession)
-				if dials > 3 {
-					t.Errorf("%d connections", dials)
+				if n := dials.Load(); n > 3 {
+					t.Errorf("%d connections", n)
 				}
 				if err := lock.Err(); err != nil {
 					t.Errorf("the lock: %v", err)
