@@ -75,7 +75,7 @@ func TestTriesBesideSilence(t *testing.T) {
 		a.conn.SetFault(silentPartition)
 		var all sync.WaitGroup
 		var tries, failed atomic.Int32
-		end := time.Now().Add(10 * time.Second)
+		end := time.Now().Add(4 * time.Second)
 		for range callers {
 			all.Go(func() {
 				for time.Now().Before(end) {

@@ -173,12 +173,13 @@ func TestTurnOfShortWaits(t *testing.T) {
 				}
 			}
 		})
-		for ctx.Err() == nil {
+		for ctx.Err() == nil && had < 10 {
 			if lock, err := b.Acquire(ctx, "k", holdfast.WithWait(2*poll)); err == nil {
 				had++
 				mustRelease(t, lock)
 			}
 		}
+		cancel()
 		all.Wait()
 		if had < 10 {
 			t.Errorf("granted %d times in ten minutes", had)

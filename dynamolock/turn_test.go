@@ -50,7 +50,7 @@ func TestShares(t *testing.T) {
 			bubble(t, dynamolock.Options{Mode: c.mode}, func(t *testing.T, h *harness) {
 				var mu sync.Mutex
 				shares := make([]int, c.clients)
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
 				var workers sync.WaitGroup
 				for k := range shares {
