@@ -32,6 +32,7 @@ var (
 	// ErrReclaimed: a client with the same owner name claimed what was its own. On
 	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
 	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
+	// So it does if the other has let go of the lock again before it can look.
 	ErrReclaimed = errors.New("reclaimed under the same owner name")
 	// ErrTakenOver: the engine says that another has the key.
 	ErrTakenOver = errors.New("taken over")

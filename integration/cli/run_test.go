@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -183,7 +184,9 @@ func TestRunReclaims(t *testing.T) {
 		key := newKey(t)
 		first := e.start(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--", "sh", "-c", heedTerm)
 		pid := first.pid("pid")
-		e.run(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--reclaim", "--", "sh", "-c", "echo $HOLDFAST_OWNER").exits(0).prints("me\n")
+		// While this one is there, the first can tell who it was.
+		await := fmt.Sprintf("echo $HOLDFAST_OWNER; while kill -0 %d; do sleep 0.05; done 2>/dev/null", pid)
+		e.run(t, "run", "-k", key, "--lease", calm, "--owner", "me", "--reclaim", "--", "sh", "-c", await).exits(0).prints("me\n")
 		first.exits(79, "reclaimed under the same owner name: SIGKILL to the command")
 		first.gets("") // no SIGTERM before SIGKILL
 		dies(t, "the command", pid)
