@@ -48,10 +48,11 @@ var (
 // (On DynamoDB it may take two leases to make sure of what acquisitions that were given
 // up have left.)
 //
-// It returns nil only if the engine has confirmed that nothing is left. Otherwise the
-// error matches [ErrReleasePending], and says what was not confirmed and why; it is
-// logged too, since the errors of deferred calls get lost. What was not confirmed goes
-// with its lease. When Close returns, no goroutine of the client is left. Every further
+// It returns nil only if the engine has confirmed that nothing is left. If it has not, the
+// error matches [ErrReleasePending], and says what was not confirmed and why; that goes
+// with its lease. If it is [ErrLost], a lock that was thought to be held turned out to have
+// been lost, as Release reports it; not every engine can tell. Errors are
+// logged too, since those of deferred calls get lost. When Close returns, no goroutine of the client is left. Every further
 // call returns the result of the first.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -68,8 +69,11 @@ func (w *worker) stand() {
 	defer cancel()
 	c.standing = w.report.invoke(c.rec)
 	err = c.election.Run(ctx, c.lead)
-	if err == nil || errors.Is(err, holdfast.ErrReclaimed) || errors.Is(err, holdfast.ErrReleasePending) {
+	switch {
+	case err == nil || errors.Is(err, holdfast.ErrReclaimed) || errors.Is(err, holdfast.ErrReleasePending):
 		err = context.Canceled // this candidacy was never begun
+	case errors.Is(err, context.Canceled) && ctx.Err() == nil: // that is of a term which it had lost
+		err = fmt.Errorf("after a loss, Run returned %v", err)
 	}
 	c.standing.returned(err, 0, "")
 	c.resigns.Wait()

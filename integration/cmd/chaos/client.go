@@ -25,6 +25,7 @@ const closePatience = 15 * time.Second
 //	linger DURATION  hold for at least that long what is held now or within the first eighth of that time
 //	stop             finish what is under way, start nothing new, and report to be idle; observers go on
 //	close            after stop: end
+//	quit             close the client with all that it does, and end
 //	break KEY        break the grant of a key as an operator would
 //	break-now KEY    the same with BreakNow
 //	take KEY         acquire the lock of a key, write to its registers, and release it
@@ -42,6 +43,8 @@ type client struct {
 	stop     context.CancelFunc
 	closing  context.Context // ends with the command to close
 	close    context.CancelFunc
+	quits    atomic.Bool                   // it was told to quit
+	shutting atomic.Bool                   // the client is being closed
 	holding  atomic.Int64                  // locks that workers hold
 	kept     atomic.Pointer[holdfast.Lock] // of keepsPermit
 	linger   atomic.Pointer[linger]
@@ -96,12 +99,32 @@ func (c *client) run() error {
 	}
 	defer observers.Wait()
 	<-c.stopping.Done()
-	c.tasks.Wait()
-	c.report.write(history.Record{At: c.now(), What: history.Idle})
-	<-c.closing.Done()
-	ctx, cancel := context.WithTimeout(c.ctx, closePatience)
+	defer c.tasks.Wait()
+	bound := closePatience
+	if c.quits.Load() {
+		if random := rand.New(rand.NewPCG(c.config.Seed, 2000)); random.IntN(2) == 0 {
+			bound = time.Duration(random.Int64N(int64(c.config.Login.Lease)))
+		}
+	} else {
+		c.tasks.Wait()
+		c.report.write(history.Record{At: c.now(), What: history.Idle})
+		<-c.closing.Done()
+	}
+	return c.shut(bound)
+}
+
+// shut closes the client.
+func (c *client) shut(bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(c.ctx, bound)
 	defer cancel()
-	return goodbye(c.locker.Close(ctx))
+	c.shutting.Store(true)
+	invoked := c.report.invoke(history.Record{Call: history.Close})
+	err := c.locker.Close(ctx)
+	invoked.returned(err, 0, "")
+	if c.quits.Load() && isAny(err, holdfast.ErrReleasePending, holdfast.ErrLost) {
+		return nil
+	}
+	return goodbye(err)
 }
 
 // goodbye is what is wrong with a client's end, given the error of Close. A client that is disconnected at that moment is
@@ -143,6 +166,9 @@ func (c *client) obey(line string) error {
 		return nil
 	}
 	switch verb {
+	case "quit":
+		c.quits.Store(true)
+		fallthrough
 	case "stop":
 		c.stop()
 		return nil
@@ -221,5 +247,8 @@ func (c *client) held(at int64, key string, token uint64) {
 // lostBy records the end of a lock that was not released.
 func (c *client) lostBy(err error, key string, token uint64) {
 	cause := holdfast.Ending{Err: err}.Result()
+	if c.shutting.Load() && errors.Is(err, holdfast.ErrReleased) {
+		cause = history.ByClose
+	}
 	c.report.write(history.Record{At: c.now(), What: history.Lost, Key: key, Token: token, Cause: cause})
 }

@@ -91,7 +91,7 @@ var dynamoDeck = []nemesis.Kind{
 	nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest,
 	nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall,
 	nemesis.Throttled, nemesis.Broken,
-	nemesis.ClientPaused, nemesis.ClientKilled, nemesis.BreakHolder,
+	nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.BreakHolder,
 }
 
 func (s *dynamoStage) deck() []nemesis.Kind {

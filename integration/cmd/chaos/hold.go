@@ -24,6 +24,7 @@ type hold struct {
 	lock    *holdfast.Lock
 	term    context.Context // of lead, if the hold is a term
 	ended   bool            // that the lock has ended is reported
+	asked   bool            // that somebody has asked for it is
 	key     string
 	token   uint64
 	last    int64 // the last stamp at which the lock was held, 0 for none
@@ -55,13 +56,14 @@ func (h *hold) keep() bool {
 	began := h.now()
 	until, dismissed := began+int64(h.duration()), false
 	for h.look() {
+		h.listen()
 		if told := h.linger.Load(); told != nil && began < told.began && !dismissed {
 			until = max(until, told.until)
 		}
 		if !dismissed && h.dismissed() {
 			dismissed, until = true, h.last+int64(h.between(0, h.config.Login.Lease/20)) // some cannot stop at once
 		}
-		if (h.last >= until || h.stopping.Err() != nil) && !h.calling.Load() {
+		if (h.last >= until || h.stopping.Err() != nil && !h.quits.Load()) && !h.calling.Load() {
 			return true
 		}
 		step := h.step()
@@ -76,6 +78,19 @@ func (h *hold) keep() bool {
 		time.Sleep(h.between(step, 2*step))
 	}
 	return false
+}
+
+// listen reports, once, that somebody has asked for the lock. Its holder does not heed that.
+func (h *hold) listen() {
+	if h.asked {
+		return
+	}
+	select {
+	case <-h.lock.Asked():
+		h.asked = true
+		h.report.write(history.Record{At: h.now(), What: history.Asked, Key: h.key, Token: h.token})
+	default:
+	}
 }
 
 // step is how long to wait before the next look, at least. Where looks are few, as in a simulation, in which each costs more
@@ -187,17 +202,19 @@ func (h *hold) verify() {
 	})
 }
 
-// describe sets data, while the hold continues. What comes of it is not recorded: it must not change whose the lock is, nor why it ends.
+// describe sets data that nobody has set before, while the hold continues.
 func (h *hold) describe() {
 	if !h.calling.CompareAndSwap(false, true) {
 		return
 	}
-	bound, data := h.between(h.config.Login.Lease/20, h.config.Login.Lease), strconv.Itoa(h.random.IntN(1e6))
+	bound := h.between(h.config.Login.Lease/20, h.config.Login.Lease)
 	h.calls.Go(func() {
 		defer h.calling.Store(false)
 		ctx, cancel := context.WithTimeout(h.ctx, bound)
 		defer cancel()
-		_ = h.lock.SetData(ctx, []byte(data))
+		data := strconv.FormatInt(h.now(), 36)
+		invoked := h.report.invoke(history.Record{Call: history.SetData, Key: h.key, Token: h.token, Data: data})
+		invoked.returned(h.lock.SetData(ctx, []byte(data)), h.token, "")
 	})
 }
 

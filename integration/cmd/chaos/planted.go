@@ -72,5 +72,5 @@ func (r *run) plant(ctx context.Context) error {
 		return fmt.Errorf("the release of the next holder: %w", err)
 	}
 	next.kill()
-	return late.finish(ctx, closePatience)
+	return late.finish(ctx, closePatience, "stop", "close")
 }

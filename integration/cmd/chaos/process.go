@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,8 +29,8 @@ type process interface {
 	// kill ends the process, and returns when it is gone and all its reports are recorded. It does nothing if the process has
 	// ended.
 	kill()
-	// finish asks the process to end cleanly, and kills it if it does not in time.
-	finish(ctx context.Context, patience time.Duration) error
+	// finish asks the process to end cleanly, by some commands, and kills it if it does not in time.
+	finish(ctx context.Context, patience time.Duration, commands ...string) error
 	// died is an error if the process has ended on its own.
 	died() error
 	// Done is closed when the process has ended.
@@ -141,11 +142,11 @@ func (p *childProcess) kill() {
 	<-p.heard
 }
 
-func (p *childProcess) finish(ctx context.Context, patience time.Duration) error {
+func (p *childProcess) finish(ctx context.Context, patience time.Duration, commands ...string) error {
 	p.mu.Lock()
 	p.expected = true
 	p.mu.Unlock()
-	_ = p.tell("stop\nclose")
+	_ = p.tell("%s", strings.Join(commands, "\n"))
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var late error
@@ -154,7 +155,7 @@ func (p *childProcess) finish(ctx context.Context, patience time.Duration) error
 	case <-ctx.Done():
 		late = context.Cause(ctx)
 	case <-timer.C:
-		late = fmt.Errorf("it has not ended %v after the stop command", patience)
+		late = fmt.Errorf("it has not ended %v after being told to %v", patience, commands)
 	}
 	if late != nil {
 		// SIGQUIT makes its log show what it was waiting for.

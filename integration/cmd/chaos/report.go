@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
@@ -45,6 +46,10 @@ func (c *call) returned(err error, token uint64, owner string) {
 		rec.Owner = owner
 	} else {
 		rec.Note = err.Error()
+	}
+	if held := (*holdfast.HeldError)(nil); errors.As(err, &held) && held.Key == c.record.Key && held.Holder.Owner != "" {
+		rec.Named = &history.Holder{Token: uint64(held.Holder.Token), Owner: held.Holder.Owner}
+		rec.Mode = history.Mode{Shared: held.Holder.Shared, Limit: held.Holder.Limit}
 	}
 	if rec.Call == history.Release && rec.Outcome == history.Gone {
 		rec.Cause = holdfast.Ending{Err: err}.Result()

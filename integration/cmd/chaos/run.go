@@ -202,7 +202,7 @@ func (r *run) finish(ctx context.Context) error {
 		ends.Go(func() { r.problem(s.finish(ctx, r.settle()+closePatience)) })
 	}
 	ends.Wait()
-	r.problem(r.operator.finish(ctx, r.settle()+closePatience))
+	r.problem(r.operator.finish(ctx, r.settle()+closePatience, "stop", "close"))
 	asking, cancel := context.WithTimeout(ctx, r.settle())
 	defer cancel()
 	keys := slices.Clone(r.keys)
@@ -269,7 +269,7 @@ func (r *run) audit(ctx context.Context) error {
 			return fmt.Errorf("audit of %s: %w", key, err)
 		}
 	}
-	return p.finish(ctx, r.settle()+closePatience)
+	return p.finish(ctx, r.settle()+closePatience, "stop", "close")
 }
 
 // sweep makes a fresh client acquire and release every key.
@@ -292,7 +292,7 @@ func (r *run) sweep(ctx context.Context) error {
 			return fmt.Errorf("key %s, after the run: %w", key, err)
 		}
 	}
-	return p.finish(ctx, closePatience)
+	return p.finish(ctx, closePatience, "stop", "close")
 }
 
 // watch checks that no process ends on its own, and prints the progress.

@@ -81,7 +81,7 @@ func TestSimulatedProcesses(t *testing.T) {
 	t.Logf("HOLDFAST_SEED=%d", s.Seed)
 	var records []history.Record
 	synctest.Test(t, func(t *testing.T) {
-		sim := &simulation{}
+		sim := newSimulation()
 		s.Progress = t.Output()
 		v, err := playIn(t.Context(), s, sim.world(s))
 		if err != nil || v.err() != nil {

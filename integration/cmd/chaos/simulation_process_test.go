@@ -202,11 +202,13 @@ func (p *simulatedProcess) kill() {
 	p.gate.open()
 }
 
-func (p *simulatedProcess) finish(ctx context.Context, patience time.Duration) error {
+func (p *simulatedProcess) finish(ctx context.Context, patience time.Duration, commands ...string) error {
 	p.mu.Lock()
 	p.expected = true
 	p.mu.Unlock()
-	_, _ = p.tell("stop"), p.tell("close") // it may have ended
+	for _, command := range commands {
+		_ = p.tell("%s", command) // it may have ended
+	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	var late error
@@ -215,7 +217,7 @@ func (p *simulatedProcess) finish(ctx context.Context, patience time.Duration) e
 	case <-ctx.Done():
 		late = context.Cause(ctx)
 	case <-timer.C:
-		late = fmt.Errorf("it has not ended %v after the stop command", patience)
+		late = fmt.Errorf("it has not ended %v after being told to %v", patience, commands)
 	}
 	if late != nil {
 		var stacks bytes.Buffer

@@ -51,7 +51,7 @@ var simulations = map[string]simulatedEngine{
 
 // passing are faults that cost nobody a lease, on any engine: they hit one request, one process, or one grant.
 var passing = []nemesis.Kind{
-	nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest, nemesis.ClientKilled, nemesis.BreakHolder,
+	nemesis.LostReply, nemesis.LostRequest, nemesis.LateRequest, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.BreakHolder,
 }
 
 // looksPerLease is how often a holder looks at its lock at most, while its lease is renewed. Virtual time is not the cost of a
@@ -65,10 +65,19 @@ type simulation struct {
 	ends    sync.WaitGroup // of all goroutines of processes
 	last    atomic.Int64   // stamp
 
-	mu    sync.Mutex
-	log   strings.Builder
-	wrong []error // that the engine shows, and no history
+	mu      sync.Mutex
+	log     strings.Builder
+	wrong   []error            // that the engine shows, and no history
+	granted map[string][]grant // by process
 }
+
+// grant is one that the engine may still have.
+type grant struct {
+	key   string
+	token uint64
+}
+
+func newSimulation() *simulation { return &simulation{granted: map[string][]grant{}} }
 
 func (s *simulation) world(c settings) world {
 	return world{
@@ -107,16 +116,29 @@ func (s *simulation) say(format string, args ...any) {
 	fmt.Fprintf(&s.log, "%d "+format+"\n", append([]any{s.now()}, args...)...)
 }
 
-// confirm compares the record of a confirmed release with what the engine has.
+// confirm compares the record of a confirmed release, or end of a client, with what the engine has.
 func (s *simulation) confirm(config clientConfig, rec history.Record) {
-	if config.Sabotage != honest || rec.What != history.Return || rec.Call != history.Release || rec.Outcome != history.OK {
+	if config.Sabotage != honest || rec.What != history.Return || rec.Outcome != history.OK {
 		return
 	}
-	if s.stage.keeps(rec.Key, rec.Token) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.wrong = append(s.wrong, fmt.Errorf("released: key %q: Release of token %d by process %s returned nil, and the engine still has the grant",
-			rec.Key, rec.Token, rec.Process))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := []grant{{rec.Key, rec.Token}}
+	switch rec.Call {
+	case history.Acquire, history.Try:
+		s.granted[rec.Process] = append(s.granted[rec.Process], given...)
+		return
+	case history.Close:
+		given = s.granted[rec.Process]
+	case history.Release, history.Resign:
+	default:
+		return
+	}
+	for _, g := range given {
+		if s.stage.keeps(g.key, g.token) {
+			s.wrong = append(s.wrong, fmt.Errorf("released: key %q: %s by process %s returned nil, and the engine still has the grant with token %d",
+				g.key, rec.Call, rec.Process, g.token))
+		}
 	}
 }
 
@@ -184,7 +206,7 @@ func simulated(t *testing.T, s settings, parent string) (v *verdict, took time.D
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, 0, err
 	}
-	sim := &simulation{}
+	sim := newSimulation()
 	defer func() {
 		if p := recover(); p != nil { // of synctest, that goroutines wait for ever
 			err = errors.Join(fmt.Errorf("%s, seed %d: %v", s.Engine, s.Seed, p), sim.keep(s.Dir, nil))

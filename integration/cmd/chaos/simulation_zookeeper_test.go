@@ -50,7 +50,7 @@ func (s *simulatedEnsemble) deck() []nemesis.Kind {
 		nemesis.OneWayOut, nemesis.HalfOpen, nemesis.Stall, nemesis.Throttled, nemesis.HungUpOn, nemesis.EventsLost,
 		nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderCutOff, nemesis.LinkCut, nemesis.LinkTurned,
 		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
-		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.ClockJump, nemesis.BreakHolder,
 		nemesis.WaiterDeleted,
 	}
 }

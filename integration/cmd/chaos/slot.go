@@ -87,13 +87,25 @@ func (s *slot) kill() {
 	}
 }
 
+// quit has the process close its client while that is in use, and returns its name when it has ended.
+func (s *slot) quit(ctx context.Context, patience time.Duration) (name string, err error) {
+	s.mu.Lock()
+	p := s.current
+	s.current = nil
+	s.mu.Unlock()
+	if p == nil {
+		return "", nil
+	}
+	return p.name(), p.finish(ctx, patience, "quit")
+}
+
 func (s *slot) finish(ctx context.Context, patience time.Duration) error {
 	p := s.process()
 	if p == nil {
 		return nil
 	}
 	defer s.forget(p)
-	return p.finish(ctx, patience)
+	return p.finish(ctx, patience, "stop", "close")
 }
 
 // idle asks the process to end its work, and waits until it has.

@@ -35,6 +35,15 @@ type verdict struct {
 // what costs nobody a lease: who has been killed may have had it until a lease later, and who waited has to find that out.
 const turn = 3
 
+// The same, in a time in which nothing is wrong, is a lease by prompt. That begins when nothing has been wrong for some leases, in
+// which delays between tries have grown, and requests are still under way; or for a lease by relief, if only single requests or
+// processes were hit: what these leave is to be given back before a lease is over.
+const (
+	prompt   = 2
+	relief   = 4
+	recovery = 4
+)
+
 // undisturbed reports whether a run has no other faults than those.
 func (r *run) undisturbed() bool {
 	return r.Quiet || len(r.Kinds) > 0 && !slices.ContainsFunc(r.Kinds, func(kind nemesis.Kind) bool {
@@ -51,6 +60,9 @@ func (r *run) judge() (*verdict, error) {
 		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
 		Steady: r.steady, Endured: r.endured, Hushed: []string{string(nemesis.EventsLost)},
 		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
+	}
+	if r.steady {
+		rules.Prompt, rules.Relief, rules.Recovery = r.lease/prompt, r.lease/relief, recovery*r.lease
 	}
 	if r.steady && r.undisturbed() {
 		rules.Turn = turn * r.lease / 2

@@ -115,13 +115,14 @@ func (w *worker) acquire() *holdfast.Lock {
 	return lock
 }
 
-// ask asks a holder for its lock, which does not heed it. That is not recorded, either.
+// ask asks a holder for its lock.
 func (w *worker) ask() {
 	ctx, cancel := context.WithTimeout(w.ctx, w.between(w.config.Login.Lease/20, w.config.Login.Lease))
 	defer cancel()
 	if info, err := w.locker.Inspect(ctx, w.anyKey()); err == nil {
 		for one := range info.Each() {
-			_ = w.locker.Ask(ctx, one)
+			invoked := w.report.invoke(history.Record{Call: history.Ask, Key: one.Key, Token: uint64(one.Token)})
+			invoked.returned(w.locker.Ask(ctx, one), uint64(one.Token), "")
 		}
 	}
 }

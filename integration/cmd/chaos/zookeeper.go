@@ -66,7 +66,7 @@ func (s *ensembleStage) deck() []nemesis.Kind {
 		nemesis.LostReply, nemesis.LostRequest, nemesis.Cut, nemesis.BlackHole, nemesis.OneWayIn, nemesis.OneWayOut,
 		nemesis.HalfOpen, nemesis.Stall,
 		nemesis.LeaderKilled, nemesis.LeaderPaused, nemesis.FollowerPaused, nemesis.RollingRestart, nemesis.LimitsChanged,
-		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClockJump, nemesis.BreakHolder,
+		nemesis.ClientPaused, nemesis.ClientKilled, nemesis.ClientClosed, nemesis.ClockJump, nemesis.BreakHolder,
 	}
 	if s.members {
 		return append(deck, nemesis.MemberReplaced, nemesis.MemberReplaced)

@@ -44,10 +44,18 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 	}
 	switch cause := end.Cause; {
 	case cause == "released" && g.led != nil: // checkTerms says so
+	case cause == ByClose && (s.closes[g.process] == nil || s.closes[g.process].invoke.At > end.At):
+		return "and nobody had closed it"
+	case cause == ByClose:
+		return ""
 	case !slices.Contains(causes, cause):
 		return "which is not a known cause"
-	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired") && !s.endangered(g.invoke-2*int64(s.rules.Lease), end.At):
+	case cause == "taken_over" && struck(false): // what has struck it was over before it looked
+		return ""
+	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired" || cause == "taken_over") && !s.endangered(g.invoke-2*int64(s.rules.Lease), end.At):
 		return fmt.Sprintf("and nothing that ends a lease had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
+	case cause == "taken_over" && !s.takenOver(g, end.At):
+		return "and nobody can have taken it over"
 	case cause == "broken" && !struck(false):
 		return "and nobody had broken it"
 	case cause == "reclaimed" && !struck(true) && !(s.rules.Namesakes && s.succeeded(g, end.At)):
@@ -62,9 +70,19 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 
 // succeeded reports whether another process may have been granted the key under the same owner by then.
 func (s *story) succeeded(g *grant, at int64) bool {
+	return s.follows(g, at, func(c *call) bool { return c.invoke.Owner == g.owner })
+}
+
+// takenOver reports whether another process may have been granted the key by then.
+func (s *story) takenOver(g *grant, at int64) bool {
+	return s.follows(g, at, func(*call) bool { return true })
+}
+
+// follows reports whether one of some calls of other processes may have been granted a key, after a grant, by then.
+func (s *story) follows(g *grant, at int64, counts func(*call) bool) bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool {
 		r := c.invoke
-		if r == nil || !r.acquires() || r.Key != g.key || r.Owner != g.owner || r.Process == g.process || r.At > at {
+		if r == nil || !r.acquires() || r.Key != g.key || r.Process == g.process || r.At > at || !counts(c) {
 			return false
 		}
 		switch {

@@ -19,6 +19,8 @@ const (
 	RuleTerm         = "term"         // lead ran outside of its term
 	RuleFree         = "free"         // a key, or a permit, that nobody has cannot be had
 	RuleObserve      = "observe"      // an observer was told what was not so, or not told the last state
+	RuleNamed        = "named"        // a refusal named a holder who was none
+	RuleAsk          = "ask"          // a holder was not told that it was asked for its lock, or was told and nobody had asked
 	RuleTurn         = "turn"         // a key stayed free, for which somebody waited
 	RuleSettle       = "settle"       // after the faults, a call did not return in time
 	RuleHistory      = "history"      // the records contradict each other, or show nothing
@@ -38,6 +40,9 @@ type Rules struct {
 	// Turn is how long a key may stay free while somebody waits for it, in a run that has no other faults than these. 0 is not
 	// checked.
 	Turn time.Duration
+	// Prompt is the same, in any run, for a time in which nothing is wrong, nor has been for as long as Recovery; Relief is that of
+	// faults for which no lease runs out. 0 is not checked.
+	Prompt, Recovery, Relief time.Duration
 	// Hushed are the kinds of faults in which the engine does not tell clients what they watch for.
 	Hushed []string
 	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
@@ -81,8 +86,11 @@ func Check(records []Record, rules Rules) []Violation {
 	s.checkRefused(f)
 	s.checkLinearizable(f)
 	s.checkTerms(f)
+	s.checkCloses(f)
 	s.checkFree(f)
 	s.checkObservers(f)
+	s.checkNamed(f)
+	s.checkAsks(f)
 	s.checkTurns(f)
 	s.checkSettle(f)
 	return f.sorted()
@@ -120,7 +128,7 @@ func (f *findings) sorted() []Violation {
 	}
 	for _, rule := range []string{
 		RuleExclusion, RuleTokens, RuleEnded, RuleCause, RuleFailed, RuleLinearizable, RuleTerm, RuleFree, RuleObserve,
-		RuleTurn, RuleSettle, RuleHistory,
+		RuleNamed, RuleAsk, RuleTurn, RuleSettle, RuleHistory,
 	} {
 		if n := f.counts[rule] - MostPerRule; n > 0 {
 			f.list = append(f.list, Violation{Rule: rule, From: last, To: last, Text: fmt.Sprintf("and %d more", n)})

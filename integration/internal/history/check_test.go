@@ -232,7 +232,7 @@ func crowd() []Record {
 // TestPlantedViolations guards that a check finds each violation, names the rule, and reports nothing else: alone, and among
 // much that is right, in whatever order the records are given.
 func TestPlantedViolations(t *testing.T) {
-	for _, c := range slices.Concat(plantedViolations, plantedReclaims, plantedTerms, plantedTellings, plantedSharing) {
+	for _, c := range slices.Concat(plantedViolations, plantedReclaims, plantedTerms, plantedTellings, plantedSharing, plantedAsks, plantedCloses) {
 		t.Run(c.name, func(t *testing.T) {
 			records := slices.Concat(c.s.records, (&script{}).calm().records)
 			judged(t, c, records)
@@ -302,13 +302,15 @@ func TestSteady(t *testing.T) {
 		cause   string
 		excused bool
 	}{
-		"a fault meanwhile": {fault(50, 60), "session_expired", true},
-		"a fault before":    {fault(-lease, 10-lease), "lease_expired", true},
-		"a fault long ago":  {fault(-9*lease, -5-2*lease), "session_expired", false},
-		"a fault later":     {fault(70, 75), "lease_expired", false},
-		"another cause":     {begin(), "clock_jump", true},
-		"no fault":          {begin(), "lease_expired", false},
-		"one of no weight":  {faultOf("lost reply", 50, 60), "lease_expired", false},
+		"a fault meanwhile":   {fault(50, 60), "session_expired", true},
+		"a fault before":      {fault(-lease, 10-lease), "lease_expired", true},
+		"a fault long ago":    {fault(-9*lease, -5-2*lease), "session_expired", false},
+		"a fault later":       {fault(70, 75), "lease_expired", false},
+		"another cause":       {begin(), "clock_jump", true},
+		"taken over":          {begin(), "taken_over", false},
+		"by one who broke it": {begin().breaks(1, 61, 63, OK), "taken_over", true},
+		"no fault":            {begin(), "lease_expired", false},
+		"one of no weight":    {faultOf("lost reply", 50, 60), "lease_expired", false},
 	} {
 		rules := scriptRules
 		records := c.s.lost("1.1", 1, 65, c.cause).next().calm().records

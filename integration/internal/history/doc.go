@@ -23,25 +23,33 @@
 //	tokens        No two grants of a key share a token. Of two that exclude each other, if one grant returned before the other
 //	              was invoked, the later has the higher token. Their holds, in the order of their first stamps, have rising
 //	              tokens.
-//	ended         A lock whose holder has observed its end, by Err, Verify or Release, is not live again.
+//	ended         A lock whose holder has observed its end, by Err, Verify or Release, or whose client is closed, is not live
+//	              again.
 //	cause         A lock that was not released ends for a cause that happened: a break, a reclaim (or what a holder cannot tell
 //	              from one), a TTL that has passed on one of the two clocks, of which the wall clock may be set; or for a cause
-//	              that only its client knows. But on a machine that does not stand still, a lease does not run out by itself.
+//	              that only its client knows. But on a machine that does not stand still, a lease does not run out by itself,
+//	              and nobody takes over a lock whose lease is renewed.
 //	failed        Calls end in a documented way. No fault of a run makes one fail otherwise. Who is told of another limit is not
 //	              the only one who wants the key.
 //	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that
 //	              nothing is granted beside what excludes it, nor beyond its limit, tokens rise, and a verified grant is held.
-//	term          Lead runs within its term: its key is given back, and a resignation confirmed, only when it has returned.
+//	term          Lead runs within its term: its key is given back, a resignation confirmed, and its client closed, only when
+//	              it has returned.
 //	free          When all is quiet, each key can be had again, and each permit of it: a try is refused, or is told of another
 //	              limit, only because of what was asked for since then.
 //	observe       What an observer is told is a part of what happened, in its order: each state was so at some moment, and
 //	              not before the one that it was told before. So all who are told of hold the key, in the way in which it is told,
-//	              nobody else does, and nothing that was over comes back (with the excuses of exclusion). When all is quiet, it
-//	              was told last that nobody holds the key.
+//	              nobody else does, and nothing that was over comes back (with the excuses of exclusion). The data of a holder is
+//	              what it has set, never older than what was told before. When all is quiet, it was told last that nobody holds
+//	              the key.
+//	named         Whom a refusal names as the holder of a key has, or had a moment before, a grant of it.
+//	ask           A holder is told that somebody asks for its lock if that is so, and, where nothing is wrong, within a lease.
 //	turn          In a run with no faults that may cost anybody a lease, no key stays free for long while somebody waits for
 //	              it. It is free when its release was confirmed, or a lease after its holder was lost or its process was
-//	              gone. Where the engine does not tell what is watched for, the time begins when it does again.
-//	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error.
+//	              gone. Where the engine does not tell what is watched for, the time begins when it does again. In any run, it
+//	              stays free for less than a lease in times in which nothing is wrong.
+//	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error. Closing a client
+//	              takes two leases at most, whatever is wrong.
 //	history       The records do not contradict each other, and contain at least one hold.
 //
 // Writes to the unfenced register are only counted, in [Figures]: it goes back when a holder is paused between its look and

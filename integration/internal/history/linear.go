@@ -147,7 +147,11 @@ func (s *story) endOf(g *grant) (first, last int64, why string) {
 		first = g.last
 	}
 	if g.released != nil && (g.released.outcome() == OK || g.released.outcome() == Pending) {
-		first = max(first, g.released.invoke.At)
+		at := g.released.invoke.At
+		if c := s.closes[g.process]; c != nil { // which had given it back, perhaps
+			at = min(at, c.invoke.At)
+		}
+		first = max(first, at)
 	}
 	for _, hit := range g.strikes {
 		first = min(first, max(hit.from, g.invoke))

@@ -29,6 +29,7 @@ func (s *story) checkObservers(f *findings) {
 			keys[key] = s.observed(key)
 		}
 		s.checkOrder(c, f)
+		s.checkData(c, f)
 		s.checkMoments(c, keys[key], f)
 		s.checkLast(c, f)
 	}
@@ -74,6 +75,30 @@ func (s *story) checkOrder(c *call, f *findings) {
 			told[h.Token], tops[r.Mode] = true, max(tops[r.Mode], h.Token)
 		}
 		last = r
+	}
+}
+
+// checkData demands that the data which is told of a grant was set by its holder, by then, and that no older data follows.
+func (s *story) checkData(c *call, f *findings) {
+	latest := map[uint64]int{} // the data that was told last, by the number of its setting
+	for _, r := range c.told {
+		for _, h := range r.holders() {
+			known := s.withToken(r.Key, h.Token)
+			if len(known) == 0 {
+				continue // what it had we do not know
+			}
+			n := 0
+			if h.Data != "" {
+				n = 1 + slices.IndexFunc(known[0].data, func(set *call) bool { return set.invoke.Data == h.Data && set.invoke.At <= r.At })
+			}
+			switch {
+			case h.Data != "" && n == 0:
+				f.add(s.mistold(r, "token %d with data %q, which its holder had not set", h.Token, h.Data))
+			case n < latest[h.Token]:
+				f.add(s.mistold(r, "token %d with data %q, which is older than what it had been told before", h.Token, h.Data))
+			}
+			latest[h.Token] = max(latest[h.Token], n)
+		}
 	}
 }
 

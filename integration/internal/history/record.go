@@ -7,10 +7,11 @@ type What string
 const (
 	Invoke What = "invoke"
 	Return What = "return"
-	Held   What = "held" // At was taken, and then Err was nil; in a term, Err of the lock or of the ctx of lead
-	Lost   What = "lost" // At was taken after Err had ceased to be nil, without a release
-	Told   What = "told" // Observe told who holds the key, or, if Token is 0, that nobody does; Op is that of the call, Token is of the oldest grant
-	Idle   What = "idle" // nothing is under way any more but observations; there are no new calls
+	Held   What = "held"  // At was taken, and then Err was nil; in a term, Err of the lock or of the ctx of lead
+	Lost   What = "lost"  // At was taken after Err had ceased to be nil, without a release
+	Told   What = "told"  // Observe told who holds the key, or, if Token is 0, that nobody does; Op is that of the call, Token is of the oldest grant
+	Asked  What = "asked" // At was taken after somebody was seen to have asked for the lock
+	Idle   What = "idle"  // nothing is under way any more but observations; there are no new calls
 )
 
 // Records of the process that runs all others.
@@ -38,15 +39,21 @@ const (
 	Lead    = "lead"  // not by a client, but of its lead, by Election.Run; its candidacy is an Acquire, its end a Release
 	Resign  = "resign"
 	Observe = "observe"
+	Ask     = "ask"      // Token is that of the grant whose holder is asked
+	SetData = "set data" // Data is what is set, another each time
+	Close   = "close"    // of the client, with all that it has and is about to do
 )
+
+// ByClose is the Cause of a lock that ended because its client was closed.
+const ByClose = "closed"
 
 // Outcomes of a call.
 const (
-	OK       = "ok"       // granted, verified, released, broken, resigned; of Lead, that the lock was live to the end
+	OK       = "ok"       // granted, verified, released, broken, resigned, asked, set; of Close, that nothing is left; of Lead, that the lock was live to the end
 	Refused  = "refused"  // of Acquire and Try: somebody has it (ErrHeld)
 	Mismatch = "mismatch" // of the same: somebody has it, or wants it, as a semaphore of another limit, or as none (ErrMismatch)
 	Gone     = "gone"     // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
-	Pending  = "pending"  // of Release and Resign: it goes on in the background
+	Pending  = "pending"  // of Release and Resign: it goes on in the background; of Close: what is left goes with its lease
 	GaveUp   = "gave up"  // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
 	Closed   = "closed"   // the client was closed
 	Failed   = "failed"   // anything else, see Note
@@ -70,14 +77,19 @@ type Record struct {
 	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
 	All     bool   `json:"all,omitempty"`     // of the same: with other keys, of which it may have some while it waits for the next
 	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds
-	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, and of Told
+	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, of Told, and of whom Named names
 	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative
 
-	// Of Told: the data of the oldest grant, and who shares the key with it, in the order that was told.
+	// Of Told: the data of the oldest grant, and who shares the key with it, in the order that was told. Data is of Invoke of set
+	// data, too.
 	Data   string   `json:"data,omitempty"`
 	Others []Holder `json:"others,omitempty"`
 
-	// Of Lost, and of Return of release that found the lock gone: what holdfast.Ending.Result calls it, such as "session_expired".
+	// Of Return of acquire and try: who has the key, as the error says.
+	Named *Holder `json:"named,omitempty"`
+
+	// Of Lost, and of Return of release that found the lock gone: what holdfast.Ending.Result calls it, such as "session_expired",
+	// or ByClose.
 	Cause string `json:"cause,omitempty"`
 
 	// Of Wrote. A fenced register takes no value with a token lower than the highest of a lock that excludes all others

@@ -1,6 +1,10 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // checkSettle demands that each call returns, or its process ends: within Settle of the moment when the faults
 // were over and the call was under way, and for all calls by the end of the history. A waiter that gets no grant
@@ -25,6 +29,44 @@ func (s *story) checkSettle(f *findings) {
 		}
 		if from := max(r.At, s.calm); over > from+int64(s.rules.Settle) {
 			f.add(s.unsettled(c, over, how, fmt.Sprintf("; %s must be over %v after %s", r.Call, s.rules.Settle, s.at(from))))
+		}
+	}
+}
+
+// checkCloses demands that a client that is closed is so, in time, and has no lock then, and leads no more.
+func (s *story) checkCloses(f *findings) {
+	for process, c := range s.closes {
+		if c.ret == nil {
+			continue
+		}
+		paused := slices.ContainsFunc(s.stopped[process], func(p period) bool { return p.from <= c.ret.At && c.invoke.At <= p.till })
+		most := 2*s.rules.Lease + closeGrace // the second for what acquisitions that were given up have left
+		if took := time.Duration(c.ret.At - c.invoke.At); s.rules.Steady && !paused && took > most {
+			f.add(s.unsettled(c, c.ret.At, "returned at", fmt.Sprintf(" (%v), and must within %v", took, most)))
+		}
+	}
+	for _, key := range s.names() {
+		for _, g := range s.keys[key] {
+			c := s.closes[g.process]
+			if g.led != nil && g.lost == nil && c != nil && c.outcome() == OK && (g.led.ret == nil || g.led.ret.At > c.ret.At) {
+				f.add(s.outside(g, c.invoke.At, c.ret.At, "its client was closed by %s, and lead had not returned", s.at(c.ret.At)))
+			}
+		}
+	}
+}
+
+// closeGrace is what a Close may take beyond its leases.
+const closeGrace = 2 * time.Second
+
+// addClose is for a client that is closed: what it had has ended for its holder when that returns.
+func (s *story) addClose(c *call) {
+	s.closes[c.invoke.Process] = c
+	if c.ret == nil {
+		return
+	}
+	for _, g := range s.grants {
+		if g.process == c.invoke.Process && g.ret <= c.ret.At {
+			g.end(c.ret.At, "its client had been closed")
 		}
 	}
 }

@@ -24,6 +24,8 @@ type story struct {
 	calm       int64               // never, if there is no such record
 	quiet      int64               // the same
 	jumps      map[string][]*call  // of the wall clocks of processes
+	closes     map[string]*call    // of the clients of processes
+	stopped    map[string][]period // when processes were
 	faults     map[int]*fault      // by the number that their records have
 
 	byID    map[callID]*call
@@ -80,6 +82,7 @@ type grant struct {
 	mode        Mode
 	invoke, ret int64 // of the call
 	ttl         int64 // that it was asked for with
+	all         bool  // it may have been made long before the call returned
 
 	held        bool  // there is a stamp
 	first, last int64 // stamps
@@ -90,7 +93,10 @@ type grant struct {
 	endedHow string
 	lost     *Record
 	strikes  []strike
-	led      *call   // of Lead, if this is a term
+	led      *call // of Lead, if this is a term
+	asks     []*call
+	asked    *Record // nil: its holder has not been told that anybody asks
+	data     []*call // of SetData, in the order of time
 	resigned []*call // with OK
 }
 
@@ -104,6 +110,7 @@ func newStory(records []Record, rules Rules, f *findings) *story {
 		calm: never, quiet: never,
 		grants: map[grantID]*grant{}, keys: map[string][]*grant{}, byOwner: map[ownedKey][]*grant{},
 		gone: map[string]int64{}, jumps: map[string][]*call{}, faults: map[int]*fault{},
+		closes: map[string]*call{}, stopped: map[string][]period{},
 		byID: make(map[callID]*call, len(records)/8),
 	}
 	for i := range records {
@@ -144,6 +151,12 @@ func (s *story) add(r *Record, f *findings) {
 		s.writes = append(s.writes, r)
 	case Killed, Exited:
 		s.gone[r.Process] = r.At
+	case Stopped:
+		s.stopped[r.Process] = append(s.stopped[r.Process], period{r.At, never})
+	case Resumed:
+		if all := s.stopped[r.Process]; len(all) > 0 {
+			all[len(all)-1].till = r.At
+		}
 	case Begin:
 		s.faults[r.N] = &fault{r, never}
 	case End:
@@ -169,7 +182,7 @@ func (s *story) addGrants(f *findings) {
 			grantID: grantID{c.ret.Process, c.invoke.Key, c.ret.Token},
 			owner:   cmp.Or(c.ret.Owner, c.invoke.Owner),
 			mode:    c.invoke.Mode,
-			invoke:  c.invoke.At, ret: c.ret.At, ttl: c.invoke.TTL,
+			invoke:  c.invoke.At, ret: c.ret.At, ttl: c.invoke.TTL, all: c.invoke.All,
 			ended: never,
 		}
 		if other := s.grants[g.grantID]; other != nil {
@@ -194,12 +207,14 @@ func (s *story) addLook(r *Record, f *findings) {
 	if r.What == Told {
 		s.addTold(r, f)
 	}
-	if r.What != Held && r.What != Lost {
+	if r.What != Held && r.What != Lost && r.What != Asked {
 		return
 	}
 	g := s.used(r, string(r.What), f)
 	switch {
 	case g == nil:
+	case r.What == Asked:
+		g.asked = r
 	case r.What == Lost:
 		g.lost = r
 		g.end(r.At, "it had observed the loss: "+cmp.Or(r.Cause, "no cause"))
@@ -240,6 +255,16 @@ func (s *story) addCalls(f *findings) {
 		switch c.invoke.Call {
 		case Verify, Release:
 			s.addUse(c, f)
+		case SetData:
+			if g := s.used(c.invoke, SetData, f); g != nil {
+				g.data = append(g.data, c)
+			}
+		case Ask:
+			for _, g := range s.withToken(c.invoke.Key, c.invoke.Token) {
+				g.asks = append(g.asks, c)
+			}
+		case Close:
+			s.addClose(c)
 		case Lead, Resign:
 			s.addTerm(c, f)
 		}
@@ -334,10 +359,14 @@ func (s *story) strays(c *call, at int64) bool {
 
 // freed is when the release of a grant was confirmed, or never.
 func (s *story) freed(g *grant) int64 {
+	at := int64(never)
 	if g.released != nil && g.released.outcome() == OK {
-		return g.released.ret.At
+		at = g.released.ret.At
 	}
-	return never
+	if c := s.closes[g.process]; c != nil && c.outcome() == OK {
+		at = min(at, c.ret.At)
+	}
+	return at
 }
 
 // withToken returns the grants of a key with a token: one, in a correct history.

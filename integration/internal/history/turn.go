@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// checkTurns demands that no key stays free for longer than Turn while somebody waits for it, and would be told of that.
+// checkTurns demands that no key stays free for longer than Turn while somebody waits for it, and would be told of that; and, when
+// nothing is wrong, for no longer than Prompt.
 func (s *story) checkTurns(f *findings) {
-	if s.rules.Turn == 0 {
+	if s.rules.Turn == 0 && s.rules.Prompt == 0 {
 		return
 	}
+	troubled := s.troubled()
 	waits := map[string][]*call{}
 	for _, c := range s.calls {
 		if r := c.invoke; r != nil && r.Call == Acquire && !r.Stands && !r.All {
@@ -20,12 +22,47 @@ func (s *story) checkTurns(f *findings) {
 	}
 	for key, calls := range waits {
 		free := s.start
-		for _, had := range s.had(key) {
-			s.checkTurn(f, calls, period{free, had.from})
+		for _, had := range append(s.had(key), period{s.end, s.end}) {
+			if s.rules.Turn > 0 {
+				s.checkTurn(f, calls, period{free, had.from}, int64(s.rules.Turn))
+			}
+			if s.rules.Prompt > 0 {
+				for _, calm := range without(period{free, had.from}, troubled) {
+					s.checkTurn(f, calls, calm, int64(s.rules.Prompt))
+				}
+			}
 			free = max(free, had.till)
 		}
-		s.checkTurn(f, calls, period{free, s.end})
 	}
+}
+
+// troubled is when something was wrong, or had been not long before: in the order of time.
+func (s *story) troubled() (all []period) {
+	for _, fault := range s.faults {
+		till, rest := fault.till, s.rules.Recovery
+		if slices.Contains(s.rules.Endured, fault.begin.Fault) {
+			rest = s.rules.Relief
+		}
+		if till != never {
+			till += int64(rest)
+		}
+		all = append(all, period{fault.begin.At, till})
+	}
+	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// without is what is left of a period.
+func without(p period, others []period) (left []period) {
+	for _, other := range others {
+		if other.from > p.from {
+			left = append(left, period{p.from, min(p.till, other.from)})
+		}
+		if p.from = max(p.from, other.till); p.from >= p.till {
+			return left
+		}
+	}
+	return append(left, p)
 }
 
 // period is a time between two moments.
@@ -77,6 +114,7 @@ func (s *story) over(g *grant) int64 {
 			over += lease
 		}
 	}
+	over = min(over, s.freed(g))
 	if g.lost != nil {
 		over = min(over, g.lost.At+lease)
 	}
@@ -87,8 +125,7 @@ func (s *story) over(g *grant) int64 {
 }
 
 // checkTurn finds who has waited for too long in a time in which nobody had the key.
-func (s *story) checkTurn(f *findings, calls []*call, free period) {
-	most := int64(s.rules.Turn)
+func (s *story) checkTurn(f *findings, calls []*call, free period, most int64) {
 	if free.till-free.from <= most {
 		return
 	}

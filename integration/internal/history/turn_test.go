@@ -76,3 +76,43 @@ func TestTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestPrompt: when nothing is wrong, and has not been for a while, nobody waits for long for a key that is free.
+func TestPrompt(t *testing.T) {
+	rules := scriptRules
+	rules.Prompt, rules.Relief, rules.Recovery, rules.Endured = 40*time.Millisecond, 20*time.Millisecond, 60*time.Millisecond, []string{"lost reply"}
+	waits := func(till int64) *script {
+		return begin().release("1.1", 1, 70, 80).acquire("2.1", 2, 5, till).held("2.1", 2, till+1)
+	}
+	fault := func(s *script, n int, kind string, from, to int64) *script {
+		s.add(from, Record{What: Begin, N: n, Fault: kind})
+		if to > 0 {
+			s.add(to, Record{What: End, N: n, Fault: kind})
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		s    *script
+		says string // "": nothing is wrong
+	}{
+		"in time":                    {waits(120), ""},
+		"late":                       {waits(121), "has waited from 0.080000 s to 0.121000 s (41ms)"},
+		"after a fault":              {fault(waits(160), 1, "stall", 30, 60), ""},
+		"late, after a fault":        {fault(waits(161), 1, "stall", 30, 60), "from 0.120000 s to 0.161000 s"},
+		"after one of no weight":     {fault(waits(125), 1, "lost reply", 60, 65), ""},
+		"late, after one of those":   {fault(waits(126), 1, "lost reply", 60, 65), "from 0.085000 s to 0.126000 s"},
+		"in a fault":                 {fault(waits(400), 1, "stall", 100, 0), ""},
+		"before a fault":             {fault(waits(400), 1, "stall", 120, 0), ""},
+		"late, before a fault":       {fault(waits(400), 1, "stall", 121, 0), "from 0.080000 s to 0.121000 s"},
+		"between two":                {fault(fault(waits(400), 1, "stall", 30, 60), 2, "stall", 160, 0), ""},
+		"late, between two":          {fault(fault(waits(400), 1, "stall", 30, 60), 2, "stall", 161, 0), "from 0.120000 s to 0.161000 s"},
+		"in a fault, within another": {fault(fault(waits(400), 1, "stall", 30, 390), 2, "lost reply", 50, 51), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := Check(c.s.calm().records, rules)
+			if c.says == "" && len(found) > 0 || c.says != "" && (len(found) != 1 || found[0].Rule != RuleTurn || !strings.Contains(found[0].Text, c.says)) {
+				t.Errorf("%v, want one that says %q", found, c.says)
+			}
+		})
+	}
+}

@@ -43,6 +43,7 @@ const (
 const (
 	ClientPaused  Kind = "client paused"  // for longer than its lease
 	ClientKilled  Kind = "client killed"  // another process replaces it
+	ClientClosed  Kind = "client closed"  // by its process, which is busy with it; another replaces it
 	ClockJump     Kind = "clock jump"     // the wall clock of a client is set, forward or back
 	BreakHolder   Kind = "break"          // the operator breaks a grant
 	WaiterDeleted Kind = "waiter deleted" // the operator deletes the znode of somebody who waits
