@@ -17,7 +17,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 	e.lookAtTTL()
 	for {
-		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), cleared: e.foreignTTL()}
+		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), began: e.host.Now(), cleared: e.foreignTTL()}
 		e.enter(c.grant)
 		h, err := c.acquire(ctx)
 		granted := err == nil
@@ -59,6 +59,7 @@ type contender struct {
 	req   *driver.Request
 	key   attributes
 	grant string // the beginning of its guids
+	began driver.Instant
 
 	touches uint64 // how many guids it has had
 	cleared string // the attribute of the table's Time to Live, as its first write knew it
@@ -130,7 +131,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			select {
 			case <-w.up:
 			case <-ctx.Done():
-				return nil, c.waitedFor(c.req.Key)
+				return nil, c.waitedFor()
 			}
 		}
 		if err == nil {
@@ -197,7 +198,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	}
 	if !c.leftovers.admit(ctx, c.req.Key) {
 		c.passTurn()
-		return outcome{}, c.waitedFor(c.req.Key)
+		return outcome{}, c.waitedFor()
 	}
 	if seen.item != nil && seen.item.holder(c.grant) != nil {
 		// It was read: a request to join that was sent now would say that it has seen its own token.
@@ -237,7 +238,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 			cancel()
 		}
 		close(gone)
-		return outcome{}, c.waitedFor(c.req.Key)
+		return outcome{}, c.waitedFor()
 	}
 }
 

@@ -19,6 +19,7 @@ type line struct {
 	seen        observation
 	next        driver.Instant // no read before this; zero if there was no poll yet
 	looked      driver.Instant // when it was last used
+	heard       driver.Instant // when it was last seen, or what failed
 	deniedSince driver.Instant // since when others have had the key, whenever it was looked at; zero if they have not
 
 	err error // what the last request failed with; nil if it did not
@@ -181,7 +182,7 @@ func (e *engine) see(key string, i *item) observation {
 		return first
 	}
 	l.seen.see(i, now)
-	l.err = nil
+	l.heard, l.err = now, nil
 	seen := l.seen
 	e.tidyLocked(key, l, false)
 	return seen
@@ -194,17 +195,18 @@ func (e *engine) took(key string, own *item) {
 	defer e.mu.Unlock()
 	if l := e.lines[key]; l != nil {
 		l.seen.see(own, now)
-		l.err, l.deniedSince = nil, driver.Instant{}
+		l.heard, l.err, l.deniedSince = now, nil, driver.Instant{}
 		e.tidyLocked(key, l, own.sharing == nil)
 	}
 }
 
 // failed records that a request failed.
 func (e *engine) failed(key string, err error) {
+	now := e.host.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l := e.lines[key]; l != nil {
-		l.err = err
+		l.heard, l.err = now, err
 	}
 }
 

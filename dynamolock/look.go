@@ -34,7 +34,7 @@ func (c *contender) look(ctx context.Context) (observation, error) {
 		case <-ctx.Done():
 		}
 	}
-	return observation{}, c.waitedFor(c.req.Key)
+	return observation{}, c.waitedFor()
 }
 
 // nextLook joins the look that was not sent yet. If there is none, it returns a new one

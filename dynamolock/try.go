@@ -86,7 +86,7 @@ func (c *contender) watch(ctx context.Context, o *observation) error {
 			return nil
 		}
 		if !backoff.Sleep(ctx, max(min(left, c.opts.Poll), c.times.look), nil) {
-			return c.waitedFor(c.req.Key)
+			return c.waitedFor()
 		}
 		met, err := c.look(ctx)
 		if err == nil {

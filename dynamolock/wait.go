@@ -9,18 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// waitedFor is the error of a contender that gave up: what it was waiting for.
-func (e *engine) waitedFor(key string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := e.lines[key]
+// waitedFor is the error of a contender that gave up: what it was waiting for. What the line heard of long before it came is no
+// answer.
+func (c *contender) waitedFor() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[c.req.Key]
 	switch {
-	case l == nil:
+	case l == nil || c.began.Sub(l.heard) > gapOf(c.opts.Poll):
 		return errNoAnswer
 	case l.err != nil:
 		return l.err
 	case l.seen.item != nil && l.seen.item.held():
-		return &driver.HeldError{Holder: l.seen.item.info(key)}
+		return &driver.HeldError{Holder: l.seen.item.info(c.req.Key)}
 	}
 	return errNoAnswer
 }
@@ -45,7 +46,7 @@ func (c *contender) poll(ctx context.Context) error {
 		delay = min(delay, left)
 	}
 	if !backoff.Sleep(ctx, max(delay, 0), nil) {
-		return e.waitedFor(key)
+		return c.waitedFor()
 	}
 	now = e.host.Now()
 	e.mu.Lock()
@@ -63,7 +64,7 @@ func (c *contender) poll(ctx context.Context) error {
 		e.see(key, i)
 		return nil
 	case ctx.Err() != nil:
-		return e.waitedFor(key)
+		return c.waitedFor()
 	}
 	return err
 }
