@@ -35,8 +35,8 @@ func (s *story) unasked(g *grant, at int64, format string, args ...any) Violatio
 	}
 }
 
-// checkNamed demands that who is named as the holder of a key, when a call is refused or gives up, was that, or may have been
-// a moment before.
+// checkNamed demands that who is named as the holder of a key, when a call is refused or gives up, was that, or had been a moment
+// before. A try is exact.
 func (s *story) checkNamed(f *findings) {
 	keys := map[string]*observed{}
 	for _, c := range s.calls {
@@ -66,7 +66,7 @@ func (s *story) misnamed(c *call, o *observed) string {
 	late := int64(s.rules.Lease) / 2
 	for _, g := range s.withToken(told.Key, told.Token) {
 		switch freed := s.freed(g); {
-		case freed < c.invoke.At-late && !s.disturbedSince(freed, c.ret.At):
+		case c.invoke.Call == Try && freed < c.invoke.At, freed < c.invoke.At-late && !s.disturbedSince(freed, c.ret.At):
 			return fmt.Sprintf("its release had been confirmed at %s", s.at(freed))
 		case c.ret.At < g.ret-late && !g.all && !s.disturbedSince(c.ret.At, g.ret):
 			return fmt.Sprintf("it was granted at %s", s.at(g.ret))
