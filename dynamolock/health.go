@@ -229,7 +229,7 @@ func (p *pulse) heard(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = 0
-	p.slow = max(took, p.slow-p.slow/16)
+	p.slow = max(took, p.slow-p.slow/4) // one is soon forgotten
 }
 
 // missed records that a heartbeat got no answer in time, and returns for how long there

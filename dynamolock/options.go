@@ -88,7 +88,7 @@ type Options struct {
 	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
 	// Positive; Heartbeat + 2 x Timeout must be less than Lease - Margin, so that one
 	// lost request does not cost the lock. Heartbeats have less time at first: an eighth
-	// of Timeout, but at least 250 ms and eight times what recent answers took. The limit
+	// of Timeout, but at least 250 ms and three times what recent answers took. The limit
 	// rises to Timeout as more of them in a row are not answered.
 	Timeout time.Duration
 

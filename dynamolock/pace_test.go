@@ -108,21 +108,29 @@ func TestBusyItem(t *testing.T) {
 // Ten connections that die silently, one after the other, cost no lock.
 func TestDeadConnections(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
-		for _, locks := range []int{1, 3} {
+		for _, c := range []struct {
+			locks         int
+			latency, once time.Duration // of all answers, and of one that comes some heartbeats before
+		}{{locks: 1}, {locks: 3}, {1, 250 * time.Millisecond, 0}, {3, 250 * time.Millisecond, 0}, {1, 0, 2 * time.Second}} {
 			alone(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
 				a := h.client(t)
+				slow := dynamofake.DelayReply(c.latency)
+				a.conn.SetFault(always(slow))
 				var held []*holdfast.Lock
-				for _, key := range []string{"a", "b", "c"}[:locks] {
+				for _, key := range []string{"a", "b", "c"}[:c.locks] {
 					held = append(held, a.hold(t, key))
 				}
+				a.conn.SetFault(always(dynamofake.DelayReply(max(c.latency, c.once))))
 				time.Sleep(lease)
+				a.conn.SetFault(always(slow))
+				time.Sleep(3 * lease)
 				var dead atomic.Int32
 				dead.Store(10)
 				a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
 					if dead.Add(-1) >= 0 {
 						return dynamofake.Drop()
 					}
-					return dynamofake.Fault{}
+					return slow
 				})
 				time.Sleep(2 * lease)
 				for _, lock := range held {

@@ -165,5 +165,5 @@ func beatTimeout(usual time.Duration, silent int, slow time.Duration) time.Durat
 	case silent < 10:
 		part = usual / 2
 	}
-	return min(usual, max(part, minBeatTimeout, 8*slow))
+	return min(usual, max(part, minBeatTimeout, 3*slow))
 }

@@ -87,7 +87,8 @@ var dynamoDBMutants = []mutant{
 		"dynamolock/hold.go",
 		`h.leftovers.add(h.name, h.key, h.unanswered, err`,
 		`h.leftovers.add(h.name, h.key, unanswered{}, err`,
-	}, nil},
+	}, []change{{"dynamolock/writes.go", `		"NOT " + x.begins(c.grant),
+	}, further...)`, `	}, further...)`}}},
 	{"D6.3", "a copy of an earlier heartbeat is carried out", dynamoDB, change{
 		"dynamolock/writes.go",
 		`x.cond = all(x.live(), h.unchanged(x), x.atMost(attrGUID, guid))`,
