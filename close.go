@@ -45,7 +45,7 @@ var (
 // so that it may be deferred with a ctx that is done by then. But it waits no longer
 // than until 1 s after the last lease is over by the client's own clock (for locks that
 // never expire, a minute), so it returns although nobody answers and ctx never ends.
-// (On DynamoDB it may take two leases to make sure of what acquisitions that were given
+// (On DynamoDB it may take two leases more to make sure of what acquisitions that were given
 // up have left.)
 //
 // It returns nil only if the engine has confirmed that nothing is left. If it has not, the

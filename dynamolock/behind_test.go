@@ -183,6 +183,30 @@ func TestCloseWithManyLocks(t *testing.T) {
 	})
 }
 
+// D22. Where answers take long, more requests are under way: a client with thousands of locks closes within a lease.
+func TestCloseWithManyLocksAndSlowAnswers(t *testing.T) {
+	const short = 5 * time.Second
+	bubble(t, dynamolock.Options{Lease: short}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		const locks = 1200
+		for i := range locks {
+			a.hold(t, fmt.Sprint("k", i))
+		}
+		a.conn.SetFault(always(dynamofake.Delay(200 * time.Millisecond)))
+		time.Sleep(short) // heartbeats show it
+		a.conn.ResetCounts()
+		if d := took(func() { a.close(t) }); d > short/2 {
+			t.Errorf("it took %v", d)
+		}
+		if n := a.conn.Peak(); n > 500 {
+			t.Errorf("%d requests at once", n)
+		}
+		for i := range locks {
+			h.isFree(t, fmt.Sprint("k", i))
+		}
+	})
+}
+
 // A caller whose turn comes because the one before gives up has seen nothing of the key yet: it writes.
 func TestTurnComesWithNothingSeen(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

@@ -50,7 +50,7 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 		grants:  make(map[string]*hold),
 	}
 	e.leftovers = newLeftovers(e)
-	e.releases = limiter{engine: e, most: maxReleases, mostLate: maxLate}
+	e.releases = limiter{engine: e, most: maxReleases, mostSlow: maxSlow, mostLate: maxLate}
 	e.beats.Store(rand.Uint64())
 	e.health = newHealth(e)
 	return e

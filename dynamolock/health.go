@@ -244,6 +244,13 @@ func (p *pulse) missed(sent, now driver.Instant) time.Duration {
 	return now.Sub(p.since)
 }
 
+// slowest is how long slow answers took of late.
+func (p *pulse) slowest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slow
+}
+
 // usual is how long an answer takes at most, as a rule.
 func (p *pulse) usual(limit time.Duration) time.Duration {
 	p.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -14,8 +15,12 @@ const (
 	maxGivenUp  = 64  // writes under way whose callers have gone; as long as there are so many, no others are sent
 	maxWorkers  = 4   // goroutines that give back what calls have left; one of them only for keys that do not fail
 	maxReleases = 32  // releases under way
+	maxSlow     = 256 // the same, if answers take long
 	maxLate     = 256 // of either, that are not answered
 )
+
+// quickAnswer is how long an answer takes at most for as few releases as maxReleases to be under way.
+const quickAnswer = 25 * time.Millisecond
 
 // unanswered are requests without an answer: they may have been carried out, or may still
 // be.

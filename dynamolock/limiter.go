@@ -15,6 +15,7 @@ import (
 type limiter struct {
 	*engine
 	most, mostLate int
+	mostSlow       int // of the prompt, if answers take long; 0: most
 
 	mu           sync.Mutex
 	prompt, late int       // under way
@@ -95,7 +96,14 @@ func (l *limiter) fullLocked(late bool) bool {
 	case late:
 		return l.late >= l.mostLate/4
 	}
-	return l.prompt >= l.most
+	return l.prompt >= l.room()
+}
+
+// room is how many of the prompt there may be. If answers take longer than quickAnswer it is as many more, so that thousands of locks
+// can be given back within a lease: the rate is the same.
+func (l *limiter) room() int {
+	longer := l.pulse.slowest() / quickAnswer
+	return max(l.most, min(l.mostSlow, l.most*int(min(longer, 1000))))
 }
 
 func (l *limiter) beginLocked(s *slot) {

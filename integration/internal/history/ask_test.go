@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// refused is a try of process 3.1 that is told of a holder.
-func (s *script) refused(from, to int64, token uint64, owner string) *script {
-	s.call("3.1", Try, 0, from, to, Refused)
+// refused is an acquisition or a try of process 3.1 that is told of a holder.
+func (s *script) refused(call string, from, to int64, token uint64, owner string) *script {
+	s.call("3.1", call, 0, from, to, Refused)
 	s.last().Named = &Holder{Token: token, Owner: owner}
 	return s
 }
@@ -59,14 +59,14 @@ func TestAcquittedAsks(t *testing.T) {
 		"asked too late":                          long().ask(1, 110, 115, OK),
 		"asked in a fault":                        long().during(100, 101).ask(1, 30, 35, OK),
 		"one of several":                          long().asked(1, func(r *Record) { r.All = true }).ask(1, 30, 35, OK),
-		"named while it held":                     good().refused(30, 50, 1, "1"),
-		"named when it was over":                  good().refused(30, 90, 1, "1"),
-		"named when it was over for a moment":     good().refused(130, 140, 1, "1"),
-		"named before it knows":                   good().refused(55, 60, 2, "2"),
-		"named long before it knows, in a fault":  long().during(150, 155).refused(100, 110, 2, "2"),
-		"named long after, in a fault":            good().during(100, 110).refused(190, 195, 1, "1"),
-		"named long before all are granted":       long().asked(2, func(r *Record) { r.All = true }).refused(100, 110, 2, "2"),
-		"named, and never heard of it":            good().asks("8.1", 0, 20, 90, GaveUp).refused(30, 50, 7, "8"),
+		"named while it held":                     good().refused(Try, 30, 50, 1, "1"),
+		"named when it was over":                  good().refused(Acquire, 30, 90, 1, "1"),
+		"named when it was over for a moment":     good().refused(Acquire, 130, 140, 1, "1"),
+		"named before it knows":                   good().refused(Acquire, 55, 60, 2, "2"),
+		"named long before it knows, in a fault":  long().during(150, 155).refused(Acquire, 100, 110, 2, "2"),
+		"named long after, in a fault":            good().during(100, 110).refused(Acquire, 190, 195, 1, "1"),
+		"named long before all are granted":       long().asked(2, func(r *Record) { r.All = true }).refused(Acquire, 100, 110, 2, "2"),
+		"named, and never heard of it":            good().asks("8.1", 0, 20, 90, GaveUp).refused(Acquire, 30, 50, 7, "8"),
 		"data":                                    good().set("a", 20, 25).set("b", 30, 80).sees("a", "b"),
 		"data after none":                         good().set("a", 20, 65).sees("", "a"),
 	} {
@@ -89,16 +89,18 @@ var plantedAsks = []planted{
 		long().ask(1, 51, 53, OK).heard("1.1", 1, 50)),
 	wrong(RuleAsk, "told what another was asked", "and nobody had",
 		long().ask(2, 30, 35, OK).heard("1.1", 1, 60)),
-	wrong(RuleNamed, "a holder of long ago", `process "3.1": try, invoked at 0.190000 s, was told at 0.195000 s that "1" has it, with token 1: its release had been confirmed at 0.080000 s`,
-		good().refused(190, 195, 1, "1")),
+	wrong(RuleNamed, "a holder of long ago", `process "3.1": acquire, invoked at 0.190000 s, was told at 0.195000 s that "1" has it, with token 1: its release had been confirmed at 0.080000 s`,
+		good().refused(Acquire, 190, 195, 1, "1")),
+	wrong(RuleNamed, "a holder of a moment ago, by a try", "its release had been confirmed at 0.080000 s",
+		good().refused(Try, 81, 90, 1, "1")),
 	wrong(RuleNamed, "one that waits", "it was granted at 0.220000 s",
-		long().refused(100, 110, 2, "2")),
+		long().refused(Acquire, 100, 110, 2, "2")),
 	wrong(RuleNamed, "a token of nobody", "a grant that nobody had by then",
-		good().refused(30, 50, 7, "8")),
+		good().refused(Acquire, 30, 50, 7, "8")),
 	wrong(RuleNamed, "a token of another", "a grant that nobody had by then",
-		good().refused(30, 50, 1, "2")),
+		good().refused(Acquire, 30, 50, 1, "2")),
 	wrong(RuleNamed, "one that asks later", "a grant that nobody had by then",
-		good().refused(1, 4, 2, "2")),
+		good().refused(Acquire, 1, 4, 2, "2")),
 	wrong(RuleObserve, "data that nobody has set", `token 1 with data "c", which its holder had not set`,
 		good().set("a", 20, 25).sees("a", "c")),
 	wrong(RuleObserve, "data that is set later", `token 1 with data "b", which its holder had not set`,
@@ -150,16 +152,16 @@ var plantedCloses = []planted{
 	wrong(RuleTerm, "a client was closed while it led", "its client was closed by 0.080000 s, and lead had not returned",
 		term(90).closes("1.1", 70, 80, OK).remove(func(r *Record) bool { return r.What == Killed }).next()),
 	wrong(RuleNamed, "one whose client was closed", "its release had been confirmed at 0.080000 s",
-		begin().closes("1.1", 70, 80, OK).next().refused(190, 195, 1, "1")),
+		begin().closes("1.1", 70, 80, OK).next().refused(Acquire, 190, 195, 1, "1")),
 	wrong(RuleCause, "taken over by nobody", "and nobody can have taken it over",
 		begin().lost("1.1", 1, 65, "taken_over").acquire("2.1", 2, 70, 170).held("2.1", 2, 171).release("2.1", 2, 172, 173)),
 }
 
-// TestSlowClose guards that a client is closed within two leases, on a machine that never stands still.
+// TestSlowClose guards that a client is closed within three leases, on a machine that never stands still.
 func TestSlowClose(t *testing.T) {
 	rules := scriptRules
 	rules.Steady, rules.Settle = true, time.Hour
-	found := Check(good().closes("3.1", 180, 180+2201, OK).calm().records, rules)
+	found := Check(good().closes("3.1", 180, 180+2301, OK).calm().records, rules)
 	if len(found) != 1 || found[0].Rule != RuleSettle {
 		t.Errorf("%v", found)
 	}

@@ -40,7 +40,7 @@ func (s *story) checkCloses(f *findings) {
 			continue
 		}
 		paused := slices.ContainsFunc(s.stopped[process], func(p period) bool { return p.from <= c.ret.At && c.invoke.At <= p.till })
-		most := 2*s.rules.Lease + closeGrace // the second for what acquisitions that were given up have left
+		most := 3*s.rules.Lease + closeGrace // on DynamoDB, two for what acquisitions that were given up have left
 		if took := time.Duration(c.ret.At - c.invoke.At); s.rules.Steady && !paused && took > most {
 			f.add(s.unsettled(c, c.ret.At, "returned at", fmt.Sprintf(" (%v), and must within %v", took, most)))
 		}
