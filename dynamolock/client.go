@@ -74,7 +74,10 @@ func (c *Client) Options() Options { return c.engine.opts }
 // A check that fails is reported in the TransactionCanceledException as the reason
 // ConditionalCheckFailed. The reason TransactionConflict does not mean that the lock has
 // ended: heartbeats write the same item, so try the transaction again. The check can be
-// used for as long as the lock is held.
+// used for as long as the lock is held. With [FailClosed] do not use it, nor send a
+// transaction with it again, once the lock is released: there a free key has no item, so a
+// copy of the acquisition that arrives late brings back the one that the check looks for,
+// until the client notices. In the other modes the item stays, and refuses such a copy.
 //
 // ConditionCheck itself sends nothing. If the lock has ended, it fails with the error of
 // lock.Err; if the lock is not one of this client, with [holdfast.ErrInvalid].
