@@ -68,7 +68,7 @@ func (s *story) misnamed(c *call, o *observed) string {
 		switch freed := s.freed(g); {
 		case c.invoke.Call == Try && freed < c.invoke.At, freed < c.invoke.At-late && !s.disturbedSince(freed, c.ret.At):
 			return fmt.Sprintf("its release had been confirmed at %s", s.at(freed))
-		case c.ret.At < g.ret-late && !g.all && !s.disturbedSince(c.ret.At, g.ret):
+		case c.ret.At < g.ret-late && !g.all && !s.disturbedSince(c.ret.At-8*late, g.ret): // its client had not heard of it
 			return fmt.Sprintf("it was granted at %s", s.at(g.ret))
 		}
 	}
