@@ -138,7 +138,7 @@ func (c *Client) tryAll(
 		} else {
 			err = c.unfinished(callCtx, waitCtx, r, err)
 		}
-		err = fmt.Errorf("%q: %w", clip(r.key), err)
+		err = &keyError{r.key, err}
 		a.failed(err)
 		return nil, again, err
 	}

@@ -165,20 +165,19 @@ type InvalidError = driver.InvalidError
 type MismatchError = driver.MismatchError
 
 // failed dresses the error of an operation on a key, for the user.
-func failed(op, key string, err error) error { return &callError{op, key, err} }
+func failed(op, key string, err error) error { return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err}) }
 
-// A callError says what failed on which key. Its text has the key once, though errors that can stand alone have it too.
-type callError struct {
-	op, key string
-	err     error
+// A keyError says what failed on which key. Its text has the key once, though errors that can stand alone have it too.
+type keyError struct {
+	key string
+	err error
 }
 
-func (e *callError) Error() string {
-	why := strings.Replace(e.err.Error(), strconv.Quote(e.key)+" is ", "", 1)
-	return fmt.Sprintf("holdfast: %s %q: %s", e.op, clip(e.key), why)
+func (e *keyError) Error() string {
+	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(e.err.Error(), strconv.Quote(e.key)+" is ", "", 1))
 }
 
-func (e *callError) Unwrap() error { return e.err }
+func (e *keyError) Unwrap() error { return e.err }
 
 // clip keeps a key that may be of any size out of error texts.
 func clip(key string) string {

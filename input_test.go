@@ -59,6 +59,10 @@ func TestErrorTexts(t *testing.T) {
 	if want := `holdfast: acquire "orders/42": held by "me" (token 7)`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	_, err = l.TryAcquireAll(t.Context(), []string{"orders/43", "orders/42"})
+	if want := `holdfast: acquire all of 2 keys: "orders/42": held by "me" (token 7)`; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 	_, err = l.Acquire(t.Context(), strings.Repeat("k", 1<<20))
 	if n := len(fmt.Sprint(err)); n > 300 {
 		t.Errorf("an error about a key of 1 MB has %d bytes", n)
