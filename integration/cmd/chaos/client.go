@@ -118,7 +118,7 @@ func (c *client) shut(bound time.Duration) error {
 	ctx, cancel := context.WithTimeout(c.ctx, bound)
 	defer cancel()
 	c.shutting.Store(true)
-	invoked := c.report.invoke(history.Record{Call: history.Close})
+	invoked := c.report.invoke(history.Record{Call: history.Close, TTL: int64(bound)})
 	err := c.locker.Close(ctx)
 	invoked.returned(err, 0, "")
 	if c.quits.Load() && isAny(err, holdfast.ErrReleasePending, holdfast.ErrLost) {
@@ -245,9 +245,9 @@ func (c *client) held(at int64, key string, token uint64) {
 }
 
 // lostBy records the end of a lock that was not released.
-func (c *client) lostBy(err error, key string, token uint64) {
+func (c *client) lostBy(err error, key string, token uint64, term bool) {
 	cause := holdfast.Ending{Err: err}.Result()
-	if c.shutting.Load() && errors.Is(err, holdfast.ErrReleased) {
+	if c.shutting.Load() && errors.Is(err, holdfast.ErrReleased) && !term { // a term lasts until lead has returned
 		cause = history.ByClose
 	}
 	c.report.write(history.Record{At: c.now(), What: history.Lost, Key: key, Token: token, Cause: cause})

@@ -86,7 +86,7 @@ func (c *client) take(key string, planted bool) error {
 	}
 	c.writeBoth(key, token, false)
 	if err := lock.Err(); err != nil {
-		c.lostBy(err, key, token)
+		c.lostBy(err, key, token, false)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, closePatience)

@@ -233,7 +233,7 @@ func (h *hold) ends() {
 	}
 	h.ended = true
 	h.tell()
-	h.lostBy(h.lock.Err(), h.key, h.token)
+	h.lostBy(h.lock.Err(), h.key, h.token, h.term != nil)
 }
 
 func (h *hold) release() {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -158,12 +159,27 @@ var plantedCloses = []planted{
 		begin().lost("1.1", 1, 65, "taken_over").acquire("2.1", 2, 70, 170).held("2.1", 2, 171).release("2.1", 2, 172, 173)),
 }
 
+// TestSlowSetting guards that the setting of data ends with its lock, on such a machine.
+func TestSlowSetting(t *testing.T) {
+	for at, wrong := range map[int64]bool{60: false, 104: false, 106: true} { // released at 80
+		rules := scriptRules
+		rules.Steady, rules.Settle = true, time.Hour
+		found := Check(good().set("a", 50, at).calm().records, rules)
+		if len(found) > 0 != wrong || wrong && !strings.Contains(found[0].Text, "its lock had ended at 0.080000 s") {
+			t.Errorf("returned at %d: %v", at, found)
+		}
+	}
+}
+
 // TestSlowClose guards that a client is closed within three leases, on a machine that never stands still.
 func TestSlowClose(t *testing.T) {
 	rules := scriptRules
 	rules.Steady, rules.Settle = true, time.Hour
-	found := Check(good().closes("3.1", 180, 180+2301, OK).calm().records, rules)
-	if len(found) != 1 || found[0].Rule != RuleSettle {
-		t.Errorf("%v", found)
+	for _, ttl := range []int64{0, 99} {
+		s := good().closes("3.1", 180, 180+2301-ttl, OK)
+		s.edit(func(r *Record) bool { return r.Call == Close }, func(r *Record) { r.TTL = ttl * ms })
+		if found := Check(s.calm().records, rules); len(found) != 1 || found[0].Rule != RuleSettle {
+			t.Errorf("%v", found)
+		}
 	}
 }

@@ -49,7 +49,7 @@
 //	              gone. Where the engine does not tell what is watched for, the time begins when it does again. In any run, it
 //	              stays free for less than a lease in times in which nothing is wrong.
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error. Closing a client
-//	              takes three leases at most, whatever is wrong.
+//	              takes three leases at most, and what its ctx allows, whatever is wrong. Setting data ends with its lock.
 //	history       The records do not contradict each other, and contain at least one hold.
 //
 // Writes to the unfenced register are only counted, in [Figures]: it goes back when a holder is paused between its look and

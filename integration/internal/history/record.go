@@ -76,7 +76,7 @@ type Record struct {
 	Reclaim bool   `json:"reclaim,omitempty"` // of Invoke of acquire: earlier grants of its owner are to end
 	Stands  bool   `json:"stands,omitempty"`  // of the same: it stands for election, and need not ask all the time
 	All     bool   `json:"all,omitempty"`     // of the same: with other keys, of which it may have some while it waits for the next
-	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds
+	TTL     int64  `json:"ttl,omitempty"`     // of the same, in nanoseconds; of Invoke of close, how long its ctx lasts
 	Mode    Mode   `json:"mode,omitzero"`     // of Invoke of acquire and try, of Wrote, of Told, and of whom Named names
 	By      int64  `json:"by,omitempty"`      // of Invoke of jump: nanoseconds forward, or back if it is negative
 

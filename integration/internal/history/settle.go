@@ -33,20 +33,24 @@ func (s *story) checkSettle(f *findings) {
 	}
 }
 
-// checkCloses demands that a client that is closed is so, in time, and has no lock then, and leads no more.
+// checkCloses demands that a client that is closed is so, in time, and has no lock then, and leads no more; and that nothing which is
+// bound to a lock outlasts it.
 func (s *story) checkCloses(f *findings) {
 	for process, c := range s.closes {
 		if c.ret == nil {
 			continue
 		}
-		paused := slices.ContainsFunc(s.stopped[process], func(p period) bool { return p.from <= c.ret.At && c.invoke.At <= p.till })
 		most := 3*s.rules.Lease + closeGrace // on DynamoDB, two for what acquisitions that were given up have left
-		if took := time.Duration(c.ret.At - c.invoke.At); s.rules.Steady && !paused && took > most {
+		if c.invoke.TTL > 0 {
+			most = min(most, time.Duration(c.invoke.TTL)+closeGrace)
+		}
+		if took := time.Duration(c.ret.At - c.invoke.At); s.rules.Steady && !s.paused(process, c.invoke.At, c.ret.At) && took > most {
 			f.add(s.unsettled(c, c.ret.At, "returned at", fmt.Sprintf(" (%v), and must within %v", took, most)))
 		}
 	}
 	for _, key := range s.names() {
 		for _, g := range s.keys[key] {
+			s.checkSettings(g, f)
 			c := s.closes[g.process]
 			if g.led != nil && g.lost == nil && c != nil && c.outcome() == OK && (g.led.ret == nil || g.led.ret.At > c.ret.At) {
 				f.add(s.outside(g, c.invoke.At, c.ret.At, "its client was closed by %s, and lead had not returned", s.at(c.ret.At)))
@@ -55,7 +59,24 @@ func (s *story) checkCloses(f *findings) {
 	}
 }
 
-// closeGrace is what a Close may take beyond its leases.
+// paused reports whether a process was stopped between two moments.
+func (s *story) paused(process string, from, to int64) bool {
+	return slices.ContainsFunc(s.stopped[process], func(p period) bool { return p.from <= to && from <= p.till })
+}
+
+// checkSettings demands that no setting of data outlasts its lock.
+func (s *story) checkSettings(g *grant, f *findings) {
+	for _, c := range g.data {
+		if c.ret == nil || !s.rules.Steady || s.paused(g.process, c.invoke.At, c.ret.At) {
+			continue
+		}
+		if from := max(c.invoke.At, g.ended); g.ended != never && c.ret.At > from+int64(s.rules.Lease)/4 {
+			f.add(s.unsettled(c, c.ret.At, "returned at", "; its lock had ended at "+s.at(g.ended)))
+		}
+	}
+}
+
+// closeGrace is what a Close may take beyond its leases, or beyond the time that its ctx gives it.
 const closeGrace = 2 * time.Second
 
 // addClose is for a client that is closed: what it had has ended for its holder when that returns.
