@@ -19,10 +19,20 @@ type faulty struct {
 	workers  int
 	keys     int
 	length   time.Duration
-	long     bool     // with real servers, not in a run of all tests, in which each rule is broken once
+	real     where
 	rules    string   // any of them
-	engines  []string // the simulated engines on which it must be caught, too
+	engines  []string // the simulated engines on which it must be caught
 }
+
+// where says whether a faulty client has to be caught among real servers and processes, too. Journal and judge are the same there, so
+// that is for what only these show: processes that stop, a partition, items that expire.
+type where int
+
+const (
+	simulatedOnly where = iota
+	inLongRuns          // not in a run of all tests
+	inAllRuns
+)
 
 // Engines of simulations.
 var (
@@ -33,24 +43,24 @@ var (
 
 var sabotages = []faulty{
 	// Most pauses hit a holder, but not all.
-	{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, true, history.RuleExclusion, anyEngine},
+	{ignoresLoss, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, inLongRuns, history.RuleExclusion, anyEngine},
 	// A partition of the servers with their clients, which do nothing but hold: see noHeartbeats. Few keys make it likely
 	// that somebody on the other side waits for one that is held on this side. Leaders are killed because sooner or later
 	// all clients are connected to the leader, and then no partition of a follower hits any.
-	{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderKilled}, 1, 2, 45 * time.Second, true, history.RuleExclusion, onlyZooKeeper},
+	{noHeartbeats, "zookeeper", []nemesis.Kind{nemesis.FollowerCutOff, nemesis.FollowerCutOff, nemesis.LeaderKilled}, 1, 2, 45 * time.Second, inLongRuns, history.RuleExclusion, onlyZooKeeper},
 	// Two clients of six write a time to live, and the others must remove it. An item that is deleted under its holder is
 	// given to another, or its holder or an observer misses it first.
-	{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 4, 20 * time.Second, true, history.RuleExclusion + ", " + history.RuleCause + " or " + history.RuleObserve, onlyTTL},
-	{leadsOn, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, true, history.RuleExclusion, anyEngine},
+	{blindToTTL, "ttl", []nemesis.Kind{nemesis.ClientKilled}, 2, 4, 20 * time.Second, inLongRuns, history.RuleExclusion + ", " + history.RuleCause + " or " + history.RuleObserve, onlyTTL},
+	{leadsOn, "zookeeper", []nemesis.Kind{nemesis.ClientPaused}, 2, 4, 8 * time.Second, simulatedOnly, history.RuleExclusion, anyEngine},
 	// Keys that several hold. One beside a few locks is enough.
-	{hidesSharing, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, true, history.RuleExclusion, anyEngine},
-	{oneTooMany, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, false, history.RuleExclusion, anyEngine},
-	{keepsPermit, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, false, history.RuleFree, anyEngine},
-	{forgetsSharers, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 3, 3 * time.Second, false, history.RuleObserve, anyEngine},
-	{givesBack, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, false, history.RuleTerm, anyEngine},
-	{deafObserver, "zookeeper", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, true, history.RuleObserve, anyEngine},
-	{tellsWaiters, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, true, history.RuleObserve, anyEngine},
-	{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, false, history.RuleTokens, anyEngine},
+	{hidesSharing, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, simulatedOnly, history.RuleExclusion, anyEngine},
+	{oneTooMany, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, simulatedOnly, history.RuleExclusion, anyEngine},
+	{keepsPermit, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 2, 3 * time.Second, simulatedOnly, history.RuleFree, anyEngine},
+	{forgetsSharers, "dynamodb", []nemesis.Kind{nemesis.LostReply}, 2, 3, 3 * time.Second, simulatedOnly, history.RuleObserve, anyEngine},
+	{givesBack, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, simulatedOnly, history.RuleTerm, anyEngine},
+	{deafObserver, "zookeeper", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, simulatedOnly, history.RuleObserve, anyEngine},
+	{tellsWaiters, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, simulatedOnly, history.RuleObserve, anyEngine},
+	{constantTokens, "dynamodb", []nemesis.Kind{nemesis.ClockJump}, 2, 4, 3 * time.Second, inAllRuns, history.RuleTokens, anyEngine},
 }
 
 // in makes the runs of these settings those of the faulty clients.
@@ -71,11 +81,11 @@ func (c *faulty) caught(t *testing.T, v *verdict) bool {
 	return true
 }
 
-// TestSabotage guards that a run catches injected faulty clients, and reports the rule that they break.
+// TestSabotage guards that a run on real servers catches injected faulty clients, and reports the rule that they break.
 func TestSabotage(t *testing.T) {
 	t.Parallel()
 	for _, c := range sabotages {
-		if c.long && !long {
+		if c.real == simulatedOnly || c.real == inLongRuns && !long {
 			continue
 		}
 		t.Run(string(c.sabotage), func(t *testing.T) {
@@ -96,8 +106,8 @@ func TestSabotage(t *testing.T) {
 // simulatedTries is in how many runs in virtual time a faulty client must be caught.
 const simulatedTries = 20
 
-// TestSimulationSabotage guards that a simulation catches faulty clients as a run on real servers does, so that its looks,
-// which are fewer, miss nothing.
+// TestSimulationSabotage guards that a simulation catches faulty clients, so that its looks, which are fewer than those of a run on
+// real servers, miss nothing.
 func TestSimulationSabotage(t *testing.T) {
 	for _, c := range sabotages {
 		for _, engine := range c.engines {
