@@ -165,7 +165,9 @@ type InvalidError = driver.InvalidError
 type MismatchError = driver.MismatchError
 
 // failed dresses the error of an operation on a key, for the user.
-func failed(op, key string, err error) error { return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err}) }
+func failed(op, key string, err error) error {
+	return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err})
+}
 
 // A keyError says what failed on which key. Its text has the key once, though errors that can stand alone have it too.
 type keyError struct {
