@@ -3,6 +3,8 @@ package dynamolock_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +122,24 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 		Pause:  func() { c.clock.Pause(); c.conn.Cut() },
 		Resume: func() { c.conn.Heal(); c.clock.Resume() },
 		Jump:   c.clock.Jump,
+		Lose: func(n int, how locktest.Loss) func() bool {
+			var sent atomic.Int64
+			c.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+				switch {
+				case sent.Add(1) != int64(n):
+					return dynamofake.Fault{}
+				case how == locktest.LostRequest:
+					return dynamofake.Drop()
+				case how == locktest.LostReply:
+					return dynamofake.LoseReply(nil)
+				}
+				return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
+			})
+			return func() bool {
+				c.conn.SetFault(nil)
+				return sent.Load() >= int64(n)
+			}
+		},
 	}
 }
 

@@ -123,6 +123,11 @@ type Client struct {
 	// instead of ErrReclaimed, because its client finds only that the hold is gone.
 	Watches func()
 
+	// Lose has the client's n-th message from now on, counted from 1, come to grief: one that asks the engine for something, not what
+	// keeps a connection alive. Met, which is called once, reports whether there has been such a message, and spares later ones.
+	// Nil: the cases that lose messages are skipped.
+	Lose func(n int, how Loss) (met func() bool)
+
 	// Jump moves the client's wall clock, forward if d is positive, and leaves
 	// its monotonic clock alone. Nil: as for Pause.
 	Jump func(d time.Duration)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"strconv"
@@ -23,6 +24,9 @@ import (
 
 // An updater sends writes to DynamoDB.
 type updater func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error)
+
+// A getter reads an item.
+type getter func(context.Context, *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error)
 
 // newDynamoEngine returns a correct engine, except for what the fault changes.
 func newDynamoEngine(l fault) Engine {
@@ -66,10 +70,23 @@ func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 		h.fault.table(options)
 	}
 	var api dynamolock.API = conn
-	if h.fault.update != nil {
-		api = &tampered{conn, h.fault.update(func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-			return conn.UpdateItem(ctx, in)
-		})}
+	if h.fault.update != nil || h.fault.get != nil {
+		faulty := &tampered{
+			conn,
+			func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+				return conn.UpdateItem(ctx, in)
+			},
+			func(ctx context.Context, in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
+				return conn.GetItem(ctx, in)
+			},
+		}
+		if h.fault.update != nil {
+			faulty.update = h.fault.update(faulty.update)
+		}
+		if h.fault.get != nil {
+			faulty.get = h.fault.get(faulty.get)
+		}
+		api = faulty
 	}
 	c, err := dynamolock.New(clock.With(t.Context(), fake), api, options)
 	if err != nil {
@@ -82,6 +99,24 @@ func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 		Pause:  func() { fake.Pause(); conn.Cut() },
 		Resume: func() { conn.Heal(); fake.Resume() },
 		Jump:   fake.Jump,
+		Lose: func(n int, how Loss) func() bool {
+			var sent atomic.Int64
+			conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+				switch {
+				case sent.Add(1) != int64(n):
+					return dynamofake.Fault{}
+				case how == LostRequest:
+					return dynamofake.Drop()
+				case how == LostReply:
+					return dynamofake.LoseReply(nil)
+				}
+				return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
+			})
+			return func() bool {
+				conn.SetFault(nil)
+				return sent.Load() >= int64(n)
+			}
+		},
 	}
 }
 
@@ -104,10 +139,15 @@ func numberOf(v types.AttributeValue) string {
 	return ""
 }
 
-// tampered is a connection that replaces some of its writes.
+// tampered is a connection that replaces some of its requests.
 type tampered struct {
 	dynamolock.API
 	update updater
+	get    getter
+}
+
+func (c *tampered) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return c.get(ctx, in)
 }
 
 func (c *tampered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {

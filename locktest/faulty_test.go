@@ -32,11 +32,12 @@ type fault struct {
 	client func(*Client)                       // or above it
 	hooks  func(holdfast.Hooks) holdfast.Hooks // or between it and the hooks
 	update func(updater) updater               // or, on dynamolock, in writes
+	get    func(getter) getter                 // or in reads
 	table  func(*dynamolock.Options)           // or in the client's options
 }
 
 // dynamoFaults are the faults of newDynamoEngine.
-var dynamoFaults = slices.Concat(faultyTables, faultyTableData, faultyTableAsks)
+var dynamoFaults = slices.Concat(faultyTables, faultyTableData, faultyTableAsks, faultyLosses)
 
 // TestFaultyEngines checks that the suite catches each fault, and names the guarantee that it breaks.
 func TestFaultyEngines(t *testing.T) {

@@ -102,6 +102,14 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 		Pause:  func() { fake.Pause(); link.Cut() },
 		Resume: func() { heal(); fake.Resume() },
 		Jump:   fake.Jump,
+		Lose: func(n int, how locktest.Loss) func() bool {
+			late := time.Duration(0)
+			if how == locktest.LateRequest {
+				late = virtualSession / 2
+			}
+			link.LoseNth(n, how != locktest.LostRequest, late)
+			return link.Met
+		},
 		Watches: func() {
 			t.Helper()
 			for range 1000 {

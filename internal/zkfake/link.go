@@ -13,13 +13,20 @@ import (
 type Link struct {
 	ensemble *Ensemble
 	wires    []*Wire
+	nth      *nth // with the ensemble's mu; nil: none
+}
+
+// nth is a loss of the n-th request, whatever it is.
+type nth struct {
+	left int
+	loss loss
 }
 
 // Link returns the network of a further client.
 func (e *Ensemble) Link() *Link {
 	l := &Link{ensemble: e}
 	for _, m := range e.members {
-		l.wires = append(l.wires, &Wire{ensemble: e, member: m})
+		l.wires = append(l.wires, &Wire{link: l, ensemble: e, member: m})
 	}
 	return l
 }
@@ -55,6 +62,7 @@ func (l *Link) Break() {
 
 // A Wire is the way from one client to one member, and what is wrong with it.
 type Wire struct {
+	link     *Link
 	ensemble *Ensemble
 	member   *Member
 
@@ -171,8 +179,26 @@ func (w *Wire) lose(l loss) { w.ensemble.locked(func() { w.losses = append(w.los
 // Disarm forgets the losses that no request has met.
 func (w *Wire) Disarm() { w.ensemble.locked(func() { w.losses = nil }) }
 
+// LoseNth ends the connection with the n-th request from now on, counted from 1 and without pings, whatever it is and to whichever
+// member. It arrives nevertheless if it is delivered; a write does so after a time.
+func (l *Link) LoseNth(n int, delivered bool, after time.Duration) {
+	l.ensemble.locked(func() { l.nth = &nth{n, loss{ends: true, delivered: delivered, after: after}} })
+}
+
+// Met reports whether there has been that request, and forgets what was to become of it.
+func (l *Link) Met() (met bool) {
+	l.ensemble.locked(func() { met, l.nth = l.nth == nil, nil })
+	return met
+}
+
 // meets takes the loss that a request meets, if there is one.
 func (w *Wire) meets(kind int32) loss {
+	if n := w.link.nth; n != nil && kind != opPing {
+		if n.left--; n.left == 0 {
+			w.link.nth = nil
+			return n.loss
+		}
+	}
 	i := slices.IndexFunc(w.losses, func(l loss) bool { return l.kind == kind })
 	if i < 0 {
 		return loss{}
