@@ -3,6 +3,7 @@ package integration_test
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +90,26 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 		Pause:  func() { fake.Pause(); tr.Cut() },
 		Resume: func() { tr.Heal(); fake.Resume() },
 		Jump:   fake.Jump,
+		Lose: func(n int, how locktest.Loss) func() bool {
+			var sent atomic.Int64
+			tr.SetRule(func(faulthttp.Request) faulthttp.Fault {
+				switch {
+				case sent.Add(1) != int64(n):
+					return faulthttp.Pass
+				case how == locktest.LostRequest:
+					return faulthttp.LoseRequest(faulthttp.Silence)
+				case how == locktest.LostReply:
+					return faulthttp.LoseReply(faulthttp.Reset)
+				}
+				arrives := make(chan struct{})
+				time.AfterFunc(h.lease/2, func() { close(arrives) })
+				return faulthttp.LateUntil(arrives, faulthttp.EOF)
+			})
+			return func() bool {
+				tr.SetRule(nil)
+				return sent.Load() >= int64(n)
+			}
+		},
 	}
 }
 

@@ -88,11 +88,11 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	p, err := faultproxy.StartZooKeeper(h.addr)
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
-	secret, unwatched := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}
+	secret, unwatched, loser := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}, &loser{}
 	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
 		secret.see(f)
 		unwatched.see(f)
-		return faultproxy.Pass
+		return loser.see(f)
 	})
 	fake := &clock.Fake{}
 	opts := h.options()
@@ -119,6 +119,9 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 			eventually(t, "own nodes are watched", unwatched.none)
 		},
 	}
+	if opts.TLS == nil {
+		client.Lose = loser.lose
+	}
 	if h.expires && opts.TLS == nil {
 		// The client must not regain its session in between: it would see its node deleted
 		// in a live session, and that is no expiry.
@@ -131,6 +134,49 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		}
 	}
 	return client
+}
+
+// loser loses one message of a client: the connection ends with it.
+type loser struct {
+	mu    sync.Mutex
+	left  int // requests until then; 0: none is lost
+	reply bool
+	conn  int // of the request whose answer is lost; 0: none
+	xid   int32
+}
+
+func (l *loser) lose(n int, how locktest.Loss) (met func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left, l.reply, l.conn = n, how != locktest.LostRequest, 0
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		met := l.left == 0
+		l.left = 0
+		return met
+	}
+}
+
+// see belongs to a filter: call it for every frame.
+func (l *loser) see(f faultproxy.Frame) faultproxy.Verdict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case f.Kind == faultproxy.KindReply && f.Conn == l.conn && f.Xid == l.xid:
+		l.conn = 0
+		return faultproxy.CutBefore
+	case f.Kind != faultproxy.KindRequest || l.left == 0:
+		return faultproxy.Pass
+	}
+	if l.left--; l.left > 0 {
+		return faultproxy.Pass
+	}
+	if l.reply {
+		l.conn, l.xid = f.Conn, f.Xid
+		return faultproxy.Pass
+	}
+	return faultproxy.CutBefore
 }
 
 // watched reports whether a session watches all its nodes.

@@ -124,8 +124,9 @@ type Client struct {
 	Watches func()
 
 	// Lose has the client's n-th message from now on, counted from 1, come to grief: one that asks the engine for something, not what
-	// keeps a connection alive. Met, which is called once, reports whether there has been such a message, and spares later ones.
-	// Nil: the cases that lose messages are skipped.
+	// keeps a connection alive. Met, which is called once, reports whether there has been such a message, and spares later ones. Where
+	// nothing on the way can hold back a message whose sender has given it up, [LateRequest] is [LostReply]. Nil: the cases that
+	// lose messages are skipped, and say so.
 	Lose func(n int, how Loss) (met func() bool)
 
 	// Jump moves the client's wall clock, forward if d is positive, and leaves
