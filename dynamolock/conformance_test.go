@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +24,9 @@ func TestConformance(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			locktest.Run(t, locktest.Engine{
-				Start:  func(t testing.TB) locktest.Harness { return newHarness(t, &dynamolock.Options{Mode: mode}) },
+				Start: func(t testing.TB) locktest.Harness {
+					return newHarness(t, &dynamolock.Options{Mode: mode, Margin: 100 * time.Millisecond})
+				},
 				Bubble: synctest.Test,
 				Lease:  dynamolock.DefaultLease,
 				// A waiter notices a release at its next look, and a look takes a round trip.
@@ -118,28 +120,41 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	return &locktest.Client{
 		API:    c.Client.Client,
 		Cut:    c.conn.Cut,
-		Heal:   c.conn.Heal,
+		Heal:   func() { c.conn.SetFault(nil); c.conn.Heal() },
 		Pause:  func() { c.clock.Pause(); c.conn.Cut() },
 		Resume: func() { c.conn.Heal(); c.clock.Resume() },
 		Jump:   c.clock.Jump,
-		Lose: func(n int, how locktest.Loss) func() bool {
-			var sent atomic.Int64
-			c.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
-				switch {
-				case sent.Add(1) != int64(n):
-					return dynamofake.Fault{}
-				case how == locktest.LostRequest:
-					return dynamofake.Drop()
-				case how == locktest.LostReply:
-					return dynamofake.LoseReply(nil)
-				}
-				return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
-			})
-			return func() bool {
-				c.conn.SetFault(nil)
-				return sent.Load() >= int64(n)
-			}
-		},
+		Stall:  c.conn.Stall,
+		Lose:   func(next func() locktest.Fate) { c.conn.SetFault(fates(next)) },
+	}
+}
+
+// fates are the faults of requests.
+func fates(next func() locktest.Fate) func(dynamofake.Op) dynamofake.Fault {
+	if next == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	last := false
+	return func(dynamofake.Op) dynamofake.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		fate := next()
+		if last {
+			fate = locktest.LostRequest
+		}
+		switch fate {
+		case locktest.LostRequest:
+			return dynamofake.Drop()
+		case locktest.LostReply:
+			return dynamofake.LoseReply(nil)
+		case locktest.LateRequest:
+			return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
+		case locktest.LateReply:
+			last = true
+			return dynamofake.DelayReply(dynamolock.DefaultLease / 100) // heartbeats wait for a little longer
+		}
+		return dynamofake.Fault{}
 	}
 }
 

@@ -103,9 +103,14 @@ type Client struct {
 	API
 
 	// Cut partitions the client from the engine, both ways and silently: no connection is
-	// refused, and no request gets a reply. Heal undoes it. Both return once they have
-	// taken effect. Required.
+	// refused, no request gets a reply, and what is sent or under way meanwhile is lost, but
+	// what had arrived before. Heal undoes it, and Stall, and what Lose does. All return once
+	// they have taken effect. Cut and Heal are required.
 	Cut, Heal func()
+
+	// Stall is like Cut, but what is sent meanwhile arrives in the end: when Heal is called. Nil:
+	// nothing can be under way, as in one process; the cases that need it are skipped, and say so.
+	Stall func()
 
 	// Expire makes the engine end the client's session or lease at once, with no request
 	// from the client. It returns when the engine has done so. Nil: the cases wait for the
@@ -123,11 +128,11 @@ type Client struct {
 	// instead of ErrReclaimed, because its client finds only that the hold is gone.
 	Watches func()
 
-	// Lose has the client's n-th message from now on, counted from 1, come to grief: one that asks the engine for something, not what
-	// keeps a connection alive. Met, which is called once, reports whether there has been such a message, and spares later ones. Where
-	// nothing on the way can hold back a message whose sender has given it up, [LateRequest] is [LostReply]. Nil: the cases that
-	// lose messages are skipped, and say so.
-	Lose func(n int, how Loss) (met func() bool)
+	// Lose asks next what becomes of each message that the client sends from now on, before it is sent: of one that asks the
+	// engine for something, not of what keeps a connection alive or opens one. It does so until Heal, or another call; nil lets all
+	// arrive. Its calls come one at a time, and go on while the client is cut off. Nil: the cases that lose messages are skipped, and
+	// say so.
+	Lose func(next func() Fate)
 
 	// Jump moves the client's wall clock, forward if d is positive, and leaves
 	// its monotonic clock alone. Nil: as for Pause.

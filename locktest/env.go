@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -28,13 +29,16 @@ type env struct {
 	prefix  string // of all keys of the case; unique to it
 	key     string // the key of cases that need only one
 	ctx     context.Context
+	stalls  bool // a client that is cut off is stalled in place of that
 
 	mu    sync.Mutex
 	locks map[string][]*holdfast.Lock // by their keys
 }
 
-// caseLimit bounds a case, in multiples of the longest step: a call that never returns is a failure with a name.
+// caseLimit bounds a case, in multiples of the longest step. The ctx of each call ends with it.
 const caseLimit = 10
+
+const ruleReturns = "every call returns once its ctx has ended"
 
 func runCase(t testing.TB, engine Engine, c testCase) {
 	if engine.Lease <= 0 || engine.Start == nil {
@@ -61,7 +65,24 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 		fmt.Errorf("locktest: %s takes too long", c.name))
 	defer cancel()
 	e.ctx = ctx
-	c.run(e)
+	over := make(chan struct{})
+	go func() { // a fatal failure ends the goroutine
+		defer close(over)
+		c.run(e)
+	}()
+	e.returns(over, caseLimit*e.patience(), "the case itself")
+}
+
+// returns waits for a call that must have returned within d and the longest step, and gives it up if it has not.
+func (e *env) returns(over <-chan struct{}, d time.Duration, what string) {
+	e.Helper()
+	select {
+	case <-over:
+	case <-time.After(d + e.patience()):
+		stacks := make([]byte, 1<<20)
+		defer e.leave()
+		e.unexcused().Error(e.breach(ruleReturns, "%s has not; all goroutines:\n%s", what, stacks[:runtime.Stack(stacks, true)]))
+	}
 }
 
 // patience bounds what must happen in the end, after the end of a lease and a few tries.
@@ -86,10 +107,19 @@ func (e *env) clientWith(o ClientOptions) *Client {
 		c.Heal()
 		ctx, cancel := context.WithTimeout(context.Background(), e.patience())
 		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			e.Logf("closing a client after the case: %v", err)
-		}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if err := c.Close(ctx); err != nil {
+				e.Logf("closing a client after the case: %v", err)
+			}
+		}()
+		e.returns(over, e.patience(), "Close after the case")
 	})
+	if e.stalls {
+		e.needs(c.Stall != nil, "deliver what a client sends while it is cut off")
+		c.Cut = c.Stall
+	}
 	return c
 }
 

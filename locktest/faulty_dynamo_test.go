@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,31 +93,48 @@ func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 	if err != nil {
 		t.Fatalf("dynamolock.New: %v", err)
 	}
-	return &Client{
+	client := &Client{
 		API:    c.Client,
 		Cut:    conn.Cut,
-		Heal:   conn.Heal,
+		Heal:   func() { conn.SetFault(nil); conn.Heal() },
 		Pause:  func() { fake.Pause(); conn.Cut() },
 		Resume: func() { conn.Heal(); fake.Resume() },
 		Jump:   fake.Jump,
-		Lose: func(n int, how Loss) func() bool {
-			var sent atomic.Int64
-			conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
-				switch {
-				case sent.Add(1) != int64(n):
-					return dynamofake.Fault{}
-				case how == LostRequest:
-					return dynamofake.Drop()
-				case how == LostReply:
-					return dynamofake.LoseReply(nil)
-				}
-				return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
-			})
-			return func() bool {
-				conn.SetFault(nil)
-				return sent.Load() >= int64(n)
-			}
-		},
+		Stall:  conn.Stall,
+		Lose:   func(next func() Fate) { conn.SetFault(fates(next)) },
+	}
+	if h.fault.client != nil {
+		h.fault.client(client)
+	}
+	return client
+}
+
+// fates are the faults of requests.
+func fates(next func() Fate) func(dynamofake.Op) dynamofake.Fault {
+	if next == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	last := false
+	return func(dynamofake.Op) dynamofake.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		fate := next()
+		if last {
+			fate = LostRequest
+		}
+		switch fate {
+		case LostRequest:
+			return dynamofake.Drop()
+		case LostReply:
+			return dynamofake.LoseReply(nil)
+		case LateRequest:
+			return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
+		case LateReply:
+			last = true
+			return dynamofake.DelayReply(dynamolock.DefaultLease / 100) // heartbeats wait for a little longer
+		}
+		return dynamofake.Fault{}
 	}
 }
 

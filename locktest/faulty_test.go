@@ -45,7 +45,7 @@ func TestFaultyEngines(t *testing.T) {
 	for _, engine := range []struct {
 		faults []fault
 		make   func(fault) Engine
-	}{{slices.Concat(faults, faultyHooks, faultyObservers, faultyElections, faultyData, faultyAsks, faultyAll, faultyShares, faultyPermits, faultyTurns), newEngine}, {dynamoFaults, newDynamoEngine}} {
+	}{{slices.Concat(faults, faultyHooks, faultyObservers, faultyElections, faultyData, faultyAsks, faultyAll, faultyShares, faultyPermits, faultyTurns, faultyLeases, faultyReturns), newEngine}, {dynamoFaults, newDynamoEngine}} {
 		for _, f := range engine.faults {
 			broken[f.breaks] = true
 			t.Run(f.breaks+"_"+strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) {
@@ -107,6 +107,7 @@ func TestCorrectEngines(t *testing.T) {
 	}{
 		"memlock":    {newEngine(fault{}), nil},
 		"heartbeats": {newEngine(correctBeats), nil},
+		"leased":     {newEngine(leased("", keeper{})), faultyLeases},
 		"all":        {newEngine(fault{client: all(func(*allAPI) {})}), nil},
 		"unordered":  {newEngine(fault{engine: takingTurns(lease), set: func(e *Engine) { e.Ordered = false }}), faultyTurns},
 		"dynamolock": {newDynamoEngine(fault{update: changed(taking, func(*dynamodb.UpdateItemInput) {})}), dynamoFaults},

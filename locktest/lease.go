@@ -145,8 +145,12 @@ func sessionThatExpired(e *env) {
 	} else {
 		a.Expire()
 	}
+	limit := e.handOver()
+	if a.Expire != nil {
+		limit = e.engine.Soon // the client hears of it
+	}
 	for _, lock := range locks {
-		e.ends(lock, e.handOver(), "every lock of a session ends with it", expired...)
+		e.ends(lock, limit, "every lock of a session ends with it", expired...)
 	}
 	e.holdWithin(e.handOver(), b, e.key)
 	a.Heal()

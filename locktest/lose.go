@@ -1,48 +1,80 @@
 package locktest
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-// A Loss is what becomes of a message.
-type Loss int
+// A Fate is what becomes of a message. Where one is lost or late, its sender may see that its connection ends, or nothing.
+type Fate int
 
-// Ways in which a message is lost. Its sender may see that its connection ends, or nothing.
+// The fates of messages.
 const (
-	LostRequest Loss = iota // it does not arrive
+	Arrives     Fate = iota // as it should
+	LostRequest             // it does not arrive
 	LostReply               // it is carried out, and its answer does not arrive
-	LateRequest             // it arrives, and is carried out, half a lease later; its answer does not arrive
+	// LateRequest: it arrives, and is carried out, half a lease later; its answer does not arrive. Where nothing on the way can hold
+	// back a message whose sender has given it up, it is LostReply.
+	LateRequest
+	// LateReply: it is carried out, and its answer comes as late as its sender waits for it, but at most a quarter of a lease later.
+	// It is the last: nothing that the client sends after it arrives before Heal.
+	LateReply
 )
 
-func (l Loss) String() string {
-	return map[Loss]string{LostRequest: "a lost request", LostReply: "a lost reply", LateRequest: "a late request"}[l]
+func (f Fate) String() string {
+	return [...]string{"a message", "a lost request", "a lost reply", "a late request", "a late reply"}[f]
 }
 
 var loseCases = []testCase{
-	{"G6_AcquireLosesAMessage", acquireLosesAMessage},
-	{"G6_GivingUpLosesAMessage", givingUpLosesAMessage},
-	{"G10_ReleaseLosesAMessage", releaseLosesAMessage},
+	{"G2_LateReplyRenewsNoLonger", lateReplyRenewsNoLonger},
+	{"G2_LateReplyGrantsNoLonger", lateReplyGrantsNoLonger},
+	{"G2_OtherRepliesRenewNothing", otherRepliesRenewNothing},
+	{"G2_PausedClientSendsNothing", pausedClientSendsNothing},
+	{"G6_AcquireLosesARequest", acquireLoses(LostRequest)},
+	{"G6_AcquireLosesAReply", acquireLoses(LostReply)},
+	{"G6_AcquireIsLate", acquireLoses(LateRequest)},
+	{"G6_GivingUpLosesARequest", givingUpLoses(LostRequest)},
+	{"G6_GivingUpLosesAReply", givingUpLoses(LostReply)},
+	{"G6_GivingUpIsLate", givingUpLoses(LateRequest)},
+	{"G10_ReleaseLosesARequest", releaseLoses(LostRequest)},
+	{"G10_ReleaseLosesAReply", releaseLoses(LostReply)},
+	{"G10_ReleaseIsLate", releaseLoses(LateRequest)},
 }
 
 // mostMessages bounds how many messages of a step are lost, one after the other. Steps need fewer, but heartbeats count too.
 const mostMessages = 8
 
-// losing runs a step once for each message that a client sends from the call of lose on, and for each way in which that is lost.
-func (e *env) losing(a *Client, step func(what string, lose func())) {
+func (e *env) needsLose(a *Client) {
 	e.Helper()
-	if a.Lose == nil {
-		e.Skip("the harness cannot lose single messages")
-	}
-	for _, how := range []Loss{LostRequest, LostReply, LateRequest} {
-		for n := 1; n <= mostMessages; n++ {
-			met := func() bool { return true }
-			step(fmt.Sprintf("%v (message %d)", how, n), func() { met = a.Lose(n, how) })
-			if !met() {
-				break // it has fewer
-			}
+	e.needs(a.Lose != nil, "lose single messages")
+}
+
+// lose gives the n-th message from now on, counted from 1, a fate. Met reports whether there has been one.
+func (a *Client) lose(n int, fate Fate) (met func() bool) {
+	var sent atomic.Int64
+	a.Lose(func() Fate {
+		if sent.Add(1) == int64(n) {
+			return fate
+		}
+		return Arrives
+	})
+	return func() bool { return sent.Load() >= int64(n) }
+}
+
+// losing runs a step for the first message that a client sends from the call of lose on, for the second, and so on.
+func (e *env) losing(a *Client, fate Fate, step func(what string, lose func())) {
+	e.Helper()
+	e.needsLose(a)
+	for n := 1; n <= mostMessages; n++ {
+		met := func() bool { return true }
+		step(fmt.Sprintf("%v (message %d)", fate, n), func() { met = a.lose(n, fate) })
+		a.Lose(nil)
+		if !met() {
+			break // it has fewer
 		}
 	}
 }
@@ -51,10 +83,15 @@ func (e *env) losing(a *Client, step func(what string, lose func())) {
 // is less than a lease after that, which would hide it.
 func (e *env) recovers() time.Duration { return e.engine.Lease + e.engine.Soon }
 
+// arrived waits until what was sent late has arrived.
+func (e *env) arrived(sent time.Time) {
+	time.Sleep(time.Until(sent.Add(e.engine.Lease/2 + e.engine.Soon/2)))
+}
+
 // nothingIsLeft insists that a key is free for all once a late message has arrived.
 func (e *env) nothingIsLeft(sent time.Time, rule string) {
 	e.Helper()
-	time.Sleep(time.Until(sent.Add(e.engine.Lease/2 + e.engine.Soon/2)))
+	e.arrived(sent)
 	e.leavesNothing(e.key, max(0, time.Until(sent.Add(e.recovers()))), rule)
 }
 
@@ -66,53 +103,179 @@ func (e *env) releaseInTime(lock *holdfast.Lock, what string) {
 	}
 }
 
-func acquireLosesAMessage(e *env) {
-	a, probe := e.client(), e.client()
-	e.losing(a, func(what string, lose func()) {
-		lose()
-		sent := time.Now()
-		lock, err := a.Acquire(e.within(e.patience()), e.key)
-		if err != nil {
-			e.broken("what is lost is sent again", "%s: %v", what, err)
+func acquireLoses(fate Fate) func(e *env) {
+	return func(e *env) {
+		a, probe := e.client(), e.client()
+		e.losing(a, fate, func(what string, lose func()) {
+			lose()
+			sent := time.Now()
+			lock, err := a.Acquire(e.within(e.patience()), e.key)
+			if err != nil {
+				e.broken("what is lost is sent again", "%s: %v", what, err)
+				return
+			}
+			if took := time.Since(sent); took > e.engine.Lease*3/4 {
+				e.broken("nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
+			}
+			e.owns(lock, probe)
+			e.releaseInTime(lock, what)
+			e.nothingIsLeft(sent, what+" of an acquisition leaves nothing when its lock is released")
+		})
+	}
+}
+
+func givingUpLoses(fate Fate) func(e *env) {
+	return func(e *env) {
+		a, b := e.client(), e.client()
+		e.losing(a, fate, func(what string, lose func()) {
+			lose()
+			sent := time.Now()
+			if lock, err := a.Acquire(e.within(e.engine.Soon/4), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
+				e.releaseInTime(lock, what)
+			}
+			e.nothingIsLeft(sent, what+" of an acquisition that gives up leaves nothing")
+			e.release(e.holdWithin(e.engine.Soon, b, e.key))
+		})
+	}
+}
+
+func releaseLoses(fate Fate) func(e *env) {
+	return func(e *env) {
+		a, b := e.client(), e.client()
+		e.losing(a, fate, func(what string, lose func()) {
+			lock := e.holdWithin(e.patience(), a, e.key)
+			lose()
+			sent := time.Now()
+			e.releaseInTime(lock, what)
+			next := e.hold(b)
+			if err := next.Verify(e.soon()); err != nil {
+				e.broken("a release ends nobody else's lock", "%s: %v", what, err)
+			}
+			e.arrived(sent)
+			if err := next.Verify(e.soon()); err != nil {
+				e.broken("nor when it arrives late", "%s: %v", what, err)
+			}
+			e.release(next)
+		})
+	}
+}
+
+const ruleSending = "a lease runs from when what renewed it was sent, whenever its answer comes"
+
+// lateReplyRenewsNoLonger has a message answered late that is sent while a lock is held: what renews its lease may take several. It is
+// the last to arrive.
+func lateReplyRenewsNoLonger(e *env) {
+	a, b := e.client(), e.client()
+	e.needsLose(a)
+	for n := 1; n <= 3; n++ {
+		var sent time.Time // or later
+		silence := func() {
+			if met := a.lose(n, LateReply); !e.eventually(2*e.engine.Lease, met) {
+				e.broken(ruleRenewed, "no %d messages were sent in two leases", n)
+			}
+			sent = time.Now()
+		}
+		if e.engine.NeverExpires {
+			e.keepsForever(a, silence, a.Heal)
 			return
 		}
-		if took := time.Since(sent); took > e.engine.Lease*3/4 {
-			e.broken("nobody waits for the end of a lease of its own", "%s: Acquire of a free key took %v", what, took)
-		}
-		e.owns(lock, probe)
-		e.releaseInTime(lock, what)
-		e.nothingIsLeft(sent, what+" of an acquisition leaves nothing when its lock is released")
-	})
-}
-
-func givingUpLosesAMessage(e *env) {
-	a, b := e.client(), e.client()
-	e.losing(a, func(what string, lose func()) {
-		lose()
-		sent := time.Now()
-		if lock, err := a.Acquire(e.within(e.engine.Soon/4), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
-			e.releaseInTime(lock, what)
-		}
-		e.nothingIsLeft(sent, what+" of an acquisition that gives up leaves nothing")
-		e.release(e.holdWithin(e.engine.Soon, b, e.key))
-	})
-}
-
-func releaseLosesAMessage(e *env) {
-	a, b := e.client(), e.client()
-	e.losing(a, func(what string, lose func()) {
 		lock := e.holdWithin(e.patience(), a, e.key)
-		lose()
-		sent := time.Now()
-		e.releaseInTime(lock, what)
-		next := e.hold(b)
-		if err := next.Verify(e.soon()); err != nil {
-			e.broken("a release ends nobody else's lock", "%s: %v", what, err)
+		next := e.handsOver(lock, b, silence, ruleExpires, ruleSending)
+		e.endedBy(lock, ruleAlone, expired...)
+		if late := lock.Deadline().Sub(sent.Add(e.engine.Lease)); late > 0 {
+			e.broken(ruleSending, "message %d was the last to arrive: the Deadline was %v later than that", n, late)
 		}
-		time.Sleep(time.Until(sent.Add(e.engine.Lease/2 + e.engine.Soon/2))) // what is late has arrived
-		if err := next.Verify(e.soon()); err != nil {
-			e.broken("nor when it arrives late", "%s: %v", what, err)
-		}
+		a.Heal()
+		e.isLive(next, ruleOne)
 		e.release(next)
+	}
+}
+
+// lateReplyGrantsNoLonger has each message of an acquisition answered late. It is the last to arrive.
+func lateReplyGrantsNoLonger(e *env) {
+	a := e.client()
+	e.needsLose(a)
+	for n := 1; n <= mostMessages; n++ {
+		met := a.lose(n, LateReply)
+		w := e.wait(a)
+		var sent time.Time // or later
+		e.eventually(e.engine.Lease/2, func() bool {
+			over := met() || isClosed(w.done)
+			sent = time.Now()
+			return over
+		})
+		if e.closes(w.done, e.engine.Lease/2) && w.err == nil && met() && !e.engine.NeverExpires {
+			if late := w.lock.Deadline().Sub(sent.Add(e.engine.Lease)); late > 0 {
+				e.broken(ruleSending, "message %d was the last to arrive: the Deadline is %v later than that", n, late)
+			}
+		}
+		w.cancel(nil)
+		a.Heal()
+		if !e.closes(w.done, e.engine.Soon) {
+			e.broken(ruleAtOnce, "message %d", n)
+		}
+		if w.err == nil {
+			if err := w.lock.Release(e.within(e.patience())); err != nil && !errors.Is(err, holdfast.ErrLost) {
+				e.broken(ruleRetries, "%v", err)
+			}
+		}
+		e.leavesNothing(e.key, e.patience(), ruleNothing)
+		if !met() {
+			break
+		}
+	}
+}
+
+// otherRepliesRenewNothing loses all messages of a holder but those that only look. Where these keep its session alive, the lock
+// lives on.
+func otherRepliesRenewNothing(e *env) {
+	a, b := e.client(), e.client()
+	e.needsLose(a)
+	lock := e.hold(a)
+	known := make(chan bool, 1)
+	w := e.waitKey(b, e.key, func(*holdfast.Lock) { known <- lock.Err() != nil }).waits(b, e.key, 1)
+	var looking atomic.Bool
+	a.Lose(func() Fate {
+		if looking.Load() {
+			return Arrives
+		}
+		return LostRequest
 	})
+	for began := time.Now(); time.Since(began) < e.handOver() && !isClosed(w.done); time.Sleep(e.engine.Lease / 40) {
+		looking.Store(true)
+		_, _ = a.Inspect(e.within(e.engine.Lease/8), e.key)
+		looking.Store(false)
+	}
+	a.Heal()
+	if !isClosed(w.done) {
+		if err := lock.Release(e.within(e.patience())); err != nil {
+			e.broken(ruleRetries, "%v", err)
+		}
+	}
+	next := w.granted(e.handOver(), ruleExpires)
+	if !<-known {
+		e.refuted(ruleFirst, "another client was granted the key while the lock was live of a holder that was answered, but not to what renews its lease")
+	}
+	e.release(next)
+}
+
+// pausedClientSendsNothing counts the messages of a client whose clock stands.
+func pausedClientSendsNothing(e *env) {
+	a := e.client()
+	e.needsLose(a)
+	e.needs(a.Pause != nil, "pause a client")
+	e.hold(a)
+	a.Pause()
+	e.settle() // what was under way
+	var sent atomic.Int64
+	a.Lose(func() Fate {
+		sent.Add(1)
+		return Arrives
+	})
+	time.Sleep(e.engine.Lease)
+	n := sent.Load()
+	a.Resume()
+	if n > 0 {
+		e.broken("an engine measures time by its host's clock alone", "%d messages were sent while that stood", n)
+	}
 }

@@ -88,7 +88,11 @@ func (e *env) serves(n int, quits ...int) {
 
 // nobodyStarves has clients that want the key again as soon as they have released it.
 func nobodyStarves(e *env) {
-	const turns = 2 // of each, after which others have had theirs
+	// Where chance says who is next, a turn may be long in coming: the time for it is one in which none comes only if none ever does.
+	const (
+		turns    = 2 // of each, after which others have had theirs
+		patience = 8
+	)
 	var mu sync.Mutex
 	had := make([]int, 3)
 	last := -1
@@ -121,7 +125,7 @@ func nobodyStarves(e *env) {
 			}
 		})
 	}
-	served := e.eventually(turns*e.patience(), func() bool {
+	served := e.eventually(patience*e.patience(), func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Min(had) >= turns
@@ -130,7 +134,7 @@ func nobodyStarves(e *env) {
 	clients.Wait()
 	if !served {
 		e.broken("every waiter gets its turn, though others want the key again and again",
-			"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, turns*e.patience(), had, turns)
+			"of %d grants in %v, the clients have had %v in turn, want at least %d each", grants, patience*e.patience(), had, turns)
 	}
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }

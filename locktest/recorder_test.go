@@ -48,13 +48,17 @@ func (r *recorder) reported() []string {
 }
 
 // record runs one case in virtual time and returns its failures.
-func record(t *testing.T, engine Engine, c testCase) []string {
+func record(t *testing.T, engine Engine, c testCase) (failures []string) {
 	r := &recorder{}
+	defer func() {
+		if left := recover(); left != nil {
+			r.Errorf("%s leaves goroutines: %v", c.name, left)
+			failures = r.reported()
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		r.TB = t
-		var done sync.WaitGroup
-		done.Go(func() { runCase(r, engine, c) })
-		done.Wait()
+		runCase(r, engine, c)
 	})
 	return r.reported()
 }
@@ -91,7 +95,6 @@ func (h *harness) NewClient(t testing.TB, o ClientOptions) *Client {
 	if err != nil {
 		t.Fatalf("memlock.New: %v", err)
 	}
-	t.Cleanup(func() { c.Close(t.Context()) })
 	client := &Client{
 		API:    c.Client,
 		Cut:    func() { h.store.Cut(c) },

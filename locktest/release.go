@@ -17,6 +17,7 @@ var releaseCases = []testCase{
 	{"G10_PendingWhileCut", pendingWhileCut},
 	{"G10_TwiceAndFromAnywhere", twiceAndFromAnywhere},
 	{"G10_AfterTheEnd", releaseAfterTheEnd},
+	{"G10_ReleaseOfWhatIsGone", releaseOfWhatIsGone},
 	{"G10_LateReleaseSparesTheSuccessor", lateReleaseSparesTheSuccessor},
 	{"G10_BreakSparesTheSuccessor", breakSparesTheSuccessor},
 	{"G10_DoReleases", doReleases},
@@ -113,6 +114,19 @@ func releaseAfterTheEnd(e *env) {
 			e.broken("Release after the end reports that end", "after %s: %v", name, err)
 		}
 		e.isLive(next, ruleSpares+", after its own end by "+name)
+	}
+}
+
+// releaseOfWhatIsGone releases a lock that somebody has broken, whether or not its holder has heard of it.
+func releaseOfWhatIsGone(e *env) {
+	a, b := e.client(), e.client()
+	for i := range 5 {
+		lock := e.holdWithin(e.engine.Soon, a, e.key)
+		e.breaks(b, e.key)
+		time.Sleep(time.Duration(i) * e.engine.Soon / 1000)
+		if err := lock.Release(e.soon()); !errors.Is(err, holdfast.ErrLost) {
+			e.broken("Release of a lock that turns out to have been gone already says that it was lost", "%v", err)
+		}
 	}
 }
 

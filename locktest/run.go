@@ -9,7 +9,7 @@ import (
 // cases is the suite, in the order of the guarantees.
 var cases = slices.Concat(
 	exclusionCases, leaseCases, tokenCases, endCases, giveUpCases, orphanCases, orderCases,
-	ttlCases, eventCases, hookCases, releaseCases, closeCases, inputCases, reclaimCases, observeCases, loseCases,
+	ttlCases, eventCases, hookCases, releaseCases, closeCases, inputCases, reclaimCases, observeCases, loseCases, stallCases,
 	electionCases, dataCases, askCases, allCases, shareCases, permitCases, turnCases,
 )
 
@@ -25,6 +25,11 @@ func Run(t *testing.T, engine Engine) {
 	run := func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
 			if engine.Bubble != nil {
+				defer func() { // a goroutine that is left blocks for good: no other case is to go with it
+					if left := recover(); left != nil {
+						t.Errorf("%s leaves goroutines: %v", c.name, left)
+					}
+				}()
 				engine.Bubble(t, func(t *testing.T) { runCase(t, engine, c) })
 				return
 			}

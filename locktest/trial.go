@@ -20,6 +20,7 @@ type trial struct {
 	mu      sync.Mutex
 	void    bool
 	refuted bool // for good: it is not tried again
+	left    bool // a call has not returned: nobody waits for what it may say later
 }
 
 // inRealTime runs a case, again if its trial is void. It asks watch, for each trial, whether the machine stops.
@@ -27,9 +28,7 @@ func inRealTime(t testing.TB, engine Engine, c testCase, watch func(limit time.D
 	for n := 1; ; n++ {
 		stopped, end := watch(engine.Lease / 8)
 		tried := &trial{TB: t, excuse: func() bool { return n < maxTrials && stopped() }}
-		var done sync.WaitGroup
-		done.Go(func() { runCase(tried, engine, c) }) // a fatal failure ends the goroutine
-		done.Wait()
+		runCase(tried, engine, c)
 		end()
 		if tried.isOver() {
 			return
@@ -48,17 +47,26 @@ func (r *trial) excused(failure string) bool {
 	r.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.void && r.excuse() {
+	if !r.void && !r.left && r.excuse() {
 		r.void = true
-		r.Logf("the machine has stopped, so this is tried again: %s", failure)
+		r.TB.Logf("the machine has stopped, so this is tried again: %s", failure)
 	}
-	return r.void
+	return r.void || r.left
 }
 
 // refuted fails the case as broken does. That the machine has stopped is no excuse, not even in a trial that is void.
 func (e *env) refuted(rule, format string, args ...any) {
 	e.Helper()
 	e.unexcused().Fatal(e.breach(rule, format, args...))
+}
+
+// leave ends the case without a call that has not returned.
+func (e *env) leave() {
+	if r, ok := e.TB.(*trial); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.left = true
+	}
 }
 
 // unexcused is for failures that prove a fault on any machine.
@@ -71,6 +79,16 @@ func (e *env) unexcused() testing.TB {
 	defer r.mu.Unlock()
 	r.refuted = true
 	return r.TB
+}
+
+func (r *trial) Logf(format string, args ...any) {
+	r.Helper()
+	r.mu.Lock()
+	left := r.left
+	r.mu.Unlock()
+	if !left {
+		r.TB.Logf(format, args...)
+	}
 }
 
 func (r *trial) Error(args ...any) {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,6 @@ import (
 const virtualSession = 6 * time.Second
 
 // TestConformance runs the suite in virtual time, with each form of names, on one server and through a follower of three.
-// After a cut the network goes on with the one, and has forgotten the connections to the other.
 func TestConformance(t *testing.T) {
 	for name, names := range map[string]zklock.Names{
 		"curator": zklock.CuratorNames, "curator-rw": zklock.CuratorRWNames, "curator-latch": zklock.CuratorLatchNames, "kazoo": zklock.KazooNames,
@@ -51,7 +51,7 @@ type virtual struct {
 	ensemble *zkfake.Ensemble
 	servers  []string
 	names    zklock.Names
-	forgets  bool // connections end with a cut, and what was sent meanwhile is lost; else that is delivered
+	forgets  bool // connections end while a client is stopped
 }
 
 // newVirtual starts an ensemble whose clients connect to some of its members. Messages take a millisecond or so.
@@ -78,15 +78,17 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 		t.Fatal(err)
 	}
 	session := func() int64 { return client.Conn().SessionID() }
+	var lost atomic.Bool
 	heal := func() {
-		if v.forgets {
+		if lost.Swap(false) {
 			link.Break()
 		}
+		link.SetFate(nil)
 		link.Heal()
 	}
 	return &locktest.Client{
 		API:  client.Client,
-		Cut:  link.Cut,
+		Cut:  func() { lost.Store(true); link.Cut() },
 		Heal: heal,
 		// The client must not hear of its own deletions: in a live session that would be no expiry.
 		Expire: func() {
@@ -99,17 +101,11 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 			}
 		},
 		// A stopped process runs no timers, reads nothing and writes nothing.
-		Pause:  func() { fake.Pause(); link.Cut() },
+		Pause:  func() { fake.Pause(); lost.Store(v.forgets); link.Cut() },
 		Resume: func() { heal(); fake.Resume() },
 		Jump:   fake.Jump,
-		Lose: func(n int, how locktest.Loss) func() bool {
-			late := time.Duration(0)
-			if how == locktest.LateRequest {
-				late = virtualSession / 2
-			}
-			link.LoseNth(n, how != locktest.LostRequest, late)
-			return link.Met
-		},
+		Stall:  link.Cut,
+		Lose:   func(next func() locktest.Fate) { link.SetFate(fates(next)) },
 		Watches: func() {
 			t.Helper()
 			for range 1000 {
@@ -120,6 +116,26 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 			}
 			t.Error("the own znodes are not watched")
 		},
+	}
+}
+
+// fates are those of requests.
+func fates(next func() locktest.Fate) func() zkfake.Fate {
+	if next == nil {
+		return nil
+	}
+	return func() zkfake.Fate {
+		switch next() {
+		case locktest.LostRequest:
+			return zkfake.Lost()
+		case locktest.LostReply:
+			return zkfake.Unanswered(0)
+		case locktest.LateRequest:
+			return zkfake.Unanswered(virtualSession / 2)
+		case locktest.LateReply:
+			return zkfake.AnsweredLate(virtualSession / 8)
+		}
+		return zkfake.Fate{}
 	}
 }
 

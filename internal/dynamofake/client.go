@@ -22,6 +22,8 @@ type Client struct {
 
 	mu    sync.Mutex
 	cut   bool
+	held  chan struct{} // closed when what Stall holds back arrives; nil: nothing is held back
+	kept  []func()      // requests that are
 	fault func(Op) Fault
 	calls map[string]int
 	used  usage
@@ -36,8 +38,59 @@ func (db *DB) Client() *Client { return &Client{db: db, calls: make(map[string]i
 // calls under way, which block until their ctx ends.
 func (c *Client) Cut() { c.setCut(true) }
 
-// Heal ends a Cut for the calls after it.
-func (c *Client) Heal() { c.setCut(false) }
+// Stall is a Cut that loses nothing: all requests and replies are held back until Heal, and arrive then, also if nobody waits
+// for them any more.
+func (c *Client) Stall() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		c.held = make(chan struct{})
+	}
+}
+
+// Heal ends a Cut for the calls after it, and a Stall.
+func (c *Client) Heal() {
+	c.setCut(false)
+	c.mu.Lock()
+	held, kept := c.held, c.kept
+	c.held, c.kept = nil, nil
+	c.mu.Unlock()
+	for _, arrive := range kept {
+		arrive()
+	}
+	if held != nil {
+		close(held)
+	}
+}
+
+// pass carries a request on, or keeps it while the client is stalled.
+func (c *Client) pass(arrive func()) {
+	c.mu.Lock()
+	held := c.held != nil
+	if held {
+		c.kept = append(c.kept, arrive)
+	}
+	c.mu.Unlock()
+	if !held {
+		arrive()
+	}
+}
+
+// back waits until a reply can pass.
+func (c *Client) back(ctx context.Context) error {
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	if held == nil {
+		return nil
+	}
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		return canceled(ctx.Err())
+	}
+}
 
 func (c *Client) setCut(cut bool) {
 	c.mu.Lock()
@@ -52,7 +105,7 @@ func (c *Client) isCut() bool {
 }
 
 // SetFault makes f choose the fault of each request; nil removes it. f may be called
-// concurrently.
+// concurrently. It is asked also while the client is cut off, and then nothing comes of it.
 func (c *Client) SetFault(f func(Op) Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,16 +145,17 @@ func (c *Client) ResetCounts() {
 // begin returns the fault of a request.
 func (c *Client) begin(op Op) Fault {
 	c.mu.Lock()
-	fault, cut := c.fault, c.cut
+	choose, cut := c.fault, c.cut
 	c.mu.Unlock()
+	fault := Fault{}
+	if choose != nil {
+		op.Input = clone(op.Input)
+		fault = choose(op)
+	}
 	if cut {
 		return Drop()
 	}
-	if fault == nil {
-		return Fault{}
-	}
-	op.Input = clone(op.Input)
-	return fault(op)
+	return fault
 }
 
 // connect waits for the connection of a request, and notifies an [httptrace.ClientTrace]
@@ -215,9 +269,9 @@ func send[Out any](ctx context.Context, c *Client, op Op, serve func() (*Out, er
 	}
 	// Once sent, a request arrives whether or not the call still waits.
 	if delay := c.db.Latency/2 + fault.delay; delay > 0 {
-		time.AfterFunc(delay, arrive)
+		time.AfterFunc(delay, func() { c.pass(arrive) })
 	} else {
-		arrive()
+		c.pass(arrive)
 	}
 	var a answer[Out]
 	select {
@@ -226,6 +280,9 @@ func send[Out any](ctx context.Context, c *Client, op Op, serve func() (*Out, er
 		return nil, canceled(ctx.Err())
 	}
 	if err := pause(ctx, c.db.Latency/2+fault.backDelay); err != nil {
+		return nil, err
+	}
+	if err := c.back(ctx); err != nil {
 		return nil, err
 	}
 	if fault.mute {

@@ -56,11 +56,17 @@ func (c *conn) take(frame []byte) bool {
 		met = c.wire.meets(int32(binary.BigEndian.Uint32(frame[4:])))
 	}
 	c.greeted = true
+	if met.answered > 0 {
+		c.out.silence(met.answered)
+	}
 	if !met.ends || met.delivered {
 		c.in.send(func() {
 			e.locked(func() {
 				c.met = met
 				c.receive(frame)
+				if met.answered > 0 {
+					c.wire.link.holdRequests()
+				}
 			})
 		})
 	}

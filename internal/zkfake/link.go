@@ -13,13 +13,7 @@ import (
 type Link struct {
 	ensemble *Ensemble
 	wires    []*Wire
-	nth      *nth // with the ensemble's mu; nil: none
-}
-
-// nth is a loss of the n-th request, whatever it is.
-type nth struct {
-	left int
-	loss loss
+	fate     func() Fate // of each request, with the ensemble's mu; nil: all arrive
 }
 
 // Link returns the network of a further client.
@@ -43,6 +37,16 @@ func (l *Link) Heal() { l.hold(false) }
 func (l *Link) hold(held bool) {
 	for _, w := range l.wires {
 		w.Hold(held, held)
+	}
+}
+
+// holdRequests holds back what goes to the members, with the ensemble's mu.
+func (l *Link) holdRequests() {
+	for _, w := range l.wires {
+		w.toServer = true
+		for _, c := range w.conns() {
+			c.arrange()
+		}
 	}
 }
 
@@ -156,6 +160,7 @@ type loss struct {
 	ends      bool          // the connection ends with it
 	delivered bool          // the request arrives nevertheless
 	after     time.Duration // the member passes it on so late
+	answered  time.Duration // the answer comes so late
 	refusal   code          // by which it is answered without being carried out; 0 if it is carried out
 }
 
@@ -179,24 +184,29 @@ func (w *Wire) lose(l loss) { w.ensemble.locked(func() { w.losses = append(w.los
 // Disarm forgets the losses that no request has met.
 func (w *Wire) Disarm() { w.ensemble.locked(func() { w.losses = nil }) }
 
-// LoseNth ends the connection with the n-th request from now on, counted from 1 and without pings, whatever it is and to whichever
-// member. It arrives nevertheless if it is delivered; a write does so after a time.
-func (l *Link) LoseNth(n int, delivered bool, after time.Duration) {
-	l.ensemble.locked(func() { l.nth = &nth{n, loss{ends: true, delivered: delivered, after: after}} })
+// A Fate is what becomes of a request, whatever it asks for. The zero Fate is that it arrives.
+type Fate struct{ loss loss }
+
+// Lost is the fate of a request that does not arrive. The connection ends with it.
+func Lost() Fate { return Fate{loss{ends: true}} }
+
+// Unanswered is the fate of a request that is carried out, a write after a time. The connection ends before the reply.
+func Unanswered(after time.Duration) Fate {
+	return Fate{loss{ends: true, delivered: true, after: after}}
 }
 
-// Met reports whether there has been that request, and forgets what was to become of it.
-func (l *Link) Met() (met bool) {
-	l.ensemble.locked(func() { met, l.nth = l.nth == nil, nil })
-	return met
-}
+// AnsweredLate is the fate of a request whose answer comes after a time. It is the last for now: what the client sends after it is
+// held back until Heal.
+func AnsweredLate(after time.Duration) Fate { return Fate{loss{answered: after}} }
+
+// SetFate asks next for the fate of each request from now on but pings, to whichever member; nil lets all arrive.
+func (l *Link) SetFate(next func() Fate) { l.ensemble.locked(func() { l.fate = next }) }
 
 // meets takes the loss that a request meets, if there is one.
 func (w *Wire) meets(kind int32) loss {
-	if n := w.link.nth; n != nil && kind != opPing {
-		if n.left--; n.left == 0 {
-			w.link.nth = nil
-			return n.loss
+	if next := w.link.fate; next != nil && kind != opPing {
+		if fate := next(); fate != (Fate{}) {
+			return fate.loss
 		}
 	}
 	i := slices.IndexFunc(w.losses, func(l loss) bool { return l.kind == kind })

@@ -13,6 +13,7 @@ type queue struct {
 	mu     sync.Mutex
 	change sync.Cond
 	sent   []parcel
+	first  time.Time // nothing that is sent from now on arrives before
 	held   bool
 	closed bool
 }
@@ -35,6 +36,9 @@ func (q *queue) send(deliver func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	due := time.Now().Add(q.delay())
+	if due.Before(q.first) {
+		due = q.first
+	}
 	if n := len(q.sent); n > 0 && due.Before(q.sent[n-1].due) {
 		due = q.sent[n-1].due
 	}
@@ -48,6 +52,13 @@ func (q *queue) hold(held bool) {
 	defer q.mu.Unlock()
 	q.held = held
 	q.change.Broadcast()
+}
+
+// silence has nothing that is sent from now on arrive for a time.
+func (q *queue) silence(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.first = time.Now().Add(d)
 }
 
 // clear loses what has not arrived.
