@@ -3,7 +3,7 @@ package integration_test
 import (
 	"fmt"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,31 +85,44 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	return &locktest.Client{
 		API:  c.Client,
 		Cut:  tr.Cut,
-		Heal: tr.Heal,
+		Heal: func() { tr.SetRule(nil); tr.Heal() },
 		// A stopped process runs no timers, reads nothing and writes nothing.
 		Pause:  func() { fake.Pause(); tr.Cut() },
 		Resume: func() { tr.Heal(); fake.Resume() },
 		Jump:   fake.Jump,
-		Lose: func(n int, how locktest.Loss) func() bool {
-			var sent atomic.Int64
-			tr.SetRule(func(faulthttp.Request) faulthttp.Fault {
-				switch {
-				case sent.Add(1) != int64(n):
-					return faulthttp.Pass
-				case how == locktest.LostRequest:
-					return faulthttp.LoseRequest(faulthttp.Silence)
-				case how == locktest.LostReply:
-					return faulthttp.LoseReply(faulthttp.Reset)
-				}
-				arrives := make(chan struct{})
-				time.AfterFunc(h.lease/2, func() { close(arrives) })
-				return faulthttp.LateUntil(arrives, faulthttp.EOF)
-			})
-			return func() bool {
-				tr.SetRule(nil)
-				return sent.Load() >= int64(n)
-			}
-		},
+		Stall:  tr.Stall,
+		Lose:   func(next func() locktest.Fate) { tr.SetRule(fates(next, h.lease)) },
+	}
+}
+
+// fates are the faults of requests.
+func fates(next func() locktest.Fate, lease time.Duration) faulthttp.Rule {
+	if next == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	last := false
+	return func(faulthttp.Request) faulthttp.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		fate := next()
+		if last {
+			fate = locktest.LostRequest
+		}
+		switch fate {
+		case locktest.LostRequest:
+			return faulthttp.LoseRequest(faulthttp.Silence)
+		case locktest.LostReply:
+			return faulthttp.LoseReply(faulthttp.Reset)
+		case locktest.LateRequest:
+			arrives := make(chan struct{})
+			time.AfterFunc(lease/2, func() { close(arrives) })
+			return faulthttp.LateUntil(arrives, faulthttp.EOF)
+		case locktest.LateReply:
+			last = true
+			return faulthttp.DelayReply(lease / 30) // heartbeats wait for 250 ms
+		}
+		return faulthttp.Pass
 	}
 }
 

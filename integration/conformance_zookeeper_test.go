@@ -88,11 +88,11 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	p, err := faultproxy.StartZooKeeper(h.addr)
 	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
-	secret, unwatched, loser := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}, &loser{}
+	secret, unwatched, post := &credentials{}, &unreadNodes{paths: make(map[string]struct{})}, newPostman(conformanceSession/8)
 	p.SetFilter(func(f faultproxy.Frame) faultproxy.Verdict {
 		secret.see(f)
 		unwatched.see(f)
-		return loser.see(f)
+		return post.see(f)
 	})
 	fake := &clock.Fake{}
 	opts := h.options()
@@ -100,13 +100,15 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)
 	must(t, err)
 	heal := func() {
+		post.ask(nil)
 		check(t, p.Heal())
 	}
 	var cut atomic.Bool
 	client := &locktest.Client{
-		API:  c.Client,
-		Cut:  func() { cut.Store(true); p.BlackHole(faultproxy.Both) },
-		Heal: func() { cut.Store(false); heal() },
+		API:   c.Client,
+		Cut:   func() { cut.Store(true); p.BlackHole(faultproxy.Both) },
+		Stall: func() { cut.Store(true); p.Stall(faultproxy.Both) },
+		Heal:  func() { cut.Store(false); heal() },
 		// A stopped process runs no timers, reads nothing and writes nothing.
 		Pause:  func() { fake.Pause(); p.BlackHole(faultproxy.Both) },
 		Resume: func() { heal(); fake.Resume() },
@@ -120,7 +122,7 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		},
 	}
 	if opts.TLS == nil {
-		client.Lose = loser.lose
+		client.Lose = post.ask
 	}
 	if h.expires && opts.TLS == nil {
 		// The client must not regain its session in between: it would see its node deleted
@@ -136,47 +138,74 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	return client
 }
 
-// loser loses one message of a client: the connection ends with it.
-type loser struct {
-	mu    sync.Mutex
-	left  int // requests until then; 0: none is lost
-	reply bool
-	conn  int // of the request whose answer is lost; 0: none
-	xid   int32
+// postman gives each request of a client its fate. It belongs to a filter.
+type postman struct {
+	late time.Duration // how late a late reply comes
+
+	mu      sync.Mutex
+	next    func() locktest.Fate // nil: all arrive
+	fate    locktest.Fate        // of the request whose answer does not arrive as it should
+	conn    int                  // its connection; 0: there is none
+	xid     int32
+	last    bool          // no request arrives
+	arrives chan struct{} // closed when they do again
 }
 
-func (l *loser) lose(n int, how locktest.Loss) (met func() bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left, l.reply, l.conn = n, how != locktest.LostRequest, 0
-	return func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		met := l.left == 0
-		l.left = 0
-		return met
-	}
+func newPostman(late time.Duration) *postman {
+	return &postman{late: late, arrives: make(chan struct{})}
 }
 
-// see belongs to a filter: call it for every frame.
-func (l *loser) see(f faultproxy.Frame) faultproxy.Verdict {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// ask asks next from now on.
+func (p *postman) ask(next func() locktest.Fate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next, p.conn, p.last = next, 0, false
+	close(p.arrives)
+	p.arrives = make(chan struct{})
+}
+
+// see is called for every frame.
+func (p *postman) see(f faultproxy.Frame) faultproxy.Verdict {
+	p.mu.Lock()
+	last, arrives := p.last, p.arrives
+	verdict, late := p.judge(f)
+	p.mu.Unlock()
 	switch {
-	case f.Kind == faultproxy.KindReply && f.Conn == l.conn && f.Xid == l.xid:
-		l.conn = 0
-		return faultproxy.CutBefore
-	case f.Kind != faultproxy.KindRequest || l.left == 0:
-		return faultproxy.Pass
+	case last && f.Dir == faultproxy.ToServer:
+		select {
+		case <-arrives:
+		case <-f.Gone:
+		}
+	case late > 0:
+		select {
+		case <-time.After(late):
+		case <-f.Gone:
+		}
 	}
-	if l.left--; l.left > 0 {
-		return faultproxy.Pass
+	return verdict
+}
+
+func (p *postman) judge(f faultproxy.Frame) (_ faultproxy.Verdict, late time.Duration) {
+	switch {
+	case f.Kind == faultproxy.KindReply && f.Conn == p.conn && f.Xid == p.xid:
+		p.conn = 0
+		if p.fate == locktest.LateReply {
+			return faultproxy.Pass, p.late
+		}
+		return faultproxy.CutBefore, 0
+	case f.Kind != faultproxy.KindRequest || p.next == nil:
+		return faultproxy.Pass, 0
 	}
-	if l.reply {
-		l.conn, l.xid = f.Conn, f.Xid
-		return faultproxy.Pass
+	fate := p.next()
+	switch {
+	case p.last, fate == locktest.Arrives:
+		return faultproxy.Pass, 0
+	case fate == locktest.LostRequest:
+		return faultproxy.CutBefore, 0
 	}
-	return faultproxy.CutBefore
+	p.fate, p.conn, p.xid = fate, f.Conn, f.Xid
+	p.last = fate == locktest.LateReply
+	return faultproxy.Pass, 0
 }
 
 // watched reports whether a session watches all its nodes.

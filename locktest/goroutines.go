@@ -15,9 +15,9 @@ import (
 // for it is gone.
 func closeLeavesNoGoroutine(e *env) {
 	label := e.prefix
-	s := &scope{TB: e.TB}
+	s, other := &scope{TB: e.TB}, e.client()
 	pprof.Do(e.ctx, pprof.Labels("locktest", label), func(context.Context) {
-		a, other := e.harness.NewClient(s, ClientOptions{}), e.client()
+		a := e.harness.NewClient(s, ClientOptions{})
 		held := e.holdKey(other, e.prefix+"held")
 		lock := e.hold(a)
 		waits := e.waitKey(a, held.Key(), nil).waits(other, held.Key(), 1)

@@ -84,14 +84,16 @@ func (e *env) losing(a *Client, fate Fate, step func(what string, lose func())) 
 func (e *env) recovers() time.Duration { return e.engine.Lease + e.engine.Soon }
 
 // arrived waits until what was sent late has arrived.
-func (e *env) arrived(sent time.Time) {
-	time.Sleep(time.Until(sent.Add(e.engine.Lease/2 + e.engine.Soon/2)))
+func (e *env) arrived(sent time.Time, fate Fate) {
+	if fate == LateRequest {
+		time.Sleep(time.Until(sent.Add(e.engine.Lease * 5 / 8)))
+	}
 }
 
-// nothingIsLeft insists that a key is free for all once a late message has arrived.
-func (e *env) nothingIsLeft(sent time.Time, rule string) {
+// nothingIsLeft insists that a key is free for all once a message has had its fate.
+func (e *env) nothingIsLeft(sent time.Time, fate Fate, rule string) {
 	e.Helper()
-	e.arrived(sent)
+	e.arrived(sent, fate)
 	e.leavesNothing(e.key, max(0, time.Until(sent.Add(e.recovers()))), rule)
 }
 
@@ -119,7 +121,7 @@ func acquireLoses(fate Fate) func(e *env) {
 			}
 			e.owns(lock, probe)
 			e.releaseInTime(lock, what)
-			e.nothingIsLeft(sent, what+" of an acquisition leaves nothing when its lock is released")
+			e.nothingIsLeft(sent, fate, what+" of an acquisition leaves nothing when its lock is released")
 		})
 	}
 }
@@ -133,7 +135,7 @@ func givingUpLoses(fate Fate) func(e *env) {
 			if lock, err := a.Acquire(e.within(e.engine.Soon/4), e.key, holdfast.WithRetry(holdfast.Retry{Attempts: 1})); err == nil {
 				e.releaseInTime(lock, what)
 			}
-			e.nothingIsLeft(sent, what+" of an acquisition that gives up leaves nothing")
+			e.nothingIsLeft(sent, fate, what+" of an acquisition that gives up leaves nothing")
 			e.release(e.holdWithin(e.engine.Soon, b, e.key))
 		})
 	}
@@ -151,7 +153,7 @@ func releaseLoses(fate Fate) func(e *env) {
 			if err := next.Verify(e.soon()); err != nil {
 				e.broken("a release ends nobody else's lock", "%s: %v", what, err)
 			}
-			e.arrived(sent)
+			e.arrived(sent, fate)
 			if err := next.Verify(e.soon()); err != nil {
 				e.broken("nor when it arrives late", "%s: %v", what, err)
 			}

@@ -35,6 +35,7 @@ type Transport struct {
 	counts map[string]int
 	cut    bool
 	cable  chan struct{} // closed by the next Cut
+	held   chan struct{} // closed when what Stall holds back arrives; nil: nothing is held back
 }
 
 // New returns a transport without faults, which forwards requests to base. Close it after use.
@@ -72,10 +73,24 @@ func (t *Transport) Cut() {
 	}
 }
 
-// Heal ends a Cut for calls that begin from now on.
+// Stall holds back the requests that begin from now on until Heal. They arrive then, also if their callers have given up, but for
+// those that a fault has something else in store for.
+func (t *Transport) Stall() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held == nil {
+		t.held = make(chan struct{})
+	}
+}
+
+// Heal ends a Cut for calls that begin from now on, and a Stall for all.
 func (t *Transport) Heal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.held != nil {
+		close(t.held)
+		t.held = nil
+	}
 	if t.cut {
 		t.cut = false
 		t.cable = make(chan struct{})
@@ -142,14 +157,17 @@ func (t *Transport) begin(req *http.Request) (*exchange, error) {
 	t.counts[e.seen.Op]++
 	e.seen.N = t.counts[e.seen.Op]
 	e.cable = t.cable
-	rule := t.rule
+	rule, held := t.rule, t.held
 	if !t.cut {
 		e.takeArmed()
 	}
 	t.mu.Unlock()
 	// Without the mutex: a rule may call the transport's methods.
-	if rule != nil && e.hit == nil && !e.isCut() {
+	if rule != nil && e.hit == nil {
 		e.fault = rule(e.seen)
+	}
+	if held != nil && e.fault.isPass() {
+		e.fault = StallUntil(held)
 	}
 	return e, nil
 }
