@@ -46,9 +46,9 @@
 //
 // An [Engine] says how clients are made, what the engine promises and how long its steps
 // may take. A [Harness] makes the clients of one case. The suite can cut off, heal,
-// expire and pause a [Client], and set its clock. Most cases are about loss, so Cut and
-// Heal are required. A harness leaves nil what it cannot do (Pause, Jump); the cases that
-// need it are skipped, and say so.
+// expire and pause a [Client], set its clock, and lose or delay single messages ([Fate]). Most
+// cases are about loss, so Cut and Heal are required. A harness leaves nil what it cannot do
+// (Stall, Lose, Pause, Jump); the cases that need it are skipped, and say so.
 //
 // Where an engine promises less, the suite asserts the weaker form and never skips it:
 // without [Engine.Ordered], every waiter is served in the end. Where an engine declares
@@ -64,4 +64,7 @@
 // how long the suite takes: about twenty cases wait for a lease to expire, and Lanes lets
 // them wait at the same time. Soon only decides how long the suite waits before it
 // reports a failure. No case compares absolute times.
+//
+// A call that does not return fails its own case, and the others go on. In virtual time that holds if
+// every timer of the client stops with it: [testing/synctest] ends a case that waits for nothing.
 package locktest

@@ -64,6 +64,25 @@ func TestRefuted(t *testing.T) {
 	}
 }
 
+// TestHangingCase has a call that never returns, or only after its case was given up.
+func TestHangingCase(t *testing.T) {
+	r, returns, over := &recorder{TB: t}, make(chan struct{}), make(chan struct{})
+	e := newEngine(fault{})
+	e.Lease, e.Soon, e.Late = time.Millisecond, time.Millisecond, time.Millisecond
+	inRealTime(r, e, testCase{"G8_Hangs", func(e *env) {
+		defer close(over)
+		<-returns
+		e.Logf("this is about a case that is over")
+		e.Errorf("so is this")
+		e.broken("a rule", "and this")
+	}}, func(time.Duration) (func() bool, func()) { return func() bool { return true }, func() {} })
+	close(returns)
+	<-over
+	if reported := r.reported(); len(reported) != 1 || !strings.Contains(reported[0], "G8 broken: "+ruleReturns) || !strings.Contains(reported[0], "TestHangingCase") {
+		t.Errorf("reported %q", reported)
+	}
+}
+
 // TestWatchMachine has the machine stop, or not.
 func TestWatchMachine(t *testing.T) {
 	stopped, end := watchMachine(time.Minute)

@@ -187,6 +187,42 @@ func TestCutUnderWay(t *testing.T) {
 	})
 }
 
+// TestStall holds back a request, and an answer that is under way.
+func TestStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, c := newDB(t)
+		db.Latency = 2 * time.Second
+		for _, test := range []struct {
+			id      string
+			after   time.Duration // of the stall
+			patient bool
+			held    item // while it lasts
+		}{
+			{"request", 0, true, nil},
+			{"request on its way", 500 * time.Millisecond, true, nil},
+			{"answer", 1500 * time.Millisecond, true, item{"id": s("answer"), "n": n("1")}},
+			{"request that was given up", 0, false, nil},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{true: time.Hour, false: time.Second}[test.patient])
+			time.AfterFunc(test.after, c.Stall)
+			time.Sleep(time.Nanosecond)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if _, err := increment(ctx, c, test.id); (err == nil) != test.patient {
+					t.Errorf("%s: %v", test.id, err)
+				}
+			})
+			time.Sleep(time.Minute)
+			key := item{"id": s(test.id)}
+			sameItem(t, test.id+", held back", db.Item(plainTable, key), test.held)
+			c.Heal()
+			wg.Wait()
+			cancel()
+			sameItem(t, test.id, db.Item(plainTable, key), item{"id": s(test.id), "n": n("1")})
+		}
+	})
+}
+
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, c := newDB(t)

@@ -2,6 +2,7 @@ package zkfake
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,58 @@ func TestLosses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What happens to requests of any kind, in turn.
+func TestFates(t *testing.T) {
+	inBubble(t, Config{Members: 2}, func(t *testing.T, e *Ensemble) {
+		link := e.Link()
+		conn, other := client(t, e, link, 1), client(t, e, e.Link(), 0)
+		fates := []Fate{{}, Lost(), Unanswered(0), Unanswered(3 * time.Second), AnsweredLate(2 * time.Second)}
+		for i, want := range []struct {
+			err         error
+			then, later bool
+		}{
+			{nil, true, true},
+			{zk.ErrConnectionClosed, false, false},
+			{zk.ErrConnectionClosed, true, true},
+			{zk.ErrConnectionClosed, false, true},
+			{nil, true, true},
+		} {
+			path, asked, sent := fmt.Sprintf("/%d", i), 0, time.Now()
+			link.SetFate(func() Fate {
+				if asked++; asked == 1 {
+					return fates[i]
+				}
+				return Fate{}
+			})
+			if _, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, want.err) {
+				t.Errorf("%s: %v, want %v", path, err, want.err)
+			}
+			if late := time.Since(sent) >= 2*time.Second; late != (i == 4) {
+				t.Errorf("%s: answered after %v", path, time.Since(sent))
+			}
+			if i == 4 {
+				if ok, err := try(conn, "/behind the last", time.Second); ok {
+					t.Errorf("answered: %v", err)
+				}
+				link.SetFate(nil)
+				link.Heal()
+			}
+			time.Sleep(time.Second)
+			if then := has(t, other, path); then != want.then {
+				t.Errorf("%s: carried out: %v", path, then)
+			}
+			time.Sleep(4 * time.Second)
+			if later := has(t, other, path); later != want.later {
+				t.Errorf("%s: carried out later: %v", path, later)
+			}
+		}
+		create(t, conn, "/healed", 0)
+		if !has(t, other, "/behind the last") {
+			t.Error("what was held back has not arrived")
+		}
+	})
 }
 
 // What goes to a member and what comes from it can be held apart from each other.

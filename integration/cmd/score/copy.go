@@ -118,7 +118,7 @@ func (c *copied) score(ctx context.Context, m *mutant, f *flags) (r result, err 
 		}
 	}
 	if f.tests {
-		r.test, err = c.test(ctx)
+		r.test, _, err = c.test(ctx)
 	}
 	return r, err
 }

@@ -163,12 +163,12 @@ func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
 // unchanged tries the present code, which must not fail.
 func (f *flags) unchanged(ctx context.Context, w io.Writer, c *copied) error {
 	if f.tests {
-		failed, err := c.test(ctx)
+		failed, out, err := c.test(ctx)
 		switch {
 		case err != nil:
 			return err
 		case failed != "":
-			return fmt.Errorf("%s fails with the present code, so this would say nothing", failed)
+			return fmt.Errorf("%s fails with the present code, so this would say nothing:\n%s", failed, out)
 		}
 		fmt.Fprintf(w, "The tests pass with the present code.\n")
 	}

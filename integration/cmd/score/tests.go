@@ -15,41 +15,41 @@ import (
 var failedTest = regexp.MustCompile(`(?m)^ *(?:--- FAIL: |panic: test timed out after .*\n\s*running tests:\n\s*)(\w+)|^(?:panic|fatal error): (.*)`)
 
 // test runs the library's tests that need no server, and the scenes of the integration tests on the fake. It returns one that
-// fails, "" if none does. Go runs again only those of packages that a mutant is in.
-func (c *copied) test(ctx context.Context) (failed string, err error) {
+// fails, "" if none does, and what was printed. Go runs again only those of packages that a mutant is in.
+func (c *copied) test(ctx context.Context) (failed string, out []byte, err error) {
 	scenes, err := c.scenes()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	for _, some := range [][]string{
 		{".", "./zklock/...", "./dynamolock/...", "./memlock/...", "./internal/..."},
 		{"-run", scenes, "./integration"},
 	} {
-		if failed, err = c.failed(ctx, some...); failed != "" || err != nil {
-			return failed, err
+		if failed, out, err = c.failed(ctx, some...); failed != "" || err != nil {
+			return failed, out, err
 		}
 	}
-	return "", nil
+	return "", nil, nil
 }
 
-// failed runs some tests, and returns one that fails.
-func (c *copied) failed(ctx context.Context, some ...string) (string, error) {
+// failed runs some tests, and returns one that fails, and what was printed.
+func (c *copied) failed(ctx context.Context, some ...string) (string, []byte, error) {
 	out, err := c.goTest(ctx, append([]string{"-failfast", "-timeout", "3m"}, some...)...)
 	var status *exec.ExitError
 	switch {
 	case err == nil:
-		return "", nil
+		return "", nil, nil
 	case !errors.As(err, &status) || ctx.Err() != nil:
-		return "", err
+		return "", nil, err
 	}
 	found := failedTest.FindSubmatch(out)
 	switch {
 	case found == nil:
-		return "", fmt.Errorf("go test: %w\n%s", err, out)
+		return "", nil, fmt.Errorf("go test: %w\n%s", err, out)
 	case len(found[1]) > 0:
-		return string(found[1]), nil
+		return string(found[1]), out, nil
 	default:
-		return "panic: " + string(found[2]), nil
+		return "panic: " + string(found[2]), out, nil
 	}
 }
 

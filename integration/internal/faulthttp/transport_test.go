@@ -64,6 +64,30 @@ func TestCutTakesNoFault(t *testing.T) {
 	}
 }
 
+func TestStall(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	tr, way := direct(t, s)
+	tr.Stall()
+	tr.Stall()
+	ctx, cancel := context.WithCancel(t.Context())
+	givenUp := way.start(ctx, t, "PutItem")
+	waits := way.start(t.Context(), t, "GetItem")
+	eventually(t, "both have been sent", func() bool { return tr.Count("") == 2 })
+	silent(t, givenUp, cancel)
+	arrivals(t, s, 0)
+	tr.Heal()
+	tr.Heal()
+	if r := <-waits; r.status != 200 {
+		t.Errorf("a call that waited: %+v", r)
+	}
+	if r := way.call(t.Context(), t, "PutItem"); r.status != 200 {
+		t.Errorf("a call after Heal: %+v", r)
+	}
+	tr.Close()
+	arrivals(t, s, 3)
+}
+
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
