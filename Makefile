@@ -125,7 +125,7 @@ lint: ## Check format, vet, staticcheck, tidiness and dependencies in every modu
 
 test-long: ## Run for minutes what "make test-random" runs for seconds, and with thousands of clients
 	@integration/setup.sh local
-	HOLDFAST_CONFORMANCE=full go test -race -v -timeout 10m -run 'TestConformance$$' ./integration
+	HOLDFAST_CONFORMANCE=full go test -race -v -timeout 30m -run 'TestConformance$$' ./integration
 	HOLDFAST_SCENES=server go test -race -v -timeout 30m -parallel 8 ./integration
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration

@@ -135,15 +135,10 @@ func fates(next func() locktest.Fate) func(dynamofake.Op) dynamofake.Fault {
 		return nil
 	}
 	var mu sync.Mutex
-	last := false
 	return func(dynamofake.Op) dynamofake.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		fate := next()
-		if last {
-			fate = locktest.LostRequest
-		}
-		switch fate {
+		switch next() {
 		case locktest.LostRequest:
 			return dynamofake.Drop()
 		case locktest.LostReply:
@@ -151,7 +146,6 @@ func fates(next func() locktest.Fate) func(dynamofake.Op) dynamofake.Fault {
 		case locktest.LateRequest:
 			return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
 		case locktest.LateReply:
-			last = true
 			return dynamofake.DelayReply(dynamolock.DefaultLease / 100) // heartbeats wait for a little longer
 		}
 		return dynamofake.Fault{}

@@ -74,12 +74,13 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	fake := &clock.Fake{}
 	ddb := h.target.Client(func(o *dynamodb.Options) { o.HTTPClient = tr.Client() })
 	c, err := dynamolock.New(clock.With(t.Context(), fake), ddb, &dynamolock.Options{
-		Table: h.table,
-		Mode:  h.mode,
-		Lease: h.lease,
-		Poll:  conformancePoll,
-		Owner: o.Owner,
-		Hooks: o.Hooks,
+		Table:  h.table,
+		Mode:   h.mode,
+		Lease:  h.lease,
+		Poll:   conformancePoll,
+		Margin: 100 * time.Millisecond, // less than a late reply is late
+		Owner:  o.Owner,
+		Hooks:  o.Hooks,
 	})
 	must(t, err)
 	return &locktest.Client{
@@ -101,15 +102,10 @@ func fates(next func() locktest.Fate, lease time.Duration) faulthttp.Rule {
 		return nil
 	}
 	var mu sync.Mutex
-	last := false
 	return func(faulthttp.Request) faulthttp.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		fate := next()
-		if last {
-			fate = locktest.LostRequest
-		}
-		switch fate {
+		switch next() {
 		case locktest.LostRequest:
 			return faulthttp.LoseRequest(faulthttp.Silence)
 		case locktest.LostReply:
@@ -119,7 +115,6 @@ func fates(next func() locktest.Fate, lease time.Duration) faulthttp.Rule {
 			time.AfterFunc(lease/2, func() { close(arrives) })
 			return faulthttp.LateUntil(arrives, faulthttp.EOF)
 		case locktest.LateReply:
-			last = true
 			return faulthttp.DelayReply(lease / 30) // heartbeats wait for 250 ms
 		}
 		return faulthttp.Pass

@@ -137,8 +137,12 @@ func closeWhileCut(e *env) {
 	if err := w.fails(e.engine.Soon, "Close ends every call that waits"); !errors.Is(err, holdfast.ErrClosed) {
 		e.broken(ruleClosed, "Acquire: %v", err)
 	}
-	e.inherits(b, e.key)
-	e.inherits(b, e.prefix+"another")
+	next := []*holdfast.Lock{e.inherits(b, e.key), e.inherits(b, e.prefix+"another")}
+	a.Heal()
+	time.Sleep(e.engine.Lease / 2) // what was under way arrives
+	for _, lock := range next {
+		e.isLive(lock, ruleSpares)
+	}
 }
 
 // closeWhileCutWithoutEnd calls Close in an outage, with a ctx that never ends.

@@ -65,6 +65,6 @@
 // them wait at the same time. Soon only decides how long the suite waits before it
 // reports a failure. No case compares absolute times.
 //
-// A call that does not return fails its own case, and the others go on. In virtual time that holds if
-// every timer of the client stops with it: [testing/synctest] ends a case that waits for nothing.
+// A call that does not return fails its own case, after some minutes in real time (-timeout must leave room for that), and the
+// others go on. In virtual time that holds for what [testing/synctest] counts as blocked: not for a mutex, nor for I/O.
 package locktest

@@ -29,7 +29,7 @@ type Engine struct {
 	Lease time.Duration
 
 	// Soon bounds every step that waits for nothing but the engine's reply. It is an upper
-	// bound and slows nothing down, so be generous where time is real. Default 0: 10 s.
+	// bound, so be generous where time is real; a few cases wait for a part of it. Default 0: 10 s.
 	Soon time.Duration
 
 	// Late bounds the time from the end of a lease to the grant of the key to another
@@ -82,7 +82,8 @@ const (
 
 // A Harness is the engine as one case uses it.
 type Harness interface {
-	// NewClient connects a client. The suite closes it.
+	// NewClient connects a client. The suite closes it. What it starts beside the client, such as a proxy or a pool of
+	// connections of its own, ends with t's clean-up or Context.
 	NewClient(t testing.TB, o ClientOptions) *Client
 
 	// Residue names what the engine still stores for key but must remove when nobody holds
@@ -98,14 +99,14 @@ type ClientOptions struct {
 }
 
 // A Client is one client with the faults that the suite can inject into it. Injecting one
-// twice is the same as once, except for Jump.
+// twice is the same as once, except for Jump and Lose.
 type Client struct {
 	API
 
 	// Cut partitions the client from the engine, both ways and silently: no connection is
-	// refused, no request gets a reply, and what is sent or under way meanwhile is lost, but
-	// what had arrived before. Heal undoes it, and Stall, and what Lose does. All return once
-	// they have taken effect. Cut and Heal are required.
+	// refused, no request gets a reply, and what is under way or sent meanwhile is lost; what
+	// had arrived before stands. Heal undoes it, and Stall, and what Lose does. All return
+	// once they have taken effect. Cut and Heal are required.
 	Cut, Heal func()
 
 	// Stall is like Cut, but what is sent meanwhile arrives in the end: when Heal is called. Nil:
@@ -118,8 +119,8 @@ type Client struct {
 	Expire func()
 
 	// Pause stops the client as SIGSTOP would stop its process: time goes on, but the
-	// client's timers and heartbeats do not run until Resume. A harness that can hold back
-	// only timers does that, and cuts the client off so that nothing else renews the
+	// client's timers and heartbeats do not run until Resume, those of libraries that it uses
+	// included. A harness that can hold back only timers does that, and cuts the client off so that nothing else renews the
 	// lease. Nil: the cases that pause are skipped, and the log says so.
 	Pause, Resume func()
 
@@ -129,9 +130,9 @@ type Client struct {
 	Watches func()
 
 	// Lose asks next what becomes of each message that the client sends from now on, before it is sent: of one that asks the
-	// engine for something, not of what keeps a connection alive or opens one. It does so until Heal, or another call; nil lets all
-	// arrive. Its calls come one at a time, and go on while the client is cut off. Nil: the cases that lose messages are skipped, and
-	// say so.
+	// engine for something or renews a lease, whoever sends it, each repetition included; not of what only keeps a connection alive or
+	// opens one. It does so until Heal, or another call, which replaces this one; nil lets all arrive. Calls of next come one at a
+	// time, and go on while the client is cut off. Nil: the cases that lose messages are skipped, and say so.
 	Lose func(next func() Fate)
 
 	// Jump moves the client's wall clock, forward if d is positive, and leaves

@@ -66,7 +66,7 @@ func newDynamoHarness(t testing.TB, l fault) *dynamoHarness {
 
 func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
 	conn, fake := h.db.Client(), &clock.Fake{}
-	options := &dynamolock.Options{Table: dynamoTable, Owner: o.Owner, Hooks: o.Hooks}
+	options := &dynamolock.Options{Table: dynamoTable, Owner: o.Owner, Hooks: o.Hooks, Margin: 100 * time.Millisecond}
 	if h.fault.table != nil {
 		h.fault.table(options)
 	}
@@ -115,15 +115,10 @@ func fates(next func() Fate) func(dynamofake.Op) dynamofake.Fault {
 		return nil
 	}
 	var mu sync.Mutex
-	last := false
 	return func(dynamofake.Op) dynamofake.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		fate := next()
-		if last {
-			fate = LostRequest
-		}
-		switch fate {
+		switch next() {
 		case LostRequest:
 			return dynamofake.Drop()
 		case LostReply:
@@ -131,7 +126,6 @@ func fates(next func() Fate) func(dynamofake.Op) dynamofake.Fault {
 		case LateRequest:
 			return dynamofake.DeliverLate(dynamolock.DefaultLease/2, io.ErrUnexpectedEOF)
 		case LateReply:
-			last = true
 			return dynamofake.DelayReply(dynamolock.DefaultLease / 100) // heartbeats wait for a little longer
 		}
 		return dynamofake.Fault{}

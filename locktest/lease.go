@@ -80,6 +80,9 @@ func holderKnowsFirst(e *env) {
 	next := e.handsOver(lock, b, a.Cut, ruleExpires, ruleFirst)
 	e.endedBy(lock, ruleAlone, expired...)
 	e.isLive(next, ruleOne)
+	a.Heal()
+	time.Sleep(e.engine.Lease / 2) // what was under way arrives
+	e.isLive(next, ruleOne)
 }
 
 // takeoverByATry has clients try that have not looked at the key before.

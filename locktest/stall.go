@@ -3,7 +3,6 @@ package locktest
 // stallCases are cases of clients that are cut off, once more: what they send meanwhile is not lost, but arrives when they are back.
 var stallCases = []testCase{
 	stalled("G2_HolderKnowsFirst", holderKnowsFirst),
-	stalled("G2_DeadlineIsKept", deadlineIsKept),
 	stalled("G5_CancelWhileDisconnected", cancelWhileDisconnected),
 	stalled("G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected),
 	stalled("G6_CutDuringAcquire", cutDuringAcquire),

@@ -95,7 +95,9 @@ func (c *Client) back(ctx context.Context) error {
 func (c *Client) setCut(cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cut = cut
+	if c.cut = cut; cut {
+		c.kept = nil
+	}
 }
 
 func (c *Client) isCut() bool {
