@@ -22,8 +22,9 @@ const (
 	// waits for mostEndless.
 	endless     = 10 * 365 * 24 * time.Hour
 	mostEndless = time.Minute
-	// closeWorkers is how many locks Close gives back at a time.
-	closeWorkers = 128
+	// closeWorkers is how many locks Close gives back at a time. An engine that sends fewer requests at a time bounds them itself: it
+	// knows which of them hold up others, as those that nobody answers do.
+	closeWorkers = 1024
 	// mostNamed is how many locks an error names.
 	mostNamed = 3
 )

@@ -46,10 +46,10 @@ func TestCloseDuringAnEnd(t *testing.T) {
 	mustClose(t, l)
 }
 
-// Close ends a thousand locks and as many waiters, each on its own.
+// Close ends many locks and as many waiters, each on its own.
 func TestCloseWithMany(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		const n, atATime = 1000, 128
+		const n, atATime = 3000, 1024
 		b := &engine{release: func(context.Context) error { time.Sleep(time.Second); return nil }}
 		l := b.open(t, driver.Config{})
 		locks := make([]*holdfast.Lock, n)

@@ -29,6 +29,7 @@ type heartbeat struct {
 
 	change *change        // to be carried out by the next beat; nil: none
 	heard  driver.Instant // before the last beat that was carried out; only beats touch it
+	pace   pulse          // how fast beats of this lock are answered
 
 	lost   error // what was found out about the item
 	broken *item // the item as somebody who broke the lock has left it
@@ -201,12 +202,29 @@ func (h *hold) tell(sent driver.Instant, err error) {
 	}
 }
 
+// limit is the time limit of the next beat. The table's other keys say nothing of the one partition that is slow: what this key's
+// answers took counts as well. And the last beats that can be answered before the lease is over have all the time that there is.
+func (h *hold) limit(now driver.Instant) time.Duration {
+	lease := h.opts.Lease
+	if left := lease - h.host.Margin(lease) - now.Sub(h.heard); left < 2*h.opts.Timeout {
+		return h.opts.Timeout
+	}
+	return max(h.pulse.limit(h.opts.Timeout), h.pace.limit(h.opts.Timeout))
+}
+
 // askInTime is ask, with the time limit of a heartbeat.
 func (h *hold) askInTime(ctx context.Context, now driver.Instant, c *change) (*item, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.pulse.limit(h.opts.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, h.limit(now))
 	defer cancel()
 	i, err := h.ask(ctx, now, c)
-	if errors.Is(err, context.DeadlineExceeded) && h.pulse.missed(now, h.host.Now()) >= h.opts.Timeout {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		if !unheard(err) {
+			h.pace.heard(h.host.Now().Sub(now))
+		}
+		return i, err
+	}
+	h.pace.missed(now, h.host.Now())
+	if h.pulse.missed(now, h.host.Now()) >= h.opts.Timeout {
 		op := opUpdate
 		if h.opts.Mode != FailOpen {
 			op = opGet // mostly

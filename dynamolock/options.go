@@ -88,14 +88,15 @@ type Options struct {
 	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
 	// Positive; Heartbeat + 2 x Timeout must be less than Lease - Margin, so that one
 	// lost request does not cost the lock. Heartbeats have less time at first: an eighth
-	// of Timeout, but at least 250 ms and three times what recent answers took. The limit
-	// rises to Timeout as more of them in a row are not answered.
+	// of Timeout, but at least 250 ms and three times what recent answers took, of all keys
+	// or of the lock's own. The limit rises to Timeout as more of them in a row are not
+	// answered, and when less than twice that is left of the lease.
 	Timeout time.Duration
 
 	// RetryDelay is the delay before a failed heartbeat, release or read is tried again.
 	// It doubles: up to Heartbeat/4 for heartbeats, up to Lease/4 for what is given back
-	// in the background, and up to Heartbeat for the rest.
-	// Default 0: Heartbeat/50, at least 10 ms. Not more than Heartbeat. How Acquire
+	// in the background, and up to Heartbeat, or 30 s if that is less, for the rest.
+	// Default 0: Heartbeat/50, from 10 ms to 1 s. Not more than Heartbeat. How Acquire
 	// retries is set by [holdfast.WithRetry]. The SDK's own retries are switched off:
 	// they do not know when a lease ends, and all requests share their quota.
 	RetryDelay time.Duration

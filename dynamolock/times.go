@@ -40,7 +40,7 @@ func (o *Options) fillTimes() error {
 		}
 	}
 	if o.RetryDelay == 0 {
-		o.RetryDelay = min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat)
+		o.RetryDelay = min(max(o.Heartbeat/50, 10*time.Millisecond), o.Heartbeat, time.Second)
 	}
 	margin := driver.Margin(o.Margin, o.Lease)
 	switch {
@@ -116,14 +116,17 @@ const signed = 15 * time.Minute
 // maxPause is the longest pause in a streak.
 const maxPause = 2 * time.Second
 
+// patient is the longest time from one try of a call, or to find out whether an outage is over, to the next, however long leases are.
+const patient = 30 * time.Second
+
 func timesOf(o *Options) times {
 	t := times{
 		hold:       o.Lease,
 		beats:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, o.Heartbeat/4)},
-		calls:      backoff.Policy{Initial: o.RetryDelay, Max: o.Heartbeat},
+		calls:      backoff.Policy{Initial: o.RetryDelay, Max: max(o.RetryDelay, min(o.Heartbeat, patient))},
 		streaks:    backoff.Policy{Initial: min(o.RetryDelay, maxPause), Max: min(o.Heartbeat, maxPause)},
 		firstProbe: o.Poll,
-		maxProbe:   max(o.Poll, o.Heartbeat),
+		maxProbe:   max(o.Poll, min(o.Heartbeat, patient)),
 		look:       min(o.Poll/10, 100*time.Millisecond),
 		late:       o.Lease,
 		undo:       backoff.Policy{Initial: 4 * o.RetryDelay, Max: max(4*o.RetryDelay, o.Lease/4)},
