@@ -21,6 +21,7 @@ type watches struct {
 
 	mu     sync.Mutex
 	byPath map[watchKey]*watch
+	kept   map[watchKey]*kept
 }
 
 // watchKey is what a watch is for.
@@ -82,7 +83,7 @@ type owner interface {
 }
 
 func newWatches(l *link) *watches {
-	return &watches{link: l, byPath: make(map[watchKey]*watch)}
+	return &watches{link: l, byPath: make(map[watchKey]*watch), kept: make(map[watchKey]*kept)}
 }
 
 // on watches a znode that is in the way of a waiter.
@@ -123,6 +124,40 @@ func (ws *watches) joinLocked(background context.Context, key watchKey) *watch {
 	return w
 }
 
+// kept are the watches of one znode that go-zookeeper has, or may have: it goes on renewing those that nobody here waits on.
+type kept struct {
+	asked int  // reads that are under way
+	set   bool // one has been answered, and no event since has used it up
+	fired int  // events that have
+}
+
+// asks notes that go-zookeeper is about to be asked for a watch; call answered with whether it has set it. A read that fails sets none.
+func (ws *watches) asks(key watchKey) (answered func(set bool)) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	k := ws.kept[key]
+	if k == nil {
+		k = &kept{}
+		ws.kept[key] = k
+	}
+	k.asked++
+	fired := k.fired
+	return func(set bool) {
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		k.asked--
+		k.set = k.set || set && k.fired == fired
+		ws.forgetLocked(key, k)
+	}
+}
+
+// forgetLocked forgets the watches of a znode if there are none.
+func (ws *watches) forgetLocked(key watchKey, k *kept) {
+	if k.asked == 0 && !k.set && ws.kept[key] == k {
+		delete(ws.kept, key)
+	}
+}
+
 // set sends the read. Its goroutine lives until the answer is there; closing
 // the connection is an answer too.
 func (ws *watches) set(background context.Context, w *watch) {
@@ -149,14 +184,21 @@ func (ws *watches) set(background context.Context, w *watch) {
 // send makes the read that sets a watch; onEvent hears of what it reports.
 func (ws *watches) send(w *watch) (err error) {
 	conn := ws.link.conn
-	switch w.kind {
-	case watchChildren:
-		w.children, w.node.stat, _, err = conn.ChildrenW(w.path)
-	case watchCreation:
+	if w.kind == watchCreation {
+		ifMissing, ifThere := ws.asks(w.watchKey), ws.asks(watchKey{w.path, watchData})
 		var exists bool
 		if exists, w.node.stat, _, err = conn.ExistsW(w.path); !exists {
 			w.node.stat = nil
 		}
+		ifMissing(err == nil && !exists)
+		ifThere(err == nil && exists)
+		return err
+	}
+	answered := ws.asks(w.watchKey)
+	defer func() { answered(err == nil) }()
+	switch w.kind {
+	case watchChildren:
+		w.children, w.node.stat, _, err = conn.ChildrenW(w.path)
 	default:
 		w.node.data, w.node.stat, _, err = conn.GetW(w.path)
 	}
@@ -200,8 +242,14 @@ func (ws *watches) fire(path string, why zk.EventType) {
 		if !kind.firedBy(why) {
 			continue
 		}
+		key := watchKey{path, kind}
 		ws.mu.Lock()
-		w := ws.byPath[watchKey{path, kind}]
+		w := ws.byPath[key]
+		if k := ws.kept[key]; k != nil {
+			k.set = false
+			k.fired++
+			ws.forgetLocked(key, k)
+		}
 		ws.mu.Unlock()
 		if w != nil {
 			ws.finish(w, why)
@@ -262,18 +310,11 @@ func (ws *watches) disown(w *watch) {
 	w.owner = nil
 }
 
-// any reports whether there are watches for go-zookeeper to renew.
+// any reports whether go-zookeeper has watches to renew. It may have one whose answer nobody here has looked at.
 func (ws *watches) any() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for _, w := range ws.byPath {
-		select {
-		case <-w.read:
-			return true // one that could not be read is not kept
-		default:
-		}
-	}
-	return false
+	return len(ws.kept) > 0
 }
 
 // recheck reads anew, on a new connection, what is waited on. go-zookeeper has

@@ -61,6 +61,8 @@ func (l *link) opened() {
 		defer timer.Stop()
 		select {
 		case <-w.watchesSet:
+		case <-w.dead:
+			return
 		case <-timer.C:
 		case <-l.closing.Done():
 			return

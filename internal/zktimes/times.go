@@ -53,7 +53,7 @@ func Of(session, heartbeat, tick, margin time.Duration) *Times {
 		Answer:     session / 4,
 		FirstReply: min(max(session/4, 250*time.Millisecond), 5*time.Second),
 		Redial:     min(max(session/10, 20*time.Millisecond), time.Second),
-		Rewatch:    min(max(session/10, 10*time.Millisecond), 250*time.Millisecond),
+		Rewatch:    min(max(session/10, 10*time.Millisecond), time.Second),
 		Longest:    session * 3 / 2, // beyond that, the window leaves too little of the lease
 
 		OwnWatch: session / 4,
