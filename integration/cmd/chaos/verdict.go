@@ -44,6 +44,9 @@ const (
 	recovery = 4
 )
 
+// lasting are faults that leave what goes with a lease.
+var lasting = []string{string(nemesis.LateRequest), string(nemesis.ClientKilled)}
+
 // undisturbed reports whether a run has no other faults than those.
 func (r *run) undisturbed() bool {
 	return r.Quiet || len(r.Kinds) > 0 && !slices.ContainsFunc(r.Kinds, func(kind nemesis.Kind) bool {
@@ -58,7 +61,7 @@ func (r *run) judge() (*verdict, error) {
 	// ended.
 	rules := history.Rules{
 		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
-		Steady: r.steady, Endured: r.endured, Hushed: []string{string(nemesis.EventsLost)},
+		Steady: r.steady, Endured: r.endured, Lasting: lasting, Hushed: []string{string(nemesis.EventsLost)},
 		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
 	}
 	if r.steady {

@@ -19,7 +19,7 @@ func (s *story) checkAsks(f *findings) {
 					continue
 				}
 				till := max(c.ret.At, g.ret) + lease
-				if g.held && g.last >= till && (g.asked == nil || g.asked.At > till) && !s.disturbedSince(c.invoke.At, till) {
+				if s.rules.Steady && g.held && g.last >= till && (g.asked == nil || g.asked.At > till) && !s.disturbedSince(c.invoke.At, till) {
 					f.add(s.unasked(g, c.ret.At, "was asked for at %s, and it was not told within a lease", s.at(c.ret.At)))
 					break
 				}
@@ -36,7 +36,7 @@ func (s *story) unasked(g *grant, at int64, format string, args ...any) Violatio
 }
 
 // checkNamed demands that who is named as the holder of a key, when a call is refused or gives up, was that, or had been a moment
-// before. A try is exact.
+// before. A try that is refused is exact.
 func (s *story) checkNamed(f *findings) {
 	keys := map[string]*observed{}
 	for _, c := range s.calls {
@@ -64,12 +64,21 @@ func (s *story) misnamed(c *call, o *observed) string {
 		return wrong
 	}
 	late := int64(s.rules.Lease) / 2
+	exact := c.invoke.Call == Try && c.outcome() == Refused
+	before := func(at int64) bool { // the call could have known of it
+		return exact && at < c.invoke.At || s.rules.Steady && at < c.invoke.At-late && !s.disturbedSince(at, c.ret.At)
+	}
 	for _, g := range s.withToken(told.Key, told.Token) {
 		switch freed := s.freed(g); {
-		case c.invoke.Call == Try && freed < c.invoke.At, freed < c.invoke.At-late && !s.disturbedSince(freed, c.ret.At):
+		case before(freed):
 			return fmt.Sprintf("its release had been confirmed at %s", s.at(freed))
-		case c.ret.At < g.ret-late && !g.all && !s.disturbedSince(c.ret.At-8*late, g.ret): // its client had not heard of it
+		case s.rules.Steady && c.ret.At < g.ret-late && !g.all && !s.disturbedSince(c.ret.At-8*late, g.ret): // its client had not heard of it
 			return fmt.Sprintf("it was granted at %s", s.at(g.ret))
+		}
+	}
+	for _, h := range s.keys[told.Key] {
+		if told.Token > 0 && h.token > told.Token && h.mode.excludes(told.Mode) && before(h.ret) {
+			return fmt.Sprintf("%v, had been granted it by then", h)
 		}
 	}
 	return ""

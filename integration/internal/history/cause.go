@@ -50,7 +50,7 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return ""
 	case !slices.Contains(causes, cause):
 		return "which is not a known cause"
-	case cause == "taken_over" && struck(false): // what has struck it was over before it looked
+	case cause == "taken_over" && struck(false) && s.follows(g, end.At, anybody): // what has struck it was over before it looked
 		return ""
 	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired" || cause == "taken_over") && !s.endangered(g.invoke-2*int64(s.rules.Lease), end.At):
 		return fmt.Sprintf("and nothing that ends a lease had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
@@ -70,19 +70,21 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 
 // succeeded reports whether another process may have been granted the key under the same owner by then.
 func (s *story) succeeded(g *grant, at int64) bool {
-	return s.follows(g, at, func(c *call) bool { return c.invoke.Owner == g.owner })
+	return s.follows(g, at, func(c *call) bool { return c.invoke.Process != g.process && c.invoke.Owner == g.owner })
 }
 
 // takenOver reports whether another process may have been granted the key by then.
 func (s *story) takenOver(g *grant, at int64) bool {
-	return s.follows(g, at, func(*call) bool { return true })
+	return s.follows(g, at, func(c *call) bool { return c.invoke.Process != g.process })
 }
 
-// follows reports whether one of some calls of other processes may have been granted a key, after a grant, by then.
+func anybody(*call) bool { return true }
+
+// follows reports whether one of some calls may have been granted a key, after a grant, by then.
 func (s *story) follows(g *grant, at int64, counts func(*call) bool) bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool {
 		r := c.invoke
-		if r == nil || !r.acquires() || r.Key != g.key || r.Process == g.process || r.At > at || !counts(c) {
+		if r == nil || !r.acquires() || r.Key != g.key || r.At > at || !counts(c) {
 			return false
 		}
 		switch {

@@ -35,13 +35,14 @@ type Rules struct {
 	Settle time.Duration
 	// Steady says that the machine of the run never stands still: then a lease does not run out by itself.
 	Steady bool
-	// Endured are the kinds of faults for which no lease runs out on such a machine.
-	Endured []string
+	// Endured are the kinds of faults for which no lease runs out on such a machine; Lasting are those of them that leave something
+	// which goes with a lease: a lock whose holder was killed, or a grant that nobody knows of.
+	Endured, Lasting []string
 	// Turn is how long a key may stay free while somebody waits for it, in a run that has no other faults than these. 0 is not
 	// checked.
 	Turn time.Duration
 	// Prompt is the same, in any run, for a time in which nothing is wrong, nor has been for as long as Recovery; Relief is that of
-	// faults for which no lease runs out. 0 is not checked.
+	// Endured faults that are not Lasting. 0 is not checked.
 	Prompt, Recovery, Relief time.Duration
 	// Hushed are the kinds of faults in which the engine does not tell clients what they watch for.
 	Hushed []string

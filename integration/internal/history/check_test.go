@@ -60,9 +60,18 @@ type planted struct {
 	rule, name string
 	says       string // a part of its text
 	s          *script
+	steady     bool // of a machine that never stands still
 }
 
-func wrong(rule, name, says string, s *script) planted { return planted{rule, name, says, s} }
+func wrong(rule, name, says string, s *script) planted { return planted{rule, name, says, s, false} }
+
+// steadily has a machine that never stands still.
+func steadily(all ...planted) []planted {
+	for i := range all {
+		all[i].steady = true
+	}
+	return all
+}
 
 var plantedViolations = []planted{
 	wrong(RuleCause, "broken by nobody", "nobody had broken it",
@@ -232,7 +241,7 @@ func crowd() []Record {
 // TestPlantedViolations guards that a check finds each violation, names the rule, and reports nothing else: alone, and among
 // much that is right, in whatever order the records are given.
 func TestPlantedViolations(t *testing.T) {
-	for _, c := range slices.Concat(plantedViolations, plantedReclaims, plantedTerms, plantedTellings, plantedSharing, plantedAsks, plantedCloses) {
+	for _, c := range slices.Concat(plantedViolations, plantedReclaims, plantedTerms, plantedTellings, plantedSharing, plantedAsks, plantedCloses, plantedSteadily) {
 		t.Run(c.name, func(t *testing.T) {
 			records := slices.Concat(c.s.records, (&script{}).calm().records)
 			judged(t, c, records)
@@ -245,7 +254,9 @@ func TestPlantedViolations(t *testing.T) {
 
 func judged(t *testing.T, c planted, records []Record) {
 	t.Helper()
-	found := Check(records, scriptRules)
+	rules := scriptRules
+	rules.Steady = c.steady
+	found := Check(records, rules)
 	said := false
 	for _, v := range found {
 		if v.Rule != c.rule || v.From > v.To {

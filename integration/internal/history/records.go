@@ -28,7 +28,7 @@ func (s *story) checkRecords(f *findings) {
 
 // ofClient reports whether client processes write records of this kind.
 func ofClient(w What) bool {
-	return w == Invoke || w == Return || w == Held || w == Lost || w == Told || w == Idle
+	return w == Invoke || w == Return || w == Held || w == Lost || w == Told || w == Asked || w == Idle
 }
 
 func (s *story) checkCalls(f *findings) {

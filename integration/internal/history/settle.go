@@ -37,15 +37,17 @@ func (s *story) checkSettle(f *findings) {
 // bound to a lock outlasts it.
 func (s *story) checkCloses(f *findings) {
 	for process, c := range s.closes {
-		if c.ret == nil {
+		till, how, over := s.through(c)
+		if !over {
 			continue
 		}
-		most := 3*s.rules.Lease + closeGrace // on DynamoDB, two for what acquisitions that were given up have left
+		// A lead may take a lease, the last release another, and, on DynamoDB, what acquisitions that were given up have left two.
+		most := 4*s.rules.Lease + closeGrace
 		if c.invoke.TTL > 0 {
 			most = min(most, time.Duration(c.invoke.TTL)+closeGrace)
 		}
-		if took := time.Duration(c.ret.At - c.invoke.At); s.rules.Steady && !s.paused(process, c.invoke.At, c.ret.At) && took > most {
-			f.add(s.unsettled(c, c.ret.At, "returned at", fmt.Sprintf(" (%v), and must within %v", took, most)))
+		if took := time.Duration(till - c.invoke.At); s.rules.Steady && !s.paused(process, c.invoke.At, till) && took > most {
+			f.add(s.unsettled(c, till, how, fmt.Sprintf(" (%v), and must return within %v", took, most)))
 		}
 	}
 	for _, key := range s.names() {
@@ -59,6 +61,15 @@ func (s *story) checkCloses(f *findings) {
 	}
 }
 
+// through is until when a call was under way: it returned, or its process ended.
+func (s *story) through(c *call) (till int64, how string, over bool) {
+	if c.ret != nil {
+		return c.ret.At, "returned at", true
+	}
+	gone, over := s.gone[c.invoke.Process]
+	return gone, "had not returned by", over
+}
+
 // paused reports whether a process was stopped between two moments.
 func (s *story) paused(process string, from, to int64) bool {
 	return slices.ContainsFunc(s.stopped[process], func(p period) bool { return p.from <= to && from <= p.till })
@@ -67,11 +78,12 @@ func (s *story) paused(process string, from, to int64) bool {
 // checkSettings demands that no setting of data outlasts its lock.
 func (s *story) checkSettings(g *grant, f *findings) {
 	for _, c := range g.data {
-		if c.ret == nil || !s.rules.Steady || s.paused(g.process, c.invoke.At, c.ret.At) {
+		till, how, over := s.through(c)
+		if !over || !s.rules.Steady || s.paused(g.process, c.invoke.At, till) {
 			continue
 		}
-		if from := max(c.invoke.At, g.ended); g.ended != never && c.ret.At > from+int64(s.rules.Lease)/4 {
-			f.add(s.unsettled(c, c.ret.At, "returned at", "; its lock had ended at "+s.at(g.ended)))
+		if from := max(c.invoke.At, g.ended); g.ended != never && till > from+int64(s.rules.Lease)/4 {
+			f.add(s.unsettled(c, till, how, "; its lock had ended at "+s.at(g.ended)))
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (s *story) checkTurns(f *findings) {
 func (s *story) troubled() (all []period) {
 	for _, fault := range s.faults {
 		till, rest := fault.till, s.rules.Recovery
-		if slices.Contains(s.rules.Endured, fault.begin.Fault) {
+		if kind := fault.begin.Fault; slices.Contains(s.rules.Endured, kind) && !slices.Contains(s.rules.Lasting, kind) {
 			rest = s.rules.Relief
 		}
 		if till != never {
@@ -74,7 +74,13 @@ func (s *story) had(key string) (all []period) {
 		all = append(all, period{g.ret, s.over(g)})
 	}
 	for _, c := range s.calls {
-		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() || c.ret != nil && !c.invoke.All {
+		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() {
+			continue
+		}
+		if c.ret != nil && !c.granted() && s.unconfirmed(c.invoke.Process) { // Close did not give back what it has left
+			all = append(all, period{c.ret.At, c.ret.At + 2*int64(s.rules.Lease)})
+		}
+		if c.ret != nil && !c.invoke.All {
 			continue
 		}
 		from, till := c.invoke.At, int64(never)
@@ -101,6 +107,12 @@ func (s *story) had(key string) (all []period) {
 	}
 	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	return all
+}
+
+// unconfirmed reports whether the client of a process was closed, and not all that it had was given back.
+func (s *story) unconfirmed(process string) bool {
+	c := s.closes[process]
+	return c != nil && c.outcome() != OK
 }
 
 func (s *story) hushed(begin *Record) bool { return slices.Contains(s.rules.Hushed, begin.Fault) }

@@ -30,18 +30,24 @@ func TestTurn(t *testing.T) {
 		s    *script
 		says string // "": nothing is wrong
 	}{
-		"in time":                                {waits(released(), 5, 130), ""},
-		"late":                                   {waits(released(), 5, 131), `process "2.1": acquire, invoked at 0.005000 s, has waited from 0.080000 s to 0.131000 s (51ms)`},
-		"after a while in which nobody asked":    {waits(released(), 200, 250), ""},
-		"late, after that":                       {waits(released(), 200, 251), "from 0.200000 s to 0.251000 s"},
-		"a release that goes on":                 {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 5, 230), ""},
-		"late, after that was over":              {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 5, 231), "from 0.180000 s"},
-		"a process that was killed":              {waits(gone(), 5, 220), ""},
-		"late, after it was killed":              {waits(gone(), 5, 221), "from 0.170000 s"},
-		"one that was lost":                      {waits(lost(), 5, 220), ""},
-		"late, after it was lost":                {waits(lost(), 5, 221), "from 0.170000 s"},
-		"one that was killed while it asked":     {waits(released().call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90), 5, 240), ""},
-		"late, after that one was killed":        {waits(released().call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90), 5, 241), "from 0.190000 s"},
+		"in time":                             {waits(released(), 5, 130), ""},
+		"late":                                {waits(released(), 5, 131), `process "2.1": acquire, invoked at 0.005000 s, has waited from 0.080000 s to 0.131000 s (51ms)`},
+		"after a while in which nobody asked": {waits(released(), 200, 250), ""},
+		"late, after that":                    {waits(released(), 200, 251), "from 0.200000 s to 0.251000 s"},
+		"a release that goes on":              {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 5, 230), ""},
+		"late, after that was over":           {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 5, 231), "from 0.180000 s"},
+		"a process that was killed":           {waits(gone(), 5, 220), ""},
+		"late, after it was killed":           {waits(gone(), 5, 221), "from 0.170000 s"},
+		"one that was lost":                   {waits(lost(), 5, 220), ""},
+		"late, after it was lost":             {waits(lost(), 5, 221), "from 0.170000 s"},
+		"one that was killed while it asked":  {waits(released().call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90), 5, 240), ""},
+		"late, after that one was killed":     {waits(released().call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90), 5, 241), "from 0.190000 s"},
+		"behind one whose client was closed, and not confirmed": {
+			waits(released().call("3.1", Acquire, 0, 20, 75, GaveUp).call("3.1", Close, 0, 70, 75, Pending), 5, 325), "",
+		},
+		"late, behind that one": {
+			waits(released().call("3.1", Acquire, 0, 20, 75, GaveUp).call("3.1", Close, 0, 70, 75, Pending), 5, 326), "from 0.275000 s",
+		},
 		"late, behind one that was not killed":   {waits(released().call("3.1", Acquire, 0, 20, 199, GaveUp), 5, 240), "acquire, invoked at"},
 		"for ever":                               {released().call("2.1", Acquire, 0, 5, 400, GaveUp), "from 0.080000 s to 0.400000 s"},
 		"for as long as its process was there":   {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 130), ""},
@@ -80,7 +86,8 @@ func TestTurn(t *testing.T) {
 // TestPrompt: when nothing is wrong, and has not been for a while, nobody waits for long for a key that is free.
 func TestPrompt(t *testing.T) {
 	rules := scriptRules
-	rules.Prompt, rules.Relief, rules.Recovery, rules.Endured = 40*time.Millisecond, 20*time.Millisecond, 60*time.Millisecond, []string{"lost reply"}
+	rules.Prompt, rules.Relief, rules.Recovery = 40*time.Millisecond, 20*time.Millisecond, 60*time.Millisecond
+	rules.Endured, rules.Lasting = []string{"lost reply", "client killed"}, []string{"client killed"}
 	waits := func(till int64) *script {
 		return begin().release("1.1", 1, 70, 80).acquire("2.1", 2, 5, till).held("2.1", 2, till+1)
 	}
@@ -101,6 +108,8 @@ func TestPrompt(t *testing.T) {
 		"late, after a fault":        {fault(waits(161), 1, "stall", 30, 60), "from 0.120000 s to 0.161000 s"},
 		"after one of no weight":     {fault(waits(125), 1, "lost reply", 60, 65), ""},
 		"late, after one of those":   {fault(waits(126), 1, "lost reply", 60, 65), "from 0.085000 s to 0.126000 s"},
+		"after one that lasts":       {fault(waits(165), 1, "client killed", 60, 65), ""},
+		"late, after one that lasts": {fault(waits(166), 1, "client killed", 60, 65), "from 0.125000 s to 0.166000 s"},
 		"in a fault":                 {fault(waits(400), 1, "stall", 100, 0), ""},
 		"before a fault":             {fault(waits(400), 1, "stall", 120, 0), ""},
 		"late, before a fault":       {fault(waits(400), 1, "stall", 121, 0), "from 0.080000 s to 0.121000 s"},
