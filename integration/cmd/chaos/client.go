@@ -27,10 +27,11 @@ const closePatience = 15 * time.Second
 //	close            after stop: end
 //	quit             close the client with all that it does, and end
 //	break KEY        break the grant of a key as an operator would
-//	break-now KEY    the same with BreakNow
+//	break-now KEY    break it with BreakNow
+//	break-insistently KEY  break it again and again while the grant is there
 //	take KEY         acquire the lock of a key, write to its registers, and release it
 //	audit KEY        try for all that a key has, in each way that it is used, and for one more
-//	plant KEY        the same, but stop the whole process between the look at the lock and the writes
+//	plant KEY        take it, but stop the whole process between the look at the lock and the writes
 type client struct {
 	surroundings
 	config   clientConfig
@@ -185,9 +186,11 @@ func (c *client) obey(line string) error {
 		}
 		return err
 	case "break":
-		task = func(key string) error { return c.breakGrant(key, false) }
+		task = func(key string) error { return c.breakGrant(key, false, false) }
 	case "break-now":
-		task = func(key string) error { return c.breakGrant(key, true) }
+		task = func(key string) error { return c.breakGrant(key, true, false) }
+	case "break-insistently":
+		task = func(key string) error { return c.breakGrant(key, false, true) }
 	case "take":
 		task = func(key string) error { return c.take(key, false) }
 	case "audit":

@@ -13,15 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
-// breakGrant looks up a key's holder, and breaks its grant; now means BreakNow, on engines that have it. It prefers a grant
-// that it has seen before, since most end before they can be broken.
-func (c *client) breakGrant(key string, now bool) error {
+// insistence is for how many leases an operator breaks a grant again that is still there.
+const insistence = 6
+
+// breakGrant looks up a key's holder, and breaks its grant: by BreakNow, on engines that have it, if now is set; again and again, as
+// the impatient do, if insists is. It prefers a grant that it has seen before, since most end before they can be broken.
+func (c *client) breakGrant(key string, now, insists bool) error {
 	end := c.locker.Break
 	if now && c.locker.breakNow != nil {
 		end = c.locker.breakNow
 	}
 	lease := c.config.Login.Lease
-	ctx, cancel := context.WithTimeout(c.ctx, 3*lease)
+	ctx, cancel := context.WithTimeout(c.ctx, (insistence+3)*lease)
 	defer cancel()
 	var info holdfast.Info // one holder of those who share the key
 	for began := time.Now(); ; {
@@ -43,9 +46,14 @@ func (c *client) breakGrant(key string, now bool) error {
 			return nil // there is nothing to break
 		}
 	}
-	invoked := c.report.invoke(history.Record{Call: history.Break, Key: key, Token: uint64(info.Token), Owner: info.Owner})
-	invoked.returned(end(ctx, info), uint64(info.Token), info.Owner)
-	return nil
+	for began := time.Now(); ; {
+		invoked := c.report.invoke(history.Record{Call: history.Break, Key: key, Token: uint64(info.Token), Owner: info.Owner})
+		err := end(ctx, info)
+		invoked.returned(err, uint64(info.Token), info.Owner)
+		if !insists || err != nil || time.Since(began) > insistence*lease || !sleep(c.stopping, lease/12) {
+			return nil
+		}
+	}
 }
 
 // jump sets the wall clock while a lock is held, when it matters. It records the jump, which may end a lock of this process.

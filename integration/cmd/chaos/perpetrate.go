@@ -131,10 +131,7 @@ func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end f
 		}
 		return fmt.Sprintf("client %s by %v", p.name(), f.Jump), nil, nil
 	case nemesis.BreakHolder:
-		verb := "break"
-		if f.Pick%2 == 0 {
-			verb = "break-now"
-		}
+		verb := [...]string{"break-now", "break", "break-now", "break-insistently"}[f.Pick%4]
 		return r.keys[f.Key], nil, r.operator.tell("%s %s", verb, r.keys[f.Key])
 	}
 	ctx, cancel := context.WithTimeout(ctx, strikePatience)

@@ -43,6 +43,7 @@ var excluded = map[string]string{
 	"D19":   "the cost of an outage",
 	"D21":   "the cost of calls that are cancelled",
 	"D22":   "thousands of locks",
+	"D59":   "leases of hours",
 	"D23":   "locks that never expire: the clients have leases",
 	"D24":   "locks that never expire: the clients have leases",
 	"D25":   "locks that never expire: the clients have leases",

@@ -230,4 +230,19 @@ var dynamoDBMutants = []mutant{
 		`err = c.prove(ctx, h)`,
 		`err = nil`,
 	}, nil},
+	{"D57", "what was heard long ago is who holds the key", dynamoDB, change{
+		"dynamolock/wait.go",
+		`c.began.Sub(l.heard) > gapOf(c.opts.Poll)`,
+		`false`,
+	}, nil},
+	{"D58", "what the lock's own answers took does not count", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`max(h.pulse.limit(h.opts.Timeout), h.pace.limit(h.opts.Timeout))`,
+		`h.pulse.limit(h.opts.Timeout)`,
+	}, nil},
+	{"D58", "the last beats of a lease have as little time as others", dynamoDB, change{
+		"dynamolock/heartbeat.go",
+		`left < 2*h.opts.Timeout`,
+		`left < 0`,
+	}, nil},
 }

@@ -235,6 +235,16 @@ func (s *Server) Kill() {
 	}
 }
 
+// Wipe removes all that a server that does not run has stored, as the loss of its disk does.
+func (s *Server) Wipe() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" || s.runningLocked() != nil {
+		return errors.New("zookeeper: wipe: the server is closed, or it runs")
+	}
+	return os.RemoveAll(filepath.Join(s.dir, "data", "version-2"))
+}
+
 // Pause stops the process with SIGSTOP: its sockets stay open and take bytes, but nothing answers. It returns when the
 // process stands still.
 func (s *Server) Pause() error { return s.suspend(syscall.SIGSTOP, true) }
