@@ -61,7 +61,11 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 	}
 	e.rule, _, _ = strings.Cut(c.name, "_")
 	e.key = e.prefix + c.name
-	ctx, cancel := context.WithTimeoutCause(context.Background(), caseLimit*e.patience(),
+	limit := caseLimit * e.patience()
+	if c.name == fairSharesName {
+		limit += fairFor * engine.Lease
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit,
 		fmt.Errorf("locktest: %s takes too long", c.name))
 	defer cancel()
 	e.ctx = ctx
@@ -70,7 +74,7 @@ func runCase(t testing.TB, engine Engine, c testCase) {
 		defer close(over)
 		c.run(e)
 	}()
-	e.returns(over, caseLimit*e.patience(), "the case itself")
+	e.returns(over, limit, "the case itself")
 }
 
 // returns waits for a call that must have returned within d and the longest step, and gives it up if it has not.

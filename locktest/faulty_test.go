@@ -435,6 +435,22 @@ var faults = []fault{
 			}
 		}),
 	},
+	{name: "every third client is served seldom in the long run", breaks: "G7", engine: func() wrapper {
+		var clients atomic.Int64
+		return replaced(func(f *faulty) {
+			var asked atomic.Int64
+			slow := clients.Add(1)%3 == 1
+			f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+				if asked.Add(1) > 20 && slow {
+					select {
+					case <-time.After(4 * lease):
+					case <-ctx.Done():
+					}
+				}
+				return f.Driver.Acquire(ctx, req)
+			}
+		})
+	}()},
 	{name: "every other waiter is sent to the back", breaks: "G7", engine: replaced(func(f *faulty) {
 		f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := f.Driver.Acquire(ctx, req)

@@ -17,6 +17,7 @@ var orderCases = []testCase{
 	{"G7_ALostWaiterBlocksNobody", aLostWaiterBlocksNobody},
 	{"G7_InspectShowsTheQueue", inspectShowsTheQueue},
 	{"G7_NobodyStarves", nobodyStarves},
+	{fairSharesName, fairShares},
 	{"G7_AcquireAnyTakesTheFirstFree", acquireAnyTakesTheFirstFree},
 	{"G7_AcquireAnyShuffles", acquireAnyShuffles},
 }

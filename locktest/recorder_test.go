@@ -68,9 +68,10 @@ const lease = 10 * time.Second
 // newEngine returns a correct engine, except for what the fault changes.
 func newEngine(l fault) Engine {
 	e := Engine{
-		Start: func(testing.TB) Harness { return &harness{store: memlock.NewStore(), fault: l} },
-		Lease: lease,
-		Soon:  10 * time.Millisecond, Late: 10 * time.Millisecond,
+		Start:  func(testing.TB) Harness { return &harness{store: memlock.NewStore(), fault: l} },
+		Bubble: synctest.Test,
+		Lease:  lease,
+		Soon:   10 * time.Millisecond, Late: 10 * time.Millisecond,
 		Ordered: true,
 		Shares:  true,
 	}
