@@ -177,7 +177,7 @@ type Hold interface {
 	SetData(ctx context.Context, data []byte) error
 
 	// Release gives the key back, and is called exactly once, however the hold
-	// ended. It tries until the engine has confirmed, the grant is known to be
+	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine has confirmed, the grant is known to be
 	// gone, or ctx ends, which is when the client is done closing. It returns
 	// nil, holdfast.ErrLost if the grant turned out to have been gone already, or what
 	// kept it from finding out. It never touches another holder's grant.

@@ -21,6 +21,9 @@ import (
 // on the lease, and must not depend on a quota that all users of the SDK's client share.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
+// paceKey is the key of a context's value: a *pulse that hears of its requests, too.
+type paceKey struct{}
+
 // call sends one request and waits for at most Options.Timeout. It reports to health
 // whether the table answered, unless the caller gave up.
 func call[In, Out any](
@@ -37,7 +40,11 @@ func call[In, Out any](
 		sent = e.host.Now()
 		out, err = send(attempt, in, once)
 		if answered(err) {
-			e.pulse.heard(e.host.Now().Sub(sent))
+			took := e.host.Now().Sub(sent)
+			e.pulse.heard(took)
+			if pace, ok := ctx.Value(paceKey{}).(*pulse); ok {
+				pace.heard(took)
+			}
 		}
 		return err
 	})

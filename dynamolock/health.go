@@ -222,6 +222,7 @@ type pulse struct {
 	silent int            // heartbeats in a row that got no answer in time
 	since  driver.Instant // the first of them was sent then
 	slow   time.Duration  // what slow answers took of late
+	fast   bool           // it forgets faster, as it hears more seldom
 }
 
 // heard records an answer and how long it took.
@@ -229,7 +230,11 @@ func (p *pulse) heard(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = 0
-	p.slow = max(took, p.slow-p.slow/4) // one is soon forgotten
+	left := p.slow - p.slow/4 // one is soon forgotten
+	if p.fast {
+		left = p.slow / 2
+	}
+	p.slow = max(took, left)
 }
 
 // missed records that a heartbeat got no answer in time, and returns for how long there

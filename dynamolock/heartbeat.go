@@ -40,6 +40,7 @@ func (h *hold) schedule() {
 	h.heartbeat.mu.Lock()
 	defer h.heartbeat.mu.Unlock()
 	h.heard = h.begun
+	h.pace.fast = true
 	h.due = h.begun.Add(firstBeat(h.opts.Heartbeat, h.beats.Add(1)))
 	h.armLocked(h.due.Sub(h.host.Now()))
 }
@@ -203,24 +204,23 @@ func (h *hold) tell(sent driver.Instant, err error) {
 }
 
 // limit is the time limit of the next beat. The table's other keys say nothing of the one partition that is slow: what this key's
-// answers took counts as well. And the last beats that can be answered before the lease is over have all the time that there is.
+// answers took counts as well. And before the lease is over, one beat has all the time that there is: it begins when another short one,
+// or a pause, would leave too little.
 func (h *hold) limit(now driver.Instant) time.Duration {
-	lease := h.opts.Lease
-	if left := lease - h.host.Margin(lease) - now.Sub(h.heard); left < 2*h.opts.Timeout {
-		return h.opts.Timeout
+	lease, most := h.opts.Lease, h.opts.Timeout
+	short := max(h.pulse.limit(most), h.pace.limit(most))
+	if left := lease - h.host.Margin(lease) - now.Sub(h.heard); left < most+max(short, h.times.beats.Max) {
+		return most
 	}
-	return max(h.pulse.limit(h.opts.Timeout), h.pace.limit(h.opts.Timeout))
+	return short
 }
 
 // askInTime is ask, with the time limit of a heartbeat.
 func (h *hold) askInTime(ctx context.Context, now driver.Instant, c *change) (*item, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.limit(now))
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, paceKey{}, &h.pace), h.limit(now))
 	defer cancel()
 	i, err := h.ask(ctx, now, c)
 	if !errors.Is(err, context.DeadlineExceeded) {
-		if !unheard(err) {
-			h.pace.heard(h.host.Now().Sub(now))
-		}
 		return i, err
 	}
 	h.pace.missed(now, h.host.Now())

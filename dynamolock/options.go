@@ -90,7 +90,7 @@ type Options struct {
 	// lost request does not cost the lock. Heartbeats have less time at first: an eighth
 	// of Timeout, but at least 250 ms and three times what recent answers took, of all keys
 	// or of the lock's own. The limit rises to Timeout as more of them in a row are not
-	// answered, and when less than twice that is left of the lease.
+	// answered, and before the lease is over.
 	Timeout time.Duration
 
 	// RetryDelay is the delay before a failed heartbeat, release or read is tried again.

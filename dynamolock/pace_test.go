@@ -108,11 +108,23 @@ func TestBusyItem(t *testing.T) {
 // Ten connections that die silently, one after the other, cost no lock.
 func TestDeadConnections(t *testing.T) {
 	for _, mode := range []dynamolock.Mode{dynamolock.FailOpen, dynamolock.FailClosed} {
+		const second, ms = time.Second, time.Millisecond
 		for _, c := range []struct {
 			locks         int
 			latency, once time.Duration // of all answers, and of one that comes some heartbeats before
-		}{{locks: 1}, {locks: 3}, {1, 250 * time.Millisecond, 0}, {3, 250 * time.Millisecond, 0}, {1, 0, 2 * time.Second}} {
-			alone(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+			dead          int32
+			o             dynamolock.Options
+		}{
+			{locks: 1, dead: 10}, {locks: 3, dead: 10}, {1, 250 * ms, 0, 10, dynamolock.Options{}}, {3, 250 * ms, 0, 10, dynamolock.Options{}},
+			{1, 0, 2 * second, 10, dynamolock.Options{}},
+			{1, 0, 0, 6, dynamolock.Options{Timeout: 6900 * ms}},
+			{1, 0, 0, 5, dynamolock.Options{Heartbeat: 6600 * ms, Timeout: 6100 * ms}},
+			{1, 0, 0, 6, dynamolock.Options{Heartbeat: second, Timeout: 8900 * ms}},
+			{1, 0, 0, 8, dynamolock.Options{Timeout: 5 * second}},
+			{3, 0, 0, 10, dynamolock.Options{Timeout: 6900 * ms}},
+		} {
+			c.o.Mode = mode
+			alone(t, c.o, func(t *testing.T, h *harness) {
 				a := h.client(t)
 				slow := dynamofake.DelayReply(c.latency)
 				a.conn.SetFault(always(slow))
@@ -125,7 +137,7 @@ func TestDeadConnections(t *testing.T) {
 				a.conn.SetFault(always(slow))
 				time.Sleep(3 * lease)
 				var dead atomic.Int32
-				dead.Store(10)
+				dead.Store(c.dead)
 				a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
 					if dead.Add(-1) >= 0 {
 						return dynamofake.Drop()

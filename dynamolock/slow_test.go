@@ -104,6 +104,32 @@ func TestLatencyJumps(t *testing.T) {
 	}
 }
 
+// D58. Conflicts with transactions are answers, quick ones: after a while of nothing else, dead connections cost no lock.
+func TestConflictsAreQuick(t *testing.T) {
+	for phase := range 8 {
+		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+			a := h.client(t)
+			lock := a.hold(t, "k")
+			time.Sleep(lease + lease*time.Duration(phase)/8)
+			a.conn.SetFault(always(dynamofake.Fail(dynamofake.TransactionConflict())))
+			time.Sleep(lease / 2)
+			a.conn.SetFault(nil)
+			time.Sleep(time.Second)
+			var dead atomic.Int32
+			dead.Store(10)
+			a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+				if dead.Add(-1) >= 0 {
+					return dynamofake.Drop()
+				}
+				return dynamofake.Fault{}
+			})
+			time.Sleep(2 * lease)
+			mustLive(t, lock)
+			a.conn.SetFault(nil)
+		})
+	}
+}
+
 // R2. The keys of a partition that fails do not keep Close from giving back the others.
 func TestCloseBesideSilence(t *testing.T) {
 	for what, fault := range map[string]dynamofake.Fault{

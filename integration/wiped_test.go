@@ -32,9 +32,9 @@ func TestServerWiped(t *testing.T) {
 	if client.Conn().SessionID() == session {
 		t.Error("the session is that of before")
 	}
-	// Others have begun anew, and meet.
-	other := dialServers(t, zklock.Options{}, s.Addr())
-	lock = take(t, client, key)
+	// Who comes then finds locks as they should be.
+	one, other := dialServers(t, *options(), s.Addr()), dialServers(t, *options(), s.Addr())
+	lock = take(t, one, key)
 	if _, err := other.TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("TryAcquire: %v, want ErrHeld", err)
 	}

@@ -310,7 +310,8 @@ func (ws *watches) disown(w *watch) {
 	w.owner = nil
 }
 
-// any reports whether go-zookeeper has watches to renew. It may have one whose answer nobody here has looked at.
+// any reports whether go-zookeeper has watches to renew, of those that it was asked for here. It may have one whose answer nobody here
+// has looked at.
 func (ws *watches) any() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -237,12 +237,12 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D58", "what the lock's own answers took does not count", dynamoDB, change{
 		"dynamolock/heartbeat.go",
-		`max(h.pulse.limit(h.opts.Timeout), h.pace.limit(h.opts.Timeout))`,
-		`h.pulse.limit(h.opts.Timeout)`,
+		`max(h.pulse.limit(most), h.pace.limit(most))`,
+		`h.pulse.limit(most)`,
 	}, nil},
 	{"D58", "the last beats of a lease have as little time as others", dynamoDB, change{
 		"dynamolock/heartbeat.go",
-		`left < 2*h.opts.Timeout`,
+		`left < most+max(short, h.times.beats.Max)`,
 		`left < 0`,
 	}, nil},
 }
