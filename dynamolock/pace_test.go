@@ -115,7 +115,10 @@ func TestDeadConnections(t *testing.T) {
 			dead          int32
 			o             dynamolock.Options
 		}{
-			{locks: 1, dead: 10}, {locks: 3, dead: 10}, {1, 250 * ms, 0, 10, dynamolock.Options{}}, {3, 250 * ms, 0, 10, dynamolock.Options{}},
+			{locks: 1, dead: 10},
+			{locks: 3, dead: 10},
+			{1, 250 * ms, 0, 10, dynamolock.Options{}},
+			{3, 250 * ms, 0, 10, dynamolock.Options{}},
 			{1, 0, 2 * second, 10, dynamolock.Options{}},
 			{1, 0, 0, 6, dynamolock.Options{Timeout: 6900 * ms}},
 			{1, 0, 0, 5, dynamolock.Options{Heartbeat: 6600 * ms, Timeout: 6100 * ms}},
