@@ -84,6 +84,8 @@ func TestStall(t *testing.T) {
 	if r := way.call(t.Context(), t, "PutItem"); r.status != 200 {
 		t.Errorf("a call after Heal: %+v", r)
 	}
+	// Nobody waits for the one that was given up, and Close would end it.
+	eventually(t, "the call that was given up arrives too", func() bool { return s.arrived.Load() == 3 })
 	tr.Close()
 	arrivals(t, s, 3)
 }
