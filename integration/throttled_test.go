@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,7 +53,7 @@ func TestSetWatchesThrottled(t *testing.T) {
 	lock := take(t, client, newKey(t))
 	before := take(t, holder, newKey(t))
 	waits := acquiring(limited(t), client, before.Key())
-	holds(t, conn, under(before.Key()), 2)
+	contenders(t, conn, before.Key(), 2)
 
 	calm := busy(t, s.Addr())
 	for refused.Load() == 0 {
@@ -67,12 +68,31 @@ func TestSetWatchesThrottled(t *testing.T) {
 	if err := lock.Err(); err != nil {
 		verdict.Fatalf(t, "the lock ended while the server was busy: %v", err)
 	}
-	names := holds(t, conn, under(lock.Key()), 1)
-	must(t, conn.Delete(under(lock.Key())+"/"+names[0], -1))
+	names := contenders(t, conn, lock.Key(), 1)
+	untilServed(t, func() error { return conn.Delete(under(lock.Key())+"/"+names[0], -1) })
 	receive(t, "the end of the lock", lock.Done())
 	if err := lock.Err(); !errors.Is(err, holdfast.ErrBroken) {
 		t.Errorf("Err = %v, want ErrBroken", err)
 	}
+}
+
+// untilServed repeats what a server refuses since it is too busy: then it has not carried it out.
+func untilServed(t *testing.T, f func() error) {
+	t.Helper()
+	throttled := fmt.Sprint("unknown error: ", codeThrottled)
+	var err error
+	eventually(t, "a busy server serves", func() bool { err = f(); return err == nil || err.Error() != throttled })
+	must(t, err)
+}
+
+// contenders waits until a lock has n, and returns their names.
+func contenders(t *testing.T, conn *zk.Conn, key string, n int) (names []string) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " contenders"), func() bool {
+		untilServed(t, func() (err error) { names, _, err = conn.Children(under(key)); return err })
+		return len(names) == n
+	})
+	return names
 }
 
 // busy keeps a server busy until calm is called: it always has more writes than it takes at a time.
@@ -81,9 +101,13 @@ func busy(t *testing.T, addr string) (calm func()) {
 	conns := make(map[string]*zk.Conn)
 	for range 3 {
 		conn := plain(t, addr)
-		path, err := conn.Create("/busy-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
-		must(t, err)
-		conns[path] = conn
+		untilServed(t, func() error {
+			path, err := conn.Create("/busy-", nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+			if err == nil {
+				conns[path] = conn
+			}
+			return err
+		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
