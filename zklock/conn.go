@@ -33,7 +33,7 @@ type link struct {
 	reopened func() // called when calls may be made again
 	closing  context.Context
 	hopes    *hopes        // set by connect
-	servers  int           // how many there are; set by connect
+	servers  []string      // all of them, with ports; set by connect
 	begun    chan struct{} // closed when conn is set
 	ended    chan struct{} // closed when go-zookeeper has stopped
 	quitOnce sync.Once
@@ -45,8 +45,7 @@ type link struct {
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *session       // nil before the first, and from its expiry to the next
 
-	// renounced is a session that is not to be resumed again: see times.longest.
-	renounced int64
+	left map[int64][]byte // sessions that are not to be resumed again, and a ConnectRequest of each: see conn_leave.go
 
 	up       bool                 // calls may be made
 	ending   bool                 // the client closes
@@ -69,6 +68,7 @@ func newLink(closing context.Context, host driver.Host, opts Options) *link {
 		ended:    make(chan struct{}),
 		quitted:  make(chan struct{}),
 		gate:     make(chan struct{}),
+		left:     make(map[int64][]byte),
 		created:  make(map[string]*creating),
 	}
 	l.watches = newWatches(l)
@@ -144,17 +144,22 @@ func (l *link) end(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	w, up, same := l.wire, l.up, l.session == s
-	over := !same && (s == nil || l.renounced != s.id) // the server may only have been made to say so
+	address := ""
+	if w != nil {
+		address = w.address
+	}
 	l.mu.Unlock()
+	over := !same
 	if up {
 		l.quit()
 		over = w.endsSession(ctx) && same || over
 	}
-	if s == nil || over {
-		return nil
+	err := l.endLeft(ctx, address)
+	if s != nil && !over {
+		return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
+			s.id, s.times().Session, holdfast.ErrDisconnected)
 	}
-	return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
-		s.id, s.times().Session, holdfast.ErrDisconnected)
+	return err
 }
 
 // answers returns when a server has answered that has a quorum, the session is over, or

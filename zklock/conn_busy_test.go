@@ -286,6 +286,36 @@ func TestLeftSession(t *testing.T) {
 	})
 }
 
+// Z51. A client is closed soon after it has given up a session: it says that all is given back only if that is so, also of what it
+// had in that one, and with time enough it is.
+func TestCloseAfterALeftSession(t *testing.T) {
+	limits := []time.Duration{0, virtualSession / 1000, virtualSession / 100, virtualSession}
+	for n := range 25 * len(limits) {
+		after, limit := time.Duration(n/len(limits))*20*time.Millisecond, limits[n%len(limits)]
+		withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+			client := dialWired(t, e, zklock.Options{Auth: []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}})
+			lock := acquire(t, client, "a")
+			time.Sleep(time.Second)
+			client.Delay(25 * time.Millisecond)
+			client.Hold(true, true)
+			e.Limit(2*time.Second, 2*virtualSession, 20*time.Second)
+			time.Sleep(virtualSession / 4)
+			client.Wire.Break()
+			client.Hold(false, false)
+			time.Sleep(after)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			err := client.Close(ctx)
+			switch left := e.Has(virtualRoot+"/a", int64(lock.Token())); {
+			case err == nil && left:
+				t.Errorf("after %v, Close within %v is confirmed, and the znode is there", after, limit)
+			case err != nil && limit == virtualSession:
+				t.Errorf("after %v, with %v to do it: %v", after, limit, err)
+			}
+		})
+	}
+}
+
 // Z52. A session that has only waited is granted a lock with little of its lease left, and must not lose it, with nothing wrong.
 func TestGrantOfAnIdleSession(t *testing.T) {
 	for name, opts := range map[string]zklock.Options{

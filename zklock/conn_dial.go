@@ -20,8 +20,8 @@ import (
 
 // connect starts go-zookeeper and waits for the first session.
 func (l *link) connect(ctx context.Context, servers []string) error {
-	l.hopes = newHopes(zk.FormatServers(servers))
-	l.servers = len(servers)
+	l.servers = zk.FormatServers(servers)
+	l.hopes = newHopes(l.servers)
 	conn, events, err := zk.Connect(
 		servers, l.opts.SessionTimeout,
 		zk.WithDialer(l.dial),
@@ -109,15 +109,7 @@ func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	}
 	ctx, cancel := context.WithTimeout(l.closing, t.FirstReply)
 	defer cancel()
-	conn, err := network.Dial(ctx, protocol, address)
-	if err == nil && l.opts.TLS != nil {
-		conn, err = handshake(ctx, conn, l.opts.TLS, address)
-		if err != nil {
-			err = l.unanswered(ctx, address, err)
-		}
-	} else if err != nil {
-		l.hopes.note(address, err)
-	}
+	conn, err := l.reach(ctx, protocol, address)
 	if err != nil {
 		l.mu.Lock()
 		l.lastErr = err
@@ -134,6 +126,23 @@ func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 		return nil, holdfast.ErrClosed
 	}
 	return w, nil
+}
+
+// reach opens a connection to a server.
+func (l *link) reach(ctx context.Context, protocol, address string) (net.Conn, error) {
+	conn, err := network.Dial(ctx, protocol, address)
+	if err != nil {
+		l.hopes.note(address, err)
+		return nil, err
+	}
+	if l.opts.TLS == nil {
+		return conn, nil
+	}
+	conn, err = handshake(ctx, conn, l.opts.TLS, address)
+	if err != nil {
+		return nil, l.unanswered(ctx, address, err)
+	}
+	return conn, nil
 }
 
 // serves is called when a server has answered a request.

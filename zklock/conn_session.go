@@ -29,8 +29,8 @@ type session struct {
 
 	shortest atomic.Pointer[zktimes.Times]
 
-	// left is set when the client has given the session up while the servers have not: see
-	// link.renounced. Its nodes are there until they do.
+	// left is set when the client has given the session up while the servers have not: its nodes are there
+	// until they do. See conn_leave.go.
 	left atomic.Bool
 }
 
@@ -61,14 +61,13 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 	}
 	l.wire = w
 	s := l.session
-	renounced := false
+	leaves := false
 	if s != nil && !begun {
 		if timeout < s.times().Session {
 			s.shortest.Store(now)
 		}
-		if renounced = timeout > s.times().Longest && l.opts.Heartbeat >= 0; renounced {
-			l.renounced = id
-			s.left.Store(true)
+		if leaves = timeout > s.times().Longest && l.opts.Heartbeat >= 0; leaves {
+			l.leaveLocked(s, w)
 		}
 	}
 	l.mu.Unlock()
@@ -88,7 +87,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 			l.host.Logger().Warn("the servers grant another session timeout than was asked for", "asked", asked, "granted", timeout)
 		})
 	}
-	if renounced {
+	if leaves {
 		l.tasks.Go(func(context.Context) {
 			l.host.Logger().Info("the session timeout has grown: a new session begins")
 		})
@@ -102,7 +101,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 
 // ask returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
 // to last for as long as the user wants; go-zookeeper goes on asking for what it
-// got last. And a session that has been renounced is asked for with another
+// got last. And a session that has been left is asked for with another
 // password, which makes the server say that it is over.
 //
 // A server that has seen less than the client hangs up, so that the client finds another one. Where all
@@ -118,18 +117,15 @@ func (l *link) ask(b []byte) []byte {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch id := int64(binary.BigEndian.Uint64(b[session:])); id {
-	case 0:
-		b = bytes.Clone(b)
+	b = bytes.Clone(b)
+	id := int64(binary.BigEndian.Uint64(b[session:]))
+	switch _, left := l.left[id]; {
+	case id == 0:
 		binary.BigEndian.PutUint32(b[timeout:], uint32(l.opts.SessionTimeout.Milliseconds()))
-	case l.renounced:
-		b = bytes.Clone(b)
+	case left:
 		b[password] ^= 0xff
-	default:
-		if l.outlivedLocked() {
-			b = bytes.Clone(b)
-			binary.BigEndian.PutUint64(b[zxid:], 0)
-		}
+	case l.outlivedLocked():
+		binary.BigEndian.PutUint64(b[zxid:], 0)
 	}
 	return b
 }
@@ -144,7 +140,7 @@ func (l *link) turnedAway() {
 // outlivedLocked reports whether the client has seen more than the servers have: each of them has turned
 // it away twice, and nobody can have kept the session alive.
 func (l *link) outlivedLocked() bool {
-	return l.session != nil && l.refusals >= 2*max(l.servers, 1) && l.host.Now().Sub(l.down) > 2*l.session.times().Session
+	return l.session != nil && l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.down) > 2*l.session.times().Session
 }
 
 // renew is called when the leader is known to have heard of the session after a moment.

@@ -28,7 +28,7 @@ func TestAskToResume(t *testing.T) {
 		"one that is to be over":         {session: 6, want: asked(seen, 4000, 6, append([]byte{'0' ^ 0xff}, password[1:]...))},
 	} {
 		l, clock := testLink(t, Options{SessionTimeout: 10 * time.Second})
-		l.session, l.servers, l.refusals, l.renounced = testSession(id), 3, c.refusals, 6
+		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64][]byte{6: nil}
 		l.session.shortest.Store((&Options{}).times(10 * time.Second))
 		l.down = clock.now
 		clock.now = clock.now.Add(c.down)

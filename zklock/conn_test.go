@@ -1,36 +1,42 @@
 package zklock
 
 import (
+	"context"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/network"
 )
 
 // TestEndOfAnotherSession checks that the end of a session does not count as the end of
-// one that was renounced: the servers keep that one until it expires.
+// one that was left: the servers keep that one until it expires.
 func TestEndOfAnotherSession(t *testing.T) {
-	for _, renounced := range []bool{false, true} {
+	for _, left := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Options{})
 			l.quitOnce.Do(func() {}) // there is no go-zookeeper
+			l.servers, l.times = []string{"server:2181"}, l.opts.times(DefaultSessionTimeout)
+			l.closing = network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
 			before, after := testSession(1), testSession(2)
 			l.session = before
 			result := make(chan error, 1)
-			go func() { result <- l.end(t.Context()) }()
+			go func() { result <- l.end(ctx) }()
 			synctest.Wait() // it waits for a server
 			l.mu.Lock()
-			if renounced {
-				l.renounced = before.id
+			if left {
+				l.left[before.id] = nil
 			}
 			l.session, l.wire, l.up = after, settledWire(nil, l, time.Second), true
 			close(l.wire.closed)
 			close(l.gate)
 			l.mu.Unlock()
-			if err := <-result; (err != nil) != renounced {
-				t.Errorf("renounced %v: %v", renounced, err)
+			if err := <-result; (err != nil) != left {
+				t.Errorf("left %v: %v", left, err)
 			}
 		})
 	}

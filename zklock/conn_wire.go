@@ -28,6 +28,7 @@ const (
 
 	xidEvent = -1
 	xidPing  = -2
+	xidAuth  = -4
 )
 
 // wire is one connection to a server, as go-zookeeper uses it. It reads along,
@@ -41,8 +42,9 @@ const (
 // int64, error int32. go-zookeeper sends each request by one Write.
 type wire struct {
 	net.Conn
-	link    *link
-	address string
+	link     *link
+	address  string
+	greeting []byte // the ConnectRequest, for leaveLocked
 
 	mu      sync.Mutex
 	opening driver.Instant // when the ConnectRequest was sent
@@ -104,6 +106,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	first := w.noteRequest(b)
 	if first {
 		b = w.link.ask(b)
+		w.greeting = b
 	}
 	n, err := w.Conn.Write(b)
 	if path := creates(b); path != "" {

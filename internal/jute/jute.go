@@ -1,4 +1,4 @@
-// Package jute reads and writes ZooKeeper's encoding, for tests that speak its protocol themselves.
+// Package jute reads and writes ZooKeeper's encoding, for what speaks its protocol without go-zookeeper.
 package jute
 
 import "encoding/binary"

@@ -368,6 +368,11 @@ var zooKeeperMutants = []mutant{
 		`now != sess && !sess.left.Load()`,
 		`now != sess`,
 	}, nil},
+	{"Z51", "Close does not end the session that was left", zooKeeper, change{
+		"zklock/conn_leave.go",
+		`l.returnAndEnd(ctx, greeting, first); err != nil {`,
+		`l.returnAndEnd(ctx, greeting, first); false && err != nil {`,
+	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
 		change{
