@@ -87,21 +87,11 @@ func (e *env) serves(n int, quits ...int) {
 	e.leavesNothing(e.key, e.engine.Soon, "a released key is held by nobody")
 }
 
-// nobodyStarves has clients that want the key again as soon as they have released it.
-func nobodyStarves(e *env) {
-	// Where chance says who is next, a turn may be long in coming: the time for it is one in which none comes only if none ever does.
-	const (
-		turns    = 2 // of each, after which others have had theirs
-		patience = 8
-	)
-	var mu sync.Mutex
-	had := make([]int, 3)
-	last := -1
-	grants := 0
-	ctx, stop := context.WithCancel(e.ctx)
-	defer stop()
-	var clients sync.WaitGroup
-	for i := range had {
+// compete has n clients that want the key again as soon as they have released it, until ctx ends: then clients is done. Each
+// grant is noted under mu, and held for a while.
+func (e *env) compete(ctx context.Context, n int, hold func(), note func(client int)) (mu *sync.Mutex, clients *sync.WaitGroup) {
+	mu, clients = new(sync.Mutex), new(sync.WaitGroup)
+	for i := range n {
 		c := e.client()
 		clients.Go(func() {
 			for {
@@ -113,12 +103,9 @@ func nobodyStarves(e *env) {
 					return
 				}
 				mu.Lock()
-				if grants++; last != i {
-					had[i]++
-					last = i
-				}
+				note(i)
 				mu.Unlock()
-				e.settle()
+				hold()
 				if err := lock.Release(e.soon()); err != nil {
 					e.Errorf("%s: Release: %v", e.rule, err)
 					return
@@ -126,6 +113,27 @@ func nobodyStarves(e *env) {
 			}
 		})
 	}
+	return mu, clients
+}
+
+// nobodyStarves has clients that want the key again as soon as they have released it.
+func nobodyStarves(e *env) {
+	// Where chance says who is next, a turn may be long in coming: the time for it is one in which none comes only if none ever does.
+	const (
+		turns    = 2 // of each, after which others have had theirs
+		patience = 8
+	)
+	had := make([]int, 3)
+	last := -1
+	grants := 0
+	ctx, stop := context.WithCancel(e.ctx)
+	defer stop()
+	mu, clients := e.compete(ctx, len(had), e.settle, func(i int) {
+		if grants++; last != i {
+			had[i]++
+			last = i
+		}
+	})
 	served := e.eventually(patience*e.patience(), func() bool {
 		mu.Lock()
 		defer mu.Unlock()

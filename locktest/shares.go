@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -18,31 +17,8 @@ func fairShares(e *env) {
 	e.needs(e.engine.Bubble != nil, "let hours pass")
 	ctx, stop := context.WithTimeout(e.ctx, fairFor*e.engine.Lease)
 	defer stop()
-	var mu sync.Mutex
 	had := make([]int, 3)
-	var clients sync.WaitGroup
-	for i := range had {
-		c := e.client()
-		clients.Go(func() {
-			for {
-				lock, err := c.Acquire(ctx, e.key)
-				if err != nil {
-					if ctx.Err() == nil {
-						e.Errorf("%s: Acquire: %v", e.rule, err)
-					}
-					return
-				}
-				mu.Lock()
-				had[i]++
-				mu.Unlock()
-				time.Sleep(e.engine.Lease / 4)
-				if err := lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
-					return
-				}
-			}
-		})
-	}
+	_, clients := e.compete(ctx, len(had), func() { time.Sleep(e.engine.Lease / 4) }, func(i int) { had[i]++ })
 	clients.Wait()
 	if least, most := slices.Min(had), slices.Max(had); least*10 < most*3 {
 		e.broken("in the long run, clients that want a key equally often have it so: three tenths of the most at least", "%v times", had)
