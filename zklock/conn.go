@@ -32,6 +32,8 @@ type link struct {
 	batches  *batches
 	reopened func() // called when calls may be made again
 	closing  context.Context
+	dialling context.Context // ends when no connection is wanted any more: soon after, or with closing
+	noMore   context.CancelFunc
 	hopes    *hopes        // set by connect
 	servers  []string      // all of them, with ports; set by connect
 	begun    chan struct{} // closed when conn is set
@@ -45,8 +47,7 @@ type link struct {
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *session       // nil before the first, and from its expiry to the next
 
-	left map[int64][]byte // sessions that are not to be resumed again, and a ConnectRequest of each: see conn_leave.go
-
+	admitted bool                 // the servers have accepted the credentials, if there are any
 	up       bool                 // calls may be made
 	ending   bool                 // the client closes
 	gate     chan struct{}        // closed when up becomes true
@@ -55,6 +56,7 @@ type link struct {
 	failures int                  // attempts in a row at a connection on which a request was answered
 	lastErr  error                // why there is no connection
 	created  map[string]*creating // by path; see expectCreated
+	left     map[int64]*left      // sessions that are not to be resumed again; see conn_leave.go
 }
 
 func newLink(closing context.Context, host driver.Host, opts Options) *link {
@@ -68,9 +70,10 @@ func newLink(closing context.Context, host driver.Host, opts Options) *link {
 		ended:    make(chan struct{}),
 		quitted:  make(chan struct{}),
 		gate:     make(chan struct{}),
-		left:     make(map[int64][]byte),
 		created:  make(map[string]*creating),
+		left:     make(map[int64]*left),
 	}
+	l.dialling, l.noMore = context.WithCancel(closing)
 	l.watches = newWatches(l)
 	l.batches = newBatches(l)
 	return l
@@ -127,10 +130,10 @@ func (l *link) drop(w *wire) {
 // time to wait for the answer.
 const sendTime = 100 * time.Millisecond
 
-// end ends the present session. It returns nil if that is confirmed, or it has ended by
-// itself. go-zookeeper ends only one, on the connection that it has just then, and so
+// end ends the present session, and those that were left. It returns nil if all are known to be
+// over. go-zookeeper ends only one, on the connection that it has just then, and so
 // it is asked to only when there is a server that answers and has a quorum, or no more
-// time to find one.
+// time to find one. It begins no other one after that.
 func (l *link) end(ctx context.Context) error {
 	l.mu.Lock()
 	s, again := l.session, l.ending
@@ -143,23 +146,44 @@ func (l *link) end(ctx context.Context) error {
 		l.answers(ctx, s)
 	}
 	l.mu.Lock()
-	w, up, same := l.wire, l.up, l.session == s
-	address := ""
+	w, up := l.wire, l.up
+	l.mu.Unlock()
+	address, confirmed := "", false
 	if w != nil {
 		address = w.address
 	}
-	l.mu.Unlock()
-	over := !same
+	l.noMore()
+	l.quit()
 	if up {
-		l.quit()
-		over = w.endsSession(ctx) && same || over
+		confirmed = w.endsSession(ctx)
 	}
+	if !confirmed {
+		l.hangUp()
+		l.awaitEnd(ctx)
+	}
+	l.mu.Lock()
+	s = l.session
+	owed := s != nil && !confirmed && l.left[s.id] == nil
+	l.mu.Unlock()
 	err := l.endLeft(ctx, address)
-	if s != nil && !over {
+	if owed {
 		return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
 			s.id, s.times().Session, holdfast.ErrDisconnected)
 	}
 	return err
+}
+
+// awaitEnd returns when go-zookeeper, which was told to quit, begins no session any more, or soon after the end of ctx.
+func (l *link) awaitEnd(ctx context.Context) {
+	select {
+	case <-l.ended:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-l.ended:
+	case <-time.After(sendTime):
+	}
 }
 
 // answers returns when a server has answered that has a quorum, the session is over, or

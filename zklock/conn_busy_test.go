@@ -22,6 +22,7 @@ import (
 // The requests of the protocol that these tests name: ZooDefs.OpCode.
 const (
 	opCreate       = 1
+	opCloseSession = -11
 	opExists       = 3
 	opGetData      = 4
 	opSync         = 9
@@ -250,70 +251,6 @@ func TestHungUpOn(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 	})
-}
-
-// Z51. A session is given up since the server, whose limits have changed, would keep it for too long. What was to be released
-// under it, and what has waited, is deleted in the next one, and not taken to have gone with it.
-func TestLeftSession(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		lock, before := acquire(t, client, "a"), acquire(t, other, "b")
-		granted, released := make(chan error, 1), make(chan error, 1)
-		go func() {
-			_, err := client.Acquire(inTime(t), "b")
-			granted <- err
-		}()
-		time.Sleep(time.Second)
-		client.Hold(true, true)
-		go func() { released <- lock.Release(t.Context()) }()
-		e.Limit(2*time.Second, 2*virtualSession, 20*time.Second)
-		time.Sleep(virtualSession / 4)
-		client.Wire.Break()
-		client.Hold(false, false)
-		if err, left := <-released, e.Has(virtualRoot+"/a", int64(lock.Token())); err != nil || left {
-			t.Errorf("Release = %v, and the znode is there: %v", err, left)
-		}
-		time.Sleep(virtualSession / 4)
-		if queue := e.Children(virtualRoot + "/b"); len(queue) != 2 {
-			t.Errorf("the queue is %q", queue)
-		}
-		if err := before.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-granted; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Z51. A client is closed soon after it has given up a session: it says that all is given back only if that is so, also of what it
-// had in that one, and with time enough it is.
-func TestCloseAfterALeftSession(t *testing.T) {
-	limits := []time.Duration{0, virtualSession / 1000, virtualSession / 100, virtualSession}
-	for n := range 25 * len(limits) {
-		after, limit := time.Duration(n/len(limits))*20*time.Millisecond, limits[n%len(limits)]
-		withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-			client := dialWired(t, e, zklock.Options{Auth: []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}})
-			lock := acquire(t, client, "a")
-			time.Sleep(time.Second)
-			client.Delay(25 * time.Millisecond)
-			client.Hold(true, true)
-			e.Limit(2*time.Second, 2*virtualSession, 20*time.Second)
-			time.Sleep(virtualSession / 4)
-			client.Wire.Break()
-			client.Hold(false, false)
-			time.Sleep(after)
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			err := client.Close(ctx)
-			switch left := e.Has(virtualRoot+"/a", int64(lock.Token())); {
-			case err == nil && left:
-				t.Errorf("after %v, Close within %v is confirmed, and the znode is there", after, limit)
-			case err != nil && limit == virtualSession:
-				t.Errorf("after %v, with %v to do it: %v", after, limit, err)
-			}
-		})
-	}
 }
 
 // Z52. A session that has only waited is granted a lock with little of its lease left, and must not lose it, with nothing wrong.

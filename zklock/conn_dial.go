@@ -25,7 +25,7 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 	conn, events, err := zk.Connect(
 		servers, l.opts.SessionTimeout,
 		zk.WithDialer(l.dial),
-		zk.WithHostProvider(&ring{closing: l.closing}),
+		zk.WithHostProvider(&ring{closing: l.dialling}),
 		zk.WithEventCallback(l.onEvent),
 		zk.WithLogger(discard{}),
 		zk.WithLogInfo(false),
@@ -63,6 +63,10 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
 		}
 	}
+	l.mu.Lock()
+	l.admitted = true
+	l.mu.Unlock()
+	l.reopened()
 	return nil
 }
 
@@ -104,10 +108,10 @@ func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 		t = l.session.times()
 	}
 	l.mu.Unlock()
-	if failures > 1 && !backoff.Sleep(l.closing, jittered(dialDelay(failures-1, t.Redial)), nil) {
+	if failures > 1 && !backoff.Sleep(l.dialling, jittered(dialDelay(failures-1, t.Redial)), nil) {
 		return nil, holdfast.ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(l.closing, t.FirstReply)
+	ctx, cancel := context.WithTimeout(l.dialling, t.FirstReply)
 	defer cancel()
 	conn, err := l.reach(ctx, protocol, address)
 	if err != nil {
@@ -121,7 +125,7 @@ func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	l.mu.Lock()
 	l.wire = w
 	l.mu.Unlock()
-	if l.closing.Err() != nil { // since before hangUp could see it
+	if l.dialling.Err() != nil { // since before hangUp could see it
 		l.drop(w)
 		return nil, holdfast.ErrClosed
 	}

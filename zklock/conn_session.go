@@ -67,7 +67,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 			s.shortest.Store(now)
 		}
 		if leaves = timeout > s.times().Longest && l.opts.Heartbeat >= 0; leaves {
-			l.leaveLocked(s, w)
+			l.leaveLocked(s, w, timeout)
 		}
 	}
 	l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 // ask returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
 // to last for as long as the user wants; go-zookeeper goes on asking for what it
 // got last. And a session that has been left is asked for with another
-// password, which makes the server say that it is over.
+// password, which makes any server say that it is over.
 //
 // A server that has seen less than the client hangs up, so that the client finds another one. Where all
 // do, for longer than the session can last, they have lost their data, or have been given older data:
@@ -124,6 +124,7 @@ func (l *link) ask(b []byte) []byte {
 		binary.BigEndian.PutUint32(b[timeout:], uint32(l.opts.SessionTimeout.Milliseconds()))
 	case left:
 		b[password] ^= 0xff
+		binary.BigEndian.PutUint64(b[zxid:], 0)
 	case l.outlivedLocked():
 		binary.BigEndian.PutUint64(b[zxid:], 0)
 	}

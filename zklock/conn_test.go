@@ -14,7 +14,7 @@ import (
 // TestEndOfAnotherSession checks that the end of a session does not count as the end of
 // one that was left: the servers keep that one until it expires.
 func TestEndOfAnotherSession(t *testing.T) {
-	for _, left := range []bool{false, true} {
+	for _, isLeft := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Options{})
 			l.quitOnce.Do(func() {}) // there is no go-zookeeper
@@ -28,15 +28,15 @@ func TestEndOfAnotherSession(t *testing.T) {
 			go func() { result <- l.end(ctx) }()
 			synctest.Wait() // it waits for a server
 			l.mu.Lock()
-			if left {
-				l.left[before.id] = nil
+			if isLeft {
+				l.left[before.id] = &left{greeting: connectRequest()}
 			}
 			l.session, l.wire, l.up = after, settledWire(nil, l, time.Second), true
 			close(l.wire.closed)
 			close(l.gate)
 			l.mu.Unlock()
-			if err := <-result; (err != nil) != left {
-				t.Errorf("left %v: %v", left, err)
+			if err := <-result; (err != nil) != isLeft {
+				t.Errorf("left %v: %v", isLeft, err)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestSessionBeforeConn(t *testing.T) {
 	reopened := make(chan struct{})
 	l.reopened = func() { close(reopened) }
 	w := settledWire(nil, l, time.Second)
-	l.wire, l.times = w, l.opts.times(time.Second)
+	l.wire, l.times, l.admitted = w, l.opts.times(time.Second), true
 	l.session = testSession(1)
 	l.opened()
 	select {

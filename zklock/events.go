@@ -87,8 +87,11 @@ func (l *link) open(w *wire) {
 	l.lastErr = nil
 	close(l.gate)
 	l.host.SetConnected(true)
+	admitted := l.admitted
 	l.mu.Unlock()
-	l.reopened()
+	if admitted { // a server that demands credentials hangs up on what comes before them
+		l.reopened()
+	}
 	l.watches.recheck(w)
 	l.mu.Lock()
 	defer l.mu.Unlock()

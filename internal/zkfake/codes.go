@@ -37,6 +37,7 @@ const (
 	codeNotEmpty       code = -111
 	codeSessionExpired code = -112
 	codeSessionMoved   code = -118
+	codeAuthRequired   code = -124
 	codeThrottled      code = -127
 )
 

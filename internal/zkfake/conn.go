@@ -22,6 +22,7 @@ type conn struct {
 	met      loss // what is wrong with the request that comes now
 	session  int64
 	timeout  time.Duration
+	known    bool       // the client has shown credentials
 	closed   bool       // the member knows it no more; what is on its way to the client still arrives
 	pending  []*request // in the order in which they came, and are answered
 }

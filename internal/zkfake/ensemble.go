@@ -18,6 +18,7 @@ type Config struct {
 	SyncLimit  int                  // ticks after which a follower and its leader give each other up; default 5
 	Guarded    bool                 // to ask whether a znode exists takes the permission to read it, as from 3.8.4 and 3.9.2 on
 	Discreet   bool                 // and so does to hear of it: from there on, too, and in some distributions before
+	Closed     bool                 // to clients without credentials: enforce.auth, from 3.7 on
 	Containers time.Duration        // between two looks for empty containers; default a minute
 	Latency    func() time.Duration // of a message between a client and a member, one way; default 0
 	Delay      func() time.Duration // of a message between a member and the leader, one way; default 0

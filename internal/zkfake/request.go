@@ -33,6 +33,15 @@ func (c *conn) request(d *jute.Decoder) {
 		c.hangUp()
 		return
 	case rq.kind == opSetAuth: // it says nothing of the session
+		c.known = true
+	case e.config.Closed && !c.known: // AuthenticationHelper.enforceAuthentication
+		c.send(func(e *jute.Encoder) {
+			e.Int32(rq.xid)
+			e.Int64(0)
+			e.Int32(int32(codeAuthRequired))
+		})
+		c.hangUp()
+		return
 	case refusal != 0 && refusal != codeThrottled: // before anything is known of the session
 	case !m.leads():
 		m.touched[c.session] = c.timeout

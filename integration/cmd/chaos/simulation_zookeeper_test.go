@@ -20,6 +20,7 @@ type simulatedEnsemble struct {
 	ensemble *zkfake.Ensemble
 	holds    func(slot int) bool
 	links    []*simulatedLink
+	closed   bool // to clients without credentials
 }
 
 // simulatedMembers is how many members there are.
@@ -32,8 +33,10 @@ func startSimulatedZooKeeper(_ context.Context, c casting) (simulatedStage, erro
 	}
 	some := func() time.Duration { return 100*time.Microsecond + rand.N(most) }
 	s := &simulatedEnsemble{
-		holds: c.Holds,
+		holds:  c.Holds,
+		closed: c.Seed%5 == 1,
 		ensemble: zkfake.New(zkfake.Config{
+			Closed:  c.Seed%5 == 1,
 			Members: simulatedMembers, Tick: zooKeeperTick, SyncLimit: 5 + 5*int(c.Seed%2), // see startEnsemble
 			Containers: 10 * zooKeeperLease, Latency: some, Delay: some,
 		}),
@@ -57,12 +60,15 @@ func (s *simulatedEnsemble) deck() []nemesis.Kind {
 
 func (s *simulatedEnsemble) servers() int { return simulatedMembers }
 
+// credentials are those of clients that have any.
+const credentials = "user:password"
+
 // login has some clients authenticate, some ask for sessions that servers may refuse as too short, some beat seldom, and some
 // leave much of their leases to clocks.
 func (s *simulatedEnsemble) login(slot int) login {
 	l := s.loginOver(strconv.Itoa(slot))
 	if slot%2 == 1 {
-		l.Credentials = "user:password"
+		l.Credentials = credentials
 	}
 	if slot%3 == 2 {
 		l.Session = zooKeeperLease * 11 / 20
@@ -79,7 +85,11 @@ func (s *simulatedEnsemble) login(slot int) login {
 func (s *simulatedEnsemble) direct() login { return s.loginOver(operatorLine) }
 
 func (s *simulatedEnsemble) loginOver(endpoint string) login {
-	return login{Engine: "zookeeper", Endpoint: endpoint, Servers: s.ensemble.Addrs(), Lease: zooKeeperLease}
+	l := login{Engine: "zookeeper", Endpoint: endpoint, Servers: s.ensemble.Addrs(), Lease: zooKeeperLease}
+	if s.closed {
+		l.Credentials = credentials
+	}
+	return l
 }
 
 func (s *simulatedEnsemble) plug(l login) cable {

@@ -105,9 +105,9 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z9", "nothing is looked at again after a reconnect", zooKeeper, change{
 		"zklock/events.go",
-		`	l.reopened()
-	l.watches.recheck(w)`,
-		`	l.reopened()`,
+		`	l.watches.recheck(w)
+`,
+		``,
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
 		"zklock/recipe.go",
@@ -324,6 +324,11 @@ var zooKeeperMutants = []mutant{
 		`case err != nil && first:`,
 		`case err != nil:`,
 	}, nil},
+	{"Z41.2", "a heartbeat comes before the credentials", zooKeeper, change{
+		"zklock/events.go",
+		`if admitted {`,
+		`if true || admitted {`,
+	}, nil},
 	{
 		"Z48", "a server may refuse to set the watches again", zooKeeper,
 		change{
@@ -370,8 +375,18 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z51", "Close does not end the session that was left", zooKeeper, change{
 		"zklock/conn_leave.go",
-		`l.returnAndEnd(ctx, greeting, first); err != nil {`,
-		`l.returnAndEnd(ctx, greeting, first); false && err != nil {`,
+		`l.endOne(ctx, one, first); err != nil {`,
+		`l.endOne(ctx, one, first); false && err != nil {`,
+	}, nil},
+	{"Z51", "a session that was left lasts for as long as the servers keep it", zooKeeper, change{
+		"zklock/conn_leave.go",
+		`s.times().Session, func()`,
+		`1000*s.times().Session, func()`,
+	}, nil},
+	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
+		"zklock/conn.go",
+		`owed := s != nil &&`,
+		`owed := false && s != nil &&`,
 	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
