@@ -32,7 +32,7 @@ type link struct {
 	batches  *batches
 	reopened func() // called when calls may be made again
 	closing  context.Context
-	dialling context.Context // ends when no connection is wanted any more: soon after, or with closing
+	dialling context.Context // ends when no further connection is wanted; with closing at the latest
 	noMore   context.CancelFunc
 	hopes    *hopes        // set by connect
 	servers  []string      // all of them, with ports; set by connect

@@ -5,7 +5,6 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/network"
 )
@@ -35,6 +34,8 @@ func TestAnswersToAnEnd(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Options{})
+			l.times = l.opts.times(DefaultSessionTimeout)
+			one := &left{greeting: greeting}
 			ctx := network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
 				go func() {
@@ -49,7 +50,7 @@ func TestAnswersToAnEnd(t *testing.T) {
 				}()
 				return ours, nil
 			})
-			if err := l.endAt(ctx, "server:2181", greeting, time.Second); (err == nil) != c.over {
+			if err := l.endAt(ctx, "server:2181", one); (err == nil) != c.over || one.over != c.over {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

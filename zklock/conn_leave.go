@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -22,96 +23,112 @@ import (
 // left is a session that the client has left, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know
 // nothing of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it
 // cannot know of a creation that is still on its way. So the client goes back once more and ends it: when it closes, or
-// else when the lease is over that the session had, and with that all that was held in it. go-zookeeper
+// else when the lease is over that this session had, and with that all that was held in it. go-zookeeper
 // has one session at a time: this is done without it.
 type left struct {
-	greeting []byte         // a ConnectRequest that resumes it
-	at       driver.Instant // when it was left
+	greeting []byte // a ConnectRequest that resumes it
+
+	// Guarded by the link's mutex.
 	timeout  time.Duration  // that it has at the servers
-	timer    driver.Timer
+	resumed  driver.Instant // when it was, last
+	refusals int            // servers in a row that have hung up instead of greeting
+	over     bool           // go-zookeeper may have to be told so yet
+	timer    driver.Timer   // of the next try in the background
 }
 
 // leaveLocked has a session resumed no more. w is a connection on which it was.
 func (l *link) leaveLocked(s *session, w *wire, timeout time.Duration) {
 	s.left.Store(true)
-	l.left[s.id] = &left{
-		greeting: w.greeting,
-		at:       l.host.Now(),
-		timeout:  timeout,
-		timer: l.host.AfterFunc(s.times().Session, func() {
-			l.tasks.Go(func(context.Context) { _ = l.endLeft(l.closing, "") })
-		}),
-	}
+	one := &left{greeting: w.greeting, timeout: timeout, resumed: l.host.Now()}
+	l.left[s.id] = one
+	l.endLaterLocked(one, s.times().Session)
 }
 
-// endLeft ends the sessions that were left. It tries the server at an address first, if that is not "". It returns nil if all
-// are over; else it goes on trying until ctx ends.
+// endLaterLocked has the background try to end one, after a while, at each server once. A try that fails may have begun its
+// timeout anew, and is repeated when that must be over, ever more seldom.
+func (l *link) endLaterLocked(one *left, after time.Duration) {
+	if l.dialling.Err() != nil {
+		return
+	}
+	// Clients that have left their sessions together are not to come back together.
+	one.timer = l.host.AfterFunc(after+rand.N(after/4+1), func() {
+		l.tasks.Go(func(context.Context) {
+			for _, i := range rand.Perm(len(l.servers)) {
+				if l.endAt(l.dialling, l.servers[i], one) == nil {
+					return
+				}
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.endLaterLocked(one, max(2*one.timeout, 2*after))
+		})
+	})
+}
+
+// forgetLocked is called when a session begins: go-zookeeper has been told that those before it are over.
+func (l *link) forgetLocked() {
+	maps.DeleteFunc(l.left, func(_ int64, one *left) bool { return one.over })
+}
+
+// endLeft ends the sessions that were left, and of which nobody has said that they are over. It tries the server at an address first, if
+// that is not "". It returns nil if all are over; else it goes on trying until ctx ends. The background tries no more: see noMore.
 func (l *link) endLeft(ctx context.Context, first string) error {
 	l.mu.Lock()
 	all := maps.Clone(l.left)
+	for _, one := range all {
+		one.timer.Stop()
+	}
 	l.mu.Unlock()
 	for id, one := range all {
 		if err := l.endOne(ctx, one, first); err != nil {
-			return fmt.Errorf("zookeeper: the end of session %#x, which was left as its timeout had grown to %v, is not confirmed: %w: %w",
-				id, one.timeout, holdfast.ErrDisconnected, err)
+			return fmt.Errorf("zookeeper: the end of session %#x, which was left as its timeout had grown, is not confirmed: %w: %w",
+				id, holdfast.ErrDisconnected, err)
 		}
-		l.forget(id)
 	}
 	return nil
 }
 
-// forget is called when a session that was left is over.
-func (l *link) forget(id int64) {
-	l.mu.Lock()
-	if one := l.left[id]; one != nil {
-		one.timer.Stop()
-		delete(l.left, id)
-	}
-	s := l.session
-	l.mu.Unlock()
-	if s != nil && s.id == id { // there has been no server since to say so
-		l.expired()
-	}
-}
-
-// endOne ends one of them, at one server after the other. Where all hang up on a client that has seen more than they have, for
-// longer than the session can last, they have lost their data (see ask): then it says that it has seen nothing.
+// endOne ends one of them, at one server after the other.
 func (l *link) endOne(ctx context.Context, one *left, first string) error {
-	const zxid = 8
-	ctx = network.Of(ctx, l.closing)
-	t := l.negotiated()
+	l.mu.Lock()
+	over := one.over
+	l.mu.Unlock()
 	servers := l.servers
 	if first != "" {
 		servers = append([]string{first}, servers...)
 	}
-	greeting := one.greeting
-	for failures, refusals := 0, 0; ; {
-		err := l.endAt(ctx, servers[failures%len(servers)], greeting, t.FirstReply)
+	for failures := 0; !over; {
+		err := l.endAt(ctx, servers[failures%len(servers)], one)
 		if err == nil {
-			return nil
+			break
 		}
 		failures++
-		if errors.Is(err, errTurnedAway) {
-			refusals++
-		}
-		if refusals >= 2*len(servers) && l.host.Now().Sub(one.at) > 2*one.timeout {
-			greeting = bytes.Clone(greeting)
-			binary.BigEndian.PutUint64(greeting[zxid:], 0)
-		}
-		if !backoff.Sleep(ctx, jittered(dialDelay(failures, t.Redial)), nil) {
+		if !backoff.Sleep(ctx, jittered(dialDelay(failures, l.negotiated().Redial)), nil) {
 			return err
 		}
 	}
+	return nil
 }
 
-// errTurnedAway is the error of a server that hangs up instead of greeting.
-var errTurnedAway = errors.New("the server hung up")
+// resumption returns the ConnectRequest that resumes a session. Where all servers hang up on a client that has seen more than they have,
+// for longer than the session can last, they have lost their data (see ask): then it says that it has seen nothing.
+func (l *link) resumption(one *left) []byte {
+	const zxid = 8
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one.refusals < 2*len(l.servers) || l.host.Now().Sub(one.resumed) <= 2*one.timeout {
+		return one.greeting
+	}
+	b := bytes.Clone(one.greeting)
+	binary.BigEndian.PutUint64(b[zxid:], 0)
+	return b
+}
 
-// endAt resumes a session at one server and ends it. The server may take so long for each answer.
-func (l *link) endAt(ctx context.Context, address string, greeting []byte, patience time.Duration) (err error) {
-	const session, xid = 20, 1
-	id := int64(binary.BigEndian.Uint64(greeting[session:]))
-	conn, err := l.reachWithin(ctx, address, patience)
+// endAt resumes a session at one server and ends it.
+func (l *link) endAt(ctx context.Context, address string, one *left) (err error) {
+	const xid = 1
+	patience := l.negotiated().FirstReply
+	conn, err := l.reachWithin(network.Of(ctx, l.closing), address, patience)
 	if err != nil {
 		return err
 	}
@@ -132,19 +149,18 @@ func (l *link) endAt(ctx context.Context, address string, greeting []byte, patie
 	}()
 
 	c := plainConn{conn, patience}
+	greeting := l.resumption(one)
 	answer, err := c.exchange(greeting)
-	switch {
-	case err != nil && hungUp(err):
-		return fmt.Errorf("%w: %w", errTurnedAway, err)
-	case err != nil:
+	if err != nil {
+		if hungUp(err) {
+			l.mu.Lock()
+			one.refusals++
+			l.mu.Unlock()
+		}
 		return err
 	}
-	_, _ = answer.Int32(), answer.Int32() // protocol, timeout
-	switch resumed := answer.Int64(); {
-	case answer.Bad || resumed != id && resumed != 0:
-		return errors.New("this is no greeting of a server that was asked for a session")
-	case resumed == 0:
-		return nil // it is over
+	if over, err := l.greeted(one, greeting, answer); over || err != nil {
+		return err
 	}
 	for _, auth := range l.opts.Auth { // a server may serve nobody else
 		code, err := c.request(xidAuth, opSetAuth, func(e *jute.Encoder) {
@@ -160,7 +176,26 @@ func (l *link) endAt(ctx context.Context, address string, greeting []byte, patie
 	if err != nil || code != 0 && code != codeSessionExpired {
 		return cmp.Or(err, fmt.Errorf("the end of the session is refused: error %d", code))
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one.over = true
 	return nil
+}
+
+// greeted takes in the answer to a ConnectRequest, and reports whether the session is over.
+func (l *link) greeted(one *left, greeting []byte, answer *jute.Decoder) (over bool, err error) {
+	const session = 20
+	_, timeout, id := answer.Int32(), answer.Int32(), answer.Int64()
+	if answer.Bad || id != 0 && id != int64(binary.BigEndian.Uint64(greeting[session:])) {
+		return false, errors.New("this is no greeting of a server that was asked for a session")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one.refusals = 0
+	if one.over = id == 0; !one.over {
+		one.resumed, one.timeout = l.host.Now(), time.Duration(timeout)*time.Millisecond
+	}
+	return one.over, nil
 }
 
 // reachWithin is reach for a limited time.

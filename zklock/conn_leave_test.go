@@ -107,7 +107,7 @@ func TestLeftSessionIsEnded(t *testing.T) {
 		if !hasTheApplications(e) {
 			t.Errorf("the session has ended %v after it was left, and its lease may have lasted", time.Since(left))
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(virtualSession/4 + 2*time.Second)
 		if hasTheApplications(e) {
 			t.Errorf("the session has not ended %v after it was left", time.Since(left))
 		}

@@ -53,6 +53,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 	}
 	begun := id != 0 && l.session == nil
 	if begun {
+		l.forgetLocked()
 		l.session = &session{id: id, lease: l.host.NewLease(timeout, holdfast.ErrSessionExpired)}
 		l.session.shortest.Store(now)
 	}

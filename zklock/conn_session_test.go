@@ -26,9 +26,10 @@ func TestAskToResume(t *testing.T) {
 		"not all have turned it away":    {session: id, refusals: 5, down: time.Minute, want: asked(seen, 4000, id, password)},
 		"one that nobody has kept alive": {session: id, refusals: 6, down: 21 * time.Second, want: asked(0, 4000, id, password)},
 		"one that is to be over":         {session: 6, want: asked(0, 4000, 6, append([]byte{'0' ^ 0xff}, password[1:]...))},
+		"one of which others know it":    {session: 8, want: asked(0, 4000, 8, append([]byte{'0' ^ 0xff}, password[1:]...))},
 	} {
 		l, clock := testLink(t, Options{SessionTimeout: 10 * time.Second})
-		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64]*left{6: {}}
+		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64]*left{6: {}, 8: {over: true}}
 		l.session.shortest.Store((&Options{}).times(10 * time.Second))
 		l.down = clock.now
 		clock.now = clock.now.Add(c.down)

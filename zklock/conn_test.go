@@ -29,7 +29,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 			synctest.Wait() // it waits for a server
 			l.mu.Lock()
 			if isLeft {
-				l.left[before.id] = &left{greeting: connectRequest()}
+				l.left[before.id] = &left{greeting: connectRequest(), timer: stillTimer{}}
 			}
 			l.session, l.wire, l.up = after, settledWire(nil, l, time.Second), true
 			close(l.wire.closed)

@@ -378,10 +378,10 @@ var zooKeeperMutants = []mutant{
 		`l.endOne(ctx, one, first); err != nil {`,
 		`l.endOne(ctx, one, first); false && err != nil {`,
 	}, nil},
-	{"Z51", "a session that was left lasts for as long as the servers keep it", zooKeeper, change{
+	{"Z51", "a session that was left is ended while it may have a lock", zooKeeper, change{
 		"zklock/conn_leave.go",
-		`s.times().Session, func()`,
-		`1000*s.times().Session, func()`,
+		`l.endLaterLocked(one, s.times().Session)`,
+		`l.endLaterLocked(one, time.Millisecond)`,
 	}, nil},
 	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
 		"zklock/conn.go",

@@ -1,0 +1,126 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// dialBy opens a client that dials by a function.
+func dialBy(t *testing.T, servers []string, dialer network.Dialer) *zklock.Client {
+	t.Helper()
+	opts := zklock.Options{Root: virtualRoot, SessionTimeout: virtualSession}
+	client, err := zklock.Dial(network.With(t.Context(), dialer), servers, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	return client
+}
+
+// Z51. Two sessions are left one after the other: the second one, in which a lock is held, is not ended together with the first.
+func TestTwoLeftSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := zkfake.New(zkfake.Config{Members: 3, Latency: func() time.Duration { return time.Millisecond }})
+		t.Cleanup(e.Close)
+		other := dialBy(t, e.Addrs()[2:], e.Link().Dial)
+		link := e.Link()
+		client := dialBy(t, e.Addrs()[:2], link.Dial)
+		time.Sleep(time.Second)
+		first := client.Conn().SessionID()
+		e.Limit(2*time.Second, 2*virtualSession, 60*time.Second)
+		link.Break()
+		left := time.Now()
+		for client.Conn().SessionID() == first || !link.Wire(1).Used() { // the second session, at the second server
+			if client.Conn().SessionID() != first {
+				link.Break()
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		lock, err := client.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan struct{})
+		go func() {
+			defer close(granted)
+			if _, err := other.Acquire(inTime(t), "k"); err != nil {
+				t.Error(err)
+			}
+			if lock.Err() == nil {
+				t.Errorf("two holders, %v after the first session was left; the lease of the one lasts for another %v",
+					time.Since(left), time.Until(lock.Deadline()))
+			}
+		}()
+		time.Sleep(virtualSession - time.Since(left) - 400*time.Millisecond)
+		link.Wire(0).Delay(20 * time.Millisecond)
+		e.Limit(2*time.Second, 4*virtualSession, 60*time.Second)
+		link.Wire(1).Silence(true)
+		link.Wire(1).Break() // and at the first server, the second session is left
+		<-granted
+	})
+}
+
+// What cannot be ended in the background is left to the servers: seldom is it tried again, and so that it does not last for that.
+func TestLeftSessionCannotBeEnded(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{Auth: []zklock.Auth{{Scheme: "custom", Credentials: "token"}}})
+		if err := errors.Join(acquire(t, client, "a").Release(t.Context()), createOfTheApplication(client)); err != nil {
+			t.Fatal(err)
+		}
+		leaves(client, e)
+		time.Sleep(time.Second)
+		const opSetAuth, authFailed = 100, -115
+		for range 1000 {
+			client.Answer(opSetAuth, authFailed)
+		}
+		before := client.dials.Load()
+		time.Sleep(100 * virtualSession)
+		if hasTheApplications(e) {
+			t.Error("the session is kept alive by what is to end it")
+		}
+		if n := client.dials.Load() - before; n > 3 {
+			t.Errorf("%d connections", n)
+		}
+	})
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		leaves(client, e)
+		time.Sleep(time.Second)
+		client.Refuse(true) // others than the present connection
+		before := client.dials.Load()
+		time.Sleep(1000 * virtualSession)
+		if n := client.dials.Load() - before; n > 12 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// Nothing of it is left when the client has closed, though that is not confirmed.
+func TestLeftSessionAtClose(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		fake, link := &clock.Fake{}, e.Link()
+		opts := zklock.Options{Root: virtualRoot, SessionTimeout: virtualSession}
+		client, err := zklock.Dial(clock.With(network.With(t.Context(), link.Dial), fake), e.Addrs(), &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		e.Limit(2*time.Second, 2*virtualSession, 20*time.Second)
+		link.Break()
+		time.Sleep(time.Second)
+		link.Wire(0).Refuse(true)
+		link.Break()
+		err = client.Close(t.Context())
+		if n := fake.Pending.Load(); n != 0 || err == nil {
+			t.Errorf("Close: %v; %d timers run on", err, n)
+		}
+	})
+}
