@@ -33,7 +33,7 @@ type left struct {
 	resumed  driver.Instant // when it was, last
 	refusals int            // servers in a row that have hung up instead of greeting
 	over     bool           // go-zookeeper may have to be told so yet
-	timer    driver.Timer   // of the next try in the background
+	timer    driver.Timer   // of the next try in the background; nil if it was left as the client closed
 }
 
 // leaveLocked has a session resumed no more. w is a connection on which it was.
@@ -76,7 +76,9 @@ func (l *link) endLeft(ctx context.Context, first string) error {
 	l.mu.Lock()
 	all := maps.Clone(l.left)
 	for _, one := range all {
-		one.timer.Stop()
+		if one.timer != nil {
+			one.timer.Stop()
+		}
 	}
 	l.mu.Unlock()
 	for id, one := range all {

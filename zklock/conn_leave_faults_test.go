@@ -3,10 +3,14 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -121,6 +125,50 @@ func TestLeftSessionAtClose(t *testing.T) {
 		err = client.Close(t.Context())
 		if n := fake.Pending.Load(); n != 0 || err == nil {
 			t.Errorf("Close: %v; %d timers run on", err, n)
+		}
+	})
+}
+
+// stuckReader is a connection whose reader stands still between the bytes and what is made of them, until the connection is closed.
+type stuckReader struct {
+	net.Conn
+	armed  *atomic.Bool
+	read   chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *stuckReader) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.armed.CompareAndSwap(true, false) {
+		close(c.read)
+		<-c.closed
+	}
+	return n, err
+}
+
+func (c *stuckReader) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// The greeting by which a session is left is read as the client closes.
+func TestLeavesAsItCloses(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		link, armed, read := e.Link(), &atomic.Bool{}, make(chan struct{})
+		client := dialBy(t, e.Addrs(), func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := link.Dial(ctx, network, address)
+			return &stuckReader{Conn: conn, armed: armed, read: read, closed: make(chan struct{})}, err
+		})
+		time.Sleep(time.Second)
+		e.Limit(2*time.Second, 2*virtualSession, 20*time.Second)
+		armed.Store(true)
+		link.Break()
+		<-read
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := client.Close(now); !errors.Is(err, holdfast.ErrReleasePending) {
+			t.Errorf("Close without time: %v", err)
 		}
 	})
 }
