@@ -13,6 +13,14 @@ import (
 // look reports whether a permit can be taken past the queue. It refuses what does not fit the
 // use of the key, and makes the limit that of a key which nobody uses.
 func (p *permit) look(ctx context.Context) (free bool, err error) {
+	err = p.engine.upToDate(ctx, p.at.key, func() error {
+		free, err = p.lookOnce(ctx)
+		return err
+	})
+	return free, err
+}
+
+func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 	e := p.engine
 	limit := []byte(strconv.Itoa(p.req.Mode.Limit))
 	u, err := e.survey(ctx, p.at)

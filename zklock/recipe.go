@@ -79,24 +79,40 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 // probe fails with a HeldError if anybody is in the queue who blocks the request, so that
 // tries that are bound to fail create no nodes, over which other tries would fail.
 func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
-	var info driver.Info
-	err := e.link.retry(ctx, req.Retry, func(*session) (err error) {
-		info, err = e.describe(ctx, parent, req.Key, func(line []entry) ([]entry, error) {
-			if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
-				return nil, err
-			}
-			return holders(line), nil
-		})
-		return waiting(ctx, err)
+	return e.link.retry(ctx, req.Retry, func(*session) error {
+		return e.upToDate(ctx, parent, func() error { return e.obstacle(ctx, parent, req) })
 	})
-	if err == nil && info.Held && isLease(info.Grant) {
+}
+
+// upToDate returns what look says of a try. Before the try is refused, the server catches up and look
+// runs again: a server that lags behind shows holders that had released before the try began.
+func (e *engine) upToDate(ctx context.Context, path string, look func() error) error {
+	err := look()
+	if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {
+		return err
+	}
+	if err := e.link.sync(ctx, path); err != nil {
+		return waiting(ctx, err)
+	}
+	return look()
+}
+
+// obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil.
+func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Request) error {
+	info, err := e.describe(ctx, parent, req.Key, func(line []entry) ([]entry, error) {
+		if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
+			return nil, err
+		}
+		return holders(line), nil
+	})
+	switch {
+	case err != nil || !info.Held:
+		return waiting(ctx, err)
+	case isLease(info.Grant):
 		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
-	if err == nil && info.Held {
-		e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
-		return &driver.HeldError{Holder: info}
-	}
-	return err
+	e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
+	return &driver.HeldError{Holder: info}
 }
 
 // attempt implements [attempter].

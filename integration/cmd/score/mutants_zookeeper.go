@@ -397,4 +397,9 @@ var zooKeeperMutants = []mutant{
 		},
 		[]change{{"zklock/heartbeat.go", `if !h.short(sess) {`, `if true || !h.short(sess) {`}},
 	},
+	{"Z57", "a try is refused by what its server knows", zooKeeper, change{
+		"zklock/recipe.go",
+		`if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {`,
+		`if err != nil || ctx != nil {`,
+	}, nil},
 }
