@@ -47,6 +47,10 @@ const (
 // lasting are faults that leave what goes with a lease.
 var lasting = []string{string(nemesis.LateRequest), string(nemesis.ClientKilled)}
 
+// singly are faults that cost no lease unless the client loses its connection for another reason meanwhile. If it beats as seldom as it
+// may, what is left of its lease then can be less than it takes to leave a server that does not answer.
+var singly = []string{string(nemesis.HalfOpen)}
+
 // undisturbed reports whether a run has no other faults than those.
 func (r *run) undisturbed() bool {
 	return r.Quiet || len(r.Kinds) > 0 && !slices.ContainsFunc(r.Kinds, func(kind nemesis.Kind) bool {
@@ -61,7 +65,7 @@ func (r *run) judge() (*verdict, error) {
 	// ended.
 	rules := history.Rules{
 		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
-		Steady: r.steady, Endured: r.endured, Lasting: lasting, Hushed: []string{string(nemesis.EventsLost)},
+		Steady: r.steady, Endured: r.endured, Lasting: lasting, Singly: singly, Hushed: []string{string(nemesis.EventsLost)},
 		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
 	}
 	if r.steady {

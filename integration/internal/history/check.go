@@ -38,6 +38,8 @@ type Rules struct {
 	// Endured are the kinds of faults for which no lease runs out on such a machine; Lasting are those of them that leave something
 	// which goes with a lease: a lock whose holder was killed, or a grant that nobody knows of.
 	Endured, Lasting []string
+	// Singly are those of the Endured that may cost a lease together with another fault of the same target.
+	Singly []string
 	// Turn is how long a key may stay free while somebody waits for it, in a run that has no other faults than these. 0 is not
 	// checked.
 	Turn time.Duration

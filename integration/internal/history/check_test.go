@@ -305,9 +305,13 @@ func TestTooManyViolations(t *testing.T) {
 func TestSteady(t *testing.T) {
 	lease := int64(scriptRules.Lease / time.Millisecond)
 	faultOf := func(kind string, from, to int64) *script {
-		return begin().add(from, Record{What: Begin, N: 1, Fault: kind}).add(to, Record{What: End, N: 1, Fault: kind})
+		return begin().add(from, Record{What: Begin, N: 1, Fault: kind, Target: "client 1, a wire"}).add(to, Record{What: End, N: 1, Fault: kind})
 	}
 	fault := func(from, to int64) *script { return faultOf("stall", from, to) }
+	halfOpen := func(other, target string) *script {
+		return faultOf("half open", 50, 60).
+			add(40, Record{What: Begin, N: 2, Fault: other, Target: target}).add(55, Record{What: End, N: 2, Fault: other})
+	}
 	for name, c := range map[string]struct {
 		s       *script
 		cause   string
@@ -322,13 +326,16 @@ func TestSteady(t *testing.T) {
 		"by one who broke it": {begin().breaks(1, 61, 63, OK), "taken_over", true},
 		"no fault":            {begin(), "lease_expired", false},
 		"one of no weight":    {faultOf("lost reply", 50, 60), "lease_expired", false},
+		"one that is alone":   {faultOf("half open", 50, 60), "lease_expired", false},
+		"both at one client":  {halfOpen("lost reply", "client 1, the next list"), "lease_expired", true},
+		"one at each of two":  {halfOpen("lost reply", "client 2, the next list"), "lease_expired", false},
 	} {
 		rules := scriptRules
 		records := c.s.lost("1.1", 1, 65, c.cause).next().calm().records
 		if found := Check(records, rules); len(found) > 0 {
 			t.Errorf("%s, on a machine that may stand still: %v", name, found)
 		}
-		rules.Steady, rules.Endured = true, []string{"lost reply"}
+		rules.Steady, rules.Endured, rules.Singly = true, []string{"lost reply", "half open"}, []string{"half open"}
 		switch found := Check(records, rules); {
 		case c.excused && len(found) == 0:
 		case c.excused || len(found) != 1 || found[0].Rule != RuleCause || !strings.Contains(found[0].Text, "had been wrong since"):

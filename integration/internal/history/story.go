@@ -338,7 +338,15 @@ func (s *story) disturbedSince(from, to int64) bool {
 
 // endangered reports whether a fault was under way between two moments that may end a lease.
 func (s *story) endangered(from, to int64) bool {
-	return s.befell(from, to, func(begin *Record) bool { return !slices.Contains(s.rules.Endured, begin.Fault) })
+	return s.befell(from, to, func(begin *Record) bool {
+		switch {
+		case !slices.Contains(s.rules.Endured, begin.Fault):
+			return true
+		case slices.Contains(s.rules.Singly, begin.Fault):
+			return s.befell(from, to, func(other *Record) bool { return other != begin && other.victim() == begin.victim() })
+		}
+		return false
+	})
 }
 
 // befell reports whether one of the faults was under way between two moments.
