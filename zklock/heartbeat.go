@@ -185,9 +185,6 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	proved := false
 	for try := 0; err == nil && !proved && try < maxTries; try++ {
 		holds := h.oldest()
-		if try > 1 { // many are gone, it seems: those may stand together
-			holds = h.any()
-		}
 		if len(holds) == 0 {
 			return
 		}

@@ -232,11 +232,6 @@ var zooKeeperMutants = []mutant{
 		`if err == nil && !proved {`,
 		`if false {`,
 	}, nil},
-	{"Z28.2", "a heartbeat looks for locks in their order only", zooKeeper, change{
-		"zklock/heartbeat.go",
-		`holds = h.any()`,
-		`holds = h.oldest()`,
-	}, nil},
 
 	{"Z30", "one transaction makes several nodes of a queue", zooKeeper, change{
 		"zklock/conn_batch.go",
