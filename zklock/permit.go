@@ -155,7 +155,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	if p.place.node != "" && !p.at.kazoo && !p.passed {
 		c.instead = &p.place
 	}
-	_, ahead, err := c.locate(ctx)
+	ahead, _, err := c.locate(ctx)
 	if errors.Is(err, zk.ErrBadVersion) {
 		return none, p.lookAgain()
 	}
@@ -247,7 +247,7 @@ func (e *engine) reclaimLeases(ctx context.Context, c *contender) error {
 		}
 		return err
 	}
-	line, err := e.orderBy(ctx, s.leases, s.permits(names), "", parseLease)
+	line, _, err := e.orderBy(ctx, s.leases, s.permits(names), "", parseLease)
 	if err == nil {
 		_, err = c.reclaim(ctx, s.leases, line)
 	}

@@ -44,18 +44,21 @@ func parseEntry(name string) (entry, bool) {
 // twice, but Curator's write lock, when it is downgraded, lets a reader into its
 // own place, by its own number: that comes right behind it.
 func (e *engine) order(ctx context.Context, parent string, children []string, own string) ([]entry, error) {
-	return e.orderBy(ctx, parent, children, own, parseEntry)
+	line, _, err := e.orderBy(ctx, parent, children, own, parseEntry)
+	return line, err
 }
 
-// orderBy is order for children that are parsed in another way.
-func (e *engine) orderBy(ctx context.Context, parent string, children []string, own string, parse func(string) (entry, bool)) ([]entry, error) {
-	var line []entry
+// orderBy is order for children that are parsed in another way. It returns those that are no entries, too.
+func (e *engine) orderBy(
+	ctx context.Context, parent string, children []string, own string, parse func(string) (entry, bool),
+) (line []entry, others []string, err error) {
 	me, known := parse(own)
 	known = known && own != ""
 	last := int64(0)
 	for _, child := range children {
 		x, ok := parse(child)
 		if !ok {
+			others = append(others, child)
 			continue
 		}
 		last = max(last, x.seq)
@@ -69,11 +72,11 @@ func (e *engine) orderBy(ctx context.Context, parent string, children []string, 
 	slices.SortFunc(line, entry.compare)
 	tied := ties(line)
 	if len(tied) == 0 {
-		return line, nil
+		return line, others, nil
 	}
 	nodes, err := e.readAll(ctx, parent, tied)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	czxids := make(map[string]int64, len(tied)) // 0: it is gone
 	for _, x := range tied {
@@ -89,7 +92,7 @@ func (e *engine) orderBy(ctx context.Context, parent string, children []string, 
 	slices.SortFunc(line, func(x, y entry) int {
 		return cmp.Or(x.compare(y), cmp.Compare(czxids[x.name], czxids[y.name]))
 	})
-	return line, nil
+	return line, others, nil
 }
 
 // unnumbered is the sequence number of what has none.

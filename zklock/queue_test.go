@@ -57,3 +57,32 @@ func TestTies(t *testing.T) {
 		}
 	}
 }
+
+// TestCostOfALook guards that a look at a long queue takes apart no name that it need not: the cost of a hand-off hardly grows
+// with those who wait.
+func TestCostOfALook(t *testing.T) {
+	const waiting = 1000
+	names := map[string]string{
+		"Curator":      "_c_f4b5e2a6-1c0b-4d3e-8f6a-0123456789ab-lock-%010d",
+		"go-zookeeper": "_c_f4b5e2a61c0b4d3e8f6a0123456789ab-lock-%010d",
+		"kazoo":        "f4b5e2a61c0b4d3e8f6a0123456789ab__lock__%010d",
+	}
+	for form, name := range names {
+		e, children := new(engine), make([]string, waiting)
+		for i := range children {
+			children[i] = fmt.Sprintf(name, i)
+		}
+		allocations := testing.AllocsPerRun(10, func() {
+			line, others, err := e.orderBy(t.Context(), "/lock", children, children[2], parseEntry)
+			if err != nil || len(line) != 3 || len(others) > 0 {
+				t.Fatal(len(line), others, err)
+			}
+			if _, semaphore := e.found("key", children); semaphore {
+				t.Fatal("a queue is taken for a semaphore")
+			}
+		})
+		if allocations > waiting/20 {
+			t.Errorf("%s: a look at %d names makes %v allocations", form, waiting, allocations)
+		}
+	}
+}

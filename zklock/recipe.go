@@ -132,7 +132,7 @@ func (c *contender) waits() bool { return c.behind }
 // reach sees to it that the contender is the first in line, as far as is known: that nobody is
 // before it whom it waits for.
 func (c *contender) reach(ctx context.Context) error {
-	children, ahead, err := c.locate(ctx)
+	ahead, others, err := c.locate(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *contender) reach(ctx context.Context) error {
 		if err := c.engine.fits(c.req, ahead); err != nil {
 			return err
 		}
-		if err := c.engine.noSemaphore(ctx, c.req.Key, children); err != nil {
+		if err := c.engine.noSemaphore(ctx, c.req.Key, others); err != nil {
 			return waiting(ctx, err)
 		}
 	}
@@ -170,10 +170,10 @@ func (c *contender) reach(ctx context.Context) error {
 	return err
 }
 
-// locate makes sure that the contender has a node. It returns the children of its parent, and
-// those that stand before it.
-func (c *contender) locate(ctx context.Context) (children []string, ahead []entry, err error) {
-	children, err = c.join(ctx)
+// locate makes sure that the contender has a node. It returns who stands before it, and the
+// children of its parent that do not stand in the queue.
+func (c *contender) locate(ctx context.Context) (ahead []entry, others []string, err error) {
+	children, err := c.join(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +181,7 @@ func (c *contender) locate(ctx context.Context) (children []string, ahead []entr
 	if c.uncertain {
 		own = "" // there may be another, which counts if it came before
 	}
-	line, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
+	line, others, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
 	if err != nil {
 		return nil, nil, waiting(ctx, err)
 	}
@@ -189,7 +189,7 @@ func (c *contender) locate(ctx context.Context) (children []string, ahead []entr
 	if !found {
 		return nil, nil, c.vanished(ctx)
 	}
-	return children, ahead, nil
+	return ahead, others, nil
 }
 
 // vanished says what becomes of a contender whose node is not in the queue any more,

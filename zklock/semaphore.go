@@ -79,7 +79,7 @@ func kazooLease(name string) bool {
 	if _, ok := sequence.OfLease(name); ok {
 		return true
 	}
-	return name != "" && guidIn(name) == name // as kazoo makes them
+	return len(name) == guidLen && guidIn(name) == name // as kazoo makes them
 }
 
 // isLease reports whether an Info.Grant is that of a permit.
@@ -132,11 +132,11 @@ func (e *engine) survey(ctx context.Context, s semaphore) (use, error) {
 	})
 }
 
-// noSemaphore refuses a lock on a key that is in use as a semaphore. It gets the children of the
-// key's znode, as they were after the lock's own node was there. Whoever takes a permit looks for
+// noSemaphore refuses a lock on a key that is in use as a semaphore. It gets those children of the
+// key's znode that do not stand in the queue, as they were after the lock's own node was there. Whoever takes a permit looks for
 // locks after that too, so one of the two sees the other.
-func (e *engine) noSemaphore(ctx context.Context, key string, children []string) error {
-	s, ok := e.found(key, children)
+func (e *engine) noSemaphore(ctx context.Context, key string, others []string) error {
+	s, ok := e.found(key, others)
 	if !ok {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) 
 	if err != nil {
 		return nil, 0, err
 	}
-	line, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
+	line, _, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
 	limit, known := (&use{data: node.data}).limit()
 	switch {
 	case !known:

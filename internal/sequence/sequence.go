@@ -43,7 +43,7 @@ func OfLease(name string) (int64, bool) { return behind(leases, name) }
 
 // behind returns the sequence number that stands behind a marker.
 func behind(markers []string, name string) (int64, bool) {
-	front := strings.TrimRight(name, digitsOnly)
+	front := numberless(name)
 	digits := name[len(front):]
 	switch n := len(digits); {
 	case n == 10 && ends(front, markers):
@@ -63,7 +63,7 @@ func behind(markers []string, name string) (int64, bool) {
 // Shared reports whether a name with a sequence number is that of a reader, which shares
 // the lock with others.
 func Shared(name string) bool {
-	front := strings.TrimRight(name, digitsOnly)
+	front := numberless(name)
 	unsigned := strings.TrimSuffix(front, "-")
 	return ends(front, readers) || ends(unsigned, readers) || front == "read-" || unsigned == "read-"
 }
@@ -84,7 +84,7 @@ const (
 
 // FamilyOf returns the family of a name with a sequence number.
 func FamilyOf(name string) Family {
-	front := strings.TrimRight(name, digitsOnly)
+	front := numberless(name)
 	for _, front := range []string{front, strings.TrimSuffix(front, "-")} {
 		switch {
 		case ends(front, []string{writer, reader}):
@@ -106,18 +106,25 @@ func FamilyOf(name string) Family {
 // leave a reader in its place, with its own number: Curator's write lock does so, from
 // 5.5 on.
 func Downgrades(name string) bool {
-	front := strings.TrimSuffix(strings.TrimRight(name, digitsOnly), "-")
+	front := strings.TrimSuffix(numberless(name), "-")
 	return strings.HasSuffix(front, writer)
 }
 
 // Downgraded reports whether a name with a sequence number may be that of the reader that
 // such a writer leaves: it is younger than its place in the queue says.
 func Downgraded(name string) bool {
-	front := strings.TrimSuffix(strings.TrimRight(name, digitsOnly), "-")
+	front := strings.TrimSuffix(numberless(name), "-")
 	return strings.HasSuffix(front, reader)
 }
 
-const digitsOnly = "0123456789"
+// numberless returns a name without the digits that it ends in.
+func numberless(name string) string {
+	n := len(name)
+	for n > 0 && '0' <= name[n-1] && name[n-1] <= '9' {
+		n--
+	}
+	return name[:n]
+}
 
 // ends reports whether a name, as far as its sequence, ends in a marker.
 func ends(front string, markers []string) bool {

@@ -68,7 +68,7 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z45", "who takes a lock does not look for a semaphore", zooKeeper, change{
 		"zklock/recipe.go",
-		`c.engine.noSemaphore(ctx, c.req.Key, children)`,
+		`c.engine.noSemaphore(ctx, c.req.Key, others)`,
 		`c.engine.noSemaphore(ctx, c.req.Key, children[:0])`,
 	}, nil},
 	{"Z45", "who takes a permit does not look for a lock that came meanwhile", zooKeeper, change{
