@@ -84,3 +84,11 @@ func stepError(step, path string, err error) error {
 func disconnected(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 }
+
+// waiting adds to an error that ctx has caused that a server was being waited for.
+func waiting(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
+		return err
+	}
+	return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)
+}

@@ -1,11 +1,9 @@
 package zklock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
-	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // The recipe is that of ZooKeeper's documentation ("ZooKeeper Recipes and
@@ -74,45 +71,6 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			return driver.Grant{}, err
 		}
 	}
-}
-
-// probe fails with a HeldError if anybody is in the queue who blocks the request, so that
-// tries that are bound to fail create no nodes, over which other tries would fail.
-func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
-	return e.link.retry(ctx, req.Retry, func(*session) error {
-		return e.upToDate(ctx, parent, func() error { return e.obstacle(ctx, parent, req) })
-	})
-}
-
-// upToDate returns what look says of a try. Before the try is refused, the server catches up and look
-// runs again: a server that lags behind shows holders that had released before the try began.
-func (e *engine) upToDate(ctx context.Context, path string, look func() error) error {
-	err := look()
-	if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {
-		return err
-	}
-	if err := e.link.sync(ctx, path); err != nil {
-		return waiting(ctx, err)
-	}
-	return look()
-}
-
-// obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil.
-func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Request) error {
-	info, err := e.describe(ctx, parent, req.Key, func(line []entry) ([]entry, error) {
-		if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
-			return nil, err
-		}
-		return holders(line), nil
-	})
-	switch {
-	case err != nil || !info.Held:
-		return waiting(ctx, err)
-	case isLease(info.Grant):
-		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
-	}
-	e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
-	return &driver.HeldError{Holder: info}
 }
 
 // attempt implements [attempter].
@@ -231,92 +189,6 @@ func (c *contender) evicted() error {
 		return cause
 	}
 	return errStartOver
-}
-
-// reclaimAll deletes what other sessions have under the same owner name before this node.
-func (c *contender) reclaimAll(ctx context.Context, ahead []entry) (removed bool, err error) {
-	removed, err = c.reclaim(ctx, c.parent, ahead)
-	if err == nil && c.role == asPlace {
-		err = c.engine.reclaimLeases(ctx, c)
-	}
-	return removed, err
-}
-
-// reclaim deletes the nodes among those before this one that other sessions have under the
-// same owner name. It reports whether any of them is gone.
-func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (removed bool, err error) {
-	nodes, err := c.engine.readAll(ctx, parent, ahead)
-	if err != nil {
-		return false, err
-	}
-	// From the back, or one that is reclaimed would let in the next that is to be.
-	for _, x := range slices.Backward(ahead) {
-		node, ok := nodes[x.name]
-		if !ok {
-			removed = true // by itself
-			continue
-		}
-		owner, _ := decodeData(node.data)
-		if bytes.Equal(node.data, wish) && marked(x.name, c.req.Owner) {
-			owner = c.req.Owner // it has been overwritten
-		}
-		later := c.role == asPlace && c.czxid != 0 && node.stat.Czxid > c.czxid // as a permit can be
-		if owner != c.req.Owner || node.stat.EphemeralOwner == c.sess.id || later {
-			continue
-		}
-		path := parent + "/" + x.name
-		if err := c.engine.link.evict(ctx, path, node.data); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return false, err
-		}
-		c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.stat.Czxid))
-		removed = true
-	}
-	return removed, nil
-}
-
-// evict deletes a node in such a way that its client can tell that it was
-// reclaimed: it writes to it in the same transaction. See own.missing.
-func (l *link) evict(ctx context.Context, path string, data []byte) error {
-	return l.do(ctx, "reclaim", path, func() error {
-		_, err := l.conn.Multi(
-			&zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1},
-			&zk.DeleteRequest{Path: path, Version: -1},
-		)
-		if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
-			err = l.conn.Delete(path, -1)
-		}
-		return err
-	})
-}
-
-// held gives up a try that came second, and returns who came first.
-func (c *contender) held(ctx context.Context, first entry) error {
-	if c.role == asPlace {
-		return c.engine.permitsHeld(ctx, c.req.Key)
-	}
-	path := c.parent + "/" + first.name
-	if sequence.Shared(first.name) {
-		info, err := c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
-		switch {
-		case err != nil:
-			return waiting(ctx, err)
-		case info.Grant == c.node || !info.Held:
-			return errStartOver
-		}
-		c.leave()
-		c.engine.stale.askIfOld(path, info.QueuedAt)
-		return &driver.HeldError{Holder: info}
-	}
-	node, err := c.engine.link.get(ctx, path)
-	switch {
-	case err == nil:
-		c.leave()
-		c.engine.stale.askIfOld(path, time.UnixMilli(node.stat.Ctime))
-		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
-	case errors.Is(err, zk.ErrNoNode):
-		return errStartOver
-	}
-	return waiting(ctx, err)
 }
 
 // wait waits until the predecessor is gone. It returns nil if nothing else was before this
@@ -471,12 +343,4 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.lease, Hold: h}, nil
-}
-
-// waiting adds to an error that ctx has caused that a server was being waited for.
-func waiting(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
-		return err
-	}
-	return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)
 }

@@ -69,7 +69,7 @@ var sharingMutants = []mutant{
 	{"Z45", "who takes a lock does not look for a semaphore", zooKeeper, change{
 		"zklock/recipe.go",
 		`c.engine.noSemaphore(ctx, c.req.Key, others)`,
-		`c.engine.noSemaphore(ctx, c.req.Key, children[:0])`,
+		`c.engine.noSemaphore(ctx, c.req.Key, others[:0])`,
 	}, nil},
 	{"Z45", "who takes a permit does not look for a lock that came meanwhile", zooKeeper, change{
 		"zklock/permit.go",

@@ -63,7 +63,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z5", "every reply proves that the session is alive", zooKeeper, change{
-		"zklock/conn_wire.go",
+		"zklock/conn_reply.go",
 		`	if w.link.opts.Heartbeat < 0 {
 		renewed, ok`,
 		`	if true || w.link.opts.Heartbeat < 0 {
@@ -163,7 +163,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z16.2", "the answer to credentials proves that the server has noted the session", zooKeeper, change{
-		"zklock/conn_wire.go",
+		"zklock/conn_reply.go",
 		`	case r.op == opSetAuth:
 		return nothing`,
 		`	case r.op == opSetAuth:
@@ -182,14 +182,14 @@ var zooKeeperMutants = []mutant{
 		`writes, doubtful := 0, false`,
 	}, nil},
 	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
-		"zklock/own.go",
+		"zklock/own_missing.go",
 		`	case !o.engine.link.same(o.sess):
 		return holdfast.ErrSessionExpired
 	case reclaimed:`,
 		`	case reclaimed:`,
 	}, nil},
 	{"Z18", "whoever deletes a node reclaims it", zooKeeper, change{
-		"zklock/own.go",
+		"zklock/own_missing.go",
 		`reclaimed := written && o.engine.link.same(o.sess) && (`,
 		`reclaimed := o.engine.link.same(o.sess) || written && (`,
 	}, nil},
@@ -212,7 +212,7 @@ var zooKeeperMutants = []mutant{
 		`context.WithTimeoutCause(context.WithoutCancel(ctx), 1000*c.leaseLeft()+1000*grace, errLeasesOver)`,
 	}, nil},
 	{"Z24", "the socket of a session that has expired stays open", zooKeeper, change{
-		"zklock/conn_wire.go",
+		"zklock/conn_reply.go",
 		`if w.over && w.rest == 0 {`,
 		`if false && w.over && w.rest == 0 {`,
 	}, nil},
@@ -252,7 +252,7 @@ var zooKeeperMutants = []mutant{
 		``,
 	}, nil},
 	{"Z31", "a refused transaction proves as much as another", zooKeeper, change{
-		"zklock/conn_wire.go",
+		"zklock/conn_reply.go",
 		`failed = failed || (r.op == opMulti && refused)`,
 		`_ = refused`,
 	}, nil},
@@ -260,11 +260,11 @@ var zooKeeperMutants = []mutant{
 	{
 		"Z33", "a break after an own write looks like a reclaim", zooKeeper,
 		change{
-			"zklock/own.go",
+			"zklock/own_missing.go",
 			`written := o.writes > o.found && !o.mine.has(o.changed)`,
 			`written := o.writes > o.found`,
 		},
-		[]change{{"zklock/own.go", `o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list())`, `o.reclaimer(ctx, s) || s == nil`}},
+		[]change{{"zklock/own_missing.go", `o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list())`, `o.reclaimer(ctx, s) || s == nil`}},
 	},
 	{"Z34", "data is written whatever the version", zooKeeper, change{
 		"zklock/data.go",
@@ -291,17 +291,17 @@ var zooKeeperMutants = []mutant{
 		``,
 	}, nil},
 	{"Z37", "a deletion after a write is a reclaim", zooKeeper, change{
-		"zklock/own.go",
+		"zklock/own_missing.go",
 		`(s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))`,
 		`(s != nil || true)`,
 	}, nil},
 	{"Z37.2", "who reclaims is looked for in the first list only", zooKeeper, change{
-		"zklock/own.go",
+		"zklock/own_missing.go",
 		`(s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))`,
 		`s != nil && o.reclaimer(ctx, s)`,
 	}, nil},
 	{"Z37.3", "who is cut off waits for the list before a loss is told", zooKeeper, change{
-		"zklock/own.go",
+		"zklock/own_missing.go",
 		`o.engine.link.await(ctx, s.done)`,
 		`select {
 	case <-s.done:
@@ -327,7 +327,7 @@ var zooKeeperMutants = []mutant{
 	{
 		"Z48", "a server may refuse to set the watches again", zooKeeper,
 		change{
-			"zklock/conn_wire.go",
+			"zklock/conn_reply.go",
 			`r.op == opSetWatches && failed`,
 			`false`,
 		},
@@ -393,7 +393,7 @@ var zooKeeperMutants = []mutant{
 		[]change{{"zklock/heartbeat.go", `if !h.short(sess) {`, `if true || !h.short(sess) {`}},
 	},
 	{"Z57", "a try is refused by what its server knows", zooKeeper, change{
-		"zklock/recipe.go",
+		"zklock/try.go",
 		`if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {`,
 		`if err != nil || ctx != nil {`,
 	}, nil},

@@ -1,7 +1,5 @@
 package history
 
-import "strings"
-
 // Kinds of [Record].
 type What string
 
@@ -112,10 +110,4 @@ type Holder struct {
 	Token uint64 `json:"token"`
 	Owner string `json:"owner,omitempty"`
 	Data  string `json:"data,omitempty"`
-}
-
-// victim is whom or what a fault hits, without the part of it.
-func (r *Record) victim() string {
-	victim, _, _ := strings.Cut(r.Target, ",")
-	return victim
 }

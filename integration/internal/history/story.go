@@ -37,12 +37,6 @@ type callID struct {
 	op      int64
 }
 
-// A fault is what a run did to processes, servers, or what is between them.
-type fault struct {
-	begin *Record
-	till  int64 // never, if there is no record of its end
-}
-
 // A call has an invoke, and perhaps a return.
 type call struct {
 	invoke, ret *Record
@@ -63,45 +57,10 @@ func (c *call) granted() bool {
 	return c.invoke != nil && c.invoke.acquires() && c.outcome() == OK && c.ret.Token != 0
 }
 
-type grantID struct {
-	process, key string
-	token        uint64
-}
-
-func (id grantID) String() string { return fmt.Sprintf("process %q, token %d", id.process, id.token) }
-
 // grant identifies the grant that a record is about.
 func (r *Record) grant() grantID { return grantID{r.Process, r.Key, r.Token} }
 
 func (r *Record) acquires() bool { return r.Call == Acquire || r.Call == Try }
-
-// A grant is the result of a successful acquire or try.
-type grant struct {
-	grantID
-	owner       string
-	mode        Mode
-	invoke, ret int64 // of the call
-	ttl         int64 // that it was asked for with
-	all         bool  // it may have been made long before the call returned
-
-	held        bool  // there is a stamp
-	first, last int64 // stamps
-
-	verified []*call // with OK
-	released *call   // the first call of release
-	ended    int64   // the earliest time at which the holder has observed the end, or never
-	endedHow string
-	lost     *Record
-	strikes  []strike
-	led      *call // of Lead, if this is a term
-	asks     []*call
-	asked    *Record // nil: its holder has not been told that anybody asks
-	data     []*call // of SetData, in the order of time
-	resigned []*call // with OK
-}
-
-// String names the grant, and says how it is held if that excludes not all others.
-func (g *grant) String() string { return g.grantID.String() + g.mode.String() }
 
 func newStory(records []Record, rules Rules, f *findings) *story {
 	records = slices.SortedStableFunc(slices.Values(records), func(a, b Record) int { return cmp.Compare(a.At, b.At) })
@@ -239,13 +198,6 @@ func (s *story) used(r *Record, how string, f *findings) *grant {
 	return g
 }
 
-// end notes that the holder knew at a time that its lock had ended.
-func (g *grant) end(at int64, how string) {
-	if at < g.ended {
-		g.ended, g.endedHow = at, how
-	}
-}
-
 // addCalls assigns calls to the grants that they are about.
 func (s *story) addCalls(f *findings) {
 	for _, c := range s.calls {
@@ -310,82 +262,6 @@ func (s *story) addUse(c *call, f *findings) {
 	if c.ret != nil {
 		g.end(c.ret.At, "it had been released")
 	}
-}
-
-// lastSeen is when the history last shows the holder with its lock, or learning of its end. Later events need no excuse and
-// explain nothing.
-func (g *grant) lastSeen() int64 {
-	seen := g.ret
-	if g.held {
-		seen = max(seen, g.last)
-	}
-	if g.released != nil {
-		seen = max(seen, g.released.invoke.At)
-	}
-	if g.lost != nil {
-		seen = max(seen, g.lost.At)
-	}
-	return seen
-}
-
-// disturbed reports whether a fault was under way during a call.
-func (s *story) disturbed(c *call) bool { return s.disturbedSince(c.invoke.At, c.ret.At) }
-
-// disturbedSince reports whether a fault was under way between two moments.
-func (s *story) disturbedSince(from, to int64) bool {
-	return s.befell(from, to, func(*Record) bool { return true })
-}
-
-// endangered reports whether a fault was under way between two moments that may end a lease.
-func (s *story) endangered(from, to int64) bool {
-	return s.befell(from, to, func(begin *Record) bool {
-		switch {
-		case !slices.Contains(s.rules.Endured, begin.Fault):
-			return true
-		case slices.Contains(s.rules.Singly, begin.Fault):
-			return s.befell(from, to, func(other *Record) bool { return other != begin && other.victim() == begin.victim() })
-		}
-		return false
-	})
-}
-
-// befell reports whether one of the faults was under way between two moments.
-func (s *story) befell(from, to int64, counts func(begin *Record) bool) bool {
-	for _, f := range s.faults {
-		if f.begin.At <= to && from <= f.till && counts(f.begin) {
-			return true
-		}
-	}
-	return false
-}
-
-// strays reports whether a call that is over may have left a grant at a later time: a fault can have held one of its requests
-// back, which made a grant that nobody knew of when it arrived.
-func (s *story) strays(c *call, at int64) bool {
-	return s.disturbed(c) && at <= c.ret.At+int64(s.rules.Late+2*s.rules.Lease)
-}
-
-// freed is when the release of a grant was confirmed, or never.
-func (s *story) freed(g *grant) int64 {
-	at := int64(never)
-	if g.released != nil && g.released.outcome() == OK {
-		at = g.released.ret.At
-	}
-	if c := s.closes[g.process]; c != nil && c.outcome() == OK {
-		at = min(at, c.ret.At)
-	}
-	return at
-}
-
-// withToken returns the grants of a key with a token: one, in a correct history.
-func (s *story) withToken(key string, token uint64) []*grant {
-	grants := s.keys[key]
-	i, _ := slices.BinarySearchFunc(grants, token, func(g *grant, t uint64) int { return cmp.Compare(g.token, t) })
-	n := i
-	for n < len(grants) && grants[n].token == token {
-		n++
-	}
-	return grants[i:n]
 }
 
 // names returns the keys that were granted, in order.

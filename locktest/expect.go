@@ -1,0 +1,151 @@
+package locktest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// takes insists that TryAcquire gets a key.
+func (e *env) takes(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.Lock {
+	e.Helper()
+	lock, err := c.TryAcquire(e.soon(), key, opts...)
+	if err != nil {
+		e.broken(rule, "TryAcquire(%q): %v", key, err)
+	}
+	return e.granted(key, lock)
+}
+
+// granted remembers a lock for isHeld.
+func (e *env) granted(key string, lock *holdfast.Lock) *holdfast.Lock {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.locks == nil {
+		e.locks = make(map[string][]*holdfast.Lock)
+	}
+	e.locks[key] = append(e.locks[key], lock)
+	return lock
+}
+
+// live returns a lock of a key that is live by its own account, or nil.
+func (e *env) live(key string) *holdfast.Lock {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, lock := range e.locks[key] {
+		if lock.Err() == nil {
+			return lock
+		}
+	}
+	return nil
+}
+
+// isHeld insists that TryAcquire does not get the key.
+func (e *env) isHeld(c *Client, key, rule string, opts ...holdfast.Option) *holdfast.HeldError {
+	e.Helper()
+	lock, err := c.TryAcquire(e.soon(), key, opts...)
+	if err == nil {
+		if other := e.live(key); other != nil && len(opts) == 0 { // others may be lost if the machine stops, but not this one
+			e.refuted(rule, "TryAcquire(%q) was granted, token %v, while the lock with token %v was live", key, lock.Token(), other.Token())
+		}
+		e.broken(rule, "TryAcquire(%q) was granted, token %v", key, lock.Token())
+	}
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) || held.Key != key {
+		e.broken("TryAcquire of a key that is held fails with a HeldError for it", "TryAcquire(%q): %v", key, err)
+	}
+	return held
+}
+
+// isLive insists that a lock is live, by its own account and by the engine's.
+func (e *env) isLive(lock *holdfast.Lock, rule string) {
+	e.Helper()
+	if err := lock.Err(); err != nil {
+		e.broken(rule, "Err: %v", err)
+	}
+	if isClosed(lock.Done()) {
+		e.broken(rule, "Done is closed")
+	}
+	if err := lock.Verify(e.soon()); err != nil {
+		e.broken(rule, "Verify: %v", err)
+	}
+}
+
+// ends insists that a lock ends within d, for one of the causes.
+func (e *env) ends(lock *holdfast.Lock, d time.Duration, rule string, causes ...error) {
+	e.Helper()
+	if !e.closes(lock.Done(), d) {
+		e.broken(rule, "Done is open after %v more; Err: %v", d, lock.Err())
+	}
+	e.endedBy(lock, rule, causes...)
+}
+
+// endedBy insists that a lock has ended for one of the causes, and no other.
+func (e *env) endedBy(lock *holdfast.Lock, rule string, causes ...error) {
+	e.Helper()
+	err := lock.Err()
+	for _, cause := range causes {
+		if errors.Is(err, cause) {
+			return
+		}
+	}
+	e.broken(rule, "Err: %v, want %v", err, causes)
+}
+
+// expired are the causes of a loss by silence: which one is up to the engine.
+var expired = []error{holdfast.ErrSessionExpired, holdfast.ErrLeaseExpired}
+
+// closes reports whether a channel is closed within d.
+func (e *env) closes(ch <-chan struct{}, d time.Duration) bool {
+	if isClosed(ch) {
+		return true // also if d has passed
+	}
+	select {
+	case <-ch:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// eventually polls until a condition holds, for at most d.
+func (e *env) eventually(d time.Duration, cond func() bool) bool {
+	step := min(max(d/100, time.Millisecond), 50*time.Millisecond)
+	for end := time.Now().Add(d); ; time.Sleep(step) {
+		if cond() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// leavesNothing insists that within d the engine stores nothing for a key.
+func (e *env) leavesNothing(key string, d time.Duration, rule string) {
+	e.Helper()
+	var left []string
+	if !e.eventually(d, func() bool {
+		left = e.harness.Residue(e.TB, key)
+		return len(left) == 0
+	}) {
+		found := strings.Join(left, "; ")
+		if !e.eventually(e.patience(), func() bool { return len(e.harness.Residue(e.TB, key)) == 0 }) {
+			e.refuted(rule, "after %v the engine still has, for %q: %s", d+e.patience(), key, found)
+		}
+		e.broken(rule, "after %v the engine still has, for %q: %s", d, key, found)
+	}
+}
+
+// settle gives late events time to arrive before a case asserts that there are none.
+func (e *env) settle() { time.Sleep(e.engine.Lease / 50) }

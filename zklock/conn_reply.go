@@ -1,0 +1,193 @@
+package zklock
+
+import (
+	"encoding/binary"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Read hands go-zookeeper what the server sends, and reads along: what became of each request, and what that proves.
+func (w *wire) Read(b []byte) (n int, err error) {
+	switch {
+	case len(w.instead) > 0:
+		n = copy(b, w.instead)
+		w.instead = w.instead[n:]
+	case len(b) == 4 && w.have == 0 && w.rest == 0 && w.greeted():
+		n, err = w.readLength(b)
+	default:
+		n, err = w.Conn.Read(b)
+	}
+	if e := w.scan(b[:n]); e != nil {
+		n, err = 0, e // go-zookeeper must not see the length
+	}
+	if w.over && w.rest == 0 {
+		w.link.lost(w, zk.ErrSessionExpired)
+		_ = w.Close() // go-zookeeper has read all that there is, and would leave it open
+	}
+	if err != nil {
+		_ = w.Conn.Close() // or a write that is stuck would keep go-zookeeper from leaving
+		if hungUp(err) && !w.greeted() {
+			w.link.turnedAway()
+		}
+		w.link.lost(w, w.explain(err))
+		w.die()
+	}
+	return n, err
+}
+
+// scan takes in bytes of the stream of replies, however they are cut. It fails for
+// what cannot be one.
+func (w *wire) scan(b []byte) error {
+	for len(b) > 0 {
+		if w.rest > 0 {
+			n := min(w.rest, len(b))
+			w.rest -= n
+			b = b[n:]
+			continue
+		}
+		want := 4
+		if w.have >= 4 {
+			want = headerBytes
+		}
+		if w.have >= headerBytes {
+			want = len(w.header)
+		}
+		n := copy(w.header[w.have:want], b)
+		w.have += n
+		b = b[n:]
+		if w.have == 4 {
+			if err := w.checkLength(); err != nil {
+				return err
+			}
+		}
+		if w.have == len(w.header) || (w.have == headerBytes && !w.ofTransaction()) {
+			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(w.have-4), 0
+			if err := w.noteReply(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// headerBytes is how much of each frame is taken in.
+const headerBytes = 20
+
+// ofTransaction reports whether the frame answers a transaction, and goes on behind its header.
+func (w *wire) ofTransaction() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.sent[int32(binary.BigEndian.Uint32(w.header[4:]))]
+	return w.trust != nil && r.op == opMulti && binary.BigEndian.Uint32(w.header[:]) >= uint32(len(w.header)-4)
+}
+
+// noteReply takes in a frame of which the header has been read. It fails if
+// go-zookeeper must not see it.
+func (w *wire) noteReply() error {
+	now := w.link.host.Now()
+	h := w.header[4:]
+	w.mu.Lock()
+	if w.trust == nil {
+		now := w.link.opts.times(time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond)
+		id := int64(binary.BigEndian.Uint64(h[8:]))
+		w.trust = newTrust(now, w.opening)
+		opening := w.opening
+		w.mu.Unlock()
+		w.over = id == 0
+		now = w.link.joined(w, id, now, opening)
+		w.mu.Lock()
+		w.silence = now.Silence
+		w.mu.Unlock()
+		return nil
+	}
+	xid, zxid := int32(binary.BigEndian.Uint32(h)), int64(binary.BigEndian.Uint64(h[4:]))
+	code := int32(binary.BigEndian.Uint32(h[12:]))
+	failed := code != 0
+	var r request
+	known := true
+	switch {
+	case xid == xidEvent:
+		known = false
+	case xid == xidPing:
+		if known = len(w.pings) > 0; known {
+			r.sent = w.pings[0]
+			w.pings = w.pings[1:]
+		}
+	default:
+		r, known = w.sent[xid]
+		delete(w.sent, xid)
+		// A transaction that is refused has no error in its header, but members that are errors.
+		refused := int32(binary.BigEndian.Uint32(h[16:])) == -1
+		failed = failed || (r.op == opMulti && refused)
+	}
+	if !known {
+		w.mu.Unlock()
+		return nil
+	}
+	if r.op == opSetWatches && failed { // go-zookeeper would go on as if nothing had happened
+		w.mu.Unlock()
+		return errNotRewatched
+	}
+	if !w.calm && xid != xidPing && r.op != opSetAuth {
+		w.mu.Unlock()
+		if !w.settle() {
+			return net.ErrClosed
+		}
+		w.calm = true
+		w.mu.Lock()
+	}
+	shows := r.shows(failed)
+	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
+	if w.link.opts.Heartbeat < 0 {
+		renewed, ok = r.sent, shows != nothing
+	}
+	w.mu.Unlock()
+	if !w.served && shows > nothing && !failed {
+		w.served = true
+		w.link.serves()
+	}
+	if ok {
+		w.link.renew(w, renewed)
+	}
+	if r.op == opCloseSession && (!failed || code == codeSessionExpired) {
+		close(w.closed)
+	}
+	if r.create != "" && !failed {
+		w.link.noteCreated(r.create, zxid)
+	}
+	return nil
+}
+
+// settle keeps a reply from go-zookeeper until it has renewed its watches: it renews them from
+// the zxid of the last reply on, so a reply to a request that the application has sent over the
+// same connection would hide what happened before it. Credentials it sends before its watches.
+// It returns false if the connection ends before: the watches are renewed on the next one.
+func (w *wire) settle() bool {
+	select {
+	case <-w.settled:
+		return true
+	case <-w.dead:
+	case <-w.link.closing.Done():
+	}
+	return false
+}
+
+// shows returns what a request that was answered proves. A server answers credentials
+// without noting the session.
+func (r request) shows(failed bool) proof {
+	switch {
+	case r.op == opSetAuth:
+		return nothing
+	case failed:
+		return heard
+	}
+	switch r.op {
+	case opCreate, opDelete, opSetData, opMulti, opCreateContainer:
+		return written
+	case opSync:
+		return synced
+	}
+	return heard
+}

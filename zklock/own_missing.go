@@ -1,0 +1,90 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// siblings are the names in the queue as they were listed once.
+type siblings struct {
+	done  chan struct{} // closed when names is set
+	names []string      // nil if they could not be listed
+}
+
+// missing returns why a node that was not found is gone, as far as is known.
+// That it was reclaimed shows in the write that came before, and in the node of whoever
+// reclaims: whoever asks writes to it too, and somebody else may delete it after that. Who is
+// not in the queue by the list that went out with the read may have come between the two.
+// Whoever was not watching just then, as it had not begun to or was cut off, has not seen
+// the write, and knows only that somebody has deleted the node; so does who is cut off before
+// the list is there, as the end of a hold does not wait for the next connection. A node that
+// is missing in another session says nothing: it has gone with its own.
+func (o *own) missing(ctx context.Context) error {
+	o.mu.Lock()
+	written := o.writes > o.found && !o.mine.has(o.changed)
+	s := o.names // nil: it seemed to be an own write
+	o.mu.Unlock()
+	reclaimed := written && o.engine.link.same(o.sess) && (s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))
+	switch {
+	case !o.engine.link.same(o.sess):
+		return holdfast.ErrSessionExpired
+	case reclaimed:
+		return holdfast.ErrReclaimed
+	}
+	return holdfast.ErrBroken
+}
+
+// list lists the queue. It goes out together with the read that follows a write, and so
+// keeps nobody waiting for longer than that.
+func (o *own) list() *siblings {
+	s := &siblings{done: make(chan struct{})}
+	link := o.engine.link
+	if !o.engine.tasks.Go(func(ctx context.Context) {
+		defer close(s.done)
+		paths := []string{dir(o.path)}
+		if o.queue != "" {
+			paths = []string{o.queue, dir(o.path)} // whoever takes a permit leaves the queue after that
+		}
+		for _, path := range paths {
+			_ = link.retry(ctx, nil, func(*session) error {
+				names, err := link.children(ctx, path)
+				s.names = append(s.names, names...)
+				return err
+			})
+		}
+	}) {
+		close(s.done)
+	}
+	return s
+}
+
+// reclaimer reports whether another client that reclaims under the same owner name is in
+// the queue, by a list that it waits for.
+func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
+	o.engine.link.await(ctx, s.done)
+	select {
+	case <-s.done:
+	default:
+		return false
+	}
+	return slices.ContainsFunc(s.names, func(name string) bool {
+		return marked(name, o.owner) && !o.engine.markedBySelf(name)
+	})
+}
+
+// deleted is missing for a node whose watch has reported its deletion. If that was an
+// event, and not that the read which was to set the watch found no node, the node was
+// there after all writes before.
+func (o *own) deleted() error {
+	o.mu.Lock()
+	if !errors.Is(o.watch.failure(), zk.ErrNoNode) {
+		o.found = max(o.found, o.after)
+	}
+	o.mu.Unlock()
+	return o.missing(o.engine.tasks.Context())
+}

@@ -1,0 +1,66 @@
+package zklock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// reclaimAll deletes what other sessions have under the same owner name before this node.
+func (c *contender) reclaimAll(ctx context.Context, ahead []entry) (removed bool, err error) {
+	removed, err = c.reclaim(ctx, c.parent, ahead)
+	if err == nil && c.role == asPlace {
+		err = c.engine.reclaimLeases(ctx, c)
+	}
+	return removed, err
+}
+
+// reclaim deletes the nodes among those before this one that other sessions have under the
+// same owner name. It reports whether any of them is gone.
+func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (removed bool, err error) {
+	nodes, err := c.engine.readAll(ctx, parent, ahead)
+	if err != nil {
+		return false, err
+	}
+	// From the back, or one that is reclaimed would let in the next that is to be.
+	for _, x := range slices.Backward(ahead) {
+		node, ok := nodes[x.name]
+		if !ok {
+			removed = true // by itself
+			continue
+		}
+		owner, _ := decodeData(node.data)
+		if bytes.Equal(node.data, wish) && marked(x.name, c.req.Owner) {
+			owner = c.req.Owner // it has been overwritten
+		}
+		later := c.role == asPlace && c.czxid != 0 && node.stat.Czxid > c.czxid // as a permit can be
+		if owner != c.req.Owner || node.stat.EphemeralOwner == c.sess.id || later {
+			continue
+		}
+		path := parent + "/" + x.name
+		if err := c.engine.link.evict(ctx, path, node.data); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.stat.Czxid))
+		removed = true
+	}
+	return removed, nil
+}
+
+// evict deletes a node in such a way that its client can tell that it was
+// reclaimed: it writes to it in the same transaction. See own.missing.
+func (l *link) evict(ctx context.Context, path string, data []byte) error {
+	return l.do(ctx, "reclaim", path, func() error {
+		_, err := l.conn.Multi(
+			&zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1},
+			&zk.DeleteRequest{Path: path, Version: -1},
+		)
+		if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
+			err = l.conn.Delete(path, -1)
+		}
+		return err
+	})
+}

@@ -1,0 +1,82 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
+)
+
+// probe fails with a HeldError if anybody is in the queue who blocks the request, so that
+// tries that are bound to fail create no nodes, over which other tries would fail.
+func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
+	return e.link.retry(ctx, req.Retry, func(*session) error {
+		return e.upToDate(ctx, parent, func() error { return e.obstacle(ctx, parent, req) })
+	})
+}
+
+// upToDate returns what look says of a try. Before the try is refused, the server catches up and look
+// runs again: a server that lags behind shows holders that had released before the try began.
+func (e *engine) upToDate(ctx context.Context, path string, look func() error) error {
+	err := look()
+	if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {
+		return err
+	}
+	if err := e.link.sync(ctx, path); err != nil {
+		return waiting(ctx, err)
+	}
+	return look()
+}
+
+// obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil.
+func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Request) error {
+	info, err := e.describe(ctx, parent, req.Key, func(line []entry) ([]entry, error) {
+		if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
+			return nil, err
+		}
+		return holders(line), nil
+	})
+	switch {
+	case err != nil || !info.Held:
+		return waiting(ctx, err)
+	case isLease(info.Grant):
+		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
+	}
+	e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
+	return &driver.HeldError{Holder: info}
+}
+
+// held gives up a try that came second, and returns who came first.
+func (c *contender) held(ctx context.Context, first entry) error {
+	if c.role == asPlace {
+		return c.engine.permitsHeld(ctx, c.req.Key)
+	}
+	path := c.parent + "/" + first.name
+	if sequence.Shared(first.name) {
+		info, err := c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
+		switch {
+		case err != nil:
+			return waiting(ctx, err)
+		case info.Grant == c.node || !info.Held:
+			return errStartOver
+		}
+		c.leave()
+		c.engine.stale.askIfOld(path, info.QueuedAt)
+		return &driver.HeldError{Holder: info}
+	}
+	node, err := c.engine.link.get(ctx, path)
+	switch {
+	case err == nil:
+		c.leave()
+		c.engine.stale.askIfOld(path, time.UnixMilli(node.stat.Ctime))
+		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
+	case errors.Is(err, zk.ErrNoNode):
+		return errStartOver
+	}
+	return waiting(ctx, err)
+}
