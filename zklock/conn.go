@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -40,6 +41,7 @@ type link struct {
 	ended    chan struct{} // closed when go-zookeeper has stopped
 	quitOnce sync.Once
 	quitted  chan struct{} // closed when it was told to
+	renewals atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
 	mu      sync.Mutex
 	wire    *wire          // the newest connection

@@ -148,7 +148,12 @@ func (w *wire) noteRequest(b []byte) (first bool) {
 		w.pings = append(w.pings, now)
 		return false
 	case op == opSetWatches:
-		w.setOnce.Do(func() { close(w.watchesSet) })
+		switch left := w.link.renewals.Add(-1); {
+		case left == 0:
+			w.setOnce.Do(func() { close(w.watchesSet) })
+		case left < 0: // one of several, for very many watches
+			w.link.renewals.Add(1)
+		}
 	}
 	w.sent[xid] = request{sent: now, op: op, create: creates(b)}
 	return false

@@ -4,6 +4,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -89,4 +90,52 @@ func TestBrokenBeforeWatches(t *testing.T) {
 	if n, err := w.Read(b); n != 0 || err == nil {
 		t.Errorf("the reply is passed on: %d bytes, %v", n, err)
 	}
+}
+
+// TestRenewalOfAFormerConnection tests hazard Z32: go-zookeeper sends the renewal of its watches that it did not come to on a
+// connection on the next one, before it has looked at the last zxid for the renewal there.
+func TestRenewalOfAFormerConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := testLink(t, Options{})
+		l.times = l.opts.times(DefaultSessionTimeout)
+		close(l.begun)
+		l.watches.asks(watchKey{"/key", watchData})(true)
+		connected := func() *wire {
+			w := newWire(&scripted{}, l, time.Second)
+			w.opening, l.wire = at(1), w
+			l.opened()
+			return w
+		}
+		renewal := frame(int32(5), int32(opSetWatches))
+		settled := func(w *wire) bool {
+			synctest.Wait()
+			select {
+			case <-w.settled:
+				return true
+			default:
+				return false
+			}
+		}
+		_ = connected().Close()
+		w := connected()
+		w.noteRequest(renewal)
+		if settled(w) {
+			t.Error("replies are passed on when the renewal of a former connection has been sent")
+		}
+		w.noteRequest(renewal)
+		if !settled(w) {
+			t.Error("replies are kept when both have been sent")
+		}
+		_ = w.Close()
+		for range 3 { // as for very many watches
+			w = connected()
+			for range 3 {
+				w.noteRequest(renewal)
+			}
+			if !settled(w) {
+				t.Error("replies are kept when there were several renewals")
+			}
+			_ = w.Close()
+		}
+	})
 }

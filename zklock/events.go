@@ -45,6 +45,9 @@ func (l *link) onEvent(event zk.Event) {
 const reconnectGrace = 10 * time.Millisecond
 
 // opened is called when a session is there and requests may be made.
+//
+// Where a connection ends before go-zookeeper has sent the renewal of its watches, that is sent on the next one, first and
+// perhaps before go-zookeeper has come to the next renewal. So all of them are waited for.
 func (l *link) opened() {
 	l.mu.Lock()
 	w, t := l.wire, l.times
@@ -55,6 +58,7 @@ func (l *link) opened() {
 	grace := reconnectGrace
 	if l.watches.any() {
 		grace = t.Rewatch
+		l.renewals.Add(1)
 	}
 	l.tasks.Go(func(context.Context) {
 		timer := time.NewTimer(grace)
@@ -64,6 +68,7 @@ func (l *link) opened() {
 		case <-w.dead:
 			return
 		case <-timer.C:
+			l.renewals.Store(0) // if any was to come, it has been sent
 		case <-l.closing.Done():
 			return
 		}
