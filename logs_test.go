@@ -76,7 +76,7 @@ func TestLogAttributesAreDocumented(t *testing.T) {
 		t.Errorf("docs/metrics.md lists %v, the tests of what is logged go by %v", known, logtest.Attributes)
 	}
 	found := 0
-	for _, dir := range []string{".", "zklock", "dynamolock", "memlock"} {
+	for _, dir := range []string{".", "zklock", "zklock/internal/zkconn", "dynamolock", "memlock"} {
 		for _, call := range logCalls(t, dir) {
 			found++
 			if len(call.attrs)%2 != 0 {

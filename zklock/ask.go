@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -75,20 +77,20 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 		return err
 	}
 	changed := fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
-	return e.link.retry(ctx, nil, func(*session) error {
+	return e.link.Retry(ctx, nil, func(*zkconn.Session) error {
 		for {
-			node, err := e.link.get(ctx, path)
+			node, err := e.link.Get(ctx, path)
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
 				return changed
 			case err != nil:
-				return waiting(ctx, err)
-			case uint64(node.stat.Czxid) != info.Token:
+				return zkconn.Waiting(ctx, err)
+			case uint64(node.Stat.Czxid) != info.Token:
 				return changed
-			case isWish(node.data):
+			case isWish(node.Data):
 				return nil
 			}
-			_, err = e.link.set(ctx, path, withWish(node.data), node.stat.Version, func(error) {})
+			_, err = e.link.Set(ctx, path, withWish(node.Data), node.Stat.Version, func(error) {})
 			switch {
 			case errors.Is(err, zk.ErrBadVersion):
 				continue
@@ -96,7 +98,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 				e.stale.ask(path)
 				return changed
 			}
-			return waiting(ctx, err)
+			return zkconn.Waiting(ctx, err)
 		}
 	})
 }

@@ -61,9 +61,9 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		Clock:        clock.From(ctx),
 	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
 		c.engine = newEngine(ctx, host, resolved, chroot)
-		err := c.engine.link.connect(ctx, addresses)
+		err := c.engine.link.Connect(ctx, addresses)
 		if err == nil && chroot != "" {
-			err = c.engine.link.findChroot(ctx, chroot)
+			err = c.engine.link.FindChroot(ctx, chroot)
 		}
 		if err != nil {
 			c.engine.abort()
@@ -80,11 +80,11 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 // Conn returns the client's connection, so that an application can use the same
 // session for its own work, until Close. It ignores the chroot: its paths are whole.
 // The session's events go to holdfast alone. Do not close it.
-func (c *Client) Conn() *zk.Conn { return c.engine.link.conn }
+func (c *Client) Conn() *zk.Conn { return c.engine.link.Conn() }
 
 // SessionTimeout returns the session timeout that was negotiated last: it is negotiated
 // again whenever the session is resumed. Locks go by the shortest one of their session.
-func (c *Client) SessionTimeout() time.Duration { return c.engine.link.negotiated().Session }
+func (c *Client) SessionTimeout() time.Duration { return c.engine.link.Times().Session }
 
 // Guard returns a check for a transaction (zk.Conn.Multi), which then succeeds
 // only while lock is held: its node must exist. Guard fails with lock.Err's error

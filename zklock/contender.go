@@ -3,6 +3,8 @@ package zklock
 import (
 	"strings"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -22,7 +24,7 @@ type contender struct {
 	instead *contender              // whose node is deleted in the transaction that creates this one's; nil for none
 	still   *zk.CheckVersionRequest // without which that is refused; nil for none
 
-	sess      *session
+	sess      *zkconn.Session
 	guid      string
 	node      string // "": not known to exist
 	czxid     int64  // 0: to be learned from the node
@@ -33,8 +35,8 @@ type contender struct {
 	behind    bool // it has waited for somebody, and has to look at the queue again
 
 	parentMade bool
-	hangUps    hangUps // of creations
-	lists      listing // the last ones, if there is a znode beside
+	hangUps    hangUps        // of creations
+	lists      zkconn.Listing // the last ones, if there is a znode beside
 }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }
@@ -44,13 +46,13 @@ func (c *contender) guidInName() string { return c.engine.opts.Names.guid(c.guid
 
 // enter begins, or goes on, in a session. What another session has created ends
 // with it, or is deleted if the session was only left, and nothing of it may be taken for one's own.
-func (c *contender) enter(sess *session) {
+func (c *contender) enter(sess *zkconn.Session) {
 	if c.sess == sess {
 		return
 	}
 	if c.uncertain {
 		c.removeCreations(sess) // a creation handed over too late is carried out in the next session
-	} else if c.node != "" && c.sess.left.Load() {
+	} else if c.node != "" && c.sess.Left() {
 		c.engine.removeLater(c.sess, c.path())
 	}
 	c.clear()
@@ -126,7 +128,7 @@ func (c *contender) leave() {
 	}
 	switch {
 	case c.uncertain:
-		if sess := c.engine.link.current(); sess != nil { // not c.sess: see enter
+		if sess := c.engine.link.Session(); sess != nil { // not c.sess: see enter
 			c.removeCreations(sess)
 		}
 	case c.node != "":
@@ -137,6 +139,6 @@ func (c *contender) leave() {
 
 // removeCreations removes, in the background, all nodes that this contender's creations
 // have left in a session, or may still leave there.
-func (c *contender) removeCreations(sess *session) {
+func (c *contender) removeCreations(sess *zkconn.Session) {
 	c.engine.late.remove(sess, c.parent, c.guidInName())
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestLostContenderIsDeleted: a lagging server reports that a contender's node is gone,
@@ -19,12 +21,11 @@ import (
 // client too, until the session ends. So the client deletes it.
 func TestLostContenderIsDeleted(t *testing.T) {
 	t.Parallel()
-	server := &nodeServer{}
+	server := &zktest.NodeServer{}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l := server.link(t)
-	sess := l.session
-	e := &engine{host: l.host, link: l, tasks: task.NewGroup(), refused: make(map[string]struct{})}
+	e, _ := testEngine(t, server)
+	sess := e.link.Session()
 	req := &driver.Request{Key: "key", Wait: true}
 
 	c := &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "a-lock-0000000001"}
@@ -36,11 +37,10 @@ func TestLostContenderIsDeleted(t *testing.T) {
 		t.Errorf("after a list without the node: %v, node %q; want %v and none", err, c.node, errStartOver)
 	}
 	e.tasks.Close(ctx)
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	slices.Sort(server.deleted)
-	if want := []string{"/q/a-lock-0000000001", "/q/b-lock-0000000002"}; !slices.Equal(server.deleted, want) {
-		t.Errorf("deleted: %q, want %q", server.deleted, want)
+	deleted := server.Deleted()
+	slices.Sort(deleted)
+	if want := []string{"/q/a-lock-0000000001", "/q/b-lock-0000000002"}; !slices.Equal(deleted, want) {
+		t.Errorf("deleted: %q, want %q", deleted, want)
 	}
 }
 
@@ -88,7 +88,8 @@ func TestFindTwin(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	const owner = "worker"
-	same, other := &engine{mark: "00000000"}, &engine{mark: "11111111"}
+	same, _ := testEngine(t, &zktest.NodeServer{})
+	other := &engine{mark: "11111111"}
 	name := func(e *engine, owner string) []string {
 		return []string{CuratorNames.name(newGUID(), false) + "0000000001", KazooNames.name(e.markedGUID(owner), true) + "0000000002"}
 	}
@@ -109,14 +110,12 @@ func TestMissing(t *testing.T) {
 		{"nothing was told, in the next session", 0, 0, nil, true, holdfast.ErrSessionExpired},
 		{"it was written to, in the next session", 1, 0, reclaimed, true, holdfast.ErrSessionExpired},
 	} {
-		l, _ := testLink(t, Options{})
-		sess := testSession(0)
-		l.conn, l.session = &zk.Conn{}, sess
+		sess := same.link.Session()
 		if c.over {
-			l.session = testSession(0)
+			sess = testSession(sess.ID)
 		}
 		o := &own{
-			engine: &engine{link: l, mark: same.mark, tasks: testTasks(t)}, sess: sess, path: "/q/n", owner: owner,
+			engine: same, sess: sess, path: "/q/n", owner: owner,
 			writes: c.writes, found: c.found, names: &siblings{done: make(chan struct{}), names: c.queue},
 		}
 		close(o.names.done)
@@ -131,17 +130,18 @@ func TestMissing(t *testing.T) {
 func TestMissingIsToldInTime(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{"before", "meanwhile"} {
-		l, _ := testLink(t, Options{})
-		sess := testSession(0)
-		l.conn, l.session = &zk.Conn{}, sess
-		w := settledWire(nil, l, time.Second)
+		server := &zktest.NodeServer{}
+		e, _ := testEngine(t, server)
+		server.Refuse()
 		o := &own{
-			engine: &engine{link: l, mark: "11111111", tasks: testTasks(t)}, sess: sess, path: "/q/n", owner: "worker",
+			engine: e, sess: e.link.Session(), path: "/q/n", owner: "worker",
 			writes: 1, names: &siblings{done: make(chan struct{})},
 		}
 		if lost == "meanwhile" {
-			l.wire = w
-			time.AfterFunc(10*time.Millisecond, w.die)
+			w := e.link.Wire()
+			time.AfterFunc(10*time.Millisecond, func() { e.link.Leave(w) })
+		} else {
+			cut(t, e)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := o.missing(ctx); !errors.Is(err, holdfast.ErrBroken) || ctx.Err() != nil {
@@ -155,41 +155,49 @@ func TestMissingIsToldInTime(t *testing.T) {
 // After a reconnection the event of a predecessor may come before that of the own node.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()
-	l, _ := testLink(t, Options{})
-	w := settledWire(nil, l, time.Second)
-	o := &own{engine: &engine{link: l}}
+	server := &zktest.NodeServer{}
+	e, _ := testEngine(t, server)
+	o := &own{engine: e}
+	doubtful := func(set *zkconn.Wire, w *zkconn.Watch) bool {
+		o.wire, o.watch = set, w
+		_, yes := o.doubtful()
+		return yes
+	}
+	unread := &zkconn.Watch{Read: make(chan struct{})}
+	failed := &zkconn.Watch{Read: make(chan struct{}), Err: zk.ErrNoAuth}
+	close(failed.Read)
+
+	former := e.link.Wire()
+	cut(t, e)
+	eventually(t, "another connection", func() bool { return e.link.Wire() != nil })
+	present := e.link.Wire()
 	for _, c := range []struct {
-		name      string
-		watched   bool
-		set, then *wire // the connection when the watch was set, and at present
-		want      bool
+		name  string
+		set   *zkconn.Wire // the connection when the watch was set
+		watch *zkconn.Watch
+		want  bool
 	}{
-		{name: "not watched yet: see settle", then: w},
-		{"set on the present connection", true, w, w, false},
-		{"set on a former one", true, w, settledWire(nil, l, time.Second), true},
-		{"set on one that is lost", true, w, nil, true},
-		{"set when there was none, so on some later one", true, nil, w, true},
-		{"set when there was none, and there is none", true, nil, nil, true},
+		{"not watched yet: see settle", nil, nil, false},
+		{"set on the present connection", present, unread, false},
+		{"set on a former one", former, unread, true},
+		{"set when there was none, so on some later one", nil, unread, true},
+		{"it could not be set", present, failed, true},
 	} {
-		o.wire, o.watch, l.wire = c.set, nil, c.then
-		if c.watched {
-			o.watch = &watch{read: make(chan struct{})}
-		}
-		if _, yes := o.doubtful(); yes != c.want {
+		if yes := doubtful(c.set, c.watch); yes != c.want {
 			t.Errorf("%s: %v", c.name, yes)
 		}
 	}
-	o.wire, l.wire, o.watch = w, w, &watch{read: make(chan struct{}), err: zk.ErrNoAuth}
-	close(o.watch.read)
-	if _, yes := o.doubtful(); !yes {
-		t.Error("a watch that could not be set is not in doubt")
+	server.Refuse()
+	cut(t, e)
+	if !doubtful(present, unread) || !doubtful(nil, unread) {
+		t.Error("no doubt without a connection")
 	}
 }
 
 // TestLateExpected tests what the client looks for, and that it does not do so for ever.
 func TestLateExpected(t *testing.T) {
 	before, now := testSession(1), testSession(2)
-	patience := now.times().Late
+	patience := now.Times().Late
 	s := &late{stopped: true} // sets no timer
 	s.expect(before, "/a", "old", "")
 	s.expect(now, "/a", "1", "kept")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -20,68 +22,64 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.complete() == nil && slices.Contains(l.names, c.node) {
+		if l.Complete() == nil && slices.Contains(l.Names, c.node) {
 			c.keep(l)
-			return l.names, nil
+			return l.Names, nil
 		}
 		// The list failed, or overtook the creation, or the node is gone already.
 		// (Another node with this guid does not count: of a creation that was
 		// repeated, the list has to show what came of the last one too.)
 	}
-	l, err := call(ctx, c.engine.link, "list", c.parent, func() (listing, error) {
-		l := c.engine.link.lists(c.parent, c.beside, c.first)
-		return l, l.complete()
-	})
+	l, err := c.engine.link.List(ctx, c.parent, c.beside, c.first)
 	if errors.Is(err, zk.ErrNoNode) {
 		c.reset()
 		return nil, errStartOver
 	}
 	c.keep(l)
-	return l.names, waiting(ctx, err)
+	return l.Names, zkconn.Waiting(ctx, err)
 }
 
 // keep remembers the lists if there is a znode beside. Else nobody asks for them again, and a
 // thousand waiters that keep the names of a thousand others would be a waste of memory.
-func (c *contender) keep(l listing) {
+func (c *contender) keep(l zkconn.Listing) {
 	if c.beside != "" {
 		c.lists = l
 	}
 }
 
 // create creates the node. It returns the list that came with it.
-func (c *contender) create(ctx context.Context) (listing, error) {
+func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	path := c.parent + "/" + c.prefix()
 	began := time.Now()
-	w := newWrite(c.sess, path)
-	w.create, w.data, w.parent, w.alone = true, c.data, c.parentMade, c.uncertain
-	if c.beside != "" {
-		// A member of a transaction that is refused is sent twice, and one of the lists could
+	n := zkconn.NewNode{
+		Path: path, Data: c.data, HasParent: c.parentMade, Beside: c.beside, BesideFirst: c.first,
+		// A member of a transaction that is refused is sent twice, and one of two lists could
 		// come between the two.
-		w.alone = true
+		Alone: c.uncertain || c.beside != "",
 	}
 	if !c.uncertain { // or what has been sent before may have succeeded
-		w.still = c.still
+		n.Still = c.still
 		if c.instead != nil {
-			w.instead = c.instead.path()
+			n.Instead = c.instead.path()
 		}
 	}
-	listed := c.engine.link.createAndList(w, c.beside, c.first)
-	var node outcome
+	creation := c.engine.link.Create(c.sess, n)
+	var node zkconn.Outcome
 	select {
-	case node = <-w.done:
+	case node = <-creation.Done():
 	case <-ctx.Done():
-		c.leaveCreating(w)
-		return listing{}, waiting(ctx, driver.ContextError(ctx))
+		c.leaveCreating(creation)
+		return zkconn.Listing{}, zkconn.Waiting(ctx, driver.ContextError(ctx))
 	}
-	err := stepError("create", path, node.err)
+	err := zkconn.StepError("create", path, node.Err)
 	switch {
-	case err == nil && !node.same:
+	case err == nil && !node.InSession:
 		c.removeCreated(node)
 		c.clear()
-		return listing{}, errStartOver
+		return zkconn.Listing{}, errStartOver
 	case err == nil:
-		c.node, c.czxid, c.hangUps = base(node.path), node.czxid, 0
-		if w.instead != "" {
+		c.node, c.czxid, c.hangUps = base(node.Path), node.Czxid, 0
+		if n.Instead != "" {
 			c.instead.clear()
 		}
 		if c.uncertain {
@@ -89,29 +87,29 @@ func (c *contender) create(ctx context.Context) (listing, error) {
 		}
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent, nil); err != nil {
-			return listing{}, waiting(ctx, err)
+			return zkconn.Listing{}, zkconn.Waiting(ctx, err)
 		}
 		c.parentMade = true
-		return listing{}, errStartOver
-	case notSent(err):
-		return listing{}, errStartOver // the session has changed since
-	case sessionOver(err):
+		return zkconn.Listing{}, errStartOver
+	case zkconn.NotSent(err):
+		return zkconn.Listing{}, errStartOver // the session has changed since
+	case zkconn.SessionOver(err):
 		c.clear()
-		return listing{}, err
-	case unknownOutcome(err):
+		return zkconn.Listing{}, err
+	case zkconn.UnknownOutcome(err):
 		c.uncertain = true
 		if c.hangUps.tooMany(c.sess, time.Since(began), c.data) {
-			return listing{}, tooLarge("create", path, c.data)
+			return zkconn.Listing{}, tooLarge("create", path, c.data)
 		}
-		return listing{}, err
+		return zkconn.Listing{}, err
 	default:
-		return listing{}, err
+		return zkconn.Listing{}, err
 	}
 	select {
-	case l := <-listed:
+	case l := <-creation.Listed:
 		return l, nil
 	case <-ctx.Done():
-		return listing{}, waiting(ctx, driver.ContextError(ctx))
+		return zkconn.Listing{}, zkconn.Waiting(ctx, driver.ContextError(ctx))
 	}
 }
 
@@ -120,9 +118,9 @@ type hangUps int
 
 // tooMany counts one, and tells a server that hangs up on a request because it is too large
 // for its buffer, again and again and at once, from a network that fails.
-func (n *hangUps) tooMany(sess *session, after time.Duration, data []byte) bool {
+func (n *hangUps) tooMany(sess *zkconn.Session, after time.Duration, data []byte) bool {
 	const enough = 4
-	if after > sess.times().HangUp || len(data) <= maxGrouped {
+	if after > sess.Times().HangUp || len(data) <= zkconn.MaxGrouped {
 		*n = 0
 		return false
 	}
@@ -138,21 +136,20 @@ func tooLarge(step, path string, data []byte) error {
 
 // leaveCreating leaves a creation under way to the background, and the contender with
 // nothing.
-func (c *contender) leaveCreating(w *write) {
-	w.unwanted.Store(true)
+func (c *contender) leaveCreating(creation *zkconn.Creation) {
 	orphan := *c
 	c.node, c.uncertain, c.own = "", false, nil
-	c.engine.link.tasks.Go(func(context.Context) { orphan.removeCreated(<-w.done) })
+	creation.Abandon(orphan.removeCreated)
 }
 
 // removeCreated removes whatever came of a creation that nobody wants any more.
-func (c *contender) removeCreated(node outcome) {
+func (c *contender) removeCreated(node zkconn.Outcome) {
 	switch {
-	case node.err == nil && node.same && !c.uncertain:
-		c.engine.removeLater(c.sess, node.path)
-	case node.err == nil, unknownOutcome(node.err), c.uncertain:
+	case node.Err == nil && node.InSession && !c.uncertain:
+		c.engine.removeLater(c.sess, node.Path)
+	case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.uncertain:
 		// What was made in a session that is over has ended with it.
-		if sess := c.engine.link.current(); sess != nil {
+		if sess := c.engine.link.Session(); sess != nil {
 			c.removeCreations(sess)
 		}
 	}
@@ -161,15 +158,15 @@ func (c *contender) removeCreated(node outcome) {
 // createParents creates the znode of a lock, with data, and those above it, as far as they are
 // missing, but not the chroot. The lowest is tried first: usually the others are there.
 func (e *engine) createParents(ctx context.Context, path string, data []byte) error {
-	err := e.link.createParent(ctx, path, data)
+	err := e.link.CreateParent(ctx, path, data)
 	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
-		return noChroot(dir(path))
+		return zkconn.NoChroot(dir(path))
 	}
 	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
 		if err := e.createParents(ctx, dir(path), nil); err != nil {
 			return err
 		}
-		err = e.link.createParent(ctx, path, data)
+		err = e.link.CreateParent(ctx, path, data)
 	}
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):

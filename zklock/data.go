@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,7 +23,7 @@ func (h *hold) SetData(ctx context.Context, data []byte) error {
 	if err := checkData(w.data); err != nil {
 		return err
 	}
-	return h.engine.link.retry(ctx, nil, func(now *session) error {
+	return h.engine.link.Retry(ctx, nil, func(now *zkconn.Session) error {
 		if now != h.sess {
 			return holdfast.ErrSessionExpired
 		}
@@ -55,18 +57,18 @@ func (w *rewrite) look(ctx context.Context) (done bool, err error) {
 	if h.known {
 		return false, nil
 	}
-	node, err := h.engine.link.get(ctx, h.path)
+	node, err := h.engine.link.Get(ctx, h.path)
 	if err != nil {
 		return false, h.explain(ctx, err)
 	}
-	if node.stat.Czxid != h.czxid || node.stat.EphemeralOwner != h.sess.id {
+	if node.Stat.Czxid != h.czxid || node.Stat.EphemeralOwner != h.sess.ID {
 		return false, holdfast.ErrSessionExpired
 	}
-	h.version, h.known = node.stat.Version, true
-	if wished(node.data, h.owner) {
+	h.version, h.known = node.Stat.Version, true
+	if wished(node.Data, h.owner) {
 		h.own.wish()
 	}
-	if w.tried && node.stat.Version > w.version && bytes.Equal(withoutWish(node.data), w.data) {
+	if w.tried && node.Stat.Version > w.version && bytes.Equal(withoutWish(node.Data), w.data) {
 		return true, nil
 	}
 	return false, nil
@@ -77,14 +79,14 @@ func (w *rewrite) write(ctx context.Context) error {
 	h, version, began := w.hold, w.hold.version, time.Now()
 	h.known = false
 	h.own.writing(version)
-	stat, err := h.engine.link.set(ctx, h.path, h.own.keepWish(w.data), version, func(err error) { h.own.wrote(version, err) })
+	stat, err := h.engine.link.Set(ctx, h.path, h.own.keepWish(w.data), version, func(err error) { h.own.wrote(version, err) })
 	switch {
 	case err == nil && stat.Czxid == h.czxid:
 		h.version, h.known = stat.Version, true
 		return nil
 	case err == nil:
 		return holdfast.ErrSessionExpired
-	case unknownOutcome(err):
+	case zkconn.UnknownOutcome(err):
 		w.tried, w.version = true, version
 		if w.hangUps.tooMany(h.sess, time.Since(began), w.data) {
 			return tooLarge("write", h.path, w.data)
@@ -96,12 +98,12 @@ func (w *rewrite) write(ctx context.Context) error {
 // explain says what the failure of a request to the own node means.
 func (h *hold) explain(ctx context.Context, err error) error {
 	switch {
-	case sessionOver(err):
+	case zkconn.SessionOver(err):
 		return holdfast.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("%w: %w", h.own.missing(ctx), err)
 	case ctx.Err() != nil:
-		return disconnected(ctx)
+		return zkconn.Disconnected(ctx)
 	}
 	return err
 }
@@ -119,14 +121,14 @@ func (s *span) add(version int32) {
 
 // has reports whether it is known that a watch, which has reported a write to its node, was
 // set on one of the versions.
-func (s *span) has(w *watch) bool {
+func (s *span) has(w *zkconn.Watch) bool {
 	if w == nil {
 		return false
 	}
 	select {
-	case <-w.read:
-		v := w.node.stat
-		return w.err == nil && s.from <= v.Version && v.Version < s.to
+	case <-w.Read:
+		v := w.Node.Stat
+		return w.Err == nil && s.from <= v.Version && v.Version < s.to
 	default:
 		return false
 	}
@@ -144,7 +146,7 @@ func (o *own) writing(version int32) {
 func (o *own) wrote(version int32, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil && !unknownOutcome(err) && o.mine.to == version+1 {
+	if err != nil && !zkconn.UnknownOutcome(err) && o.mine.to == version+1 {
 		o.mine.to = version
 	}
 }

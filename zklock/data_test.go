@@ -7,12 +7,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestMissingAfterOwnWrites tests hazard Z33: a write that the client itself has made, or
 // may have made, is not the sign of a reclaim; one that it knows to be another's is.
 func TestMissingAfterOwnWrites(t *testing.T) {
 	t.Parallel()
+	e, _ := testEngine(t, &zktest.NodeServer{})
 	for _, c := range []struct {
 		name     string
 		watched  int32 // the version on which the watch was set that has reported a write
@@ -33,15 +36,12 @@ func TestMissingAfterOwnWrites(t *testing.T) {
 		{"own ones around another's", 4, false, []int32{3, 5}, []error{nil, nil}, holdfast.ErrReclaimed},
 		{"own, but nobody knows of which version", 3, true, []int32{3}, []error{nil}, holdfast.ErrReclaimed},
 	} {
-		l, _ := testLink(t, Options{})
-		sess := testSession(0)
-		l.conn, l.session = &zk.Conn{}, sess
-		w := &watch{read: make(chan struct{}), node: znode{stat: &zk.Stat{Version: c.watched}}}
+		w := &zkconn.Watch{Read: make(chan struct{}), Node: zkconn.Znode{Stat: &zk.Stat{Version: c.watched}}}
 		if !c.unread {
-			close(w.read)
+			close(w.Read)
 		}
 		reclaims := []string{CuratorNames.name((&engine{mark: "00000000"}).markedGUID("worker"), false)}
-		o := &own{engine: &engine{link: l, mark: "11111111"}, sess: sess, owner: "worker", names: &siblings{done: make(chan struct{}), names: reclaims}}
+		o := &own{engine: e, sess: e.link.Session(), owner: "worker", names: &siblings{done: make(chan struct{}), names: reclaims}}
 		close(o.names.done)
 		for i, version := range c.own {
 			o.writing(version)

@@ -4,8 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/task"
 )
 
@@ -14,15 +15,14 @@ type engine struct {
 	host      driver.Host
 	opts      Options
 	paths     paths
-	link      *link
+	link      *zkconn.Link
 	heartbeat *heartbeat
 	stale     *stale
 	waiters   waiters
 	late      *late
 	tasks     *task.Group // what goes on between calls
 
-	mark      string // what the guids begin with of its nodes that reclaim: see markedGUID
-	closeLink context.CancelCauseFunc
+	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
 	mu      sync.Mutex
 	warned  map[string]bool     // locks whose counter nears its end
@@ -41,18 +41,29 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
 	}
-	closing, closeLink := context.WithCancelCause(network.Of(context.Background(), ctx))
-	e.closeLink = closeLink
-	e.link = newLink(closing, host, opts)
 	e.heartbeat = newHeartbeat(e)
 	e.stale = newStale(e)
 	e.late = newLate(e)
-	e.link.reopened = func() {
-		e.heartbeat.now()
-		e.late.reopened()
+	var auth []zkconn.Auth
+	for _, a := range opts.Auth {
+		auth = append(auth, zkconn.Auth(a))
 	}
+	e.link = zkconn.New(ctx, host, zkconn.Config{
+		SessionTimeout:    opts.SessionTimeout,
+		Times:             opts.times,
+		AnyAnswer:         opts.Heartbeat < 0,
+		TLS:               opts.TLS,
+		Auth:              auth,
+		ACL:               opts.ACL,
+		ParentACL:         opts.ParentACL,
+		PersistentParents: opts.PersistentParents,
+		Connected:         host.SetConnected,
+		Reopened:          e.reopened,
+	})
 	return e
 }
+
+var _ driver.Ender = (*engine)(nil)
 
 // CheckKey implements [driver.Driver].
 func (e *engine) CheckKey(key string, mode driver.Mode) error {
@@ -71,13 +82,13 @@ func (e *engine) EndSession(ctx context.Context) error {
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	e.tasks.Close(now)
-	return e.link.end(ctx)
+	return e.link.EndSession(ctx)
 }
 
 // Close implements [driver.Driver].
 func (e *engine) Close(ctx context.Context) error {
 	err := e.EndSession(ctx) // the second time, it is of no effect
-	e.link.stop(e.closeLink)
+	e.link.Close()
 	return err
 }
 
@@ -85,7 +96,5 @@ func (e *engine) Close(ctx context.Context) error {
 func (e *engine) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if e.link.conn != nil {
-		_ = e.Close(ctx)
-	}
+	_ = e.Close(ctx)
 }

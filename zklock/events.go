@@ -1,128 +1,69 @@
 package zklock
 
 import (
-	"context"
-	"time"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
 )
 
-// onEvent takes every event of go-zookeeper: changes of the session's state and
-// watches that fired. It is called on go-zookeeper's own goroutines, sometimes
-// with its locks held, so it neither blocks nor calls back. (The channel of
-// events would be no substitute: it drops what does not fit.)
+// What the connection reports, and which of holdfast's events users see of it:
 //
-// What users see of it are holdfast's events:
-//
-//	session established, or resumed  ->  Ready
-//	connection lost                  ->  Disconnected; locks live on until their deadline
-//	session expired                  ->  Lost (ErrSessionExpired) for each lock held
-//	own node deleted by somebody     ->  Lost (ErrBroken, ErrReclaimed)
-func (l *link) onEvent(event zk.Event) {
-	switch event.Type {
-	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged, zk.EventNodeChildrenChanged, zk.EventNotWatching:
-		l.watches.fire(event.Path, event.Type)
-	case zk.EventSession:
-		switch event.State {
-		case zk.StateHasSession:
-			l.opened()
-		case zk.StateExpired:
-			l.expired()
-		case zk.StateDisconnected:
-			l.mu.Lock()
-			l.shutLocked()
-			l.mu.Unlock()
-		}
-	}
+//	calls may be made: a session was established, or resumed  ->  Ready; see reopened
+//	the connection is lost          ->  Disconnected; locks live on until their deadline
+//	the session's lease is over     ->  Expired for each lock held, at its deadline
+//	the servers end the session     ->  Lost (ErrSessionExpired) for each lock held
+//	the own node has gone           ->  Lost (ErrBroken, ErrReclaimed) for its lock; see fired
+
+// reopened is called by the connection when calls may be made in a session.
+func (e *engine) reopened(sess *zkconn.Session) {
+	e.heartbeat.reopened(sess)
+	e.late.reopened()
 }
 
-// reconnectGrace is how long calls wait, after a session was resumed, for
-// go-zookeeper to renew its watches: it does so without synchronisation with
-// replies (a data race on its last zxid), and at once if it does it at all. The
-// wire keeps replies to the application from it for as long. Where it has watches
-// to renew, the wait is a longer one, for slow machines: it ends when they are on
-// their way.
-const reconnectGrace = 10 * time.Millisecond
+// errUnwatched is all that is known when go-zookeeper has dropped a watch.
+var errUnwatched = errors.New("the watch is gone")
 
-// opened is called when a session is there and requests may be made.
-//
-// Where a connection ends before go-zookeeper has sent the renewal of its watches, that is sent on the next one, first and
-// perhaps before go-zookeeper has come to the next renewal. So all of them are waited for.
-func (l *link) opened() {
-	l.mu.Lock()
-	w, t := l.wire, l.times
-	l.mu.Unlock()
-	if w == nil {
-		return
-	}
-	grace := reconnectGrace
-	if l.watches.any() {
-		grace = t.Rewatch
-		l.renewals.Add(1)
-	}
-	l.tasks.Go(func(context.Context) {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-w.watchesSet:
-		case <-w.dead:
-			return
-		case <-timer.C:
-			l.renewals.Store(0) // if any was to come, it has been sent
-		case <-l.closing.Done():
+// Fired implements [owner].
+func (o *own) Fired(why zk.EventType) {
+	switch why {
+	case zk.EventNodeDeleted:
+		o.finish(o.deleted())
+	case zk.EventNodeDataChanged:
+		// Whoever reclaims a node writes to it in the same transaction that
+		// deletes it, so that its client can tell: when it looks again, the
+		// node is gone. If it is there, somebody asks for it, or wrote to it for
+		// reasons of their own. Until that is known, nothing is granted: see prove.
+		o.mu.Lock()
+		o.writes++
+		o.changed = o.watch
+		o.names = nil
+		if !o.mine.has(o.changed) {
+			o.names = o.list()
+		}
+		o.mu.Unlock()
+		o.set()
+	default:
+		if !o.engine.link.InSession(o.sess) {
+			o.finish(holdfast.ErrSessionExpired)
 			return
 		}
-		w.settleOnce.Do(func() { close(w.settled) })
-		select {
-		case <-l.begun: // the first session may be there before go-zookeeper has returned its Conn
-		case <-l.closing.Done():
-			return
+		if o.engine.tasks.Context().Err() == nil {
+			w := o.watching()
+			err := w.Failure()
+			if err == nil {
+				err = errUnwatched
+			}
+			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+			switch why := w.Refused(); {
+			case errors.Is(why, holdfast.ErrDenied):
+				o.finish(why) // it would not hear of what becomes of the node
+			case why != nil:
+				o.look()
+			}
 		}
-		l.open(w)
-	})
-}
-
-func (l *link) open(w *wire) {
-	l.mu.Lock()
-	if l.wire != w || l.up || l.session == nil {
-		l.mu.Unlock()
-		return
 	}
-	l.up = true
-	l.lastErr = nil
-	close(l.gate)
-	l.host.SetConnected(true)
-	admitted := l.admitted
-	l.mu.Unlock()
-	if admitted { // a server that demands credentials hangs up on what comes before them
-		l.reopened()
-	}
-	l.watches.recheck(w)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wire == w {
-		l.looked = w
-	}
-}
-
-// lost is called when a connection is gone, perhaps more than once.
-func (l *link) lost(w *wire, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wire != w {
-		return
-	}
-	l.wire = nil
-	l.lastErr = err
-	l.shutLocked()
-}
-
-func (l *link) shutLocked() {
-	if !l.up {
-		return
-	}
-	l.up = false
-	l.down = l.host.Now()
-	l.gate = make(chan struct{})
-	l.host.SetConnected(false)
 }

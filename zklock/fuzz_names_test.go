@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
@@ -285,20 +284,6 @@ func FuzzNodeData(f *testing.F) {
 			t.Fatalf("%q: owner %q and data %q, want %q and %q", foreign, gotOwner, gotData, name, rest)
 		}
 	})
-}
-
-// take takes the first byte of a script; 0 at its end.
-func take(b *[]byte) byte {
-	if len(*b) == 0 {
-		return 0
-	}
-	first := (*b)[0]
-	*b = (*b)[1:]
-	return first
-}
-
-func take32(b *[]byte) int32 {
-	return int32(binary.BigEndian.Uint32([]byte{take(b), take(b), take(b), take(b)}))
 }
 
 // TestNewGUID checks that a guid is a UUID of version 4, and new.

@@ -2,114 +2,15 @@ package zklock
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
-
-// nodeServer speaks enough of ZooKeeper's protocol to read nodes' czxids and to delete nodes.
-type nodeServer struct {
-	mu      sync.Mutex
-	czxid   map[string]int64 // by path
-	deleted []string         // paths
-}
-
-func (s *nodeServer) set(czxid map[string]int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.czxid = czxid
-}
-
-// connect returns a connection of go-zookeeper to the server.
-func (s *nodeServer) connect(t testing.TB) *zk.Conn {
-	t.Helper()
-	conn, _, err := zk.Connect(
-		[]string{"in memory"}, 10*time.Second,
-		zk.WithDialer(s.dial),
-		zk.WithHostProvider(&ring{closing: t.Context()}),
-		zk.WithLogger(discard{}),
-		zk.WithLogInfo(false),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	return conn
-}
-
-// link returns a link that is up, and has the present session of such a connection.
-func (s *nodeServer) link(t *testing.T) *link {
-	t.Helper()
-	l, _ := testLink(t, Options{})
-	l.conn = s.connect(t)
-	for end := time.Now().Add(patience); l.conn.SessionID() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: a session")
-		}
-	}
-	l.session, l.up = testSession(l.conn.SessionID()), true
-	return l
-}
-
-func (s *nodeServer) dial(string, string, time.Duration) (net.Conn, error) {
-	client, server := net.Pipe()
-	go s.serve(server)
-	return client, nil
-}
-
-func (s *nodeServer) serve(conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	answer := connectResponse(10_000, 1)
-	for {
-		var size [4]byte
-		if _, err := io.ReadFull(conn, size[:]); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(size[:]))
-		if _, err := io.ReadFull(conn, body); err != nil {
-			return
-		}
-		if answer == nil {
-			answer = s.reply(body)
-		}
-		if _, err := conn.Write(answer); err != nil {
-			return
-		}
-		answer = nil
-	}
-}
-
-func (s *nodeServer) reply(body []byte) []byte {
-	const getData, getChildren2, noNode = 4, 12, -101
-	xid, op := int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[4:]))
-	if op != getData && op != opDelete && op != getChildren2 {
-		return reply(xid, 1, 0)
-	}
-	path := string(body[12 : 12+binary.BigEndian.Uint32(body[8:])])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	czxid, ok := s.czxid[path]
-	switch {
-	case op == opDelete:
-		s.deleted = append(s.deleted, path)
-		return reply(xid, 1, 0)
-	case !ok:
-		return reply(xid, 1, noNode)
-	}
-	zero := int64(0)
-	return reply(xid, 1, 0, "", czxid, zero, zero, zero, int32(0), int32(0), int32(0), zero, int32(0), int32(0), zero)
-}
 
 // birth is a child of a lock node in the order of creation.
 type birth struct {
@@ -129,16 +30,16 @@ func history(script []byte) (all []birth, names []string) {
 	const most = 24
 	seq := int64(0)
 	for id := 0; len(script) > 0 && id < most; id++ {
-		step := take(&script)
+		step := zktest.Take(&script)
 		prefix := fmt.Sprintf(forms[step&7], id)
 		switch step >> 3 & 7 {
 		case 0: // as a re-entrant reader of Curator's
 		case 1, 2, 3:
 			seq++
 		case 4:
-			seq += 1 + int64(take(&script))<<16
+			seq += 1 + int64(zktest.Take(&script))<<16
 		case 5:
-			seq = max(seq, sequence.Last-int64(take(&script)&3))
+			seq = max(seq, sequence.Last-int64(zktest.Take(&script)&3))
 		case 6: // a stranger
 			names = append(names, fmt.Sprintf("%032x-node-%010d", id, seq))
 			continue
@@ -171,15 +72,11 @@ func FuzzOrder(f *testing.F) {
 	f.Add([]byte{0x08, 0x28, 0, 0x48, 0x08, 0x4c}, byte(2), uint64(4))    // negative ones, of which own is one
 	f.Add([]byte{0x88, 0x08, 0x80, 0x08, 0xa8, 0}, byte(4), uint64(5))    // gone when they are read
 	f.Add([]byte{0x28, 1, 0x28, 0, 0x08, 0x30, 0}, byte(9), uint64(0x60)) // at the end from the start
-	server := &nodeServer{}
-	conn := server.connect(f)
+	server := &zktest.NodeServer{}
+	e, _ := testEngine(f, server)
 	f.Fuzz(func(t *testing.T, script []byte, own byte, seed uint64) {
 		const parent = "/q"
 		all, names := history(script)
-		l, _ := testLink(t, Options{})
-		l.conn = conn
-		e := &engine{host: l.host, link: l, warned: make(map[string]bool)}
-
 		var want []string
 		alive, czxid := make(map[string]bool), make(map[string]int64)
 		for i, node := range all {
@@ -193,7 +90,7 @@ func FuzzOrder(f *testing.F) {
 				delete(czxid, parent+"/"+node.name)
 			}
 		}
-		server.set(czxid)
+		server.Set(czxid)
 		shuffle := rand.New(rand.NewPCG(seed, 0))
 		shuffle.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 )
 
@@ -51,7 +54,7 @@ func (h *heartbeat) add(k *hold) {
 	if len(h.holds) > 1 || h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
-	h.armLocked(k.sess, jittered) // for sooner
+	h.armLocked(k.sess, backoff.Jittered) // for sooner
 	if h.short(k.sess) {
 		h.engine.tasks.Go(func(ctx context.Context) { h.send(ctx, k.sess, true) })
 	}
@@ -60,20 +63,20 @@ func (h *heartbeat) add(k *hold) {
 // short reports whether the lease of a session may run out before the next heartbeat but one has been
 // answered. That of one which has only waited is short at a grant, since waiting makes no
 // writes, and the first heartbeats prove no more than the syncs before them.
-func (h *heartbeat) short(sess *session) bool {
-	t, lease := sess.times(), sess.lease
+func (h *heartbeat) short(sess *zkconn.Session) bool {
+	t, lease := sess.Times(), sess.Lease
 	return lease.Live() && lease.Deadline().Sub(h.engine.host.Now().Mono) < t.Heartbeat+t.Enough
 }
 
 // hurry has the next heartbeat made soon if the lease is short.
-func (h *heartbeat) hurry(sess *session) {
+func (h *heartbeat) hurry(sess *zkconn.Session) {
 	if !h.short(sess) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.holds) > 0 {
-		h.armLocked(sess, func(time.Duration) time.Duration { return sess.times().Again })
+		h.armLocked(sess, func(time.Duration) time.Duration { return sess.Times().Again })
 	}
 }
 
@@ -99,13 +102,13 @@ func (h *heartbeat) stop() {
 
 // armLocked sees to it that the next heartbeat comes in time. The first one of a row has a
 // random phase, or clients that began together would beat together.
-func (h *heartbeat) armLocked(sess *session, phase func(time.Duration) time.Duration) {
+func (h *heartbeat) armLocked(sess *zkconn.Session, phase func(time.Duration) time.Duration) {
 	if h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
-	wait := sess.times().Heartbeat
+	wait := sess.Times().Heartbeat
 	if len(h.holds) == 0 {
-		wait = sess.times().Idle
+		wait = sess.Times().Idle
 	}
 	wait = phase(wait)
 	due := h.engine.host.Now().Mono.Add(wait)
@@ -120,8 +123,8 @@ func (h *heartbeat) armLocked(sess *session, phase func(time.Duration) time.Dura
 }
 
 // beat runs when a heartbeat is due.
-func (h *heartbeat) beat(sess *session) {
-	if now := h.engine.link.current(); now != nil {
+func (h *heartbeat) beat(sess *zkconn.Session) {
+	if now := h.engine.link.Session(); now != nil {
 		sess = now
 	}
 	h.mu.Lock()
@@ -141,15 +144,14 @@ func (h *heartbeat) beat(sess *session) {
 	})
 }
 
-// now sends a heartbeat out of turn, on a new connection. If the session has been
+// reopened sends a heartbeat out of turn, on a new connection. If the session has been
 // resumed, that counts for nothing without a write; a sync has nothing to show yet.
-func (h *heartbeat) now() {
-	sess := h.engine.link.current()
-	if sess == nil || h.engine.opts.Heartbeat < 0 {
+func (h *heartbeat) reopened(sess *zkconn.Session) {
+	if h.engine.opts.Heartbeat < 0 {
 		return
 	}
 	h.mu.Lock()
-	h.armLocked(sess, jittered)
+	h.armLocked(sess, backoff.Jittered)
 	stopped, holding := h.stopped, len(h.holds) > 0
 	h.mu.Unlock()
 	if !stopped {
@@ -160,18 +162,16 @@ func (h *heartbeat) now() {
 // send makes one heartbeat. While there are locks, a server that does not answer it in
 // time is left: there may be one with a quorum, and enough of the session left to get
 // there.
-func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
+func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
 	defer h.hurry(sess)
 	link := h.engine.link
-	link.mu.Lock()
-	up, w := link.up, link.wire
-	link.mu.Unlock()
-	if !up {
+	w := link.Usable()
+	if w == nil {
 		return
 	}
 	limited := func(f func() error) error {
 		if h.holding() {
-			limit := time.AfterFunc(sess.times().Answer, func() { link.drop(w) })
+			limit := time.AfterFunc(sess.Times().Answer, func() { link.Leave(w) })
 			defer limit.Stop()
 		}
 		return f()
@@ -180,7 +180,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 	path := "/"
 	var err error
 	if sync {
-		err = limited(func() error { return link.sync(ctx, path) })
+		err = limited(func() error { return link.Sync(ctx, path) })
 	}
 	proved := false
 	for try := 0; err == nil && !proved && try < maxTries; try++ {
@@ -193,7 +193,7 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 			paths[i] = k.path
 		}
 		var first int // that is not as it should be
-		err = limited(func() (err error) { first, err = link.checkAll(ctx, paths); return err })
+		err = limited(func() (err error) { first, err = link.CheckAll(ctx, paths); return err })
 		path, proved = paths[first], err == nil
 		switch k := holds[first]; {
 		case errors.Is(err, zk.ErrNoNode): // it is being released; or it is not watched, and was deleted
@@ -202,14 +202,14 @@ func (h *heartbeat) send(ctx context.Context, sess *session, sync bool) {
 			err = nil
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)
-			k.own.finish(stepError("check", k.path, zk.ErrNoAuth)) // err names the first of them
+			k.own.finish(zkconn.StepError("check", k.path, zk.ErrNoAuth)) // err names the first of them
 			err = nil
 		}
 	}
 	if err == nil && !proved { // it will look for the others the next time, and goes by what is above one of them
 		for _, k := range h.any() {
 			path, err = above(k.path, func(path string) error {
-				return limited(func() error { return link.check(ctx, path) })
+				return limited(func() error { return link.Check(ctx, path) })
 			})
 		}
 	}
@@ -237,9 +237,9 @@ func above(path string, check func(path string) error) (string, error) {
 }
 
 // doubt has one of the locks asked about, now and then: whether all has been heard of what was written to its znode.
-func (h *heartbeat) doubt(sess *session) {
+func (h *heartbeat) doubt(sess *zkconn.Session) {
 	h.mu.Lock()
-	early := time.Since(h.asked) < sess.times().Doubt
+	early := time.Since(h.asked) < sess.Times().Doubt
 	if !early {
 		h.asked = time.Now()
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestHeartbeatPhase checks that clients which take their first locks, or reconnect, at the same moment do not beat
@@ -16,22 +16,22 @@ func TestHeartbeatPhase(t *testing.T) {
 		begin  func(*heartbeat)
 		period time.Duration
 	}{
-		"first lock":   {func(h *heartbeat) { h.add(&hold{sess: sess}) }, sess.times().Heartbeat},
-		"reconnection": {func(h *heartbeat) { h.now() }, sess.times().Idle},
+		"first lock":   {func(h *heartbeat) { h.add(&hold{sess: sess}) }, sess.Times().Heartbeat},
+		"reconnection": {func(h *heartbeat) { h.reopened(sess) }, sess.Times().Idle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			phases := make(map[time.Duration]bool)
 			for range 100 {
-				l, clock := testLink(t, Options{})
-				l.session = sess
-				sess.lease = l.host.NewLease(sess.times().Session, nil)
-				sess.lease.Renew(l.host.Now())
-				h := newHeartbeat(&engine{host: l.host, link: l, tasks: task.NewGroup()})
+				clock := zktest.NewStillClock()
+				host := zktest.Host(t, clock)
+				sess.Lease = host.NewLease(sess.Times().Session, nil)
+				sess.Lease.Renew(host.Now())
+				h := newHeartbeat(newEngine(t.Context(), host, Options{}, ""))
 				c.begin(h)
 				h.beat(sess)
 				h.beat(sess)
 				h.engine.tasks.Close(t.Context())
-				first, next := clock.timers[0], clock.timers[1:]
+				first, next := clock.Timers[0], clock.Timers[1:]
 				if first < c.period/2 || first > c.period || !slices.Equal(next, []time.Duration{c.period, c.period}) {
 					t.Fatalf("heartbeats after %v, then %v", first, next)
 				}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,7 +15,7 @@ import (
 // hold is a granted lock: a node of ours that is the first in its queue.
 type hold struct {
 	engine *engine
-	sess   *session
+	sess   *zkconn.Session
 	path   string
 	own    *own
 
@@ -28,20 +30,20 @@ type hold struct {
 // while the node is there.
 func (h *hold) Verify(ctx context.Context) error {
 	link := h.engine.link
-	return link.retry(ctx, nil, func(now *session) error {
+	return link.Retry(ctx, nil, func(now *zkconn.Session) error {
 		if now != h.sess {
 			return holdfast.ErrSessionExpired
 		}
-		err := link.check(ctx, h.path)
+		err := link.Check(ctx, h.path)
 		switch {
-		case err == nil && link.same(h.sess):
+		case err == nil && link.InSession(h.sess):
 			return nil
-		case err == nil, sessionOver(err):
+		case err == nil, zkconn.SessionOver(err):
 			return holdfast.ErrSessionExpired
 		case errors.Is(err, zk.ErrNoNode):
 			return h.own.missing(ctx)
 		case ctx.Err() != nil:
-			return disconnected(ctx)
+			return zkconn.Disconnected(ctx)
 		}
 		return err
 	})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,7 +20,7 @@ import (
 // Inspect implements [driver.Driver].
 func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	var info driver.Info
-	err := e.link.retry(ctx, nil, func(*session) (err error) {
+	err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
 		info, err = e.describe(ctx, e.paths.lock(key), key, everybody)
 		return err
 	})
@@ -34,7 +36,7 @@ func onlyHolders(line []entry) ([]entry, error) { return holders(line), nil }
 func (e *engine) describe(ctx context.Context, parent, key string, choose func(line []entry) ([]entry, error)) (driver.Info, error) {
 	none := driver.Info{Key: key}
 	for {
-		names, err := e.link.children(ctx, parent)
+		names, err := e.link.Children(ctx, parent)
 		if errors.Is(err, zk.ErrNoNode) {
 			return none, nil
 		}
@@ -82,12 +84,12 @@ func (e *engine) describe(ctx context.Context, parent, key string, choose func(l
 }
 
 // waitersOf describes those who wait in a queue, as far as they are among the nodes that were read.
-func waitersOf(queue []entry, nodes map[string]znode, permits bool) (all []driver.Waiter) {
+func waitersOf(queue []entry, nodes map[string]zkconn.Znode, permits bool) (all []driver.Waiter) {
 	for _, x := range queue {
 		if node, ok := nodes[x.name]; ok {
-			owner, data := decodeData(node.data)
+			owner, data := decodeData(node.Data)
 			all = append(all, driver.Waiter{
-				Owner: owner, Since: time.UnixMilli(node.stat.Ctime), Data: data, Shared: permits || sequence.Shared(x.name),
+				Owner: owner, Since: time.UnixMilli(node.Stat.Ctime), Data: data, Shared: permits || sequence.Shared(x.name),
 			})
 		}
 	}
@@ -96,7 +98,7 @@ func waitersOf(queue []entry, nodes map[string]znode, permits bool) (all []drive
 
 // infoOfAll describes those who hold a key, as far as they are among the nodes that were
 // read; false if none of them is.
-func infoOfAll(key string, line []entry, nodes map[string]znode) (driver.Info, bool) {
+func infoOfAll(key string, line []entry, nodes map[string]zkconn.Znode) (driver.Info, bool) {
 	var all []driver.Holder
 	unfenced := false
 	for _, x := range line {
@@ -117,19 +119,19 @@ func infoOfAll(key string, line []entry, nodes map[string]znode) (driver.Info, b
 }
 
 // infoOf describes one who holds a key.
-func infoOf(key, name string, node znode) driver.Info {
-	info, _ := infoOfAll(key, []entry{{name: name}}, map[string]znode{name: node})
+func infoOf(key, name string, node zkconn.Znode) driver.Info {
+	info, _ := infoOfAll(key, []entry{{name: name}}, map[string]zkconn.Znode{name: node})
 	return info
 }
 
 // holderOf describes one who holds a key.
-func holderOf(name string, node znode) driver.Holder {
-	owner, data := decodeData(node.data)
+func holderOf(name string, node zkconn.Znode) driver.Holder {
+	owner, data := decodeData(node.Data)
 	return driver.Holder{
 		Owner: owner,
-		Token: uint64(node.stat.Czxid),
+		Token: uint64(node.Stat.Czxid),
 		// Nothing is written at a grant, so when that was nobody knows.
-		QueuedAt: time.UnixMilli(node.stat.Ctime),
+		QueuedAt: time.UnixMilli(node.Stat.Ctime),
 		Data:     data,
 		Grant:    name,
 	}
@@ -140,8 +142,8 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 	return func(yield func(driver.Info, error) bool) {
 		parent, keyOf := e.paths.search(prefix)
 		var names []string
-		err := e.link.retry(ctx, nil, func(*session) (err error) {
-			names, err = e.link.children(ctx, parent)
+		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
+			names, err = e.link.Children(ctx, parent)
 			return err
 		})
 		if err != nil {
@@ -184,7 +186,7 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 		return err
 	}
 	sent := false
-	return e.link.retry(ctx, nil, func(sess *session) error {
+	return e.link.Retry(ctx, nil, func(sess *zkconn.Session) error {
 		now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, onlyHolders)
 		if err != nil {
 			return err
@@ -196,8 +198,8 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
 		again := sent
-		err = e.link.delete(ctx, sess, path, again)
-		sent = sent || !notSent(err)
+		err = e.link.Delete(ctx, sess, path, again)
+		sent = sent || !zkconn.NotSent(err)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && again:
 			return nil // the same, and the list was of a server that is behind

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 )
 
@@ -24,7 +26,7 @@ import (
 
 // creation is one that may still be carried out.
 type creation struct {
-	sess   *session
+	sess   *zkconn.Session
 	parent string
 	guid   string // as it stands in node names
 	keep   string // the node with this guid that is wanted; "": none is
@@ -48,9 +50,9 @@ func newLate(e *engine) *late { return &late{engine: e, wanted: make(map[creatio
 
 // remove deletes, in the background, what has come of creations with a guid, and
 // what will.
-func (l *late) remove(sess *session, parent, guid string) {
+func (l *late) remove(sess *zkconn.Session, parent, guid string) {
 	one := l.expect(sess, parent, guid, "")
-	if l.engine.link.wake() == nil { // else see reopened
+	if l.engine.link.Reopening() == nil { // else see reopened
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lookForLocked(one)
@@ -58,8 +60,8 @@ func (l *late) remove(sess *session, parent, guid string) {
 }
 
 // expect has nodes with a guid, other than keep, deleted when they come.
-func (l *late) expect(sess *session, parent, guid, keep string) creation {
-	t := sess.times()
+func (l *late) expect(sess *zkconn.Session, parent, guid, keep string) creation {
+	t := sess.Times()
 	one := creation{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(t.Late)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +75,7 @@ func (l *late) reopened() {
 	if sess := l.lookForAll(); sess != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.armLocked(sess.times().Look)
+		l.armLocked(sess.Times().Look)
 	}
 }
 
@@ -95,7 +97,7 @@ func (l *late) again() {
 	if sess := l.lookForAll(); sess != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.armLocked(min(2*l.pause, sess.times().MaxLook))
+		l.armLocked(min(2*l.pause, sess.Times().MaxLook))
 	}
 }
 
@@ -111,11 +113,11 @@ func (l *late) stop() {
 
 // lookForAll looks, in the background, for the late creations of the present session, and
 // returns that; nil if there can be none, or the connection is down.
-func (l *late) lookForAll() *session {
+func (l *late) lookForAll() *zkconn.Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sess := l.engine.link.current()
-	if sess == nil || l.engine.link.wake() != nil {
+	sess := l.engine.link.Session()
+	if sess == nil || l.engine.link.Reopening() != nil {
 		return nil
 	}
 	some := l.expectedLocked(sess, time.Now())
@@ -127,7 +129,7 @@ func (l *late) lookForAll() *session {
 }
 
 // expectedLocked returns those that may still come in a session, and forgets all others.
-func (l *late) expectedLocked(sess *session, now time.Time) []creation {
+func (l *late) expectedLocked(sess *zkconn.Session, now time.Time) []creation {
 	l.all = slices.DeleteFunc(l.all, func(one creation) bool { return one.sess != sess || now.After(one.until) })
 	return l.all
 }
@@ -153,7 +155,7 @@ func (l *late) next() map[string][]creation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	byParent := make(map[string][]creation)
-	var sess *session
+	var sess *zkconn.Session
 	for one := range l.wanted {
 		if sess == nil {
 			sess = one.sess
@@ -176,19 +178,19 @@ func (l *late) look(ctx context.Context, byParent map[string][]creation) {
 	link := l.engine.link
 	slots := make(chan struct{}, lists)
 	var looks sync.WaitGroup
-	var synced *wire // the connection on which that was done
+	var synced *zkconn.Wire // the connection on which that was done
 	for parent, some := range byParent {
 		sess := some[0].sess
-		err := link.retry(ctx, nil, func(*session) error {
-			if w := link.present(); w == nil || w != synced {
-				if err := link.sync(ctx, "/"); err != nil {
+		err := link.Retry(ctx, nil, func(*zkconn.Session) error {
+			if w := link.Wire(); w == nil || w != synced {
+				if err := link.Sync(ctx, "/"); err != nil {
 					return err
 				}
 				synced = w
 			}
 			return nil
 		})
-		if err != nil || !link.same(sess) {
+		if err != nil || !link.InSession(sess) {
 			break // the client closes, or they have gone with their session
 		}
 		slots <- struct{}{}
@@ -201,12 +203,12 @@ func (l *late) look(ctx context.Context, byParent map[string][]creation) {
 }
 
 // lookBelow deletes what there is below one.
-func (l *late) lookBelow(ctx context.Context, sess *session, parent string, some []creation) {
+func (l *late) lookBelow(ctx context.Context, sess *zkconn.Session, parent string, some []creation) {
 	link := l.engine.link
 	var names []string
-	err := link.retry(ctx, nil, func(*session) (err error) {
-		if link.same(sess) {
-			names, err = link.children(ctx, parent)
+	err := link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
+		if link.InSession(sess) {
+			names, err = link.Children(ctx, parent)
 		}
 		return err
 	})

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -21,8 +23,8 @@ import (
 // the queue too, since others may join them.
 func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
 	for {
-		var all []*watch
-		err := e.link.retry(ctx, nil, func(*session) (err error) {
+		var all []*zkconn.Watch
+		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
 			all, err = e.observe(ctx, e.paths.lock(key), key, tell)
 			return err
 		})
@@ -36,11 +38,11 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 }
 
 // observe tells who holds a key, and returns the watches of which one fires when that changes.
-func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) ([]*watch, error) {
+func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) ([]*zkconn.Watch, error) {
 	for {
-		names, err := e.link.children(ctx, parent)
+		names, err := e.link.Children(ctx, parent)
 		var first []entry
-		var all []*watch
+		var all []*zkconn.Watch
 		s, semaphore := e.found(key, names)
 		if semaphore && err == nil {
 			var told bool
@@ -60,19 +62,19 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			var w *watch
-			if w, err = e.watched(ctx, parent, watchCreation); err == nil && w.node.stat != nil {
+			var w *zkconn.Watch
+			if w, err = e.watched(ctx, parent, zkconn.WatchCreation); err == nil && w.Node.Stat != nil {
 				continue // it is there by now
 			}
 			all = append(all, w)
 		case err == nil && (len(first) == 0 || sequence.Shared(first[0].name)):
-			var w *watch
-			if w, err = e.watched(ctx, parent, watchChildren); err == nil {
-				if now, ok := e.found(key, w.children); ok && (!semaphore || now != s) {
+			var w *zkconn.Watch
+			if w, err = e.watched(ctx, parent, zkconn.WatchChildren); err == nil {
+				if now, ok := e.found(key, w.Children); ok && (!semaphore || now != s) {
 					continue
 				}
 				seen := first
-				first, err = e.holders(ctx, parent, w.children)
+				first, err = e.holders(ctx, parent, w.Children)
 				if semaphore && len(first) > 0 && (len(seen) == 0 || seen[0].name != first[0].name) {
 					continue // it has come meanwhile, and may be refused
 				}
@@ -84,13 +86,13 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 			return all, nil
 		}
 		if err == nil {
-			nodes := make(map[string]znode, len(first))
+			nodes := make(map[string]zkconn.Znode, len(first))
 			for _, x := range first {
-				var w *watch
-				if w, err = e.watched(ctx, parent+"/"+x.name, watchData); err != nil {
+				var w *zkconn.Watch
+				if w, err = e.watched(ctx, parent+"/"+x.name, zkconn.WatchData); err != nil {
 					break
 				}
-				nodes[x.name] = w.node
+				nodes[x.name] = w.Node
 				all = append(all, w)
 			}
 			if err == nil {
@@ -107,8 +109,11 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 
 // observeRefused reports whether a lock is about to be refused because of a semaphore, and watches what may
 // end that.
-func (e *engine) observeRefused(ctx context.Context, s semaphore, lock string, all *[]*watch) (bool, error) {
-	for _, end := range []watchKey{{s.places, watchChildren}, {s.key + "/" + lock, watchData}} {
+func (e *engine) observeRefused(ctx context.Context, s semaphore, lock string, all *[]*zkconn.Watch) (bool, error) {
+	for _, end := range []struct {
+		path string
+		kind zkconn.WatchKind
+	}{{s.places, zkconn.WatchChildren}, {s.key + "/" + lock, zkconn.WatchData}} {
 		w, err := e.watched(ctx, end.path, end.kind)
 		switch {
 		case err == nil:
@@ -123,32 +128,32 @@ func (e *engine) observeRefused(ctx context.Context, s semaphore, lock string, a
 // observePermits is observe for a semaphore. If nobody has a permit, it tells nothing.
 func (e *engine) observePermits(
 	ctx context.Context, key string, s semaphore, tell func(driver.Info),
-) (all []*watch, told bool, err error) {
+) (all []*zkconn.Watch, told bool, err error) {
 	for {
-		w, err := e.watched(ctx, s.leases, watchChildren)
+		w, err := e.watched(ctx, s.leases, zkconn.WatchChildren)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil, false, nil
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		line, limit, err := e.holdersOf(ctx, s, w.children)
+		line, limit, err := e.holdersOf(ctx, s, w.Children)
 		if err != nil {
 			return nil, false, err
 		}
-		all, nodes := []*watch{w}, make(map[string]znode, len(line))
+		all, nodes := []*zkconn.Watch{w}, make(map[string]zkconn.Znode, len(line))
 		if len(line) == 0 {
 			return all, false, nil
 		}
 		for _, x := range line {
-			w, err := e.watched(ctx, s.leases+"/"+x.name, watchData)
+			w, err := e.watched(ctx, s.leases+"/"+x.name, zkconn.WatchData)
 			if errors.Is(err, zk.ErrNoNode) {
 				break // it has gone meanwhile
 			}
 			if err != nil {
 				return nil, false, err
 			}
-			nodes[x.name] = w.node
+			nodes[x.name] = w.Node
 			all = append(all, w)
 		}
 		if len(nodes) < len(line) {
@@ -156,7 +161,7 @@ func (e *engine) observePermits(
 		}
 		name, lock, err := e.firstLock(ctx, s)
 		if err == nil && name != "" { // when it goes, those who came after it may have a permit
-			if w, err = e.watched(ctx, s.key+"/"+name, watchData); errors.Is(err, zk.ErrNoNode) {
+			if w, err = e.watched(ctx, s.key+"/"+name, zkconn.WatchData); errors.Is(err, zk.ErrNoNode) {
 				continue
 			}
 			all = append(all, w)
@@ -179,43 +184,43 @@ func (e *engine) holders(ctx context.Context, parent string, names []string) ([]
 }
 
 // watched sets a watch, or joins it, and waits for what it has read.
-func (e *engine) watched(ctx context.Context, path string, kind watchKind) (*watch, error) {
-	w := e.link.watches.onKind(e.tasks.Context(), watchKey{path, kind})
+func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind) (*zkconn.Watch, error) {
+	w := e.link.Watch(e.tasks.Context(), path, kind)
 	select {
-	case <-w.read:
-		return w, w.err
+	case <-w.Read:
+		return w, w.Err
 	case <-ctx.Done():
-		return nil, disconnected(ctx)
+		return nil, zkconn.Disconnected(ctx)
 	}
 }
 
 // awaitChange waits until one of the watches has fired. Of what stays as it is for very
 // long, it asks whether it still is: see stale. There may be many observers,
 // of which all begin at the same moment, so they ask late, and not all at a time.
-func (e *engine) awaitChange(ctx context.Context, all []*watch) error {
+func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch) error {
 	waiting, fired := context.WithCancel(ctx)
 	defer fired()
 	for _, w := range all[1:] {
 		e.tasks.Go(func(context.Context) {
 			select {
-			case <-w.gone:
+			case <-w.Gone:
 				fired()
 			case <-waiting.Done():
 			}
 		})
 	}
-	longest := e.link.negotiated().MaxDoubt
+	longest := e.link.Times().MaxDoubt
 	patience := longest/2 + rand.N(longest/2)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		select {
-		case <-all[0].gone:
+		case <-all[0].Gone:
 			return nil
 		case <-timer.C:
 			for _, w := range all {
-				if w.kind == watchData {
-					e.stale.ask(w.path)
+				if w.Kind == zkconn.WatchData {
+					e.stale.ask(w.Path)
 				}
 				e.stale.askOf(w)
 			}

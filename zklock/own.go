@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -22,7 +24,7 @@ import (
 // the read that finds no node.
 type own struct {
 	engine *engine
-	sess   *session
+	sess   *zkconn.Session
 	path   string
 	owner  string
 	queue  string        // of a permit: where those stand that reclaim it
@@ -36,13 +38,13 @@ type own struct {
 	asked  func()                   // the same
 	wanted bool                     // somebody asks the client to let the node go
 	timer  interface{ Stop() bool } // of the first read
-	watch  *watch                   // nil before that
-	wire   *wire                    // the connection when it was set; nil if there was none
+	watch  *zkconn.Watch            // nil before that
+	wire   *zkconn.Wire             // the connection when it was set; nil if there was none
 	off    bool                     // the client is deleting the node itself
 
-	writes  int    // to the node by somebody, as far as has been heard
-	changed *watch // that has reported the last of them
-	mine    span   // of the node's versions that writes of this client's have ended, or may have
+	writes  int           // to the node by somebody, as far as has been heard
+	changed *zkconn.Watch // that has reported the last of them
+	mine    span          // of the node's versions that writes of this client's have ended, or may have
 
 	after int       // how many of them the watch was set after
 	found int       // how many of them the node has survived
@@ -59,7 +61,7 @@ const watchDelay = 5 * time.Millisecond
 
 // watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (e *engine) watchOwn(sess *session, path string, czxid int64, owner string) *own {
+func (e *engine) watchOwn(sess *zkconn.Session, path string, czxid int64, owner string) *own {
 	return &own{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
 		seen: make(chan struct{}), gone: make(chan struct{}),
@@ -78,74 +80,30 @@ func (o *own) set() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
-		o.wire = o.engine.link.present()
+		o.wire = o.engine.link.Wire()
 		o.after = o.writes
-		o.watch = o.engine.link.watches.onOwn(o.engine.tasks.Context(), o.path, o)
+		o.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
 	}
 }
 
 // watching is the present watch, or nil.
-func (o *own) watching() *watch {
+func (o *own) watching() *zkconn.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.watch
-}
-
-// errUnwatched is all that is known when go-zookeeper has dropped a watch.
-var errUnwatched = errors.New("the watch is gone")
-
-// fired implements [owner].
-func (o *own) fired(why zk.EventType) {
-	switch why {
-	case zk.EventNodeDeleted:
-		o.finish(o.deleted())
-	case zk.EventNodeDataChanged:
-		// Whoever reclaims a node writes to it in the same transaction that
-		// deletes it, so that its client can tell: when it looks again, the
-		// node is gone. If it is there, somebody asks for it, or wrote to it for
-		// reasons of their own. Until that is known, nothing is granted: see prove.
-		o.mu.Lock()
-		o.writes++
-		o.changed = o.watch
-		o.names = nil
-		if !o.mine.has(o.changed) {
-			o.names = o.list()
-		}
-		o.mu.Unlock()
-		o.set()
-	default:
-		if !o.engine.link.same(o.sess) {
-			o.finish(holdfast.ErrSessionExpired)
-			return
-		}
-		if o.engine.tasks.Context().Err() == nil {
-			w := o.watching()
-			err := w.failure()
-			if err == nil {
-				err = errUnwatched
-			}
-			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
-			switch why := w.refused(); {
-			case errors.Is(why, holdfast.ErrDenied):
-				o.finish(why) // it would not hear of what becomes of the node
-			case why != nil:
-				o.look()
-			}
-		}
-	}
 }
 
 // look asks once more for a node that the server has failed to read. Heartbeats look for it from then on.
 func (o *own) look() {
 	o.engine.tasks.Go(func(ctx context.Context) {
 		var stat *zk.Stat
-		err := o.engine.link.retry(ctx, nil, func(*session) (err error) {
-			stat, err = o.engine.link.stat(ctx, o.path)
+		err := o.engine.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
+			stat, err = o.engine.link.Stat(ctx, o.path)
 			return err
 		})
 		switch {
 		case err == nil:
-			o.identify(znode{stat: stat})
+			o.identify(zkconn.Znode{Stat: stat})
 		case errors.Is(err, zk.ErrNoNode):
 			o.finish(o.missing(ctx))
 		case errors.Is(err, holdfast.ErrDenied):
@@ -171,7 +129,7 @@ func (o *own) known() bool {
 func (o *own) doubtful() (writes int, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	unwatched := o.watch != nil && (o.wire == nil || o.wire != o.engine.link.present() || o.watch.failure() != nil)
+	unwatched := o.watch != nil && (o.wire == nil || o.wire != o.engine.link.Wire() || o.watch.Failure() != nil)
 	return o.writes, o.writes > o.found || unwatched
 }
 
@@ -195,15 +153,15 @@ func (o *own) settle(ctx context.Context) {
 	select {
 	case <-o.seen:
 	case <-o.gone:
-	case <-w.gone: // it cannot be read, or has just been written to
+	case <-w.Gone: // it cannot be read, or has just been written to
 	case <-ctx.Done():
 	}
 }
 
-// read implements [owner]. The node must have been created by this session, by the request that
+// Read implements [owner]. The node must have been created by this session, by the request that
 // succeeded.
-func (o *own) read(w *watch) {
-	if w.err != nil {
+func (o *own) Read(w *zkconn.Watch) {
+	if w.Err != nil {
 		return
 	}
 	o.mu.Lock()
@@ -211,19 +169,19 @@ func (o *own) read(w *watch) {
 		o.found = max(o.found, o.after)
 	}
 	o.mu.Unlock()
-	o.identify(w.node)
+	o.identify(w.Node)
 }
 
 // identify compares the node, as it is at the server, with what it is meant to be.
-func (o *own) identify(node znode) {
+func (o *own) identify(node zkconn.Znode) {
 	o.mu.Lock()
-	mismatch := node.stat.EphemeralOwner != o.sess.id || (o.czxid != 0 && node.stat.Czxid != o.czxid)
-	o.czxid = node.stat.Czxid
+	mismatch := node.Stat.EphemeralOwner != o.sess.ID || (o.czxid != 0 && node.Stat.Czxid != o.czxid)
+	o.czxid = node.Stat.Czxid
 	o.mu.Unlock()
 	switch {
 	case mismatch:
 		o.finish(holdfast.ErrSessionExpired)
-	case wished(node.data, o.owner):
+	case wished(node.Data, o.owner):
 		o.wish()
 	}
 	// Only now: whoever waits for this must find the node to be no longer its own.
@@ -295,6 +253,6 @@ func (o *own) stop() {
 	}
 	o.mu.Unlock()
 	if w != nil {
-		o.engine.link.watches.disown(w)
+		o.engine.link.Disown(w)
 	}
 }

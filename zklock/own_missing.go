@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -29,9 +31,9 @@ func (o *own) missing(ctx context.Context) error {
 	written := o.writes > o.found && !o.mine.has(o.changed)
 	s := o.names // nil: it seemed to be an own write
 	o.mu.Unlock()
-	reclaimed := written && o.engine.link.same(o.sess) && (s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))
+	reclaimed := written && o.engine.link.InSession(o.sess) && (s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))
 	switch {
-	case !o.engine.link.same(o.sess):
+	case !o.engine.link.InSession(o.sess):
 		return holdfast.ErrSessionExpired
 	case reclaimed:
 		return holdfast.ErrReclaimed
@@ -51,8 +53,8 @@ func (o *own) list() *siblings {
 			paths = []string{o.queue, dir(o.path)} // whoever takes a permit leaves the queue after that
 		}
 		for _, path := range paths {
-			_ = link.retry(ctx, nil, func(*session) error {
-				names, err := link.children(ctx, path)
+			_ = link.Retry(ctx, nil, func(*zkconn.Session) error {
+				names, err := link.Children(ctx, path)
 				s.names = append(s.names, names...)
 				return err
 			})
@@ -66,7 +68,7 @@ func (o *own) list() *siblings {
 // reclaimer reports whether another client that reclaims under the same owner name is in
 // the queue, by a list that it waits for.
 func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
-	o.engine.link.await(ctx, s.done)
+	o.engine.link.Await(ctx, s.done)
 	select {
 	case <-s.done:
 	default:
@@ -82,7 +84,7 @@ func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
 // there after all writes before.
 func (o *own) deleted() error {
 	o.mu.Lock()
-	if !errors.Is(o.watch.failure(), zk.ErrNoNode) {
+	if !errors.Is(o.watch.Failure(), zk.ErrNoNode) {
 		o.found = max(o.found, o.after)
 	}
 	o.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -52,7 +54,7 @@ func (e *engine) newPermit(req *driver.Request, data []byte) *permit {
 }
 
 // enter implements [attempter].
-func (p *permit) enter(sess *session) {
+func (p *permit) enter(sess *zkconn.Session) {
 	if p.lease.sess != sess {
 		p.queued, p.set = false, false
 	}
@@ -98,31 +100,31 @@ func (p *permit) stand(ctx context.Context) error {
 	}
 	c.leaveWaiters(true) // whoever is behind it and sees it go is the next
 	var names []string
-	w := link.watches.onKind(p.engine.tasks.Context(), watchKey{p.at.leases, watchChildren})
-	patience := c.sess.times().Doubt
+	w := link.Watch(p.engine.tasks.Context(), p.at.leases, zkconn.WatchChildren)
+	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	read := w.read
+	read := w.Read
 	for {
 		select {
 		case <-read:
 			read = nil
-			if w.err != nil {
+			if w.Err != nil {
 				continue // it is gone, too
 			}
-			if p.free(w.children) {
+			if p.free(w.Children) {
 				return nil
 			}
 			if !p.req.Wait {
 				return p.engine.permitsHeld(ctx, p.req.Key)
 			}
-			names = p.at.permits(w.children)
+			names = p.at.permits(w.Children)
 			p.req.Queued(len(names))
-		case <-w.gone:
-			if err := w.refused(); err != nil {
+		case <-w.Gone:
+			if err := w.Refused(); err != nil {
 				return err
 			}
-			if vain || w.why != zk.EventNodeChildrenChanged && w.why != zk.EventNodeDeleted {
+			if vain || w.Why != zk.EventNodeChildrenChanged && w.Why != zk.EventNodeDeleted {
 				return errStartOver
 			}
 			return nil // a lease has gone, most likely
@@ -131,7 +133,7 @@ func (p *permit) stand(ctx context.Context) error {
 				p.engine.stale.ask(p.at.leases + "/" + name)
 			}
 			p.engine.stale.askOf(w)
-			patience = min(2*patience, c.sess.times().MaxDoubt)
+			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
 			return c.evicted()
@@ -165,7 +167,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	alone, err := p.confirm(ctx)
 	if err != nil {
 		c.leave()
-		return none, waiting(ctx, err)
+		return none, zkconn.Waiting(ctx, err)
 	}
 	if !alone || len(c.blockers(ahead)) > 0 {
 		c.leave()
@@ -177,10 +179,10 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		return none, errStartOver
 	}
 	if err := c.prove(ctx); err != nil {
-		if errors.Is(err, errSlow) {
+		if errors.Is(err, zkconn.ErrSlow) {
 			p.leave()
 		}
-		return none, waiting(ctx, err)
+		return none, zkconn.Waiting(ctx, err)
 	}
 	grant, err := c.grant(ctx)
 	if err == nil {
@@ -202,18 +204,18 @@ func (p *permit) lookAgain() error {
 func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	keys := p.lease.lists
 	if !p.at.kazoo {
-		keys = *keys.beside
+		keys = *keys.Beside
 	}
-	if err := p.refuse(ctx, keys.names); err != nil {
+	if err := p.refuse(ctx, keys.Names); err != nil {
 		return false, err
 	}
-	if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {
+	if keys.Stat == nil || p.limit == nil || keys.Stat.Czxid != p.limit.Czxid || keys.Stat.Version != p.limit.Version {
 		return false, p.lookAgain()
 	}
 	if !p.at.kazoo {
 		return true, nil
 	}
-	places, err := p.engine.order(ctx, p.at.places, p.lease.lists.beside.names, p.place.node)
+	places, err := p.engine.order(ctx, p.at.places, p.lease.lists.Beside.Names, p.place.node)
 	switch {
 	case err != nil:
 		return false, err
@@ -228,7 +230,7 @@ func (e *engine) permitsHeld(ctx context.Context, key string) error {
 	info, err := e.Inspect(ctx, key)
 	switch {
 	case err != nil:
-		return waiting(ctx, err)
+		return zkconn.Waiting(ctx, err)
 	case !info.Held: // others wait, who are about to be granted them
 		return &driver.HeldError{Holder: driver.Info{Key: key, Held: true}}
 	}
@@ -240,7 +242,7 @@ func (e *engine) permitsHeld(ctx context.Context, key string) error {
 // reclaimLeases deletes the permits that other sessions have under the same owner name.
 func (e *engine) reclaimLeases(ctx context.Context, c *contender) error {
 	s := e.semaphore(c.req.Key)
-	names, err := e.link.children(ctx, s.leases)
+	names, err := e.link.Children(ctx, s.leases)
 	if err != nil {
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -26,15 +28,15 @@ func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 	u, err := e.survey(ctx, p.at)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := e.createParents(ctx, p.at.key, limit); err != nil {
-			return false, waiting(ctx, err)
+			return false, zkconn.Waiting(ctx, err)
 		}
 		return false, errStartOver
 	}
 	if err != nil {
-		return false, waiting(ctx, err)
+		return false, zkconn.Waiting(ctx, err)
 	}
 	if err := p.refuse(ctx, u.keys); err != nil {
-		return false, waiting(ctx, err)
+		return false, zkconn.Waiting(ctx, err)
 	}
 	used := len(u.leases)+len(u.places) > 0
 	switch n, known := u.limit(); {
@@ -88,12 +90,12 @@ func (p *permit) setLimit(ctx context.Context, limit []byte, u use) error {
 	e, s := p.engine, p.at
 	version := u.stat.Version
 	if len(u.data) == 0 {
-		_, err := e.link.set(ctx, s.key, limit, version, func(error) {})
+		_, err := e.link.Set(ctx, s.key, limit, version, func(error) {})
 		return p.wasSet(ctx, err)
 	}
 	for _, path := range []string{s.places, s.leases} {
 		if err := e.createParents(ctx, path, nil); err != nil {
-			return waiting(ctx, err)
+			return zkconn.Waiting(ctx, err)
 		}
 	}
 	ops := []any{&zk.DeleteRequest{Path: s.places, Version: -1}}
@@ -104,10 +106,7 @@ func (p *permit) setLimit(ctx context.Context, limit []byte, u use) error {
 		ops = append(ops, &zk.DeleteRequest{Path: s.leases, Version: -1},
 			&zk.SetDataRequest{Path: s.key, Data: limit, Version: version})
 	}
-	return p.wasSet(ctx, e.link.do(ctx, "set limit", s.key, func() error {
-		_, err := e.link.conn.Multi(ops...)
-		return err
-	}))
+	return p.wasSet(ctx, e.link.Transact(ctx, "set limit", s.key, ops...))
 }
 
 // wasSet returns errStartOver if the server has answered a request for another limit.
@@ -119,5 +118,5 @@ func (p *permit) wasSet(ctx context.Context, err error) error {
 	case errors.Is(err, zk.ErrNoNode): // the server has removed something that was empty
 		return errStartOver
 	}
-	return waiting(ctx, err)
+	return zkconn.Waiting(ctx, err)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/sequence"
@@ -81,7 +83,7 @@ func (e *engine) orderBy(
 	czxids := make(map[string]int64, len(tied)) // 0: it is gone
 	for _, x := range tied {
 		czxids[x.name] = 0
-		if stat := nodes[x.name].stat; stat != nil {
+		if stat := nodes[x.name].Stat; stat != nil {
 			czxids[x.name] = stat.Czxid
 		}
 	}
@@ -139,12 +141,12 @@ func ties(line []entry) []entry {
 }
 
 // readAll reads nodes, several at a time. Those that are gone have no entry.
-func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]znode, error) {
+func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
 		mu    sync.Mutex
-		nodes = make(map[string]znode, len(line))
+		nodes = make(map[string]zkconn.Znode, len(line))
 		wg    sync.WaitGroup
 		slots = make(chan struct{}, readers)
 	)
@@ -153,7 +155,7 @@ func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[
 		wg.Go(func() {
 			defer func() { <-slots }()
 			path := parent + "/" + x.name
-			node, err := e.link.get(ctx, path)
+			node, err := e.link.Get(ctx, path)
 			switch {
 			case err == nil:
 				mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -26,7 +28,7 @@ var errStartOver = errors.New("start over")
 // attempter is one call of Acquire.
 type attempter interface {
 	// enter begins, or goes on, in a session.
-	enter(sess *session)
+	enter(sess *zkconn.Session)
 	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
 	// it is to be called again, or what has failed for good.
 	attempt(ctx context.Context) (driver.Grant, error)
@@ -55,7 +57,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 	var grant driver.Grant
 	for {
-		err := e.link.retry(ctx, req.Retry, func(sess *session) (err error) {
+		err := e.link.Retry(ctx, req.Retry, func(sess *zkconn.Session) (err error) {
 			c.enter(sess)
 			grant, err = c.attempt(ctx)
 			return err
@@ -64,7 +66,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		case err == nil:
 			return grant, nil
 		case !errors.Is(err, errStartOver):
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.wake() == nil { // it was about to look again
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.Reopening() == nil { // it was about to look again
 				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}}
 			}
 			c.leave()
@@ -79,7 +81,7 @@ func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	if err := c.prove(ctx); err != nil {
-		return driver.Grant{}, waiting(ctx, err)
+		return driver.Grant{}, zkconn.Waiting(ctx, err)
 	}
 	return c.grant(ctx)
 }
@@ -99,13 +101,13 @@ func (c *contender) reach(ctx context.Context) error {
 			return err
 		}
 		if err := c.engine.noSemaphore(ctx, c.req.Key, others); err != nil {
-			return waiting(ctx, err)
+			return zkconn.Waiting(ctx, err)
 		}
 	}
 	if c.req.Reclaim && !c.reclaimed {
 		removed, err := c.reclaimAll(ctx, ahead)
 		if err != nil {
-			return waiting(ctx, err)
+			return zkconn.Waiting(ctx, err)
 		}
 		c.reclaimed = true
 		if removed {
@@ -141,7 +143,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, others []string,
 	}
 	line, others, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
 	if err != nil {
-		return nil, nil, waiting(ctx, err)
+		return nil, nil, zkconn.Waiting(ctx, err)
 	}
 	ahead, found := c.find(line)
 	if !found {
@@ -156,7 +158,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, others []string,
 // a moment later.
 func (c *contender) vanished(ctx context.Context) error {
 	if c.own != nil {
-		timer := time.NewTimer(c.sess.times().OwnWatch)
+		timer := time.NewTimer(c.sess.Times().OwnWatch)
 		defer timer.Stop()
 		select {
 		case <-c.own.gone:
@@ -181,7 +183,7 @@ func (c *contender) evicted() error {
 		c.leave()
 		return errStartOver
 	}
-	if c.sess.left.Load() {
+	if c.sess.Left() {
 		c.engine.removeLater(c.sess, c.path())
 	}
 	c.clear()
@@ -198,45 +200,45 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	c.joinWaiters()
 	link, background := c.engine.link, c.engine.tasks.Context()
 	before := c.parent + "/" + o.last
-	w := link.watches.on(background, before)
-	var beyond *watch
+	w := link.Watch(background, before, zkconn.WatchData)
+	var beyond *zkconn.Watch
 	var near <-chan struct{}
 	if o.beyond != "" {
-		beyond = link.watches.on(background, c.parent+"/"+o.beyond)
-		near = beyond.gone
+		beyond = link.Watch(background, c.parent+"/"+o.beyond, zkconn.WatchData)
+		near = beyond.Gone
 	}
-	patience := c.sess.times().Doubt
+	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	read, alone := w.read, o.alone
+	read, alone := w.Read, o.alone
 	for gone := false; !gone; {
 		select {
-		case <-w.gone:
-			if gone = w.why != zk.EventNodeDataChanged; !gone { // it is there still
-				w = link.watches.on(background, before)
-				read = w.read
+		case <-w.Gone:
+			if gone = w.Why != zk.EventNodeDataChanged; !gone { // it is there still
+				w = link.Watch(background, before, zkconn.WatchData)
+				read = w.Read
 			}
 		case <-near:
 			near = nil
 			switch {
-			case beyond.why == zk.EventNodeDeleted:
+			case beyond.Why == zk.EventNodeDeleted:
 				if alone = o.pair || o.mateGranted(); !alone {
 					return errStartOver
 				}
-			case beyond.why == zk.EventNodeDataChanged: // it is there still
-				beyond = link.watches.on(background, beyond.path)
-				near = beyond.gone
-			case beyond.refused() == nil:
+			case beyond.Why == zk.EventNodeDataChanged: // it is there still
+				beyond = link.Watch(background, beyond.Path, zkconn.WatchData)
+				near = beyond.Gone
+			case beyond.Refused() == nil:
 				return errStartOver
 			} // else it may not be read, and to wait takes no more than the predecessor
 		case <-read:
 			read = nil
-			if w.err == nil {
-				c.engine.stale.askIfOld(before, time.UnixMilli(w.node.stat.Ctime))
+			if w.Err == nil {
+				c.engine.stale.askIfOld(before, time.UnixMilli(w.Node.Stat.Ctime))
 			}
 		case <-timer.C:
 			c.engine.stale.ask(before)
-			patience = min(2*patience, c.sess.times().MaxDoubt)
+			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
 			return c.evicted()
@@ -247,8 +249,8 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	if o.beyond == "" {
 		alone = alone || o.mateGranted()
 	}
-	if !alone || w.why != zk.EventNodeDeleted || c.mayReturn(o.last) {
-		if err := w.refused(); err != nil && background.Err() == nil {
+	if !alone || w.Why != zk.EventNodeDeleted || c.mayReturn(o.last) {
+		if err := w.Refused(); err != nil && background.Err() == nil {
 			return err
 		}
 		return errStartOver
@@ -259,15 +261,15 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 
 // waitExpired returns the error of a wait that lasted until ctx ended; holds says that the
 // predecessor holds the lock.
-func (c *contender) waitExpired(w *watch, name string, holds bool) error {
+func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error {
 	held := &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true}}
 	if c.role == asPlace {
 		return held
 	}
 	select {
-	case <-w.read:
-		if holds && w.err == nil {
-			held.Holder = infoOf(c.req.Key, name, w.node)
+	case <-w.Read:
+		if holds && w.Err == nil {
+			held.Holder = infoOf(c.req.Key, name, w.Node)
 		}
 	default:
 	}
@@ -281,20 +283,20 @@ func (c *contender) waitExpired(w *watch, name string, holds bool) error {
 // until one does: what is answered now counts a window later. Where none does for as long as the
 // session lasts, the contender gives up its place, as others may be faster.
 func (c *contender) prove(ctx context.Context) error {
-	path, lease, began := c.path(), c.sess.lease, c.engine.host.Now().Mono
+	path, lease, began := c.path(), c.sess.Lease, c.engine.host.Now().Mono
 	writes, doubtful := c.own.doubtful()
 	for slow := false; ; slow = true {
-		t := c.sess.times()
+		t := c.sess.Times()
 		if left := time.Until(lease.Deadline()); left > t.Enough && lease.Live() && !doubtful {
 			return nil
 		}
 		if slow {
-			if err := c.engine.link.sync(ctx, path); err != nil {
+			if err := c.engine.link.Sync(ctx, path); err != nil {
 				return err
 			}
 		}
-		switch err := c.engine.link.check(ctx, path); {
-		case err == nil && c.engine.link.same(c.sess):
+		switch err := c.engine.link.Check(ctx, path); {
+		case err == nil && c.engine.link.InSession(c.sess):
 			c.own.survived(writes)
 			doubtful = false
 		case err == nil, errors.Is(err, zk.ErrNoNode):
@@ -307,7 +309,7 @@ func (c *contender) prove(ctx context.Context) error {
 			return nil
 		case slow && c.engine.host.Now().Mono.Sub(began) > t.Session:
 			c.leave()
-			return fmt.Errorf("zookeeper: %s: %w: %w", path, holdfast.ErrDisconnected, errSlow)
+			return fmt.Errorf("zookeeper: %s: %w: %w", path, holdfast.ErrDisconnected, zkconn.ErrSlow)
 		case slow:
 			backoff.Sleep(ctx, t.Again, nil)
 		}
@@ -324,13 +326,13 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		case <-c.own.gone:
 			return driver.Grant{}, c.evicted()
 		case <-ctx.Done():
-			return driver.Grant{}, waiting(ctx, driver.ContextError(ctx))
+			return driver.Grant{}, zkconn.Waiting(ctx, driver.ContextError(ctx))
 		}
 		c.own.mu.Lock()
 		c.czxid = c.own.czxid
 		c.own.mu.Unlock()
 	}
-	if c.czxid == 0 || !c.engine.link.same(c.sess) {
+	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
 	if !c.own.hold(c.req.Lost, c.req.Asked) {
@@ -342,5 +344,5 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		owner: c.req.Owner, czxid: c.czxid, known: true,
 	}
 	c.engine.heartbeat.add(h)
-	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.lease, Hold: h}, nil
+	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
 }

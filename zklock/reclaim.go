@@ -32,19 +32,19 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 			removed = true // by itself
 			continue
 		}
-		owner, _ := decodeData(node.data)
-		if bytes.Equal(node.data, wish) && marked(x.name, c.req.Owner) {
+		owner, _ := decodeData(node.Data)
+		if bytes.Equal(node.Data, wish) && marked(x.name, c.req.Owner) {
 			owner = c.req.Owner // it has been overwritten
 		}
-		later := c.role == asPlace && c.czxid != 0 && node.stat.Czxid > c.czxid // as a permit can be
-		if owner != c.req.Owner || node.stat.EphemeralOwner == c.sess.id || later {
+		later := c.role == asPlace && c.czxid != 0 && node.Stat.Czxid > c.czxid // as a permit can be
+		if owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID || later {
 			continue
 		}
 		path := parent + "/" + x.name
-		if err := c.engine.link.evict(ctx, path, node.data); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if err := c.engine.evict(ctx, path, node.Data); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
-		c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.stat.Czxid))
+		c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.Stat.Czxid))
 		removed = true
 	}
 	return removed, nil
@@ -52,15 +52,12 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 
 // evict deletes a node in such a way that its client can tell that it was
 // reclaimed: it writes to it in the same transaction. See own.missing.
-func (l *link) evict(ctx context.Context, path string, data []byte) error {
-	return l.do(ctx, "reclaim", path, func() error {
-		_, err := l.conn.Multi(
-			&zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1},
-			&zk.DeleteRequest{Path: path, Version: -1},
-		)
-		if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
-			err = l.conn.Delete(path, -1)
-		}
-		return err
-	})
+func (e *engine) evict(ctx context.Context, path string, data []byte) error {
+	const step = "reclaim"
+	gone := &zk.DeleteRequest{Path: path, Version: -1}
+	err := e.link.Transact(ctx, step, path, &zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1}, gone)
+	if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
+		err = e.link.Transact(ctx, step, path, gone)
+	}
+	return err
 }

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // removeLater is remove in the background.
-func (e *engine) removeLater(sess *session, path string) {
+func (e *engine) removeLater(sess *zkconn.Session, path string) {
 	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, sess, path) })
 }
 
@@ -19,7 +21,7 @@ func (e *engine) removeLater(sess *session, path string) {
 // no reason to believe that: the next one deletes what it has left. It reports whether the node was not
 // there at the first try. If the server refuses, it returns that, and
 // the background goes on trying.
-func (e *engine) remove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
 	missing, err = e.tryRemove(ctx, sess, path)
 	if err != nil && ctx.Err() == nil {
 		e.keepRemoving(sess, path, err)
@@ -28,22 +30,22 @@ func (e *engine) remove(ctx context.Context, sess *session, path string) (missin
 }
 
 // tryRemove is remove that gives up when the server refuses.
-func (e *engine) tryRemove(ctx context.Context, sess *session, path string) (missing bool, err error) {
+func (e *engine) tryRemove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
 	certain := true
-	err = e.link.retry(ctx, nil, func(now *session) error {
-		if now != sess && !sess.left.Load() {
+	err = e.link.Retry(ctx, nil, func(now *zkconn.Session) error {
+		if now != sess && !sess.Left() {
 			return nil
 		}
-		err := e.link.delete(ctx, now, path, !certain)
+		err := e.link.Delete(ctx, now, path, !certain)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			// go-zookeeper runs what it is handed too late in the next session,
 			// where the node is missing because it has gone with its own.
-			missing = certain && e.link.same(sess)
+			missing = certain && e.link.InSession(sess)
 			return nil
 		case err != nil && ctx.Err() != nil:
-			return disconnected(ctx)
-		case unknownOutcome(err):
+			return zkconn.Disconnected(ctx)
+		case zkconn.UnknownOutcome(err):
 			certain = false // that may have been this very request
 		}
 		return err
@@ -54,7 +56,7 @@ func (e *engine) tryRemove(ctx context.Context, sess *session, path string) (mis
 // keepRemoving goes on trying to delete a node, in the background, after the server has
 // refused that: those who keep others waiting by such a node may be given the
 // permission.
-func (e *engine) keepRemoving(sess *session, path string, why error) {
+func (e *engine) keepRemoving(sess *zkconn.Session, path string, why error) {
 	e.mu.Lock()
 	_, already := e.refused[path]
 	e.refused[path] = struct{}{}
@@ -69,7 +71,7 @@ func (e *engine) keepRemoving(sess *session, path string, why error) {
 			defer e.mu.Unlock()
 			delete(e.refused, path)
 		}()
-		t := sess.times()
+		t := sess.Times()
 		for pause := t.Look; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, t.MaxLook) {
 			if _, err := e.tryRemove(ctx, sess, path); err == nil {
 				return

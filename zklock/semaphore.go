@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 
 	"github.com/go-zookeeper/zk"
 
@@ -116,20 +117,16 @@ func (u *use) limit() (int, bool) {
 // survey reads all there is of a semaphore, in one flight. The error matches zk.ErrNoNode if the
 // key has no znode.
 func (e *engine) survey(ctx context.Context, s semaphore) (use, error) {
-	return call(ctx, e.link, "look at", s.key, func() (u use, err error) {
-		var all []listing
-		var reads sync.WaitGroup
-		reads.Go(func() { all = e.link.listAll(s.key, s.places, s.leases) })
-		u.data, u.stat, err = e.link.conn.Get(s.key)
-		reads.Wait()
-		for i, l := range all {
-			if err == nil && (i == 0 || !errors.Is(l.err, zk.ErrNoNode)) {
-				err = l.err
-			}
+	node, all, err := e.link.Survey(ctx, s.key, s.key, s.places, s.leases)
+	for i, l := range all {
+		if err == nil && (i == 0 || !errors.Is(l.Err, zk.ErrNoNode)) {
+			err = zkconn.StepError("look at", s.key, l.Err)
 		}
-		u.keys, u.places, u.leases = all[0].names, all[1].names, s.permits(all[2].names)
-		return u, err
-	})
+	}
+	if err != nil {
+		return use{}, err
+	}
+	return use{data: node.Data, stat: node.Stat, keys: all[0].Names, places: all[1].Names, leases: s.permits(all[2].Names)}, nil
 }
 
 // noSemaphore refuses a lock on a key that is in use as a semaphore. It gets those children of the
@@ -144,7 +141,7 @@ func (e *engine) noSemaphore(ctx context.Context, key string, others []string) e
 	if err == nil && len(u.leases)+len(u.places) == 0 {
 		// Whoever has just left the queue for the lease that it made may be in neither list.
 		var names []string
-		if names, err = e.link.children(ctx, s.leases); len(s.permits(names)) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
+		if names, err = e.link.Children(ctx, s.leases); len(s.permits(names)) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
 			return nil
 		}
 	}
@@ -170,12 +167,12 @@ func (e *engine) isSemaphore(key string, limit int, s semaphore) error {
 // holdersOf returns those of the children of the znode with the leases who have a permit, and how
 // many permits there are; 0 if that is not known.
 func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) (line []entry, limit int, err error) {
-	node, err := e.link.get(ctx, s.key)
+	node, err := e.link.Get(ctx, s.key)
 	if err != nil {
 		return nil, 0, err
 	}
 	line, _, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
-	limit, known := (&use{data: node.data}).limit()
+	limit, known := (&use{data: node.Data}).limit()
 	switch {
 	case !known:
 		limit = 0
@@ -192,7 +189,7 @@ func (e *engine) describePermits(ctx context.Context, key string, s semaphore) (
 		var names [2][]string
 		for i, path := range []string{s.leases, s.places} {
 			var err error
-			if names[i], err = e.link.children(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			if names[i], err = e.link.Children(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return none, err
 			}
 		}
@@ -235,16 +232,16 @@ func (e *engine) describePermits(ctx context.Context, key string, s semaphore) (
 // is none. It lists the locks after the leases have been listed: a lock may come, and a lease after
 // that.
 func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid int64, err error) {
-	children, err := e.link.children(ctx, s.key)
+	children, err := e.link.Children(ctx, s.key)
 	if err != nil {
 		return "", 0, err
 	}
 	line, err := e.order(ctx, s.key, children, "")
 	for _, x := range line {
-		node, err := e.link.get(ctx, s.key+"/"+x.name)
+		node, err := e.link.Get(ctx, s.key+"/"+x.name)
 		switch {
 		case err == nil:
-			return x.name, node.stat.Czxid, nil
+			return x.name, node.Stat.Czxid, nil
 		case !errors.Is(err, zk.ErrNoNode):
 			return "", 0, err
 		}
@@ -256,27 +253,27 @@ func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid
 // waited for one, before. Who waits for a permit counts only if there was something for leases, too, before the
 // lock: otherwise the lock may have been granted, since it knows a semaphore by that. See found.
 func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool, error) {
-	node, err := e.link.get(ctx, s.key+"/"+lock)
+	node, err := e.link.Get(ctx, s.key+"/"+lock)
 	if err != nil {
 		return false, err
 	}
-	before, err := e.anyBefore(ctx, s.leases, s.permits, node.stat.Czxid)
+	before, err := e.anyBefore(ctx, s.leases, s.permits, node.Stat.Czxid)
 	if before || err != nil || s.kazoo { // kazoo's leases are the sign themselves
 		return before, err
 	}
-	leases, err := e.link.get(ctx, s.leases)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && leases.stat.Czxid > node.stat.Czxid {
+	leases, err := e.link.Get(ctx, s.leases)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && leases.Stat.Czxid > node.Stat.Czxid {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return e.anyBefore(ctx, s.places, slices.Clone[[]string], node.stat.Czxid)
+	return e.anyBefore(ctx, s.places, slices.Clone[[]string], node.Stat.Czxid)
 }
 
 // anyBefore reports whether one of some children of a znode was made before something else.
 func (e *engine) anyBefore(ctx context.Context, path string, some func(children []string) []string, czxid int64) (bool, error) {
-	children, err := e.link.children(ctx, path)
+	children, err := e.link.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
@@ -284,12 +281,12 @@ func (e *engine) anyBefore(ctx context.Context, path string, some func(children 
 	for _, name := range some(children) {
 		line = append(line, entry{name: name})
 	}
-	var nodes map[string]znode
+	var nodes map[string]zkconn.Znode
 	if err == nil {
 		nodes, err = e.readAll(ctx, path, line)
 	}
 	for _, other := range nodes {
-		if other.stat.Czxid < czxid {
+		if other.Stat.Czxid < czxid {
 			return true, err
 		}
 	}
@@ -298,10 +295,10 @@ func (e *engine) anyBefore(ctx context.Context, path string, some func(children 
 
 // info describes those who have a permit, as far as they are among the nodes that were read, and
 // were made before the first lock; false if none of them was.
-func (s semaphore) info(key string, limit int, line []entry, nodes map[string]znode, lock int64) (driver.Info, bool) {
+func (s semaphore) info(key string, limit int, line []entry, nodes map[string]zkconn.Znode, lock int64) (driver.Info, bool) {
 	var all []driver.Holder
 	for _, x := range line {
-		if node, ok := nodes[x.name]; ok && node.stat.Czxid < lock {
+		if node, ok := nodes[x.name]; ok && node.Stat.Czxid < lock {
 			h := holderOf(x.name, node)
 			h.Grant = s.grant(x.name)
 			all = append(all, h)

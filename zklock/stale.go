@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 )
 
@@ -33,7 +35,7 @@ type stale struct {
 // what that watches is as it was.
 type question struct {
 	path  string
-	watch *watch
+	watch *zkconn.Watch
 }
 
 func newStale(e *engine) *stale { return &stale{engine: e, questions: make(map[question]struct{})} }
@@ -42,7 +44,7 @@ func newStale(e *engine) *stale { return &stale{engine: e, questions: make(map[q
 // ago. Its age, by clocks that need not agree, decides only whether it is worth
 // a question; there is one per session timeout at most.
 func (s *stale) askIfOld(path string, made time.Time) {
-	t := s.engine.link.negotiated()
+	t := s.engine.link.Times()
 	if time.Since(made) < t.Doubt {
 		return
 	}
@@ -61,7 +63,7 @@ func (s *stale) askIfOld(path string, made time.Time) {
 func (s *stale) ask(path string) { s.put(question{path: path}) }
 
 // askOf finds out, in the background, whether a watch has kept something back.
-func (s *stale) askOf(w *watch) { s.put(question{w.path, w}) }
+func (s *stale) askOf(w *zkconn.Watch) { s.put(question{w.Path, w}) }
 
 func (s *stale) put(q question) {
 	s.mu.Lock()
@@ -98,17 +100,17 @@ func (s *stale) next() (question, bool) {
 // that the leader had before. Being wrong would cost a reconnection.
 func (s *stale) compare(ctx context.Context, path string) {
 	l, log := s.engine.link, s.engine.host.Logger()
-	err := l.retry(ctx, nil, func(*session) error {
-		w := l.present()
-		if err := l.check(ctx, path); !errors.Is(err, zk.ErrNoNode) {
+	err := l.Retry(ctx, nil, func(*zkconn.Session) error {
+		w := l.Wire()
+		if err := l.Check(ctx, path); !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		_, err := l.get(ctx, path)
+		_, err := l.Get(ctx, path)
 		switch {
-		case err == nil && l.present() == w && s.mayLeave():
+		case err == nil && l.Wire() == w && s.mayLeave():
 			log.Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
-			l.drop(w)
-		case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
+			l.Leave(w)
+		case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
 			s.untold(w, path)
 		}
 		return err
@@ -121,7 +123,7 @@ func (s *stale) compare(ctx context.Context, path string) {
 // mayLeave reports whether it is time to leave a server that has diverged: once per session timeout, since the next connection may
 // lead to the same server. What else was to be asked about was seen there, too, and will be asked about again.
 func (s *stale) mayLeave() bool {
-	t := s.engine.link.negotiated()
+	t := s.engine.link.Times()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.left) < t.Session {
@@ -138,20 +140,18 @@ func (s *stale) mayLeave() bool {
 
 // compareWatch leaves the present server if that has not told what has happened to a watched znode. Whoever watches it hears of
 // that at once: the next server would not tell what had happened before.
-func (s *stale) compareWatch(ctx context.Context, watched *watch) {
-	ws := s.engine.link.watches
-	w := s.engine.link.present()
-	if why, yes := ws.untold(ctx, watched); yes {
-		ws.finish(watched, why)
-		s.untold(w, watched.path)
+func (s *stale) compareWatch(ctx context.Context, watched *zkconn.Watch) {
+	w := s.engine.link.Wire()
+	if s.engine.link.Recheck(ctx, watched) {
+		s.untold(w, watched.Path)
 	}
 }
 
 // untold leaves a server that has not told what has happened to a znode: all is looked at again after that, since there may be
 // more that it has not told. Where that is still going on, it will be found anyway.
-func (s *stale) untold(w *wire, path string) {
-	if l := s.engine.link; l.lookedAgain(w) {
+func (s *stale) untold(w *zkconn.Wire, path string) {
+	if l := s.engine.link; l.LookedAgain(w) {
 		s.engine.host.Logger().Warn("the server has not told that a znode has changed, and is left for the next", "path", path)
-		l.drop(w)
+		l.Leave(w)
 	}
 }

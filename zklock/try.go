@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
@@ -15,7 +17,7 @@ import (
 // probe fails with a HeldError if anybody is in the queue who blocks the request, so that
 // tries that are bound to fail create no nodes, over which other tries would fail.
 func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
-	return e.link.retry(ctx, req.Retry, func(*session) error {
+	return e.link.Retry(ctx, req.Retry, func(*zkconn.Session) error {
 		return e.upToDate(ctx, parent, func() error { return e.obstacle(ctx, parent, req) })
 	})
 }
@@ -27,8 +29,8 @@ func (e *engine) upToDate(ctx context.Context, path string, look func() error) e
 	if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {
 		return err
 	}
-	if err := e.link.sync(ctx, path); err != nil {
-		return waiting(ctx, err)
+	if err := e.link.Sync(ctx, path); err != nil {
+		return zkconn.Waiting(ctx, err)
 	}
 	return look()
 }
@@ -43,7 +45,7 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 	})
 	switch {
 	case err != nil || !info.Held:
-		return waiting(ctx, err)
+		return zkconn.Waiting(ctx, err)
 	case isLease(info.Grant):
 		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
@@ -61,7 +63,7 @@ func (c *contender) held(ctx context.Context, first entry) error {
 		info, err := c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
 		switch {
 		case err != nil:
-			return waiting(ctx, err)
+			return zkconn.Waiting(ctx, err)
 		case info.Grant == c.node || !info.Held:
 			return errStartOver
 		}
@@ -69,14 +71,14 @@ func (c *contender) held(ctx context.Context, first entry) error {
 		c.engine.stale.askIfOld(path, info.QueuedAt)
 		return &driver.HeldError{Holder: info}
 	}
-	node, err := c.engine.link.get(ctx, path)
+	node, err := c.engine.link.Get(ctx, path)
 	switch {
 	case err == nil:
 		c.leave()
-		c.engine.stale.askIfOld(path, time.UnixMilli(node.stat.Ctime))
+		c.engine.stale.askIfOld(path, time.UnixMilli(node.Stat.Ctime))
 		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
 	case errors.Is(err, zk.ErrNoNode):
 		return errStartOver
 	}
-	return waiting(ctx, err)
+	return zkconn.Waiting(ctx, err)
 }

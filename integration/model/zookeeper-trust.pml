@@ -1,5 +1,5 @@
 /*
- * The trust window of the ZooKeeper engine (docs/design/zookeeper.md; zklock/conn_trust.go): a client never trusts its
+ * The trust window of the ZooKeeper engine (docs/design/zookeeper.md; zklock/internal/zkconn/trust.go): a client never trusts its
  * session after the ensemble has ended it.
  *
  * Three servers. Server 0 leads; 1 and 2 follow it. The links 0-1 and 0-2 can be cut, each for good. A follower that is
@@ -152,7 +152,7 @@ inline renew(a) {
 	fi
 }
 
-/* What the reply to a request sent now will prove: see zklock/conn_trust.go. */
+/* What the reply to a request sent now will prove: see zklock/internal/zkconn/trust.go. */
 inline may_collect(n) {
 	since[n] = acked1;
 #if WINDOW == 0

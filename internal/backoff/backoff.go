@@ -121,6 +121,10 @@ func (l *Loop) Wait(ctx context.Context, wake <-chan struct{}) bool {
 	return Sleep(ctx, min(left, rand.N(min(l.policy.initial(), largestSpread))), nil)
 }
 
+// Jittered returns a pause from d/2 to d, so that those whom one thing has stopped do not
+// come back together.
+func Jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
+
 // Sleep waits until d has passed or wake closes, and reports true, or until
 // ctx ends, and reports false.
 func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {

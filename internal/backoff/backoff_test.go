@@ -222,3 +222,16 @@ func TestWakesAndTotal(t *testing.T) {
 		}
 	})
 }
+
+func TestJittered(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, time.Second} {
+		least, most := Jittered(d), Jittered(d)
+		for range 1000 {
+			p := Jittered(d)
+			least, most = min(least, p), max(most, p)
+		}
+		if least < d/2 || most > d || (d > 1 && most-least < d/4) {
+			t.Errorf("%v: pauses from %v to %v", d, least, most)
+		}
+	}
+}

@@ -28,7 +28,7 @@ var sharingMutants = []mutant{
 		},
 		[]change{{
 			"zklock/recipe.go", `if alone = o.pair || o.mateGranted(); !alone {`,
-			`if alone = o.pair || o.mateGranted() || sequence.Shared(o.beyond); !alone {`,
+			`if alone = o.pair || o.mateGranted() || len(blockers(driver.Mode{Shared: true}, []entry{{name: o.beyond}})) == 0; !alone {`,
 		}},
 	},
 	{"Z39.2", "who gives up names whoever was before it as the holder", zooKeeper, change{
@@ -39,8 +39,8 @@ var sharingMutants = []mutant{
 
 	{"Z42", "a lease is made again at the going of the own one", zooKeeper, change{
 		"zklock/permit.go",
-		`if vain || w.why`,
-		`if false && vain || w.why`,
+		`if vain || w.Why`,
+		`if false && vain || w.Why`,
 	}, nil},
 	{"Z42.3", "a place in the queue is lost again and again", zooKeeper, change{
 		"zklock/permit.go",
@@ -51,8 +51,8 @@ var sharingMutants = []mutant{
 		"Z43", "the limit is not looked at again after the lease", zooKeeper,
 		change{
 			"zklock/permit.go",
-			`if keys.stat == nil || p.limit == nil || keys.stat.Czxid != p.limit.Czxid || keys.stat.Version != p.limit.Version {`,
-			`if keys.stat == nil {`,
+			`if keys.Stat == nil || p.limit == nil || keys.Stat.Czxid != p.limit.Czxid || keys.Stat.Version != p.limit.Version {`,
+			`if keys.Stat == nil {`,
 		},
 		[]change{{"zklock/permit.go", `if p.limit != nil && !p.at.kazoo {`, `if false {`}},
 	},
@@ -73,18 +73,18 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z45", "who takes a permit does not look for a lock that came meanwhile", zooKeeper, change{
 		"zklock/permit.go",
-		`p.refuse(ctx, keys.names)`,
+		`p.refuse(ctx, keys.Names)`,
 		`p.refuse(ctx, nil)`,
 	}, nil},
 	{"Z46", "who has a lease beside a lock is told of as a holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`ok && node.stat.Czxid < lock {`,
+		`ok && node.Stat.Czxid < lock {`,
 		`ok && lock > 0 {`,
 	}, nil},
 	{"Z46", "who has a lock beside a semaphore is told of as the holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`if other.stat.Czxid < czxid {`,
-		`if false && other.stat.Czxid < czxid {`,
+		`if other.Stat.Czxid < czxid {`,
+		`if false && other.Stat.Czxid < czxid {`,
 	}, nil},
 	{"Z46.2", "a lock overlooks who moves from the queue to the leases", zooKeeper, change{
 		"zklock/semaphore.go",
@@ -96,8 +96,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z46.3", "an observer goes by those who wait for a permit, whether or not locks know of the semaphore", zooKeeper, change{
 		"zklock/semaphore.go",
-		`leases.stat.Czxid > node.stat.Czxid {`,
-		`leases.stat.Czxid < 0 {`,
+		`leases.Stat.Czxid > node.Stat.Czxid {`,
+		`leases.Stat.Czxid < 0 {`,
 	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/kind.go",

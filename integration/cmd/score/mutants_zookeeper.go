@@ -12,13 +12,13 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z1.2", "who gives up leaves a creation under way to itself", zooKeeper, change{
 		"zklock/create.go",
-		`c.engine.link.tasks.Go(func(context.Context) { orphan.removeCreated(<-w.done) })`,
+		`creation.Abandon(orphan.removeCreated)`,
 		`_ = orphan`,
 	}, nil},
 	{"Z1.2", "what a creation without a reply has left is not looked for", zooKeeper, change{
 		"zklock/create.go",
-		`case node.err == nil, unknownOutcome(node.err), c.uncertain:`,
-		`case node.err == nil && c.uncertain:`,
+		`case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.uncertain:`,
+		`case node.Err == nil && c.uncertain:`,
 	}, nil},
 	{"Z1.3", "late creations are looked for once", zooKeeper, change{
 		"zklock/late.go",
@@ -29,11 +29,11 @@ var zooKeeperMutants = []mutant{
 	{
 		"Z2", "a request runs in whatever session there is, and what it made is one's own", zooKeeper,
 		change{
-			"zklock/conn_batch.go",
+			"zklock/internal/zkconn/batch.go",
 			`drop := w.unwanted.Load() || !b.link.upIn(w.sess)`,
 			`drop := w.unwanted.Load()`,
 		},
-		[]change{{"zklock/create.go", `case err == nil && !node.same:`, `case false:`}},
+		[]change{{"zklock/create.go", `case err == nil && !node.InSession:`, `case false:`}},
 	},
 	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
 		"zklock/contender.go",
@@ -45,10 +45,10 @@ var zooKeeperMutants = []mutant{
 		"Z2", "the own node need not agree with what was made", zooKeeper,
 		change{
 			"zklock/own.go",
-			`mismatch := node.stat.EphemeralOwner`,
-			`mismatch := false && node.stat.EphemeralOwner`,
+			`mismatch := node.Stat.EphemeralOwner`,
+			`mismatch := false && node.Stat.EphemeralOwner`,
 		},
-		[]change{{"zklock/create.go", `case err == nil && !node.same:`, `case false:`}},
+		[]change{{"zklock/create.go", `case err == nil && !node.InSession:`, `case false:`}},
 	},
 
 	{"Z3", "a deletion without a reply counts as done", zooKeeper, change{
@@ -58,26 +58,26 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z3", "a repeated deletion that finds no node counts as a loss", zooKeeper, change{
 		"zklock/remove.go",
-		`missing = certain && e.link.same(sess)`,
-		`missing = e.link.same(sess)`,
+		`missing = certain && e.link.InSession(sess)`,
+		`missing = e.link.InSession(sess)`,
 	}, nil},
 
 	{"Z5", "every reply proves that the session is alive", zooKeeper, change{
-		"zklock/conn_reply.go",
-		`	if w.link.opts.Heartbeat < 0 {
+		"zklock/internal/zkconn/reply.go",
+		`	if w.link.config.AnyAnswer {
 		renewed, ok`,
-		`	if true || w.link.opts.Heartbeat < 0 {
+		`	if true || w.link.config.AnyAnswer {
 		renewed, ok`,
 	}, nil},
 	{"Z5", "that the session was resumed proves that it is alive", zooKeeper, change{
-		"zklock/conn_session.go",
-		`if begun || (s != nil && l.opts.Heartbeat < 0) {`,
+		"zklock/internal/zkconn/session.go",
+		`if begun || (s != nil && l.config.AnyAnswer) {`,
 		`if s != nil {`,
 	}, nil},
 	{
 		"Z5.2", "a silent server is waited for as long as go-zookeeper does", zooKeeper,
 		change{
-			"zklock/conn_wire.go",
+			"zklock/internal/zkconn/wire.go",
 			`if limit.Before(t) {`,
 			`if false && limit.Before(t) {`,
 		},
@@ -89,7 +89,7 @@ var zooKeeperMutants = []mutant{
 		`	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent, nil)`,
 		`	case errors.Is(err, zk.ErrNoNode) && c.parentMade:
-		return listing{}, err
+		return zkconn.Listing{}, err
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent, nil)`,
 	}, nil},
@@ -104,7 +104,7 @@ var zooKeeperMutants = []mutant{
 			return c.waitExpired(w`,
 	}, nil},
 	{"Z9", "nothing is looked at again after a reconnect", zooKeeper, change{
-		"zklock/events.go",
+		"zklock/internal/zkconn/events.go",
 		`	l.watches.recheck(w)
 `,
 		``,
@@ -133,7 +133,7 @@ var zooKeeperMutants = []mutant{
 		`o.asked = asked`,
 	}, nil},
 	{"Z13", "a server is accepted that is behind what was seen", zooKeeper, change{
-		"zklock/conn_session.go",
+		"zklock/internal/zkconn/session.go",
 		`	if len(b) <= password {
 		return b
 	}`,
@@ -145,17 +145,17 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z15", "the lease stays when the timeout shrinks", zooKeeper, change{
-		"zklock/conn_session.go",
-		`s.lease.Limit(sent, timeout)`,
+		"zklock/internal/zkconn/session.go",
+		`s.Lease.Limit(sent, timeout)`,
 		`_ = timeout`,
 	}, nil},
 	{"Z16", "the leader's pings are taken to arrive at once", zooKeeper, change{
-		"zklock/conn_trust.go",
+		"zklock/internal/zkconn/trust.go",
 		`last(t.answers, x.sent.Add(-t.window))`,
 		`last(t.answers, x.sent)`,
 	}, nil},
 	{"Z16", "a write proves that the session was alive when it was sent", zooKeeper, change{
-		"zklock/conn_trust.go",
+		"zklock/internal/zkconn/trust.go",
 		`		renewed = t.opened
 		if i := last(t.tables, x.sent); i >= 0 {`,
 		`		renewed = x.sent
@@ -163,17 +163,17 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z16.2", "the answer to credentials proves that the server has noted the session", zooKeeper, change{
-		"zklock/conn_reply.go",
+		"zklock/internal/zkconn/reply.go",
 		`	case r.op == opSetAuth:
 		return nothing`,
 		`	case r.op == opSetAuth:
 		return heard`,
 	}, nil},
 	{"Z17", "what is heard of the own node is acted on later", zooKeeper, change{
-		"zklock/conn_watch.go",
-		`		o.fired(why)
+		"zklock/internal/zkconn/watch.go",
+		`		o.Fired(why)
 	default:`,
-		`		ws.link.tasks.Go(func(context.Context) { o.fired(why) })
+		`		ws.link.tasks.Go(func(context.Context) { o.Fired(why) })
 	default:`,
 	}, nil},
 	{"Z17", "the quorum is not asked before a grant", zooKeeper, change{
@@ -183,19 +183,19 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
 		"zklock/own_missing.go",
-		`	case !o.engine.link.same(o.sess):
+		`	case !o.engine.link.InSession(o.sess):
 		return holdfast.ErrSessionExpired
 	case reclaimed:`,
 		`	case reclaimed:`,
 	}, nil},
 	{"Z18", "whoever deletes a node reclaims it", zooKeeper, change{
 		"zklock/own_missing.go",
-		`reclaimed := written && o.engine.link.same(o.sess) && (`,
-		`reclaimed := o.engine.link.same(o.sess) || written && (`,
+		`reclaimed := written && o.engine.link.InSession(o.sess) && (`,
+		`reclaimed := o.engine.link.InSession(o.sess) || written && (`,
 	}, nil},
 	{"Z20", "a node that is missing in the next session counts as lost", zooKeeper, change{
 		"zklock/remove.go",
-		`missing = certain && e.link.same(sess)`,
+		`missing = certain && e.link.InSession(sess)`,
 		`missing = certain`,
 	}, nil},
 	{"Z20", "a contender forgets a node that may be there", zooKeeper, change{
@@ -212,7 +212,7 @@ var zooKeeperMutants = []mutant{
 		`context.WithTimeoutCause(context.WithoutCancel(ctx), 1000*c.leaseLeft()+1000*grace, errLeasesOver)`,
 	}, nil},
 	{"Z24", "the socket of a session that has expired stays open", zooKeeper, change{
-		"zklock/conn_reply.go",
+		"zklock/internal/zkconn/reply.go",
 		`if w.over && w.rest == 0 {`,
 		`if false && w.over && w.rest == 0 {`,
 	}, nil},
@@ -234,25 +234,25 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z30", "one transaction makes several nodes of a queue", zooKeeper, change{
-		"zklock/conn_batch.go",
-		`len(w.data) > maxGrouped || (w.create && b.parents[dir(w.path)])`,
-		`len(w.data) > maxGrouped`,
+		"zklock/internal/zkconn/batch.go",
+		`len(w.data()) > MaxGrouped || (w.create != nil && b.parents[dir(w.path)])`,
+		`len(w.data()) > MaxGrouped`,
 	}, nil},
 	{"Z30", "one member of a transaction fails the others", zooKeeper, change{
-		"zklock/conn_batch.go",
+		"zklock/internal/zkconn/batch.go",
 		`		case !l.tasks.Go(func(context.Context) { b.single(w) }):
-			w.finish(outcome{err: zk.ErrNoServer})`,
+			w.finish(Outcome{Err: zk.ErrNoServer})`,
 		`		case false && !l.tasks.Go(func(context.Context) {}):
 		default:
-			w.finish(outcome{err: replies[refused].Error})`,
+			w.finish(Outcome{Err: replies[refused].Error})`,
 	}, nil},
 	{"Z30", "what has gathered runs in another session", zooKeeper, change{
-		"zklock/conn_batch.go",
+		"zklock/internal/zkconn/batch.go",
 		`group = slices.DeleteFunc(group, b.drop)`,
 		``,
 	}, nil},
 	{"Z31", "a refused transaction proves as much as another", zooKeeper, change{
-		"zklock/conn_reply.go",
+		"zklock/internal/zkconn/reply.go",
 		`failed = failed || (r.op == opMulti && refused)`,
 		`_ = refused`,
 	}, nil},
@@ -274,15 +274,15 @@ var zooKeeperMutants = []mutant{
 	{
 		"Z36", "after a reconnect, what an observer has missed is not looked for", zooKeeper,
 		change{
-			"zklock/conn_watch.go",
+			"zklock/internal/zkconn/watch.go",
 			`	case missing:
 		return zk.EventNodeDeleted, true`,
 			`	case missing:
 		return 0, false`,
 		},
 		[]change{
-			{"zklock/conn_watch.go", `stat.Pzxid > before.Pzxid`, `false`},
-			{"zklock/conn_watch.go", `stat.Mzxid > before.Mzxid`, `stat == nil`},
+			{"zklock/internal/zkconn/watch.go", `stat.Pzxid > before.Pzxid`, `false`},
+			{"zklock/internal/zkconn/watch.go", `stat.Mzxid > before.Mzxid`, `stat == nil`},
 		},
 	},
 	{"Z36", "an observer does not ask what has become of what it has watched for very long", zooKeeper, change{
@@ -302,7 +302,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z37.3", "who is cut off waits for the list before a loss is told", zooKeeper, change{
 		"zklock/own_missing.go",
-		`o.engine.link.await(ctx, s.done)`,
+		`o.engine.link.Await(ctx, s.done)`,
 		`select {
 	case <-s.done:
 	case <-ctx.Done():
@@ -310,35 +310,35 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z38", "reads of the own node do not look for a wish", zooKeeper, change{
 		"zklock/own.go",
-		`case wished(node.data, o.owner):`,
+		`case wished(node.Data, o.owner):`,
 		`case false:`,
 	}, nil},
 
 	{"Z41", "go-zookeeper hears that a request could not be sent", zooKeeper, change{
-		"zklock/conn_wire.go",
+		"zklock/internal/zkconn/wire.go",
 		`case err != nil && first:`,
 		`case err != nil:`,
 	}, nil},
 	{"Z41.2", "a heartbeat comes before the credentials", zooKeeper, change{
-		"zklock/events.go",
+		"zklock/internal/zkconn/events.go",
 		`if admitted {`,
 		`if true || admitted {`,
 	}, nil},
 	{
 		"Z48", "a server may refuse to set the watches again", zooKeeper,
 		change{
-			"zklock/conn_reply.go",
+			"zklock/internal/zkconn/reply.go",
 			`r.op == opSetWatches && failed`,
 			`false`,
 		},
-		[]change{{"zklock/stale.go", `&& l.watches.awaits(path):`, `&& false:`}},
+		[]change{{"zklock/stale.go", `&& l.Awaits(path):`, `&& false:`}},
 	},
 	{"Z48.2", "who has waited long hears what it has asked for, and nothing else is looked at", zooKeeper, change{
 		"zklock/stale.go",
-		`case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
+		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
 			s.untold(w, path)`,
-		`case errors.Is(err, zk.ErrNoNode) && l.watches.awaits(path):
-			l.watches.fire(path, zk.EventNodeDeleted)`,
+		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
+			l.Recheck(ctx, l.Watch(ctx, path, zkconn.WatchData))`,
 	}, nil},
 	{"Z48.2", "who waits for a permit does not ask what has become of the leases", zooKeeper, change{
 		"zklock/permit.go",
@@ -346,17 +346,17 @@ var zooKeeperMutants = []mutant{
 		``,
 	}, nil},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
-		"zklock/conn_errors.go",
+		"zklock/internal/zkconn/errors.go",
 		`errors.Is(err, errBusy) || `,
 		``,
 	}, nil},
 	{"Z49", "a busy server is asked again at once", zooKeeper, change{
-		"zklock/conn_calls.go",
-		`pause = min(2*pause, s.times().Redial)`,
+		"zklock/internal/zkconn/calls.go",
+		`pause = min(2*pause, s.Times().Redial)`,
 		`pause = time.Millisecond`,
 	}, nil},
 	{"Z50", "a greeting is enough to dial without a pause again", zooKeeper, change{
-		"zklock/events.go",
+		"zklock/internal/zkconn/events.go",
 		`	w, t := l.wire, l.times
 `,
 		`	w, t := l.wire, l.times
@@ -365,21 +365,21 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z51", "a session that was only left has taken its znodes with it", zooKeeper, change{
 		"zklock/remove.go",
-		`now != sess && !sess.left.Load()`,
+		`now != sess && !sess.Left()`,
 		`now != sess`,
 	}, nil},
 	{"Z51", "Close does not end the session that was left", zooKeeper, change{
-		"zklock/conn_leave.go",
+		"zklock/internal/zkconn/leave.go",
 		`l.endOne(ctx, one, first); err != nil {`,
 		`l.endOne(ctx, one, first); false && err != nil {`,
 	}, nil},
 	{"Z51", "a session that was left is ended while it may have a lock", zooKeeper, change{
-		"zklock/conn_leave.go",
-		`l.endLaterLocked(one, s.times().Session)`,
+		"zklock/internal/zkconn/leave.go",
+		`l.endLaterLocked(one, s.Times().Session)`,
 		`l.endLaterLocked(one, time.Millisecond)`,
 	}, nil},
 	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
-		"zklock/conn.go",
+		"zklock/internal/zkconn/conn.go",
 		`owed := s != nil &&`,
 		`owed := false && s != nil &&`,
 	}, nil},
@@ -395,6 +395,6 @@ var zooKeeperMutants = []mutant{
 	{"Z57", "a try is refused by what its server knows", zooKeeper, change{
 		"zklock/try.go",
 		`if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {`,
-		`if err != nil || ctx != nil {`,
+		`if err == nil || ctx != nil || errors.Is(err, holdfast.ErrHeld) {`,
 	}, nil},
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,8 +72,9 @@ func TestEachHazardIsScored(t *testing.T) {
 	}
 }
 
-// The code has each cure that is to be taken out, and it is certain which place is meant.
+// The code has each cure that is to be taken out, it is certain which place is meant, and what is left compiles.
 func TestMutantsApply(t *testing.T) {
+	compiles := newCompiler(t)
 	names := map[string]bool{}
 	for _, m := range mutants() {
 		if names[m.Hazard+m.Name] {
@@ -102,6 +105,8 @@ func TestMutantsApply(t *testing.T) {
 		}
 		undo, err := m.apply(dir)
 		if err != nil {
+			t.Errorf("%s (%s): %v", m.Hazard, m.Name, err)
+		} else if err := compiles.check(dir, slices.Sorted(maps.Keys(before))); err != nil {
 			t.Errorf("%s (%s): %v", m.Hazard, m.Name, err)
 		}
 		if err := undo(); err != nil {

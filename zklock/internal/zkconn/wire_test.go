@@ -1,129 +1,39 @@
-package zklock
+package zkconn
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
-
-// stillClock advances only when a test moves it, and fires no timers.
-type stillClock struct {
-	now    driver.Instant
-	timers []time.Duration // that were set
-}
-
-func (c *stillClock) Now() driver.Instant { return c.now }
-
-func (c *stillClock) Advance(d time.Duration) { c.now = c.now.Add(d) }
-
-func (c *stillClock) AfterFunc(d time.Duration, _ func()) driver.Timer {
-	c.timers = append(c.timers, d)
-	return stillTimer{}
-}
-
-type stillTimer struct{}
-
-func (stillTimer) Stop() bool { return true }
-
-// testLink is a link without servers, on a clock that stands still.
-func testLink(t *testing.T, opts Options) (*link, *stillClock) {
-	t.Helper()
-	fake := &stillClock{now: at(0)}
-	opts.SessionTimeout = cmp.Or(opts.SessionTimeout, DefaultSessionTimeout)
-	var l *link
-	_, err := holdfast.New(driver.Config{Clock: fake}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
-		l = newLink(context.Background(), host, opts)
-		return nil, errors.New("the host is all that is wanted")
-	})
-	if l == nil {
-		t.Fatal(err)
-	}
-	return l, fake
-}
-
-// testTasks are those of an engine, until the test ends.
-func testTasks(t *testing.T) *task.Group {
-	g := task.NewGroup()
-	t.Cleanup(func() {
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		g.Close(now)
-	})
-	return g
-}
-
-// testSession is a session with the default timeout.
-func testSession(id int64) *session {
-	s := &session{id: id}
-	s.shortest.Store((&Options{}).times(DefaultSessionTimeout))
-	return s
-}
-
-// frame encodes its parts (int32, int64, string, []byte) with their length in front.
-func frame(parts ...any) []byte {
-	var b []byte
-	for _, part := range parts {
-		switch v := part.(type) {
-		case int32:
-			b = binary.BigEndian.AppendUint32(b, uint32(v))
-		case int64:
-			b = binary.BigEndian.AppendUint64(b, uint64(v))
-		case string:
-			b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
-			b = append(b, v...)
-		case []byte:
-			b = append(b, v...)
-		default:
-			panic(fmt.Sprintf("%T", part))
-		}
-	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
-}
-
-func connectRequest() []byte {
-	return frame(int32(0), int64(0), int32(10_000), int64(0), string(make([]byte, 16)))
-}
-
-func connectResponse(timeoutMS int32, session int64) []byte {
-	return frame(int32(0), timeoutMS, session, string(make([]byte, 16)), []byte{0})
-}
 
 // clientRequest is a request for one znode; a transaction begins with its creation.
 func clientRequest(xid, op int32, path string) []byte {
 	if op == opMulti {
-		return frame(xid, op, int32(opCreate), []byte{0}, int32(-1), path, "data")
+		return zktest.Frame(xid, op, int32(opCreate), []byte{0}, int32(-1), path, "data")
 	}
-	return frame(xid, op, path, "data", int32(1), int32(31))
-}
-
-func reply(xid int32, zxid int64, err int32, body ...any) []byte {
-	return frame(append([]any{xid, zxid, err}, body...)...)
+	return zktest.Frame(xid, op, path, "data", int32(1), int32(31))
 }
 
 // TestWhatRenews tests hazard Z5 at the wire: replies extend the lease only as far as trust allows.
 func TestWhatRenews(t *testing.T) {
 	const session, timeout = 7, 4 * time.Second
-	begin := func(t *testing.T, opts Options) (*wire, *stillClock, func() time.Duration) {
-		l, fake := testLink(t, opts)
+	begin := func(t *testing.T, config Config) (*Wire, *zktest.StillClock, func() time.Duration) {
+		l, fake := testLink(t, config)
 		w := settledWire(nil, l, time.Second)
 		l.wire = w
 		opened := l.host.Now()
-		w.noteRequest(connectRequest())
+		w.noteRequest(zktest.ConnectRequest())
 		fake.Advance(100 * time.Millisecond)
-		w.scan(connectResponse(int32(timeout.Milliseconds()), session))
+		w.scan(zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
 		margin := l.host.Margin(timeout)
 		return w, fake, func() time.Duration { // from when on the lease counts
-			return l.current().lease.Deadline().Sub(opened.Mono) - timeout + margin
+			return l.Session().Lease.Deadline().Sub(opened.Mono) - timeout + margin
 		}
 	}
 	const ping = 11
@@ -132,16 +42,16 @@ func TestWhatRenews(t *testing.T) {
 		op   int32
 		err  int32
 	}
-	play := func(w *wire, fake *stillClock, steps ...step) {
+	play := func(w *Wire, fake *zktest.StillClock, steps ...step) {
 		for i, s := range steps {
 			request, xid := clientRequest(int32(i+1), s.op, "/x"), int32(i+1)
 			if s.op == ping {
-				request, xid = frame(int32(xidPing), s.op), xidPing
+				request, xid = zktest.Frame(int32(xidPing), s.op), xidPing
 			}
 			fake.Advance(s.wait + 10*time.Millisecond)
 			w.noteRequest(request)
 			fake.Advance(10 * time.Millisecond)
-			w.scan(reply(xid, 1, s.err))
+			w.scan(zktest.Reply(xid, 1, s.err))
 		}
 	}
 	first := step{wait: 390 * time.Millisecond, op: ping} // sent at 500 ms, answered at 510
@@ -176,7 +86,7 @@ func TestWhatRenews(t *testing.T) {
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
-			w, fake, from := begin(t, Options{Heartbeat: map[bool]time.Duration{true: -1}[c.every]})
+			w, fake, from := begin(t, Config{AnyAnswer: c.every})
 			play(w, fake, c.steps...)
 			if from() != c.want {
 				t.Errorf("it counts from %v after the session's request, want %v", from(), c.want)
@@ -184,7 +94,7 @@ func TestWhatRenews(t *testing.T) {
 		})
 	}
 	t.Run("an old connection does not", func(t *testing.T) {
-		w, fake, from := begin(t, Options{Heartbeat: -1})
+		w, fake, from := begin(t, Config{AnyAnswer: true})
 		w.link.wire = settledWire(nil, w.link, time.Second)
 		play(w, fake, first)
 		if from() != 0 {
@@ -193,30 +103,30 @@ func TestWhatRenews(t *testing.T) {
 	})
 	t.Run("another session ends the first, and a refusal does", func(t *testing.T) {
 		for _, next := range []int64{session + 1, 0} {
-			w, _, _ := begin(t, Options{})
-			old := w.link.current()
+			w, _, _ := begin(t, Config{})
+			old := w.link.Session()
 			again := settledWire(nil, w.link, time.Second)
-			again.noteRequest(connectRequest())
-			again.scan(connectResponse(4000, next))
-			if old.lease.Live() || w.link.current() == old {
+			again.noteRequest(zktest.ConnectRequest())
+			again.scan(zktest.ConnectResponse(4000, next))
+			if old.Lease.Live() || w.link.Session() == old {
 				t.Errorf("after session %d the old one is live", next)
 			}
-			if (next != 0) != (w.link.current() != nil) {
-				t.Errorf("after session %d the present one is %+v", next, w.link.current())
+			if (next != 0) != (w.link.Session() != nil) {
+				t.Errorf("after session %d the present one is %+v", next, w.link.Session())
 			}
 		}
 	})
 	t.Run("the same session goes on, from the new request on, once a write has succeeded", func(t *testing.T) {
-		w, fake, from := begin(t, Options{})
-		old := w.link.current()
+		w, fake, from := begin(t, Config{})
+		old := w.link.Session()
 		fake.Advance(time.Second)
 		again := settledWire(nil, w.link, time.Second)
-		again.noteRequest(connectRequest())
+		again.noteRequest(zktest.ConnectRequest())
 		fake.Advance(50 * time.Millisecond)
-		again.scan(connectResponse(4000, session))
+		again.scan(zktest.ConnectResponse(4000, session))
 		play(again, fake, step{op: ping})
-		if w.link.current() != old || from() != 0 {
-			t.Errorf("session %+v counts from %v, want the same from still 0", w.link.current(), from())
+		if w.link.Session() != old || from() != 0 {
+			t.Errorf("session %+v counts from %v, want the same from still 0", w.link.Session(), from())
 		}
 		play(again, fake, step{op: opMulti})
 		if from() != 1100*time.Millisecond {
@@ -224,11 +134,11 @@ func TestWhatRenews(t *testing.T) {
 		}
 	})
 	t.Run("without heartbeats the same session goes on at once", func(t *testing.T) {
-		w, fake, from := begin(t, Options{Heartbeat: -1})
+		w, fake, from := begin(t, Config{AnyAnswer: true})
 		fake.Advance(time.Second)
 		again := settledWire(nil, w.link, time.Second)
-		again.noteRequest(connectRequest())
-		again.scan(connectResponse(4000, session))
+		again.noteRequest(zktest.ConnectRequest())
+		again.scan(zktest.ConnectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
 			t.Errorf("it counts from %v, want 1.1s", from())
 		}
@@ -244,25 +154,25 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 		renews bool
 	}{{"carried out", opDelete, true}, {"refused", -1, false}} {
 		t.Run(test.name, func(t *testing.T) {
-			l, fake := testLink(t, Options{})
+			l, fake := testLink(t, Config{})
 			w := settledWire(nil, l, time.Second)
 			l.wire = w
-			w.noteRequest(connectRequest())
+			w.noteRequest(zktest.ConnectRequest())
 			fake.Advance(100 * time.Millisecond)
-			w.scan(connectResponse(4000, 7))
-			before := l.current().lease.Deadline()
+			w.scan(zktest.ConnectResponse(4000, 7))
+			before := l.Session().Lease.Deadline()
 			exchange := func(xid, op int32, body ...any) {
 				fake.Advance(10 * time.Millisecond)
 				w.noteRequest(clientRequest(xid, op, "/x"))
 				fake.Advance(10 * time.Millisecond)
-				w.scan(reply(xid, 1, 0, body...))
+				w.scan(zktest.Reply(xid, 1, 0, body...))
 			}
 			l.expectCreated("/x", nil)
 			exchange(1, 4)
 			fake.Advance(2 * time.Second)
 			exchange(2, opSync)
 			exchange(3, opMulti, test.member, []byte{0}, int32(-112), int32(-112), int32(-1), []byte{1}, int32(-1))
-			if after := l.current().lease.Deadline(); after.After(before) != test.renews {
+			if after := l.Session().Lease.Deadline(); after.After(before) != test.renews {
 				t.Errorf("the lease is renewed by %v", after.Sub(before))
 			}
 			if created := l.takeCreated("/x") != 0; created != test.renews {
@@ -275,18 +185,18 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 // TestResumedWithAnotherTimeout tests hazard Z15: a session that is resumed negotiates its timeout again.
 func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7
-	resume := func(l *link, fake *stillClock, timeout time.Duration) *wire {
+	resume := func(l *Link, fake *zktest.StillClock, timeout time.Duration) *Wire {
 		w := settledWire(&scripted{}, l, time.Second)
 		l.wire = w
-		w.noteRequest(connectRequest())
+		w.noteRequest(zktest.ConnectRequest())
 		fake.Advance(100 * time.Millisecond)
-		w.scan(connectResponse(int32(timeout.Milliseconds()), session))
+		w.scan(zktest.ConnectResponse(int32(timeout.Milliseconds()), session))
 		return w
 	}
-	begin := func(t *testing.T) (*link, *stillClock, func() time.Duration) {
-		l, fake := testLink(t, Options{})
+	begin := func(t *testing.T) (*Link, *zktest.StillClock, func() time.Duration) {
+		l, fake := testLink(t, Config{})
 		resume(l, fake, 20*time.Second)
-		return l, fake, func() time.Duration { return l.current().lease.Deadline().Sub(fake.now.Mono) }
+		return l, fake, func() time.Duration { return l.Session().Lease.Deadline().Sub(fake.Time.Mono) }
 	}
 	t.Run("shorter: the end comes nearer at once", func(t *testing.T) {
 		l, fake, left := begin(t)
@@ -295,15 +205,15 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if want := 3700 * time.Millisecond; left() != want { // since the request, less a twentieth
 			t.Errorf("%v left, want %v", left(), want)
 		}
-		if l.times.Session != 4*time.Second || l.current().times().Session != 4*time.Second || w.silence != 2*time.Second {
-			t.Errorf("timeouts %v and %v, silence %v", l.times.Session, l.current().times().Session, w.silence)
+		if l.times.Session != 4*time.Second || l.Session().Times().Session != 4*time.Second || w.silence != 2*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.times.Session, l.Session().Times().Session, w.silence)
 		}
 		if w.trust.window != 1125*time.Millisecond {
 			t.Errorf("window %v", w.trust.window)
 		}
 		fake.Advance(time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
-		w.scan(reply(1, 1, 0))
+		w.scan(zktest.Reply(1, 1, 0))
 		if want := 2700 * time.Millisecond; left() != want { // it counts from the resumption of the session
 			t.Errorf("%v left after a write, want %v", left(), want)
 		}
@@ -323,12 +233,12 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		fake.Advance(time.Second)
 		w := resume(l, fake, 12*time.Second)
 		w.noteRequest(clientRequest(1, opMulti, "/x"))
-		w.scan(reply(1, 1, 0))
+		w.scan(zktest.Reply(1, 1, 0))
 		if want := 9400 * time.Millisecond; left() != want {
 			t.Errorf("%v left, want %v", left(), want)
 		}
-		if l.times.Session != 12*time.Second || l.current().times().Session != 10*time.Second || w.silence != 5*time.Second {
-			t.Errorf("timeouts %v and %v, silence %v", l.times.Session, l.current().times().Session, w.silence)
+		if l.times.Session != 12*time.Second || l.Session().Times().Session != 10*time.Second || w.silence != 5*time.Second {
+			t.Errorf("timeouts %v and %v, silence %v", l.times.Session, l.Session().Times().Session, w.silence)
 		}
 		if want := 3375 * time.Millisecond; w.trust.window != want { // of twelve: the leader's tick may be six
 			t.Errorf("window %v, want %v", w.trust.window, want)
@@ -336,11 +246,11 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 	})
 	t.Run("much longer: a new session is asked for", func(t *testing.T) {
 		l, fake, _ := begin(t)
-		l.opts.SessionTimeout = 20 * time.Second
+		l.config.SessionTimeout = 20 * time.Second
 		asks := func() (timeout time.Duration, sessionID int64, password byte) {
 			conn := &scripted{}
 			w := settledWire(conn, l, time.Second)
-			request := frame(int32(0), int64(0), int32(4000), int64(session), string(make([]byte, 16)))
+			request := zktest.Frame(int32(0), int64(0), int32(4000), int64(session), string(make([]byte, 16)))
 			if _, err := w.Write(request); err != nil {
 				t.Fatal(err)
 			}
@@ -350,21 +260,21 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 		if timeout, id, password := asks(); timeout != 4*time.Second || id != session || password != 0 {
 			t.Errorf("asks for session %d, %v, password %d: a bit longer is no reason", id, timeout, password)
 		}
-		if l.present() != w {
+		if l.Wire() != w {
 			t.Error("the connection is dropped")
 		}
 		resume(l, fake, 31*time.Second)
 		if _, id, password := asks(); id != session || password == 0 {
 			t.Errorf("asks for session %d, password %d: the server would resume it", id, password)
 		}
-		if l.present() != nil {
+		if l.Wire() != nil {
 			t.Error("the connection is kept")
 		}
 	})
 	t.Run("a new session is asked to last as long as the options say", func(t *testing.T) {
-		l, _ := testLink(t, Options{SessionTimeout: 20 * time.Second})
+		l, _ := testLink(t, Config{SessionTimeout: 20 * time.Second})
 		conn := &scripted{}
-		request := frame(int32(0), int64(0), int32(4000), int64(0), string(make([]byte, 16)))
+		request := zktest.Frame(int32(0), int64(0), int32(4000), int64(0), string(make([]byte, 16)))
 		if _, err := settledWire(conn, l, time.Second).Write(request); err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +294,7 @@ func (d *deadlines) SetReadDeadline(t time.Time) error { d.last = t; return nil 
 
 // TestSilence: the client leaves a silent server while there is time; go-zookeeper alone would wait far longer.
 func TestSilence(t *testing.T) {
-	l, _ := testLink(t, Options{})
+	l, _ := testLink(t, Config{})
 	conn := &deadlines{}
 	w := settledWire(conn, l, time.Second)
 	now := time.Now()
@@ -396,8 +306,8 @@ func TestSilence(t *testing.T) {
 	}
 	_ = w.SetReadDeadline(now.Add(400 * time.Second)) // 6.67 times a minute
 	within("first reply", time.Second)
-	w.noteRequest(connectRequest())
-	w.scan(connectResponse(60_000, 7))
+	w.noteRequest(zktest.ConnectRequest())
+	w.scan(zktest.ConnectResponse(60_000, 7))
 	_ = w.SetReadDeadline(now.Add(time.Hour))
 	within("later replies", 30*time.Second)
 	set := conn.last
@@ -415,30 +325,17 @@ func TestDialDelay(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Millisecond, 400 * time.Millisecond, 10 * time.Second, 24 * time.Hour} {
 		last, total := time.Duration(0), time.Duration(0)
 		for failures := 1; failures < 100_000; failures = failures*2 + 1 {
-			delay := dialDelay(failures, (&Options{}).times(timeout).Redial)
+			delay := dialDelay(failures, standard(timeout).Redial)
 			if delay < last || delay <= 0 || delay > time.Second || delay > max(timeout/10, 20*time.Millisecond) {
 				t.Fatalf("after %d failures, timeout %v: %v, after %v before", failures, timeout, delay, last)
 			}
 			last = delay
 		}
 		for failures := 1; failures <= 5; failures++ {
-			total += dialDelay(failures, (&Options{}).times(timeout).Redial)
+			total += dialDelay(failures, standard(timeout).Redial)
 		}
 		if timeout >= 400*time.Millisecond && total > timeout/2 {
 			t.Errorf("timeout %v: five tries take %v", timeout, total)
-		}
-	}
-}
-
-func TestJittered(t *testing.T) {
-	for _, d := range []time.Duration{0, 1, time.Second} {
-		least, most := jittered(d), jittered(d)
-		for range 1000 {
-			p := jittered(d)
-			least, most = min(least, p), max(most, p)
-		}
-		if least < d/2 || most > d || (d > 1 && most-least < d/4) {
-			t.Errorf("%v: pauses from %v to %v", d, least, most)
 		}
 	}
 }

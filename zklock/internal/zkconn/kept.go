@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 // kept are the watches of one znode that go-zookeeper has, or may have: it goes on renewing those that nobody here waits on.
 type kept struct {

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"testing"
@@ -11,9 +11,9 @@ import (
 // slowOwner takes a while to act on what it hears.
 type slowOwner struct{ acted zk.EventType }
 
-func (o *slowOwner) read(*watch) {}
+func (o *slowOwner) Read(*Watch) {}
 
-func (o *slowOwner) fired(why zk.EventType) {
+func (o *slowOwner) Fired(why zk.EventType) {
 	time.Sleep(time.Second)
 	o.acted = why
 }
@@ -22,13 +22,13 @@ func (o *slowOwner) fired(why zk.EventType) {
 func TestOwnerActsAtOnce(t *testing.T) {
 	for _, why := range []zk.EventType{zk.EventNodeDeleted, zk.EventNodeDataChanged} {
 		synctest.Test(t, func(t *testing.T) {
-			l, _ := testLink(t, Options{})
+			l, _ := testLink(t, Config{})
 			l.tasks = testTasks(t)
 			ws, o := newWatches(l), &slowOwner{}
-			w := &watch{watchKey: watchKey{"/a", watchData}, read: make(chan struct{}), gone: make(chan struct{}), owner: o}
-			close(w.read)
-			ws.byPath[w.watchKey] = w
-			ws.fire(w.path, why)
+			w := &Watch{Path: "/a", Read: make(chan struct{}), Gone: make(chan struct{}), owner: o}
+			close(w.Read)
+			ws.byPath[w.key()] = w
+			ws.fire(w.Path, why)
 			if o.acted != why {
 				t.Errorf("%v: not acted on yet", why)
 			}
@@ -40,9 +40,9 @@ func TestOwnerActsAtOnce(t *testing.T) {
 // Z32. What go-zookeeper renews after a reconnect is known exactly, also while the answer to a read is under way, and where nobody waits
 // on a watch any more.
 func TestKeptWatches(t *testing.T) {
-	l, _ := testLink(t, Options{})
+	l, _ := testLink(t, Config{})
 	ws := newWatches(l)
-	key := watchKey{"/a", watchData}
+	key := watchKey{"/a", WatchData}
 	for _, c := range []struct {
 		what string
 		do   func()
@@ -63,7 +63,7 @@ func TestKeptWatches(t *testing.T) {
 		}, false},
 		{"one is set", func() { ws.asks(key)(true) }, true},
 		{"another read fails", func() { ws.asks(key)(false) }, true},
-		{"another is set", func() { ws.asks(watchKey{"/b", watchChildren})(true) }, true},
+		{"another is set", func() { ws.asks(watchKey{"/b", WatchChildren})(true) }, true},
 		{"an event of another kind", func() { ws.fire(key.path, zk.EventNodeChildrenChanged) }, true},
 		{"the first fires", func() { ws.fire(key.path, zk.EventNodeDeleted) }, true},
 		{"the session ends", func() { ws.fire("/b", zk.EventNotWatching) }, false},

@@ -1,9 +1,11 @@
-package zklock
+package zkconn
 
 import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestAskToResume tests what the client says when it connects. Z13: as long as its session may be there, that it has seen what
@@ -12,7 +14,7 @@ func TestAskToResume(t *testing.T) {
 	const seen, id = int64(77), int64(5)
 	password := []byte("0123456789abcdef")
 	asked := func(zxid int64, timeout int32, session int64, password []byte) []byte {
-		return frame(int32(0), zxid, timeout, session, string(password))
+		return zktest.Frame(int32(0), zxid, timeout, session, string(password))
 	}
 	for name, c := range map[string]struct {
 		session  int64 // that go-zookeeper asks for
@@ -28,11 +30,11 @@ func TestAskToResume(t *testing.T) {
 		"one that is to be over":         {session: 6, want: asked(0, 4000, 6, append([]byte{'0' ^ 0xff}, password[1:]...))},
 		"one of which others know it":    {session: 8, want: asked(0, 4000, 8, append([]byte{'0' ^ 0xff}, password[1:]...))},
 	} {
-		l, clock := testLink(t, Options{SessionTimeout: 10 * time.Second})
+		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
 		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64]*left{6: {}, 8: {over: true}}
-		l.session.shortest.Store((&Options{}).times(10 * time.Second))
-		l.down = clock.now
-		clock.now = clock.now.Add(c.down)
+		l.session.shortest.Store(standard(10 * time.Second))
+		l.down = clock.Time
+		clock.Time = clock.Time.Add(c.down)
 		before := asked(seen, 4000, c.session, password)
 		given := bytes.Clone(before)
 		if got := l.ask(given); !bytes.Equal(got, c.want) {

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
-// session is one ZooKeeper session. A link has several in its life, one after
+// Session is one ZooKeeper session. A link has several in its life, one after
 // the other.
 //
 // Its timeout is negotiated anew whenever it is resumed, with the limits of the
@@ -23,30 +23,39 @@ import (
 // timeout is shorter; and a new leader begins with the timeout that the session was
 // made with. So the lease goes by the shortest that the session has had, and all
 // that has to be done before it ends does too.
-type session struct {
-	id    int64
-	lease driver.Lease
+type Session struct {
+	ID    int64
+	Lease driver.Lease
 
 	shortest atomic.Pointer[zktimes.Times]
 
-	// left is set when the client has given the session up while the servers have not: its nodes are there
-	// until they do. See conn_leave.go.
 	left atomic.Bool
 }
 
-// times are those of the shortest timeout that was negotiated for this session.
-func (s *session) times() *zktimes.Times { return s.shortest.Load() }
+// Left reports whether the client has given the session up while the servers have not: its znodes are there
+// until they do. See left.
+func (s *Session) Left() bool { return s.left.Load() }
+
+// NewSession makes a session that begins.
+func NewSession(id int64, lease driver.Lease, t *zktimes.Times) *Session {
+	s := &Session{ID: id, Lease: lease}
+	s.shortest.Store(t)
+	return s
+}
+
+// Times are those of the shortest timeout that was negotiated for this session.
+func (s *Session) Times() *zktimes.Times { return s.shortest.Load() }
 
 // joined is called by the reader of a connection when a server has answered: by
 // a session, new or resumed, or by 0 for one that has ended. sent is when it was
 // asked, now the times of the timeout that it gave. Nothing else on the connection counts
 // before that. It returns the times that the session goes by.
-func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant) *zktimes.Times {
+func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant) *zktimes.Times {
 	timeout := now.Session
 	l.mu.Lock()
 	l.refusals = 0
 	old := l.session
-	if old != nil && old.id != id {
+	if old != nil && old.ID != id {
 		l.session = nil
 	} else {
 		old = nil
@@ -54,8 +63,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 	begun := id != 0 && l.session == nil
 	if begun {
 		l.forgetLocked()
-		l.session = &session{id: id, lease: l.host.NewLease(timeout, holdfast.ErrSessionExpired)}
-		l.session.shortest.Store(now)
+		l.session = NewSession(id, l.host.NewLease(timeout, holdfast.ErrSessionExpired), now)
 	}
 	if id != 0 {
 		l.times = now
@@ -64,26 +72,26 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 	s := l.session
 	leaves := false
 	if s != nil && !begun {
-		if timeout < s.times().Session {
+		if timeout < s.Times().Session {
 			s.shortest.Store(now)
 		}
-		if leaves = timeout > s.times().Longest && l.opts.Heartbeat >= 0; leaves {
+		if leaves = timeout > s.Times().Longest && !l.config.AnyAnswer; leaves {
 			l.leaveLocked(s, w, timeout)
 		}
 	}
 	l.mu.Unlock()
 	if s != nil && !begun {
-		s.lease.Limit(sent, timeout)
+		s.Lease.Limit(sent, timeout)
 	}
 	if old != nil {
-		old.lease.End(holdfast.ErrSessionExpired)
+		old.Lease.End(holdfast.ErrSessionExpired)
 	}
 	// That it was resumed proves nothing yet: see trust.
-	if begun || (s != nil && l.opts.Heartbeat < 0) {
-		s.lease.Renew(sent)
+	if begun || (s != nil && l.config.AnyAnswer) {
+		s.Lease.Renew(sent)
 	}
 	// A handler may ask the client, and this is its reader.
-	if asked := l.opts.SessionTimeout.Truncate(time.Millisecond); begun && timeout != asked {
+	if asked := l.config.SessionTimeout.Truncate(time.Millisecond); begun && timeout != asked {
 		l.tasks.Go(func(context.Context) {
 			l.host.Logger().Warn("the servers grant another session timeout than was asked for", "asked", asked, "granted", timeout)
 		})
@@ -92,12 +100,12 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 		l.tasks.Go(func(context.Context) {
 			l.host.Logger().Info("the session timeout has grown: a new session begins")
 		})
-		l.drop(w)
+		l.Leave(w)
 	}
 	if s == nil {
 		return now
 	}
-	return s.times()
+	return s.Times()
 }
 
 // ask returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
@@ -111,7 +119,7 @@ func (l *link) joined(w *wire, id int64, now *zktimes.Times, sent driver.Instant
 //
 // The request is: length int32, protocol int32, zxid int64, timeout int32, session
 // int64, password.
-func (l *link) ask(b []byte) []byte {
+func (l *Link) ask(b []byte) []byte {
 	const zxid, timeout, session, password = 8, 16, 20, 32
 	if len(b) <= password {
 		return b
@@ -122,7 +130,7 @@ func (l *link) ask(b []byte) []byte {
 	id := int64(binary.BigEndian.Uint64(b[session:]))
 	switch _, left := l.left[id]; {
 	case id == 0:
-		binary.BigEndian.PutUint32(b[timeout:], uint32(l.opts.SessionTimeout.Milliseconds()))
+		binary.BigEndian.PutUint32(b[timeout:], uint32(l.config.SessionTimeout.Milliseconds()))
 	case left:
 		b[password] ^= 0xff
 		binary.BigEndian.PutUint64(b[zxid:], 0)
@@ -133,7 +141,7 @@ func (l *link) ask(b []byte) []byte {
 }
 
 // turnedAway is called when a server has hung up instead of greeting.
-func (l *link) turnedAway() {
+func (l *Link) turnedAway() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusals++
@@ -141,12 +149,12 @@ func (l *link) turnedAway() {
 
 // outlivedLocked reports whether the client has seen more than the servers have: each of them has turned
 // it away twice, and nobody can have kept the session alive.
-func (l *link) outlivedLocked() bool {
-	return l.session != nil && l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.down) > 2*l.session.times().Session
+func (l *Link) outlivedLocked() bool {
+	return l.session != nil && l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.down) > 2*l.session.Times().Session
 }
 
 // renew is called when the leader is known to have heard of the session after a moment.
-func (l *link) renew(w *wire, at driver.Instant) {
+func (l *Link) renew(w *Wire, at driver.Instant) {
 	l.mu.Lock()
 	s := l.session
 	if l.wire != w {
@@ -154,17 +162,17 @@ func (l *link) renew(w *wire, at driver.Instant) {
 	}
 	l.mu.Unlock()
 	if s != nil {
-		s.lease.Renew(at)
+		s.Lease.Renew(at)
 	}
 }
 
 // expired is called when the server has declared the session to be over.
-func (l *link) expired() {
+func (l *Link) expired() {
 	l.mu.Lock()
 	s := l.session
 	l.session = nil
 	l.mu.Unlock()
 	if s != nil {
-		s.lease.End(holdfast.ErrSessionExpired)
+		s.Lease.End(holdfast.ErrSessionExpired)
 	}
 }

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 )
 
 // Read hands go-zookeeper what the server sends, and reads along: what became of each request, and what that proves.
-func (w *wire) Read(b []byte) (n int, err error) {
+func (w *Wire) Read(b []byte) (n int, err error) {
 	switch {
 	case len(w.instead) > 0:
 		n = copy(b, w.instead)
@@ -39,7 +39,7 @@ func (w *wire) Read(b []byte) (n int, err error) {
 
 // scan takes in bytes of the stream of replies, however they are cut. It fails for
 // what cannot be one.
-func (w *wire) scan(b []byte) error {
+func (w *Wire) scan(b []byte) error {
 	for len(b) > 0 {
 		if w.rest > 0 {
 			n := min(w.rest, len(b))
@@ -76,7 +76,7 @@ func (w *wire) scan(b []byte) error {
 const headerBytes = 20
 
 // ofTransaction reports whether the frame answers a transaction, and goes on behind its header.
-func (w *wire) ofTransaction() bool {
+func (w *Wire) ofTransaction() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.sent[int32(binary.BigEndian.Uint32(w.header[4:]))]
@@ -85,12 +85,12 @@ func (w *wire) ofTransaction() bool {
 
 // noteReply takes in a frame of which the header has been read. It fails if
 // go-zookeeper must not see it.
-func (w *wire) noteReply() error {
+func (w *Wire) noteReply() error {
 	now := w.link.host.Now()
 	h := w.header[4:]
 	w.mu.Lock()
 	if w.trust == nil {
-		now := w.link.opts.times(time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond)
+		now := w.link.config.Times(time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond)
 		id := int64(binary.BigEndian.Uint64(h[8:]))
 		w.trust = newTrust(now, w.opening)
 		opening := w.opening
@@ -140,7 +140,7 @@ func (w *wire) noteReply() error {
 	}
 	shows := r.shows(failed)
 	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
-	if w.link.opts.Heartbeat < 0 {
+	if w.link.config.AnyAnswer {
 		renewed, ok = r.sent, shows != nothing
 	}
 	w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *wire) noteReply() error {
 // the zxid of the last reply on, so a reply to a request that the application has sent over the
 // same connection would hide what happened before it. Credentials it sends before its watches.
 // It returns false if the connection ends before: the watches are renewed on the next one.
-func (w *wire) settle() bool {
+func (w *Wire) settle() bool {
 	select {
 	case <-w.settled:
 		return true

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ const (
 )
 
 // checkLength refuses a frame by its length, when that has come.
-func (w *wire) checkLength() error {
+func (w *Wire) checkLength() error {
 	size := binary.BigEndian.Uint32(w.header[:])
 	switch greeted := w.greeted(); {
 	case !greeted && (size < leastGreeting || size > mostGreeting):
@@ -47,7 +47,7 @@ func (w *wire) checkLength() error {
 }
 
 // greeted reports whether a ZooKeeper server has answered.
-func (w *wire) greeted() bool {
+func (w *Wire) greeted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trust != nil
@@ -55,7 +55,7 @@ func (w *wire) greeted() bool {
 
 // explain says more about the end of a connection on which nobody has answered,
 // and notes it.
-func (w *wire) explain(err error) error {
+func (w *Wire) explain(err error) error {
 	if w.greeted() {
 		return err
 	}
@@ -65,12 +65,12 @@ func (w *wire) explain(err error) error {
 }
 
 // unanswered notes why a server has not come to answer, and says it better if it can.
-func (l *link) unanswered(ctx context.Context, address string, err error) error {
+func (l *Link) unanswered(ctx context.Context, address string, err error) error {
 	l.mu.Lock()
 	before := l.times == nil // the first session
 	l.mu.Unlock()
 	if before {
-		err = explain(ctx, address, l.opts.TLS != nil, err)
+		err = explain(ctx, address, l.config.TLS != nil, err)
 	}
 	err = fmt.Errorf("%s: %w", address, err)
 	l.hopes.note(address, err)

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"net"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // deaf is a connection that takes no more than the ConnectRequest.
@@ -28,14 +30,14 @@ func (d *deaf) Write(b []byte) (int, error) {
 // its credentials again. go-zookeeper answers a request that it cannot write twice, and has room for one answer there.
 func TestBrokenBeforeCredentials(t *testing.T) {
 	t.Parallel()
-	l, _ := testLink(t, Options{})
-	server := &nodeServer{}
-	dialled := make(chan *wire, 3)
+	l, _ := testLink(t, Config{})
+	server := &zktest.NodeServer{}
+	dialled := make(chan *Wire, 3)
 	connections := 0
 	conn, _, err := zk.Connect(
 		[]string{"in memory"}, 10*time.Second,
-		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
-			c, err := server.dial(network, address, timeout)
+		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) {
+			c, err := server.Dial(t.Context(), network, address)
 			if connections++; connections == 2 {
 				c = &deaf{Conn: c}
 			}
@@ -71,11 +73,11 @@ func TestBrokenBeforeCredentials(t *testing.T) {
 // TestBrokenBeforeWatches tests hazard Z32 on a connection that ends before go-zookeeper has renewed its watches: it renews
 // them on the next one, and from the zxid of the last reply that it has seen.
 func TestBrokenBeforeWatches(t *testing.T) {
-	l, _ := testLink(t, Options{})
-	conn := &scripted{in: connectResponse(10_000, 1)}
+	l, _ := testLink(t, Config{})
+	conn := &scripted{in: zktest.ConnectResponse(10_000, 1)}
 	w := newWire(conn, l, time.Second)
 	l.wire = w
-	if _, err := w.Write(connectRequest()); err != nil {
+	if _, err := w.Write(zktest.ConnectRequest()); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 256)
@@ -85,7 +87,7 @@ func TestBrokenBeforeWatches(t *testing.T) {
 	if _, err := w.Write(clientRequest(1, opSync, "/")); err != nil {
 		t.Fatal(err)
 	}
-	conn.in = reply(1, 7, 0)
+	conn.in = zktest.Reply(1, 7, 0)
 	_ = w.Close() // what has come can still be read
 	if n, err := w.Read(b); n != 0 || err == nil {
 		t.Errorf("the reply is passed on: %d bytes, %v", n, err)
@@ -96,18 +98,18 @@ func TestBrokenBeforeWatches(t *testing.T) {
 // connection on the next one, before it has looked at the last zxid for the renewal there.
 func TestRenewalOfAFormerConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, _ := testLink(t, Options{})
-		l.times = l.opts.times(DefaultSessionTimeout)
+		l, _ := testLink(t, Config{})
+		l.times = l.config.Times(standardSession)
 		close(l.begun)
-		l.watches.asks(watchKey{"/key", watchData})(true)
-		connected := func() *wire {
+		l.watches.asks(watchKey{"/key", WatchData})(true)
+		connected := func() *Wire {
 			w := newWire(&scripted{}, l, time.Second)
-			w.opening, l.wire = at(1), w
+			w.opening, l.wire = zktest.At(1), w
 			l.opened()
 			return w
 		}
-		renewal := frame(int32(5), int32(opSetWatches))
-		settled := func(w *wire) bool {
+		renewal := zktest.Frame(int32(5), int32(opSetWatches))
+		settled := func(w *Wire) bool {
 			synctest.Wait()
 			select {
 			case <-w.settled:

@@ -1,11 +1,10 @@
-package zklock
+package zkconn
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"time"
@@ -18,12 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
-// connect starts go-zookeeper and waits for the first session.
-func (l *link) connect(ctx context.Context, servers []string) error {
+// Connect starts go-zookeeper and waits for the first session.
+func (l *Link) Connect(ctx context.Context, servers []string) error {
 	l.servers = zk.FormatServers(servers)
 	l.hopes = newHopes(l.servers)
 	conn, events, err := zk.Connect(
-		servers, l.opts.SessionTimeout,
+		servers, l.config.SessionTimeout,
 		zk.WithDialer(l.dial),
 		zk.WithHostProvider(&ring{closing: l.dialling}),
 		zk.WithEventCallback(l.onEvent),
@@ -43,7 +42,7 @@ func (l *link) connect(ctx context.Context, servers []string) error {
 	return l.authenticate(ctx, servers)
 }
 
-func (l *link) authenticate(ctx context.Context, servers []string) error {
+func (l *Link) authenticate(ctx context.Context, servers []string) error {
 	if _, err := l.ready(ctx, l.hopes.wait); err != nil {
 		l.mu.Lock()
 		last := l.lastErr
@@ -53,62 +52,65 @@ func (l *link) authenticate(ctx context.Context, servers []string) error {
 		}
 		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), err)
 	}
-	for _, auth := range l.opts.Auth {
-		err := l.retry(ctx, nil, func(*session) error {
+	for _, auth := range l.config.Auth {
+		err := l.Retry(ctx, nil, func(*Session) error {
 			return l.do(ctx, "send credentials of", auth.Scheme, func() error {
 				return l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
 			})
 		})
-		if err := waiting(ctx, err); err != nil {
+		if err := Waiting(ctx, err); err != nil {
 			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
 		}
 	}
 	l.mu.Lock()
 	l.admitted = true
+	s := l.session
 	l.mu.Unlock()
-	l.reopened()
+	if s != nil {
+		l.config.Reopened(s)
+	}
 	return nil
 }
 
-// findChroot fails if the chroot does not exist. The sync makes a server that is behind
+// FindChroot fails if the chroot does not exist. The sync makes a server that is behind
 // see one that has just been made.
-func (l *link) findChroot(ctx context.Context, chroot string) error {
-	err := l.retry(ctx, nil, func(*session) error {
-		err := l.sync(ctx, chroot)
+func (l *Link) FindChroot(ctx context.Context, chroot string) error {
+	err := l.Retry(ctx, nil, func(*Session) error {
+		err := l.Sync(ctx, chroot)
 		if err != nil {
 			return err
 		}
-		node, err := l.get(ctx, chroot)
-		if err == nil && node.stat.EphemeralOwner != 0 { // a container or TTL node, or an ephemeral one
+		node, err := l.Get(ctx, chroot)
+		if err == nil && node.Stat.EphemeralOwner != 0 { // a container or TTL node, or an ephemeral one
 			l.host.Logger().Warn("the chroot is no persistent znode, and may be removed", "path", chroot)
 		}
 		return err
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return noChroot(chroot)
+		return NoChroot(chroot)
 	case errors.Is(err, zk.ErrNoAuth): // to read it; it is there
 		return nil
 	}
-	return waiting(ctx, err)
+	return Waiting(ctx, err)
 }
 
-func noChroot(chroot string) error {
+func NoChroot(chroot string) error {
 	return driver.Invalid("servers", "the chroot %q does not exist: make the znode first", chroot)
 }
 
 // dial opens one connection for go-zookeeper. The delay between attempts is here, where closing
 // ends it, and grows while none has led to more than a greeting: a server, or what stands
 // before it, may hang up on all who have been greeted.
-func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error) {
+func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error) {
 	l.mu.Lock()
 	l.failures++
-	failures, t := l.failures, l.opts.times(l.opts.SessionTimeout)
+	failures, t := l.failures, l.config.Times(l.config.SessionTimeout)
 	if l.session != nil {
-		t = l.session.times()
+		t = l.session.Times()
 	}
 	l.mu.Unlock()
-	if failures > 1 && !backoff.Sleep(l.dialling, jittered(dialDelay(failures-1, t.Redial)), nil) {
+	if failures > 1 && !backoff.Sleep(l.dialling, backoff.Jittered(dialDelay(failures-1, t.Redial)), nil) {
 		return nil, holdfast.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(l.dialling, t.FirstReply)
@@ -126,23 +128,23 @@ func (l *link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	l.wire = w
 	l.mu.Unlock()
 	if l.dialling.Err() != nil { // since before hangUp could see it
-		l.drop(w)
+		l.Leave(w)
 		return nil, holdfast.ErrClosed
 	}
 	return w, nil
 }
 
 // reach opens a connection to a server.
-func (l *link) reach(ctx context.Context, protocol, address string) (net.Conn, error) {
+func (l *Link) reach(ctx context.Context, protocol, address string) (net.Conn, error) {
 	conn, err := network.Dial(ctx, protocol, address)
 	if err != nil {
 		l.hopes.note(address, err)
 		return nil, err
 	}
-	if l.opts.TLS == nil {
+	if l.config.TLS == nil {
 		return conn, nil
 	}
-	conn, err = handshake(ctx, conn, l.opts.TLS, address)
+	conn, err = handshake(ctx, conn, l.config.TLS, address)
 	if err != nil {
 		return nil, l.unanswered(ctx, address, err)
 	}
@@ -150,7 +152,7 @@ func (l *link) reach(ctx context.Context, protocol, address string) (net.Conn, e
 }
 
 // serves is called when a server has answered a request.
-func (l *link) serves() {
+func (l *Link) serves() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures = 0
@@ -161,10 +163,6 @@ func (l *link) serves() {
 func dialDelay(failures int, longest time.Duration) time.Duration {
 	return min(5*time.Millisecond<<min(failures, 10), longest)
 }
-
-// jittered returns a pause from d/2 to d, so that clients that have lost a server together do
-// not return to it together.
-func jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {
 	if config.ServerName == "" && !config.InsecureSkipVerify {

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"context"
@@ -13,10 +13,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
-// patience bounds steps that take far less.
-const patience = time.Minute
+// dial opens a link to servers, and closes it again.
+func dial(ctx context.Context, t *testing.T, servers []string, config *tls.Config) error {
+	l := New(ctx, zktest.Host(t, nil), complete(Config{TLS: config}))
+	defer l.Close()
+	return l.Connect(ctx, servers)
+}
 
 // serving is a server on a free port, until the end of the test.
 func serving(t *testing.T, serve func(net.Conn)) string {
@@ -52,7 +57,7 @@ func answering(t *testing.T, text string) string {
 	})
 }
 
-// TestStrangers tests hazard Z25: whatever answers at a wrong port, Dial soon says what
+// TestStrangers tests hazard Z25: whatever answers at a wrong port, the client soon says what
 // it is, shows little of its output, and trusts no length from it.
 func TestStrangers(t *testing.T) {
 	const secret = "a long secret that is not for everybody's eyes"
@@ -75,11 +80,10 @@ func TestStrangers(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			client, err := Dial(ctx, []string{addr}, nil)
+			err := dial(ctx, t, []string{addr}, nil)
 			runtime.ReadMemStats(&after)
 			if err == nil {
-				_ = client.Close(ctx)
-				t.Fatal("Dial succeeded")
+				t.Fatal("there is a session")
 			}
 			t.Log(err)
 			if !errors.Is(err, holdfast.ErrDisconnected) || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
@@ -95,16 +99,16 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestStrangersAmongServers checks that Dial waits while a server may begin to serve, and names all if none may.
+// TestStrangersAmongServers checks that the client waits while a server may begin to serve, and names all if none may.
 func TestStrangersAmongServers(t *testing.T) {
 	web, mail := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), answering(t, "220 mail.example ESMTP\r\n")
-	_, err := Dial(context.Background(), []string{web, mail}, nil)
+	err := dial(t.Context(), t, []string{web, mail}, nil)
 	if err == nil || !strings.Contains(err.Error(), web+": it is an HTTP server") || !strings.Contains(err.Error(), mail+": it does not speak") {
 		t.Errorf("%v, want both servers", err)
 	}
 	for name, other := range map[string]string{"hangs up": answering(t, ""), "refuses": "127.0.0.1:1"} {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_, err = Dial(ctx, []string{web, other}, nil)
+		err = dial(ctx, t, []string{web, other}, nil)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("one server %s: %v, want to be waited for", name, err)
@@ -148,11 +152,11 @@ func TestReplyTooLong(t *testing.T) {
 		size uint32
 		ok   bool
 	}{{leastReply - 1, false}, {leastReply, true}, {mostReply, true}, {mostReply + 1, false}, {1<<32 - 1, false}} {
-		l, _ := testLink(t, Options{})
+		l, _ := testLink(t, Config{})
 		w := settledWire(nil, l, time.Second)
 		l.wire = w
-		w.noteRequest(connectRequest())
-		if err := w.scan(connectResponse(4000, 7)); err != nil {
+		w.noteRequest(zktest.ConnectRequest())
+		if err := w.scan(zktest.ConnectResponse(4000, 7)); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.scan([]byte{byte(c.size >> 24), byte(c.size >> 16), byte(c.size >> 8), byte(c.size)}); (err == nil) != c.ok {
@@ -164,13 +168,13 @@ func TestReplyTooLong(t *testing.T) {
 // TestTLSWithAStranger checks that a client with TLS also says what it found at a port.
 func TestTLSWithAStranger(t *testing.T) {
 	addr := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	_, err := Dial(context.Background(), []string{addr}, &Options{TLS: &tls.Config{}})
+	err := dial(t.Context(), t, []string{addr}, &tls.Config{})
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), addr+": it is an HTTP server") {
 		t.Errorf("%v, want to hear of an HTTP server", err)
 	}
 }
 
-// TestServerOfBothKinds: Dial waits for a server without a quorum whose port also speaks TLS.
+// TestServerOfBothKinds: the client waits for a server without a quorum whose port also speaks TLS.
 func TestServerOfBothKinds(t *testing.T) {
 	secure := httptest.NewTLSServer(nil) // for its certificate
 	defer secure.Close()
@@ -185,7 +189,7 @@ func TestServerOfBothKinds(t *testing.T) {
 	})
 	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": {InsecureSkipVerify: true}} {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_, err := Dial(ctx, []string{addr}, &Options{TLS: config})
+		err := dial(ctx, t, []string{addr}, config)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, want it to be waited for", name, err)

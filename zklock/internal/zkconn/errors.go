@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 // (zookeeper.throttled_op_wait_time, KeeperException.Code.THROTTLEDOP).
 var errBusy = errors.New("the server is too busy for this request")
 
-// errSlow is why a session cannot be proven to be alive: its answers take too long for that.
-var errSlow = errors.New("answers are too slow for the session timeout")
+// ErrSlow is why a session cannot be proven to be alive: its answers take too long for that.
+var ErrSlow = errors.New("answers are too slow for the session timeout")
 
 // errNotRewatched is why a connection is left whose server would not set the watches again that there were on
 // the one before: what happens to a znode would not be heard.
@@ -42,28 +42,28 @@ func named(err error) error {
 	return err
 }
 
-// notSent reports whether a request is known not to have reached a server.
-func notSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
+// NotSent reports whether a request is known not to have reached a server.
+func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 
-// unknownOutcome reports whether a request may or may not have been carried
+// UnknownOutcome reports whether a request may or may not have been carried
 // out.
-func unknownOutcome(err error) bool {
+func UnknownOutcome(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing)
 }
 
 // transient reports whether a request may be tried again: on a new connection, or later.
 func transient(err error) bool {
-	return notSent(err) || unknownOutcome(err) || sessionOver(err) || errors.Is(err, zk.ErrSessionMoved) ||
-		errors.Is(err, errBusy) || errors.Is(err, errSlow)
+	return NotSent(err) || UnknownOutcome(err) || SessionOver(err) || errors.Is(err, zk.ErrSessionMoved) ||
+		errors.Is(err, errBusy) || errors.Is(err, ErrSlow)
 }
 
-// sessionOver reports whether a server refused a request because its session
+// SessionOver reports whether a server refused a request because its session
 // has ended. (One that has moved goes on, on a newer connection.)
-func sessionOver(err error) bool { return errors.Is(err, zk.ErrSessionExpired) }
+func SessionOver(err error) bool { return errors.Is(err, zk.ErrSessionExpired) }
 
-// stepError says what was attempted on which znode, and translates what
+// StepError says what was attempted on which znode, and translates what
 // go-zookeeper says into what holdfast says.
-func stepError(step, path string, err error) error {
+func StepError(step, path string, err error) error {
 	switch err = named(err); {
 	case err == nil:
 		return nil
@@ -80,13 +80,13 @@ func stepError(step, path string, err error) error {
 	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
 }
 
-// disconnected is what a call returns that ctx ends while it waits for a server.
-func disconnected(ctx context.Context) error {
+// Disconnected is what a call returns that ctx ends while it waits for a server.
+func Disconnected(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 }
 
-// waiting adds to an error that ctx has caused that a server was being waited for.
-func waiting(ctx context.Context, err error) error {
+// Waiting adds to an error that ctx has caused that a server was being waited for.
+func Waiting(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"encoding/binary"
@@ -23,7 +23,7 @@ var errTooLong = fmt.Errorf("the answer is longer than the %d MiB that are read;
 
 // readLength is for the length of a frame. If that is too long, it reads the frame, and has another one read in its place, which is an
 // error.
-func (w *wire) readLength(b []byte) (int, error) {
+func (w *Wire) readLength(b []byte) (int, error) {
 	if err := w.skip(); err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func (w *wire) readLength(b []byte) (int, error) {
 
 // skip reads what is left of such a frame. A server that goes on sending it is not silent. If the connection is left meanwhile, since
 // nothing else comes through, the request has had its answer.
-func (w *wire) skip() error {
+func (w *Wire) skip() error {
 	const part = 1 << 20
 	for w.unwanted > 0 {
 		w.mu.Lock()

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"context"
@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // TestEndOfAnotherSession checks that the end of a session does not count as the end of
@@ -16,20 +18,21 @@ import (
 func TestEndOfAnotherSession(t *testing.T) {
 	for _, isLeft := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			l, _ := testLink(t, Options{})
-			l.quitOnce.Do(func() {}) // there is no go-zookeeper
-			l.servers, l.times = []string{"server:2181"}, l.opts.times(DefaultSessionTimeout)
+			l, _ := testLink(t, Config{})
+			l.conn = &zk.Conn{}
+			l.quitOnce.Do(func() {}) // it has not been started
+			l.servers, l.times = []string{"server:2181"}, l.config.Times(standardSession)
 			l.closing = network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed })
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			before, after := testSession(1), testSession(2)
 			l.session = before
 			result := make(chan error, 1)
-			go func() { result <- l.end(ctx) }()
+			go func() { result <- l.EndSession(ctx) }()
 			synctest.Wait() // it waits for a server
 			l.mu.Lock()
 			if isLeft {
-				l.left[before.id] = &left{greeting: connectRequest(), timer: stillTimer{}}
+				l.left[before.ID] = &left{greeting: zktest.ConnectRequest(), timer: zktest.StillTimer{}}
 			}
 			l.session, l.wire, l.up = after, settledWire(nil, l, time.Second), true
 			close(l.wire.closed)
@@ -44,14 +47,14 @@ func TestEndOfAnotherSession(t *testing.T) {
 
 // TestReadErrorEndsWrites checks that a connection whose reader has failed does not block writers.
 func TestReadErrorEndsWrites(t *testing.T) {
-	l, _ := testLink(t, Options{})
+	l, _ := testLink(t, Config{})
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	w := settledWire(ours, l, time.Millisecond)
 	l.wire = w
 	written := make(chan error, 1)
 	go func() {
-		_, err := w.Write(connectRequest())
+		_, err := w.Write(zktest.ConnectRequest())
 		written <- err
 	}()
 	_ = w.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -68,15 +71,12 @@ func TestReadErrorEndsWrites(t *testing.T) {
 	}
 }
 
-var _ driver.Ender = (*engine)(nil)
-
 // TestSessionBeforeConn: the first session may begin before zk.Connect returns the Conn.
 func TestSessionBeforeConn(t *testing.T) {
-	l, _ := testLink(t, Options{})
 	reopened := make(chan struct{})
-	l.reopened = func() { close(reopened) }
+	l, _ := testLink(t, Config{Reopened: func(*Session) { close(reopened) }})
 	w := settledWire(nil, l, time.Second)
-	l.wire, l.times, l.admitted = w, l.opts.times(time.Second), true
+	l.wire, l.times, l.admitted = w, l.config.Times(time.Second), true
 	l.session = testSession(1)
 	l.opened()
 	select {
@@ -90,11 +90,4 @@ func TestSessionBeforeConn(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("requests may still not be made")
 	}
-}
-
-// settledWire makes a wire whose replies are passed on at once.
-func settledWire(conn net.Conn, l *link, first time.Duration) *wire {
-	w := newWire(conn, l, first)
-	w.settleOnce.Do(func() { close(w.settled) })
-	return w
 }

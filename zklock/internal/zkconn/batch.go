@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"context"
@@ -23,39 +23,41 @@ import (
 const (
 	maxFlights = 4       // with fewer, a member would wait for long where round trips are slow
 	maxBatch   = 64      // members of a transaction
-	maxGrouped = 1 << 10 // bytes of data; a creation with more goes alone, see tooLarge
+	MaxGrouped = 1 << 10 // bytes of data; a creation with more goes alone, see tooLarge
 	maxBytes   = 1 << 14 // of a transaction: far less than any server's jute.maxbuffer
 	warySpell  = 64      // creations, after one whose parent was missing
 )
 
 // write is the creation of an ephemeral sequential znode, or the deletion of a znode.
 type write struct {
-	sess   *session
+	sess   *Session
 	path   string
-	data   []byte
-	create bool
-	parent bool // to create in: it is known to exist
-	alone  bool // not to be grouped
-
-	instead string                  // a znode that goes as the one that is created comes, if this goes alone; "" for none
-	still   *zk.CheckVersionRequest // that another znode is as it was, if this goes alone; nil for none
+	create *NewNode // nil for a deletion
+	alone  bool     // not to be grouped
 
 	unwanted atomic.Bool // nobody waits for it any more; it need not be sent
 
 	sent chan bool    // of a creation: that it has been sent, or that it will not be
-	done chan outcome // what came of it
+	done chan Outcome // what came of it
 }
 
-// outcome is what came of a write.
-type outcome struct {
-	path  string
-	czxid int64
-	same  bool // it was made in the session that it was meant for
-	err   error
+// Outcome is what came of a write.
+type Outcome struct {
+	Path      string
+	Czxid     int64
+	InSession bool // it was made in the session that it was meant for
+	Err       error
 }
 
-func newWrite(sess *session, path string) *write {
-	return &write{sess: sess, path: path, done: make(chan outcome, 1)}
+func newWrite(sess *Session, path string) *write {
+	return &write{sess: sess, path: path, done: make(chan Outcome, 1)}
+}
+
+func (w *write) data() []byte {
+	if w.create == nil {
+		return nil
+	}
+	return w.create.Data
 }
 
 // tell says whether it has been sent, unless that has been said before: a member of a
@@ -67,14 +69,14 @@ func (w *write) tell(sent bool) {
 	}
 }
 
-func (w *write) finish(o outcome) {
+func (w *write) finish(o Outcome) {
 	w.tell(false)
 	w.done <- o
 }
 
 // batches groups the writes of a client.
 type batches struct {
-	link    *link
+	link    *Link
 	aclSize int // of Options.ACL, in a request
 
 	mu      sync.Mutex
@@ -84,9 +86,9 @@ type batches struct {
 	wary    int             // for how many creations: parents were missing of late
 }
 
-func newBatches(l *link) *batches {
+func newBatches(l *Link) *batches {
 	b := &batches{link: l, parents: make(map[string]bool)}
-	for _, acl := range l.opts.ACL {
+	for _, acl := range l.config.ACL {
 		b.aclSize += len(acl.Scheme) + len(acl.ID) + 12
 	}
 	return b
@@ -96,14 +98,14 @@ func newBatches(l *link) *batches {
 // Then it goes on with what has gathered.
 func (b *batches) do(w *write) {
 	b.mu.Lock()
-	alone := w.alone || len(w.data) > maxGrouped || (w.create && b.parents[dir(w.path)])
-	if w.create && !w.parent && b.wary > 0 {
+	alone := w.alone || len(w.data()) > MaxGrouped || (w.create != nil && b.parents[dir(w.path)])
+	if w.create != nil && !w.create.HasParent && b.wary > 0 {
 		b.wary--
 		alone = true
 	}
 	if !alone && b.flights == maxFlights {
 		b.waiting = append(b.waiting, w)
-		if w.create {
+		if w.create != nil {
 			b.parents[dir(w.path)] = true
 		}
 		b.mu.Unlock()
@@ -129,8 +131,8 @@ func (b *batches) next() []*write {
 	n, size := 0, 0
 	for n < min(len(b.waiting), maxBatch) && size < maxBytes {
 		w := b.waiting[n]
-		size += len(w.path) + len(w.data) + b.aclSize
-		if w.create {
+		size += len(w.path) + len(w.data()) + b.aclSize
+		if w.create != nil {
 			delete(b.parents, dir(w.path))
 		}
 		n++
@@ -155,7 +157,7 @@ func (b *batches) parentMissing() {
 func (b *batches) drop(w *write) bool {
 	drop := w.unwanted.Load() || !b.link.upIn(w.sess)
 	if drop {
-		w.finish(outcome{err: zk.ErrNoServer})
+		w.finish(Outcome{Err: zk.ErrNoServer})
 	}
 	return drop
 }
@@ -166,30 +168,29 @@ func (b *batches) single(w *write) {
 		return
 	}
 	l := b.link
-	if !w.create {
-		w.finish(outcome{err: l.conn.Delete(w.path, -1)})
+	if w.create == nil {
+		w.finish(Outcome{Err: l.conn.Delete(w.path, -1)})
 		return
 	}
 	l.expectCreated(w.path, func() { w.tell(true) })
-	path, err := l.create(w)
+	path, err := l.create(w.create)
 	if errors.Is(err, zk.ErrNoNode) {
 		b.parentMissing()
 	}
-	w.finish(outcome{path: path, czxid: l.takeCreated(w.path), same: l.same(w.sess), err: err})
+	w.finish(Outcome{Path: path, Czxid: l.takeCreated(w.path), InSession: l.InSession(w.sess), Err: err})
 }
 
 // create sends the creation, with the deletion of what it comes instead of, and the check of what it depends on.
-func (l *link) create(w *write) (path string, err error) {
-	const flags = zk.FlagEphemeral | zk.FlagSequence
-	if w.instead == "" && w.still == nil {
-		return l.conn.Create(w.path, w.data, flags, l.opts.ACL)
+func (l *Link) create(n *NewNode) (path string, err error) {
+	if n.Instead == "" && n.Still == nil {
+		return l.conn.Create(n.Path, n.Data, newNodeFlags, l.config.ACL)
 	}
-	ops := []any{&zk.CreateRequest{Path: w.path, Data: w.data, Acl: l.opts.ACL, Flags: flags}}
-	if w.instead != "" {
-		ops = append(ops, &zk.DeleteRequest{Path: w.instead, Version: -1})
+	ops := []any{l.creation(n)}
+	if n.Instead != "" {
+		ops = append(ops, &zk.DeleteRequest{Path: n.Instead, Version: -1})
 	}
-	if w.still != nil {
-		ops = append(ops, w.still)
+	if n.Still != nil {
+		ops = append(ops, n.Still)
 	}
 	replies, err := l.conn.Multi(ops...)
 	switch {
@@ -199,6 +200,12 @@ func (l *link) create(w *write) (path string, err error) {
 		return "", zk.ErrConnectionClosed // that was no answer
 	}
 	return replies[0].String, nil
+}
+
+const newNodeFlags = zk.FlagEphemeral | zk.FlagSequence
+
+func (l *Link) creation(n *NewNode) *zk.CreateRequest {
+	return &zk.CreateRequest{Path: n.Path, Data: n.Data, Acl: l.config.ACL, Flags: newNodeFlags}
 }
 
 // send carries out several writes as one transaction.
@@ -214,17 +221,17 @@ func (b *batches) send(group []*write) {
 	// Creations first: the wire knows a transaction by the path that its first member creates.
 	slices.SortStableFunc(group, func(x, y *write) int {
 		switch {
-		case x.create == y.create:
+		case (x.create != nil) == (y.create != nil):
 			return 0
-		case x.create:
+		case x.create != nil:
 			return -1
 		}
 		return 1
 	})
 	ops := make([]any, len(group))
 	for i, w := range group {
-		if w.create {
-			ops[i] = &zk.CreateRequest{Path: w.path, Data: w.data, Acl: l.opts.ACL, Flags: zk.FlagEphemeral | zk.FlagSequence}
+		if w.create != nil {
+			ops[i] = l.creation(w.create)
 		} else {
 			ops[i] = &zk.DeleteRequest{Path: w.path, Version: -1}
 		}
@@ -245,16 +252,16 @@ func (b *batches) send(group []*write) {
 	for i, w := range group {
 		switch {
 		case refused < 0 && err == nil:
-			w.finish(outcome{path: replies[i].String, czxid: czxid, same: l.same(w.sess)})
+			w.finish(Outcome{Path: replies[i].String, Czxid: czxid, InSession: l.InSession(w.sess)})
 		case refused < 0:
-			w.finish(outcome{err: err})
+			w.finish(Outcome{Err: err})
 		case i == refused:
-			if w.create && errors.Is(replies[i].Error, zk.ErrNoNode) {
+			if w.create != nil && errors.Is(replies[i].Error, zk.ErrNoNode) {
 				b.parentMissing()
 			}
-			w.finish(outcome{err: replies[i].Error})
+			w.finish(Outcome{Err: replies[i].Error})
 		case !l.tasks.Go(func(context.Context) { b.single(w) }):
-			w.finish(outcome{err: zk.ErrNoServer})
+			w.finish(Outcome{Err: zk.ErrNoServer})
 		}
 	}
 }

@@ -1,7 +1,8 @@
-package zklock
+package zkconn
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,29 +12,54 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
-// link is the way to the servers: the one zk.Conn of a client, the session that
+// Auth is a credential that is presented on every connection.
+type Auth struct{ Scheme, Credentials string }
+
+// Config is what a [link] is told by its user.
+type Config struct {
+	SessionTimeout time.Duration                              // to ask for
+	Times          func(session time.Duration) *zktimes.Times // that follow from a timeout
+	AnyAnswer      bool                                       // whatever a server answers renews the lease, as nothing is sent to prove more
+
+	TLS  *tls.Config
+	Auth []Auth
+
+	ACL               []zk.ACL // of the znodes that Create makes
+	ParentACL         []zk.ACL // of those that CreateParent makes
+	PersistentParents bool     // which are containers otherwise
+
+	// Connected is called when calls may be made, and when they may not any more: in order, and
+	// with a mutex held, so it must not call back.
+	Connected func(bool)
+	// Reopened is called each time that calls may be made, with the session, and when what is sent is
+	// no more in the way of the credentials.
+	Reopened func(*Session)
+}
+
+// Link is the way to the servers: the one zk.Conn of a client, the session that
 // it has at present, and the gate at which calls wait while there is none.
 // go-zookeeper runs what it is handed while it is down on the next connection,
 // in whatever session that has, so it is handed nothing then.
 //
 // It, and all else in the files conn*.go, knows nothing of locks.
-type link struct {
-	host driver.Host
-	opts Options
-	conn *zk.Conn
+type Link struct {
+	host   driver.Host
+	config Config
+	conn   *zk.Conn
 
 	// tasks wait for go-zookeeper, or pass on what it has reported. All of them end by
 	// themselves when it has stopped, since it answers every request then.
 	tasks    *task.Group
 	watches  *watches
 	batches  *batches
-	reopened func() // called when calls may be made again
 	closing  context.Context
-	dialling context.Context // ends when no further connection is wanted; with closing at the latest
+	close    context.CancelCauseFunc // ends it
+	dialling context.Context         // ends when no further connection is wanted; with closing at the latest
 	noMore   context.CancelFunc
 	hopes    *hopes        // set by connect
 	servers  []string      // all of them, with ports; set by connect
@@ -44,10 +70,10 @@ type link struct {
 	renewals atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
 	mu      sync.Mutex
-	wire    *wire          // the newest connection
-	looked  *wire          // the newest on which all that is watched has been looked at again
+	wire    *Wire          // the newest connection
+	looked  *Wire          // the newest on which all that is watched has been looked at again
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
-	session *session       // nil before the first, and from its expiry to the next
+	session *Session       // nil before the first, and from its expiry to the next
 
 	admitted bool                 // the servers have accepted the credentials, if there are any
 	up       bool                 // calls may be made
@@ -61,68 +87,81 @@ type link struct {
 	left     map[int64]*left      // sessions that are not to be resumed again; see conn_leave.go
 }
 
-func newLink(closing context.Context, host driver.Host, opts Options) *link {
-	l := &link{
-		host:     host,
-		opts:     opts,
-		tasks:    task.NewGroup(),
-		reopened: func() {},
-		closing:  closing,
-		begun:    make(chan struct{}),
-		ended:    make(chan struct{}),
-		quitted:  make(chan struct{}),
-		gate:     make(chan struct{}),
-		created:  make(map[string]*creating),
-		left:     make(map[int64]*left),
+// New makes a link that dials as ctx does. See connect.
+func New(ctx context.Context, host driver.Host, config Config) *Link {
+	l := &Link{
+		host:    host,
+		config:  config,
+		tasks:   task.NewGroup(),
+		begun:   make(chan struct{}),
+		ended:   make(chan struct{}),
+		quitted: make(chan struct{}),
+		gate:    make(chan struct{}),
+		created: make(map[string]*creating),
+		left:    make(map[int64]*left),
 	}
-	l.dialling, l.noMore = context.WithCancel(closing)
+	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
+	l.dialling, l.noMore = context.WithCancel(l.closing)
 	l.watches = newWatches(l)
 	l.batches = newBatches(l)
 	return l
 }
 
-// current returns the present session, or nil.
-func (l *link) current() *session {
+// Conn returns go-zookeeper's connection, which exists once Connect has returned.
+func (l *Link) Conn() *zk.Conn { return l.conn }
+
+// Session returns the present session, or nil.
+func (l *Link) Session() *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session
 }
 
-// present returns the newest connection; nil if that is lost.
-func (l *link) present() *wire {
+// Usable returns the connection on which calls may be made; nil if there is none.
+func (l *Link) Usable() *Wire {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.up {
+		return nil
+	}
+	return l.wire
+}
+
+// Wire returns the newest connection; nil if that is lost.
+func (l *Link) Wire() *Wire {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wire
 }
 
-// lookedAgain reports whether all that is watched has been looked at again on a connection.
-func (l *link) lookedAgain(w *wire) bool {
+// LookedAgain reports whether all that is watched has been looked at again on a connection.
+func (l *Link) LookedAgain(w *Wire) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return w != nil && l.looked == w && l.wire == w
 }
 
-// negotiated returns the times of the timeout that was negotiated last.
-func (l *link) negotiated() *zktimes.Times {
+// Times returns the times of the timeout that was negotiated last.
+func (l *Link) Times() *zktimes.Times {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.times
 }
 
-// same reports whether the connection is up in session s, by the word of
+// InSession reports whether the connection is up in session s, by the word of
 // go-zookeeper too: it stores a new id before it sends anything under it.
-func (l *link) same(s *session) bool { return l.current() == s && l.conn.SessionID() == s.id }
+func (l *Link) InSession(s *Session) bool { return l.Session() == s && l.conn.SessionID() == s.ID }
 
 // upIn reports whether a request that is sent now goes out in session s.
-func (l *link) upIn(s *session) bool {
+func (l *Link) upIn(s *Session) bool {
 	l.mu.Lock()
 	up := l.up
 	l.mu.Unlock()
-	return up && l.same(s)
+	return up && l.InSession(s)
 }
 
-// drop leaves the present server, if it still is the one of w.
-func (l *link) drop(w *wire) {
+// Leave leaves the present server, if it still is the one of w.
+func (l *Link) Leave(w *Wire) {
 	if w != nil {
 		_ = w.Close()
 	}
@@ -132,16 +171,16 @@ func (l *link) drop(w *wire) {
 // time to wait for the answer.
 const sendTime = 100 * time.Millisecond
 
-// end ends the present session, and those that were left. It returns nil if all are known to be
+// EndSession ends the present session, and those that were left. It returns nil if all are known to be
 // over. go-zookeeper ends only one, on the connection that it has just then, and so
 // it is asked to only when there is a server that answers and has a quorum, or no more
 // time to find one. It begins no other one after that.
-func (l *link) end(ctx context.Context) error {
+func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
 	s, again := l.session, l.ending
 	l.ending = true
 	l.mu.Unlock()
-	if again {
+	if again || l.conn == nil {
 		return nil
 	}
 	if s != nil {
@@ -165,18 +204,18 @@ func (l *link) end(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	s = l.session
-	owed := s != nil && !confirmed && l.left[s.id] == nil
+	owed := s != nil && !confirmed && l.left[s.ID] == nil
 	l.mu.Unlock()
 	err := l.endLeft(ctx, address)
 	if owed {
 		return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
-			s.id, s.times().Session, holdfast.ErrDisconnected)
+			s.ID, s.Times().Session, holdfast.ErrDisconnected)
 	}
 	return err
 }
 
 // awaitEnd returns when go-zookeeper, which was told to quit, begins no session any more, or soon after the end of ctx.
-func (l *link) awaitEnd(ctx context.Context) {
+func (l *Link) awaitEnd(ctx context.Context) {
 	select {
 	case <-l.ended:
 		return
@@ -190,20 +229,20 @@ func (l *link) awaitEnd(ctx context.Context) {
 
 // answers returns when a server has answered that has a quorum, the session is over, or
 // ctx is. A server that falls silent is left for the next.
-func (l *link) answers(ctx context.Context, s *session) {
-	_ = l.retry(ctx, nil, func(now *session) error {
+func (l *Link) answers(ctx context.Context, s *Session) {
+	_ = l.Retry(ctx, nil, func(now *Session) error {
 		if now != s {
 			return nil
 		}
-		w := l.present()
-		limit := time.AfterFunc(s.times().Answer, func() { l.drop(w) })
+		w := l.Wire()
+		limit := time.AfterFunc(s.Times().Answer, func() { l.Leave(w) })
 		defer limit.Stop()
-		return l.sync(ctx, "/")
+		return l.Sync(ctx, "/")
 	})
 }
 
 // quit makes go-zookeeper send the end of the session, and stop.
-func (l *link) quit() {
+func (l *Link) quit() {
 	l.quitOnce.Do(func() {
 		l.tasks.Go(func(context.Context) {
 			defer close(l.quitted)
@@ -212,9 +251,12 @@ func (l *link) quit() {
 	})
 }
 
-// stop ends go-zookeeper and its connection, and returns when all goroutines are gone.
-func (l *link) stop(stop context.CancelCauseFunc) {
-	stop(holdfast.ErrClosed) // it need not finish what it is trying
+// Close ends go-zookeeper and its connection, and returns when all goroutines are gone.
+func (l *Link) Close() {
+	l.close(holdfast.ErrClosed) // it need not finish what it is trying
+	if l.conn == nil {
+		return
+	}
 	l.hangUp()
 	l.quit()
 	<-l.quitted
@@ -224,4 +266,4 @@ func (l *link) stop(stop context.CancelCauseFunc) {
 }
 
 // hangUp closes the present connection.
-func (l *link) hangUp() { l.drop(l.present()) }
+func (l *Link) hangUp() { l.Leave(l.Wire()) }

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"bytes"
@@ -37,16 +37,16 @@ type left struct {
 }
 
 // leaveLocked has a session resumed no more. w is a connection on which it was.
-func (l *link) leaveLocked(s *session, w *wire, timeout time.Duration) {
+func (l *Link) leaveLocked(s *Session, w *Wire, timeout time.Duration) {
 	s.left.Store(true)
 	one := &left{greeting: w.greeting, timeout: timeout, resumed: l.host.Now()}
-	l.left[s.id] = one
-	l.endLaterLocked(one, s.times().Session)
+	l.left[s.ID] = one
+	l.endLaterLocked(one, s.Times().Session)
 }
 
 // endLaterLocked has the background try to end one, after a while, at each server once. A try that fails may have begun its
 // timeout anew, and is repeated when that must be over, ever more seldom.
-func (l *link) endLaterLocked(one *left, after time.Duration) {
+func (l *Link) endLaterLocked(one *left, after time.Duration) {
 	if l.dialling.Err() != nil {
 		return
 	}
@@ -66,13 +66,13 @@ func (l *link) endLaterLocked(one *left, after time.Duration) {
 }
 
 // forgetLocked is called when a session begins: go-zookeeper has been told that those before it are over.
-func (l *link) forgetLocked() {
+func (l *Link) forgetLocked() {
 	maps.DeleteFunc(l.left, func(_ int64, one *left) bool { return one.over })
 }
 
 // endLeft ends the sessions that were left, and of which nobody has said that they are over. It tries the server at an address first, if
 // that is not "". It returns nil if all are over; else it goes on trying until ctx ends. The background tries no more: see noMore.
-func (l *link) endLeft(ctx context.Context, first string) error {
+func (l *Link) endLeft(ctx context.Context, first string) error {
 	l.mu.Lock()
 	all := maps.Clone(l.left)
 	for _, one := range all {
@@ -91,7 +91,7 @@ func (l *link) endLeft(ctx context.Context, first string) error {
 }
 
 // endOne ends one of them, at one server after the other.
-func (l *link) endOne(ctx context.Context, one *left, first string) error {
+func (l *Link) endOne(ctx context.Context, one *left, first string) error {
 	l.mu.Lock()
 	over := one.over
 	l.mu.Unlock()
@@ -105,7 +105,7 @@ func (l *link) endOne(ctx context.Context, one *left, first string) error {
 			break
 		}
 		failures++
-		if !backoff.Sleep(ctx, jittered(dialDelay(failures, l.negotiated().Redial)), nil) {
+		if !backoff.Sleep(ctx, backoff.Jittered(dialDelay(failures, l.Times().Redial)), nil) {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (l *link) endOne(ctx context.Context, one *left, first string) error {
 
 // resumption returns the ConnectRequest that resumes a session. Where all servers hang up on a client that has seen more than they have,
 // for longer than the session can last, they have lost their data (see ask): then it says that it has seen nothing.
-func (l *link) resumption(one *left) []byte {
+func (l *Link) resumption(one *left) []byte {
 	const zxid = 8
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,9 +127,9 @@ func (l *link) resumption(one *left) []byte {
 }
 
 // endAt resumes a session at one server and ends it.
-func (l *link) endAt(ctx context.Context, address string, one *left) (err error) {
+func (l *Link) endAt(ctx context.Context, address string, one *left) (err error) {
 	const xid = 1
-	patience := l.negotiated().FirstReply
+	patience := l.Times().FirstReply
 	conn, err := l.reachWithin(network.Of(ctx, l.closing), address, patience)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (l *link) endAt(ctx context.Context, address string, one *left) (err error)
 	if over, err := l.greeted(one, greeting, answer); over || err != nil {
 		return err
 	}
-	for _, auth := range l.opts.Auth { // a server may serve nobody else
+	for _, auth := range l.config.Auth { // a server may serve nobody else
 		code, err := c.request(xidAuth, opSetAuth, func(e *jute.Encoder) {
 			e.Int32(0)
 			e.String(auth.Scheme)
@@ -185,7 +185,7 @@ func (l *link) endAt(ctx context.Context, address string, one *left) (err error)
 }
 
 // greeted takes in the answer to a ConnectRequest, and reports whether the session is over.
-func (l *link) greeted(one *left, greeting []byte, answer *jute.Decoder) (over bool, err error) {
+func (l *Link) greeted(one *left, greeting []byte, answer *jute.Decoder) (over bool, err error) {
 	const session = 20
 	_, timeout, id := answer.Int32(), answer.Int32(), answer.Int64()
 	if answer.Bad || id != 0 && id != int64(binary.BigEndian.Uint64(greeting[session:])) {
@@ -201,7 +201,7 @@ func (l *link) greeted(one *left, greeting []byte, answer *jute.Decoder) (over b
 }
 
 // reachWithin is reach for a limited time.
-func (l *link) reachWithin(ctx context.Context, address string, limit time.Duration) (net.Conn, error) {
+func (l *Link) reachWithin(ctx context.Context, address string, limit time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return l.reach(ctx, "tcp", address)

@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 	xidAuth  = -4
 )
 
-// wire is one connection to a server, as go-zookeeper uses it. It reads along,
+// Wire is one connection to a server, as go-zookeeper uses it. It reads along,
 // for what go-zookeeper does not report: the negotiated session timeout, when
 // requests were sent and replies read, and the zxid of each reply. And it
 // leaves a server that has fallen silent sooner than go-zookeeper would.
@@ -38,9 +38,9 @@ const (
 // protocol int32, timeout int32 in milliseconds, session int64, password. Later
 // requests begin with xid int32, opcode int32; replies with xid int32, zxid
 // int64, error int32. go-zookeeper sends each request by one Write.
-type wire struct {
+type Wire struct {
 	net.Conn
-	link     *link
+	link     *Link
 	address  string
 	greeting []byte // the ConnectRequest, for leaveLocked
 
@@ -79,8 +79,8 @@ type request struct {
 	create string // the path that is to be created
 }
 
-func newWire(conn net.Conn, l *link, first time.Duration) *wire {
-	return &wire{
+func newWire(conn net.Conn, l *Link, first time.Duration) *Wire {
+	return &Wire{
 		Conn:       conn,
 		link:       l,
 		sent:       make(map[int32]request),
@@ -93,7 +93,7 @@ func newWire(conn net.Conn, l *link, first time.Duration) *wire {
 	}
 }
 
-func (w *wire) Write(b []byte) (int, error) {
+func (w *Wire) Write(b []byte) (int, error) {
 	select {
 	case <-w.asked:
 		// After the end of its session a server closes the connection, and if there is
@@ -131,7 +131,7 @@ func ends(b []byte) bool {
 
 // noteRequest notes what is about to be sent, and reports whether it is the
 // ConnectRequest.
-func (w *wire) noteRequest(b []byte) (first bool) {
+func (w *Wire) noteRequest(b []byte) (first bool) {
 	now := w.link.host.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +187,7 @@ func creates(b []byte) string {
 // times or once two thirds of the session timeout. Waiting that long for a
 // server that has fallen silent would leave no time to find another before the
 // session ends.
-func (w *wire) SetReadDeadline(t time.Time) error {
+func (w *Wire) SetReadDeadline(t time.Time) error {
 	if t.IsZero() {
 		return nil // between a header and its body: the limit stands
 	}
@@ -200,18 +200,18 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-func (w *wire) Close() error {
+func (w *Wire) Close() error {
 	err := w.Conn.Close()
 	w.link.lost(w, net.ErrClosed)
 	w.die()
 	return err
 }
 
-func (w *wire) die() { w.died.Do(func() { close(w.dead) }) }
+func (w *Wire) die() { w.died.Do(func() { close(w.dead) }) }
 
 // endsSession waits for the server to confirm the end of the session, and, if there is
 // no time for that, until it has been asked to.
-func (w *wire) endsSession(ctx context.Context) bool {
+func (w *Wire) endsSession(ctx context.Context) bool {
 	select {
 	case <-w.closed:
 	case <-w.dead:

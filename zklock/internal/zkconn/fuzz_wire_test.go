@@ -1,4 +1,4 @@
-package zklock
+package zkconn
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
 // scripted is a connection that returns its input in pieces and records what is written.
@@ -53,20 +55,20 @@ type wireStep struct {
 
 // wireSteps turns a script's bytes into steps, frames mixed with garbage.
 func wireSteps(script []byte) []wireStep {
-	steps := []wireStep{{write: true, bytes: connectRequest()}}
+	steps := []wireStep{{write: true, bytes: zktest.ConnectRequest()}}
 	for zxid := int64(100); len(script) > 0 && len(steps) < 64; zxid++ {
-		op := take(&script)
+		op := zktest.Take(&script)
 		step := wireStep{wait: time.Duration(op>>3) * 40 * time.Millisecond}
 		switch op & 7 {
 		case 0:
 			codes := []int32{opCreate, opDelete, 3, 4, opSetData, 8, 9, 12, opMulti, opCreateContainer, 100, opSetWatches}
-			xid, code, path := int32(take(&script)&7), take(&script), take(&script)
+			xid, code, path := int32(zktest.Take(&script)&7), zktest.Take(&script), zktest.Take(&script)
 			step.write = true
 			step.bytes = clientRequest(xid, codes[int(code)%len(codes)], wirePaths[int(path)%len(wirePaths)])
 		case 1:
-			step.write, step.bytes = true, frame(int32(xidPing), int32(11))
+			step.write, step.bytes = true, zktest.Frame(int32(xidPing), int32(11))
 		case 2, 3:
-			xid, failed, size := int32(take(&script)&7), take(&script), take(&script)
+			xid, failed, size := int32(zktest.Take(&script)&7), zktest.Take(&script), zktest.Take(&script)
 			switch failed >> 4 {
 			case 1:
 				xid = xidPing
@@ -77,14 +79,14 @@ func wireSteps(script []byte) []wireStep {
 			if failed>>4 == 3 && size >= 4 { // what a transaction that is refused begins with
 				binary.BigEndian.PutUint32(body, ^uint32(0))
 			}
-			step.bytes = reply(xid, zxid, -int32(failed&1)*101, body)
+			step.bytes = zktest.Reply(xid, zxid, -int32(failed&1)*101, body)
 		case 4:
-			step.bytes = connectResponse(take32(&script), int64(take(&script)&3))
+			step.bytes = zktest.ConnectResponse(zktest.Take32(&script), int64(zktest.Take(&script)&3))
 		case 5: // any length, on what looks like a reply
-			step.bytes = binary.BigEndian.AppendUint32(nil, uint32(take32(&script)))
-			step.bytes = append(step.bytes, reply(int32(take(&script)&7), zxid, 0)[4:]...)
+			step.bytes = binary.BigEndian.AppendUint32(nil, uint32(zktest.Take32(&script)))
+			step.bytes = append(step.bytes, zktest.Reply(int32(zktest.Take(&script)&7), zxid, 0)[4:]...)
 		default:
-			n := min(int(take(&script)&63), len(script))
+			n := min(int(zktest.Take(&script)&63), len(script))
 			step.write, step.bytes = op&7 == 6, slices.Clone(script[:n])
 			script = script[n:]
 		}
@@ -246,22 +248,22 @@ func (m *wireModel) reply(header []byte, refused bool, now time.Duration) {
 
 // playWire runs a script with the replies split in a certain way, checks the wire against
 // the model at every step, and returns the time from which the session counts.
-func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Duration {
-	l, fake := testLink(t, opts)
+func playWire(t *testing.T, steps []wireStep, config Config, cuts []byte) time.Duration {
+	l, fake := testLink(t, config)
 	conn := &scripted{cuts: cuts}
 	w := settledWire(conn, l, time.Second)
 	l.wire = w
-	m := &wireModel{every: opts.Heartbeat < 0, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
+	m := &wireModel{every: config.AnyAnswer, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
 	for _, path := range wirePaths[:expectedPaths] {
 		l.expectCreated(path, nil)
 		m.created[path] = 0
 	}
-	begin := fake.now
+	begin := fake.Time
 	var in, out []byte
 	var counts time.Duration
 	for i, step := range steps {
 		fake.Advance(step.wait)
-		now := fake.now.Mono.Sub(begin.Mono)
+		now := fake.Time.Mono.Sub(begin.Mono)
 		if step.write {
 			if n, err := w.Write(step.bytes); n != len(step.bytes) || err != nil {
 				t.Fatalf("step %d: %d of %d bytes written, %v", i, n, len(step.bytes), err)
@@ -299,9 +301,9 @@ func playWire(t *testing.T, steps []wireStep, opts Options, cuts []byte) time.Du
 }
 
 // checkWire compares the wire and the link with the model, and returns from when on the session counts.
-func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) time.Duration {
+func checkWire(t *testing.T, step int, w *Wire, m *wireModel, begin time.Time) time.Duration {
 	l := w.link
-	s := l.current()
+	s := l.Session()
 	timeout := time.Duration(0)
 	if l.times != nil {
 		timeout = l.times.Session
@@ -325,10 +327,10 @@ func checkWire(t *testing.T, step int, w *wire, m *wireModel, begin time.Time) t
 	if s == nil {
 		return 0
 	}
-	if s.id != m.id || s.times().Session != m.timeout {
-		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.id, s.times().Session, m.id, m.timeout)
+	if s.ID != m.id || s.Times().Session != m.timeout {
+		t.Fatalf("step %d: session %#x for %v, want %#x for %v", step, s.ID, s.Times().Session, m.id, m.timeout)
 	}
-	counts := s.lease.Deadline().Sub(begin) - m.timeout + l.host.Margin(m.timeout)
+	counts := s.Lease.Deadline().Sub(begin) - m.timeout + l.host.Margin(m.timeout)
 	if counts > m.renewed || counts < m.opened || m.every && counts != m.renewed {
 		t.Fatalf("step %d: the session counts from %v, opened at %v, proven for %v", step, counts, m.opened, m.renewed)
 	}
@@ -365,13 +367,10 @@ func FuzzWire(f *testing.F) {
 		f.Add(parts, []byte{18, 0, 2, 19}, true)
 	}
 	f.Fuzz(func(t *testing.T, script, cuts []byte, noHeartbeats bool) {
-		opts := Options{}
-		if noHeartbeats {
-			opts.Heartbeat = -1
-		}
+		config := Config{AnyAnswer: noHeartbeats}
 		steps := wireSteps(script)
-		whole := playWire(t, steps, opts, nil)
-		if cut := playWire(t, steps, opts, cuts); cut != whole {
+		whole := playWire(t, steps, config, nil)
+		if cut := playWire(t, steps, config, cuts); cut != whole {
 			t.Fatalf("the session counts from %v, and from %v with the stream cut up by %v", whole, cut, cuts)
 		}
 	})

@@ -1,0 +1,122 @@
+package zkconn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// ready returns the present session, waiting for a connection if need be. While
+// there is none, again is asked, like driver.Request.Retry; nil waits until ctx ends.
+func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, Disconnected(ctx)
+		}
+		l.mu.Lock()
+		up, s, gate, lastErr := l.up, l.session, l.gate, l.lastErr
+		l.mu.Unlock()
+		if up {
+			return s, nil
+		}
+		err := fmt.Errorf("zookeeper: %w", holdfast.ErrDisconnected)
+		if lastErr != nil {
+			err = fmt.Errorf("%w: %w", err, lastErr)
+		}
+		if again != nil {
+			if err := again(ctx, err, gate); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// retryFunc is the type of driver.Request.Retry.
+type retryFunc = func(ctx context.Context, err error, wake <-chan struct{}) error
+
+// Retry runs f in the present session until it has an answer that neither a new connection nor
+// time would change; all other errors of f match holdfast.ErrDisconnected. Between two tries again is asked; nil waits for a moment, so that the loop
+// does not spin between the end of a connection and the word of it, and each time for longer, for a server that is too busy.
+func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) error) error {
+	for pause := 5 * time.Millisecond; ; {
+		s, err := l.ready(ctx, again)
+		if err != nil {
+			return err
+		}
+		err = f(s)
+		switch {
+		case err == nil || !transient(err):
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", err, driver.ContextError(ctx))
+		case again == nil:
+			backoff.Sleep(ctx, backoff.Jittered(pause), nil)
+			pause = min(2*pause, s.Times().Redial)
+		default:
+			if err := again(ctx, err, l.Reopening()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Reopening returns a channel that closes when the connection that is down at present
+// is up again; nil if it is not down.
+func (l *Link) Reopening() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up {
+		return nil
+	}
+	return l.gate
+}
+
+// Await waits until done closes, for no longer than the present connection lasts.
+func (l *Link) Await(ctx context.Context, done <-chan struct{}) {
+	w := l.Wire()
+	if w == nil {
+		return
+	}
+	select {
+	case <-done:
+	case <-w.dead:
+	case <-ctx.Done():
+	}
+}
+
+// call runs f, which may block in go-zookeeper for as long as the client is open, and
+// returns what it returns, or ctx's error as soon as ctx ends. f then goes on. The error
+// says what was attempted on which znode.
+func call[T any](ctx context.Context, l *Link, step, path string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	l.tasks.Go(func(context.Context) {
+		value, err := f()
+		done <- result{value, err}
+	})
+	select {
+	case r := <-done:
+		return r.value, StepError(step, path, r.err)
+	case <-ctx.Done():
+		var zero T
+		return zero, StepError(step, path, driver.ContextError(ctx))
+	}
+}
+
+// do is call for an f that returns nothing else.
+func (l *Link) do(ctx context.Context, step, path string, f func() error) error {
+	_, err := call(ctx, l, step, path, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}

@@ -1,0 +1,78 @@
+package zkconn
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
+)
+
+// patience bounds steps that take far less.
+const patience = time.Minute
+
+// standardSession is the timeout of sessions where nothing else is said.
+const standardSession = 10 * time.Second
+
+// standard returns the times that follow from a session timeout if the user has set nothing else.
+func standard(session time.Duration) *zktimes.Times { return zktimes.Of(session, 0, 0, 0) }
+
+// testLink is a link without servers, on a clock that stands still.
+func testLink(t testing.TB, config Config) (*Link, *zktest.StillClock) {
+	t.Helper()
+	clock := zktest.NewStillClock()
+	return New(context.Background(), zktest.Host(t, clock), complete(config)), clock
+}
+
+// complete fills in what a user of a link says.
+func complete(config Config) Config {
+	config.SessionTimeout = cmp.Or(config.SessionTimeout, standardSession)
+	if config.Times == nil {
+		config.Times = standard
+	}
+	if config.Connected == nil {
+		config.Connected = func(bool) {}
+	}
+	if config.Reopened == nil {
+		config.Reopened = func(*Session) {}
+	}
+	return config
+}
+
+// connected is a link that has a session of a server.
+func connected(t testing.TB, server *zktest.NodeServer) *Link {
+	t.Helper()
+	ctx := network.With(t.Context(), server.Dial)
+	l := New(ctx, zktest.Host(t, zktest.NewStillClock()), complete(Config{}))
+	if err := l.Connect(ctx, []string{"in memory"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// testTasks are those of a link, until the test ends.
+func testTasks(t *testing.T) *task.Group {
+	g := task.NewGroup()
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		g.Close(now)
+	})
+	return g
+}
+
+// testSession is a session with the default timeout.
+func testSession(id int64) *Session { return NewSession(id, nil, standard(standardSession)) }
+
+// settledWire makes a wire whose replies are passed on at once.
+func settledWire(conn net.Conn, l *Link, first time.Duration) *Wire {
+	w := newWire(conn, l, first)
+	w.settleOnce.Do(func() { close(w.settled) })
+	return w
+}

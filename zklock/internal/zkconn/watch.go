@@ -1,0 +1,334 @@
+package zkconn
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// recheckers is how many reads are under way at a time after a reconnect.
+const recheckers = 16
+
+// watches has one watch of a kind for each znode that somebody here waits on, shared by
+// all who do. Waiters watch by a data read (GetW): one on a znode that is gone
+// already fails, and so cannot be left behind in the server, as an exists watch
+// would be. The other kinds are for observers of keys that nobody holds. What is left of
+// those when they have gone is one watch per key, until it fires or is used again.
+type watches struct {
+	link *Link
+
+	mu     sync.Mutex
+	byPath map[watchKey]*Watch
+	kept   map[watchKey]*kept
+}
+
+// watchKey is what a watch is for.
+type watchKey struct {
+	path string
+	kind WatchKind
+}
+
+// WatchKind says what a watch fires for.
+type WatchKind int
+
+const (
+	WatchData     WatchKind = iota // the znode is written to or deleted
+	WatchChildren                  // a child comes or goes, or the znode is deleted
+	WatchCreation                  // the znode, which is missing, is created
+)
+
+// watchKinds are all kinds for which an event may be.
+var watchKinds = []WatchKind{WatchData, WatchChildren, WatchCreation}
+
+// firedBy reports whether an event on its znode has used up a watch of this kind.
+func (k WatchKind) firedBy(why zk.EventType) bool {
+	switch why {
+	case zk.EventNodeCreated:
+		return k == WatchCreation
+	case zk.EventNodeDataChanged:
+		return k == WatchData
+	case zk.EventNodeChildrenChanged:
+		return k == WatchChildren
+	}
+	return true
+}
+
+// Watch is one read of a znode, and the first thing that happens to it after.
+type Watch struct {
+	Path string
+	Kind WatchKind
+
+	Read     chan struct{} // closed when node, children and err are set
+	Node     Znode         // without data but of the kind watchData; without stat if the znode is missing
+	Children []string      // of the kind watchChildren
+	Err      error         // why the node could not be read: zk.ErrNoNode and the like
+
+	Gone chan struct{} // closed when the watch has fired, or could not be set
+	Why  zk.EventType  // set before that
+
+	// Guarded by the mutex of the watches.
+	owner  Owner // nil, or who created the node
+	shared bool  // others wait on it
+	fired  bool  // gone is closed, or about to be
+}
+
+// An Owner hears first what happens to its node, in the order in which that is received.
+type Owner interface {
+	// Read is called when the node has been read.
+	Read(w *Watch)
+	// Fired is called when the watch has fired or could not be set: by the reader of the
+	// connection, where it was an event.
+	Fired(why zk.EventType)
+}
+
+func newWatches(l *Link) *watches {
+	return &watches{link: l, byPath: make(map[watchKey]*Watch), kept: make(map[watchKey]*kept)}
+}
+
+// Watch watches a znode for whoever wants to know. background ends what has not been answered by then.
+func (l *Link) Watch(background context.Context, path string, kind WatchKind) *Watch {
+	ws := l.watches
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.joinLocked(background, watchKey{path, kind})
+	w.shared = true
+	return w
+}
+
+// WatchOwn watches a znode for its owner, who hears of it before anybody else.
+func (l *Link) WatchOwn(background context.Context, path string, o Owner) *Watch {
+	ws := l.watches
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.joinLocked(background, watchKey{path, WatchData})
+	w.owner = o
+	select {
+	case <-w.Read: // by a waiter, before
+		ws.link.tasks.Go(func(context.Context) { o.Read(w) })
+	default:
+	}
+	return w
+}
+
+func (ws *watches) joinLocked(background context.Context, key watchKey) *Watch {
+	w := ws.byPath[key]
+	if w == nil {
+		w = &Watch{Path: key.path, Kind: key.kind, Read: make(chan struct{}), Gone: make(chan struct{})}
+		ws.byPath[key] = w
+		ws.link.tasks.Go(func(context.Context) { ws.set(background, w) })
+	}
+	return w
+}
+
+// set sends the read. Its goroutine lives until the answer is there; closing
+// the connection is an answer too.
+func (ws *watches) set(background context.Context, w *Watch) {
+	w.Err = ws.link.Retry(background, nil, func(*Session) error {
+		return StepError("watch", w.Path, ws.send(w))
+	})
+	ws.mu.Lock()
+	close(w.Read)
+	o := w.owner
+	ws.mu.Unlock()
+	switch {
+	case w.Err == nil && w.Kind == WatchCreation && w.Node.Stat != nil:
+		ws.finish(w, zk.EventNodeCreated) // before it could be watched for
+	case w.Err == nil && o != nil:
+		o.Read(w)
+	case w.Err == nil:
+	case errors.Is(w.Err, zk.ErrNoNode):
+		ws.finish(w, zk.EventNodeDeleted)
+	default:
+		ws.finish(w, zk.EventNotWatching)
+	}
+}
+
+// send makes the read that sets a watch; onEvent hears of what it reports.
+func (ws *watches) send(w *Watch) (err error) {
+	conn := ws.link.conn
+	if w.Kind == WatchCreation {
+		ifMissing, ifThere := ws.asks(w.key()), ws.asks(watchKey{w.Path, WatchData})
+		var exists bool
+		if exists, w.Node.Stat, _, err = conn.ExistsW(w.Path); !exists {
+			w.Node.Stat = nil
+		}
+		ifMissing(err == nil && !exists)
+		ifThere(err == nil && exists)
+		return err
+	}
+	answered := ws.asks(w.key())
+	defer func() { answered(err == nil) }()
+	switch w.Kind {
+	case WatchChildren:
+		w.Children, w.Node.Stat, _, err = conn.ChildrenW(w.Path)
+	default:
+		w.Node.Data, w.Node.Stat, _, err = conn.GetW(w.Path)
+	}
+	return err
+}
+
+func (w *Watch) key() watchKey { return watchKey{w.Path, w.Kind} }
+
+// set reports whether the server has set it.
+func (w *Watch) set() bool {
+	select {
+	case <-w.Read:
+		return w.Err == nil
+	default:
+		return false
+	}
+}
+
+// Failure is why the znode could not be read; nil if it could, or if its watch
+// has fired before anybody here has looked at the reply.
+func (w *Watch) Failure() error {
+	select {
+	case <-w.Read:
+		return w.Err
+	default:
+		return nil
+	}
+}
+
+// Refused is why the server will not let the znode be read; nil if it may.
+func (w *Watch) Refused() error {
+	err := w.Failure()
+	if err == nil || errors.Is(err, zk.ErrNoNode) || transient(err) {
+		return nil
+	}
+	return err
+}
+
+// fire ends the watches on a znode to which something has happened. Paths that nobody waits
+// on are the application's own.
+func (ws *watches) fire(path string, why zk.EventType) {
+	for _, kind := range watchKinds {
+		if !kind.firedBy(why) {
+			continue
+		}
+		key := watchKey{path, kind}
+		ws.mu.Lock()
+		w := ws.byPath[key]
+		if k := ws.kept[key]; k != nil {
+			k.set = false
+			k.fired++
+			ws.forgetLocked(key, k)
+		}
+		ws.mu.Unlock()
+		if w != nil {
+			ws.finish(w, why)
+		}
+	}
+}
+
+// Awaits reports whether somebody waits for a znode to go. Events that tell so come before any answer that does.
+func (l *Link) Awaits(path string) bool {
+	ws := l.watches
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.byPath[watchKey{path, WatchData}]
+	return w != nil && w.set()
+}
+
+// Recheck asks whether a watched znode is as it was. If not, and its watch has not reported that, it does now, and true is returned.
+func (l *Link) Recheck(ctx context.Context, w *Watch) (untold bool) {
+	if !w.set() {
+		return false
+	}
+	why, happened := l.watches.missed(ctx, w)
+	return happened && l.watches.finish(w, why)
+}
+
+// finish makes a watch report what has happened. It returns false if that was done before.
+func (ws *watches) finish(w *Watch, why zk.EventType) bool {
+	ws.mu.Lock()
+	if w.fired {
+		ws.mu.Unlock()
+		return false
+	}
+	w.fired = true
+	if ws.byPath[w.key()] == w {
+		delete(ws.byPath, w.key())
+	}
+	w.Why = why
+	o := w.owner
+	w.owner = nil
+	ws.mu.Unlock()
+	switch {
+	case o == nil:
+	case why == zk.EventNodeDeleted, why == zk.EventNodeDataChanged:
+		// Here and now, or what is reported of another node next might be acted on
+		// before. And who has a node knows first.
+		o.Fired(why)
+	default:
+		ws.link.tasks.Go(func(context.Context) { o.Fired(why) }) // go-zookeeper may hold locks of its own
+	}
+	close(w.Gone)
+	return true
+}
+
+// Disown makes a watch report nothing to the owner of the znode any more. The watch stays
+// in the server until the znode goes, which is now.
+func (l *Link) Disown(w *Watch) {
+	ws := l.watches
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.owner = nil
+}
+
+// recheck reads anew, on a new connection, what is waited on. go-zookeeper has
+// set its watches again by now, but if that failed it reported nothing. It ends with the connection:
+// the next one begins anew.
+func (ws *watches) recheck(on *Wire) {
+	ws.mu.Lock()
+	var shared []*Watch
+	for _, w := range ws.byPath {
+		if w.shared {
+			shared = append(shared, w)
+		}
+	}
+	ws.mu.Unlock()
+	slots := make(chan struct{}, recheckers)
+	var reads sync.WaitGroup
+	for _, w := range shared {
+		slots <- struct{}{}
+		if ws.link.Wire() != on {
+			break
+		}
+		reads.Go(func() {
+			defer func() { <-slots }()
+			if why, ok := ws.missed(ws.link.closing, w); ok {
+				ws.finish(w, why)
+			}
+		})
+	}
+	reads.Wait()
+}
+
+// missed reads a watched znode, and returns what has happened to it that its watch should
+// have reported, if anything has.
+func (ws *watches) missed(ctx context.Context, w *Watch) (why zk.EventType, ok bool) {
+	stat, err := ws.link.Stat(ctx, w.Path)
+	missing := errors.Is(err, zk.ErrNoNode)
+	var before *zk.Stat
+	select {
+	case <-w.Read:
+		before = w.Node.Stat
+	default:
+	}
+	switch {
+	case err != nil && !missing:
+		return 0, false
+	case w.Kind == WatchCreation:
+		return zk.EventNodeCreated, !missing
+	case missing:
+		return zk.EventNodeDeleted, true
+	case before == nil:
+		return 0, false // it is being read
+	case w.Kind == WatchChildren:
+		return zk.EventNodeChildrenChanged, stat.Pzxid > before.Pzxid
+	}
+	return zk.EventNodeDataChanged, stat.Mzxid > before.Mzxid
+}

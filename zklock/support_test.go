@@ -1,0 +1,65 @@
+package zklock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
+	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
+)
+
+// patience bounds steps that take far less.
+const patience = time.Minute
+
+// testEngine is an engine, on a clock that stands still, with a session of a server.
+func testEngine(t testing.TB, server *zktest.NodeServer) (*engine, *zktest.StillClock) {
+	t.Helper()
+	clock := zktest.NewStillClock()
+	ctx := network.With(t.Context(), server.Dial)
+	opts, err := (*Options)(nil).resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(ctx, zktest.Host(t, clock), opts, "")
+	t.Cleanup(e.abort)
+	if err := e.link.Connect(ctx, []string{"in memory"}); err != nil {
+		t.Fatal(err)
+	}
+	return e, clock
+}
+
+// cut ends the present connection of an engine, and returns when that is known.
+func cut(t *testing.T, e *engine) {
+	t.Helper()
+	w := e.link.Wire()
+	e.link.Leave(w)
+	eventually(t, "the connection is lost", func() bool { return e.link.Wire() != w })
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// testTasks are those of an engine, until the test ends.
+func testTasks(t *testing.T) *task.Group {
+	g := task.NewGroup()
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		g.Close(now)
+	})
+	return g
+}
+
+// testSession is a session with the default timeout.
+func testSession(id int64) *zkconn.Session {
+	return zkconn.NewSession(id, nil, (&Options{}).times(DefaultSessionTimeout))
+}
