@@ -20,7 +20,7 @@ import (
 // Auth is a credential that is presented on every connection.
 type Auth struct{ Scheme, Credentials string }
 
-// Config is what a [link] is told by its user.
+// Config is what the user of a [Link] says.
 type Config struct {
 	SessionTimeout time.Duration                              // to ask for
 	Times          func(session time.Duration) *zktimes.Times // that follow from a timeout
@@ -33,11 +33,11 @@ type Config struct {
 	ParentACL         []zk.ACL // of those that CreateParent makes
 	PersistentParents bool     // which are containers otherwise
 
-	// Connected is called when calls may be made, and when they may not any more: in order, and
+	// Connected is called when calls may be made (true), and when no longer (false): in order, and
 	// with a mutex held, so it must not call back.
 	Connected func(bool)
-	// Reopened is called each time that calls may be made, with the session, and when what is sent is
-	// no more in the way of the credentials.
+	// Reopened is called each time that calls may be made again, in the background; the first time when the servers
+	// have accepted the credentials.
 	Reopened func(*Session)
 }
 
@@ -45,8 +45,6 @@ type Config struct {
 // it has at present, and the gate at which calls wait while there is none.
 // go-zookeeper runs what it is handed while it is down on the next connection,
 // in whatever session that has, so it is handed nothing then.
-//
-// It, and all else in the files conn*.go, knows nothing of locks.
 type Link struct {
 	host   driver.Host
 	config Config
@@ -84,10 +82,10 @@ type Link struct {
 	failures int                  // attempts in a row at a connection on which a request was answered
 	lastErr  error                // why there is no connection
 	created  map[string]*creating // by path; see expectCreated
-	left     map[int64]*left      // sessions that are not to be resumed again; see conn_leave.go
+	left     map[int64]*left      // sessions that are not to be resumed again; see leave.go
 }
 
-// New makes a link that dials as ctx does. See connect.
+// New makes a link, which dials as ctx does. Call Connect next, and Close in the end.
 func New(ctx context.Context, host driver.Host, config Config) *Link {
 	l := &Link{
 		host:    host,
@@ -110,14 +108,14 @@ func New(ctx context.Context, host driver.Host, config Config) *Link {
 // Conn returns go-zookeeper's connection, which exists once Connect has returned.
 func (l *Link) Conn() *zk.Conn { return l.conn }
 
-// Session returns the present session, or nil.
+// Session returns the present session; nil if there is none.
 func (l *Link) Session() *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session
 }
 
-// Usable returns the connection on which calls may be made; nil if there is none.
+// Usable returns the connection if calls may be made on it; nil otherwise.
 func (l *Link) Usable() *Wire {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +158,7 @@ func (l *Link) upIn(s *Session) bool {
 	return up && l.InSession(s)
 }
 
-// Leave leaves the present server, if it still is the one of w.
+// Leave leaves a server for the next, if w is still the connection to it.
 func (l *Link) Leave(w *Wire) {
 	if w != nil {
 		_ = w.Close()

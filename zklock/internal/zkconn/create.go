@@ -35,7 +35,7 @@ type Creation struct {
 // siblings in one flight: a server carries out what one session sends in the order in
 // which it was sent. Writes of many callers go together: see batches.
 //
-// go-zookeeper runs what it is handed too late in the next session, so outcome says whether
+// go-zookeeper runs what it is handed too late in the next session, so the outcome says whether
 // the znode is of s.
 func (l *Link) Create(s *Session, n NewNode) *Creation {
 	w := newWrite(s, n.Path)
@@ -53,10 +53,11 @@ func (l *Link) Create(s *Session, n NewNode) *Creation {
 	return &Creation{link: l, write: w, Listed: listed}
 }
 
-// Done returns what the outcome comes from, once.
+// Done delivers the outcome, once.
 func (c *Creation) Done() <-chan Outcome { return c.write.done }
 
-// Abandon is for a creation that nobody waits for any more. It need not be sent; then is called in the background with what comes of it.
+// Abandon is for a creation that nobody waits for any more. It need not be sent; then is called in the background, with
+// what comes of it.
 func (c *Creation) Abandon(then func(Outcome)) {
 	c.write.unwanted.Store(true)
 	c.link.tasks.Go(func(context.Context) { then(<-c.write.done) })

@@ -33,7 +33,7 @@ type Session struct {
 }
 
 // Left reports whether the client has given the session up while the servers have not: its znodes are there
-// until they do. See left.
+// until they do.
 func (s *Session) Left() bool { return s.left.Load() }
 
 // NewSession makes a session that begins.

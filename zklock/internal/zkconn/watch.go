@@ -87,7 +87,8 @@ func newWatches(l *Link) *watches {
 	return &watches{link: l, byPath: make(map[watchKey]*Watch), kept: make(map[watchKey]*kept)}
 }
 
-// Watch watches a znode for whoever wants to know. background ends what has not been answered by then.
+// Watch watches a znode for whoever wants to know: all of them have the same watch. Its read is given up when
+// background ends.
 func (l *Link) Watch(background context.Context, path string, kind WatchKind) *Watch {
 	ws := l.watches
 	ws.mu.Lock()
@@ -232,7 +233,8 @@ func (l *Link) Awaits(path string) bool {
 	return w != nil && w.set()
 }
 
-// Recheck asks whether a watched znode is as it was. If not, and its watch has not reported that, it does now, and true is returned.
+// Recheck asks whether a watched znode is as it was. If not, and its watch has not reported that, it does so now, and
+// Recheck returns true.
 func (l *Link) Recheck(ctx context.Context, w *Watch) (untold bool) {
 	if !w.set() {
 		return false
