@@ -129,7 +129,7 @@ func (l *Listing) Complete() error {
 	return l.Err
 }
 
-// list lists a znode, which blocks as go-zookeeper does.
+// listOne lists a znode. Like what is built on it, it blocks for as long as go-zookeeper does.
 func (l *Link) listOne(path string) (one Listing) {
 	one.Names, one.Stat, one.Err = l.conn.Children(path)
 	return one
@@ -146,7 +146,7 @@ func (l *Link) listAll(paths ...string) []Listing {
 	return all
 }
 
-// lists lists a znode and, unless that is "", another one: in the same flight, or first.
+// lists is List without ctx.
 func (l *Link) lists(path, beside string, first bool) Listing {
 	switch {
 	case beside == "":
@@ -162,7 +162,8 @@ func (l *Link) lists(path, beside string, first bool) Listing {
 	return all[0]
 }
 
-// List lists a znode as lists does. It fails if one of the lists is missing.
+// List lists a znode and, unless that is "", another one: in the same flight, or first. It fails if one of the lists is
+// missing.
 func (l *Link) List(ctx context.Context, path, beside string, first bool) (Listing, error) {
 	return call(ctx, l, "list", path, func() (Listing, error) {
 		one := l.lists(path, beside, first)
@@ -170,7 +171,7 @@ func (l *Link) List(ctx context.Context, path, beside string, first bool) (Listi
 	})
 }
 
-// Survey reads a znode and lists several, in one flight. Of the lists each may be missing.
+// Survey reads a znode and lists several, in one flight. Each list has an error of its own.
 func (l *Link) Survey(ctx context.Context, path string, lists ...string) (Znode, []Listing, error) {
 	type both struct {
 		node Znode
