@@ -191,7 +191,7 @@ func TestCreateQueuedUnderDeadSession(t *testing.T) {
 				s.prepare(t)
 				s.queueUp(t)
 				mine := s.acquiring(limited(t))
-				runs(t, "zklock.(*link).createAndList")
+				runs(t, "zkconn.(*Link).Create.")
 				dead := s.client.Conn().SessionID()
 				if lost {
 					s.proxy.LoseReply(faultproxy.OpCreate, s.parent)

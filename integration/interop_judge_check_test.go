@@ -63,7 +63,7 @@ func TestForeignRace(t *testing.T) {
 	t.Parallel()
 	const (
 		theirs = "  github.com/go-zookeeper/zk.(*Conn).recvLoop()\n      conn.go:1 +0x1\n"
-		ours   = "  github.com/holdfast-go/holdfast/zklock.(*link).wake()\n      link.go:1 +0x1\n"
+		ours   = "  github.com/holdfast-go/holdfast/zklock/internal/zkconn.(*Link).Retry()\n      calls.go:1 +0x1\n"
 	)
 	report := func(first, second string) string {
 		return "==================\nWARNING: DATA RACE\nRead at 0x01 by goroutine 7:\n" + first +

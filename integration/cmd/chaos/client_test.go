@@ -104,7 +104,7 @@ func TestTornReport(t *testing.T) {
 // TestRaces guards which reports of the race detector fail a run: those with one access in our code, not those between two
 // accesses in go-zookeeper, even if we called it.
 func TestRaces(t *testing.T) {
-	const theirs, called = "github.com/go-zookeeper/zk.(*Conn).connect()", ours + "/zklock.(*link).connect.func1()"
+	const theirs, called = "github.com/go-zookeeper/zk.(*Conn).connect()", ours + "/zklock/internal/zkconn.(*Link).Connect.func1()"
 	report := func(first, second []string) string {
 		return "WARNING: DATA RACE\nRead at 0x00c000140a70 by goroutine 23:\n  " + strings.Join(first, "\n      /a/b.go:1 +0x1\n  ") +
 			"\n      /a/b.go:1 +0x1\n\nPrevious write at 0x00c000140a70 by goroutine 22:\n  " + strings.Join(second, "\n      /a/b.go:1 +0x1\n  ") +
