@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
@@ -13,6 +14,8 @@ import (
 
 // patience bounds steps that take far less.
 const patience = time.Minute
+
+func init() { strict.On() }
 
 // testEngine is an engine, on a clock that stands still, with a session of a server.
 func testEngine(t testing.TB, server *zktest.NodeServer) (*engine, *zktest.StillClock) {

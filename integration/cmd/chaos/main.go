@@ -52,6 +52,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // flags are the options of the command line.
@@ -62,6 +63,7 @@ type flags struct {
 }
 
 func main() {
+	strict.On()
 	if config, ok := os.LookupEnv(clientVariable); ok {
 		os.Exit(beClient(config))
 	}

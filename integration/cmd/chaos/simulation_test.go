@@ -13,7 +13,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
+
+func init() { strict.On() }
 
 // mostFailures is after how many runs that failed TestSimulation gives up.
 const mostFailures = 3

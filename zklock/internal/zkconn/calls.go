@@ -18,9 +18,9 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 			return nil, Disconnected(ctx)
 		}
 		l.mu.Lock()
-		up, s, gate, lastErr := l.up, l.session, l.gate, l.lastErr
+		isOpen, s, gate, lastErr := l.state == open, l.session, l.gate, l.lastErr
 		l.mu.Unlock()
-		if up {
+		if isOpen {
 			return s, nil
 		}
 		err := fmt.Errorf("zookeeper: %w", holdfast.ErrDisconnected)
@@ -75,7 +75,7 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 func (l *Link) Reopening() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.up {
+	if l.state == open {
 		return nil
 	}
 	return l.gate

@@ -68,21 +68,21 @@ type Link struct {
 	renewals atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
 	mu      sync.Mutex
-	wire    *Wire          // the newest connection
+	state   state
+	wire    *Wire          // the newest connection; nil if the state is down
 	looked  *Wire          // the newest on which all that is watched has been looked at again
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *Session       // nil before the first, and from its expiry to the next
 
-	admitted bool                 // the servers have accepted the credentials, if there are any
-	up       bool                 // calls may be made
-	ending   bool                 // the client closes
-	gate     chan struct{}        // closed when up becomes true
-	down     driver.Instant       // when up became false
-	refusals int                  // connections in a row on which a server has hung up instead of greeting
-	failures int                  // attempts in a row at a connection on which a request was answered
-	lastErr  error                // why there is no connection
-	created  map[string]*creating // by path; see expectCreated
-	left     map[int64]*left      // sessions that are not to be resumed again; see leave.go
+	admitted   bool                 // the servers have accepted the credentials, if there are any
+	ending     bool                 // the client closes
+	gate       chan struct{}        // closed while the state is open
+	joinedLast driver.Instant       // until when a server kept the session, as far as is known
+	refusals   int                  // connections in a row on which a server has hung up instead of greeting
+	failures   int                  // attempts in a row at a connection on which a request was answered
+	lastErr    error                // why there is no connection
+	created    map[string]*creating // by path; see expectCreated
+	left       map[int64]*left      // sessions that are not to be resumed again; see leave.go
 }
 
 // New makes a link, which dials as ctx does. Call Connect next, and Close in the end.
@@ -119,7 +119,7 @@ func (l *Link) Session() *Session {
 func (l *Link) Usable() *Wire {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.up {
+	if l.state != open {
 		return nil
 	}
 	return l.wire
@@ -152,10 +152,7 @@ func (l *Link) InSession(s *Session) bool { return l.Session() == s && l.conn.Se
 
 // upIn reports whether a request that is sent now goes out in session s.
 func (l *Link) upIn(s *Session) bool {
-	l.mu.Lock()
-	up := l.up
-	l.mu.Unlock()
-	return up && l.InSession(s)
+	return l.Usable() != nil && l.InSession(s)
 }
 
 // Leave leaves a server for the next, if w is still the connection to it.
@@ -185,7 +182,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.answers(ctx, s)
 	}
 	l.mu.Lock()
-	w, up := l.wire, l.up
+	w, isOpen := l.wire, l.state == open
 	l.mu.Unlock()
 	address, confirmed := "", false
 	if w != nil {
@@ -193,7 +190,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 	}
 	l.noMore()
 	l.quit()
-	if up {
+	if isOpen {
 		confirmed = w.endsSession(ctx)
 	}
 	if !confirmed {

@@ -34,7 +34,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 			if isLeft {
 				l.left[before.ID] = &left{greeting: zktest.ConnectRequest(), timer: zktest.StillTimer{}}
 			}
-			l.session, l.wire, l.up = after, settledWire(nil, l, time.Second), true
+			l.session, l.wire, l.state = after, settledWire(nil, l, time.Second), open
 			close(l.wire.closed)
 			close(l.gate)
 			l.mu.Unlock()
@@ -51,7 +51,7 @@ func TestReadErrorEndsWrites(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	w := settledWire(ours, l, time.Millisecond)
-	l.wire = w
+	l.connected(w)
 	written := make(chan error, 1)
 	go func() {
 		_, err := w.Write(zktest.ConnectRequest())
@@ -76,7 +76,7 @@ func TestSessionBeforeConn(t *testing.T) {
 	reopened := make(chan struct{})
 	l, _ := testLink(t, Config{Reopened: func(*Session) { close(reopened) }})
 	w := settledWire(nil, l, time.Second)
-	l.wire, l.times, l.admitted = w, l.config.Times(time.Second), true
+	l.wire, l.state, l.times, l.admitted = w, joined, l.config.Times(time.Second), true
 	l.session = testSession(1)
 	l.opened()
 	select {

@@ -124,9 +124,7 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	}
 	w := newWire(newBuffered(conn), l, t.FirstReply)
 	w.address = address
-	l.mu.Lock()
-	l.wire = w
-	l.mu.Unlock()
+	l.connected(w)
 	if l.dialling.Err() != nil { // since before hangUp could see it
 		l.Leave(w)
 		return nil, holdfast.ErrClosed
@@ -180,33 +178,3 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address s
 	}
 	return secure, nil
 }
-
-// ring is a zk.HostProvider that goes round its servers and resolves their
-// names when they are dialled, not before. It leaves the delays to dial.
-type ring struct {
-	servers []string
-	next    int
-	closing context.Context
-}
-
-func (r *ring) Init(servers []string) error {
-	r.servers = servers
-	return nil
-}
-
-func (r *ring) Len() int { return len(r.servers) }
-
-// Next returns the next server. Saying that a round is over makes go-zookeeper
-// look whether it is being closed, which it does nowhere else.
-func (r *ring) Next() (server string, roundOver bool) {
-	server = r.servers[r.next]
-	r.next = (r.next + 1) % len(r.servers)
-	return server, r.closing.Err() != nil
-}
-
-func (r *ring) Connected() {}
-
-// discard keeps go-zookeeper from writing to stderr.
-type discard struct{}
-
-func (discard) Printf(string, ...any) {}

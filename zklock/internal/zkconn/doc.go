@@ -13,4 +13,18 @@
 //   - The end of a session, which is confirmed or an error ([Link.EndSession]).
 //
 // What it assumes of go-zookeeper, and how it copes with that, is in gozookeeper.go.
+//
+// # States
+//
+// By its newest connection, a link is in one of four states, and calls are made in the last one only. The picture is
+// docs/pictures/zk-connection.svg.
+//
+//	down     -> dialled   a connection was opened                      dial
+//	dialled  -> joined    a server has given a session, new or resumed joined
+//	joined   -> open      go-zookeeper has renewed its watches         opened
+//	any      -> down      the connection is lost, or was left          lost
+//
+// A server that says that the session is over gives none: the link stays dialled until it hangs up. Sessions come and go with
+// that: the present one begins when a server gives it, and ends when a server says so, or gives another, or when its
+// timeout has grown by so much that the link leaves it (leave.go).
 package zkconn

@@ -22,26 +22,6 @@ var ErrSlow = errors.New("answers are too slow for the session timeout")
 // the one before: what happens to a znode would not be heard.
 var errNotRewatched = errors.New("the server has refused to watch what was watched before")
 
-// unnamed are the errors that go-zookeeper makes of codes for which it has no name, by their texts.
-var unnamed = map[string]error{
-	fmt.Sprint("unknown error: ", codeTooLong): errTooLong,
-
-	"unknown error: -120": errors.New("there is no such watch"),
-	"unknown error: -124": fmt.Errorf("%w: the server serves only sessions that have authenticated", holdfast.ErrDenied),
-	"unknown error: -125": errors.New("the quota of a znode is used up"),
-	"unknown error: -127": errBusy,
-}
-
-// named returns what such an error means, and all others as they are.
-func named(err error) error {
-	if err != nil && errors.Unwrap(err) == nil {
-		if name := unnamed[err.Error()]; name != nil {
-			return name
-		}
-	}
-	return err
-}
-
 // NotSent reports whether a request is known not to have reached a server.
 func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 

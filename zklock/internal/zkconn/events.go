@@ -22,9 +22,7 @@ func (l *Link) onEvent(event zk.Event) {
 		case zk.StateExpired:
 			l.expired()
 		case zk.StateDisconnected:
-			l.mu.Lock()
-			l.shutLocked()
-			l.mu.Unlock()
+			l.lost(l.Wire(), zk.ErrConnectionClosed) // the wire knows already
 		}
 	}
 }
@@ -77,14 +75,11 @@ func (l *Link) opened() {
 
 func (l *Link) open(w *Wire) {
 	l.mu.Lock()
-	if l.wire != w || l.up || l.session == nil {
+	if l.wire != w || l.state != joined || l.session == nil {
 		l.mu.Unlock()
 		return
 	}
-	l.up = true
-	l.lastErr = nil
-	close(l.gate)
-	l.config.Connected(true)
+	l.enterLocked(open)
 	admitted, s := l.admitted, l.session
 	l.mu.Unlock()
 	if admitted { // a server that demands credentials hangs up on what comes before them
@@ -96,26 +91,4 @@ func (l *Link) open(w *Wire) {
 	if l.wire == w {
 		l.looked = w
 	}
-}
-
-// lost is called when a connection is gone, perhaps more than once.
-func (l *Link) lost(w *Wire, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wire != w {
-		return
-	}
-	l.wire = nil
-	l.lastErr = err
-	l.shutLocked()
-}
-
-func (l *Link) shutLocked() {
-	if !l.up {
-		return
-	}
-	l.up = false
-	l.down = l.host.Now()
-	l.gate = make(chan struct{})
-	l.config.Connected(false)
 }

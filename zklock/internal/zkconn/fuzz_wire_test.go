@@ -252,7 +252,7 @@ func playWire(t *testing.T, steps []wireStep, config Config, cuts []byte) time.D
 	l, fake := testLink(t, config)
 	conn := &scripted{cuts: cuts}
 	w := settledWire(conn, l, time.Second)
-	l.wire = w
+	l.connected(w)
 	m := &wireModel{every: config.AnyAnswer, requests: make(map[int32]modelRequest), created: make(map[string]int64)}
 	for _, path := range wirePaths[:expectedPaths] {
 		l.expectCreated(path, nil)

@@ -68,7 +68,9 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 	if id != 0 {
 		l.times = now
 	}
-	l.wire = w
+	if l.wire == w && id != 0 { // it may have been left already
+		l.enterLocked(joined)
+	}
 	s := l.session
 	leaves := false
 	if s != nil && !begun {
@@ -150,7 +152,7 @@ func (l *Link) turnedAway() {
 // outlivedLocked reports whether the client has seen more than the servers have: each of them has turned
 // it away twice, and nobody can have kept the session alive.
 func (l *Link) outlivedLocked() bool {
-	return l.session != nil && l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.down) > 2*l.session.Times().Session
+	return l.session != nil && l.refusals >= 2*max(len(l.servers), 1) && l.host.Now().Sub(l.joinedLast) > 2*l.session.Times().Session
 }
 
 // renew is called when the leader is known to have heard of the session after a moment.

@@ -33,7 +33,7 @@ func TestAskToResume(t *testing.T) {
 		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
 		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64]*left{6: {}, 8: {over: true}}
 		l.session.shortest.Store(standard(10 * time.Second))
-		l.down = clock.Time
+		l.joinedLast = clock.Time
 		clock.Time = clock.Time.Add(c.down)
 		before := asked(seen, 4000, c.session, password)
 		given := bytes.Clone(before)

@@ -154,7 +154,7 @@ func TestReplyTooLong(t *testing.T) {
 	}{{leastReply - 1, false}, {leastReply, true}, {mostReply, true}, {mostReply + 1, false}, {1<<32 - 1, false}} {
 		l, _ := testLink(t, Config{})
 		w := settledWire(nil, l, time.Second)
-		l.wire = w
+		l.connected(w)
 		w.noteRequest(zktest.ConnectRequest())
 		if err := w.scan(zktest.ConnectResponse(4000, 7)); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
@@ -15,6 +16,8 @@ import (
 
 // patience bounds steps that take far less.
 const patience = time.Minute
+
+func init() { strict.On() }
 
 // standardSession is the timeout of sessions where nothing else is said.
 const standardSession = 10 * time.Second
@@ -42,6 +45,12 @@ func complete(config Config) Config {
 		config.Reopened = func(*Session) {}
 	}
 	return config
+}
+
+// reconnect takes a link from the connection that it has, if it has one, to another.
+func reconnect(l *Link, w *Wire) {
+	l.lost(l.Wire(), net.ErrClosed)
+	l.connected(w)
 }
 
 // connected is a link that has a session of a server.

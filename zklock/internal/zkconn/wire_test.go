@@ -26,7 +26,7 @@ func TestWhatRenews(t *testing.T) {
 	begin := func(t *testing.T, config Config) (*Wire, *zktest.StillClock, func() time.Duration) {
 		l, fake := testLink(t, config)
 		w := settledWire(nil, l, time.Second)
-		l.wire = w
+		l.connected(w)
 		opened := l.host.Now()
 		w.noteRequest(zktest.ConnectRequest())
 		fake.Advance(100 * time.Millisecond)
@@ -95,7 +95,7 @@ func TestWhatRenews(t *testing.T) {
 	}
 	t.Run("an old connection does not", func(t *testing.T) {
 		w, fake, from := begin(t, Config{AnyAnswer: true})
-		w.link.wire = settledWire(nil, w.link, time.Second)
+		reconnect(w.link, settledWire(nil, w.link, time.Second))
 		play(w, fake, first)
 		if from() != 0 {
 			t.Errorf("it counts from %v, want 0", from())
@@ -106,6 +106,7 @@ func TestWhatRenews(t *testing.T) {
 			w, _, _ := begin(t, Config{})
 			old := w.link.Session()
 			again := settledWire(nil, w.link, time.Second)
+			reconnect(w.link, again)
 			again.noteRequest(zktest.ConnectRequest())
 			again.scan(zktest.ConnectResponse(4000, next))
 			if old.Lease.Live() || w.link.Session() == old {
@@ -121,6 +122,7 @@ func TestWhatRenews(t *testing.T) {
 		old := w.link.Session()
 		fake.Advance(time.Second)
 		again := settledWire(nil, w.link, time.Second)
+		reconnect(w.link, again)
 		again.noteRequest(zktest.ConnectRequest())
 		fake.Advance(50 * time.Millisecond)
 		again.scan(zktest.ConnectResponse(4000, session))
@@ -137,6 +139,7 @@ func TestWhatRenews(t *testing.T) {
 		w, fake, from := begin(t, Config{AnyAnswer: true})
 		fake.Advance(time.Second)
 		again := settledWire(nil, w.link, time.Second)
+		reconnect(w.link, again)
 		again.noteRequest(zktest.ConnectRequest())
 		again.scan(zktest.ConnectResponse(4000, session))
 		if from() != 1100*time.Millisecond {
@@ -156,7 +159,7 @@ func TestRefusedTransactionRenewsNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l, fake := testLink(t, Config{})
 			w := settledWire(nil, l, time.Second)
-			l.wire = w
+			l.connected(w)
 			w.noteRequest(zktest.ConnectRequest())
 			fake.Advance(100 * time.Millisecond)
 			w.scan(zktest.ConnectResponse(4000, 7))
@@ -187,7 +190,7 @@ func TestResumedWithAnotherTimeout(t *testing.T) {
 	const session = 7
 	resume := func(l *Link, fake *zktest.StillClock, timeout time.Duration) *Wire {
 		w := settledWire(&scripted{}, l, time.Second)
-		l.wire = w
+		reconnect(l, w)
 		w.noteRequest(zktest.ConnectRequest())
 		fake.Advance(100 * time.Millisecond)
 		w.scan(zktest.ConnectResponse(int32(timeout.Milliseconds()), session))

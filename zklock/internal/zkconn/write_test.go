@@ -76,7 +76,7 @@ func TestBrokenBeforeWatches(t *testing.T) {
 	l, _ := testLink(t, Config{})
 	conn := &scripted{in: zktest.ConnectResponse(10_000, 1)}
 	w := newWire(conn, l, time.Second)
-	l.wire = w
+	l.connected(w)
 	if _, err := w.Write(zktest.ConnectRequest()); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,8 @@ func TestRenewalOfAFormerConnection(t *testing.T) {
 		l.watches.asks(watchKey{"/key", WatchData})(true)
 		connected := func() *Wire {
 			w := newWire(&scripted{}, l, time.Second)
-			w.opening, l.wire = zktest.At(1), w
+			w.opening = zktest.At(1)
+			l.connected(w)
 			l.opened()
 			return w
 		}
