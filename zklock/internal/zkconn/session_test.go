@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"bytes"
+	"net"
 	"testing"
 	"time"
 
@@ -43,5 +44,27 @@ func TestAskToResume(t *testing.T) {
 		if !bytes.Equal(given, before) {
 			t.Errorf("%s: the caller's bytes were changed", name)
 		}
+	}
+}
+
+// TestGivenAndLost: a session that was given a moment ago may be there, though no call was made in it and all servers have turned
+// the client away since.
+func TestGivenAndLost(t *testing.T) {
+	l, clock := testLink(t, Config{})
+	l.servers = make([]string, 3)
+	w := settledWire(nil, l, time.Second)
+	l.connected(w)
+	w.noteRequest(zktest.ConnectRequest())
+	if err := w.scan(zktest.ConnectResponse(10_000, 5)); err != nil {
+		t.Fatal(err)
+	}
+	l.lost(w, net.ErrClosed)
+	l.refusals = 2 * len(l.servers)
+	request := zktest.Frame(int32(0), int64(77), int32(10_000), int64(5), string(make([]byte, 16)))
+	for _, over := range []bool{false, true} {
+		if forgets := !bytes.Equal(l.ask(request), request); forgets != over {
+			t.Errorf("after %v it says that it has seen nothing: %v", clock.Time.Mono.Sub(zktest.At(0).Mono), forgets)
+		}
+		clock.Advance(21 * time.Second)
 	}
 }
