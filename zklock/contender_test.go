@@ -96,19 +96,18 @@ func TestMissing(t *testing.T) {
 	reclaimed := name(other, owner)
 	for _, c := range []struct {
 		name          string
-		writes, found int
-		queue         []string // after the last write
-		over          bool     // the session
-		want          error
+		write bool     // was told of, and the node has not been seen since
+		queue []string // after it
+		over  bool     // the session
+		want  error
 	}{
-		{"nothing was told", 0, 0, nil, false, holdfast.ErrBroken},
-		{"it was written to", 1, 0, reclaimed, false, holdfast.ErrReclaimed},
-		{"it was written to, and seen after that", 1, 1, reclaimed, false, holdfast.ErrBroken},
-		{"it was written to, and nobody reclaims", 1, 0, nil, false, holdfast.ErrBroken},
-		{"it was written to, and another name reclaims", 1, 0, name(other, "worker2"), false, holdfast.ErrBroken},
-		{"it was written to, and its own client reclaims", 1, 0, name(same, owner), false, holdfast.ErrBroken},
-		{"nothing was told, in the next session", 0, 0, nil, true, holdfast.ErrSessionExpired},
-		{"it was written to, in the next session", 1, 0, reclaimed, true, holdfast.ErrSessionExpired},
+		{"nothing was told", false, nil, false, holdfast.ErrBroken},
+		{"it was written to", true, reclaimed, false, holdfast.ErrReclaimed},
+		{"it was written to, and nobody reclaims", true, nil, false, holdfast.ErrBroken},
+		{"it was written to, and another name reclaims", true, name(other, "worker2"), false, holdfast.ErrBroken},
+		{"it was written to, and its own client reclaims", true, name(same, owner), false, holdfast.ErrBroken},
+		{"nothing was told, in the next session", false, nil, true, holdfast.ErrSessionExpired},
+		{"it was written to, in the next session", true, reclaimed, true, holdfast.ErrSessionExpired},
 	} {
 		sess := same.link.Session()
 		if c.over {
@@ -116,9 +115,11 @@ func TestMissing(t *testing.T) {
 		}
 		o := &own{
 			engine: same, sess: sess, path: "/q/n", owner: owner,
-			writes: c.writes, found: c.found, names: &siblings{done: make(chan struct{}), names: c.queue},
 		}
-		close(o.names.done)
+		if c.write {
+			o.unseen = &written{names: &siblings{done: make(chan struct{}), names: c.queue}}
+			close(o.unseen.names.done)
+		}
 		if err := o.missing(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
@@ -135,7 +136,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 		server.Refuse()
 		o := &own{
 			engine: e, sess: e.link.Session(), path: "/q/n", owner: "worker",
-			writes: 1, names: &siblings{done: make(chan struct{})},
+			unseen: &written{names: &siblings{done: make(chan struct{})}},
 		}
 		if lost == "meanwhile" {
 			w := e.link.Wire()
@@ -159,8 +160,8 @@ func TestDoubtful(t *testing.T) {
 	e, _ := testEngine(t, server)
 	o := &own{engine: e}
 	doubtful := func(set *zkconn.Wire, w *zkconn.Watch) bool {
-		o.wire, o.watch = set, w
-		_, yes := o.doubtful()
+		o.view = &view{watch: w, on: set}
+		_, yes := o.doubt()
 		return yes
 	}
 	unread := &zkconn.Watch{Read: make(chan struct{})}
@@ -171,13 +172,15 @@ func TestDoubtful(t *testing.T) {
 	cut(t, e)
 	eventually(t, "another connection", func() bool { return e.link.Wire() != nil })
 	present := e.link.Wire()
+	if _, yes := o.doubt(); yes {
+		t.Error("doubt before it is watched: see setLater")
+	}
 	for _, c := range []struct {
 		name  string
 		set   *zkconn.Wire // the connection when the watch was set
 		watch *zkconn.Watch
 		want  bool
 	}{
-		{"not watched yet: see settle", nil, nil, false},
 		{"set on the present connection", present, unread, false},
 		{"set on a former one", former, unread, true},
 		{"set when there was none, so on some later one", nil, unread, true},
@@ -231,5 +234,35 @@ func TestLateNext(t *testing.T) {
 	}
 	if some := s.next(); len(some) != 0 || s.looking {
 		t.Errorf("%+v", some)
+	}
+}
+
+// TestSeen tests hazard Z17: the node is in doubt from the word of a write until it has been seen after that very write.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	e, _ := testEngine(t, &zktest.NodeServer{})
+	first, second := &written{}, &written{}
+	node := zkconn.Znode{Stat: &zk.Stat{EphemeralOwner: e.link.Session().ID, Czxid: 1}}
+	set := func(unseen *written) *view {
+		return &view{watch: &zkconn.Watch{Read: make(chan struct{}), Node: node}, on: e.link.Wire(), unseen: unseen}
+	}
+	for name, c := range map[string]struct {
+		unseen *written
+		do     func(o *own)
+		doubt  bool
+	}{
+		"read by a watch that was set after it":     {first, func(o *own) { o.view = set(first); o.Read(o.view.watch) }, false},
+		"read by a watch that was set before it":    {first, func(o *own) { o.view = set(nil); o.Read(o.view.watch) }, true},
+		"read by a watch that is not the last":      {first, func(o *own) { o.view = set(first); o.Read(set(first).watch) }, true},
+		"read after the first of two":               {second, func(o *own) { o.view = set(first); o.Read(o.view.watch) }, true},
+		"found by the quorum":                       {first, func(o *own) { o.seen(first) }, false},
+		"found by the quorum, and written to again": {second, func(o *own) { o.seen(first) }, true},
+		"found when there was no write":             {first, func(o *own) { o.seen(nil) }, true},
+	} {
+		o := &own{engine: e, sess: e.link.Session(), known: make(chan struct{}), gone: make(chan struct{}), unseen: c.unseen}
+		c.do(o)
+		if _, yes := o.doubt(); yes != c.doubt {
+			t.Errorf("%s: %v", name, yes)
+		}
 	}
 }

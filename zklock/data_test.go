@@ -41,13 +41,14 @@ func TestMissingAfterOwnWrites(t *testing.T) {
 			close(w.Read)
 		}
 		reclaims := []string{CuratorNames.name((&engine{mark: "00000000"}).markedGUID("worker"), false)}
-		o := &own{engine: e, sess: e.link.Session(), owner: "worker", names: &siblings{done: make(chan struct{}), names: reclaims}}
-		close(o.names.done)
+		o := &own{engine: e, sess: e.link.Session(), owner: "worker"}
+		queue := &siblings{done: make(chan struct{}), names: reclaims}
+		close(queue.done)
 		for i, version := range c.own {
 			o.writing(version)
 			o.wrote(version, c.outcomes[i])
 		}
-		o.writes, o.changed = 1, w
+		o.unseen = &written{reported: w, names: queue}
 		if err := o.missing(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}

@@ -38,11 +38,9 @@ func (o *own) Fired(why zk.EventType) {
 		// node is gone. If it is there, somebody asks for it, or wrote to it for
 		// reasons of their own. Until that is known, nothing is granted: see prove.
 		o.mu.Lock()
-		o.writes++
-		o.changed = o.watch
-		o.names = nil
-		if !o.mine.has(o.changed) {
-			o.names = o.list()
+		o.unseen = &written{reported: o.view.watch}
+		if !o.mine.has(o.view.watch) {
+			o.unseen.names = o.list()
 		}
 		o.mu.Unlock()
 		o.set()

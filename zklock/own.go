@@ -28,7 +28,7 @@ type own struct {
 	path   string
 	owner  string
 	queue  string        // of a permit: where those stand that reclaim it
-	seen   chan struct{} // closed when the node has been read and czxid is known
+	known  chan struct{} // closed when the node has been read and czxid is known
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
 	mu     sync.Mutex
@@ -38,17 +38,24 @@ type own struct {
 	asked  func()                   // the same
 	wanted bool                     // somebody asks the client to let the node go
 	timer  interface{ Stop() bool } // of the first read
-	watch  *zkconn.Watch            // nil before that
-	wire   *zkconn.Wire             // the connection when it was set; nil if there was none
+	view   *view                    // nil before that
 	off    bool                     // the client is deleting the node itself
 
-	writes  int           // to the node by somebody, as far as has been heard
-	changed *zkconn.Watch // that has reported the last of them
-	mine    span          // of the node's versions that writes of this client's have ended, or may have
+	unseen *written // the last write to the node that was heard of; nil if the node has been seen since
+	mine   span     // of the node's versions that writes of this client's have ended, or may have
+}
 
-	after int       // how many of them the watch was set after
-	found int       // how many of them the node has survived
-	names *siblings // in the queue, after the last of them; nil if that seemed to be this client's own
+// view is a watch on the node, and what was known when it was set.
+type view struct {
+	watch  *zkconn.Watch
+	on     *zkconn.Wire // the connection; nil if there was none
+	unseen *written     // see own
+}
+
+// written is a write to the node, by somebody.
+type written struct {
+	reported *zkconn.Watch // by which watch
+	names    *siblings     // in the queue, after it; nil if it seemed to be this client's own
 }
 
 // watchDelay is how long the read of the own node is put off when it was the
@@ -64,7 +71,7 @@ const watchDelay = 5 * time.Millisecond
 func (e *engine) watchOwn(sess *zkconn.Session, path string, czxid int64, owner string) *own {
 	return &own{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
-		seen: make(chan struct{}), gone: make(chan struct{}),
+		known: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
@@ -80,9 +87,9 @@ func (o *own) set() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
-		o.wire = o.engine.link.Wire()
-		o.after = o.writes
-		o.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
+		v := &view{on: o.engine.link.Wire(), unseen: o.unseen}
+		v.watch = o.engine.link.WatchOwn(o.engine.tasks.Context(), o.path, o)
+		o.view = v
 	}
 }
 
@@ -90,7 +97,10 @@ func (o *own) set() {
 func (o *own) watching() *zkconn.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.watch
+	if o.view == nil {
+		return nil
+	}
+	return o.view.watch
 }
 
 // look asks once more for a node that the server has failed to read. Heartbeats look for it from then on.
@@ -108,7 +118,7 @@ func (o *own) look() {
 			o.finish(o.missing(ctx))
 		case errors.Is(err, holdfast.ErrDenied):
 			o.finish(err)
-		case ctx.Err() == nil && !o.known():
+		case ctx.Err() == nil && !o.knowsCzxid():
 			o.finish(errUnread)
 		}
 	})
@@ -117,41 +127,50 @@ func (o *own) look() {
 // errUnread is all that is known of a node that the server has failed to read, twice, if only the node itself can tell whose it is.
 var errUnread = errors.New("the own node cannot be read")
 
-func (o *own) known() bool {
+func (o *own) knowsCzxid() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.czxid != 0
 }
 
-// doubtful reports whether the node may be gone for all that this client has
-// heard: it was written to, or its watch is that of a former connection and may not
-// have been set again, or could not be set. writes is for survived.
-func (o *own) doubtful() (writes int, yes bool) {
+// doubt reports whether the node may be gone for all that this client has heard: it was written to and not seen since, or it is
+// not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see setLater.
+func (o *own) doubt() (unseen *written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	unwatched := o.watch != nil && (o.wire == nil || o.wire != o.engine.link.Wire() || o.watch.Failure() != nil)
-	return o.writes, o.writes > o.found || unwatched
+	return o.unseen, o.unseen != nil || o.view != nil && !o.view.holds(o.engine.link.Wire())
 }
 
-// survived takes in that the node was there after that many writes.
-func (o *own) survived(writes int) {
+// holds reports whether a view tells what happens to the node now: its watch is set, on the present connection.
+func (v *view) holds(present *zkconn.Wire) bool {
+	return v.on != nil && v.on == present && v.watch.Failure() == nil
+}
+
+// seen takes in that the node was there after a write; nil for none.
+func (o *own) seen(after *written) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.found = max(o.found, writes)
+	o.seenLocked(after)
+}
+
+func (o *own) seenLocked(after *written) {
+	if o.unseen == after {
+		o.unseen = nil
+	}
 }
 
 // settle waits until it is known whether the node is watched: by then whoever has
 // deleted it has been heard of, or will be before anything that happens later.
 func (o *own) settle(ctx context.Context) {
 	o.mu.Lock()
-	later := o.watch == nil
+	later := o.view == nil
 	o.mu.Unlock()
 	if later {
 		o.set() // it was first in line a moment ago, and is not any more
 	}
 	w := o.watching()
 	select {
-	case <-o.seen:
+	case <-o.known:
 	case <-o.gone:
 	case <-w.Gone: // it cannot be read, or has just been written to
 	case <-ctx.Done():
@@ -165,8 +184,8 @@ func (o *own) Read(w *zkconn.Watch) {
 		return
 	}
 	o.mu.Lock()
-	if w == o.watch {
-		o.found = max(o.found, o.after)
+	if v := o.view; v != nil && w == v.watch {
+		o.seenLocked(v.unseen)
 	}
 	o.mu.Unlock()
 	o.identify(w.Node)
@@ -188,9 +207,9 @@ func (o *own) identify(node zkconn.Znode) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	select {
-	case <-o.seen:
+	case <-o.known:
 	default:
-		close(o.seen)
+		close(o.known)
 	}
 }
 
@@ -247,12 +266,12 @@ func (o *own) stop() {
 	o.mu.Lock()
 	o.off = true
 	o.lost, o.asked = nil, nil
-	w := o.watch
+	v := o.view
 	if o.timer != nil {
 		o.timer.Stop()
 	}
 	o.mu.Unlock()
-	if w != nil {
-		o.engine.link.Disown(w)
+	if v != nil {
+		o.engine.link.Disown(v.watch)
 	}
 }

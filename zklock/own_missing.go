@@ -28,8 +28,11 @@ type siblings struct {
 // is missing in another session says nothing: it has gone with its own.
 func (o *own) missing(ctx context.Context) error {
 	o.mu.Lock()
-	written := o.writes > o.found && !o.mine.has(o.changed)
-	s := o.names // nil: it seemed to be an own write
+	var s *siblings
+	written := o.unseen != nil && !o.mine.has(o.unseen.reported)
+	if written {
+		s = o.unseen.names
+	}
 	o.mu.Unlock()
 	reclaimed := written && o.engine.link.InSession(o.sess) && (s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))
 	switch {
@@ -84,8 +87,8 @@ func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
 // there after all writes before.
 func (o *own) deleted() error {
 	o.mu.Lock()
-	if !errors.Is(o.watch.Failure(), zk.ErrNoNode) {
-		o.found = max(o.found, o.after)
+	if v := o.view; !errors.Is(v.watch.Failure(), zk.ErrNoNode) {
+		o.seenLocked(v.unseen)
 	}
 	o.mu.Unlock()
 	return o.missing(o.engine.tasks.Context())

@@ -284,7 +284,7 @@ func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error 
 // session lasts, the contender gives up its place, as others may be faster.
 func (c *contender) prove(ctx context.Context) error {
 	path, lease, began := c.path(), c.sess.Lease, c.engine.host.Now().Mono
-	writes, doubtful := c.own.doubtful()
+	unseen, doubtful := c.own.doubt()
 	for slow := false; ; slow = true {
 		t := c.sess.Times()
 		if left := time.Until(lease.Deadline()); left > t.Enough && lease.Live() && !doubtful {
@@ -297,7 +297,7 @@ func (c *contender) prove(ctx context.Context) error {
 		}
 		switch err := c.engine.link.Check(ctx, path); {
 		case err == nil && c.engine.link.InSession(c.sess):
-			c.own.survived(writes)
+			c.own.seen(unseen)
 			doubtful = false
 		case err == nil, errors.Is(err, zk.ErrNoNode):
 			return errStartOver
@@ -322,7 +322,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		// The creation was repeated: only the node itself tells which of the
 		// two creations it stems from, and whether this session made it.
 		select {
-		case <-c.own.seen:
+		case <-c.own.known:
 		case <-c.own.gone:
 			return driver.Grant{}, c.evicted()
 		case <-ctx.Done():

@@ -178,8 +178,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z17", "the quorum is not asked before a grant", zooKeeper, change{
 		"zklock/recipe.go",
-		`writes, doubtful := c.own.doubtful()`,
-		`writes, doubtful := 0, false`,
+		`unseen, doubtful := c.own.doubt()`,
+		`unseen, doubtful := (*written)(nil), false`,
 	}, nil},
 	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
 		"zklock/own_missing.go",
@@ -261,8 +261,8 @@ var zooKeeperMutants = []mutant{
 		"Z33", "a break after an own write looks like a reclaim", zooKeeper,
 		change{
 			"zklock/own_missing.go",
-			`written := o.writes > o.found && !o.mine.has(o.changed)`,
-			`written := o.writes > o.found`,
+			`written := o.unseen != nil && !o.mine.has(o.unseen.reported)`,
+			`written := o.unseen != nil`,
 		},
 		[]change{{"zklock/own_missing.go", `o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list())`, `o.reclaimer(ctx, s) || s == nil`}},
 	},
