@@ -24,13 +24,13 @@ type contender struct {
 	instead *contender              // whose node is deleted in the transaction that creates this one's; nil for none
 	still   *zk.CheckVersionRequest // without which that is refused; nil for none
 
+	stage     stage
 	sess      *zkconn.Session
 	guid      string
-	node      string // "": not known to exist
-	czxid     int64  // 0: to be learned from the node
-	uncertain bool   // a creation with this guid has an unknown outcome
-	own       *own
-	turn      *turn // nil before it waits
+	node      string // its name, from the stage doubled on
+	czxid     int64  // of the node; 0: to be learned from it
+	own       *own   // in the stage queued
+	turn      *turn  // nil before it waits
 	reclaimed bool
 	behind    bool // it has waited for somebody, and has to look at the queue again
 
@@ -38,6 +38,20 @@ type contender struct {
 	hangUps    hangUps        // of creations
 	lists      zkconn.Listing // the last ones, if there is a znode beside
 }
+
+// stage says what a contender has of a node.
+type stage int
+
+const (
+	absent  stage = iota // nothing
+	unknown              // a creation has had no reply: there may be a node
+	doubled              // that was repeated, and there is a node; there may be another
+	created              // a node
+	queued               // a node that it has found in the queue, and watches
+)
+
+// hasNode reports whether there is a node of which the name is known.
+func (c *contender) hasNode() bool { return c.stage >= doubled }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }
 
@@ -50,12 +64,7 @@ func (c *contender) enter(sess *zkconn.Session) {
 	if c.sess == sess {
 		return
 	}
-	if c.uncertain {
-		c.removeCreations(sess) // a creation handed over too late is carried out in the next session
-	} else if c.node != "" && c.sess.Left() {
-		c.engine.removeLater(c.sess, c.path())
-	}
-	c.clear()
+	c.letGo()
 	c.sess = sess
 }
 
@@ -68,7 +77,7 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	for i, x := range line {
 		switch {
 		case !strings.Contains(x.name, guid):
-		case !found && (c.uncertain || x.name == c.node):
+		case !found && (c.stage == doubled || x.name == c.node):
 			found = true
 			ahead = line[:i]
 			c.node = x.name
@@ -79,11 +88,11 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	if !found {
 		return nil, false
 	}
-	if c.uncertain {
-		c.uncertain = false
+	if c.stage == doubled {
 		c.engine.late.expect(c.sess, c.parent, guid, c.node) // one of the creations may not have arrived yet
 	}
-	if c.own == nil {
+	if c.stage != queued {
+		c.stage = queued
 		c.own = c.engine.watchOwn(c.sess, c.path(), c.czxid, c.req.Owner)
 		if c.role == asLease {
 			c.own.queue = c.engine.semaphore(c.req.Key).places
@@ -97,48 +106,35 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	return ahead, true
 }
 
-// clear forgets the node and takes a new guid. It deletes nothing.
-func (c *contender) clear() {
+// letGo gives up whatever the contender has, or may have, and deletes it in the background: also a node that seems to be gone, since
+// a server may show less than others have.
+func (c *contender) letGo() {
 	if c.own != nil {
 		c.own.stop()
 	}
+	switch c.stage {
+	case unknown, doubled:
+		c.removeCreations()
+	case created, queued:
+		c.engine.removeLater(c.sess, c.path())
+	}
+	c.forget()
+}
+
+// forget makes the contender begin anew, with another guid. It deletes nothing.
+func (c *contender) forget() {
 	c.leaveWaiters(false)
-	c.guid, c.node, c.czxid, c.uncertain, c.own = newGUID(), "", 0, false, nil
+	c.stage, c.guid, c.node, c.czxid, c.own = absent, newGUID(), "", 0, nil
 	if c.req.Reclaim {
 		c.guid = c.engine.markedGUID(c.req.Owner)
 	}
 }
 
-// reset starts over after someone else deleted the node: as far as this server shows,
-// which may lack what others have.
-func (c *contender) reset() {
-	switch {
-	case c.uncertain:
-		c.removeCreations(c.sess) // the node was that of one creation; there may be another
-	case c.node != "":
-		c.engine.removeLater(c.sess, c.path())
+// removeCreations removes, in the background, all nodes that this contender's creations have left, or may still leave: in the
+// present session, since one that was handed over too late is carried out in the next. What was made in a session that is over
+// has ended with it.
+func (c *contender) removeCreations() {
+	if sess := c.engine.link.Session(); sess != nil {
+		c.engine.late.remove(sess, c.parent, c.guidInName())
 	}
-	c.clear()
-}
-
-// leave gives up, and removes the node in the background.
-func (c *contender) leave() {
-	if c.own != nil {
-		c.own.stop()
-	}
-	switch {
-	case c.uncertain:
-		if sess := c.engine.link.Session(); sess != nil { // not c.sess: see enter
-			c.removeCreations(sess)
-		}
-	case c.node != "":
-		c.engine.removeLater(c.sess, c.path())
-	}
-	c.clear()
-}
-
-// removeCreations removes, in the background, all nodes that this contender's creations
-// have left in a session, or may still leave there.
-func (c *contender) removeCreations(sess *zkconn.Session) {
-	c.engine.late.remove(sess, c.parent, c.guidInName())
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
@@ -28,11 +27,11 @@ func TestLostContenderIsDeleted(t *testing.T) {
 	sess := e.link.Session()
 	req := &driver.Request{Key: "key", Wait: true}
 
-	c := &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "a-lock-0000000001"}
+	c := &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "a-lock-0000000001", stage: queued}
 	if _, err := c.join(ctx); !errors.Is(err, errStartOver) || c.node != "" {
 		t.Errorf("after a list that finds no parent: %v, node %q; want %v and none", err, c.node, errStartOver)
 	}
-	c = &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "b-lock-0000000002"}
+	c = &contender{engine: e, req: req, parent: "/q", sess: sess, guid: newGUID(), node: "b-lock-0000000002", stage: created}
 	if err := c.vanished(ctx); !errors.Is(err, errStartOver) || c.node != "" {
 		t.Errorf("after a list without the node: %v, node %q; want %v and none", err, c.node, errStartOver)
 	}
@@ -47,8 +46,7 @@ func TestLostContenderIsDeleted(t *testing.T) {
 // TestFindTwin checks that a contender, whose repeated create left two nodes, keeps to the one it has chosen.
 func TestFindTwin(t *testing.T) {
 	t.Parallel()
-	e := &engine{tasks: task.NewGroup(), late: &late{stopped: true}}
-	e.tasks.Close(t.Context()) // it deletes nothing
+	e, _ := testEngine(t, &zktest.NodeServer{})
 	guid := newGUID()
 	first, second := e.opts.Names.name(guid, false)+"2147483647", e.opts.Names.name(guid, false)+"-2147483648"
 	entries := func(names ...string) (line []entry) {
@@ -59,26 +57,26 @@ func TestFindTwin(t *testing.T) {
 		return line
 	}
 	for _, test := range []struct {
-		name      string
-		node      string
-		uncertain bool
-		line      []entry
-		want      string // "": not found
+		name  string
+		node  string
+		stage stage
+		line  []entry
+		want  string // "": not found
 	}{
-		{"both", second, true, entries("a-lock-0000000001", first, second), first},
-		{"the second only", second, true, entries("a-lock-0000000001", second), second},
-		{"the one that was chosen", first, false, entries("a-lock-0000000001", first, second), first},
-		{"a twin that comes before it", second, false, entries("a-lock-0000000001", first, second), second},
-		{"its twin only", first, false, entries("a-lock-0000000001", second), ""},
-		{"neither", first, false, entries("a-lock-0000000001"), ""},
+		{"both", second, doubled, entries("a-lock-0000000001", first, second), first},
+		{"the second only", second, doubled, entries("a-lock-0000000001", second), second},
+		{"the one that was chosen", first, created, entries("a-lock-0000000001", first, second), first},
+		{"a twin that comes before it", second, created, entries("a-lock-0000000001", first, second), second},
+		{"its twin only", first, created, entries("a-lock-0000000001", second), ""},
+		{"neither", first, created, entries("a-lock-0000000001"), ""},
 	} {
-		c := &contender{engine: e, sess: testSession(0), guid: guid, node: test.node, uncertain: test.uncertain, own: &own{}}
+		c := &contender{engine: e, req: &driver.Request{}, parent: "/q", sess: e.link.Session(), guid: guid, node: test.node, stage: test.stage}
 		_, found := c.find(test.line)
 		switch {
 		case found != (test.want != ""):
 			t.Errorf("%s: found = %v", test.name, found)
-		case found && c.node != test.want:
-			t.Errorf("%s: found %q, want %q", test.name, c.node, test.want)
+		case found && (c.node != test.want || c.stage != queued):
+			t.Errorf("%s: found %q, want %q; stage %d", test.name, c.node, test.want, c.stage)
 		}
 	}
 }
@@ -95,7 +93,7 @@ func TestMissing(t *testing.T) {
 	}
 	reclaimed := name(other, owner)
 	for _, c := range []struct {
-		name          string
+		name  string
 		write bool     // was told of, and the node has not been seen since
 		queue []string // after it
 		over  bool     // the session

@@ -17,7 +17,7 @@ import (
 // join makes sure that the contender has a node, as far as can be known, and
 // returns the children of the lock node, as they were after that.
 func (c *contender) join(ctx context.Context) ([]string, error) {
-	if c.node == "" {
+	if !c.hasNode() {
 		l, err := c.create(ctx)
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 	}
 	l, err := c.engine.link.List(ctx, c.parent, c.beside, c.first)
 	if errors.Is(err, zk.ErrNoNode) {
-		c.reset()
+		c.letGo()
 		return nil, errStartOver
 	}
 	c.keep(l)
@@ -55,9 +55,9 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		Path: path, Data: c.data, HasParent: c.parentMade, Beside: c.beside, BesideFirst: c.first,
 		// A member of a transaction that is refused is sent twice, and one of two lists could
 		// come between the two.
-		Alone: c.uncertain || c.beside != "",
+		Alone: c.stage == unknown || c.beside != "",
 	}
-	if !c.uncertain { // or what has been sent before may have succeeded
+	if c.stage == absent { // or what has been sent before may have succeeded
 		n.Still = c.still
 		if c.instead != nil {
 			n.Instead = c.instead.path()
@@ -75,15 +75,17 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	switch {
 	case err == nil && !node.InSession:
 		c.removeCreated(node)
-		c.clear()
+		c.forget()
 		return zkconn.Listing{}, errStartOver
 	case err == nil:
-		c.node, c.czxid, c.hangUps = base(node.Path), node.Czxid, 0
-		if n.Instead != "" {
-			c.instead.clear()
+		c.node, c.hangUps = base(node.Path), 0
+		if c.stage == unknown {
+			c.stage = doubled // the node that is kept may be the other one
+		} else {
+			c.stage, c.czxid = created, node.Czxid
 		}
-		if c.uncertain {
-			c.czxid = 0 // the node that is kept may be the other one
+		if n.Instead != "" {
+			c.instead.forget()
 		}
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent, nil); err != nil {
@@ -94,10 +96,10 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case zkconn.NotSent(err):
 		return zkconn.Listing{}, errStartOver // the session has changed since
 	case zkconn.SessionOver(err):
-		c.clear()
+		c.letGo()
 		return zkconn.Listing{}, err
 	case zkconn.UnknownOutcome(err):
-		c.uncertain = true
+		c.stage = unknown
 		if c.hangUps.tooMany(c.sess, time.Since(began), c.data) {
 			return zkconn.Listing{}, tooLarge("create", path, c.data)
 		}
@@ -138,20 +140,17 @@ func tooLarge(step, path string, data []byte) error {
 // nothing.
 func (c *contender) leaveCreating(creation *zkconn.Creation) {
 	orphan := *c
-	c.node, c.uncertain, c.own = "", false, nil
+	c.forget()
 	creation.Abandon(orphan.removeCreated)
 }
 
 // removeCreated removes whatever came of a creation that nobody wants any more.
 func (c *contender) removeCreated(node zkconn.Outcome) {
 	switch {
-	case node.Err == nil && node.InSession && !c.uncertain:
+	case node.Err == nil && node.InSession && c.stage == absent:
 		c.engine.removeLater(c.sess, node.Path)
-	case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.uncertain:
-		// What was made in a session that is over has ended with it.
-		if sess := c.engine.link.Session(); sess != nil {
-			c.removeCreations(sess)
-		}
+	case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:
+		c.removeCreations()
 	}
 }
 

@@ -62,10 +62,10 @@ func (p *permit) enter(sess *zkconn.Session) {
 	p.lease.enter(sess)
 }
 
-// leave implements [attempter].
-func (p *permit) leave() {
-	p.lease.leave()
-	p.place.leave()
+// letGo implements [attempter].
+func (p *permit) letGo() {
+	p.lease.letGo()
+	p.place.letGo()
 }
 
 // waits implements [attempter].
@@ -73,7 +73,7 @@ func (p *permit) waits() bool { return p.place.behind }
 
 // attempt implements [attempter].
 func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
-	if p.lease.node == "" && !p.lease.uncertain {
+	if p.lease.stage == absent {
 		if !p.queued {
 			free, err := p.look(ctx)
 			if err != nil {
@@ -154,7 +154,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		// Otherwise observers would take it for a permit until its client had found out.
 		c.still = &zk.CheckVersionRequest{Path: p.at.key, Version: p.limit.Version}
 	}
-	if p.place.node != "" && !p.at.kazoo && !p.passed {
+	if p.place.hasNode() && !p.at.kazoo && !p.passed {
 		c.instead = &p.place
 	}
 	ahead, _, err := c.locate(ctx)
@@ -166,11 +166,11 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	}
 	alone, err := p.confirm(ctx)
 	if err != nil {
-		c.leave()
+		c.letGo()
 		return none, zkconn.Waiting(ctx, err)
 	}
 	if !alone || len(c.blockers(ahead)) > 0 {
-		c.leave()
+		c.letGo()
 		p.vain, p.passed = true, p.passed || p.queued
 		if !p.queued && !p.req.Wait {
 			return none, p.engine.permitsHeld(ctx, p.req.Key)
@@ -180,20 +180,20 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	}
 	if err := c.prove(ctx); err != nil {
 		if errors.Is(err, zkconn.ErrSlow) {
-			p.leave()
+			p.letGo()
 		}
 		return none, zkconn.Waiting(ctx, err)
 	}
 	grant, err := c.grant(ctx)
 	if err == nil {
-		p.place.leave()
+		p.place.letGo()
 	}
 	return grant, err
 }
 
 // lookAgain is for a limit that has changed.
 func (p *permit) lookAgain() error {
-	p.place.leave()
+	p.place.letGo()
 	p.queued = false
 	return errStartOver
 }
@@ -219,7 +219,7 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
-	case p.place.node == "":
+	case !p.place.hasNode():
 		return len(places) == 0, nil
 	}
 	return len(places) > 0 && places[0].name == p.place.node, nil

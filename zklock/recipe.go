@@ -34,8 +34,8 @@ type attempter interface {
 	attempt(ctx context.Context) (driver.Grant, error)
 	// waits reports whether it has waited for somebody, and is about to look at the queue again.
 	waits() bool
-	// leave gives up, and removes in the background what there is.
-	leave()
+	// letGo gives up, and removes in the background what there is.
+	letGo()
 }
 
 // Acquire implements [driver.Driver].
@@ -69,7 +69,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.Reopening() == nil { // it was about to look again
 				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}}
 			}
-			c.leave()
+			c.letGo()
 			return driver.Grant{}, err
 		}
 	}
@@ -138,7 +138,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, others []string,
 		return nil, nil, err
 	}
 	own := c.node
-	if c.uncertain {
+	if c.stage == doubled {
 		own = "" // there may be another, which counts if it came before
 	}
 	line, others, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
@@ -167,7 +167,7 @@ func (c *contender) vanished(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	c.reset()
+	c.letGo()
 	return errStartOver
 }
 
@@ -175,19 +175,8 @@ func (c *contender) vanished(ctx context.Context) error {
 // was only left.
 func (c *contender) evicted() error {
 	cause := c.own.cause
-	switch { // where the node is there
-	case errors.Is(cause, holdfast.ErrDenied):
-		c.leave()
-		return cause
-	case errors.Is(cause, errUnread):
-		c.leave()
-		return errStartOver
-	}
-	if c.sess.Left() {
-		c.engine.removeLater(c.sess, c.path())
-	}
-	c.clear()
-	if errors.Is(cause, holdfast.ErrReclaimed) {
+	c.letGo() // it may be there: the server does not let this client read it, or the session was only left
+	if errors.Is(cause, holdfast.ErrDenied) || errors.Is(cause, holdfast.ErrReclaimed) {
 		return cause
 	}
 	return errStartOver
@@ -308,7 +297,7 @@ func (c *contender) prove(ctx context.Context) error {
 		case c.engine.opts.Heartbeat < 0, slow && lease.Live():
 			return nil
 		case slow && c.engine.host.Now().Mono.Sub(began) > t.Session:
-			c.leave()
+			c.letGo()
 			return fmt.Errorf("zookeeper: %s: %w: %w", path, holdfast.ErrDisconnected, zkconn.ErrSlow)
 		case slow:
 			backoff.Sleep(ctx, t.Again, nil)

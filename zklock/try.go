@@ -67,14 +67,14 @@ func (c *contender) held(ctx context.Context, first entry) error {
 		case info.Grant == c.node || !info.Held:
 			return errStartOver
 		}
-		c.leave()
+		c.letGo()
 		c.engine.stale.askIfOld(path, info.QueuedAt)
 		return &driver.HeldError{Holder: info}
 	}
 	node, err := c.engine.link.Get(ctx, path)
 	switch {
 	case err == nil:
-		c.leave()
+		c.letGo()
 		c.engine.stale.askIfOld(path, time.UnixMilli(node.Stat.Ctime))
 		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
 	case errors.Is(err, zk.ErrNoNode):

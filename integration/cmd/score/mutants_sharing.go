@@ -107,9 +107,9 @@ var sharingMutants = []mutant{
 
 	{"S4", "a permit that was given up is kept", zooKeeper, change{
 		"zklock/permit.go",
-		`func (p *permit) leave() {
-	p.lease.leave()`,
-		`func (p *permit) leave() {`,
+		`func (p *permit) letGo() {
+	p.lease.letGo()`,
+		`func (p *permit) letGo() {`,
 	}, nil},
 	{"S5", "a permit is taken however many are", zooKeeper, change{
 		"zklock/permit.go",

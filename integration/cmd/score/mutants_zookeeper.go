@@ -5,9 +5,9 @@ package main
 var zooKeeperMutants = []mutant{
 	{"Z1", "a creation without a reply is repeated under another guid", zooKeeper, change{
 		"zklock/create.go",
-		`c.uncertain = true
+		`c.stage = unknown
 		if c.hangUps`,
-		`c.clear()
+		`c.forget()
 		if c.hangUps`,
 	}, nil},
 	{"Z1.2", "who gives up leaves a creation under way to itself", zooKeeper, change{
@@ -17,8 +17,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z1.2", "what a creation without a reply has left is not looked for", zooKeeper, change{
 		"zklock/create.go",
-		`case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.uncertain:`,
-		`case node.Err == nil && c.uncertain:`,
+		`case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:`,
+		`case node.Err == nil && c.stage == unknown:`,
 	}, nil},
 	{"Z1.3", "late creations are looked for once", zooKeeper, change{
 		"zklock/late.go",
@@ -37,7 +37,7 @@ var zooKeeperMutants = []mutant{
 	},
 	{"Z2", "the guid and the node of the former session stay", zooKeeper, change{
 		"zklock/contender.go",
-		`	c.clear()
+		`	c.letGo()
 	c.sess = sess`,
 		`	c.sess = sess`,
 	}, nil},
@@ -200,11 +200,9 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z20", "a contender forgets a node that may be there", zooKeeper, change{
 		"zklock/contender.go",
-		`there may be another
-	case c.node != "":
+		`	case created, queued:
 		c.engine.removeLater(c.sess, c.path())`,
-		`there may be another
-	case c.node != "":`,
+		`	case created, queued:`,
 	}, nil},
 	{"Z22", "Close waits for a server for as long as it takes", zooKeeper, change{
 		"close.go",
