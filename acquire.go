@@ -146,7 +146,7 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 		// The grant was over before it could be handed out: the process was
 		// stopped, or somebody broke it at once. Start over.
 		k.void(err)
-		c.ended(k)
+		c.lockEnded(k)
 		if errors.Is(err, ErrReclaimed) {
 			return nil, err
 		}

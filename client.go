@@ -25,24 +25,24 @@ type Client struct {
 	absolute bool
 	anyKey   bool
 
-	// closing ends waiters when Close begins; background ends deliveries when
+	// closing ends waiters when Close begins; background ends releases when
 	// Close gives up on them.
 	closing    context.Context
 	close      context.CancelCauseFunc
 	background context.Context
 	giveUp     context.CancelCauseFunc
 
-	mu         sync.Mutex
-	held       map[*Lock]struct{} // live
-	ours       map[*Lock]struct{} // live, or ended and not known to be given back
-	clocks     clocks
-	left       []*Lock // ended since Close began, which gives them back
-	observed   map[string]*observation
-	terms      map[*Lock]*leadership // of elections, while lead runs
-	closed     bool
-	calls      sync.WaitGroup // calls that may end in a grant or use the engine
-	ends       sync.WaitGroup // registered locks that have not ended
-	deliveries sync.WaitGroup // goroutines that give back a lock
+	mu          sync.Mutex
+	held        map[*Lock]struct{} // live
+	outstanding map[*Lock]struct{} // live, or ended and not known to be given back
+	clocks      clocks
+	toGiveBack  []*Lock // ended since Close began, which gives them back
+	observed    map[string]*observation
+	terms       map[*Lock]*leadership // of elections, while lead runs
+	closed      bool
+	calls       sync.WaitGroup // calls that may end in a grant or use the engine
+	unended     sync.WaitGroup // registered locks that have not ended
+	releases    sync.WaitGroup // goroutines that give back a lock
 
 	closeDone chan struct{}
 	closeErr  error
@@ -50,19 +50,19 @@ type Client struct {
 
 func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 	c := &Client{
-		engine:    engine,
-		clock:     host.Clock,
-		log:       host.log,
-		feed:      host.feed,
-		owner:     host.owner,
-		absolute:  config.AbsoluteKeys,
-		anyKey:    config.AnyKey,
-		held:      make(map[*Lock]struct{}),
-		ours:      make(map[*Lock]struct{}),
-		clocks:    clocks{first: host.Now()},
-		observed:  make(map[string]*observation),
-		terms:     make(map[*Lock]*leadership),
-		closeDone: make(chan struct{}),
+		engine:      engine,
+		clock:       host.Clock,
+		log:         host.log,
+		feed:        host.feed,
+		owner:       host.owner,
+		absolute:    config.AbsoluteKeys,
+		anyKey:      config.AnyKey,
+		held:        make(map[*Lock]struct{}),
+		outstanding: make(map[*Lock]struct{}),
+		clocks:      clocks{first: host.Now()},
+		observed:    make(map[string]*observation),
+		terms:       make(map[*Lock]*leadership),
+		closeDone:   make(chan struct{}),
 	}
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.background, c.giveUp = context.WithCancelCause(context.Background())
@@ -252,8 +252,8 @@ func (c *Client) register(k *Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held[k] = struct{}{}
-	c.ours[k] = struct{}{}
-	c.ends.Add(1)
+	c.outstanding[k] = struct{}{}
+	c.unended.Add(1)
 	c.watchClocksLocked()
 }
 
@@ -275,35 +275,35 @@ func (c *Client) endTerm(t *leadership) {
 	delete(c.terms, t.lock)
 }
 
-// ended removes a lock from those that are live and gives its key back, however it
+// lockEnded removes a lock from those that are live and gives its key back, however it
 // ended: a lock that ended by the holder's clock may still be held in the engine.
-func (c *Client) ended(k *Lock) {
-	defer c.ends.Done()
+func (c *Client) lockEnded(k *Lock) {
+	defer c.unended.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, k)
 	if c.closed {
-		c.left = append(c.left, k)
+		c.toGiveBack = append(c.toGiveBack, k)
 		return
 	}
-	c.deliveries.Go(func() { c.deliver(k) })
+	c.releases.Go(func() { c.release(k) })
 }
 
-// deliver gives back a lock that has ended.
-func (c *Client) deliver(k *Lock) {
+// release gives back a lock that has ended.
+func (c *Client) release(k *Lock) {
 	err := k.hold.Release(c.background)
 	if err != nil && !errors.Is(err, ErrLost) && context.Cause(c.background) == errSessionEnded {
 		err = nil // it went with the session
 	}
-	c.delivered(k, err)
+	c.noteRelease(k, err)
 }
 
-// delivered notes the outcome of giving back a lock.
-func (c *Client) delivered(k *Lock, err error) {
-	k.deliver(err)
+// noteRelease notes the outcome of giving back a lock.
+func (c *Client) noteRelease(k *Lock, err error) {
+	k.noteRelease(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.ours, k)
+	delete(c.outstanding, k)
 }
 
 // holds reports whether this client has a live lock on key under owner.

@@ -80,7 +80,7 @@ func (c *Client) shutdown(ctx context.Context) error {
 	defer cancel()
 	c.awaitLeads(ctx)
 	c.endLocks(nil)
-	c.ends.Wait() // some may be under way elsewhere
+	c.unended.Wait() // some may be under way elsewhere
 	c.stopClocks()
 
 	err := c.giveBack(ctx)
@@ -143,7 +143,7 @@ func (c *Client) leaseLeft() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	left := time.Duration(0)
-	for k := range c.ours {
+	for k := range c.outstanding {
 		if k.term != nil { // it was valid once
 			left = max(left, k.lease.deadline(k.term).Sub(now))
 		}
@@ -159,47 +159,47 @@ func (c *Client) giveBack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.leaseLeft()+grace, errLeasesOver)
 	defer cancel()
 	c.mu.Lock()
-	all := slices.Collect(maps.Keys(c.ours)) // those that are left, and those under way
+	all := slices.Collect(maps.Keys(c.outstanding)) // those that are left, and those under way
 	c.mu.Unlock()
-	var ending error
+	var sessionEnd error
 	if session, ok := c.engine.(driver.Ender); ok {
 		err := session.EndSession(ctx)
-		if ending = err; err != nil {
-			ending = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
+		if sessionEnd = err; err != nil {
+			sessionEnd = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
-		for _, k := range c.left {
-			c.delivered(k, err)
+		for _, k := range c.toGiveBack {
+			c.noteRelease(k, err)
 		}
 	} else {
 		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })
 		defer stop()
 		c.releaseLeft()
 	}
-	c.deliveries.Wait()
+	c.releases.Wait()
 	c.giveUp(ErrClosed)
 
 	var errs []error
-	for _, k := range c.left {
+	for _, k := range c.toGiveBack {
 		if errors.Is(k.err, ErrReleased) && errors.Is(k.releErr, ErrLost) {
 			errs = append(errs, failed("release", k.key, k.releErr))
 		}
 	}
-	return errors.Join(append(errs, cmp.Or(unconfirmed(ctx, all), ending))...)
+	return errors.Join(append(errs, cmp.Or(unconfirmed(ctx, all), sessionEnd))...)
 }
 
 // releaseLeft releases what Close has ended, lock by lock.
 func (c *Client) releaseLeft() {
 	next := make(chan *Lock)
 	var workers sync.WaitGroup
-	for range min(closeWorkers, len(c.left)) {
+	for range min(closeWorkers, len(c.toGiveBack)) {
 		workers.Go(func() {
 			for k := range next {
-				c.deliver(k)
+				c.release(k)
 			}
 		})
 	}
-	for _, k := range c.left {
+	for _, k := range c.toGiveBack {
 		next <- k
 	}
 	close(next)

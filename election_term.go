@@ -96,7 +96,7 @@ func (t *leadership) pending() error {
 		return nil
 	}
 	select {
-	case <-t.lock.delivered:
+	case <-t.lock.givenBack:
 		if !errors.Is(t.lock.releErr, ErrReleasePending) {
 			return nil
 		}

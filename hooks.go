@@ -239,7 +239,7 @@ func (a *acquisition) granted(k *Lock) {
 	a.feed.mu.Lock()
 	defer a.feed.mu.Unlock()
 	k.id, k.grantedAt = a.info.ID, a.feed.clock.Now().Mono
-	info := a.overLocked(k.grantedAt)
+	info := a.finishLocked(k.grantedAt)
 	info.Key, info.Token = k.key, k.token
 	callLocked(a.feed, a.feed.hooks.Granted, info)
 }
@@ -251,13 +251,13 @@ func (a *acquisition) failed(err error) {
 	}
 	a.feed.mu.Lock()
 	defer a.feed.mu.Unlock()
-	info := a.overLocked(a.feed.clock.Now().Mono)
+	info := a.finishLocked(a.feed.clock.Now().Mono)
 	info.Err = err
 	callLocked(a.feed, a.feed.hooks.Failed, info)
 }
 
-// overLocked notes the end of the acquisition.
-func (a *acquisition) overLocked(t time.Time) Acquisition {
+// finishLocked notes the end of the acquisition.
+func (a *acquisition) finishLocked(t time.Time) Acquisition {
 	a.over = true
 	info := a.info
 	info.Time, info.Took = t, t.Sub(a.began)

@@ -41,7 +41,7 @@ type Lock struct {
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
 	writing  chan struct{}                         // full while SetData writes; nil before the first
 
-	delivered chan struct{} // closed when releErr is set; made with err
+	givenBack chan struct{} // closed when releErr is set; made with err
 	releErr   error
 }
 
@@ -173,10 +173,10 @@ func (k *Lock) Release(ctx context.Context) error {
 		return failed("release", k.key, ended)
 	}
 	select {
-	case <-k.delivered:
+	case <-k.givenBack:
 	default:
 		select {
-		case <-k.delivered:
+		case <-k.givenBack:
 		case <-ctx.Done():
 			return failed("release", k.key, unconfirmedYet(ctx))
 		}
@@ -282,7 +282,7 @@ func (k *Lock) end(cause error, kind EventKind) {
 	}
 	cancels := k.cancels
 	k.cancels = nil
-	k.delivered = make(chan struct{})
+	k.givenBack = make(chan struct{})
 	k.mu.Unlock()
 
 	for cancel := range cancels {
@@ -291,7 +291,7 @@ func (k *Lock) end(cause error, kind EventKind) {
 	k.lease.detach(k)
 	// An engine, which may be the caller, must not wait for a user's handler, which may ask the engine.
 	k.client.feed.logs.push(func() { k.logEnd(err) })
-	k.client.ended(k)
+	k.client.lockEnded(k)
 }
 
 // void marks a lock whose grant was over before anybody had it.
@@ -299,11 +299,11 @@ func (k *Lock) void(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.err = err
-	k.delivered = make(chan struct{})
+	k.givenBack = make(chan struct{})
 }
 
-// deliver notes the outcome of giving the key back to the engine, once, after the end.
-func (k *Lock) deliver(err error) {
+// noteRelease notes the outcome of giving the key back to the engine, once, after the end.
+func (k *Lock) noteRelease(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrLost):
@@ -316,7 +316,7 @@ func (k *Lock) deliver(err error) {
 		err = fmt.Errorf("%w: %w", ErrReleasePending, err)
 	}
 	k.releErr = err
-	close(k.delivered)
+	close(k.givenBack)
 }
 
 // over reports whether a TTL has passed on either clock.

@@ -11,7 +11,7 @@ import "context"
 func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	k.check()
 	ctx, end := context.WithCancelCause(parent)
-	return lockContext{ctx, k.Err, end}, k.ends(ctx, end)
+	return lockContext{ctx, k.Err, end}, k.cancelAtEnd(ctx, end)
 }
 
 // A lockContext sees at the first look that its lock, or one of its locks, is over.
@@ -42,8 +42,8 @@ func (c lockContext) look() {
 	}
 }
 
-// ends has the end of the lock end ctx, and returns the CancelFunc of that.
-func (k *Lock) ends(ctx context.Context, cancel context.CancelCauseFunc) context.CancelFunc {
+// cancelAtEnd has the end of the lock end ctx, and returns the CancelFunc of that.
+func (k *Lock) cancelAtEnd(ctx context.Context, cancel context.CancelCauseFunc) context.CancelFunc {
 	k.mu.Lock()
 	if k.err != nil {
 		err := k.err

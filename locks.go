@@ -28,7 +28,7 @@ func newLocks(n int) *Locks {
 
 func (l *Locks) add(k *Lock) {
 	l.locks = append(l.locks, k)
-	k.ends(l.live, l.end)
+	k.cancelAtEnd(l.live, l.end)
 }
 
 // Lock returns the lock of one of the keys, and nil for any other key.

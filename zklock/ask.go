@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // A wish that a holder let go is written into the data of its node, in the form of Curator's
@@ -84,7 +83,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 			case errors.Is(err, zk.ErrNoNode):
 				return changed
 			case err != nil:
-				return zkconn.Waiting(ctx, err)
+				return zkconn.AsDisconnected(ctx, err)
 			case uint64(node.Stat.Czxid) != info.Token:
 				return changed
 			case isWish(node.Data):
@@ -95,10 +94,10 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 			case errors.Is(err, zk.ErrBadVersion):
 				continue
 			case errors.Is(err, zk.ErrNoNode):
-				e.stale.ask(path)
+				e.doubts.ask(path)
 				return changed
 			}
-			return zkconn.Waiting(ctx, err)
+			return zkconn.AsDisconnected(ctx, err)
 		}
 	})
 }

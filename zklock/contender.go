@@ -3,11 +3,10 @@ package zklock
 import (
 	"strings"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // contender is one call of Acquire: its node in the queue of a lock, or its efforts to
@@ -27,10 +26,10 @@ type contender struct {
 	stage     stage
 	sess      *zkconn.Session
 	guid      string
-	node      string // its name, from the stage doubled on
-	czxid     int64  // of the node; 0: to be learned from it
-	own       *own   // in the stage queued
-	turn      *turn  // nil before it waits
+	node      string   // its name, from the stage doubled on
+	czxid     int64    // of the node; 0: to be learned from it
+	own       *ownNode // in the stage queued
+	turn      *turn    // nil before it waits
 	reclaimed bool
 	behind    bool // it has waited for somebody, and has to look at the queue again
 

@@ -111,7 +111,7 @@ func TestMissing(t *testing.T) {
 		if c.over {
 			sess = testSession(sess.ID)
 		}
-		o := &own{
+		o := &ownNode{
 			engine: same, sess: sess, path: "/q/n", owner: owner,
 		}
 		if c.write {
@@ -132,7 +132,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 		server := &zktest.NodeServer{}
 		e, _ := testEngine(t, server)
 		server.Refuse()
-		o := &own{
+		o := &ownNode{
 			engine: e, sess: e.link.Session(), path: "/q/n", owner: "worker",
 			unseen: &written{names: &siblings{done: make(chan struct{})}},
 		}
@@ -156,7 +156,7 @@ func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	server := &zktest.NodeServer{}
 	e, _ := testEngine(t, server)
-	o := &own{engine: e}
+	o := &ownNode{engine: e}
 	doubtful := func(set *zkconn.Wire, w *zkconn.Watch) bool {
 		o.view = &view{watch: w, on: set}
 		_, yes := o.doubt()
@@ -199,7 +199,7 @@ func TestDoubtful(t *testing.T) {
 func TestLateExpected(t *testing.T) {
 	before, now := testSession(1), testSession(2)
 	patience := now.Times().Late
-	s := &late{stopped: true} // sets no timer
+	s := &lateCreations{stopped: true} // sets no timer
 	s.expect(before, "/a", "old", "")
 	s.expect(now, "/a", "1", "kept")
 	s.expect(now, "/a", "2", "")
@@ -218,7 +218,7 @@ func TestLateExpected(t *testing.T) {
 // TestLateNext tests that all that is looked for in one session goes together, each once.
 func TestLateNext(t *testing.T) {
 	before, now := testSession(1), testSession(2)
-	s := newLate(nil)
+	s := newLateCreations(nil)
 	s.looking = true // there is a task
 	s.lookForLocked(creation{sess: now, parent: "/a", guid: "1"}, creation{sess: now, parent: "/b", guid: "2"})
 	s.lookForLocked(creation{sess: now, parent: "/a", guid: "3"}, creation{sess: now, parent: "/a", guid: "1"})
@@ -246,18 +246,18 @@ func TestSeen(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		unseen *written
-		do     func(o *own)
+		do     func(o *ownNode)
 		doubt  bool
 	}{
-		"read by a watch that was set after it":     {first, func(o *own) { o.view = set(first); o.Read(o.view.watch) }, false},
-		"read by a watch that was set before it":    {first, func(o *own) { o.view = set(nil); o.Read(o.view.watch) }, true},
-		"read by a watch that is not the last":      {first, func(o *own) { o.view = set(first); o.Read(set(first).watch) }, true},
-		"read after the first of two":               {second, func(o *own) { o.view = set(first); o.Read(o.view.watch) }, true},
-		"found by the quorum":                       {first, func(o *own) { o.seen(first) }, false},
-		"found by the quorum, and written to again": {second, func(o *own) { o.seen(first) }, true},
-		"found when there was no write":             {first, func(o *own) { o.seen(nil) }, true},
+		"read by a watch that was set after it":     {first, func(o *ownNode) { o.view = set(first); o.Read(o.view.watch) }, false},
+		"read by a watch that was set before it":    {first, func(o *ownNode) { o.view = set(nil); o.Read(o.view.watch) }, true},
+		"read by a watch that is not the last":      {first, func(o *ownNode) { o.view = set(first); o.Read(set(first).watch) }, true},
+		"read after the first of two":               {second, func(o *ownNode) { o.view = set(first); o.Read(o.view.watch) }, true},
+		"found by the quorum":                       {first, func(o *ownNode) { o.seen(first) }, false},
+		"found by the quorum, and written to again": {second, func(o *ownNode) { o.seen(first) }, true},
+		"found when there was no write":             {first, func(o *ownNode) { o.seen(nil) }, true},
 	} {
-		o := &own{engine: e, sess: e.link.Session(), known: make(chan struct{}), gone: make(chan struct{}), unseen: c.unseen}
+		o := &ownNode{engine: e, sess: e.link.Session(), known: make(chan struct{}), gone: make(chan struct{}), unseen: c.unseen}
 		c.do(o)
 		if _, yes := o.doubt(); yes != c.doubt {
 			t.Errorf("%s: %v", name, yes)

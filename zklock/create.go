@@ -7,11 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // join makes sure that the contender has a node, as far as can be known, and
@@ -36,7 +35,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		return nil, errStartOver
 	}
 	c.keep(l)
-	return l.Names, zkconn.Waiting(ctx, err)
+	return l.Names, zkconn.AsDisconnected(ctx, err)
 }
 
 // keep remembers the lists if there is a znode beside. Else nobody asks for them again, and a
@@ -69,7 +68,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case node = <-creation.Done():
 	case <-ctx.Done():
 		c.leaveCreating(creation)
-		return zkconn.Listing{}, zkconn.Waiting(ctx, driver.ContextError(ctx))
+		return zkconn.Listing{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 	}
 	err := zkconn.StepError("create", path, node.Err)
 	switch {
@@ -89,7 +88,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		}
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent, nil); err != nil {
-			return zkconn.Listing{}, zkconn.Waiting(ctx, err)
+			return zkconn.Listing{}, zkconn.AsDisconnected(ctx, err)
 		}
 		c.parentMade = true
 		return zkconn.Listing{}, errStartOver
@@ -111,7 +110,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case l := <-creation.Listed:
 		return l, nil
 	case <-ctx.Done():
-		return zkconn.Listing{}, zkconn.Waiting(ctx, driver.ContextError(ctx))
+		return zkconn.Listing{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 	}
 }
 

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // SetData implements [driver.Hold]. Its path is that of this very grant, as the guid in it
@@ -136,14 +135,14 @@ func (s *span) has(w *zkconn.Watch) bool {
 
 // writing is called before the client itself writes to the node: what is heard of that is
 // not what tells of a reclaim. See fired.
-func (o *own) writing(version int32) {
+func (o *ownNode) writing(version int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.mine.add(version)
 }
 
 // wrote is called with the outcome. As long as that is unknown, the write may have been made.
-func (o *own) wrote(version int32, err error) {
+func (o *ownNode) wrote(version int32, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil && !zkconn.UnknownOutcome(err) && o.mine.to == version+1 {
@@ -152,7 +151,7 @@ func (o *own) wrote(version int32, err error) {
 }
 
 // keepWish is what to write to the node in place of data: with the wish that it may contain.
-func (o *own) keepWish(data []byte) []byte {
+func (o *ownNode) keepWish(data []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.wanted {

@@ -41,7 +41,7 @@ func TestMissingAfterOwnWrites(t *testing.T) {
 			close(w.Read)
 		}
 		reclaims := []string{CuratorNames.name((&engine{mark: "00000000"}).markedGUID("worker"), false)}
-		o := &own{engine: e, sess: e.link.Session(), owner: "worker"}
+		o := &ownNode{engine: e, sess: e.link.Session(), owner: "worker"}
 		queue := &siblings{done: make(chan struct{}), names: reclaims}
 		close(queue.done)
 		for i, version := range c.own {

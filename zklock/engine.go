@@ -4,10 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // engine implements [driver.Driver]: it is what all calls of a client share.
@@ -17,9 +16,9 @@ type engine struct {
 	paths     paths
 	link      *zkconn.Link
 	heartbeat *heartbeat
-	stale     *stale
+	doubts    *doubts
 	waiters   waiters
-	late      *late
+	late      *lateCreations
 	tasks     *task.Group // what goes on between calls
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
@@ -42,8 +41,8 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		refused: make(map[string]struct{}),
 	}
 	e.heartbeat = newHeartbeat(e)
-	e.stale = newStale(e)
-	e.late = newLate(e)
+	e.doubts = newDoubts(e)
+	e.late = newLateCreations(e)
 	var auth []zkconn.Auth
 	for _, a := range opts.Auth {
 		auth = append(auth, zkconn.Auth(a))

@@ -3,11 +3,10 @@ package zklock
 import (
 	"errors"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // What the connection reports, and which of holdfast's events users see of it:
@@ -28,7 +27,7 @@ func (e *engine) reopened(sess *zkconn.Session) {
 var errUnwatched = errors.New("the watch is gone")
 
 // Fired implements [owner].
-func (o *own) Fired(why zk.EventType) {
+func (o *ownNode) Fired(why zk.EventType) {
 	switch why {
 	case zk.EventNodeDeleted:
 		o.finish(o.deleted())

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // heartbeat sends what proves that the session lives; what a reply proves, and what that
@@ -249,7 +249,7 @@ func (h *heartbeat) doubt(sess *zkconn.Session) {
 	}
 	for _, k := range h.any() {
 		if w := k.own.watching(); w != nil {
-			h.engine.stale.askOf(w)
+			h.engine.doubts.askOf(w)
 		}
 	}
 }

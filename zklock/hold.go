@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // hold is a granted lock: a node of ours that is the first in its queue.
@@ -17,7 +16,7 @@ type hold struct {
 	engine *engine
 	sess   *zkconn.Session
 	path   string
-	own    *own
+	own    *ownNode
 
 	// What the node is, for SetData.
 	owner   string

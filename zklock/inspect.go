@@ -8,13 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // Inspect implements [driver.Driver].
@@ -204,7 +203,7 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 		case errors.Is(err, zk.ErrNoNode) && again:
 			return nil // the same, and the list was of a server that is behind
 		case errors.Is(err, zk.ErrNoNode):
-			e.stale.ask(path)
+			e.doubts.ask(path)
 			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
 		}
 		return err

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // A creation whose reply was lost may still be carried out long after, even when
@@ -33,8 +33,8 @@ type creation struct {
 	until  time.Time
 }
 
-// late are the creations of a client that may be carried out late.
-type late struct {
+// lateCreations are the creations of a client that may be carried out late.
+type lateCreations struct {
 	engine *engine
 
 	mu      sync.Mutex
@@ -46,11 +46,13 @@ type late struct {
 	stopped bool
 }
 
-func newLate(e *engine) *late { return &late{engine: e, wanted: make(map[creation]struct{})} }
+func newLateCreations(e *engine) *lateCreations {
+	return &lateCreations{engine: e, wanted: make(map[creation]struct{})}
+}
 
 // remove deletes, in the background, what has come of creations with a guid, and
 // what will.
-func (l *late) remove(sess *zkconn.Session, parent, guid string) {
+func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
 	one := l.expect(sess, parent, guid, "")
 	if l.engine.link.Reopening() == nil { // else see reopened
 		l.mu.Lock()
@@ -60,7 +62,7 @@ func (l *late) remove(sess *zkconn.Session, parent, guid string) {
 }
 
 // expect has nodes with a guid, other than keep, deleted when they come.
-func (l *late) expect(sess *zkconn.Session, parent, guid, keep string) creation {
+func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) creation {
 	t := sess.Times()
 	one := creation{sess: sess, parent: parent, guid: guid, keep: keep, until: time.Now().Add(t.Late)}
 	l.mu.Lock()
@@ -71,7 +73,7 @@ func (l *late) expect(sess *zkconn.Session, parent, guid, keep string) creation 
 }
 
 // reopened is called when the session has come to a server.
-func (l *late) reopened() {
+func (l *lateCreations) reopened() {
 	if sess := l.lookForAll(); sess != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -80,7 +82,7 @@ func (l *late) reopened() {
 }
 
 // armLocked has the next look made after a pause.
-func (l *late) armLocked(pause time.Duration) {
+func (l *lateCreations) armLocked(pause time.Duration) {
 	if l.stopped {
 		return
 	}
@@ -93,7 +95,7 @@ func (l *late) armLocked(pause time.Duration) {
 
 // again looks once more. While the connection is down there is nothing to be
 // seen, and when it is up again, it begins anew.
-func (l *late) again() {
+func (l *lateCreations) again() {
 	if sess := l.lookForAll(); sess != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -102,7 +104,7 @@ func (l *late) again() {
 }
 
 // stop is called when the client closes, and its session ends.
-func (l *late) stop() {
+func (l *lateCreations) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopped = true
@@ -113,7 +115,7 @@ func (l *late) stop() {
 
 // lookForAll looks, in the background, for the late creations of the present session, and
 // returns that; nil if there can be none, or the connection is down.
-func (l *late) lookForAll() *zkconn.Session {
+func (l *lateCreations) lookForAll() *zkconn.Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sess := l.engine.link.Session()
@@ -129,14 +131,14 @@ func (l *late) lookForAll() *zkconn.Session {
 }
 
 // expectedLocked returns those that may still come in a session, and forgets all others.
-func (l *late) expectedLocked(sess *zkconn.Session, now time.Time) []creation {
+func (l *lateCreations) expectedLocked(sess *zkconn.Session, now time.Time) []creation {
 	l.all = slices.DeleteFunc(l.all, func(one creation) bool { return one.sess != sess || now.After(one.until) })
 	return l.all
 }
 
 // lookForLocked has some looked for, in the background: now, or together with others, when the look that
 // is under way is over. A client may have given up thousands of calls.
-func (l *late) lookForLocked(some ...creation) {
+func (l *lateCreations) lookForLocked(some ...creation) {
 	for _, one := range some {
 		l.wanted[one] = struct{}{}
 	}
@@ -151,7 +153,7 @@ func (l *late) lookForLocked(some ...creation) {
 }
 
 // next returns what is wanted by now, of one session and by the parents; nothing ends the task.
-func (l *late) next() map[string][]creation {
+func (l *lateCreations) next() map[string][]creation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	byParent := make(map[string][]creation)
@@ -174,7 +176,7 @@ const lists = 16
 
 // look deletes what there is below some parents. The sync, which goes the way of a
 // write, makes the lists that follow it see what was created before.
-func (l *late) look(ctx context.Context, byParent map[string][]creation) {
+func (l *lateCreations) look(ctx context.Context, byParent map[string][]creation) {
 	link := l.engine.link
 	slots := make(chan struct{}, lists)
 	var looks sync.WaitGroup
@@ -203,7 +205,7 @@ func (l *late) look(ctx context.Context, byParent map[string][]creation) {
 }
 
 // lookBelow deletes what there is below one.
-func (l *late) lookBelow(ctx context.Context, sess *zkconn.Session, parent string, some []creation) {
+func (l *lateCreations) lookBelow(ctx context.Context, sess *zkconn.Session, parent string, some []creation) {
 	link := l.engine.link
 	var names []string
 	err := link.Retry(ctx, nil, func(*zkconn.Session) (err error) {

@@ -6,12 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // Observe implements [driver.Driver]. While somebody holds the key, its node is watched,
@@ -195,7 +194,7 @@ func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind
 }
 
 // awaitChange waits until one of the watches has fired. Of what stays as it is for very
-// long, it asks whether it still is: see stale. There may be many observers,
+// long, it asks whether it still is: see doubts. There may be many observers,
 // of which all begin at the same moment, so they ask late, and not all at a time.
 func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch) error {
 	waiting, fired := context.WithCancel(ctx)
@@ -220,9 +219,9 @@ func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch) error {
 		case <-timer.C:
 			for _, w := range all {
 				if w.Kind == zkconn.WatchData {
-					e.stale.ask(w.Path)
+					e.doubts.ask(w.Path)
 				}
-				e.stale.askOf(w)
+				e.doubts.askOf(w)
 			}
 			patience = min(2*patience, 16*longest)
 			timer.Reset(patience)

@@ -7,14 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// own is the watch on a node of this client's, of a contender or a hold.
+// ownNode is the watch on a node of this client's, of a contender or a hold.
 // It learns when somebody deletes the node, and that the node is the one it is
 // meant to be.
 //
@@ -22,7 +21,7 @@ import (
 // granted the lock after the word that its node is gone. Only where the node was written to
 // before may the end of a hold wait, for one list at most that was not asked for together with
 // the read that finds no node.
-type own struct {
+type ownNode struct {
 	engine *engine
 	sess   *zkconn.Session
 	path   string
@@ -68,22 +67,22 @@ const watchDelay = 5 * time.Millisecond
 
 // watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (e *engine) watchOwn(sess *zkconn.Session, path string, czxid int64, owner string) *own {
-	return &own{
+func (e *engine) watchOwn(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
+	return &ownNode{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
 		known: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
 // setLater is set after the delay.
-func (o *own) setLater() {
+func (o *ownNode) setLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.timer = o.engine.host.AfterFunc(watchDelay, o.set)
 }
 
 // set begins to watch, or does so again.
-func (o *own) set() {
+func (o *ownNode) set() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
@@ -94,7 +93,7 @@ func (o *own) set() {
 }
 
 // watching is the present watch, or nil.
-func (o *own) watching() *zkconn.Watch {
+func (o *ownNode) watching() *zkconn.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.view == nil {
@@ -104,7 +103,7 @@ func (o *own) watching() *zkconn.Watch {
 }
 
 // look asks once more for a node that the server has failed to read. Heartbeats look for it from then on.
-func (o *own) look() {
+func (o *ownNode) look() {
 	o.engine.tasks.Go(func(ctx context.Context) {
 		var stat *zk.Stat
 		err := o.engine.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
@@ -127,7 +126,7 @@ func (o *own) look() {
 // errUnread is all that is known of a node that the server has failed to read, twice, if only the node itself can tell whose it is.
 var errUnread = errors.New("the own node cannot be read")
 
-func (o *own) knowsCzxid() bool {
+func (o *ownNode) knowsCzxid() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.czxid != 0
@@ -135,7 +134,7 @@ func (o *own) knowsCzxid() bool {
 
 // doubt reports whether the node may be gone for all that this client has heard: it was written to and not seen since, or it is
 // not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see setLater.
-func (o *own) doubt() (unseen *written, yes bool) {
+func (o *ownNode) doubt() (unseen *written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.unseen, o.unseen != nil || o.view != nil && !o.view.holds(o.engine.link.Wire())
@@ -147,13 +146,13 @@ func (v *view) holds(present *zkconn.Wire) bool {
 }
 
 // seen takes in that the node was there after a write; nil for none.
-func (o *own) seen(after *written) {
+func (o *ownNode) seen(after *written) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seenLocked(after)
 }
 
-func (o *own) seenLocked(after *written) {
+func (o *ownNode) seenLocked(after *written) {
 	if o.unseen == after {
 		o.unseen = nil
 	}
@@ -161,7 +160,7 @@ func (o *own) seenLocked(after *written) {
 
 // settle waits until it is known whether the node is watched: by then whoever has
 // deleted it has been heard of, or will be before anything that happens later.
-func (o *own) settle(ctx context.Context) {
+func (o *ownNode) settle(ctx context.Context) {
 	o.mu.Lock()
 	later := o.view == nil
 	o.mu.Unlock()
@@ -179,7 +178,7 @@ func (o *own) settle(ctx context.Context) {
 
 // Read implements [owner]. The node must have been created by this session, by the request that
 // succeeded.
-func (o *own) Read(w *zkconn.Watch) {
+func (o *ownNode) Read(w *zkconn.Watch) {
 	if w.Err != nil {
 		return
 	}
@@ -192,7 +191,7 @@ func (o *own) Read(w *zkconn.Watch) {
 }
 
 // identify compares the node, as it is at the server, with what it is meant to be.
-func (o *own) identify(node zkconn.Znode) {
+func (o *ownNode) identify(node zkconn.Znode) {
 	o.mu.Lock()
 	mismatch := node.Stat.EphemeralOwner != o.sess.ID || (o.czxid != 0 && node.Stat.Czxid != o.czxid)
 	o.czxid = node.Stat.Czxid
@@ -214,7 +213,7 @@ func (o *own) identify(node zkconn.Znode) {
 }
 
 // wish notes that somebody asks for the node.
-func (o *own) wish() {
+func (o *ownNode) wish() {
 	o.mu.Lock()
 	o.wanted = true
 	asked := o.asked
@@ -226,7 +225,7 @@ func (o *own) wish() {
 
 // finish ends whatever goes by the node. If that is there still, since its client only may not read it, whoever hears of this
 // deletes it.
-func (o *own) finish(cause error) {
+func (o *ownNode) finish(cause error) {
 	o.mu.Lock()
 	if o.cause != nil {
 		o.mu.Unlock()
@@ -245,8 +244,8 @@ func (o *own) finish(cause error) {
 	lost(cause)
 }
 
-// hold has lost and asked called from now on; false if the node is gone already.
-func (o *own) hold(lost func(error), asked func()) bool {
+// notify has lost and asked called from now on; false if the node is gone already.
+func (o *ownNode) notify(lost func(error), asked func()) bool {
 	o.mu.Lock()
 	if o.cause != nil {
 		o.mu.Unlock()
@@ -262,7 +261,7 @@ func (o *own) hold(lost func(error), asked func()) bool {
 }
 
 // stop is called before the node is deleted by its own client.
-func (o *own) stop() {
+func (o *ownNode) stop() {
 	o.mu.Lock()
 	o.off = true
 	o.lost, o.asked = nil, nil

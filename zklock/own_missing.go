@@ -5,11 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // siblings are the names in the queue as they were listed once.
@@ -26,7 +25,7 @@ type siblings struct {
 // the write, and knows only that somebody has deleted the node; so does who is cut off before
 // the list is there, as the end of a hold does not wait for the next connection. A node that
 // is missing in another session says nothing: it has gone with its own.
-func (o *own) missing(ctx context.Context) error {
+func (o *ownNode) missing(ctx context.Context) error {
 	o.mu.Lock()
 	var s *siblings
 	written := o.unseen != nil && !o.mine.has(o.unseen.reported)
@@ -46,7 +45,7 @@ func (o *own) missing(ctx context.Context) error {
 
 // list lists the queue. It goes out together with the read that follows a write, and so
 // keeps nobody waiting for longer than that.
-func (o *own) list() *siblings {
+func (o *ownNode) list() *siblings {
 	s := &siblings{done: make(chan struct{})}
 	link := o.engine.link
 	if !o.engine.tasks.Go(func(ctx context.Context) {
@@ -70,7 +69,7 @@ func (o *own) list() *siblings {
 
 // reclaimer reports whether another client that reclaims under the same owner name is in
 // the queue, by a list that it waits for.
-func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
+func (o *ownNode) reclaimer(ctx context.Context, s *siblings) bool {
 	o.engine.link.Await(ctx, s.done)
 	select {
 	case <-s.done:
@@ -85,7 +84,7 @@ func (o *own) reclaimer(ctx context.Context, s *siblings) bool {
 // deleted is missing for a node whose watch has reported its deletion. If that was an
 // event, and not that the read which was to set the watch found no node, the node was
 // there after all writes before.
-func (o *own) deleted() error {
+func (o *ownNode) deleted() error {
 	o.mu.Lock()
 	if v := o.view; !errors.Is(v.watch.Failure(), zk.ErrNoNode) {
 		o.seenLocked(v.unseen)

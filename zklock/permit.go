@@ -5,11 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // permit is one call of Acquire for a permit of a semaphore. It makes its lease, and has the permit
@@ -130,9 +129,9 @@ func (p *permit) stand(ctx context.Context) error {
 			return nil // a lease has gone, most likely
 		case <-timer.C:
 			for _, name := range names {
-				p.engine.stale.ask(p.at.leases + "/" + name)
+				p.engine.doubts.ask(p.at.leases + "/" + name)
 			}
-			p.engine.stale.askOf(w)
+			p.engine.doubts.askOf(w)
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
@@ -167,7 +166,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	alone, err := p.confirm(ctx)
 	if err != nil {
 		c.letGo()
-		return none, zkconn.Waiting(ctx, err)
+		return none, zkconn.AsDisconnected(ctx, err)
 	}
 	if !alone || len(c.blockers(ahead)) > 0 {
 		c.letGo()
@@ -182,7 +181,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		if errors.Is(err, zkconn.ErrSlow) {
 			p.letGo()
 		}
-		return none, zkconn.Waiting(ctx, err)
+		return none, zkconn.AsDisconnected(ctx, err)
 	}
 	grant, err := c.grant(ctx)
 	if err == nil {
@@ -230,12 +229,12 @@ func (e *engine) permitsHeld(ctx context.Context, key string) error {
 	info, err := e.Inspect(ctx, key)
 	switch {
 	case err != nil:
-		return zkconn.Waiting(ctx, err)
+		return zkconn.AsDisconnected(ctx, err)
 	case !info.Held: // others wait, who are about to be granted them
 		return &driver.HeldError{Holder: driver.Info{Key: key, Held: true}}
 	}
 	info.Queue = nil
-	e.stale.askIfOld(e.paths.lock(key)+"/"+info.Grant, info.QueuedAt)
+	e.doubts.askIfOld(e.paths.lock(key)+"/"+info.Grant, info.QueuedAt)
 	return &driver.HeldError{Holder: info}
 }
 

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // look reports whether a permit can be taken past the queue. It refuses what does not fit the
@@ -28,15 +27,15 @@ func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 	u, err := e.survey(ctx, p.at)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := e.createParents(ctx, p.at.key, limit); err != nil {
-			return false, zkconn.Waiting(ctx, err)
+			return false, zkconn.AsDisconnected(ctx, err)
 		}
 		return false, errStartOver
 	}
 	if err != nil {
-		return false, zkconn.Waiting(ctx, err)
+		return false, zkconn.AsDisconnected(ctx, err)
 	}
 	if err := p.refuse(ctx, u.keys); err != nil {
-		return false, zkconn.Waiting(ctx, err)
+		return false, zkconn.AsDisconnected(ctx, err)
 	}
 	used := len(u.leases)+len(u.places) > 0
 	switch n, known := u.limit(); {
@@ -95,7 +94,7 @@ func (p *permit) setLimit(ctx context.Context, limit []byte, u use) error {
 	}
 	for _, path := range []string{s.places, s.leases} {
 		if err := e.createParents(ctx, path, nil); err != nil {
-			return zkconn.Waiting(ctx, err)
+			return zkconn.AsDisconnected(ctx, err)
 		}
 	}
 	ops := []any{&zk.DeleteRequest{Path: s.places, Version: -1}}
@@ -118,5 +117,5 @@ func (p *permit) wasSet(ctx context.Context, err error) error {
 	case errors.Is(err, zk.ErrNoNode): // the server has removed something that was empty
 		return errStartOver
 	}
-	return zkconn.Waiting(ctx, err)
+	return zkconn.AsDisconnected(ctx, err)
 }

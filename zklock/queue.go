@@ -8,11 +8,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // readers is how many nodes are read at a time, where several must be.

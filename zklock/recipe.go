@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // The recipe is that of ZooKeeper's documentation ("ZooKeeper Recipes and
@@ -81,7 +80,7 @@ func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	if err := c.prove(ctx); err != nil {
-		return driver.Grant{}, zkconn.Waiting(ctx, err)
+		return driver.Grant{}, zkconn.AsDisconnected(ctx, err)
 	}
 	return c.grant(ctx)
 }
@@ -101,13 +100,13 @@ func (c *contender) reach(ctx context.Context) error {
 			return err
 		}
 		if err := c.engine.noSemaphore(ctx, c.req.Key, others); err != nil {
-			return zkconn.Waiting(ctx, err)
+			return zkconn.AsDisconnected(ctx, err)
 		}
 	}
 	if c.req.Reclaim && !c.reclaimed {
 		removed, err := c.reclaimAll(ctx, ahead)
 		if err != nil {
-			return zkconn.Waiting(ctx, err)
+			return zkconn.AsDisconnected(ctx, err)
 		}
 		c.reclaimed = true
 		if removed {
@@ -143,7 +142,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, others []string,
 	}
 	line, others, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
 	if err != nil {
-		return nil, nil, zkconn.Waiting(ctx, err)
+		return nil, nil, zkconn.AsDisconnected(ctx, err)
 	}
 	ahead, found := c.find(line)
 	if !found {
@@ -223,10 +222,10 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 		case <-read:
 			read = nil
 			if w.Err == nil {
-				c.engine.stale.askIfOld(before, time.UnixMilli(w.Node.Stat.Ctime))
+				c.engine.doubts.askIfOld(before, time.UnixMilli(w.Node.Stat.Ctime))
 			}
 		case <-timer.C:
-			c.engine.stale.ask(before)
+			c.engine.doubts.ask(before)
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
@@ -315,7 +314,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		case <-c.own.gone:
 			return driver.Grant{}, c.evicted()
 		case <-ctx.Done():
-			return driver.Grant{}, zkconn.Waiting(ctx, driver.ContextError(ctx))
+			return driver.Grant{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 		}
 		c.own.mu.Lock()
 		c.czxid = c.own.czxid
@@ -324,7 +323,7 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
-	if !c.own.hold(c.req.Lost, c.req.Asked) {
+	if !c.own.notify(c.req.Lost, c.req.Asked) {
 		return driver.Grant{}, c.evicted()
 	}
 	c.leaveWaiters(true)

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // removeLater is remove in the background.

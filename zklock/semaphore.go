@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // A semaphore has two znodes with children: one has a lease for each permit that is taken, the

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // probe fails with a HeldError if anybody is in the queue who blocks the request, so that
@@ -30,7 +29,7 @@ func (e *engine) upToDate(ctx context.Context, path string, look func() error) e
 		return err
 	}
 	if err := e.link.Sync(ctx, path); err != nil {
-		return zkconn.Waiting(ctx, err)
+		return zkconn.AsDisconnected(ctx, err)
 	}
 	return look()
 }
@@ -45,11 +44,11 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 	})
 	switch {
 	case err != nil || !info.Held:
-		return zkconn.Waiting(ctx, err)
+		return zkconn.AsDisconnected(ctx, err)
 	case isLease(info.Grant):
 		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
-	e.stale.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
+	e.doubts.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
 	return &driver.HeldError{Holder: info}
 }
 
@@ -63,22 +62,22 @@ func (c *contender) held(ctx context.Context, first entry) error {
 		info, err := c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
 		switch {
 		case err != nil:
-			return zkconn.Waiting(ctx, err)
+			return zkconn.AsDisconnected(ctx, err)
 		case info.Grant == c.node || !info.Held:
 			return errStartOver
 		}
 		c.letGo()
-		c.engine.stale.askIfOld(path, info.QueuedAt)
+		c.engine.doubts.askIfOld(path, info.QueuedAt)
 		return &driver.HeldError{Holder: info}
 	}
 	node, err := c.engine.link.Get(ctx, path)
 	switch {
 	case err == nil:
 		c.letGo()
-		c.engine.stale.askIfOld(path, time.UnixMilli(node.Stat.Ctime))
+		c.engine.doubts.askIfOld(path, time.UnixMilli(node.Stat.Ctime))
 		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
 	case errors.Is(err, zk.ErrNoNode):
 		return errStartOver
 	}
-	return zkconn.Waiting(ctx, err)
+	return zkconn.AsDisconnected(ctx, err)
 }

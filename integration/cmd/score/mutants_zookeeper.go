@@ -211,8 +211,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z24", "the socket of a session that has expired stays open", zooKeeper, change{
 		"zklock/internal/zkconn/reply.go",
-		`if w.over && w.rest == 0 {`,
-		`if false && w.over && w.rest == 0 {`,
+		`if w.sessionOver && w.rest == 0 {`,
+		`if false && w.sessionOver && w.rest == 0 {`,
 	}, nil},
 	{"Z28", "a heartbeat that finds no node ends nothing", zooKeeper, change{
 		"zklock/heartbeat.go",
@@ -285,7 +285,7 @@ var zooKeeperMutants = []mutant{
 	},
 	{"Z36", "an observer does not ask what has become of what it has watched for very long", zooKeeper, change{
 		"zklock/observe.go",
-		`e.stale.askOf(w)`,
+		`e.doubts.askOf(w)`,
 		``,
 	}, nil},
 	{"Z37", "a deletion after a write is a reclaim", zooKeeper, change{
@@ -329,10 +329,10 @@ var zooKeeperMutants = []mutant{
 			`r.op == opSetWatches && failed`,
 			`false`,
 		},
-		[]change{{"zklock/stale.go", `&& l.Awaits(path):`, `&& false:`}},
+		[]change{{"zklock/doubts.go", `&& l.Awaits(path):`, `&& false:`}},
 	},
 	{"Z48.2", "who has waited long hears what it has asked for, and nothing else is looked at", zooKeeper, change{
-		"zklock/stale.go",
+		"zklock/doubts.go",
 		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
 			s.untold(w, path)`,
 		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
@@ -340,7 +340,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z48.2", "who waits for a permit does not ask what has become of the leases", zooKeeper, change{
 		"zklock/permit.go",
-		`p.engine.stale.askOf(w)`,
+		`p.engine.doubts.askOf(w)`,
 		``,
 	}, nil},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{

@@ -36,7 +36,7 @@ func TestAnswersToAnEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Config{})
 			l.times = l.config.Times(standardSession)
-			one := &left{greeting: greeting}
+			one := &leftSession{greeting: greeting}
 			ctx := network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
 				go func() {

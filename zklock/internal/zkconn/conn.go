@@ -52,20 +52,20 @@ type Link struct {
 
 	// tasks wait for go-zookeeper, or pass on what it has reported. All of them end by
 	// themselves when it has stopped, since it answers every request then.
-	tasks    *task.Group
-	watches  *watches
-	batches  *batches
-	closing  context.Context
-	close    context.CancelCauseFunc // ends it
-	dialling context.Context         // ends when no further connection is wanted; with closing at the latest
-	noMore   context.CancelFunc
-	hopes    *hopes        // set by connect
-	servers  []string      // all of them, with ports; set by connect
-	begun    chan struct{} // closed when conn is set
-	ended    chan struct{} // closed when go-zookeeper has stopped
-	quitOnce sync.Once
-	quitted  chan struct{} // closed when it was told to
-	renewals atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
+	tasks     *task.Group
+	watches   *watches
+	batches   *batches
+	closing   context.Context
+	close     context.CancelCauseFunc // ends it
+	dialling  context.Context         // ends when no further connection is wanted; with closing at the latest
+	noMore    context.CancelFunc
+	prospects *prospects    // set by connect
+	servers   []string      // all of them, with ports; set by connect
+	started   chan struct{} // closed when conn is set
+	stopped   chan struct{} // closed when go-zookeeper has stopped
+	quitOnce  sync.Once
+	quitDone  chan struct{} // closed when it was told to
+	renewals  atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
 	mu      sync.Mutex
 	state   state
@@ -74,29 +74,29 @@ type Link struct {
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *Session       // nil before the first, and from its expiry to the next
 
-	admitted   bool                 // the servers have accepted the credentials, if there are any
-	ending     bool                 // the client closes
-	gate       chan struct{}        // closed while the state is open
-	joinedLast driver.Instant       // until when a server kept the session, as far as is known
-	refusals   int                  // connections in a row on which a server has hung up instead of greeting
-	failures   int                  // attempts in a row at a connection on which a request was answered
-	lastErr    error                // why there is no connection
-	created    map[string]*creating // by path; see expectCreated
-	left       map[int64]*left      // sessions that are not to be resumed again; see leave.go
+	admitted   bool                   // the servers have accepted the credentials, if there are any
+	endCalled  bool                   // the client closes
+	gate       chan struct{}          // closed while the state is open
+	joinedLast driver.Instant         // until when a server kept the session, as far as is known
+	refusals   int                    // connections in a row on which a server has hung up instead of greeting
+	failures   int                    // attempts in a row at a connection on which a request was answered
+	lastErr    error                  // why there is no connection
+	created    map[string]*creating   // by path; see expectCreated
+	left       map[int64]*leftSession // sessions that are not to be resumed again; see leave.go
 }
 
 // New makes a link, which dials as ctx does. Call Connect next, and Close in the end.
 func New(ctx context.Context, host driver.Host, config Config) *Link {
 	l := &Link{
-		host:    host,
-		config:  config,
-		tasks:   task.NewGroup(),
-		begun:   make(chan struct{}),
-		ended:   make(chan struct{}),
-		quitted: make(chan struct{}),
-		gate:    make(chan struct{}),
-		created: make(map[string]*creating),
-		left:    make(map[int64]*left),
+		host:     host,
+		config:   config,
+		tasks:    task.NewGroup(),
+		started:  make(chan struct{}),
+		stopped:  make(chan struct{}),
+		quitDone: make(chan struct{}),
+		gate:     make(chan struct{}),
+		created:  make(map[string]*creating),
+		left:     make(map[int64]*leftSession),
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
@@ -172,8 +172,8 @@ const sendTime = 100 * time.Millisecond
 // time to find one. It begins no other one after that.
 func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
-	s, again := l.session, l.ending
-	l.ending = true
+	s, again := l.session, l.endCalled
+	l.endCalled = true
 	l.mu.Unlock()
 	if again || l.conn == nil {
 		return nil
@@ -191,7 +191,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 	l.noMore()
 	l.quit()
 	if isOpen {
-		confirmed = w.endsSession(ctx)
+		confirmed = w.awaitCloseSession(ctx)
 	}
 	if !confirmed {
 		l.hangUp()
@@ -212,12 +212,12 @@ func (l *Link) EndSession(ctx context.Context) error {
 // awaitEnd returns when go-zookeeper, which was told to quit, begins no session any more, or soon after the end of ctx.
 func (l *Link) awaitEnd(ctx context.Context) {
 	select {
-	case <-l.ended:
+	case <-l.stopped:
 		return
 	case <-ctx.Done():
 	}
 	select {
-	case <-l.ended:
+	case <-l.stopped:
 	case <-time.After(sendTime):
 	}
 }
@@ -240,7 +240,7 @@ func (l *Link) answers(ctx context.Context, s *Session) {
 func (l *Link) quit() {
 	l.quitOnce.Do(func() {
 		l.tasks.Go(func(context.Context) {
-			defer close(l.quitted)
+			defer close(l.quitDone)
 			l.conn.Close()
 		})
 	})
@@ -254,9 +254,9 @@ func (l *Link) Close() {
 	}
 	l.hangUp()
 	l.quit()
-	<-l.quitted
+	<-l.quitDone
 	l.hangUp()
-	<-l.ended
+	<-l.stopped
 	l.tasks.Close(context.Background())
 }
 

@@ -32,10 +32,10 @@ func TestEndOfAnotherSession(t *testing.T) {
 			synctest.Wait() // it waits for a server
 			l.mu.Lock()
 			if isLeft {
-				l.left[before.ID] = &left{greeting: zktest.ConnectRequest(), timer: zktest.StillTimer{}}
+				l.left[before.ID] = &leftSession{greeting: zktest.ConnectRequest(), timer: zktest.StillTimer{}}
 			}
 			l.session, l.wire, l.state = after, settledWire(nil, l, time.Second), open
-			close(l.wire.closed)
+			close(l.wire.closeConfirmed)
 			close(l.gate)
 			l.mu.Unlock()
 			if err := <-result; (err != nil) != isLeft {
@@ -84,7 +84,7 @@ func TestSessionBeforeConn(t *testing.T) {
 		t.Fatal("requests may be made, and there is no Conn")
 	case <-time.After(10 * reconnectGrace):
 	}
-	close(l.begun)
+	close(l.started)
 	select {
 	case <-reopened:
 	case <-time.After(time.Minute):

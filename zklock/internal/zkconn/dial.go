@@ -20,7 +20,7 @@ import (
 // Connect starts go-zookeeper and waits for the first session.
 func (l *Link) Connect(ctx context.Context, servers []string) error {
 	l.servers = zk.FormatServers(servers)
-	l.hopes = newHopes(l.servers)
+	l.prospects = newProspects(l.servers)
 	conn, events, err := zk.Connect(
 		servers, l.config.SessionTimeout,
 		zk.WithDialer(l.dial),
@@ -33,9 +33,9 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 		return fmt.Errorf("zookeeper: %w", err)
 	}
 	l.conn = conn
-	close(l.begun)
+	close(l.started)
 	l.tasks.Go(func(context.Context) { // the callback has seen them already
-		defer close(l.ended)
+		defer close(l.stopped)
 		for range events {
 		}
 	})
@@ -43,7 +43,7 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 }
 
 func (l *Link) authenticate(ctx context.Context, servers []string) error {
-	if _, err := l.ready(ctx, l.hopes.wait); err != nil {
+	if _, err := l.ready(ctx, l.prospects.wait); err != nil {
 		l.mu.Lock()
 		last := l.lastErr
 		l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Link) authenticate(ctx context.Context, servers []string) error {
 				return l.conn.AddAuth(auth.Scheme, []byte(auth.Credentials))
 			})
 		})
-		if err := Waiting(ctx, err); err != nil {
+		if err := AsDisconnected(ctx, err); err != nil {
 			return fmt.Errorf("zookeeper: authenticate with scheme %q: %w", auth.Scheme, err)
 		}
 	}
@@ -92,7 +92,7 @@ func (l *Link) FindChroot(ctx context.Context, chroot string) error {
 	case errors.Is(err, zk.ErrNoAuth): // to read it; it is there
 		return nil
 	}
-	return Waiting(ctx, err)
+	return AsDisconnected(ctx, err)
 }
 
 func NoChroot(chroot string) error {
@@ -136,7 +136,7 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 func (l *Link) reach(ctx context.Context, protocol, address string) (net.Conn, error) {
 	conn, err := network.Dial(ctx, protocol, address)
 	if err != nil {
-		l.hopes.note(address, err)
+		l.prospects.note(address, err)
 		return nil, err
 	}
 	if l.config.TLS == nil {

@@ -65,8 +65,8 @@ func Disconnected(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
 }
 
-// Waiting adds to an error that ctx has caused that a server was being waited for.
-func Waiting(ctx context.Context, err error) error {
+// AsDisconnected adds to an error that ctx has caused that a server was being waited for.
+func AsDisconnected(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
 		return err
 	}

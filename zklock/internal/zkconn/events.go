@@ -65,7 +65,7 @@ func (l *Link) opened() {
 		}
 		w.settleOnce.Do(func() { close(w.settled) })
 		select {
-		case <-l.begun: // the first session may be there before go-zookeeper has returned its Conn
+		case <-l.started: // the first session may be there before go-zookeeper has returned its Conn
 		case <-l.closing.Done():
 			return
 		}

@@ -20,12 +20,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
-// left is a session that the client has left, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know
+// leftSession is a session that the client has left, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know
 // nothing of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it
 // cannot know of a creation that is still on its way. So the client goes back once more and ends it: when it closes, or
 // else when the lease is over that this session had, and with that all that was held in it. go-zookeeper
 // has one session at a time: this is done without it.
-type left struct {
+type leftSession struct {
 	greeting []byte // a ConnectRequest that resumes it
 
 	// Guarded by the link's mutex.
@@ -39,14 +39,14 @@ type left struct {
 // leaveLocked has a session resumed no more. w is a connection on which it was.
 func (l *Link) leaveLocked(s *Session, w *Wire, timeout time.Duration) {
 	s.left.Store(true)
-	one := &left{greeting: w.greeting, timeout: timeout, resumed: l.host.Now()}
+	one := &leftSession{greeting: w.greeting, timeout: timeout, resumed: l.host.Now()}
 	l.left[s.ID] = one
 	l.endLaterLocked(one, s.Times().Session)
 }
 
 // endLaterLocked has the background try to end one, after a while, at each server once. A try that fails may have begun its
 // timeout anew, and is repeated when that must be over, ever more seldom.
-func (l *Link) endLaterLocked(one *left, after time.Duration) {
+func (l *Link) endLaterLocked(one *leftSession, after time.Duration) {
 	if l.dialling.Err() != nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (l *Link) endLaterLocked(one *left, after time.Duration) {
 
 // forgetLocked is called when a session begins: go-zookeeper has been told that those before it are over.
 func (l *Link) forgetLocked() {
-	maps.DeleteFunc(l.left, func(_ int64, one *left) bool { return one.over })
+	maps.DeleteFunc(l.left, func(_ int64, one *leftSession) bool { return one.over })
 }
 
 // endLeft ends the sessions that were left, and of which nobody has said that they are over. It tries the server at an address first, if
@@ -91,7 +91,7 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 }
 
 // endOne ends one of them, at one server after the other.
-func (l *Link) endOne(ctx context.Context, one *left, first string) error {
+func (l *Link) endOne(ctx context.Context, one *leftSession, first string) error {
 	l.mu.Lock()
 	over := one.over
 	l.mu.Unlock()
@@ -113,8 +113,8 @@ func (l *Link) endOne(ctx context.Context, one *left, first string) error {
 }
 
 // resumption returns the ConnectRequest that resumes a session. Where all servers hang up on a client that has seen more than they have,
-// for longer than the session can last, they have lost their data (see ask): then it says that it has seen nothing.
-func (l *Link) resumption(one *left) []byte {
+// for longer than the session can last, they have lost their data (see rewriteConnect): then it says that it has seen nothing.
+func (l *Link) resumption(one *leftSession) []byte {
 	const zxid = 8
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *Link) resumption(one *left) []byte {
 }
 
 // endAt resumes a session at one server and ends it.
-func (l *Link) endAt(ctx context.Context, address string, one *left) (err error) {
+func (l *Link) endAt(ctx context.Context, address string, one *leftSession) (err error) {
 	const xid = 1
 	patience := l.Times().FirstReply
 	conn, err := l.reachWithin(network.Of(ctx, l.closing), address, patience)
@@ -185,7 +185,7 @@ func (l *Link) endAt(ctx context.Context, address string, one *left) (err error)
 }
 
 // greeted takes in the answer to a ConnectRequest, and reports whether the session is over.
-func (l *Link) greeted(one *left, greeting []byte, answer *jute.Decoder) (over bool, err error) {
+func (l *Link) greeted(one *leftSession, greeting []byte, answer *jute.Decoder) (over bool, err error) {
 	const session = 20
 	_, timeout, id := answer.Int32(), answer.Int32(), answer.Int64()
 	if answer.Bad || id != 0 && id != int64(binary.BigEndian.Uint64(greeting[session:])) {

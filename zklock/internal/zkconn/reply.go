@@ -22,7 +22,7 @@ func (w *Wire) Read(b []byte) (n int, err error) {
 	if e := w.scan(b[:n]); e != nil {
 		n, err = 0, e // go-zookeeper must not see the length
 	}
-	if w.over && w.rest == 0 {
+	if w.sessionOver && w.rest == 0 {
 		w.link.lost(w, zk.ErrSessionExpired)
 		_ = w.Close() // go-zookeeper has read all that there is, and would leave it open
 	}
@@ -95,7 +95,7 @@ func (w *Wire) noteReply() error {
 		w.trust = newTrust(now, w.opening)
 		opening := w.opening
 		w.mu.Unlock()
-		w.over = id == 0
+		w.sessionOver = id == 0
 		now = w.link.joined(w, id, now, opening)
 		w.mu.Lock()
 		w.silence = now.Silence
@@ -152,7 +152,7 @@ func (w *Wire) noteReply() error {
 		w.link.renew(w, renewed)
 	}
 	if r.op == opCloseSession && (!failed || code == codeSessionExpired) {
-		close(w.closed)
+		close(w.closeConfirmed)
 	}
 	if r.create != "" && !failed {
 		w.link.noteCreated(r.create, zxid)

@@ -110,7 +110,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 	return s.Times()
 }
 
-// ask returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
+// rewriteConnect returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
 // to last for as long as the user wants; go-zookeeper goes on asking for what it
 // got last. And a session that has been left is asked for with another
 // password, which makes any server say that it is over.
@@ -121,7 +121,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 //
 // The request is: length int32, protocol int32, zxid int64, timeout int32, session
 // int64, password.
-func (l *Link) ask(b []byte) []byte {
+func (l *Link) rewriteConnect(b []byte) []byte {
 	const zxid, timeout, session, password = 8, 16, 20, 32
 	if len(b) <= password {
 		return b

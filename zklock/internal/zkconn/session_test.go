@@ -32,13 +32,13 @@ func TestAskToResume(t *testing.T) {
 		"one of which others know it":    {session: 8, want: asked(0, 4000, 8, append([]byte{'0' ^ 0xff}, password[1:]...))},
 	} {
 		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
-		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64]*left{6: {}, 8: {over: true}}
+		l.session, l.servers, l.refusals, l.left = testSession(id), make([]string, 3), c.refusals, map[int64]*leftSession{6: {}, 8: {over: true}}
 		l.session.shortest.Store(standard(10 * time.Second))
 		l.joinedLast = clock.Time
 		clock.Time = clock.Time.Add(c.down)
 		before := asked(seen, 4000, c.session, password)
 		given := bytes.Clone(before)
-		if got := l.ask(given); !bytes.Equal(got, c.want) {
+		if got := l.rewriteConnect(given); !bytes.Equal(got, c.want) {
 			t.Errorf("%s:\n%x, want\n%x", name, got, c.want)
 		}
 		if !bytes.Equal(given, before) {
@@ -62,7 +62,7 @@ func TestGivenAndLost(t *testing.T) {
 	l.refusals = 2 * len(l.servers)
 	request := zktest.Frame(int32(0), int64(77), int32(10_000), int64(5), string(make([]byte, 16)))
 	for _, over := range []bool{false, true} {
-		if forgets := !bytes.Equal(l.ask(request), request); forgets != over {
+		if forgets := !bytes.Equal(l.rewriteConnect(request), request); forgets != over {
 			t.Errorf("after %v it says that it has seen nothing: %v", clock.Time.Mono.Sub(zktest.At(0).Mono), forgets)
 		}
 		clock.Advance(21 * time.Second)

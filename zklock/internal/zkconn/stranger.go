@@ -73,7 +73,7 @@ func (l *Link) unanswered(ctx context.Context, address string, err error) error 
 		err = explain(ctx, address, l.config.TLS != nil, err)
 	}
 	err = fmt.Errorf("%s: %w", address, err)
-	l.hopes.note(address, err)
+	l.prospects.note(address, err)
 	return err
 }
 
@@ -180,22 +180,22 @@ func answersPlain(ctx context.Context, address string) bool {
 	})
 }
 
-// hopes are what is to be expected of the servers that were named, while the first
+// prospects are what is to be expected of the servers that were named, while the first
 // session is waited for.
-type hopes struct {
+type prospects struct {
 	mu      sync.Mutex
 	servers []string
 	refused map[string]error // what no waiting would mend
 	gone    chan struct{}    // closed when that is all servers
 }
 
-func newHopes(servers []string) *hopes {
-	return &hopes{servers: servers, refused: make(map[string]error), gone: make(chan struct{})}
+func newProspects(servers []string) *prospects {
+	return &prospects{servers: servers, refused: make(map[string]error), gone: make(chan struct{})}
 }
 
-// note takes in why a server has given no session. Without hopes, as in tests of a
+// note takes in why a server has given no session. Without prospects, as in tests of a
 // link alone, it does nothing.
-func (h *hopes) note(server string, err error) {
+func (h *prospects) note(server string, err error) {
 	if h == nil {
 		return
 	}
@@ -214,12 +214,12 @@ func (h *hopes) note(server string, err error) {
 	}
 }
 
-func (h *hopes) allLocked() bool {
+func (h *prospects) allLocked() bool {
 	return !slices.ContainsFunc(h.servers, func(server string) bool { return h.refused[server] == nil })
 }
 
 // wait waits for a connection, or for the last hope to go.
-func (h *hopes) wait(ctx context.Context, _ error, up <-chan struct{}) error {
+func (h *prospects) wait(ctx context.Context, _ error, up <-chan struct{}) error {
 	select {
 	case <-up:
 	case <-ctx.Done():

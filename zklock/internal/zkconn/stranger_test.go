@@ -118,7 +118,7 @@ func TestStrangersAmongServers(t *testing.T) {
 
 // TestHopes checks that the last answer of each server counts.
 func TestHopes(t *testing.T) {
-	h := newHopes([]string{"a", "b", "a"})
+	h := newProspects([]string{"a", "b", "a"})
 	foreign := stranger([]byte("HTTP"))
 	gone := func() bool {
 		select {

@@ -65,11 +65,11 @@ type Wire struct {
 	settled    chan struct{} // closed when that need not be waited for any longer
 	settleOnce sync.Once
 
-	asked  chan struct{} // closed when the end of the session has been sent
-	closed chan struct{} // closed when the server has confirmed it
-	dead   chan struct{} // closed when the connection is
-	died   sync.Once
-	over   bool // the server says that the session has ended before
+	closeSent      chan struct{} // closed when the end of the session has been sent
+	closeConfirmed chan struct{} // closed when the server has confirmed it
+	dead           chan struct{} // closed when the connection is
+	died           sync.Once
+	sessionOver    bool // the server says that the session has ended before
 }
 
 // request is what is remembered of a request until its reply.
@@ -81,21 +81,21 @@ type request struct {
 
 func newWire(conn net.Conn, l *Link, first time.Duration) *Wire {
 	return &Wire{
-		Conn:       conn,
-		link:       l,
-		sent:       make(map[int32]request),
-		silence:    first,
-		watchesSet: make(chan struct{}),
-		settled:    make(chan struct{}),
-		asked:      make(chan struct{}),
-		closed:     make(chan struct{}),
-		dead:       make(chan struct{}),
+		Conn:           conn,
+		link:           l,
+		sent:           make(map[int32]request),
+		silence:        first,
+		watchesSet:     make(chan struct{}),
+		settled:        make(chan struct{}),
+		closeSent:      make(chan struct{}),
+		closeConfirmed: make(chan struct{}),
+		dead:           make(chan struct{}),
 	}
 }
 
 func (w *Wire) Write(b []byte) (int, error) {
 	select {
-	case <-w.asked:
+	case <-w.closeSent:
 		// After the end of its session a server closes the connection, and if there is
 		// something left that it has not read, its confirmation may be lost by that.
 		return len(b), nil
@@ -103,7 +103,7 @@ func (w *Wire) Write(b []byte) (int, error) {
 	}
 	first := w.noteRequest(b)
 	if first {
-		b = w.link.ask(b)
+		b = w.link.rewriteConnect(b)
 		w.greeting = b
 	}
 	n, err := w.Conn.Write(b)
@@ -118,14 +118,14 @@ func (w *Wire) Write(b []byte) (int, error) {
 		// ended; where it has no room for two answers, it stands still for ever.
 		w.link.lost(w, err)
 		_ = w.Close()
-	case ends(b):
-		close(w.asked) // go-zookeeper does so once at most
+	case isCloseSession(b):
+		close(w.closeSent) // go-zookeeper does so once at most
 	}
 	return len(b), nil
 }
 
-// ends reports whether a request is the end of the session.
-func ends(b []byte) bool {
+// isCloseSession reports whether a request is the end of the session.
+func isCloseSession(b []byte) bool {
 	return len(b) >= 12 && int32(binary.BigEndian.Uint32(b[8:])) == opCloseSession
 }
 
@@ -209,21 +209,21 @@ func (w *Wire) Close() error {
 
 func (w *Wire) die() { w.died.Do(func() { close(w.dead) }) }
 
-// endsSession waits for the server to confirm the end of the session, and, if there is
+// awaitCloseSession waits for the server to confirm the end of the session, and, if there is
 // no time for that, until it has been asked to.
-func (w *Wire) endsSession(ctx context.Context) bool {
+func (w *Wire) awaitCloseSession(ctx context.Context) bool {
 	select {
-	case <-w.closed:
+	case <-w.closeConfirmed:
 	case <-w.dead:
 	case <-ctx.Done():
 		select {
-		case <-w.asked:
+		case <-w.closeSent:
 		case <-w.dead:
 		case <-time.After(sendTime):
 		}
 	}
 	select {
-	case <-w.closed:
+	case <-w.closeConfirmed:
 		return true
 	default:
 		return false

@@ -100,7 +100,7 @@ func TestRenewalOfAFormerConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := testLink(t, Config{})
 		l.times = l.config.Times(standardSession)
-		close(l.begun)
+		close(l.started)
 		l.watches.asks(watchKey{"/key", WatchData})(true)
 		connected := func() *Wire {
 			w := newWire(&scripted{}, l, time.Second)

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
-
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // A server can diverge from its ensemble (ZOOKEEPER-5010): it goes on showing an
@@ -20,8 +20,8 @@ import (
 // so where the permission to read has been taken away meanwhile. So it is asked, too, whether what has long been
 // watched is still as it was.
 
-// stale asks about what has held up this client for long.
-type stale struct {
+// doubts are the questions about what has held up this client for long.
+type doubts struct {
 	engine *engine
 
 	mu        sync.Mutex
@@ -38,12 +38,12 @@ type question struct {
 	watch *zkconn.Watch
 }
 
-func newStale(e *engine) *stale { return &stale{engine: e, questions: make(map[question]struct{})} }
+func newDoubts(e *engine) *doubts { return &doubts{engine: e, questions: make(map[question]struct{})} }
 
 // askIfOld is ask for a znode that has just been found in the way, if that was made long
 // ago. Its age, by clocks that need not agree, decides only whether it is worth
 // a question; there is one per session timeout at most.
-func (s *stale) askIfOld(path string, made time.Time) {
+func (s *doubts) askIfOld(path string, made time.Time) {
 	t := s.engine.link.Times()
 	if time.Since(made) < t.Doubt {
 		return
@@ -60,12 +60,12 @@ func (s *stale) askIfOld(path string, made time.Time) {
 }
 
 // ask finds out, in the background, whether a znode is there for the leader too.
-func (s *stale) ask(path string) { s.put(question{path: path}) }
+func (s *doubts) ask(path string) { s.put(question{path: path}) }
 
 // askOf finds out, in the background, whether a watch has kept something back.
-func (s *stale) askOf(w *zkconn.Watch) { s.put(question{w.Path, w}) }
+func (s *doubts) askOf(w *zkconn.Watch) { s.put(question{w.Path, w}) }
 
-func (s *stale) put(q question) {
+func (s *doubts) put(q question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.questions[q] = struct{}{}
@@ -84,7 +84,7 @@ func (s *stale) put(q question) {
 }
 
 // next returns a question; none ends the task.
-func (s *stale) next() (question, bool) {
+func (s *doubts) next() (question, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for q := range s.questions {
@@ -98,7 +98,7 @@ func (s *stale) next() (question, bool) {
 // compare leaves the present server if that has a znode which the leader has
 // not. When the answer to a transaction comes, the server has carried out all
 // that the leader had before. Being wrong would cost a reconnection.
-func (s *stale) compare(ctx context.Context, path string) {
+func (s *doubts) compare(ctx context.Context, path string) {
 	l, log := s.engine.link, s.engine.host.Logger()
 	err := l.Retry(ctx, nil, func(*zkconn.Session) error {
 		w := l.Wire()
@@ -122,7 +122,7 @@ func (s *stale) compare(ctx context.Context, path string) {
 
 // mayLeave reports whether it is time to leave a server that has diverged: once per session timeout, since the next connection may
 // lead to the same server. What else was to be asked about was seen there, too, and will be asked about again.
-func (s *stale) mayLeave() bool {
+func (s *doubts) mayLeave() bool {
 	t := s.engine.link.Times()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *stale) mayLeave() bool {
 
 // compareWatch leaves the present server if that has not told what has happened to a watched znode. Whoever watches it hears of
 // that at once: the next server would not tell what had happened before.
-func (s *stale) compareWatch(ctx context.Context, watched *zkconn.Watch) {
+func (s *doubts) compareWatch(ctx context.Context, watched *zkconn.Watch) {
 	w := s.engine.link.Wire()
 	if s.engine.link.Recheck(ctx, watched) {
 		s.untold(w, watched.Path)
@@ -149,7 +149,7 @@ func (s *stale) compareWatch(ctx context.Context, watched *zkconn.Watch) {
 
 // untold leaves a server that has not told what has happened to a znode: all is looked at again after that, since there may be
 // more that it has not told. Where that is still going on, it will be found anyway.
-func (s *stale) untold(w *zkconn.Wire, path string) {
+func (s *doubts) untold(w *zkconn.Wire, path string) {
 	if l := s.engine.link; l.LookedAgain(w) {
 		s.engine.host.Logger().Warn("the server has not told that a znode has changed, and is left for the next", "path", path)
 		l.Leave(w)
