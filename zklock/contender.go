@@ -108,9 +108,6 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 // letGo gives up whatever the contender has, or may have, and deletes it in the background: also a node that seems to be gone, since
 // a server may show less than others have.
 func (c *contender) letGo() {
-	if c.own != nil {
-		c.own.stop()
-	}
 	switch c.stage {
 	case unknown, doubled:
 		c.removeCreations()
@@ -122,6 +119,9 @@ func (c *contender) letGo() {
 
 // forget makes the contender begin anew, with another guid. It deletes nothing.
 func (c *contender) forget() {
+	if c.own != nil {
+		c.own.stop()
+	}
 	c.leaveWaiters(false)
 	c.stage, c.guid, c.node, c.czxid, c.own = absent, newGUID(), "", 0, nil
 	if c.req.Reclaim {

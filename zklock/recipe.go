@@ -174,8 +174,16 @@ func (c *contender) vanished(ctx context.Context) error {
 // was only left.
 func (c *contender) evicted() error {
 	cause := c.own.cause
+	switch {
+	case errors.Is(cause, holdfast.ErrReclaimed):
+		c.forget()
+		return cause
+	case errors.Is(cause, holdfast.ErrBroken):
+		c.forget()
+		return errStartOver
+	}
 	c.letGo() // it may be there: the server does not let this client read it, or the session was only left
-	if errors.Is(cause, holdfast.ErrDenied) || errors.Is(cause, holdfast.ErrReclaimed) {
+	if errors.Is(cause, holdfast.ErrDenied) {
 		return cause
 	}
 	return errStartOver

@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type alone struct {
 	before  func(connection int, op int32) (frames [][]byte) // what is sent before an answer
 	silent  func(connection int, op int32) bool              // there is no answer
 	deaf    func(connection, write int) bool                 // a Write fails
+	timeout time.Duration                                    // of the session
 	down    bool                                             // there is no connection
 	ring    zk.HostProvider
 	over    atomic.Bool
@@ -88,7 +90,7 @@ func (a *alone) begin(t *testing.T) {
 	var err error
 	ready := make(chan struct{})
 	var events <-chan zk.Event
-	a.Conn, events, err = zk.Connect([]string{"server:2181"}, 10*time.Second,
+	a.Conn, events, err = zk.Connect([]string{"server:2181"}, cmp.Or(a.timeout, 10*time.Second),
 		zk.WithDialer(a.dial), zk.WithHostProvider(a.ring), zk.WithLogger(discard{}), zk.WithLogInfo(false),
 		zk.WithEventCallback(func(e zk.Event) {
 			<-ready
@@ -162,7 +164,7 @@ func (a *alone) serve(conn net.Conn, number int) {
 			if a.session != nil {
 				session = a.session(number)
 			}
-			if _, err := conn.Write(zktest.ConnectResponse(10_000, session)); err != nil {
+			if _, err := conn.Write(zktest.ConnectResponse(int32(cmp.Or(a.timeout, 10*time.Second).Milliseconds()), session)); err != nil {
 				return
 			}
 			continue

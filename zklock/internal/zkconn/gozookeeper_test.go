@@ -194,20 +194,24 @@ func TestGoZooKeeper(t *testing.T) {
 		})
 	}
 	t.Run("twice", func(t *testing.T) { // in real time, since a goroutine stays behind
-		a := &alone{deaf: func(connection, write int) bool { return connection == 2 && write == 2 }}
+		a := &alone{timeout: time.Hour, deaf: func(connection, write int) bool { return connection == 2 && write == 2 }}
+		standing := func() int {
+			stacks := make([]byte, 1<<20)
+			return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*Conn).flushRequests("))
+		}
+		before := standing()
 		a.begin(t)
-		if err := a.AddAuth("digest", []byte("user:password")); err != nil {
-			t.Fatal(err)
+		added := make(chan error, 1)
+		go func() { added <- a.AddAuth("digest", []byte("user:password")) }()
+		select {
+		case err := <-added:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("never: credentials are accepted")
 		}
 		a.end()
-		still := func() bool {
-			stacks := make([]byte, 1<<20)
-			return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Conn).flushRequests("))
-		}
-		for end := time.Now().Add(patience); !still(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("it does not stand still any more")
-			}
-		}
+		eventually(t, "it stands still", func() bool { return standing() > before })
 	})
 }

@@ -85,3 +85,12 @@ func settledWire(conn net.Conn, l *Link, first time.Duration) *Wire {
 	w.settleOnce.Do(func() { close(w.settled) })
 	return w
 }
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
