@@ -10,59 +10,24 @@
 // AcquireAll, Do, DoAll, Inspect, List, Break, Ask, Events, Owner, Close and so on. This package
 // adds Conn, SessionTimeout and Guard.
 //
-// [docs/zookeeper.md] says the same with pictures. [docs/operating.md] says how to choose
-// the session timeout, and what to do when something is wrong.
+// [docs/operating.md] says how to choose the session timeout, and what to do when something is wrong.
 //
-// # The recipe
+// # How it works
 //
-//	client                                     server
-//	  create /holdfast/<key>/_c_<guid>-lock-  ->   ephemeral, sequential
-//	  list   /holdfast/<key>                  ->   in the same flight
-//	                                          <-   its path, and its zxid: the token
-//	                                          <-   the queue
-//	  lowest of the queue?  the lock is ours
-//	  read with a watch: own node             ->   a few ms later; not waited for
-//	  not the lowest?
-//	  read with a watch: the predecessor      ->   and wait until it is deleted
+// A lock is a znode, and its children are the queue for it. A contender creates an ephemeral sequential child; the lowest
+// has the lock, and each other one waits until its predecessor is gone. That costs two round trips, one to
+// acquire and one to release. The fencing token is the czxid of the child, which anybody can read (stat) and compare, in
+// any language. It rises over releases, crashes, and parents that are created again. Where a reply is lost, the child is found
+// again by a guid in its name.
 //
-// A lock costs two round trips: one to acquire, one to release. The fencing token is the
-// node's czxid, which anybody can read (stat) and compare, in any language. It rises
-// over releases, crashes, and parents that are created again.
+// A lock is valid as long as its session is, on the holder's own clocks, whether or not anything is heard: the leader
+// ends the session later. While a session holds locks, it sends a sync and a write to the quorum, once per Heartbeat for
+// all of them, and counts from what these prove together, since the answer of a follower to a ping does not show
+// that the leader has heard from the client. While all is well, the deadline is between a half and two thirds of the timeout ahead,
+// less the margin: an outage that lasts longer costs the locks. Where the timeout is negotiated again to a shorter one, the
+// deadline comes nearer at once.
 //
-// If the reply to the create is lost, the create is repeated with the same guid in the
-// same session. The list then shows one node of ours or two, of which the lower is kept.
-// The first create may be carried out later still, by a server that was stopped
-// meanwhile. So for 64 session timeouts the client looks for its node and deletes it, at
-// each return to a server and at least every two timeouts. In another session a new guid
-// is used: what the old one created ends with it.
-//
-// # How long a lock is valid
-//
-// A lock is valid as long as its session is. ZooKeeper's leader decides when a session
-// ends, and a follower's answer to a ping does not show that the leader has heard from
-// the client. So while a session holds a lock, it sends a sync and then a write to the
-// quorum, once per Heartbeat for all of its locks, and counts from what these
-// prove together:
-//
-//	r         a request that was answered at a
-//	s         a sync, or a write, sent at a + window or later, and answered at b
-//	w         a write, sent at b or later, and acknowledged
-//	deadline  = sending of r + session timeout - margin
-//	window    = a quarter of the session timeout, and an eighth of that
-//
-// How long messages take between servers does not matter. A session that holds nothing
-// sends a sync per third of the timeout, so that the create of a node can be such a w.
-//
-// A session that is resumed on a new connection counts from the resumption once a write
-// on that connection has been acknowledged, and not before: a leader that has lost its
-// followers accepts resumptions too, for a while. The timeout is negotiated again then.
-// If it is shorter, the deadline comes nearer at once. If it is longer, leases go by the
-// shorter one until the next session.
-//
-// At the deadline the lock is lost for its holder, on its own clocks, whether or not
-// anything is heard. The leader ends the session later. While all is well, the deadline
-// is between a half and two thirds of the timeout ahead, less the margin: an outage that
-// lasts longer costs the locks.
+// [docs/zookeeper.md] has the steps, the rule of the deadline, and what there is to see, with pictures.
 //
 // # What others see
 //
