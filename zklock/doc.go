@@ -99,19 +99,9 @@
 //   - A holder that is stopped between looking at its lock and writing to a resource can
 //     write after somebody else has the lock, unless the resource compares tokens, or
 //     the write is a transaction with [Client.Guard].
-//   - The deadline assumes that the clock rates of client and leader differ by less than
-//     the margin per session timeout, and that the leader's ping loop does not stall: by
-//     its own clock it queues pings for its followers, one every half tick, less than
-//     the window apart.
-//   - It assumes that no server's tick is longer than the one by which the session
-//     timeout was granted; otherwise set Options.TickTime to the longest.
-//   - Before the maxSessionTimeout or the tick of a server is lowered, clients must be
-//     made to ask for less. Otherwise, if the answer to a resumption is lost and the
-//     client then reaches nobody, it believes for too long. See [docs/operating.md].
-//   - Clients that hold locks must not use observers behind an observer master
-//     (observerMasterPort, ZooKeeper 3.6): the table of such a server goes to the leader
-//     by way of a follower's, and the window covers one table, not two. Nor is the race
-//     covered in which a server sends its table while a request is being noted in it.
+//   - The deadline goes by what [docs/engines.md] assumes of clocks and servers. Two things must be set: Options.TickTime,
+//     where the servers' ticks differ; and clients must be made to ask for less before the maxSessionTimeout or the tick of a server is
+//     lowered. Clients that hold locks must not use observers behind an observer master (observerMasterPort, ZooKeeper 3.6).
 //   - Deleting a holder's node takes its lock at once: it is told by a watch event, or
 //     by its session's end if it is cut off. A waiter whose node is deleted hears of
 //     that before it hears of any later release, and is not granted the lock. Only if
@@ -126,14 +116,12 @@
 //     others have deleted (ZOOKEEPER-5010), after it has been held up by it for two
 //     session timeouts. Until then, waiters wait in vain, and tries are refused. Against
 //     a server that lacks a node which the others have, only tokens help.
-//   - Restoring an older snapshot of the ensemble turns tokens back.
 //   - At the end of the sequence counter of a lock's parent (2^31-1 creations),
 //     holdfast's clients continue in order of czxid. Curator, kazoo and go-zookeeper's
 //     Lock do not, so no combination of them is safe there. A warning is logged from
 //     2^27 before it: create the parent again in time.
-//   - go-zookeeper has data races of its own, on reconnecting with watches set, which a
-//     program run with the race detector may show.
 //
+// [docs/engines.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/engines.md#zookeeper-assumptions
 // [docs/zookeeper.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/zookeeper.md
 // [docs/operating.md]: https://github.com/holdfast-go/holdfast/blob/HEAD/docs/operating.md
 package zklock
