@@ -211,8 +211,13 @@ func acquireAnyGivesUp(e *env) {
 		e.broken("AcquireAny fails with ErrHeld if no key is free", "%v", err)
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
-	time.AfterFunc(e.engine.Lease/10, cancel)
-	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Initial: time.Millisecond, Max: time.Millisecond}))
+	defer cancel()
+	_, err = b.AcquireAny(ctx, keys, holdfast.WithRetry(holdfast.Retry{Delay: func(failed int) (time.Duration, bool) {
+		if failed == 10 { // it has looked at all keys by then
+			cancel()
+		}
+		return time.Millisecond, true
+	}}))
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrHeld) {
 		e.broken(ruleSays, "AcquireAny: %v", err)
 	}
