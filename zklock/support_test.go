@@ -1,13 +1,11 @@
 package zklock
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
@@ -49,17 +47,6 @@ func eventually(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("never: %s", what)
 		}
 	}
-}
-
-// testTasks are those of an engine, until the test ends.
-func testTasks(t *testing.T) *task.Group {
-	g := task.NewGroup()
-	t.Cleanup(func() {
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		g.Close(now)
-	})
-	return g
 }
 
 // testSession is a session with the default timeout.
