@@ -95,7 +95,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case zkconn.NotSent(err):
 		return zkconn.Listing{}, errStartOver // the session has changed since
 	case zkconn.SessionOver(err):
-		c.letGo()
+		c.forget()
 		return zkconn.Listing{}, err
 	case zkconn.UnknownOutcome(err):
 		c.stage = unknown

@@ -175,15 +175,12 @@ func (c *contender) vanished(ctx context.Context) error {
 func (c *contender) evicted() error {
 	cause := c.own.cause
 	switch {
-	case errors.Is(cause, holdfast.ErrReclaimed):
+	case errors.Is(cause, holdfast.ErrDenied), errors.Is(cause, errUnread), c.sess.Left(): // it may be there
+		c.letGo()
+	default: // it is not, or what is there under its name was made by another session, and is not to be touched
 		c.forget()
-		return cause
-	case errors.Is(cause, holdfast.ErrBroken):
-		c.forget()
-		return errStartOver
 	}
-	c.letGo() // it may be there: the server does not let this client read it, or the session was only left
-	if errors.Is(cause, holdfast.ErrDenied) {
+	if errors.Is(cause, holdfast.ErrDenied) || errors.Is(cause, holdfast.ErrReclaimed) {
 		return cause
 	}
 	return errStartOver
