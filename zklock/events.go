@@ -11,11 +11,10 @@ import (
 
 // What the connection reports, and which of holdfast's events users see of it:
 //
-//	calls may be made: a session was established, or resumed  ->  Ready; see reopened
-//	the connection is lost          ->  Disconnected; locks live on until their deadline
-//	the session's lease is over     ->  Expired for each lock held, at its deadline
-//	the servers end the session     ->  Lost (ErrSessionExpired) for each lock held
-//	the own node has gone           ->  Lost (ErrBroken, ErrReclaimed) for its lock; see fired
+//	calls may be made: a session was established, or resumed  ->  Ready
+//	the connection is lost                                    ->  Disconnected; locks live on until their deadline
+//	the lease of the session is over, or the servers end it   ->  Lost (ErrSessionExpired) for each lock held
+//	the own node has gone: see Fired                          ->  Lost (ErrBroken, ErrReclaimed) for its lock
 
 // reopened is called by the connection when calls may be made in a session.
 func (e *engine) reopened(sess *zkconn.Session) {
@@ -26,7 +25,7 @@ func (e *engine) reopened(sess *zkconn.Session) {
 // errUnwatched is all that is known when go-zookeeper has dropped a watch.
 var errUnwatched = errors.New("the watch is gone")
 
-// Fired implements [owner].
+// Fired implements [zkconn.Owner].
 func (o *ownNode) Fired(why zk.EventType) {
 	switch why {
 	case zk.EventNodeDeleted:

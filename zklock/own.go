@@ -176,7 +176,7 @@ func (o *ownNode) settle(ctx context.Context) {
 	}
 }
 
-// Read implements [owner]. The node must have been created by this session, by the request that
+// Read implements [zkconn.Owner]. The node must have been created by this session, by the request that
 // succeeded.
 func (o *ownNode) Read(w *zkconn.Watch) {
 	if w.Err != nil {

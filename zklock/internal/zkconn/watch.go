@@ -60,7 +60,7 @@ type Watch struct {
 	Path string
 	Kind WatchKind
 
-	Read     chan struct{} // closed when node, children and err are set
+	Read     chan struct{} // closed when Node, Children and Err are set
 	Node     Znode         // without data but of the kind watchData; without stat if the znode is missing
 	Children []string      // of the kind watchChildren
 	Err      error         // why the node could not be read: zk.ErrNoNode and the like
