@@ -108,6 +108,9 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 // letGo gives up whatever the contender has, or may have, and deletes it in the background: also a node that seems to be gone, since
 // a server may show less than others have.
 func (c *contender) letGo() {
+	if c.own != nil {
+		c.own.stop() // before the node goes
+	}
 	switch c.stage {
 	case unknown, doubled:
 		c.removeCreations()

@@ -162,6 +162,7 @@ type loss struct {
 	after     time.Duration // the member passes it on so late
 	answered  time.Duration // the answer comes so late
 	refusal   code          // by which it is answered without being carried out; 0 if it is carried out
+	twice     bool          // it is answered as if it had been carried out a second time
 }
 
 // LoseRequest loses the next request of a kind. The connection ends with it.
@@ -178,6 +179,11 @@ func (w *Wire) Late(kind int32, after time.Duration) {
 
 // Answer answers the next request of a kind by an error of KeeperException.Code, and does not carry it out.
 func (w *Wire) Answer(kind, refusal int32) { w.lose(loss{kind: kind, refusal: code(refusal)}) }
+
+// AppliedTwice has the next request of a kind carried out, and answered by what comes of carrying out its transaction once more: what a
+// member does that shuts down in that moment, as it reads the transaction from its log while it is being committed
+// (ZKDatabase.fastForwardDataBase, DataTree.processTxn).
+func (w *Wire) AppliedTwice(kind int32) { w.lose(loss{kind: kind, twice: true}) }
 
 func (w *Wire) lose(l loss) { w.ensemble.locked(func() { w.losses = append(w.losses, l) }) }
 

@@ -14,6 +14,7 @@ type request struct {
 	body *jute.Decoder
 	ops  []op // of a write; nil if it cannot be read
 
+	twice    bool // see AppliedTwice
 	answered bool // what follows is known
 	zxid     int64
 	code     code
@@ -22,7 +23,7 @@ type request struct {
 
 // request takes in a request: FinalRequestProcessor, and on a follower FollowerRequestProcessor.
 func (c *conn) request(d *jute.Decoder) {
-	rq := &request{conn: c, xid: d.Int32(), kind: d.Int32(), body: d}
+	rq := &request{conn: c, xid: d.Int32(), kind: d.Int32(), body: d, twice: c.met.twice}
 	e, m := c.member.ensemble, c.member
 	refusal := c.met.refusal
 	if refusal == 0 && c.wire.throttled(rq.kind) {
@@ -94,6 +95,9 @@ func (rq *request) done(zxid int64, code code, reply func(e *jute.Encoder)) {
 		rq.conn.hangUp()
 		return
 	}
+	if rq.twice && code == 0 {
+		code = again[rq.kind]
+	}
 	rq.answered, rq.zxid, rq.code = true, zxid, code
 	if code == 0 {
 		body := &jute.Encoder{}
@@ -101,6 +105,11 @@ func (rq *request) done(zxid int64, code code, reply func(e *jute.Encoder)) {
 		rq.reply = body.B
 	}
 	rq.conn.answer()
+}
+
+// again is what a transaction comes to that has been carried out already. That of a multi is not looked at: FinalRequestProcessor.
+var again = map[int32]code{
+	opCreate: codeNodeExists, opCreate2: codeNodeExists, opCreateContainer: codeNodeExists, opDelete: codeNoNode,
 }
 
 // answer sends the answers that are due, in the order of the requests. A read is carried out when its turn comes, since what the

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 )
@@ -280,12 +281,17 @@ func background(do func()) (wait func()) {
 	return func() { <-done }
 }
 
-// restartAll restarts the members one after another, each when the others serve.
+// restartAll restarts the members one after another, each when the others serve. Its last answers may be of creations that it has
+// carried out twice. (So may those of deletions, for which Release then says that the lock was gone, and nothing tells it better.)
 func (s *simulatedEnsemble) restartAll(leader int, configure func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), strikePatience)
 	defer cancel()
 	for i := range simulatedMembers {
 		member := (leader + 1 + i) % simulatedMembers
+		for _, l := range s.links {
+			l.wires[member].wire.AppliedTwice(int32(faultproxy.OpCreate))
+		}
+		sleep(ctx, zooKeeperTick/5)
 		s.ensemble.Kill(member)
 		sleep(ctx, zooKeeperTick)
 		configure()

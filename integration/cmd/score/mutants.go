@@ -34,7 +34,7 @@ type change struct{ File, Old, New string }
 
 // mutants returns all of them, in the order of the hazards.
 func mutants() []mutant {
-	all := slices.Concat(zooKeeperMutants, dynamoDBMutants, sharingMutants, contractMutants)
+	all := slices.Concat(zooKeeperMutants, zooKeeperMutantsFrom30, dynamoDBMutants, sharingMutants, contractMutants)
 	slices.SortStableFunc(all, func(a, b mutant) int { return compare(a.Hazard, b.Hazard) })
 	return all
 }

@@ -71,6 +71,9 @@ func (w *write) tell(sent bool) {
 
 func (w *write) finish(o Outcome) {
 	w.tell(false)
+	if w.create != nil && errors.Is(o.Err, zk.ErrNodeExists) {
+		o.Err = errCreatedBefore
+	}
 	w.done <- o
 }
 

@@ -15,6 +15,11 @@ import (
 // (zookeeper.throttled_op_wait_time, KeeperException.Code.THROTTLEDOP).
 var errBusy = errors.New("the server is too busy for this request")
 
+// errCreatedBefore is the answer to a creation of a sequential znode that there is one already, which cannot be: each has a number of
+// its own. A server that shuts down says so of a transaction that it has carried out twice: as it was committed, and as it was read
+// from the log (ZKDatabase.fastForwardDataBase). So there is a znode, and most likely it is the one that was to be created.
+var errCreatedBefore = errors.New("the server says that the znode had been created before")
+
 // ErrSlow is why a session cannot be proven to be alive: its answers take too long for that.
 var ErrSlow = errors.New("answers are too slow for the session timeout")
 
@@ -28,7 +33,7 @@ func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 // UnknownOutcome reports whether a request may or may not have been carried
 // out.
 func UnknownOutcome(err error) bool {
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing)
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) || errors.Is(err, errCreatedBefore)
 }
 
 // transient reports whether a request may be tried again: on a new connection, or later.
