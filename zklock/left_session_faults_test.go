@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,43 @@ func TestLeftSessionCannotBeEnded(t *testing.T) {
 			t.Errorf("%d connections", n)
 		}
 	})
+}
+
+// Z59. The end of the session is lost on its way, or the answer to it: Close goes back and makes sure, as long as its ctx allows.
+func TestEndIsLost(t *testing.T) {
+	for name, lose := range map[string]func(w *wired){
+		"the request":              func(w *wired) { w.LoseRequest(opCloseSession) },
+		"the answer":               func(w *wired) { w.LoseReply(opCloseSession) },
+		"the answer, and the next": func(w *wired) { w.LoseReply(opCloseSession); w.LoseReply(opCloseSession) },
+	} {
+		for _, resumed := range []bool{false, true} {
+			for _, auth := range [][]zklock.Auth{nil, {{Scheme: "digest", Credentials: "user:password"}}} {
+				t.Run(fmt.Sprintf("%s/resumed: %v/%d credentials", name, resumed, len(auth)), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						e := zkfake.New(zkfake.Config{Closed: auth != nil, Latency: func() time.Duration { return time.Millisecond }})
+						t.Cleanup(e.Close)
+						client := dialWired(t, e, zklock.Options{Auth: auth})
+						acquire(t, client, "a")
+						if resumed {
+							client.Break()
+							time.Sleep(time.Second)
+						}
+						lose(client)
+						began := time.Now()
+						if err := client.Close(t.Context()); err != nil {
+							t.Error(err)
+						}
+						if left := e.Children(virtualRoot + "/a"); len(left) > 0 {
+							t.Errorf("left: %q", left)
+						}
+						if took := time.Since(began); took > virtualSession/2 {
+							t.Errorf("Close took %v", took)
+						}
+					})
+				})
+			}
+		}
+	}
 }
 
 // Nothing of it is left when the client has closed, though that is not confirmed.

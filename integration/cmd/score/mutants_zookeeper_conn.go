@@ -144,13 +144,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z51", "a session that was left is ended while it may have a lock", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`l.endLaterLocked(one, s.Times().Session)`,
-		`l.endLaterLocked(one, time.Millisecond)`,
-	}, nil},
-	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
-		"zklock/internal/zkconn/conn.go",
-		`owed := s != nil &&`,
-		`owed := false && s != nil &&`,
+		`l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)`,
+		`l.endLaterLocked(l.oweLocked(s, timeout), time.Millisecond)`,
 	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
@@ -170,5 +165,10 @@ var zooKeeperMutantsFrom30 = []mutant{
 		"zklock/internal/zkconn/batch.go",
 		`w.create != nil && errors.Is(o.Err, zk.ErrNodeExists)`,
 		`false && w.create != nil && errors.Is(o.Err, zk.ErrNodeExists)`,
+	}, nil},
+	{"Z59", "go-zookeeper tries to end the session, and nobody else does", zooKeeper, change{
+		"zklock/internal/zkconn/conn.go",
+		`s != nil && !confirmed && l.left[s.ID] == nil {`,
+		`s != nil && !confirmed && l.left[s.ID] == nil && false {`,
 	}, nil},
 }

@@ -3,7 +3,6 @@ package zkconn
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -198,15 +197,11 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.awaitEnd(ctx)
 	}
 	l.mu.Lock()
-	s = l.session
-	owed := s != nil && !confirmed && l.left[s.ID] == nil
-	l.mu.Unlock()
-	err := l.endLeft(ctx, address)
-	if owed {
-		return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w",
-			s.ID, s.Times().Session, holdfast.ErrDisconnected)
+	if s = l.session; s != nil && !confirmed && l.left[s.ID] == nil {
+		l.oweLocked(s, s.Times().Session)
 	}
-	return err
+	l.mu.Unlock()
+	return l.endLeft(ctx, address)
 }
 
 // awaitEnd returns when go-zookeeper, which was told to quit, begins no session any more, or soon after the end of ctx.

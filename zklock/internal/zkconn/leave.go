@@ -23,8 +23,9 @@ import (
 // leftSession is a session that the client has left, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know
 // nothing of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it
 // cannot know of a creation that is still on its way. So the client goes back once more and ends it: when it closes, or
-// else when the lease is over that this session had, and with that all that was held in it. go-zookeeper
-// has one session at a time: this is done without it.
+// else when the lease is over that this session had, and with that all that was held in it. So it does when it closes and
+// go-zookeeper's try to end the present session has had no answer. go-zookeeper
+// has one session at a time, and tries once: this is done without it.
 type leftSession struct {
 	greeting []byte // a ConnectRequest that resumes it
 
@@ -36,12 +37,17 @@ type leftSession struct {
 	timer    driver.Timer   // of the next try in the background; nil if it was left as the client closed
 }
 
-// leaveLocked has a session resumed no more. w is a connection on which it was.
-func (l *Link) leaveLocked(s *Session, w *Wire, timeout time.Duration) {
+// leaveLocked has a session resumed no more.
+func (l *Link) leaveLocked(s *Session, timeout time.Duration) {
 	s.left.Store(true)
-	one := &leftSession{greeting: w.greeting, timeout: timeout, resumed: l.host.Now()}
+	l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)
+}
+
+// oweLocked notes that a session is to be ended without go-zookeeper.
+func (l *Link) oweLocked(s *Session, timeout time.Duration) *leftSession {
+	one := &leftSession{greeting: s.greeting, timeout: timeout, resumed: l.host.Now()}
 	l.left[s.ID] = one
-	l.endLaterLocked(one, s.Times().Session)
+	return one
 }
 
 // endLaterLocked has the background try to end one, after a while, at each server once. A try that fails may have begun its
@@ -83,8 +89,8 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 	l.mu.Unlock()
 	for id, one := range all {
 		if err := l.endOne(ctx, one, first); err != nil {
-			return fmt.Errorf("zookeeper: the end of session %#x, which was left as its timeout had grown, is not confirmed: %w: %w",
-				id, holdfast.ErrDisconnected, err)
+			return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
+				id, one.timeout, holdfast.ErrDisconnected, err)
 		}
 	}
 	return nil

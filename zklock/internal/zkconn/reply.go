@@ -48,11 +48,11 @@ func (w *Wire) scan(b []byte) error {
 			continue
 		}
 		want := 4
-		if w.have >= 4 {
+		switch {
+		case w.have >= headerBytes:
+			want = w.headerLength()
+		case w.have >= 4:
 			want = headerBytes
-		}
-		if w.have >= headerBytes {
-			want = len(w.header)
 		}
 		n := copy(w.header[w.have:want], b)
 		w.have += n
@@ -62,7 +62,7 @@ func (w *Wire) scan(b []byte) error {
 				return err
 			}
 		}
-		if w.have == len(w.header) || (w.have == headerBytes && !w.ofTransaction()) {
+		if w.have >= headerBytes && w.have == w.headerLength() {
 			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(w.have-4), 0
 			if err := w.noteReply(); err != nil {
 				return err
@@ -72,15 +72,25 @@ func (w *Wire) scan(b []byte) error {
 	return nil
 }
 
-// headerBytes is how much of each frame is taken in.
+// headerBytes is how much of each frame is taken in, at least, with its length.
 const headerBytes = 20
 
-// ofTransaction reports whether the frame answers a transaction, and goes on behind its header.
-func (w *Wire) ofTransaction() bool {
+// mostHeader is how much, of a greeting: what is before the password, and that.
+const mostHeader = 20 + passwordBytes
+
+// headerLength is how much is taken in of the frame whose first headerBytes have been read: all of a greeting that there can be, and
+// the kind of the first result of a transaction.
+func (w *Wire) headerLength() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.sent[int32(binary.BigEndian.Uint32(w.header[4:]))]
-	return w.trust != nil && r.op == opMulti && binary.BigEndian.Uint32(w.header[:]) >= uint32(len(w.header)-4)
+	size := int(binary.BigEndian.Uint32(w.header[:]))
+	if w.trust == nil {
+		return min(4+size, len(w.header))
+	}
+	if r := w.sent[int32(binary.BigEndian.Uint32(w.header[4:]))]; r.op == opMulti && size >= headerBytes {
+		return headerBytes + 4
+	}
+	return headerBytes
 }
 
 // noteReply takes in a frame of which the header has been read. It fails if
@@ -93,6 +103,7 @@ func (w *Wire) noteReply() error {
 		now := w.link.config.Times(time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond)
 		id := int64(binary.BigEndian.Uint64(h[8:]))
 		w.trust = newTrust(now, w.opening)
+		w.resumeBy(id, h[16:])
 		opening := w.opening
 		w.mu.Unlock()
 		w.sessionOver = id == 0

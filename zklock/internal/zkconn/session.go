@@ -29,7 +29,8 @@ type Session struct {
 
 	shortest atomic.Pointer[zktimes.Times]
 
-	left atomic.Bool
+	left     atomic.Bool
+	greeting []byte // a ConnectRequest that resumes it, as of the last time that it was; guarded by the link's mutex
 }
 
 // Left reports whether the client has given the session up while the servers have not: its znodes are there
@@ -72,13 +73,16 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 		l.enterLocked(joined)
 	}
 	s := l.session
+	if s != nil {
+		s.greeting = w.greeting
+	}
 	leaves := false
 	if s != nil && !begun {
 		if timeout < s.Times().Session {
 			s.shortest.Store(now)
 		}
 		if leaves = timeout > s.Times().Longest && !l.config.AnyAnswer; leaves {
-			l.leaveLocked(s, w, timeout)
+			l.leaveLocked(s, timeout)
 		}
 	}
 	l.mu.Unlock()
@@ -108,6 +112,20 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 		return now
 	}
 	return s.Times()
+}
+
+const passwordBytes = 16
+
+// resumeBy makes the greeting one that resumes the session which the answer gives: by its id, and its password. With the wire's mutex.
+func (w *Wire) resumeBy(id int64, password []byte) {
+	const session, length = 20, 28
+	if len(w.greeting) < length+4+passwordBytes || binary.BigEndian.Uint32(password) != passwordBytes {
+		return // there is none, as of a session that has ended
+	}
+	b := bytes.Clone(w.greeting)
+	binary.BigEndian.PutUint64(b[session:], uint64(id))
+	copy(b[length:], password[:4+passwordBytes])
+	w.greeting = b
 }
 
 // rewriteConnect returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is

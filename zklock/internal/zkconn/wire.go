@@ -42,7 +42,7 @@ type Wire struct {
 	net.Conn
 	link     *Link
 	address  string
-	greeting []byte // the ConnectRequest, for leaveLocked
+	greeting []byte // the ConnectRequest; from the answer on, what resumes the session that it gave
 
 	mu      sync.Mutex
 	opening driver.Instant // when the ConnectRequest was sent
@@ -52,13 +52,13 @@ type Wire struct {
 	silence time.Duration    // how long to wait for the next frame
 
 	// Of the frame that is being read. Only go-zookeeper's reader touches them.
-	header   [24]byte // the last 4 bytes only of the reply to a transaction
-	have     int      // bytes of the header
-	rest     int      // bytes of the frame after the header
-	instead  []byte   // of a frame that go-zookeeper is to read in the place of another; see readLength
-	unwanted int64    // bytes of the frame that has been replaced
-	calm     bool     // settled need not be looked at any more
-	served   bool     // a request was answered
+	header   [4 + mostHeader]byte // see headerLength
+	have     int                  // bytes of the header
+	rest     int                  // bytes of the frame after the header
+	instead  []byte               // of a frame that go-zookeeper is to read in the place of another; see readLength
+	unwanted int64                // bytes of the frame that has been replaced
+	calm     bool                 // settled need not be looked at any more
+	served   bool                 // a request was answered
 
 	watchesSet chan struct{} // closed when go-zookeeper renews its watches
 	setOnce    sync.Once
