@@ -147,6 +147,11 @@ var zooKeeperMutantsFrom30 = []mutant{
 		`l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)`,
 		`l.endLaterLocked(l.oweLocked(s, timeout), time.Millisecond)`,
 	}, nil},
+	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
+		"zklock/internal/zkconn/conn.go",
+		`s != nil && !confirmed && l.left[s.ID] == nil {`,
+		`s != nil && !confirmed && l.left[s.ID] == nil && false {`,
+	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
 		change{
@@ -166,9 +171,10 @@ var zooKeeperMutantsFrom30 = []mutant{
 		`w.create != nil && errors.Is(o.Err, zk.ErrNodeExists)`,
 		`false && w.create != nil && errors.Is(o.Err, zk.ErrNodeExists)`,
 	}, nil},
-	{"Z59", "go-zookeeper tries to end the session, and nobody else does", zooKeeper, change{
-		"zklock/internal/zkconn/conn.go",
-		`s != nil && !confirmed && l.left[s.ID] == nil {`,
-		`s != nil && !confirmed && l.left[s.ID] == nil && false {`,
+	{"Z59", "a session that begins cannot be resumed but by go-zookeeper", zooKeeper, change{
+		"zklock/internal/zkconn/reply.go",
+		`		w.resumeBy(id, h[16:])
+`,
+		``,
 	}, nil},
 }
