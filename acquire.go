@@ -97,7 +97,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	info, unasked := c.engine.Inspect(ctx, r.key)
 	switch {
 	case unasked == nil && info.Held:
-		return &HeldError{Key: r.key, Holder: infoOf(info)}
+		return &HeldError{Key: r.key, Holder: info}
 	case known:
 		return held
 	case unasked == nil: // it can be asked, only not so fast
@@ -109,7 +109,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 // try asks the engine for one key until there is a grant or an error that stands.
 func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && c.holds(r.key, r.owner) {
-		return nil, &HeldError{Key: r.key, Holder: Info{Key: r.key, Held: true, Owner: r.owner}}
+		return nil, driver.Held(Info{Key: r.key, Held: true, Owner: r.owner})
 	}
 	again := func(ctx context.Context, err error, wake <-chan struct{}) error {
 		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
@@ -135,7 +135,7 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 			Asked:    k.ask,
 		})
 		if err != nil {
-			return nil, heldError(err)
+			return nil, err
 		}
 		c.register(k)
 		err = k.grant(grant, r.ttl, a)

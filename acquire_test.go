@@ -49,7 +49,7 @@ func TestAcquireTellsWhatItWaitedFor(t *testing.T) {
 func TestAcquireAnyFailureIsNotHeld(t *testing.T) {
 	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
 		if req.Key == "held" {
-			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
 		}
 		return driver.Grant{}, holdfast.ErrDenied
 	}}).open(t, driver.Config{})
@@ -69,7 +69,7 @@ func TestAcquireAnyTellsWhatItWaitedFor(t *testing.T) {
 	calls := 0
 	l := (&engine{acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 		if calls++; calls <= 2 {
-			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
 		}
 		cancel()
 		return driver.Grant{}, fmt.Errorf("%w: %w", holdfast.ErrDisconnected, ctx.Err())
@@ -202,7 +202,7 @@ func TestAcquireAnyPasses(t *testing.T) {
 				b.lease.Renew(b.host.Now())
 				return b.grant(), nil
 			}
-			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "owner of " + req.Key}}
+			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key, Owner: "owner of " + req.Key})
 		}
 		l := b.open(t, driver.Config{})
 		keys := []string{"a", "b", "c"}
@@ -267,7 +267,7 @@ func TestWaitShorterThanTheAnswer(t *testing.T) {
 func TestHeldErrorThatIsWrapped(t *testing.T) {
 	more := errors.New("traced")
 	c := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		held := &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true, Owner: "somebody", Token: 7}}
+		held := driver.Held(driver.Info{Key: req.Key, Held: true, Owner: "somebody", Token: 7})
 		return driver.Grant{}, fmt.Errorf("%w: %w", more, held)
 	}}).open(t, driver.Config{})
 	_, err := c.TryAcquire(t.Context(), "k")
@@ -284,7 +284,7 @@ func TestTakeoverIsForATry(t *testing.T) {
 		if req.Takeover {
 			asked = append(asked, req.Key)
 		}
-		return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+		return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
 	}}).open(t, driver.Config{})
 	takeover := holdfast.WithTakeover()
 	_, _ = l.TryAcquire(t.Context(), "plain")

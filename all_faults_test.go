@@ -122,7 +122,7 @@ func TestAcquireAllUnderFire(t *testing.T) {
 		case <-time.After(time.Millisecond):
 			return nil
 		case <-ctx.Done():
-			return &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}}
+			return driver.Held(driver.Info{Key: req.Key, Held: true})
 		}
 	})
 	stop := make(chan struct{})

@@ -20,7 +20,7 @@ func until(key string) func(context.Context, *driver.Request) error {
 			return nil
 		}
 		<-ctx.Done()
-		return &driver.HeldError{Holder: driver.Info{Key: key, Held: true, Owner: "somebody"}}
+		return driver.Held(driver.Info{Key: key, Held: true, Owner: "somebody"})
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAcquireAllGivesBack(t *testing.T) {
 					}
 					select {
 					case <-ctx.Done():
-						return &driver.HeldError{Holder: driver.Info{Key: "b", Held: true}}
+						return driver.Held(driver.Info{Key: "b", Held: true})
 					case <-time.After(time.Second):
 						return holdfast.ErrDenied
 					}

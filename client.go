@@ -93,16 +93,16 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 	if err != nil {
 		return Info{}, failed("inspect", key, err)
 	}
-	return infoOf(info), nil
+	return info, nil
 }
 
-func (c *Client) inspect(ctx context.Context, key string) (driver.Info, error) {
+func (c *Client) inspect(ctx context.Context, key string) (Info, error) {
 	if err := c.checkKey(key, driver.Mode{}); err != nil {
-		return driver.Info{}, err
+		return Info{}, err
 	}
 	ctx, done, err := c.enter(ctx)
 	if err != nil {
-		return driver.Info{}, err
+		return Info{}, err
 	}
 	defer done()
 	info, err := c.engine.Inspect(ctx, key)
@@ -131,7 +131,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 				fail(c.explain(ctx, err))
 				return
 			}
-			if !yield(infoOf(info), nil) {
+			if !yield(info, nil) {
 				return
 			}
 		}
@@ -152,7 +152,7 @@ func (c *Client) Break(ctx context.Context, info Info) error {
 }
 
 // onGrant calls the engine about the grant that info describes.
-func (c *Client) onGrant(ctx context.Context, info Info, call func(context.Context, driver.Info) error) error {
+func (c *Client) onGrant(ctx context.Context, info Info, call func(context.Context, Info) error) error {
 	if err := c.checkKey(info.Key, driver.Mode{}); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *Client) onGrant(ctx context.Context, info Info, call func(context.Conte
 		return err
 	}
 	defer done()
-	return c.explain(ctx, call(ctx, info.driver()))
+	return c.explain(ctx, call(ctx, info))
 }
 
 // enter begins a call that Close waits for.

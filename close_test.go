@@ -58,7 +58,7 @@ func TestCloseWithMany(t *testing.T) {
 		}
 		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			<-ctx.Done()
-			return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+			return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
 		}
 		errs := make(chan error, n)
 		for range n {

@@ -17,25 +17,25 @@ var (
 	// ErrTTLExpired: the limit set by [WithTTL] or [Lock.Extend] was reached.
 	ErrTTLExpired = errors.New("TTL expired")
 	// ErrLost: something else ended it; a [*LostError] says what.
-	ErrLost = errors.New("lock lost")
+	ErrLost = driver.ErrLost
 )
 
 // Why a hold was lost: the causes within a [*LostError].
 var (
 	// ErrSessionExpired: the ZooKeeper session ended, or could no longer be
 	// shown to be alive, which to the holder is the same.
-	ErrSessionExpired = errors.New("session expired")
+	ErrSessionExpired = driver.ErrSessionExpired
 	// ErrLeaseExpired: the lease could not be renewed in time.
-	ErrLeaseExpired = errors.New("lease expired")
+	ErrLeaseExpired = driver.ErrLeaseExpired
 	// ErrBroken: the grant has been removed from the engine, by Break or by hand.
-	ErrBroken = errors.New("broken by somebody else")
+	ErrBroken = driver.ErrBroken
 	// ErrReclaimed: a client with the same owner name claimed what was its own. On
 	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
 	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
 	// So it does if the other has let go of the lock again before it can look.
-	ErrReclaimed = errors.New("reclaimed under the same owner name")
+	ErrReclaimed = driver.ErrReclaimed
 	// ErrTakenOver: the engine says that another has the key.
-	ErrTakenOver = errors.New("taken over")
+	ErrTakenOver = driver.ErrTakenOver
 	// ErrClockJump: the wall clock went forward by more than was left of the
 	// lease, so the machine may have been suspended past its end.
 	ErrClockJump = errors.New("clock jumped past the end of the lease")
@@ -52,13 +52,13 @@ var (
 	// lock was wanted, or the reverse; a [*MismatchError] has both numbers.
 	ErrMismatch = driver.ErrMismatch
 	// ErrClosed: the client has been closed.
-	ErrClosed = errors.New("client closed")
+	ErrClosed = driver.ErrClosed
 	// ErrDisconnected: the engine could not be reached.
-	ErrDisconnected = errors.New("not connected")
+	ErrDisconnected = driver.ErrDisconnected
 	// ErrDenied: the engine refused the client's credentials.
-	ErrDenied = errors.New("permission denied")
+	ErrDenied = driver.ErrDenied
 	// ErrChanged: the grant to be broken, or asked for, is not the present one any more.
-	ErrChanged = errors.New("held by another grant by now")
+	ErrChanged = driver.ErrChanged
 	// ErrReleasePending: the lock has ended for its holder, but the engine has
 	// not confirmed it yet; delivery goes on in the background.
 	ErrReleasePending = errors.New("release not confirmed yet")
@@ -109,49 +109,7 @@ func lossCause(err error) error {
 }
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
-type HeldError struct {
-	Key string
-	// Holder is what the engine told of the grant in the way, or of several that share
-	// the key. Only its Key is set where there was no time to ask.
-	Holder Info
-}
-
-// Error implements error.
-func (e *HeldError) Error() string {
-	if e.Holder.Owner == "" {
-		return fmt.Sprintf("%q is held by another", e.Key)
-	}
-	text := fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
-	if n := len(e.Holder.Holders); n > 1 {
-		text += fmt.Sprintf(" and %d more", n-1)
-	}
-	return text
-}
-
-// heldError makes a HeldError of the engine's.
-func heldError(err error) error {
-	var theirs *driver.HeldError
-	if !errors.As(err, &theirs) {
-		return err
-	}
-	held := &HeldError{Key: theirs.Holder.Key, Holder: infoOf(theirs.Holder)}
-	if err == error(theirs) {
-		return held
-	}
-	return fmt.Errorf("%w (%w)", held, err) // a driver that wraps another has added to it
-}
-
-// quoteOwner quotes an owner name for a message. Other programs may have written
-// names that are longer than any of holdfast.
-func quoteOwner(name string) string {
-	if len(name) <= MaxOwner {
-		return strconv.Quote(name)
-	}
-	return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(name[:MaxOwner], ""), len(name))
-}
-
-// Unwrap makes errors.Is match ErrHeld.
-func (e *HeldError) Unwrap() error { return ErrHeld }
+type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows
 // it ("key", "TTL", "Options.SessionTimeout"), its Reason is the rule that the input

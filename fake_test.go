@@ -71,7 +71,7 @@ func (b *engine) grant() driver.Grant {
 	if !b.lease.Live() {
 		b.lease.Renew(b.host.Now())
 	}
-	return driver.Grant{Token: b.token.Add(1), Lease: b.lease, Hold: b}
+	return driver.Grant{Token: driver.Token(b.token.Add(1)), Lease: b.lease, Hold: b}
 }
 
 // losing has the engine grant every request, and returns what reports the loss of the last grant.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Hooks are functions that a client calls as things happen in it: for metrics,
@@ -315,7 +313,7 @@ func (f *feed) observing(key string, on bool) {
 }
 
 // observed reports a state of a key.
-func (f *feed) observed(i driver.Info) {
+func (f *feed) observed(i Info) {
 	if f.hooks.Observed == nil {
 		return
 	}
@@ -326,7 +324,7 @@ func (f *feed) observed(i driver.Info) {
 		holders = max(holders, 1)
 	}
 	callLocked(f, f.hooks.Observed, Sight{
-		Time: f.clock.Now().Mono, Key: i.Key, Held: i.Held, Owner: i.Owner, Token: Token(i.Token), Holders: holders,
+		Time: f.clock.Now().Mono, Key: i.Key, Held: i.Held, Owner: i.Owner, Token: i.Token, Holders: holders,
 	})
 }
 

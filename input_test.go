@@ -53,7 +53,7 @@ func TestNew(t *testing.T) {
 // Errors say what was tried on which key, once, and are of a readable size.
 func TestErrorTexts(t *testing.T) {
 	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key, Owner: "me", Token: 7}}
+		return driver.Grant{}, driver.Held(driver.Info{Key: req.Key, Owner: "me", Token: 7})
 	}}).open(t, driver.Config{})
 	_, err := l.TryAcquire(t.Context(), "orders/42")
 	if want := `holdfast: acquire "orders/42": held by "me" (token 7)`; fmt.Sprint(err) != want {

@@ -10,9 +10,9 @@ import (
 
 // The limits of what every engine can store.
 const (
-	MaxKey   = 512       // bytes of a key
-	MaxOwner = 256       // bytes of an owner name
-	MaxData  = 64 * 1024 // bytes of data
+	MaxKey   = 512             // bytes of a key
+	MaxOwner = driver.MaxOwner // bytes of an owner name
+	MaxData  = 64 * 1024       // bytes of data
 
 	MaxLimit      = 128  // permits of a semaphore; see WithLimit
 	MaxSharedData = 1024 // bytes of data of a hold that is shared

@@ -197,7 +197,7 @@ func (k *Lock) letGo() {
 // grant makes a live lock of what the engine returned, or returns why it is over
 // already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
-	k.token, k.lease, k.hold = Token(g.Token), g.Lease.(*lease), g.Hold
+	k.token, k.lease, k.hold = g.Token, g.Lease.(*lease), g.Hold
 	if err := k.lease.attach(k); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestMismatchError(t *testing.T) {
 }
 
 // together is a key that is shared under tokens, named by their data.
-func together(tokens ...uint64) driver.Info {
+func together(tokens ...holdfast.Token) driver.Info {
 	var holders []driver.Holder
 	for _, n := range tokens {
 		holders = append(holders, driver.Holder{
@@ -146,7 +146,7 @@ func TestInfoEach(t *testing.T) {
 
 func TestHeldErrorOfSeveral(t *testing.T) {
 	b := &engine{acquire: func(context.Context, *driver.Request) (driver.Grant, error) {
-		return driver.Grant{}, &driver.HeldError{Holder: together(5, 7, 9)}
+		return driver.Grant{}, driver.Held(together(5, 7, 9))
 	}}
 	_, err := b.open(t, driver.Config{}).TryAcquire(t.Context(), "k")
 	if want := `holdfast: acquire "k": held by "owner5" (token 5) and 2 more`; fmt.Sprint(err) != want {

@@ -69,7 +69,7 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 		return err
 	}
 	defer c.leave(o)
-	var told *driver.Info
+	var told *Info
 	for {
 		state, changed, err := o.present()
 		if ctx.Err() != nil {
@@ -77,8 +77,8 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 		}
 		if state != nil && (told == nil || !state.Same(*told)) {
 			told = state
-			info := infoOf(*state)
-			info.Data = bytes.Clone(info.Data) // of which others have the original
+			info := *state
+			info.Data, info.Holders = bytes.Clone(info.Data), slices.Clone(info.Holders) // of which others have the original
 			if !yield(info, nil) {
 				return nil
 			}
@@ -105,12 +105,12 @@ type observation struct {
 	end       context.CancelFunc
 
 	mu      sync.Mutex
-	state   *driver.Info // nil before the first
+	state   *Info // nil before the first
 	changed chan struct{}
 	err     error // what has ended it
 
-	token  uint64 // the greatest that was told of an oldest grant, of those that keep to the order
-	newest uint64 // the same of any grant
+	token  Token  // the greatest that was told of an oldest grant, of those that keep to the order
+	newest Token  // the same of any grant
 	last   string // the grant that was told last
 	over   bool   // nobody held the key after it
 }
@@ -166,14 +166,14 @@ func (c *Client) drop(o *observation) {
 
 // present returns the newest state, nil before the first, and a channel that closes when
 // there is a newer one, or err.
-func (o *observation) present() (state *driver.Info, changed <-chan struct{}, err error) {
+func (o *observation) present() (state *Info, changed <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.state, o.changed, o.err
 }
 
 // tell takes in a state. The engine calls it, perhaps while it holds locks of its own.
-func (o *observation) tell(info driver.Info) {
+func (o *observation) tell(info Info) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.outdated(info) {
@@ -202,27 +202,27 @@ func (o *observation) tell(info driver.Info) {
 
 // withoutRevived leaves out of those who share a key whoever is not new and was left out
 // before: a renewal that comes late may bring back a grant that its holder has given up.
-func (o *observation) withoutRevived(info driver.Info) driver.Info {
+func (o *observation) withoutRevived(info Info) Info {
 	if !info.Held || info.Unfenced || len(info.Holders) == 0 || o.state == nil {
 		return info
 	}
 	told := o.state
-	kept := slices.DeleteFunc(slices.Clone(info.Holders), func(h driver.Holder) bool {
+	kept := slices.DeleteFunc(slices.Clone(info.Holders), func(h Holder) bool {
 		return h.Token <= o.newest && h.Token != told.Token &&
-			!slices.ContainsFunc(told.Holders, func(g driver.Holder) bool { return g.Token == h.Token })
+			!slices.ContainsFunc(told.Holders, func(g Holder) bool { return g.Token == h.Token })
 	})
 	switch len(kept) {
 	case len(info.Holders):
 		return info
 	case 0:
-		return driver.Info{Key: info.Key}
+		return Info{Key: info.Key}
 	}
 	return driver.Together(info.Key, info.Limit, kept)
 }
 
 // outdated reports whether a state is that of a grant which another has followed, or
 // which nobody has any more.
-func (o *observation) outdated(info driver.Info) bool {
+func (o *observation) outdated(info Info) bool {
 	switch {
 	case !info.Held, info.Unfenced:
 		return false

@@ -92,17 +92,17 @@ func (o *observing) expect(t *testing.T, want ...string) {
 	}
 }
 
-func state(token uint64, data string) driver.Info {
+func state(token holdfast.Token, data string) driver.Info {
 	return driver.Info{Key: "k", Held: true, Token: token, Grant: fmt.Sprint("grant ", token), Data: []byte(data)}
 }
 
-func unfenced(token uint64) driver.Info {
+func unfenced(token holdfast.Token) driver.Info {
 	info := state(token, "")
 	info.Unfenced = true
 	return info
 }
 
-func sharers(tokens ...uint64) driver.Info {
+func sharers(tokens ...holdfast.Token) driver.Info {
 	var holders []driver.Holder
 	for _, token := range tokens {
 		holders = append(holders, driver.Holder{Token: token, Grant: fmt.Sprint("grant ", token)})
@@ -222,8 +222,8 @@ func TestObserveConflates(t *testing.T) {
 			if got = append(got, info.Token); info.Token == 100 {
 				break
 			}
-			for token := range uint64(50) {
-				tell(state(uint64(info.Token)+token+1, ""))
+			for token := range holdfast.Token(50) {
+				tell(state(info.Token+token+1, ""))
 			}
 		}
 		if !slices.Equal(got, []holdfast.Token{0, 50, 100}) {
@@ -326,7 +326,7 @@ func TestObserversHaveTheirOwnData(t *testing.T) {
 func TestObserversComeAndGo(t *testing.T) {
 	client, b, _ := openFake(t)
 	var mu sync.Mutex
-	var newest uint64
+	var newest holdfast.Token
 	tells := map[int]func(driver.Info){}
 	calls := 0
 	b.observe = func(ctx context.Context, _ string, tell func(driver.Info)) error {
@@ -363,7 +363,7 @@ func TestObserversComeAndGo(t *testing.T) {
 			}
 		})
 	}
-	for token := range uint64(last + 1) {
+	for token := range holdfast.Token(last + 1) {
 		mu.Lock()
 		newest = token
 		for _, tell := range tells {

@@ -79,8 +79,8 @@ type Driver interface {
 	Observe(ctx context.Context, key string, tell func(Info)) error
 
 	// Break removes the grant that info describes, and no other;
-	// holdfast.ErrChanged if it is not there any more. info has Key, Held, Owner, Token,
-	// Grant, Shared and Limit, of one grant: it has no Holders.
+	// [ErrChanged] if it is not there any more. Of several who share
+	// the key it is the one that info.Grant names.
 	Break(ctx context.Context, info Info) error
 
 	// Ask tells the holder of the grant that info describes, and of no other, that somebody
@@ -151,8 +151,8 @@ type Request struct {
 
 // A Grant is a key that the engine has given to this client.
 type Grant struct {
-	Token uint64 // 0 only where a foreign format has none
-	Lease Lease  // of Host.NewLease; may be shared by many grants
+	Token Token // 0 only where a foreign format has none
+	Lease Lease // of Host.NewLease; may be shared by many grants
 	Hold  Hold
 }
 

@@ -4,28 +4,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
-// The sentinels of the errors of this package; those of package holdfast are the same.
+// What the errors of an engine match. Package holdfast has the same under the same names, and says what
+// each means to a user.
 var (
-	ErrHeld     = errors.New("held by another")
-	ErrInvalid  = errors.New("invalid")
-	ErrMismatch = errors.New("in use in another way")
+	// Why a call failed.
+	ErrHeld         = errors.New("held by another")
+	ErrInvalid      = errors.New("invalid")
+	ErrMismatch     = errors.New("in use in another way")
+	ErrClosed       = errors.New("client closed")
+	ErrDisconnected = errors.New("not connected")
+	ErrDenied       = errors.New("permission denied")
+	ErrChanged      = errors.New("held by another grant by now")
+
+	// That a grant is gone, and why: the causes that [Request.Lost], [Lease.End] and the methods of a [Hold] give.
+	ErrLost           = errors.New("lock lost")
+	ErrSessionExpired = errors.New("session expired")
+	ErrLeaseExpired   = errors.New("lease expired")
+	ErrBroken         = errors.New("broken by somebody else")
+	ErrReclaimed      = errors.New("reclaimed under the same owner name")
+	ErrTakenOver      = errors.New("taken over")
 )
 
-// A HeldError says who holds a key that was wanted. Callers of Acquire see a
-// holdfast.HeldError in its place.
+// A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 type HeldError struct {
-	Holder Info // only Key and Held are set where there was no time to ask
+	Key string
+	// Holder is what the engine told of the grant in the way, or of several that share
+	// the key. Only its Key is set where there was no time to ask.
+	Holder Info
 }
 
+// Held returns a [*HeldError].
+func Held(holder Info) error { return &HeldError{Key: holder.Key, Holder: holder} }
+
 // Error implements error.
-func (e *HeldError) Error() string { return fmt.Sprintf("%q is held", e.Holder.Key) }
+func (e *HeldError) Error() string {
+	if e.Holder.Owner == "" {
+		return fmt.Sprintf("%q is held by another", e.Key)
+	}
+	text := fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
+	if n := len(e.Holder.Holders); n > 1 {
+		text += fmt.Sprintf(" and %d more", n-1)
+	}
+	return text
+}
+
+// MaxOwner is how many bytes an owner name has at most.
+const MaxOwner = 256
+
+// quoteOwner quotes an owner name for a message. Other programs may have written
+// names that are longer than any of holdfast.
+func quoteOwner(name string) string {
+	if len(name) <= MaxOwner {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(name[:MaxOwner], ""), len(name))
+}
 
 // Unwrap makes errors.Is match ErrHeld.
 func (e *HeldError) Unwrap() error { return ErrHeld }
 
-// An InvalidError is a holdfast.InvalidError.
+// An InvalidError says which input was refused. It matches [ErrInvalid].
 type InvalidError struct {
 	Field  string // as the caller knows it: "key", "TTL", "Options.SessionTimeout"
 	Reason string // the rule it broke, with its limit

@@ -2,44 +2,107 @@ package driver
 
 import (
 	"bytes"
+	"iter"
 	"slices"
+	"strconv"
 	"time"
 )
 
-// Info describes a key, as holdfast.Info does, where each field is documented.
+// A Token is a fencing token: it is fixed when a lock is granted, and strictly greater than
+// that of every earlier grant of the same key that excluded it or that it excludes; without
+// holdfast.WithShared and holdfast.WithLimit, than that of every earlier grant. A resource that remembers the greatest
+// token it has seen, and refuses smaller ones, is safe from a holder that does not know yet
+// that it has lost its lock (Kleppmann, "How to do distributed locking", 2016).
+//
+// Where readers share a key by holdfast.WithShared, the resource compares the tokens of all and
+// remembers those of exclusive holders only: of two readers at a time either may have the
+// greater one, and neither is late. A reader is late if a writer has written since. The
+// permits of a semaphore exclude nobody in particular, and cannot be fenced: see holdfast.WithLimit.
+type Token uint64
+
+// String returns the token in decimal.
+func (t Token) String() string { return strconv.FormatUint(uint64(t), 10) }
+
+// Info is what an engine tells of a key: a snapshot, possibly outdated by the
+// time it is read. If several hold the key, Holders has them all, and the fields that
+// describe a holder are those of the oldest grant.
 type Info struct {
-	Key      string
-	Held     bool
-	Owner    string
-	Token    uint64
-	Since    time.Time
+	Key   string
+	Held  bool      // false: all below is zero, but for Queue
+	Owner string    // "" if the holder's program left none
+	Token Token     // of the present grant; 0 if its format has none
+	Since time.Time // of the present grant, on the engine's clock (on DynamoDB, the holder's); zero if unknown, as on ZooKeeper
+	// QueuedAt is when the holder's place in the queue was made, on the engine's
+	// clock; zero if unknown, as on DynamoDB. The grant came then or later: how much
+	// later, ZooKeeper does not record.
 	QueuedAt time.Time
-	Data     []byte
-	Lease    time.Duration
-	Queue    []Waiter
-	Grant    string // names this very grant, for Break
+	Data     []byte // from WithData or SetData, or the foreign program's own
+	// Lease is how long the engine waits for a silent holder; 0 if unknown, or
+	// if it waits for ever.
+	Lease time.Duration
+	// Queue has those who wait, the next one first, where the engine keeps a
+	// queue (ZooKeeper and memlock).
+	Queue []Waiter
+	// Grant is the engine's own name for this very grant: holdfast.Client.Break uses
+	// it to remove no other, and holdfast.Client.Ask to ask for no other.
+	Grant string
 
-	// Shared says that the grants of the key go together: Holders has all of them, and
-	// the fields above are those of the first. See [Together].
-	Shared  bool
-	Limit   int      // of a semaphore
-	Holders []Holder // the oldest grant first; nil if the grant is exclusive
-
-	// Unfenced says that this grant is a foreign program's, of a kind that does not keep to
-	// the order: a later one may have a smaller token, this one may have a smaller one than
+	// Shared says that others may hold the key at the same time, by holdfast.WithShared or
+	// holdfast.WithLimit; Limit is that of a semaphore, else 0.
+	Shared bool
+	Limit  int
+	// Unfenced says that the grant is a foreign program's, of a kind that does not keep to
+	// the order of tokens: a later one may have a smaller token, this one may have a smaller one than
 	// those before, and it may come back after nobody held the key.
 	Unfenced bool
+	// Holders has all who share the key, the oldest grant first. It is nil if the holder
+	// shares it with nobody, and in what Each yields.
+	Holders []Holder
 }
 
-// A Holder is one of those who hold a shared key. The fields are those of an Info.
+// A Holder is one of those who share a key. Its fields are as in [Info].
 type Holder struct {
 	Owner    string
-	Token    uint64
+	Token    Token
 	Since    time.Time
 	QueuedAt time.Time
 	Data     []byte
 	Lease    time.Duration
 	Grant    string
+}
+
+// Each yields an Info of each grant of the key, the oldest first: one if it is not shared,
+// none if nobody holds it. Each describes its grant alone, has neither Holders nor Queue, and
+// so is what holdfast.Client.Break and holdfast.Client.Ask take to reach one holder of several.
+//
+//	for grant := range info.Each() {
+//		err = errors.Join(err, client.Ask(ctx, grant))
+//	}
+func (i Info) Each() iter.Seq[Info] {
+	return func(yield func(Info) bool) {
+		all := i.Holders
+		i.Holders, i.Queue = nil, nil
+		if i.Held && len(all) == 0 {
+			yield(i)
+			return
+		}
+		for _, h := range all {
+			one := i
+			one.Owner, one.Token, one.Since, one.QueuedAt = h.Owner, h.Token, h.Since, h.QueuedAt
+			one.Data, one.Lease, one.Grant = h.Data, h.Lease, h.Grant
+			if !yield(one) {
+				return
+			}
+		}
+	}
+}
+
+// A Waiter is one of those who wait for a key.
+type Waiter struct {
+	Owner  string
+	Since  time.Time // when it began to wait, on the engine's clock; zero if unknown
+	Data   []byte
+	Shared bool // it waits to share the key
 }
 
 // Together describes a shared key that holders have, of whom there is at least one, the
@@ -71,12 +134,4 @@ func (i Info) first() Holder {
 
 func (h Holder) same(g Holder, fenced bool) bool {
 	return h.Owner == g.Owner && h.Token == g.Token && bytes.Equal(h.Data, g.Data) && (fenced || h.Grant == g.Grant)
-}
-
-// A Waiter is one of those who wait for a key.
-type Waiter struct {
-	Owner  string
-	Since  time.Time
-	Data   []byte
-	Shared bool // it waits to share the key
 }

@@ -121,7 +121,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item) && c.ripe(&met)), first && err != nil
 		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
 			// this client's own lock, which stands
-			return nil, &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner}}
+			return nil, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})
 		case leads:
 			if err = c.insist(ctx, &seen); err == nil {
 				c.askTurn(ctx, &seen)

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -216,7 +215,7 @@ func checkItem(t *testing.T, attrs attributes, i *item) {
 	default:
 		want = leased
 	}
-	if i.form != want || strconv.FormatUint(i.token, 10) != num(attrToken).String() {
+	if i.form != want || i.token.String() != num(attrToken).String() {
 		t.Fatalf("%v is read as %+v, want form %v", attrs, i, want)
 	}
 	if want == leased && (i.lease < 0 || i.lease.Milliseconds() != lease.Int64()) {

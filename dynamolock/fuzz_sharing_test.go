@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"math/big"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // sharingSeeds are scripts of takeSharing.
@@ -149,7 +150,7 @@ func checkSharing(t *testing.T, attrs attributes, i *item) {
 	if !info.Shared || len(info.Holders) != len(holders) || info.Grant != info.Holders[0].Grant || info.Limit != i.limit() {
 		t.Fatalf("%v is described as %+v", attrs, info)
 	}
-	last := uint64(0)
+	last := driver.Token(0)
 	for _, h := range info.Holders {
 		grant, err := parseGrant(h.Grant)
 		own := i.holder(grant.grant)
@@ -160,7 +161,7 @@ func checkSharing(t *testing.T, attrs attributes, i *item) {
 		if tokens[own.grant] != nil {
 			want = tokens[own.grant]
 		}
-		if n, ok := want.(*types.AttributeValueMemberN); !ok || strconv.FormatUint(h.Token, 10) != strings.TrimLeft(n.Value, "0") && h.Token != 0 || h.Token < last {
+		if n, ok := want.(*types.AttributeValueMemberN); !ok || h.Token.String() != strings.TrimLeft(n.Value, "0") && h.Token != 0 || h.Token < last {
 			t.Fatalf("%v: %q has token %d, after %d", attrs, own.grant, h.Token, last)
 		}
 		last = h.Token

@@ -182,7 +182,7 @@ func checkTaken(t *testing.T, a *contender, now driver.Instant, before, updated,
 		t.Fatalf("%v became %v, and is shared", before, after)
 	}
 	millis := now.Wall.UnixMilli()
-	want := item{form: leased, lease: a.opts.Lease, data: a.req.Data, touched: now.Wall, since: now.Wall, token: uint64(max(millis, 1))}
+	want := item{form: leased, lease: a.opts.Lease, data: a.req.Data, touched: now.Wall, since: now.Wall, token: driver.Token(max(millis, 1))}
 	if old, _ := decode(fuzzTable, conditionally(before)); old != nil && before[attrToken] != nil {
 		want.token = old.token + 1
 	}

@@ -15,7 +15,7 @@ type hold struct {
 	name       string     // the key as the user knows it
 	key        attributes // the same, as the table does
 	grant      string
-	token      uint64
+	token      driver.Token
 	owner      string
 	lease      driver.Lease
 	lose       func(error)

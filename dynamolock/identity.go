@@ -76,7 +76,7 @@ func grantOf(guid string) (string, bool) {
 type grantID struct {
 	form   form
 	shared bool // of leased: it shares the key with others
-	token  uint64
+	token  driver.Token
 	grant  string // the part of the guid that names the grant; "" for another program's
 	guid   string // of a tokenless one of another program
 }
@@ -144,6 +144,6 @@ func parseGrant(text string) (grantID, error) {
 	if err != nil || id.shared && parts[2] == "" || (parts[2] != "" && len(parts[2]) != grantLen) {
 		return grantID{}, bad
 	}
-	id.token, id.grant = uint64(token), parts[2]
+	id.token, id.grant = driver.Token(token), parts[2]
 	return id, nil
 }

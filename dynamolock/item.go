@@ -62,13 +62,13 @@ type item struct {
 	form    form
 	guid    string
 	guidVal types.AttributeValue // as it stands, for conditions
-	token   uint64
+	token   driver.Token
 	lease   time.Duration // of leased
 	owner   string
 	touched time.Time // zero if unknown
 	since   time.Time // zero if unknown
 	data    []byte
-	broken  uint64        // token of the grant that somebody broke; 0 if none is known
+	broken  driver.Token  // token of the grant that somebody broke; 0 if none is known
 	marked  string        // the guid that it had; "" if none is known
 	asked   bool          // somebody asks for the grant
 	turn    time.Duration // somebody who looks that often asks for a turn; 0: nobody does
@@ -94,7 +94,7 @@ func (i *item) justBroken(j *item) bool {
 
 // sameGrant reports whether an item is of the grant with a token, whoever has changed it
 // since. Items without tokens never are.
-func (i *item) sameGrant(token uint64) bool {
+func (i *item) sameGrant(token driver.Token) bool {
 	return i.form != absent && i.form != tokenless && i.token == token
 }
 
@@ -153,7 +153,7 @@ func decode(table string, attrs map[string]types.AttributeValue) (*item, error) 
 		}
 		return i, r.err
 	}
-	i.token = uint64(r.whole(attrToken))
+	i.token = driver.Token(r.whole(attrToken))
 	i.broken, _ = hint(attrs[attrBroken])
 	if v, ok := attrs[attrMarked].(*types.AttributeValueMemberB); ok {
 		i.marked = string(v.Value)
@@ -188,10 +188,10 @@ func isTokenless(attrs map[string]types.AttributeValue) bool {
 
 // hint reads a token that says something about the item, and without which the item is as
 // good; false if it cannot be read.
-func hint(v types.AttributeValue) (token uint64, ok bool) {
+func hint(v types.AttributeValue) (token driver.Token, ok bool) {
 	if n, isNumber := v.(*types.AttributeValueMemberN); isNumber {
 		token, err := strconv.ParseUint(n.Value, 10, 64)
-		return token, err == nil
+		return driver.Token(token), err == nil
 	}
 	return 0, false
 }

@@ -34,8 +34,8 @@ var sharedAttributes = []string{attrHolders, attrTokens, attrAsks, attrShared, a
 // A sharing is what an item says of those who share it.
 type sharing struct {
 	limit   int
-	opened  uint64
-	freed   uint64
+	opened  driver.Token
+	freed   driver.Token
 	holders []holder // the oldest grant first
 }
 
@@ -47,7 +47,7 @@ type sharing struct {
 // so that the entry does, or a mark that is above all of them.
 type holder struct {
 	grant, touch   string
-	token          uint64
+	token          driver.Token
 	lease          time.Duration
 	since, touched time.Time
 	owner          string
@@ -112,7 +112,7 @@ func (r *reader) sharing(guid string) *sharing {
 	if !ok || string(mark.Value) != guid {
 		return nil
 	}
-	s := &sharing{opened: r.whole(attrOpened), freed: r.whole(attrFreed)}
+	s := &sharing{opened: driver.Token(r.whole(attrOpened)), freed: driver.Token(r.whole(attrFreed))}
 	if r.attrs[attrLimit] != nil {
 		s.limit = int(r.whole(attrLimit))
 	}

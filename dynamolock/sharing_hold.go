@@ -48,7 +48,7 @@ const (
 // depart removes a grant from those who share a key; others is how many they are besides,
 // as far as that is known. If the grant is not among them, or its holder may not remove it,
 // it returns the item.
-func (e *engine) depart(ctx context.Context, key attributes, grant string, t uint64, others int, how departure) (old *item, err error) {
+func (e *engine) depart(ctx context.Context, key attributes, grant string, t driver.Token, others int, how departure) (old *item, err error) {
 	guid := binary(touch(grant, 0))
 	for {
 		updated, old, err := e.update(ctx, key, e.leaving(grant, t, others == 0, how, guid, e.host.Now()))

@@ -20,13 +20,13 @@ func (x *expression) shared() string {
 }
 
 // holds is a condition: a grant with that token shares the item.
-func (x *expression) holds(grant string, t uint64) string {
+func (x *expression) holds(grant string, t driver.Token) string {
 	return all(x.shared(), x.has(grant, t))
 }
 
 // has is a condition: a grant with that token has an entry. The token of the grant that opened
 // the key stays when it leaves.
-func (x *expression) has(grant string, t uint64) string {
+func (x *expression) has(grant string, t driver.Token) string {
 	return all("attribute_exists("+x.entry(attrHolders, grant)+")",
 		"("+x.entry(attrTokens, grant)+" = "+x.value(token(t))+" OR "+x.is(attrOpened, token(t))+")")
 }
@@ -177,7 +177,7 @@ func (h *hold) renewalShared(now driver.Instant, c *change) *expression {
 
 // leaving is the write that removes a grant from those who share the key, or frees the key if
 // it is the last.
-func (e *engine) leaving(grant string, t uint64, last bool, how departure, guid types.AttributeValue, now driver.Instant) *expression {
+func (e *engine) leaving(grant string, t driver.Token, last bool, how departure, guid types.AttributeValue, now driver.Instant) *expression {
 	x := &expression{returns: types.ReturnValueAllNew}
 	conds := []string{x.holds(grant, t)}
 	if how == leaves {

@@ -51,7 +51,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			if err := c.mismatch(&seen); err != nil {
 				return nil, err
 			}
-			return nil, &driver.HeldError{Holder: seen.item.info(c.req.Key)}
+			return nil, driver.Held(seen.item.info(c.req.Key))
 		default: // it has become free, or its lease has ended
 			read, seen = false, got.met
 		}

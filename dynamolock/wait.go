@@ -21,7 +21,7 @@ func (c *contender) waitedFor() error {
 	case l.err != nil:
 		return l.err
 	case l.seen.item != nil && l.seen.item.held():
-		return &driver.HeldError{Holder: l.seen.item.info(c.req.Key)}
+		return driver.Held(l.seen.item.info(c.req.Key))
 	}
 	return errNoAnswer
 }

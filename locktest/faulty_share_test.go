@@ -267,7 +267,7 @@ var faultyPermits = []fault{
 					return f.Driver.Acquire(ctx, req)
 				}
 				if !trying.TryLock() {
-					return driver.Grant{}, &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+					return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
 				}
 				defer trying.Unlock()
 				time.Sleep(time.Millisecond)
@@ -307,7 +307,7 @@ var faultyPermits = []fault{
 	{name: "a mismatch is held", breaks: "G20", engine: failing(
 		func(_ context.Context, _ *faulty, req *driver.Request, err error) error {
 			if errors.Is(err, driver.ErrMismatch) {
-				return &driver.HeldError{Holder: driver.Info{Key: req.Key}}
+				return driver.Held(driver.Info{Key: req.Key})
 			}
 			return err
 		},
@@ -387,7 +387,7 @@ func takingTurns(expires time.Duration) wrapper {
 				var err error
 				if req.Mode == readerMode && keptOut(req.Key) {
 					info, _ := f.Driver.Inspect(ctx, req.Key)
-					err = &driver.HeldError{Holder: info}
+					err = driver.Held(info)
 				} else {
 					g, err = f.Driver.Acquire(ctx, &try)
 				}

@@ -365,7 +365,7 @@ var faults = []fault{
 		var token atomic.Uint64
 		f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 			g, err := f.Driver.Acquire(ctx, req)
-			g.Token = token.Add(1)
+			g.Token = driver.Token(token.Add(1))
 			return g, err
 		}
 	})},

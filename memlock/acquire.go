@@ -51,7 +51,7 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 	if !req.Wait && !fits(s.queues[req.Key], req.Mode) {
 		info := s.infoLocked(req.Key)
 		s.mu.Unlock()
-		return nil, &driver.HeldError{Holder: info}
+		return nil, driver.Held(info)
 	}
 	c := &contender{
 		key:     req.Key,
@@ -135,7 +135,7 @@ func (e *engine) wait(ctx context.Context, c *contender) error {
 			holder = e.store.infoLocked(c.key)
 		}
 		e.store.removeLocked(c, holdfast.ErrReleased)
-		return &driver.HeldError{Holder: holder}
+		return driver.Held(holder)
 	}
 	c.taken = true
 	c.wishLocked()

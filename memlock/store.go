@@ -15,7 +15,7 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	queues  map[string][]*contender               // the first of each, or the first few, hold the key; none is empty
-	token   uint64                                // of the newest grant; one counter serves all keys
+	token   driver.Token                          // of the newest grant; one counter serves all keys
 	removed uint64                                // contenders removed so far
 	news    map[string]map[chan struct{}]struct{} // of those who observe a key
 }
@@ -39,7 +39,7 @@ type contender struct {
 
 	queued  time.Time
 	granted time.Time // zero while it waits
-	token   uint64
+	token   driver.Token
 	told    bool   // news is closed, or about to be
 	taken   bool   // the grant was returned to the client
 	asked   bool   // somebody asks for the grant

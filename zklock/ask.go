@@ -84,7 +84,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 				return changed
 			case err != nil:
 				return zkconn.AsDisconnected(ctx, err)
-			case uint64(node.Stat.Czxid) != info.Token:
+			case driver.Token(node.Stat.Czxid) != info.Token:
 				return changed
 			case isWish(node.Data):
 				return nil

@@ -128,7 +128,7 @@ func holderOf(name string, node zkconn.Znode) driver.Holder {
 	owner, data := decodeData(node.Data)
 	return driver.Holder{
 		Owner: owner,
-		Token: uint64(node.Stat.Czxid),
+		Token: driver.Token(node.Stat.Czxid),
 		// Nothing is written at a grant, so when that was nobody knows.
 		QueuedAt: time.UnixMilli(node.Stat.Ctime),
 		Data:     data,

@@ -231,11 +231,11 @@ func (e *engine) permitsHeld(ctx context.Context, key string) error {
 	case err != nil:
 		return zkconn.AsDisconnected(ctx, err)
 	case !info.Held: // others wait, who are about to be granted them
-		return &driver.HeldError{Holder: driver.Info{Key: key, Held: true}}
+		return driver.Held(driver.Info{Key: key, Held: true})
 	}
 	info.Queue = nil
 	e.doubts.askIfOld(e.paths.lock(key)+"/"+info.Grant, info.QueuedAt)
-	return &driver.HeldError{Holder: info}
+	return driver.Held(info)
 }
 
 // reclaimLeases deletes the permits that other sessions have under the same owner name.

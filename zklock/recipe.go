@@ -66,7 +66,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			return grant, nil
 		case !errors.Is(err, errStartOver):
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.Reopening() == nil { // it was about to look again
-				err = &driver.HeldError{Holder: driver.Info{Key: req.Key, Held: true}}
+				err = driver.Held(driver.Info{Key: req.Key, Held: true})
 			}
 			c.letGo()
 			return driver.Grant{}, err
@@ -255,18 +255,18 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 // waitExpired returns the error of a wait that lasted until ctx ended; holds says that the
 // predecessor holds the lock.
 func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error {
-	held := &driver.HeldError{Holder: driver.Info{Key: c.req.Key, Held: true}}
+	holder := driver.Info{Key: c.req.Key, Held: true}
 	if c.role == asPlace {
-		return held
+		return driver.Held(holder)
 	}
 	select {
 	case <-w.Read:
 		if holds && w.Err == nil {
-			held.Holder = infoOf(c.req.Key, name, w.Node)
+			holder = infoOf(c.req.Key, name, w.Node)
 		}
 	default:
 	}
-	return held
+	return driver.Held(holder)
 }
 
 // prove makes sure, before a grant, that enough of the session is left, since one
@@ -337,5 +337,5 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		owner: c.req.Owner, czxid: c.czxid, known: true,
 	}
 	c.engine.heartbeat.add(h)
-	return driver.Grant{Token: uint64(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
+	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
 }

@@ -49,7 +49,7 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
 	e.doubts.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
-	return &driver.HeldError{Holder: info}
+	return driver.Held(info)
 }
 
 // held gives up a try that came second, and returns who came first.
@@ -68,14 +68,14 @@ func (c *contender) held(ctx context.Context, first entry) error {
 		}
 		c.letGo()
 		c.engine.doubts.askIfOld(path, info.QueuedAt)
-		return &driver.HeldError{Holder: info}
+		return driver.Held(info)
 	}
 	node, err := c.engine.link.Get(ctx, path)
 	switch {
 	case err == nil:
 		c.letGo()
 		c.engine.doubts.askIfOld(path, time.UnixMilli(node.Stat.Ctime))
-		return &driver.HeldError{Holder: infoOf(c.req.Key, first.name, node)}
+		return driver.Held(infoOf(c.req.Key, first.name, node))
 	case errors.Is(err, zk.ErrNoNode):
 		return errStartOver
 	}
