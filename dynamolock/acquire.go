@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -226,7 +225,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	}) {
 		cancel()
 		c.passTurn()
-		return outcome{}, holdfast.ErrClosed
+		return outcome{}, driver.ErrClosed
 	}
 	select {
 	case r := <-answered:
@@ -319,7 +318,7 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 		grant:      c.grant,
 		token:      own.token,
 		owner:      c.req.Owner,
-		lease:      c.host.NewLease(c.times.hold, holdfast.ErrLeaseExpired),
+		lease:      c.host.NewLease(c.times.hold, driver.ErrLeaseExpired),
 		lose:       c.req.Lost,
 		asked:      c.req.Asked,
 		unanswered: c.unanswered,

@@ -6,7 +6,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -50,7 +49,7 @@ func (h *hold) request(c *change) error {
 	defer h.heartbeat.mu.Unlock()
 	switch {
 	case h.lost != nil:
-		return fmt.Errorf("%w: %w", holdfast.ErrLost, h.lost)
+		return fmt.Errorf("%w: %w", driver.ErrLost, h.lost)
 	case h.stopped:
 		return errNoAnswer
 	}
@@ -69,7 +68,7 @@ func (h *hold) settleLocked(c *change, confirmed bool, err error) (now bool) {
 	if c != nil {
 		switch {
 		case h.lost != nil:
-			c.done <- fmt.Errorf("%w: %w", holdfast.ErrLost, h.lost)
+			c.done <- fmt.Errorf("%w: %w", driver.ErrLost, h.lost)
 		case confirmed:
 			c.done <- nil
 		case err != nil && !transient(err):

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Why a table or an item cannot be used.
@@ -47,7 +47,7 @@ func (e *ItemError) Error() string {
 func (e *ItemError) Unwrap() error { return ErrItem }
 
 // errNoAnswer is the error of a call that gave up before its answer came.
-var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", holdfast.ErrDisconnected)
+var errNoAnswer = fmt.Errorf("no answer from DynamoDB: %w", driver.ErrDisconnected)
 
 const (
 	opGet    = "GetItem" // reads the item on which a write's condition failed, too
@@ -91,9 +91,9 @@ func (e *callError) sentinel() error {
 	case errors.As(e.err, &missing):
 		return ErrTable
 	case e.kind == denied:
-		return holdfast.ErrDenied
+		return driver.ErrDenied
 	case e.kind != permanent:
-		return holdfast.ErrDisconnected
+		return driver.ErrDisconnected
 	}
 	return nil
 }

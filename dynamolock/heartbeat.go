@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
@@ -153,7 +152,7 @@ func (h *hold) renew(ctx context.Context, c *change) (confirmed bool, err error)
 	case err == nil:
 		h.found(sent, i, h.check(i))
 	case errors.Is(err, ErrItem):
-		h.found(sent, &item{}, holdfast.ErrBroken)
+		h.found(sent, &item{}, driver.ErrBroken)
 	default:
 		if ctx.Err() == nil {
 			h.tell(sent, err)
@@ -178,8 +177,8 @@ func (c *contender) prove(ctx context.Context, h *hold) error {
 			h.lease.Renew(sent)
 			h.begun = sent
 			return nil
-		case err == nil && errors.Is(h.check(i), holdfast.ErrReclaimed) && (c.req.Reclaim || h.lease.Live()):
-			return holdfast.ErrReclaimed // by another, which this call must not reclaim it from
+		case err == nil && errors.Is(h.check(i), driver.ErrReclaimed) && (c.req.Reclaim || h.lease.Live()):
+			return driver.ErrReclaimed // by another, which this call must not reclaim it from
 		case err == nil && h.check(i) != nil, errors.Is(err, ErrItem):
 			return errGrantOver
 		case err != nil:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -48,9 +47,9 @@ func (h *hold) Verify(ctx context.Context) error {
 		case err == nil:
 			return h.check(i)
 		case errors.Is(err, ErrItem):
-			return fmt.Errorf("%w: %w", holdfast.ErrBroken, err)
+			return fmt.Errorf("%w: %w", driver.ErrBroken, err)
 		case transient(err) && !h.lease.Live():
-			return holdfast.ErrLeaseExpired
+			return driver.ErrLeaseExpired
 		}
 		return err
 	})
@@ -65,19 +64,19 @@ func (h *hold) check(i *item) error {
 	case i.held() && i.belongs(h.grant) && i.token == h.token:
 		return nil
 	case i.form == absent:
-		return holdfast.ErrBroken
+		return driver.ErrBroken
 	case i.sameGrant(h.token):
-		return holdfast.ErrBroken // Break wrote another guid
+		return driver.ErrBroken // Break wrote another guid
 	case i.belongs(h.grant):
-		return holdfast.ErrBroken // and a late request of this acquisition took the key again
+		return driver.ErrBroken // and a late request of this acquisition took the key again
 	case h.token != 0 && i.broken == h.token:
-		return holdfast.ErrBroken // and others took the key
+		return driver.ErrBroken // and others took the key
 	case h.reclaimed(i):
-		return holdfast.ErrReclaimed
+		return driver.ErrReclaimed
 	case h.opts.Mode != FailOpen:
-		return holdfast.ErrBroken // it cannot have expired
+		return driver.ErrBroken // it cannot have expired
 	}
-	return holdfast.ErrTakenOver
+	return driver.ErrTakenOver
 }
 
 // remains reports whether an item is still this hold's, as Break left it.
@@ -95,7 +94,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.stop()
 	err := h.release(ctx)
 	h.forget(h.grant)
-	h.leftovers.add(h.name, h.key, h.unanswered, err != nil && !errors.Is(err, holdfast.ErrLost))
+	h.leftovers.add(h.name, h.key, h.unanswered, err != nil && !errors.Is(err, driver.ErrLost))
 	return err
 }
 
@@ -104,7 +103,7 @@ func (h *hold) release(ctx context.Context) error {
 		if broken != nil {
 			h.clear(ctx, broken)
 		}
-		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
+		return fmt.Errorf("%w: %w", driver.ErrLost, why)
 	}
 	unanswered := false
 	return h.persist(ctx, func() error {
@@ -119,7 +118,7 @@ func (h *hold) release(ctx context.Context) error {
 			unanswered = true
 			return err
 		case errors.Is(err, ErrItem):
-			return fmt.Errorf("%w: %w: %w", holdfast.ErrLost, holdfast.ErrBroken, err)
+			return fmt.Errorf("%w: %w: %w", driver.ErrLost, driver.ErrBroken, err)
 		case err != nil, old == nil:
 			return err
 		case h.entry == nil && !old.held() && old.belongs(h.grant) && old.token == h.token:
@@ -133,7 +132,7 @@ func (h *hold) release(ctx context.Context) error {
 		if h.remains(old) {
 			h.clear(ctx, old)
 		}
-		return fmt.Errorf("%w: %w", holdfast.ErrLost, why)
+		return fmt.Errorf("%w: %w", driver.ErrLost, why)
 	})
 }
 

@@ -43,7 +43,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 		var bad []error
 		for more := err == nil; more; {
 			if e.tasks.Open().Err() != nil {
-				err = holdfast.ErrClosed
+				err = driver.ErrClosed
 				break
 			}
 			var items []attributes
@@ -163,7 +163,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 	return e.persist(ctx, func() error {
 		_, old, err := e.update(ctx, key, asking(id))
 		if err == nil && old != nil {
-			return holdfast.ErrChanged
+			return driver.ErrChanged
 		}
 		return err
 	})
@@ -222,6 +222,6 @@ func (e *engine) end(ctx context.Context, name, grant string, now bool) error {
 		case !now && old.held() && old.sameGrant(id.token) && old.isBroken():
 			return nil // somebody has broken it before
 		}
-		return holdfast.ErrChanged
+		return driver.ErrChanged
 	})
 }

@@ -3,7 +3,6 @@ package dynamolock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -14,13 +13,13 @@ func (h *hold) checkShared(i *item) error {
 	case own != nil && own.token == h.token && !own.broken():
 		return nil
 	case own != nil && own.token == h.token, i.form == absent, i.broken == h.token:
-		return holdfast.ErrBroken
+		return driver.ErrBroken
 	case own != nil:
-		return holdfast.ErrBroken // and a late request of this acquisition took the key again
+		return driver.ErrBroken // and a late request of this acquisition took the key again
 	case h.reclaimed(i):
-		return holdfast.ErrReclaimed
+		return driver.ErrReclaimed
 	}
-	return holdfast.ErrTakenOver
+	return driver.ErrTakenOver
 }
 
 // reclaimed reports whether another client has the key under the same owner since.
@@ -104,7 +103,7 @@ func (e *engine) breakShared(ctx context.Context, key attributes, id grantID, no
 		case h == nil && unanswered:
 			return true, nil // an earlier try was carried out
 		case h == nil || h.token != id.token:
-			return false, holdfast.ErrChanged
+			return false, driver.ErrChanged
 		case !now && h.broken():
 			return true, nil
 		}

@@ -18,8 +18,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		switch {
 		case err == nil:
 			return driver.Grant{Token: c.token, Lease: c.session.lease, Hold: &hold{c}}, nil
-		case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrReclaimed),
-			errors.Is(err, holdfast.ErrMismatch), ctx.Err() != nil:
+		case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrReclaimed),
+			errors.Is(err, driver.ErrMismatch), ctx.Err() != nil:
 			return driver.Grant{}, err
 		}
 		if err := req.Retry(ctx, err, e.whenHealed()); err != nil {
@@ -105,7 +105,7 @@ func (e *engine) reclaimLocked(req *driver.Request) {
 	}
 	// From the back, so that none of them gets the key just before it is removed.
 	for i := len(mine) - 1; i >= 0; i-- {
-		e.store.evictLocked(mine[i], holdfast.ErrReclaimed)
+		e.store.evictLocked(mine[i], driver.ErrReclaimed)
 	}
 }
 

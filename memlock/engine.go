@@ -43,7 +43,7 @@ func (e *engine) Close(ctx context.Context) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, holdfast.ErrSessionExpired):
+	case errors.Is(err, driver.ErrSessionExpired):
 		return nil
 	case err != nil:
 		return fmt.Errorf("what is left goes with the lease, in at most %v: %w", e.lease, err)

@@ -53,7 +53,7 @@ func (h *hold) Release(ctx context.Context) error {
 	e.store.mu.Unlock()
 	err := e.call(ctx, h.session.lapsed, func() error {
 		if h.gone != nil && h.goneSeq <= began {
-			return fmt.Errorf("%w: %w", holdfast.ErrLost, h.gone)
+			return fmt.Errorf("%w: %w", driver.ErrLost, h.gone)
 		}
 		e.store.removeLocked(h.contender, holdfast.ErrReleased)
 		return nil

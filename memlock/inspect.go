@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -25,7 +24,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 		var infos []driver.Info
 		err := e.call(ctx, nil, func() error {
 			if e.closed {
-				return holdfast.ErrClosed
+				return driver.ErrClosed
 			}
 			for key := range e.store.queues {
 				if strings.HasPrefix(key, prefix) {
@@ -52,7 +51,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 	return e.call(ctx, nil, func() error {
 		c := e.store.granteeLocked(info)
 		if c == nil {
-			return holdfast.ErrChanged
+			return driver.ErrChanged
 		}
 		if !c.asked {
 			c.asked = true
@@ -67,9 +66,9 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	return e.call(ctx, nil, func() error {
 		c := e.store.granteeLocked(info)
 		if c == nil {
-			return holdfast.ErrChanged
+			return driver.ErrChanged
 		}
-		e.store.evictLocked(c, holdfast.ErrBroken)
+		e.store.evictLocked(c, driver.ErrBroken)
 		return nil
 	})
 }

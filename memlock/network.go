@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // network simulates the network between a client and the store. The store's mu guards it.
@@ -15,8 +15,8 @@ type network struct {
 }
 
 var (
-	errCut    = fmt.Errorf("%w: the client is cut off from its store", holdfast.ErrDisconnected)
-	errLapsed = fmt.Errorf("%w while the client was cut off", holdfast.ErrSessionExpired)
+	errCut    = fmt.Errorf("%w: the client is cut off from its store", driver.ErrDisconnected)
+	errLapsed = fmt.Errorf("%w while the client was cut off", driver.ErrSessionExpired)
 )
 
 // Cut cuts a client off: none of its requests arrives, and it hears nothing, until

@@ -3,7 +3,6 @@ package memlock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -28,7 +27,7 @@ type session struct {
 func (e *engine) newSession() *session {
 	return &session{
 		engine:     e,
-		lease:      e.host.NewLease(e.lease, holdfast.ErrSessionExpired),
+		lease:      e.host.NewLease(e.lease, driver.ErrSessionExpired),
 		lapsed:     make(chan struct{}),
 		contenders: make(map[*contender]struct{}),
 	}
@@ -98,10 +97,10 @@ func (s *session) watch() {
 func (s *session) expireLocked() {
 	s.over = true
 	for c := range s.contenders {
-		s.engine.store.removeLocked(c, holdfast.ErrSessionExpired)
+		s.engine.store.removeLocked(c, driver.ErrSessionExpired)
 		if !c.taken {
 			c.tellLocked()
 		}
 	}
-	s.engine.pushLocked(func() { s.lease.End(holdfast.ErrSessionExpired) })
+	s.engine.pushLocked(func() { s.lease.End(driver.ErrSessionExpired) })
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
@@ -75,7 +74,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 	if err != nil {
 		return err
 	}
-	changed := fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
+	changed := fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
 	return e.link.Retry(ctx, nil, func(*zkconn.Session) error {
 		for {
 			node, err := e.link.Get(ctx, path)

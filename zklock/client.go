@@ -45,7 +45,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		return nil, fmt.Errorf("zklock: dial: %w", err)
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("zklock: dial %s: %w: %w", strings.Join(servers, ","), holdfast.ErrDisconnected, driver.ContextError(ctx))
+		return nil, fmt.Errorf("zklock: dial %s: %w: %w", strings.Join(servers, ","), driver.ErrDisconnected, driver.ContextError(ctx))
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

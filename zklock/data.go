@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -24,7 +24,7 @@ func (h *hold) SetData(ctx context.Context, data []byte) error {
 	}
 	return h.engine.link.Retry(ctx, nil, func(now *zkconn.Session) error {
 		if now != h.sess {
-			return holdfast.ErrSessionExpired
+			return driver.ErrSessionExpired
 		}
 		for {
 			if done, err := w.look(ctx); done || err != nil {
@@ -61,7 +61,7 @@ func (w *rewrite) look(ctx context.Context) (done bool, err error) {
 		return false, h.explain(ctx, err)
 	}
 	if node.Stat.Czxid != h.czxid || node.Stat.EphemeralOwner != h.sess.ID {
-		return false, holdfast.ErrSessionExpired
+		return false, driver.ErrSessionExpired
 	}
 	h.version, h.known = node.Stat.Version, true
 	if wished(node.Data, h.owner) {
@@ -84,7 +84,7 @@ func (w *rewrite) write(ctx context.Context) error {
 		h.version, h.known = stat.Version, true
 		return nil
 	case err == nil:
-		return holdfast.ErrSessionExpired
+		return driver.ErrSessionExpired
 	case zkconn.UnknownOutcome(err):
 		w.tried, w.version = true, version
 		if w.hangUps.tooMany(h.sess, time.Since(began), w.data) {
@@ -98,7 +98,7 @@ func (w *rewrite) write(ctx context.Context) error {
 func (h *hold) explain(ctx context.Context, err error) error {
 	switch {
 	case zkconn.SessionOver(err):
-		return holdfast.ErrSessionExpired
+		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("%w: %w", h.own.missing(ctx), err)
 	case ctx.Err() != nil:

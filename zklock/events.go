@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -44,7 +44,7 @@ func (o *ownNode) Fired(why zk.EventType) {
 		o.set()
 	default:
 		if !o.engine.link.InSession(o.sess) {
-			o.finish(holdfast.ErrSessionExpired)
+			o.finish(driver.ErrSessionExpired)
 			return
 		}
 		if o.engine.tasks.Context().Err() == nil {
@@ -55,7 +55,7 @@ func (o *ownNode) Fired(why zk.EventType) {
 			}
 			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
 			switch why := w.Refused(); {
-			case errors.Is(why, holdfast.ErrDenied):
+			case errors.Is(why, driver.ErrDenied):
 				o.finish(why) // it would not hear of what becomes of the node
 			case why != nil:
 				o.look()

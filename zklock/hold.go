@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -31,14 +31,14 @@ func (h *hold) Verify(ctx context.Context) error {
 	link := h.engine.link
 	return link.Retry(ctx, nil, func(now *zkconn.Session) error {
 		if now != h.sess {
-			return holdfast.ErrSessionExpired
+			return driver.ErrSessionExpired
 		}
 		err := link.Check(ctx, h.path)
 		switch {
 		case err == nil && link.InSession(h.sess):
 			return nil
 		case err == nil, zkconn.SessionOver(err):
-			return holdfast.ErrSessionExpired
+			return driver.ErrSessionExpired
 		case errors.Is(err, zk.ErrNoNode):
 			return h.own.missing(ctx)
 		case ctx.Err() != nil:
@@ -54,7 +54,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, h.sess, h.path)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, holdfast.ErrLost, h.own.missing(ctx))
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.missing(ctx))
 	}
 	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
@@ -194,7 +193,7 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 			if sent {
 				return nil // the request of which no reply came has done it
 			}
-			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
+			return fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
 		}
 		again := sent
 		err = e.link.Delete(ctx, sess, path, again)
@@ -204,7 +203,7 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 			return nil // the same, and the list was of a server that is behind
 		case errors.Is(err, zk.ErrNoNode):
 			e.doubts.ask(path)
-			return fmt.Errorf("zookeeper: %s: %w", path, holdfast.ErrChanged)
+			return fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
 		}
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
 )
@@ -113,7 +112,7 @@ func (e *NamesError) Error() string {
 }
 
 // Unwrap makes errors.Is match holdfast.ErrMismatch.
-func (e *NamesError) Unwrap() error { return holdfast.ErrMismatch }
+func (e *NamesError) Unwrap() error { return driver.ErrMismatch }
 
 // fits refuses a lock on a path where somebody stands who would pass over its node.
 func (e *engine) fits(req *driver.Request, ahead []entry) error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Names is a form of node names. It decides which other programs respect this client's
@@ -153,7 +153,7 @@ func encodeData(owner string, data []byte) []byte {
 func decodeData(b []byte) (owner string, data []byte) {
 	b = withoutWish(b)
 	name, rest, found := bytes.Cut(b, []byte{0})
-	if len(name) == 0 || len(name) > holdfast.MaxOwner || !utf8.Valid(name) {
+	if len(name) == 0 || len(name) > driver.MaxOwner || !utf8.Valid(name) {
 		return "", b
 	}
 	if !found || len(rest) == 0 {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -115,7 +115,7 @@ func (o *ownNode) look() {
 			o.identify(zkconn.Znode{Stat: stat})
 		case errors.Is(err, zk.ErrNoNode):
 			o.finish(o.missing(ctx))
-		case errors.Is(err, holdfast.ErrDenied):
+		case errors.Is(err, driver.ErrDenied):
 			o.finish(err)
 		case ctx.Err() == nil && !o.knowsCzxid():
 			o.finish(errUnread)
@@ -198,7 +198,7 @@ func (o *ownNode) identify(node zkconn.Znode) {
 	o.mu.Unlock()
 	switch {
 	case mismatch:
-		o.finish(holdfast.ErrSessionExpired)
+		o.finish(driver.ErrSessionExpired)
 	case wished(node.Data, o.owner):
 		o.wish()
 	}
@@ -238,8 +238,8 @@ func (o *ownNode) finish(cause error) {
 	if lost == nil {
 		return
 	}
-	if errors.Is(cause, holdfast.ErrDenied) {
-		cause = fmt.Errorf("%w: %w", holdfast.ErrBroken, cause) // by whoever has taken the permission away
+	if errors.Is(cause, driver.ErrDenied) {
+		cause = fmt.Errorf("%w: %w", driver.ErrBroken, cause) // by whoever has taken the permission away
 	}
 	lost(cause)
 }

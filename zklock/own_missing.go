@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -36,11 +36,11 @@ func (o *ownNode) missing(ctx context.Context) error {
 	reclaimed := written && o.engine.link.InSession(o.sess) && (s != nil && o.reclaimer(ctx, s) || o.reclaimer(ctx, o.list()))
 	switch {
 	case !o.engine.link.InSession(o.sess):
-		return holdfast.ErrSessionExpired
+		return driver.ErrSessionExpired
 	case reclaimed:
-		return holdfast.ErrReclaimed
+		return driver.ErrReclaimed
 	}
-	return holdfast.ErrBroken
+	return driver.ErrBroken
 }
 
 // list lists the queue. It goes out together with the read that follows a write, and so

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
@@ -175,12 +174,12 @@ func (c *contender) vanished(ctx context.Context) error {
 func (c *contender) evicted() error {
 	cause := c.own.cause
 	switch {
-	case errors.Is(cause, holdfast.ErrDenied), errors.Is(cause, errUnread), c.sess.Left(): // it may be there
+	case errors.Is(cause, driver.ErrDenied), errors.Is(cause, errUnread), c.sess.Left(): // it may be there
 		c.letGo()
 	default: // it is not, or what is there under its name was made by another session, and is not to be touched
 		c.forget()
 	}
-	if errors.Is(cause, holdfast.ErrDenied) || errors.Is(cause, holdfast.ErrReclaimed) {
+	if errors.Is(cause, driver.ErrDenied) || errors.Is(cause, driver.ErrReclaimed) {
 		return cause
 	}
 	return errStartOver
@@ -302,7 +301,7 @@ func (c *contender) prove(ctx context.Context) error {
 			return nil
 		case slow && c.engine.host.Now().Mono.Sub(began) > t.Session:
 			c.letGo()
-			return fmt.Errorf("zookeeper: %s: %w: %w", path, holdfast.ErrDisconnected, zkconn.ErrSlow)
+			return fmt.Errorf("zookeeper: %s: %w: %w", path, driver.ErrDisconnected, zkconn.ErrSlow)
 		case slow:
 			backoff.Sleep(ctx, t.Again, nil)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
@@ -25,7 +24,7 @@ func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) 
 // runs again: a server that lags behind shows holders that had released before the try began.
 func (e *engine) upToDate(ctx context.Context, path string, look func() error) error {
 	err := look()
-	if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrMismatch) {
 		return err
 	}
 	if err := e.link.Sync(ctx, path); err != nil {

@@ -27,7 +27,7 @@ var dynamoDBMutants = []mutant{
 		"dynamolock/heartbeat.go",
 		`			h.tell(sent, err)
 			h.host.Logger()`,
-		`			h.lose(holdfast.ErrTakenOver)
+		`			h.lose(driver.ErrTakenOver)
 			h.host.Logger()`,
 	}, nil},
 	{"D4", "one failed heartbeat is the last", dynamoDB, change{

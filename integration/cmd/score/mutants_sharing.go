@@ -135,7 +135,7 @@ var sharingMutants = []mutant{
 	}`}},
 	},
 	{"S7", "a break reaches the oldest of those who share a key", dynamoDB, change{
-		"info.go",
+		"driver/info.go",
 		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, h.Grant`,
 		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, i.Grant`,
 	}, nil},

@@ -184,7 +184,7 @@ var zooKeeperMutants = []mutant{
 	{"Z18", "a node that is missing in the next session was deleted", zooKeeper, change{
 		"zklock/own_missing.go",
 		`	case !o.engine.link.InSession(o.sess):
-		return holdfast.ErrSessionExpired
+		return driver.ErrSessionExpired
 	case reclaimed:`,
 		`	case reclaimed:`,
 	}, nil},

@@ -163,8 +163,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 	},
 	{"Z57", "a try is refused by what its server knows", zooKeeper, change{
 		"zklock/try.go",
-		`if !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {`,
-		`if err == nil || ctx != nil || errors.Is(err, holdfast.ErrHeld) {`,
+		`if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrMismatch) {`,
+		`if err == nil || ctx != nil || errors.Is(err, driver.ErrHeld) {`,
 	}, nil},
 	{"Z58", "a creation that was carried out twice has failed", zooKeeper, change{
 		"zklock/internal/zkconn/batch.go",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
@@ -23,7 +22,7 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 		if isOpen {
 			return s, nil
 		}
-		err := fmt.Errorf("zookeeper: %w", holdfast.ErrDisconnected)
+		err := fmt.Errorf("zookeeper: %w", driver.ErrDisconnected)
 		if lastErr != nil {
 			err = fmt.Errorf("%w: %w", err, lastErr)
 		}

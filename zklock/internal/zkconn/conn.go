@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/task"
@@ -243,7 +242,7 @@ func (l *Link) quit() {
 
 // Close ends go-zookeeper and its connection, and returns when all goroutines are gone.
 func (l *Link) Close() {
-	l.close(holdfast.ErrClosed) // it need not finish what it is trying
+	l.close(driver.ErrClosed) // it need not finish what it is trying
 	if l.conn == nil {
 		return
 	}

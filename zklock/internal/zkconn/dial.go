@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/network"
@@ -111,7 +110,7 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	}
 	l.mu.Unlock()
 	if failures > 1 && !backoff.Sleep(l.dialling, backoff.Jittered(dialDelay(failures-1, t.Redial)), nil) {
-		return nil, holdfast.ErrClosed
+		return nil, driver.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(l.dialling, t.FirstReply)
 	defer cancel()
@@ -127,7 +126,7 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	l.connected(w)
 	if l.dialling.Err() != nil { // since before hangUp could see it
 		l.Leave(w)
-		return nil, holdfast.ErrClosed
+		return nil, driver.ErrClosed
 	}
 	return w, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -53,27 +52,27 @@ func StepError(step, path string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.ErrDenied, err)
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.ErrDenied, err)
 	case errors.Is(err, zk.ErrInvalidACL):
 		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.Invalid("Options.ACL", "the server does not take it"), err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path,
 			driver.Invalid("key", "a znode on its path is ephemeral and can have no children"), err)
 	case transient(err):
-		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, holdfast.ErrDisconnected, err)
+		return fmt.Errorf("zookeeper: %s %s: %w: %w", step, path, driver.ErrDisconnected, err)
 	}
 	return fmt.Errorf("zookeeper: %s %s: %w", step, path, err)
 }
 
 // Disconnected is what a call returns that ctx ends while it waits for a server.
 func Disconnected(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", holdfast.ErrDisconnected, driver.ContextError(ctx))
+	return fmt.Errorf("%w: %w", driver.ErrDisconnected, driver.ContextError(ctx))
 }
 
 // AsDisconnected adds to an error that ctx has caused that a server was being waited for.
 func AsDisconnected(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, holdfast.ErrDisconnected) {
+	if err == nil || ctx.Err() == nil || errors.Is(err, driver.ErrDisconnected) {
 		return err
 	}
-	return fmt.Errorf("zookeeper: %w: %w", holdfast.ErrDisconnected, err)
+	return fmt.Errorf("zookeeper: %w: %w", driver.ErrDisconnected, err)
 }

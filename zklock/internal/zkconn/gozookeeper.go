@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // What is assumed of go-zookeeper 1.0.4, beyond its documentation. TestGoZooKeeper has a case for each, by the same name, against the
@@ -32,7 +32,7 @@ var unnamed = map[string]error{
 	fmt.Sprint("unknown error: ", codeTooLong): errTooLong,
 
 	"unknown error: -120": errors.New("there is no such watch"),
-	"unknown error: -124": fmt.Errorf("%w: the server serves only sessions that have authenticated", holdfast.ErrDenied),
+	"unknown error: -124": fmt.Errorf("%w: the server serves only sessions that have authenticated", driver.ErrDenied),
 	"unknown error: -125": errors.New("the quota of a znode is used up"),
 	"unknown error: -127": errBusy,
 }

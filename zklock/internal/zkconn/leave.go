@@ -13,7 +13,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/jute"
@@ -90,7 +89,7 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 	for id, one := range all {
 		if err := l.endOne(ctx, one, first); err != nil {
 			return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
-				id, one.timeout, holdfast.ErrDisconnected, err)
+				id, one.timeout, driver.ErrDisconnected, err)
 		}
 	}
 	return nil

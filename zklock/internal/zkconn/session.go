@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
@@ -64,7 +63,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 	begun := id != 0 && l.session == nil
 	if begun {
 		l.forgetLocked()
-		l.session = NewSession(id, l.host.NewLease(timeout, holdfast.ErrSessionExpired), now)
+		l.session = NewSession(id, l.host.NewLease(timeout, driver.ErrSessionExpired), now)
 	}
 	if id != 0 {
 		l.times = now
@@ -90,7 +89,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 		s.Lease.Limit(sent, timeout)
 	}
 	if old != nil {
-		old.Lease.End(holdfast.ErrSessionExpired)
+		old.Lease.End(driver.ErrSessionExpired)
 	}
 	// That it was resumed proves nothing yet: see trust.
 	if begun || (s != nil && l.config.AnyAnswer) {
@@ -193,6 +192,6 @@ func (l *Link) expired() {
 	l.session = nil
 	l.mu.Unlock()
 	if s != nil {
-		s.Lease.End(holdfast.ErrSessionExpired)
+		s.Lease.End(driver.ErrSessionExpired)
 	}
 }

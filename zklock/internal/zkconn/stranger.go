@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
@@ -226,7 +226,7 @@ func (h *prospects) wait(ctx context.Context, _ error, up <-chan struct{}) error
 	case <-h.gone:
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		err := fmt.Errorf("%w: %w", holdfast.ErrDisconnected, h.refused[h.servers[0]])
+		err := fmt.Errorf("%w: %w", driver.ErrDisconnected, h.refused[h.servers[0]])
 		for _, server := range h.servers[1:] {
 			err = fmt.Errorf("%w; %w", err, h.refused[server])
 		}
