@@ -17,6 +17,7 @@ import (
 // A Client acquires locks from one engine. It is what the Client of zklock,
 // dynamolock and memlock embeds. All its methods may be used from any goroutine.
 type Client struct {
+	host     driver.Host
 	engine   driver.Driver
 	clock    driver.Clock
 	log      *slog.Logger
@@ -50,6 +51,7 @@ type Client struct {
 
 func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 	c := &Client{
+		host:        host,
 		engine:      engine,
 		clock:       host.Clock,
 		log:         host.log,

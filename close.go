@@ -144,9 +144,7 @@ func (c *Client) leaseLeft() time.Duration {
 	defer c.mu.Unlock()
 	left := time.Duration(0)
 	for k := range c.outstanding {
-		if k.term != nil { // it was valid once
-			left = max(left, k.lease.deadline(k.term).Sub(now))
-		}
+		left = max(left, k.lease.Deadline().Sub(now))
 	}
 	if left > endless {
 		return mostEndless

@@ -126,7 +126,7 @@ func TestTermsArePaced(t *testing.T) {
 				b := &engine{}
 				c := b.open(t, driver.Config{})
 				b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
-					b.lease = b.host.NewLease(leaseLength, holdfast.ErrLeaseExpired)
+					b.lease = driver.NewLease(b.host, leaseLength, holdfast.ErrLeaseExpired)
 					return b.grant(), nil
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second-1)

@@ -38,7 +38,7 @@ var (
 	ErrTakenOver = driver.ErrTakenOver
 	// ErrClockJump: the wall clock went forward by more than was left of the
 	// lease, so the machine may have been suspended past its end.
-	ErrClockJump = errors.New("clock jumped past the end of the lease")
+	ErrClockJump = driver.ErrClockJump
 )
 
 // Why a call failed.

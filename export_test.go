@@ -11,14 +11,6 @@ import (
 // ClockLook is how often a client with locks compares its clocks.
 const ClockLook = clockLook
 
-// LocksOf is how many locks a lease has to end.
-func LocksOf(of driver.Lease) int {
-	l := of.(*lease)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.term.locks)
-}
-
 // Contexts is how many contexts a lock has to end.
 func Contexts(k *Lock) int {
 	k.mu.Lock()

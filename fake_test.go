@@ -23,7 +23,7 @@ const (
 // engine is an engine under the control of a test: by default it grants every request, under one lease.
 type engine struct {
 	host  driver.Host
-	lease driver.Lease
+	lease *driver.Lease
 	token atomic.Uint64
 
 	acquire  func(context.Context, *driver.Request) (driver.Grant, error)
@@ -48,7 +48,7 @@ func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hook
 	}
 	client, err := holdfast.New(config, holdfast.JoinHooks(hooks...), func(host driver.Host) (driver.Driver, error) {
 		b.host = host
-		b.lease = host.NewLease(leaseLength, holdfast.ErrLeaseExpired)
+		b.lease = driver.NewLease(host, leaseLength, holdfast.ErrLeaseExpired)
 		b.lease.Renew(host.Now())
 		return b, nil
 	})

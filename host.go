@@ -49,7 +49,7 @@ func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Drive
 // HoldOf returns the engine's side of a lock that the client of host was granted; nil
 // for another client's. It is for engines that offer more than the contract.
 func HoldOf(h driver.Host, lock *Lock) driver.Hold {
-	if lock == nil || lock.client == nil || lock.client.feed != h.(*host).feed {
+	if lock == nil || lock.client == nil || lock.client.host != h {
 		return nil
 	}
 	return lock.hold
@@ -71,8 +71,4 @@ func (h *host) Margin(l time.Duration) time.Duration { return driver.Margin(h.ma
 func (h *host) SetConnected(connected bool)          { h.feed.setConnected(connected) }
 func (h *host) Heartbeat(key string, sent driver.Instant, err error) {
 	h.feed.heartbeat(key, sent.Mono, err)
-}
-
-func (h *host) NewLease(length time.Duration, expired error) driver.Lease {
-	return &lease{clock: h.Clock, margin: h.Margin, length: length - h.Margin(length), cause: expired, term: &term{}}
 }

@@ -20,8 +20,7 @@ type Lock struct {
 	owner  string
 	mode   driver.Mode
 	token  Token
-	lease  *lease
-	term   *term // guarded by lease.mu
+	lease  driver.Tenant
 	hold   driver.Hold
 	done   chan struct{}
 
@@ -85,7 +84,7 @@ func (k *Lock) Err() error {
 // extended. Once the lock has ended it is past and stays.
 func (k *Lock) Deadline() time.Time {
 	k.check()
-	deadline := k.lease.deadline(k.term)
+	deadline := k.lease.Deadline()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.ttl.IsZero() && k.ttl.Mono.Before(deadline) {
@@ -197,14 +196,14 @@ func (k *Lock) letGo() {
 // grant makes a live lock of what the engine returned, or returns why it is over
 // already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
-	k.token, k.lease, k.hold = g.Token, g.Lease.(*lease), g.Hold
-	if err := k.lease.attach(k); err != nil {
+	k.token, k.hold = g.Token, g.Hold
+	if err := g.Lease.Attach(&k.lease, k.check); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	if err := k.lostWhy; err != nil {
 		k.mu.Unlock()
-		k.lease.detach(k)
+		k.lease.Detach()
 		return err
 	}
 	k.granted = true
@@ -243,7 +242,7 @@ func (k *Lock) check() {
 	ttl := k.ttl
 	k.mu.Unlock()
 
-	until, lost := k.lease.check(k.term)
+	until, lost := k.lease.Ended()
 	ttlOver := k.over(ttl)
 	switch {
 	case ttlOver && (lost == nil || ttl.Mono.Before(until.Mono)):
@@ -288,7 +287,7 @@ func (k *Lock) end(cause error, kind EventKind) {
 	for cancel := range cancels {
 		(*cancel)(err)
 	}
-	k.lease.detach(k)
+	k.lease.Detach()
 	// An engine, which may be the caller, must not wait for a user's handler, which may ask the engine.
 	k.client.feed.logs.push(func() { k.logEnd(err) })
 	k.client.lockEnded(k)
@@ -321,7 +320,8 @@ func (k *Lock) noteRelease(err error) {
 
 // over reports whether a TTL has passed on either clock.
 func (k *Lock) over(ttl driver.Instant) bool {
-	return !ttl.IsZero() && passed(ttl, k.client.clock.Now(), ErrTTLExpired) != nil
+	now := k.client.clock.Now()
+	return !ttl.IsZero() && (!now.Mono.Before(ttl.Mono) || !now.Wall.Before(ttl.Wall))
 }
 
 func (k *Lock) setTTLLocked(d time.Duration) {

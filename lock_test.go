@@ -5,10 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -142,11 +144,21 @@ func TestContextIsForgotten(t *testing.T) {
 func TestLeaseForgetsLocks(t *testing.T) {
 	b := &engine{}
 	l := b.open(t, driver.Config{})
+	defer runtime.KeepAlive(b.lease)
+	var locks []weak.Pointer[holdfast.Lock]
 	for range 100 {
-		mustRelease(t, acquire(t, l, "k"))
+		lock := acquire(t, l, "k")
+		mustRelease(t, lock)
+		locks = append(locks, weak.Make(lock))
 	}
-	if n := holdfast.LocksOf(b.lease); n != 0 {
-		t.Errorf("the lease still knows %d locks", n)
+	known := func() int {
+		runtime.GC()
+		return len(slices.DeleteFunc(slices.Clone(locks), func(p weak.Pointer[holdfast.Lock]) bool { return p.Value() == nil }))
+	}
+	for deadline := time.Now().Add(time.Minute); known() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d locks are still known", known())
+		}
 	}
 }
 

@@ -9,6 +9,18 @@
 // package locktest says whether it keeps the contract. Package memlock is the shortest
 // engine to read.
 //
+// What is the same for all methods of a driver:
+//
+//   - A failure is transient if another try may not meet it: the engine cannot be reached, does not answer, is too
+//     busy, or has ended the session before there was a grant. Acquire passes each to Request.Retry, which knows
+//     what the user wants. All other methods try again by themselves, with growing pauses, until ctx ends; their
+//     error then matches [ErrDisconnected], and what ctx ended with ([ContextError]).
+//   - What the engine refuses for good is returned at once: [ErrDenied], [ErrInvalid], [ErrMismatch] and the like.
+//   - A ctx that ends ends the call at once. What it has begun and cannot know the outcome of, it settles in the
+//     background, in time for Close.
+//   - A grant whose lease has run out by the time that Acquire returns is void: the client calls Release on its Hold,
+//     and then Acquire again. An engine need not look for that.
+//
 // [holdfast.Client]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Client
 package driver
 
@@ -25,7 +37,7 @@ import (
 //
 // All methods may be called at the same time. None is called before the open
 // function of holdfast.New has returned; after Close only List may be, and then fails
-// with holdfast.ErrClosed. Input has been validated. Errors match the sentinels of
+// with [ErrClosed]. Input has been validated. Errors match the sentinels of
 // package holdfast; the client adds the operation and the key.
 type Driver interface {
 	// CheckKey refuses keys that the engine cannot take, beyond the portable
@@ -38,7 +50,7 @@ type Driver interface {
 	//  1. When ctx ends it returns at once, also if the engine does not
 	//      answer, and sees to it in the background that nothing stays behind.
 	//  2. Its error then says what it was waiting for: a [*HeldError], or
-	//      something that matches holdfast.ErrDisconnected.
+	//      something that matches [ErrDisconnected].
 	//  3. With req.Wait unset, it does not wait for another holder, nor for those who
 	//      wait, but returns a [*HeldError] that describes the key.
 	//  4. It passes each transient failure to req.Retry.
@@ -86,7 +98,7 @@ type Driver interface {
 	// Ask tells the holder of the grant that info describes, and of no other, that somebody
 	// wants it to let go: that holder's client calls Request.Asked.
 	//  1. It returns nil when the engine keeps the wish for that holder, who may be cut off
-	//     and is told later, and if it had been asked before; holdfast.ErrChanged if the
+	//     and is told later, and if it had been asked before; [ErrChanged] if the
 	//     grant is not there any more. info is as for Break.
 	//  2. It changes nothing else: neither owner, data, token and lease, nor what is said of
 	//     the end of the grant, whatever ends it.
@@ -95,8 +107,8 @@ type Driver interface {
 
 	// Close ends the session, or the heartbeats; Release has been called and has
 	// returned for all holds (but see Ender), and all calls have returned. It leaves
-	// no goroutine behind. ctx, which may never end, bounds the wait for the engine's
-	// confirmation; so does the end of all leases of what may be left.
+	// no goroutine behind. It waits for the engine's confirmation until ctx ends, which may
+	// be never, and no longer than until the leases of all that may be left are over: the engine sees to that itself.
 	Close(ctx context.Context) error
 }
 
@@ -139,7 +151,8 @@ type Request struct {
 	Queued func(ahead int)
 
 	// Lost is called when the grant is found to have ended in the engine: cause is
-	// holdfast.ErrBroken, ErrReclaimed, ErrTakenOver or the like. It may be called
+	// [ErrBroken], [ErrReclaimed], [ErrTakenOver], or [ErrSessionExpired] or [ErrLeaseExpired] where it is this
+	// grant alone that has. (What ends all grants of a lease is told by [Lease.End].) It may be called
 	// before Acquire has returned, and counts only once.
 	Lost func(cause error)
 
@@ -151,15 +164,15 @@ type Request struct {
 
 // A Grant is a key that the engine has given to this client.
 type Grant struct {
-	Token Token // 0 only where a foreign format has none
-	Lease Lease // of Host.NewLease; may be shared by many grants
+	Token Token  // 0 only where a foreign format has none
+	Lease *Lease // may be shared by many grants
 	Hold  Hold
 }
 
 // A Hold is a Driver's side of one granted lock.
 type Hold interface {
 	// Verify asks the engine whether the grant stands. It returns nil, an error
-	// that matches one of the causes of holdfast.ErrLost, or whatever kept it from
+	// that matches one of the causes of [ErrLost], or whatever kept it from
 	// finding out.
 	Verify(ctx context.Context) error
 
@@ -168,7 +181,7 @@ type Hold interface {
 	// it is under way.
 	//  1. It tries until the engine has confirmed, the grant is known to be gone, or ctx
 	//     ends, which it does with the lock. It returns nil, an error that matches one
-	//     of the causes of holdfast.ErrLost, what the engine refused it for, or what
+	//     of the causes of [ErrLost], what the engine refused it for, or what
 	//     kept it from finding out.
 	//  2. It changes no other grant of the key, and nothing else of its own: not owner,
 	//     token, since when it is held, or the name in Info.Grant.
@@ -179,7 +192,7 @@ type Hold interface {
 	// Release gives the key back, and is called exactly once, however the hold
 	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine has confirmed, the grant is known to be
 	// gone, or ctx ends, which is when the client is done closing. It returns
-	// nil, holdfast.ErrLost if the grant turned out to have been gone already, or what
+	// nil, [ErrLost] if the grant turned out to have been gone already, or what
 	// kept it from finding out. It never touches another holder's grant.
 	Release(ctx context.Context) error
 }
@@ -196,7 +209,7 @@ type Config struct {
 	// AnyKey leaves it to the engine alone what a key is, and the beginning of one:
 	// the portable rules are not applied, but that a key is not empty.
 	AnyKey bool
-	Clock  Clock // nil: the machine's
+	Clock  Clock // nil: the machine's; for tests of engines
 }
 
 // A Host is the client as its Driver sees it: what the engine reports to. No method
@@ -212,11 +225,6 @@ type Host interface {
 	// Owner is the client's default owner name.
 	Owner() string
 
-	// NewLease returns a lease of the given length that has not begun: nothing is
-	// valid under it before the first Renew. expired is what its running out is
-	// called: holdfast.ErrSessionExpired or ErrLeaseExpired.
-	NewLease(length time.Duration, expired error) Lease
-
 	// Margin returns the margin of the client's leases of the given length.
 	Margin(lease time.Duration) time.Duration
 
@@ -230,42 +238,6 @@ type Host interface {
 	// once per request, when the outcome is known, and not for what was called off
 	// since nothing is left to be kept alive.
 	Heartbeat(key string, sent Instant, err error)
-}
-
-// A Lease is a promise of the engine that is renewed from time to time: as
-// long as it runs, nobody else is given what was granted under it. A ZooKeeper
-// session is one lease for all the locks of a client; on DynamoDB, where each lock
-// is kept alive by itself, each has a lease of its own. It ends on the client's own
-// clocks, without a word from the engine:
-//
-//	valid until = moment of sending what renewed it + length - margin
-//
-// When it runs out, every lock under it is lost for good. A later renewal
-// serves only locks granted after it.
-type Lease interface {
-	// Renew extends the lease: sent is a moment *before* the request was sent that
-	// the engine is known to have taken as a renewal. It never shortens it.
-	Renew(sent Instant)
-
-	// Limit makes the lease shorter: the engine counts by another length from some
-	// moment after sent on, as a server does that resumes a session with a shorter
-	// timeout. It ends at sent + length - margin at the latest, or when it would have
-	// ended before, and each further renewal is for this length. It never makes it
-	// longer: what was granted for a length that an engine has taken back may still be
-	// counted by the shorter one.
-	//
-	// An engine must call it before anything that it renews the lease with afterwards,
-	// and as soon as it knows; what it does not know of, it must exclude otherwise.
-	Limit(sent Instant, length time.Duration)
-
-	// End ends the lease for good: every lock under it is lost, with this cause.
-	End(cause error)
-
-	// Live reports whether a lock granted now would be valid.
-	Live() bool
-
-	// Deadline is when the lease ends unless it is renewed; it may be past.
-	Deadline() time.Time
 }
 
 // Margin returns the part of a lease that is given up for the drift between the

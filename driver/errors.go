@@ -27,6 +27,7 @@ var (
 	ErrBroken         = errors.New("broken by somebody else")
 	ErrReclaimed      = errors.New("reclaimed under the same owner name")
 	ErrTakenOver      = errors.New("taken over")
+	ErrClockJump      = errors.New("clock jumped past the end of the lease") // by a Lease only
 )
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].

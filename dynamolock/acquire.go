@@ -318,7 +318,7 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 		grant:      c.grant,
 		token:      own.token,
 		owner:      c.req.Owner,
-		lease:      c.host.NewLease(c.times.hold, driver.ErrLeaseExpired),
+		lease:      driver.NewLease(c.host, c.times.hold, driver.ErrLeaseExpired),
 		lose:       c.req.Lost,
 		asked:      c.req.Asked,
 		unanswered: c.unanswered,

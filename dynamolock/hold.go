@@ -16,7 +16,7 @@ type hold struct {
 	grant      string
 	token      driver.Token
 	owner      string
-	lease      driver.Lease
+	lease      *driver.Lease
 	lose       func(error)
 	asked      func()
 	begun      driver.Instant // before the write was sent that took it

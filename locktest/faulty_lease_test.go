@@ -29,7 +29,7 @@ func leased(name string, k keeper) fault {
 	return fault{
 		name: name, breaks: "G2",
 		engine: replaced(func(f *faulty) {
-			s := &session{keeper: k, host: f.host, renewed: f.host.NewLease(lease, holdfast.ErrSessionExpired)}
+			s := &session{keeper: k, host: f.host, renewed: driver.NewLease(f.host, lease, holdfast.ErrSessionExpired)}
 			all.Store(f.host.Owner(), s)
 			f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 				g, err := f.Driver.Acquire(ctx, req)
@@ -70,7 +70,7 @@ type session struct {
 	expire func() // in the engine
 
 	mu      sync.Mutex
-	renewed driver.Lease
+	renewed *driver.Lease
 	next    func() Fate
 	cut     bool
 	mute    bool        // nothing that is sent arrives
@@ -84,14 +84,14 @@ func (s *session) set(change func()) {
 	change()
 }
 
-func (s *session) current() driver.Lease {
+func (s *session) current() *driver.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.renewed
 }
 
 // begin returns the lease of a grant. It is kept alive from then on.
-func (s *session) begin() driver.Lease {
+func (s *session) begin() *driver.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrives()
@@ -143,7 +143,7 @@ func (s *session) expired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.renewed
-	s.renewed = s.host.NewLease(lease, holdfast.ErrSessionExpired)
+	s.renewed = driver.NewLease(s.host, lease, holdfast.ErrSessionExpired)
 	if !s.noEnd && !s.cut {
 		old.End(holdfast.ErrSessionExpired)
 	}

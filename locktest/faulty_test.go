@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -297,7 +298,7 @@ var polling = replaced(func(f *faulty) {
 // believes makes a faulty engine that grants under a lease of its own, which nobody renews.
 func believes(length time.Duration) wrapper {
 	return granted(func(f *faulty, _ string, g *driver.Grant) {
-		g.Lease = f.host.NewLease(length, holdfast.ErrSessionExpired)
+		g.Lease = driver.NewLease(f.host, length, holdfast.ErrSessionExpired)
 		g.Lease.Renew(f.host.Now())
 	})
 }

@@ -14,7 +14,7 @@ const beatsPerLease = 6
 // idle client needs no timer. The store's mu guards all fields below lapsed.
 type session struct {
 	engine *engine
-	lease  driver.Lease  // the client's view of the same
+	lease  *driver.Lease // the client's view of the same
 	lapsed chan struct{} // closed when the lease has passed in silence
 
 	contenders map[*contender]struct{}
@@ -27,7 +27,7 @@ type session struct {
 func (e *engine) newSession() *session {
 	return &session{
 		engine:     e,
-		lease:      e.host.NewLease(e.lease, driver.ErrSessionExpired),
+		lease:      driver.NewLease(e.host, e.lease, driver.ErrSessionExpired),
 		lapsed:     make(chan struct{}),
 		contenders: make(map[*contender]struct{}),
 	}

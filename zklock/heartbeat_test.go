@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
 
@@ -24,7 +25,7 @@ func TestHeartbeatPhase(t *testing.T) {
 			for range 100 {
 				clock := zktest.NewStillClock()
 				host := zktest.Host(t, clock)
-				sess.Lease = host.NewLease(sess.Times().Session, nil)
+				sess.Lease = driver.NewLease(host, sess.Times().Session, nil)
 				sess.Lease.Renew(host.Now())
 				h := newHeartbeat(newEngine(t.Context(), host, Options{}, ""))
 				c.begin(h)

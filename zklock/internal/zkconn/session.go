@@ -24,7 +24,7 @@ import (
 // that has to be done before it ends does too.
 type Session struct {
 	ID    int64
-	Lease driver.Lease
+	Lease *driver.Lease
 
 	shortest atomic.Pointer[zktimes.Times]
 
@@ -37,7 +37,7 @@ type Session struct {
 func (s *Session) Left() bool { return s.left.Load() }
 
 // NewSession makes a session that begins.
-func NewSession(id int64, lease driver.Lease, t *zktimes.Times) *Session {
+func NewSession(id int64, lease *driver.Lease, t *zktimes.Times) *Session {
 	s := &Session{ID: id, Lease: lease}
 	s.shortest.Store(t)
 	return s
@@ -63,7 +63,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 	begun := id != 0 && l.session == nil
 	if begun {
 		l.forgetLocked()
-		l.session = NewSession(id, l.host.NewLease(timeout, driver.ErrSessionExpired), now)
+		l.session = NewSession(id, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), now)
 	}
 	if id != 0 {
 		l.times = now

@@ -1,0 +1,252 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Lease is a promise of the engine that is renewed from time to time: as
+// long as it runs, nobody else is given what was granted under it. A ZooKeeper
+// session is one lease for all the locks of a client; on DynamoDB, where each lock
+// is kept alive by itself, each has a lease of its own. It ends on the client's own
+// clocks, without a word from the engine:
+//
+//	valid until = moment of sending what renewed it + length - margin
+//
+// When it runs out, every lock under it is lost for good. A later renewal
+// serves only locks granted after it.
+//
+// It is checked on two clocks, since the monotonic one stands still while a machine is suspended and the wall
+// clock can be set.
+type Lease struct {
+	host  Host
+	cause error // what running out is called
+
+	mu     sync.Mutex
+	length time.Duration // margin taken off
+	term   *term
+	dead   error // set by End: no further term
+	timer  Timer
+}
+
+// NewLease returns a lease of the given length that has not begun: nothing is valid under it before the first
+// Renew. expired is what its running out is called: [ErrSessionExpired] or [ErrLeaseExpired].
+func NewLease(host Host, length time.Duration, expired error) *Lease {
+	return &Lease{host: host, length: length - host.Margin(length), cause: expired, term: &term{}}
+}
+
+// A term is a time during which a lease was never interrupted. All fields are
+// guarded by the mu of its lease.
+type term struct {
+	until Instant
+	locks map[*Tenant]struct{}
+	ended error // why no lock of this term is valid any more
+}
+
+// Renew extends the lease: sent is a moment *before* the request was sent that
+// the engine is known to have taken as a renewal. It never shortens it.
+func (l *Lease) Renew(sent Instant) {
+	l.mu.Lock()
+	if l.dead != nil {
+		l.mu.Unlock()
+		return
+	}
+	// The clock is asked first: an answer that comes after the end, or that a
+	// stopped process reads after the end, must not bring locks back to life.
+	over := l.expireLocked()
+	until := sent.Add(l.length)
+	if !until.Mono.Before(l.term.until.Mono) { // if equal, the newer wall clock counts
+		l.term.until = until
+	}
+	l.mu.Unlock()
+	endAll(over)
+}
+
+// Limit makes the lease shorter: the engine counts by another length from some
+// moment after sent on, as a server does that resumes a session with a shorter
+// timeout. It ends at sent + length - margin at the latest, or when it would have
+// ended before, and each further renewal is for this length. It never makes it
+// longer: what was granted for a length that an engine has taken back may still be
+// counted by the shorter one.
+//
+// An engine must call it before anything that it renews the lease with afterwards,
+// and as soon as it knows; what it does not know of, it must exclude otherwise.
+func (l *Lease) Limit(sent Instant, length time.Duration) {
+	length -= l.host.Margin(length)
+	l.mu.Lock()
+	if l.dead != nil || length >= l.length {
+		l.mu.Unlock()
+		return
+	}
+	over := l.expireLocked() // by what it was: an end that has passed is not moved
+	l.length = length
+	until := sent.Add(length)
+	if until.Mono.Before(l.term.until.Mono) {
+		l.term.until.Mono = until.Mono
+	}
+	if until.Wall.Before(l.term.until.Wall) {
+		l.term.until.Wall = until.Wall
+	}
+	over = append(over, l.expireLocked()...)
+	if l.timer != nil && l.timer.Stop() {
+		l.timer = nil
+		l.armLocked()
+	}
+	l.mu.Unlock()
+	endAll(over)
+}
+
+// End ends the lease for good: every lock under it is lost, with this cause.
+func (l *Lease) End(cause error) {
+	l.mu.Lock()
+	if l.dead == nil {
+		l.dead = cause
+	}
+	over := l.closeTermLocked(cause)
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	l.mu.Unlock()
+	endAll(over)
+}
+
+// Live reports whether a lock granted now would be valid.
+func (l *Lease) Live() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead == nil && l.overLocked() == nil
+}
+
+// Deadline is when the lease ends unless it is renewed; it may be past.
+func (l *Lease) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term.until.Mono
+}
+
+// A Tenant is a lock under a lease, as package holdfast has it. The zero Tenant is under none.
+type Tenant struct {
+	lease *Lease
+	over  func()
+	term  *term // guarded by lease.mu
+}
+
+// Attach puts a lock under the lease, or returns why it is not valid. over is called when the lock has to end, at
+// least once, and may be called sooner: [Tenant.Ended] says whether, and why. It is called while nothing is locked.
+func (l *Lease) Attach(t *Tenant, over func()) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead != nil {
+		return l.dead
+	}
+	if cause := l.overLocked(); cause != nil {
+		return cause
+	}
+	if l.term.locks == nil {
+		l.term.locks = make(map[*Tenant]struct{})
+	}
+	*t = Tenant{lease: l, over: over, term: l.term}
+	l.term.locks[t] = struct{}{}
+	l.armLocked()
+	return nil
+}
+
+// Detach takes the lock away from the lease: it has ended.
+func (t *Tenant) Detach() {
+	l := t.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(t.term.locks, t)
+	// Where each lock has a lease of its own, the timer would keep what is
+	// released for as long as that would have lasted. One that fires by now
+	// looks after itself.
+	if len(l.term.locks) == 0 && l.timer != nil && l.timer.Stop() {
+		l.timer = nil
+	}
+}
+
+// Ended returns the moment at which the lock ceased to be valid under its lease, and why; nil while it is.
+func (t *Tenant) Ended() (at Instant, cause error) {
+	l := t.lease
+	l.mu.Lock()
+	var over []*Tenant
+	if t.term == l.term {
+		over = l.expireLocked()
+	}
+	at, cause = t.term.until, t.term.ended
+	l.mu.Unlock()
+	endAll(over)
+	return at, cause
+}
+
+// Deadline is when the lock ends unless the lease is renewed, or when it ended; the zero Time if it was never valid.
+func (t *Tenant) Deadline() time.Time {
+	if t.lease == nil {
+		return time.Time{}
+	}
+	t.lease.mu.Lock()
+	defer t.lease.mu.Unlock()
+	return t.term.until.Mono
+}
+
+// overLocked returns why the present term is over by the clocks: the reason of the lease, or
+// ErrClockJump if only the wall clock says so.
+func (l *Lease) overLocked() error {
+	until, now := l.term.until, l.host.Now()
+	switch {
+	case !now.Mono.Before(until.Mono):
+		return l.cause
+	case !now.Wall.Before(until.Wall):
+		return ErrClockJump
+	}
+	return nil
+}
+
+// expireLocked closes the present term if it is over by the clocks.
+func (l *Lease) expireLocked() []*Tenant {
+	if len(l.term.locks) == 0 {
+		return nil
+	}
+	cause := l.overLocked()
+	if cause == nil {
+		return nil
+	}
+	return l.closeTermLocked(cause)
+}
+
+// closeTermLocked ends the term and returns the locks that were in it, to be
+// ended by the caller once mu is free: a lock's own mutex comes before it.
+func (l *Lease) closeTermLocked(cause error) []*Tenant {
+	t := l.term
+	t.ended = cause
+	over := slices.Collect(maps.Keys(t.locks))
+	t.locks = nil
+	l.term = &term{until: t.until}
+	return over
+}
+
+func endAll(over []*Tenant) {
+	for _, t := range over {
+		t.over()
+	}
+}
+
+// armLocked sees to it that a timer runs while there are locks. It is not
+// moved at each renewal: when it fires early it is set again.
+func (l *Lease) armLocked() {
+	if l.timer != nil || len(l.term.locks) == 0 {
+		return
+	}
+	left := l.term.until.Mono.Sub(l.host.Now().Mono)
+	l.timer = l.host.AfterFunc(left, func() {
+		l.mu.Lock()
+		l.timer = nil
+		over := l.expireLocked()
+		l.armLocked()
+		l.mu.Unlock()
+		endAll(over)
+	})
+}
