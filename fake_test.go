@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 // leaseLength and its margin are those of the lease in these tests.
@@ -59,9 +59,9 @@ func (b *engine) open(t testing.TB, config driver.Config, hooks ...holdfast.Hook
 }
 
 // openFake makes a client of an engine that grants everything, on a clock that can be paused and set.
-func openFake(t testing.TB) (*holdfast.Client, *engine, *clock.Fake) {
+func openFake(t testing.TB) (*holdfast.Client, *engine, *drivertest.Clock) {
 	t.Helper()
-	b, c := &engine{}, &clock.Fake{}
+	b, c := &engine{}, &drivertest.Clock{}
 	return b.open(t, driver.Config{Clock: c}), b, c
 }
 

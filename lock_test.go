@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 // Err and Done are one fact, as for a context: they never contradict each other.
@@ -165,7 +165,7 @@ func TestLeaseForgetsLocks(t *testing.T) {
 // The clocks come first: an end that was due before the client learned of a break counts.
 func TestEndThatWasDueBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b, c := &engine{}, &clock.Fake{}
+		b, c := &engine{}, &drivertest.Clock{}
 		lose := b.losing()
 		l := b.open(t, driver.Config{Clock: c})
 		c.Pause()
@@ -188,7 +188,7 @@ func TestEndThatWasDueBefore(t *testing.T) {
 
 // hookedClock calls a function once, on the n-th call.
 type hookedClock struct {
-	clock.Fake
+	drivertest.Clock
 	n    int
 	hook func()
 }
@@ -197,7 +197,7 @@ func (c *hookedClock) Now() driver.Instant {
 	if c.n--; c.n == 0 {
 		c.hook()
 	}
-	return c.Fake.Now()
+	return c.Clock.Now()
 }
 
 // If a TTL is extended while another goroutine finds it over, it is extended.
@@ -306,7 +306,7 @@ func (s stuck) Handle(_ context.Context, record slog.Record) error {
 func TestEndDoesNotWaitForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := stuck{handled: make(chan struct{}), release: make(chan struct{})}
-		timers := &clock.Fake{}
+		timers := &drivertest.Clock{}
 		l := (&engine{}).open(t, driver.Config{Logger: slog.New(s), Clock: timers})
 		lock := acquire(t, l, "k", holdfast.WithTTL(time.Second))
 		timers.Pause() // or its timer ends it

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,8 +98,9 @@ func TestLocksErrIsNotBehind(t *testing.T) {
 func TestLocksRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, s := openStory(t, nil)
+		var releases atomic.Int64
 		s.release = func(ctx context.Context) error {
-			if s.ended.Load() == 2 {
+			if releases.Add(1) == 2 {
 				return hang(ctx)
 			}
 			time.Sleep(time.Second)

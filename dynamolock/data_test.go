@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -189,7 +189,7 @@ func TestDataOvertakesNothing(t *testing.T) {
 				failed = append(failed, e.Err)
 			}
 		}
-		a := h.clientOn(t, &clock.Fake{}, func(conn *dynamofake.Client) dynamolock.API {
+		a := h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API {
 			return &single{API: conn, t: t}
 		})
 		lock := a.hold(t, "k")

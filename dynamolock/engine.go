@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/driver/task"
 )
 
 // engine implements [driver.Driver].

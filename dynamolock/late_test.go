@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )
 
@@ -170,7 +170,7 @@ func (o *odd) UpdateItem(
 // odd returns a client of such an API.
 func (h *harness) odd(t *testing.T, api *odd) *client {
 	t.Helper()
-	return h.clientOn(t, &clock.Fake{}, func(conn *dynamofake.Client) dynamolock.API {
+	return h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API {
 		api.API = conn
 		return api
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 	"github.com/holdfast-go/holdfast/internal/logtest"
 )
@@ -51,7 +51,7 @@ func TestTimeToLiveOfASlowClock(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			bubble(t, byTTL(mode), func(t *testing.T, h *harness) {
 				const slow = -31 * 24 * time.Hour
-				clk := &clock.Fake{}
+				clk := &drivertest.Clock{}
 				clk.Jump(slow)
 				a := h.clientOn(t, clk, nil)
 				ahead := func(key string) {
@@ -161,7 +161,7 @@ func TestTimeToLiveIsLookedAtAgain(t *testing.T) {
 			bubble(t, byTTL(mode), func(t *testing.T, h *harness) {
 				h.leave(t, "k", "ttl")
 				logs := h.log()
-				a := h.clientOn(t, &clock.Fake{}, func(conn *dynamofake.Client) dynamolock.API {
+				a := h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API {
 					conn.SetFault(onTimeToLive(dynamofake.Fail(dynamofake.Denied())))
 					return conn
 				}, without)
@@ -201,7 +201,7 @@ func TestTimeToLiveIsTold(t *testing.T) {
 	alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		var a *client
 		d := took(func() {
-			a = h.clientOn(t, &clock.Fake{}, func(conn *dynamofake.Client) dynamolock.API {
+			a = h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API {
 				conn.SetFault(onTimeToLive(dynamofake.Drop()))
 				return conn
 			})

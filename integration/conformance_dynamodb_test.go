@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faulthttp"
@@ -71,7 +72,7 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	t.Helper()
 	tr := faulthttp.New(h.target.Transport())
 	t.Cleanup(tr.Close)
-	fake := &clock.Fake{}
+	fake := &drivertest.Clock{}
 	ddb := h.target.Client(func(o *dynamodb.Options) { o.HTTPClient = tr.Client() })
 	c, err := dynamolock.New(clock.With(t.Context(), fake), ddb, &dynamolock.Options{
 		Table:  h.table,

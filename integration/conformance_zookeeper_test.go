@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -94,7 +95,7 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 		unwatched.see(f)
 		return post.see(f)
 	})
-	fake := &clock.Fake{}
+	fake := &drivertest.Clock{}
 	opts := h.options()
 	opts.Owner, opts.Hooks = o.Owner, o.Hooks
 	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)

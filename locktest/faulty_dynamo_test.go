@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -65,7 +66,7 @@ func newDynamoHarness(t testing.TB, l fault) *dynamoHarness {
 }
 
 func (h *dynamoHarness) NewClient(t testing.TB, o ClientOptions) *Client {
-	conn, fake := h.db.Client(), &clock.Fake{}
+	conn, fake := h.db.Client(), &drivertest.Clock{}
 	options := &dynamolock.Options{Table: dynamoTable, Owner: o.Owner, Hooks: o.Hooks, Margin: 100 * time.Millisecond}
 	if h.fault.table != nil {
 		h.fault.table(options)

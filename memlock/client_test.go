@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -123,7 +124,7 @@ func TestForgottenCloseInABubble(t *testing.T) {
 // An idle client keeps no timer running, so that it costs nothing.
 func TestIdleClientIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		timers := &clock.Fake{}
+		timers := &drivertest.Clock{}
 		c := newClientOn(t, timers, nil)
 		mustRelease(t, hold(t, c, "k"))
 		time.Sleep(time.Minute)

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 type harness struct{ store *memlock.Store }
 
 func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
-	fake := &clock.Fake{}
+	fake := &drivertest.Clock{}
 	c, err := memlock.NewOn(fake, &memlock.Options{
 		Store: h.store,
 		Lease: lease,

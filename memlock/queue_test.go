@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -88,7 +88,7 @@ func TestGrantWhileCutOff(t *testing.T) {
 func TestReclaimOfAGrantNobodyHasYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memlock.NewStore()
-		fake := &clock.Fake{}
+		fake := &drivertest.Clock{}
 		a := newClient(t, s)
 		b := newClientOn(t, fake, s)
 		lock := hold(t, a, "k")
@@ -139,7 +139,7 @@ func TestCutAndHealAtOnce(t *testing.T) {
 func TestManyLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2000
-		timers := &clock.Fake{}
+		timers := &drivertest.Clock{}
 		s := memlock.NewStore()
 		a := newClientOn(t, timers, s)
 		goroutines := runtime.NumGoroutine()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -70,7 +71,7 @@ func newVirtual(t testing.TB, config zkfake.Config, members []int, names zklock.
 // NewClient implements [locktest.Harness].
 func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
-	link, fake := v.ensemble.Link(), &clock.Fake{}
+	link, fake := v.ensemble.Link(), &drivertest.Clock{}
 	client, err := zklock.Dial(network.With(clock.With(t.Context(), fake), link.Dial), v.servers, &zklock.Options{
 		Root: virtualRoot, SessionTimeout: virtualSession, Names: v.names, Owner: o.Owner, Hooks: o.Hooks,
 	})

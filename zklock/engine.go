@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/task"
+	"github.com/holdfast-go/holdfast/driver/task"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 

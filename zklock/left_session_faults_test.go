@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -148,7 +149,7 @@ func TestEndIsLost(t *testing.T) {
 // Nothing of it is left when the client has closed, though that is not confirmed.
 func TestLeftSessionAtClose(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		fake, link := &clock.Fake{}, e.Link()
+		fake, link := &drivertest.Clock{}, e.Link()
 		opts := zklock.Options{Root: virtualRoot, SessionTimeout: virtualSession}
 		client, err := zklock.Dial(clock.With(network.With(t.Context(), link.Dial), fake), e.Addrs(), &opts)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package clock has the clocks that clients run on: the machine's own, and one that
-// tests can pause and set.
+// Package clock has the clock that clients run on: the machine's own, unless tests say
+// otherwise.
 package clock
 
 import (

@@ -12,8 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
-	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // closePatience bounds the closing of a client.
@@ -35,7 +35,7 @@ const closePatience = 15 * time.Second
 type client struct {
 	surroundings
 	config   clientConfig
-	clock    *clock.Fake
+	clock    *drivertest.Clock
 	report   *reporter
 	locker   locker
 	opened   chan struct{} // closed when locker can be used
@@ -69,7 +69,7 @@ func newClient(ctx context.Context, config clientConfig, in surroundings) *clien
 	c := &client{
 		surroundings: in,
 		config:       config,
-		clock:        &clock.Fake{},
+		clock:        &drivertest.Clock{},
 		report:       &reporter{process: config.Process, now: in.now, record: in.record},
 		opened:       make(chan struct{}),
 		ctx:          ctx,

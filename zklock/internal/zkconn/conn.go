@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/task"
 	"github.com/holdfast-go/holdfast/internal/network"
-	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver/task"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/strict"
-	"github.com/holdfast-go/holdfast/internal/task"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )

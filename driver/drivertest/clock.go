@@ -1,4 +1,5 @@
-package clock
+// Package drivertest has a clock for the tests of engines.
+package drivertest
 
 import (
 	"sync"
@@ -8,20 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Fake runs on the process's time, virtual in a testing/synctest bubble, and can be
-// paused and set. The zero value is ready to use.
-type Fake struct {
+// A Clock runs on the process's time, virtual in a [testing/synctest] bubble, and can be paused, as a process is that is stopped, and
+// set. The zero value is ready to use. An engine hands it to holdfast.New in its driver.Config.
+type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
 	paused bool
-	held   []*fakeTimer // fired while paused, in the order of firing
+	held   []*timer // fired while paused, in the order of firing
 
 	Set, Pending atomic.Int64 // timers: all that were set, and those that may still run
 }
 
 // Now implements [driver.Clock]. Time passes while the clock is paused, as it does
 // for a stopped process.
-func (c *Fake) Now() driver.Instant {
+func (c *Clock) Now() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -29,21 +30,21 @@ func (c *Fake) Now() driver.Instant {
 }
 
 // Jump sets the wall clock forward by d, or backward.
-func (c *Fake) Jump(d time.Duration) {
+func (c *Clock) Jump(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset += d
 }
 
 // Pause holds back the functions of all timers, like SIGSTOP.
-func (c *Fake) Pause() {
+func (c *Clock) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused = true
 }
 
 // Resume runs what was held back, each function on its own goroutine.
-func (c *Fake) Resume() {
+func (c *Clock) Resume() {
 	c.mu.Lock()
 	c.paused = false
 	held := c.held
@@ -55,8 +56,8 @@ func (c *Fake) Resume() {
 }
 
 // AfterFunc implements [driver.Clock].
-func (c *Fake) AfterFunc(d time.Duration, f func()) driver.Timer {
-	t := &fakeTimer{clock: c, f: f}
+func (c *Clock) AfterFunc(d time.Duration, f func()) driver.Timer {
+	t := &timer{clock: c, f: f}
 	c.Set.Add(1)
 	c.Pending.Add(1)
 	t.timer = time.AfterFunc(d, func() {
@@ -72,8 +73,8 @@ func (c *Fake) AfterFunc(d time.Duration, f func()) driver.Timer {
 	return t
 }
 
-type fakeTimer struct {
-	clock *Fake
+type timer struct {
+	clock *Clock
 	timer *time.Timer
 	f     func()
 
@@ -81,18 +82,18 @@ type fakeTimer struct {
 	over bool // ran or was stopped
 }
 
-func (t *fakeTimer) run() {
+func (t *timer) run() {
 	if t.finish() {
 		t.f()
 	}
 }
 
-func (t *fakeTimer) Stop() bool {
+func (t *timer) Stop() bool {
 	t.timer.Stop()
 	return t.finish()
 }
 
-func (t *fakeTimer) finish() bool {
+func (t *timer) finish() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {

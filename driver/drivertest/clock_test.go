@@ -1,4 +1,4 @@
-package clock
+package drivertest
 
 import (
 	"sync/atomic"
@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func TestFake(t *testing.T) {
+func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c Fake
+		var c Clock
 		var ran atomic.Int32
 		run := func() { ran.Add(1) }
 		expect := func(n int32, when string) {
@@ -63,10 +63,10 @@ func TestFake(t *testing.T) {
 
 func TestInstant(t *testing.T) {
 	var zero driver.Instant
-	if !zero.IsZero() || (Real{}).Now().IsZero() {
+	if !zero.IsZero() || (&Clock{}).Now().IsZero() {
 		t.Error("only an instant that was never set is zero")
 	}
-	now := Real{}.Now()
+	now := (&Clock{}).Now()
 	later := now.Add(time.Minute)
 	if later.Mono.Sub(now.Mono) != time.Minute || later.Wall.Sub(now.Wall) != time.Minute {
 		t.Errorf("%v, %v", now, later)

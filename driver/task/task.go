@@ -1,4 +1,4 @@
-// Package task owns the goroutines of a client, so that Close can wait for them.
+// Package task owns the goroutines of an engine's client, so that Close can wait for them.
 package task
 
 import (
