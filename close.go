@@ -18,8 +18,8 @@ const (
 	// grace is for how long the engine's confirmation is waited for when ctx is done,
 	// or the last lease is over.
 	grace = time.Second
-	// endless and more is the time left of a lease that is to mean for ever; Close then
-	// waits for mostEndless.
+	// A lease with this much time left, or more, never ends: Close then waits for
+	// mostEndless.
 	endless     = 10 * 365 * 24 * time.Hour
 	mostEndless = time.Minute
 	// closeWorkers is how many locks Close gives back at a time. An engine that sends fewer requests at a time bounds them itself: it

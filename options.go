@@ -50,7 +50,8 @@ func WithData(data []byte) Option { return func(r *request) { r.data = append([]
 // WithReclaim ends earlier holds and places in the queue that other clients
 // have under the same owner name, with [ErrReclaimed] (which says when it may be
 // [ErrBroken] instead), so that a restarted process need not wait for its own dead
-// lease. A place of which no more is known than that it is gone queues again. It needs [WithOwner]; the name
+// lease. A client that waits, and finds no more than that its
+// place is gone, queues again. It needs [WithOwner]; the name
 // must be one that no two live processes use at a time. A live hold of the
 // same client is not touched: the call then fails with [ErrHeld].
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }

@@ -34,7 +34,7 @@ func conditionally(attrs attributes) attributes {
 	return attrs
 }
 
-// mayTake reports whether an acquisition may take an item, by the package documentation
+// mayTake reports whether an acquisition may take an item, by the documentation
 // of the modes; seen says whether the client has seen it abandoned, or what it is to reclaim.
 func (a *contender) mayTake(attrs attributes, seen bool) bool {
 	i, err := decode(fuzzTable, attrs)

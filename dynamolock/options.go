@@ -61,8 +61,7 @@ type Options struct {
 	Table string
 
 	// Keys are the table's key attributes. Default: a partition key "id" of
-	// type S. What the table takes as a key can be locked: see "Keys" in the package
-	// documentation.
+	// type S.
 	Keys Keys
 
 	// Mode says whether locks expire with their lease. Default: FailOpen.
@@ -120,7 +119,7 @@ type Options struct {
 	// closed, the item of a held lock does not have it.
 	//
 	// The clients of a table may have different settings here: see "Time to Live"
-	// in the package documentation.
+	// in docs/dynamodb.md.
 	TTLAttribute string
 
 	// TTL is how long an unused item stays, if TTLAttribute is set. Default

@@ -57,8 +57,8 @@ func (c *contender) path() string { return c.parent + "/" + c.node }
 // guidInName returns the guid as it stands in node names.
 func (c *contender) guidInName() string { return c.engine.opts.Names.guid(c.guid) }
 
-// enter begins, or goes on, in a session. What another session has created ends
-// with it, or is deleted if the session was only left, and nothing of it may be taken for one's own.
+// enter begins, or goes on, in a session. A node of another session is not this contender's: it ends with that
+// session, or is deleted if the client has only left it.
 func (c *contender) enter(sess *zkconn.Session) {
 	if c.sess == sess {
 		return
