@@ -53,6 +53,8 @@ compile: ## Compile all tests, so that later no compiler takes the machine from 
 test-unit: ## Run the tests that need no server
 	$(timed)
 	go test -race -shuffle=on -p 4 $(patience) $(TESTFLAGS) $(units)
+	go test -tags mutexorder -run '^TestConformance$$|^TestMutexOrder$$' ./internal/strict ./memlock ./dynamolock
+	go test -tags mutexorder -run '^TestConformance$$/^curator$$/^follower$$' ./zklock
 
 # Not with the race detector, which makes it ten times as slow, and sees the same code in other tests.
 sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb or ttl)

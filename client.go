@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A Client acquires locks from one engine. It is what the Client of zklock,
@@ -33,7 +34,7 @@ type Client struct {
 	background context.Context
 	giveUp     context.CancelCauseFunc
 
-	mu          sync.Mutex
+	mu          strict.Mutex[strict.Client]
 	held        map[*Lock]struct{} // live
 	outstanding map[*Lock]struct{} // live, or ended and not known to be given back
 	clocks      clocks

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 const (
@@ -53,7 +53,7 @@ type Election struct {
 	fitEvery  time.Duration
 	whenAsked bool // StepDownWhenAsked
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Election]
 	running bool
 	now     *leadership // nil unless lead runs
 }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // errUnwound is the outcome of a lead that panicked or called runtime.Goexit.
@@ -24,7 +24,7 @@ type leadership struct {
 	returned chan struct{} // closed when lead has returned, before the key is given back
 	released error         // what Release returned
 
-	mu    sync.Mutex
+	mu    strict.Mutex[strict.Leadership]
 	ended time.Time // when ctx did; zero before
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // EventKind says what an [Event] reports.
@@ -136,7 +137,7 @@ type feed struct {
 	calls *pump[func()] // of hooks
 	logs  *pump[func()] // of what cannot be logged where it is learned
 
-	mu           sync.Mutex
+	mu           strict.Mutex[strict.Feed]
 	seq          uint64
 	acquisitions uint64 // numbered for hooks
 	state        Event  // the last Ready or Disconnected; zero before the first

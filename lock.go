@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A Lock is one grant of one key. It is live until its one end, which never
@@ -28,7 +28,7 @@ type Lock struct {
 	id        uint64 // of the acquisition
 	grantedAt time.Time
 
-	mu       sync.Mutex
+	mu       strict.Mutex[strict.Lock]
 	lostWhy  error          // by Lose, before or after the grant
 	wanted   bool           // somebody has asked for it, before or after the grant
 	asked    chan struct{}  // nil before the first to look at it, and before it is to be closed

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Observe yields who holds a key: first the present state, then each change, until ctx
@@ -104,7 +104,7 @@ type observation struct {
 	observers int // guarded by the client's mu
 	end       context.CancelFunc
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Observation]
 	state   *Info // nil before the first
 	changed chan struct{}
 	err     error // what has ended it

@@ -1,6 +1,10 @@
 package holdfast
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
+)
 
 // A pump hands values on, one at a time and in order, however slow the taker is.
 // A goroutine exists only while something waits.
@@ -8,7 +12,7 @@ type pump[T any] struct {
 	offer func(T) bool // optional: hands a value on at once, if it can; never blocks
 	give  func(T)
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Pump]
 	waiting []T
 	running bool
 	idle    sync.WaitGroup

@@ -3,8 +3,9 @@ package driver
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A Lease is a promise of the engine that is renewed from time to time: as
@@ -24,7 +25,7 @@ type Lease struct {
 	host  Host
 	cause error // what running out is called
 
-	mu     sync.Mutex
+	mu     strict.Mutex[strict.Lease]
 	length time.Duration // margin taken off
 	term   *term
 	dead   error // set by End: no further term

@@ -24,13 +24,12 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			err = c.prove(ctx, h)
 		}
 		if err == nil {
+			h.unanswered = c.unanswered.handOver()
 			h.start()
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
 		}
 		e.forget(c.grant)
-		if !c.lookedAfter {
-			e.leftovers.add(req.Key, key, c.unanswered, granted)
-		}
+		e.leftovers.add(req.Key, key, c.unanswered.handOver(), granted)
 		if !errors.Is(err, errGrantOver) {
 			return driver.Grant{}, err
 		}
@@ -73,90 +72,6 @@ type contender struct {
 	streak *streak // of failures, of which it has had one; nil if none
 	turnOf *streak // in which it is its turn to write
 	over   bool    // the call is; engine.mu guards these three
-
-	lookedAfter bool // the last request was left to a goroutine, and all of unanswered with it
-}
-
-// wait takes the key as soon as it is available. The first contender of the client begins
-// like a try, and then polls; others wait in line behind it. One that reclaims writes at
-// once in any case.
-func (c *contender) wait(ctx context.Context) (*hold, error) {
-	if c.req.Yield {
-		if err := pauseFor(ctx, gapOf(c.opts.Poll)); err != nil {
-			return nil, err
-		}
-	}
-	w := c.join(c.req.Key)
-	defer c.leave(c.req.Key, w)
-	defer c.withdraw()
-	first, write := c.leads(c.req.Key, w), c.req.Reclaim
-	remembered := c.observed(c.req.Key)
-	read := !write && (first && c.taken(&remembered) || c.mismatch(&remembered) != nil)
-	for {
-		// Read once for both cases: a contender that leads only now has seen nothing yet.
-		leads, seen := c.leads(c.req.Key, w), c.observed(c.req.Key)
-		if leads && !read && !write && (first || c.ripe(&seen)) {
-			gave, err := c.letOthersFirst(ctx)
-			if err != nil {
-				return nil, err
-			}
-			read = gave
-		}
-		var err error
-		var met observation
-		switch {
-		case read || leads && !first && !write && c.mismatch(&seen) != nil: // what was seen may be an old replica's
-			met, err = c.look(ctx)
-			read, first = err != nil, false
-		case write || leads && (first || c.ripe(&seen)):
-			var got outcome
-			if got, err = c.take(ctx, &seen); got.hold != nil {
-				c.insists = false // the write has removed what there was
-				return got.hold, nil
-			}
-			met = got.met
-			// What was refused has taken nothing: it suffices that the first in line writes. But who reclaims
-			// has to see first what there is.
-			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item) && c.ripe(&met)), first && err != nil
-		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
-			// this client's own lock, which stands
-			return nil, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})
-		case leads:
-			if err = c.insist(ctx, &seen); err == nil {
-				c.askTurn(ctx, &seen)
-				err = c.poll(ctx)
-			}
-		default:
-			select {
-			case <-w.up:
-			case <-ctx.Done():
-				return nil, c.waitedFor()
-			}
-		}
-		if err == nil {
-			err = c.mismatch(&met)
-		}
-		if err == nil {
-			continue
-		}
-		c.rest(c.req.Key, w, true) // others go on meanwhile
-		err = c.again(ctx, err)
-		c.rest(c.req.Key, w, false)
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// ripe reports whether a write might get the key, by what was seen.
-func (c *contender) ripe(seen *observation) bool {
-	return seen.item == nil || c.enterable(seen) || !c.req.Mode.Shared && c.reclaimable(seen.item)
-}
-
-// reclaimable reports whether an item is a grant that the request may end.
-func (c *contender) reclaimable(i *item) bool {
-	return c.req.Reclaim && i.held() && i.sharing == nil && i.owner == c.req.Owner && !i.belongs(c.id) &&
-		(i.form == tokenless) == (c.opts.Mode == FailClosed)
 }
 
 // again waits before another try, if the failure was transient and the user's
@@ -209,7 +124,8 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	sending := newSending()
 	answered := make(chan answer) // unbuffered: the answer is the caller's or nobody's
 	gone := make(chan struct{})   // closed when the caller has returned
-	var left *slot                // set by then
+	var left *slot                // set by then, as the next is
+	var before unanswered
 	detached, cancel := c.detach(ctx)
 	if !c.tasks.Go(func(context.Context) {
 		defer cancel()
@@ -219,7 +135,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		select {
 		case answered <- r:
 		case <-gone:
-			c.seeThrough(sent, sending, r)
+			c.seeThrough(before, sent, sending, r)
 			left.leave()
 		}
 	}) {
@@ -231,7 +147,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	case r := <-answered:
 		return c.judge(sent, by, r)
 	case <-ctx.Done():
-		c.lookedAfter = true
+		before = c.unanswered.handOver()
 		left = c.leftovers.gaveUp(c.req.Key, c.key, sent)
 		if sending.never() {
 			cancel()
@@ -312,19 +228,18 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 		others = len(own.sharing.holders) - 1
 	}
 	h := &hold{
-		engine:     c.engine,
-		name:       c.req.Key,
-		key:        c.key,
-		grant:      c.grant,
-		token:      own.token,
-		owner:      c.req.Owner,
-		lease:      driver.NewLease(c.host, c.times.hold, driver.ErrLeaseExpired),
-		lose:       c.req.Lost,
-		asked:      c.req.Asked,
-		unanswered: c.unanswered,
-		begun:      sent,
-		touches:    c.touches,
-		cleared:    c.cleared,
+		engine:  c.engine,
+		name:    c.req.Key,
+		key:     c.key,
+		grant:   c.grant,
+		token:   own.token,
+		owner:   c.req.Owner,
+		lease:   driver.NewLease(c.host, c.times.hold, driver.ErrLeaseExpired),
+		lose:    c.req.Lost,
+		asked:   c.req.Asked,
+		begun:   sent,
+		touches: c.touches,
+		cleared: c.cleared,
 	}
 	if own := own.holder(c.grant); own != nil {
 		entry := *own // others look at the item
@@ -334,8 +249,8 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	return h
 }
 
-// seeThrough finishes with a write whose caller has returned.
-func (c *contender) seeThrough(sent driver.Instant, sending *sending, r answer) {
+// seeThrough finishes with a write whose caller has returned, and looks after those before it.
+func (c *contender) seeThrough(u unanswered, sent driver.Instant, sending *sending, r answer) {
 	owed := false
 	switch taken := r.err == nil && (r.old == nil || c.owns(r.old)); {
 	case taken && c.req.Mode.Shared:
@@ -353,7 +268,7 @@ func (c *contender) seeThrough(sent driver.Instant, sending *sending, r answer) 
 	case sending.never():
 		sending.outlive(c.tasks.Context(), c.opts.Timeout, c.opts.RetryDelay)
 	case maybeDone(r.err):
-		c.unanswered.add(sent, c.host.Now())
+		u.add(sent, c.host.Now())
 	}
-	c.leftovers.seenThrough(c.req.Key, c.key, c.unanswered, owed)
+	c.leftovers.seenThrough(c.req.Key, c.key, u, owed)
 }

@@ -1,7 +1,6 @@
 package dynamolock
 
 import (
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -9,13 +8,14 @@ import (
 	smithy "github.com/aws/smithy-go/middleware"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A calendar knows what time it is to the server, which deletes items by that, and for whose
 // items' tokens it must not have been later before. A client's own wall clock may be days slow:
 // the SDK signs requests by the server's time, too.
 type calendar struct {
-	mu   sync.Mutex
+	mu   strict.Mutex[strict.Calendar]
 	date time.Time      // of the last answer that had one; zero: none
 	at   driver.Instant // not before that
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // engine implements [driver.Driver].
@@ -29,7 +29,7 @@ type engine struct {
 	leftovers *leftovers
 	releases  limiter
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.DynamoDBEngine]
 	lines   map[string]*line
 	streaks map[string]*streak
 	turns   map[string]driver.Instant // until when others are to take a key first

@@ -2,10 +2,10 @@ package dynamolock
 
 import (
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // health knows whether the table can be used: every request reports its result. During
@@ -19,7 +19,7 @@ import (
 type health struct {
 	*engine
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Health]
 	hiccup  bool                // a connection broke, and nothing was heard since
 	failing map[subject]failure // what was not answered since it failed
 	heard   [2]hearing          // the last answer, and the last one about another subject
@@ -218,7 +218,7 @@ func (h *health) close() {
 // the first limits are short. Each further heartbeat without an answer, of whichever
 // lock, has a longer limit: the table may be slow rather than the connection dead.
 type pulse struct {
-	mu     sync.Mutex
+	mu     strict.Mutex[strict.Pulse]
 	silent int            // heartbeats in a row that got no answer in time
 	since  driver.Instant // the first of them was sent then
 	slow   time.Duration  // what slow answers took of late

@@ -3,11 +3,11 @@ package dynamolock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A heartbeat keeps one hold alive, by a write each period. A lock that never expires can
@@ -18,7 +18,7 @@ import (
 // A failed try says nothing about the lock. It is repeated until it succeeds or the lease
 // is over by the holder's own clock.
 type heartbeat struct {
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Heartbeats]
 	stopped bool
 	timer   driver.Timer
 	cancel  context.CancelFunc // of the request that is under way

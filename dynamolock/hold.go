@@ -94,7 +94,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.stop()
 	err := h.release(ctx)
 	h.forget(h.grant)
-	h.leftovers.add(h.name, h.key, h.unanswered, err != nil && !errors.Is(err, driver.ErrLost))
+	h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err != nil && !errors.Is(err, driver.ErrLost))
 	return err
 }
 

@@ -3,11 +3,11 @@ package dynamolock
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // The limits of what a client does in the background.
@@ -22,43 +22,12 @@ const (
 // quickAnswer is how long an answer takes at most for as few releases as maxReleases to be under way.
 const quickAnswer = 25 * time.Millisecond
 
-// unanswered are requests without an answer: they may have been carried out, or may still
-// be.
-type unanswered struct {
-	requests int
-	first    driver.Instant // before the first was sent
-	last     driver.Instant // after the last was given up
-}
-
-func (u *unanswered) none() bool { return u.requests == 0 }
-
-func (u *unanswered) add(sent, ended driver.Instant) {
-	u.merge(unanswered{requests: 1, first: sent, last: ended})
-}
-
-func (u *unanswered) merge(o unanswered) {
-	switch {
-	case o.none():
-		return
-	case u.none():
-		*u = o
-		return
-	}
-	u.requests += o.requests
-	if o.first.Sub(u.first) < 0 {
-		u.first = o.first
-	}
-	if o.last.Sub(u.last) > 0 {
-		u.last = o.last
-	}
-}
-
 // leftovers are what calls that are over may have left in the table, at most one for each
 // key. Workers give them back: see undo.go.
 type leftovers struct {
 	*engine
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Leftovers]
 	byName  map[string]*leftover
 	due     []*leftover
 	failing []*leftover // due too, of keys that fail: they come after all others

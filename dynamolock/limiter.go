@@ -3,10 +3,10 @@ package dynamolock
 import (
 	"container/list"
 	"context"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A limiter bounds how many requests of a kind are under way. Those that have not been answered for longer than answers take, or are about
@@ -17,7 +17,7 @@ type limiter struct {
 	most, mostLate int
 	mostSlow       int // of the prompt, if answers take long; 0: most
 
-	mu           sync.Mutex
+	mu           strict.Mutex[strict.Limiter]
 	prompt, late int       // under way
 	waiting      list.List // slots of those that wait for one, first come, first served
 	behind       list.List // the same, about keys that fail

@@ -8,9 +8,17 @@ import (
 )
 
 // A line has the contenders of a client that wait for a key, in the order of their
-// arrival, and what was last seen of the item. Only the first in line polls, for all of
-// them; when it leaves, or rests after a failure, the next one goes on from there, and
-// finishes what it has begun also if the other is back before. engine.mu guards all of it.
+// arrival, and what was last seen of the item. A waiter is in one of these states:
+//
+//	ready   others are before it: it waits to be called
+//	leads   it is the first that is ready. It polls, for all of them, or writes; while it does, it is busy, and
+//	        stays so also if one that was before it is back
+//	rests   it waits before its next try, in its caller's Retry; those behind it go on
+//
+//	join -> ready;  leads: ready or leads -> leads, if it is first and nobody else is busy;
+//	rest: any -> rests, and back to ready in its old place;  leave: any -> gone
+//
+// engine.mu guards all of it.
 type line struct {
 	waiters     int     // those who rest included
 	ready       waiters // those who do not rest
@@ -28,8 +36,7 @@ type line struct {
 	lookAfter driver.Instant // no look before this
 }
 
-// A waiter is a place in a line. It rests while it waits before its next try, in the
-// caller's Retry.
+// A waiter is a place in a line.
 type waiter struct {
 	up   chan struct{} // capacity 1; full when this waiter may have come to lead
 	came uint64        // its place

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A timeToLive is what a client knows about the table's Time to Live, which deletes the
@@ -24,7 +24,7 @@ import (
 // Live may be switched on later. The times that holdfast writes are at least MinTTL
 // ahead, so the next look is soon enough.
 type timeToLive struct {
-	mu        sync.Mutex
+	mu        strict.Mutex[strict.TimeToLive]
 	attribute string // of the table, to be removed; "" if there is none that is known
 	again     driver.Instant
 	looking   bool

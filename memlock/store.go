@@ -3,17 +3,17 @@ package memlock
 import (
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A Store has the keys for which the clients of one process compete. It takes the place of
 // the server, so tests inject faults here: [Store.Cut], [Store.Heal] and [Store.Expire].
 // A testing/synctest bubble needs a store that was made inside it.
 type Store struct {
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Store]
 	queues  map[string][]*contender               // the first of each, or the first few, hold the key; none is empty
 	token   driver.Token                          // of the newest grant; one counter serves all keys
 	removed uint64                                // contenders removed so far

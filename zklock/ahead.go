@@ -1,10 +1,10 @@
 package zklock
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A waiter may be granted the lock when it knows that every node before its own is gone. It
@@ -19,7 +19,7 @@ import (
 // waiters are the nodes of a client that wait, so that those behind them can learn of
 // their grants.
 type waiters struct {
-	mu     sync.Mutex
+	mu     strict.Mutex[strict.Waiters]
 	byPath map[string]*turn
 }
 

@@ -3,11 +3,11 @@ package zklock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -24,7 +24,7 @@ import (
 type doubts struct {
 	engine *engine
 
-	mu        sync.Mutex
+	mu        strict.Mutex[strict.Doubts]
 	questions map[question]struct{}
 	asking    bool      // a task does
 	aged      time.Time // when a node's age has led to a question last

@@ -2,10 +2,10 @@ package zklock
 
 import (
 	"context"
-	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -23,7 +23,7 @@ type engine struct {
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.ZooKeeperEngine]
 	warned  map[string]bool     // locks whose counter nears its end
 	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
 }

@@ -4,12 +4,12 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -22,7 +22,7 @@ import (
 type heartbeat struct {
 	engine *engine
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Heartbeat]
 	holds   map[*hold]*list.Element  // of order
 	order   *list.List               // first those that were looked for longest ago
 	timer   interface{ Stop() bool } // nil before the first session

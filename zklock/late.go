@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -37,7 +38,7 @@ type creation struct {
 type lateCreations struct {
 	engine *engine
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.LateCreations]
 	all     []creation
 	pause   time.Duration            // until the next look
 	timer   interface{ Stop() bool } // of that

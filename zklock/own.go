@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -30,7 +30,7 @@ type ownNode struct {
 	known  chan struct{} // closed when the node has been read and czxid is known
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 
-	mu     sync.Mutex
+	mu     strict.Mutex[strict.OwnNode]
 	czxid  int64 // 0: not known yet
 	cause  error
 	lost   func(error)              // set when the contender has become a hold

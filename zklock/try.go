@@ -27,10 +27,14 @@ func (e *engine) upToDate(ctx context.Context, path string, look func() error) e
 	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrMismatch) {
 		return err
 	}
-	if err := e.link.Sync(ctx, path); err != nil {
-		return zkconn.AsDisconnected(ctx, err)
+	again := zkconn.AsDisconnected(ctx, e.link.Sync(ctx, path))
+	if again == nil {
+		again = look()
 	}
-	return look()
+	if again != nil && ctx.Err() != nil && errors.Is(again, ctx.Err()) && e.link.Reopening() == nil {
+		return err // there was no time to ask twice
+	}
+	return again
 }
 
 // obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil.

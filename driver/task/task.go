@@ -3,7 +3,8 @@ package task
 
 import (
 	"context"
-	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A Group owns a client's goroutines, and counts the calls that Close has to wait for.
@@ -13,7 +14,7 @@ type Group struct {
 	ctx  context.Context // ends when Close stops waiting
 	stop context.CancelFunc
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Tasks]
 	running int
 	idle    chan struct{} // closed once shut and none is running
 }

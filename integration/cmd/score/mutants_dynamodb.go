@@ -36,7 +36,7 @@ var dynamoDBMutants = []mutant{
 		`if h.lost == nil && h.lease.Live() && err == nil {`,
 	}, nil},
 	{"D5", "the clocks of two machines are compared", dynamoDB, change{
-		"dynamolock/wait.go",
+		"dynamolock/observation.go",
 		`if e.opts.TrustLocalTime && !o.item.touched.IsZero() {`,
 		`if !o.item.touched.IsZero() {`,
 	}, nil},
@@ -55,7 +55,7 @@ var dynamoDBMutants = []mutant{
 	return h`,
 	}, nil},
 	{"D5", "an observer counts a lease from before the last read", dynamoDB, change{
-		"dynamolock/wait.go",
+		"dynamolock/observation.go",
 		`left := o.item.lease - now.Sub(o.since)`,
 		`left := o.item.lease - now.Sub(o.since) - e.opts.Poll`,
 	}, nil},
@@ -75,7 +75,7 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`e.leftovers.add(req.Key, key, c.unanswered, granted)`,
+		`e.leftovers.add(req.Key, key, c.unanswered.handOver(), granted)`,
 		`e.leftovers.add(req.Key, key, unanswered{}, granted)`,
 	}, nil},
 	{"D6.2", "a holder does not look at the token", dynamoDB, change{
@@ -85,7 +85,7 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6.2", "what arrives of the acquisition of a lock that is over stays taken", dynamoDB, change{
 		"dynamolock/hold.go",
-		`h.leftovers.add(h.name, h.key, h.unanswered, err`,
+		`h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err`,
 		`h.leftovers.add(h.name, h.key, unanswered{}, err`,
 	}, []change{{"dynamolock/writes.go", `		"NOT " + x.begins(c.grant),
 	}, further...)`, `	}, further...)`}}},
@@ -206,7 +206,7 @@ var dynamoDBMutants = []mutant{
 		states +=`,
 	}, nil},
 	{"D48", "a client waits for its own dead grant", dynamoDB, change{
-		"dynamolock/wait.go",
+		"dynamolock/observation.go",
 		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
 		`return false && len(guid) == guidLen`,
 	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},

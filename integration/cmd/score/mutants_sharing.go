@@ -229,7 +229,7 @@ var sharingMutants = []mutant{
 		`if false && !o.item.touched.IsZero() {`,
 	}, nil},
 	{"D41.3", "a reader does not wait for the end of what keeps it out", dynamoDB, change{
-		"dynamolock/wait.go",
+		"dynamolock/observation.go",
 		`left = max(left, c.intentLeft(o, c.host.Now()))`,
 		``,
 	}, nil},
@@ -246,7 +246,7 @@ var sharingMutants = []mutant{
 		return i.owner`,
 	}, nil},
 	{"D45", "an old replica says how a key is used", dynamoDB, change{
-		"dynamolock/acquire.go",
+		"dynamolock/wait.go",
 		`			err = c.mismatch(&met)`,
 		`			if err = c.mismatch(&met); err == nil {
 				seen = c.observed(c.req.Key)

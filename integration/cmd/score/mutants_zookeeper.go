@@ -116,15 +116,15 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{
-		"lease.go",
-		`if t == l.term {`,
-		`if false && t == l.term {`,
+		"driver/lease.go",
+		`if t.term == l.term {`,
+		`if false && t.term == l.term {`,
 	}, nil},
 	{"Z11", "a renewal extends what is over", zooKeeper, change{
-		"lease.go",
+		"driver/lease.go",
 		`	over := l.expireLocked()
 	until := sent.Add(l.length)`,
-		`	var over []*Lock
+		`	var over []*Tenant
 	until := sent.Add(l.length)`,
 	}, nil},
 	{"Z12", "a holder does not hear that its node was deleted", zooKeeper, change{

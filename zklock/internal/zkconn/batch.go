@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A transaction costs a server, its disk and its followers about the same whether it creates
@@ -82,7 +83,7 @@ type batches struct {
 	link    *Link
 	aclSize int // of Options.ACL, in a request
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Batches]
 	flights int // transactions on their way
 	waiting []*write
 	parents map[string]bool // in which one of those is to create

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
 	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/strict"
 	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
@@ -65,7 +66,7 @@ type Link struct {
 	quitDone  chan struct{} // closed when it was told to
 	renewals  atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Link]
 	state   state
 	wire    *Wire          // the newest connection; nil if the state is down
 	looked  *Wire          // the newest on which all that is watched has been looked at again

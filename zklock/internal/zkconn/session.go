@@ -48,10 +48,10 @@ func (s *Session) Times() *zktimes.Times { return s.shortest.Load() }
 
 // joined is called by the reader of a connection when a server has answered: by
 // a session, new or resumed, or by 0 for one that has ended. sent is when it was
-// asked, now the times of the timeout that it gave. Nothing else on the connection counts
+// asked, granted the times of the timeout that it gave. Nothing else on the connection counts
 // before that. It returns the times that the session goes by.
-func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant) *zktimes.Times {
-	timeout := now.Session
+func (l *Link) joined(w *Wire, id int64, granted *zktimes.Times, sent driver.Instant) *zktimes.Times {
+	timeout := granted.Session
 	l.mu.Lock()
 	l.refusals = 0
 	old := l.session
@@ -63,10 +63,10 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 	begun := id != 0 && l.session == nil
 	if begun {
 		l.forgetLocked()
-		l.session = NewSession(id, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), now)
+		l.session = NewSession(id, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), granted)
 	}
 	if id != 0 {
-		l.times = now
+		l.times = granted
 	}
 	if l.wire == w && id != 0 { // it may have been left already
 		l.enterLocked(joined)
@@ -78,7 +78,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 	leaves := false
 	if s != nil && !begun {
 		if timeout < s.Times().Session {
-			s.shortest.Store(now)
+			s.shortest.Store(granted)
 		}
 		if leaves = timeout > s.Times().Longest && !l.config.AnyAnswer; leaves {
 			l.leaveLocked(s, timeout)
@@ -108,7 +108,7 @@ func (l *Link) joined(w *Wire, id int64, now *zktimes.Times, sent driver.Instant
 		l.Leave(w)
 	}
 	if s == nil {
-		return now
+		return granted
 	}
 	return s.Times()
 }

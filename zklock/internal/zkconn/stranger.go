@@ -10,13 +10,13 @@ import (
 	"io"
 	"net"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 	"unicode"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Frames are bounded before go-zookeeper sees their length: it allocates what
@@ -183,7 +183,7 @@ func answersPlain(ctx context.Context, address string) bool {
 // prospects are what is to be expected of the servers that were named, while the first
 // session is waited for.
 type prospects struct {
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Prospects]
 	servers []string
 	refused map[string]error // what no waiting would mend
 	gone    chan struct{}    // closed when that is all servers

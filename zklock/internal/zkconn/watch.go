@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // recheckers is how many reads are under way at a time after a reconnect.
@@ -19,7 +21,7 @@ const recheckers = 16
 type watches struct {
 	link *Link
 
-	mu     sync.Mutex
+	mu     strict.Mutex[strict.Watches]
 	byPath map[watchKey]*Watch
 	kept   map[watchKey]*kept
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // The operations that matter here, as ZooKeeper numbers them (ZooDefs.OpCode).
@@ -44,7 +45,7 @@ type Wire struct {
 	address  string
 	greeting []byte // the ConnectRequest; from the answer on, what resumes the session that it gave
 
-	mu      sync.Mutex
+	mu      strict.Mutex[strict.Wire]
 	opening driver.Instant // when the ConnectRequest was sent
 	sent    map[int32]request
 	pings   []driver.Instant // not answered yet

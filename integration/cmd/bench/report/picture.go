@@ -57,7 +57,7 @@ func (r *Report) chart(title, subtitle string, rows []Row) []byte {
 		c.text(margin, c.y, 9, faint, "", line)
 	}
 	head := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" role="img" `+
-		`font-family="Arial, Helvetica, 'Liberation Sans', sans-serif">
+		`font-family="Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif">
 <title>%s</title>
 <rect width="100%%" height="100%%" fill="#ffffff"/>
 `, width, c.y+margin, html.EscapeString(title))

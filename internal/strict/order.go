@@ -1,0 +1,68 @@
+package strict
+
+// Rank is one of the types below: the place of a mutex in the order of all. Whoever has one of them locked may lock those after it,
+// and none before it or of its own rank: no goroutine has two locks locked, say. What the user wrote is called with none of them.
+type Rank interface{ rank() int }
+
+// The order of the mutexes, by the types whose they are.
+type (
+	Store           struct{} // memlock
+	Client          struct{} // holdfast
+	Election        struct{} // holdfast
+	Leadership      struct{} // holdfast: a term
+	Lock            struct{} // holdfast
+	Observation     struct{} // holdfast
+	OwnNode         struct{} // zklock
+	LateCreations   struct{} // zklock
+	Doubts          struct{} // zklock
+	Heartbeat       struct{} // zklock
+	ZooKeeperEngine struct{} // zklock
+	Waiters         struct{} // zklock
+	Watches         struct{} // zkconn
+	Batches         struct{} // zkconn
+	Prospects       struct{} // zkconn
+	Wire            struct{} // zkconn
+	Link            struct{} // zkconn
+	DynamoDBEngine  struct{} // dynamolock
+	TimeToLive      struct{} // dynamolock
+	Heartbeats      struct{} // dynamolock
+	Leftovers       struct{} // dynamolock
+	Limiter         struct{} // dynamolock
+	Health          struct{} // dynamolock
+	Pulse           struct{} // dynamolock
+	Calendar        struct{} // dynamolock
+	Lease           struct{} // driver
+	Tasks           struct{} // driver/task
+	Feed            struct{} // holdfast: events and hooks
+	Pump            struct{} // holdfast: a queue
+)
+
+func (Store) rank() int           { return 0 }
+func (Client) rank() int          { return 1 }
+func (Election) rank() int        { return 2 }
+func (Leadership) rank() int      { return 3 }
+func (Lock) rank() int            { return 4 }
+func (Observation) rank() int     { return 5 }
+func (OwnNode) rank() int         { return 6 }
+func (LateCreations) rank() int   { return 7 }
+func (Doubts) rank() int          { return 8 }
+func (Heartbeat) rank() int       { return 9 }
+func (ZooKeeperEngine) rank() int { return 10 }
+func (Waiters) rank() int         { return 11 }
+func (Watches) rank() int         { return 12 }
+func (Batches) rank() int         { return 13 }
+func (Prospects) rank() int       { return 14 }
+func (Wire) rank() int            { return 15 }
+func (Link) rank() int            { return 16 }
+func (DynamoDBEngine) rank() int  { return 17 }
+func (TimeToLive) rank() int      { return 18 }
+func (Heartbeats) rank() int      { return 19 }
+func (Leftovers) rank() int       { return 20 }
+func (Limiter) rank() int         { return 21 }
+func (Health) rank() int          { return 22 }
+func (Pulse) rank() int           { return 23 }
+func (Calendar) rank() int        { return 24 }
+func (Lease) rank() int           { return 25 }
+func (Tasks) rank() int           { return 26 }
+func (Feed) rank() int            { return 27 }
+func (Pump) rank() int            { return 28 }
