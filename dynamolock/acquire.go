@@ -17,7 +17,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	e.lookAtTTL()
 	for {
 		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), began: e.host.Now(), cleared: e.foreignTTL()}
-		e.enter(c.grant)
+		e.grants.enter(c.grant)
 		h, err := c.acquire(ctx)
 		granted := err == nil
 		if granted {
@@ -28,7 +28,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			h.start()
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
 		}
-		e.forget(c.grant)
+		e.grants.forget(c.grant)
 		e.leftovers.add(req.Key, key, c.unanswered.handOver(), granted)
 		if !errors.Is(err, errGrantOver) {
 			return driver.Grant{}, err
@@ -71,7 +71,7 @@ type contender struct {
 
 	streak *streak // of failures, of which it has had one; nil if none
 	turnOf *streak // in which it is its turn to write
-	over   bool    // the call is; engine.mu guards these three
+	over   bool    // the call is; streaks.mu guards these three
 }
 
 // again waits before another try, if the failure was transient and the user's
@@ -80,7 +80,7 @@ func (c *contender) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !transient(err) {
 		return err
 	}
-	c.failed(c.req.Key, err)
+	c.lines.failed(c.req.Key, err)
 	return c.req.Retry(ctx, err, c.wake(err))
 }
 
@@ -195,7 +195,7 @@ func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, err
 			}
 		}
 	}
-	return outcome{met: c.see(c.req.Key, r.old)}, nil
+	return outcome{met: c.lines.see(c.req.Key, r.old)}, nil
 }
 
 // owns reports whether an item is held by this contender's grant.
@@ -222,7 +222,7 @@ func (c *contender) met(own *item, sent driver.Instant) *hold {
 // granted makes a hold of the item that this contender wrote; sent is a moment before
 // the write.
 func (c *contender) granted(own *item, sent driver.Instant) *hold {
-	c.took(c.req.Key, own)
+	c.lines.took(c.req.Key, own)
 	others := 0
 	if own.sharing != nil {
 		others = len(own.sharing.holders) - 1

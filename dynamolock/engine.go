@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // engine implements [driver.Driver].
@@ -29,26 +28,25 @@ type engine struct {
 	leftovers *leftovers
 	releases  limiter
 
-	mu      strict.Mutex[strict.DynamoDBEngine]
-	lines   map[string]*line
-	streaks map[string]*streak
-	turns   map[string]driver.Instant // until when others are to take a key first
-	grants  map[string]*hold          // in use; nil for one that a call is trying to get
+	grants  *grants
+	lines   *lines
+	streaks *streaks
+	turns   *turns
 }
 
 func newEngine(host driver.Host, api API, o Options) *engine {
 	e := &engine{
-		host:    host,
-		api:     api,
-		opts:    o,
-		times:   timesOf(&o),
-		id:      newClientID(),
-		tasks:   task.NewGroup(),
-		lines:   make(map[string]*line),
-		streaks: make(map[string]*streak),
-		turns:   make(map[string]driver.Instant),
-		grants:  make(map[string]*hold),
+		host:   host,
+		api:    api,
+		opts:   o,
+		times:  timesOf(&o),
+		id:     newClientID(),
+		tasks:  task.NewGroup(),
+		grants: newGrants(),
 	}
+	e.lines = newLines(e)
+	e.streaks = newStreaks(e)
+	e.turns = newTurns(e)
 	e.leftovers = newLeftovers(e)
 	e.releases = limiter{engine: e, most: maxReleases, mostSlow: maxSlow, mostLate: maxLate}
 	e.beats.Store(rand.Uint64())
@@ -110,38 +108,4 @@ func (e *engine) detach(ctx context.Context) (context.Context, context.CancelFun
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(e.tasks.Context(), cancel)
 	return ctx, func() { stop(); cancel() }
-}
-
-// enter registers a grant that a call is trying to get.
-func (e *engine) enter(grant string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.grants[grant] = nil
-}
-
-// forget removes a grant that nobody has or will have.
-func (e *engine) forget(grant string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.grants, grant)
-}
-
-// alive reports whether a lock or a call has a grant.
-func (e *engine) alive(grant string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, ok := e.grants[grant]
-	return ok
-}
-
-// holding reports whether this client holds the key under an owner name.
-func (e *engine) holding(name, owner string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, h := range e.grants {
-		if h != nil && h.name == name && h.owner == owner {
-			return true
-		}
-	}
-	return false
 }

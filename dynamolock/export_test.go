@@ -2,23 +2,26 @@ package dynamolock
 
 // Lines is the number of keys that a client remembers.
 func Lines(c *Client) int {
-	c.engine.mu.Lock()
-	defer c.engine.mu.Unlock()
-	return len(c.engine.lines)
+	x := c.engine.lines
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.of)
 }
 
 // Streaks is the number of keys for which a client knows of failed writes.
 func Streaks(c *Client) int {
-	c.engine.mu.Lock()
-	defer c.engine.mu.Unlock()
-	return len(c.engine.streaks)
+	x := c.engine.streaks
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.of)
 }
 
 // HasData reports whether a client remembers the data of some lock.
 func HasData(c *Client) bool {
-	c.engine.mu.Lock()
-	defer c.engine.mu.Unlock()
-	for _, l := range c.engine.lines {
+	x := c.engine.lines
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.of {
 		if l.seen.item != nil && l.seen.item.data != nil {
 			return true
 		}
@@ -27,7 +30,6 @@ func HasData(c *Client) bool {
 }
 
 // Leftovers is the number of keys that a client must still release after calls that have returned.
-
 func Leftovers(c *Client) int {
 	x := c.engine.leftovers
 	x.mu.Lock()

@@ -32,9 +32,7 @@ type hold struct {
 
 // start registers the hold and starts its heartbeats.
 func (h *hold) start() {
-	h.engine.mu.Lock()
-	h.grants[h.grant] = h
-	h.engine.mu.Unlock()
+	h.grants.got(h)
 	h.schedule()
 }
 
@@ -93,7 +91,7 @@ func (h *hold) remains(i *item) bool {
 func (h *hold) Release(ctx context.Context) error {
 	h.stop()
 	err := h.release(ctx)
-	h.forget(h.grant)
+	h.grants.forget(h.grant)
 	h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err != nil && !errors.Is(err, driver.ErrLost))
 	return err
 }
@@ -122,7 +120,7 @@ func (h *hold) release(ctx context.Context) error {
 		case err != nil, old == nil:
 			return err
 		case h.entry == nil && !old.held() && old.belongs(h.grant) && old.token == h.token:
-			h.giveWay(h.name, old)
+			h.turns.giveWay(h.name, old)
 			return nil
 		}
 		why := h.check(old)
@@ -169,7 +167,7 @@ func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expres
 	}
 	if err == nil && old == nil {
 		if i, err := decode(e.opts.Table, released); err == nil {
-			e.giveWay(e.opts.Keys.name(key), i)
+			e.turns.giveWay(e.opts.Keys.name(key), i)
 		}
 	}
 	return old, err

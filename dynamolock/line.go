@@ -2,6 +2,7 @@ package dynamolock
 
 import (
 	"container/heap"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,22 +19,22 @@ import (
 //	join -> ready;  leads: ready or leads -> leads, if it is first and nobody else is busy;
 //	rest: any -> rests, and back to ready in its old place;  leave: any -> gone
 //
-// engine.mu guards all of it.
+// Its fields are used in this file and in lines.go only, and lines.mu guards them.
 type line struct {
-	waiters     int     // those who rest included
-	ready       waiters // those who do not rest
-	came        uint64  // who has come so far
-	busy        *waiter // who reads or writes for the line; nil if nobody does
-	seen        observation
-	next        driver.Instant // no read before this; zero if there was no poll yet
-	looked      driver.Instant // when it was last used
-	heard       driver.Instant // when it was last seen, or what failed
+	waiters int     // those who rest included
+	ready   waiters // those who do not rest
+	came    uint64  // who has come so far
+	busy    *waiter // who reads or writes for the line; nil if nobody does
+
+	nextPoll    driver.Instant // no poll before this; zero if there was none yet
+	nextLook    driver.Instant // no look before this
+	look        *look          // not sent yet; nil if there is none
 	deniedSince driver.Instant // since when others have had the key, whenever it was looked at; zero if they have not
 
-	err error // what the last request failed with; nil if it did not
-
-	look      *look          // not sent yet; nil if there is none
-	lookAfter driver.Instant // no look before this
+	seen  observation
+	heard driver.Instant // when the item was last seen, or what failed
+	err   error          // what the last request failed with; nil if it did not
+	used  driver.Instant // when the line was last used
 }
 
 // A waiter is a place in a line.
@@ -99,12 +100,32 @@ func (l *line) call() {
 	}
 }
 
+// join takes the last place in the line for a key.
+func (x *lines) join(key string) *waiter {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := x.of[key]
+	goesOn := before != nil && now.Sub(before.used) <= gapOf(x.poll) // it waits again and again
+	l := x.lineLocked(key, now, true)
+	l.came++
+	w := &waiter{up: make(chan struct{}, 1), came: l.came}
+	l.rest(w, false)
+	if l.waiters++; l.waiters == 1 {
+		l.nextPoll = driver.Instant{}
+		if !goesOn {
+			l.deniedSince = driver.Instant{}
+		}
+	}
+	return w
+}
+
 // leads reports whether a waiter is the one to take the next step, which then is under way
 // until it asks again, rests or leaves.
-func (e *engine) leads(key string, w *waiter) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := e.lines[key]
+func (x *lines) leads(key string, w *waiter) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
 	switch {
 	case l.busy != nil && l.busy != w:
 		return false
@@ -118,145 +139,100 @@ func (e *engine) leads(key string, w *waiter) bool {
 }
 
 // rest has the line go on without a waiter, or with it again in its old place in line.
-func (e *engine) rest(key string, w *waiter, rests bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := e.lines[key]
+func (x *lines) rest(key string, w *waiter, rests bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
 	l.rest(w, rests)
 	l.call()
 }
 
-// maxLines is how many keys a client remembers for which none of its contenders waits,
-// some 20 MB at most. It remembers them for programs that only try: a later try can then
-// see that the holder has not renewed for a whole lease.
-var maxLines = 32 * 1024
-
-// forgetAfter is how long a client remembers an unused key when there is no room for
-// others.
-const forgetAfter = time.Hour
-
-// lineLocked returns the line of a key, or nil if there is no room for a line without
-// waiters. A remembered key is not evicted for a new one: keys that are tried in turn
-// would evict each other, and none would be watched for its lease. A key makes room when
-// it is taken or found free.
-func (e *engine) lineLocked(key string, now driver.Instant, waits bool) *line {
-	l := e.lines[key]
-	if l == nil {
-		if len(e.lines) >= maxLines && !e.makeRoomLocked(now) && !waits {
-			return nil
-		}
-		l = &line{}
-		e.lines[key] = l
-	}
-	l.looked = now
-	return l
-}
-
-// makeRoomLocked forgets a key that was not used for long, if it finds one among a few.
-func (e *engine) makeRoomLocked(now driver.Instant) bool {
-	few := 16
-	for key, l := range e.lines { // from a random one on
-		if l.waiters == 0 && now.Sub(l.looked) > forgetAfter {
-			delete(e.lines, key)
-			return true
-		}
-		if few--; few == 0 {
-			break
-		}
-	}
-	return false
-}
-
-// observed returns what was seen of a key.
-func (e *engine) observed(key string) observation {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l := e.lines[key]; l != nil {
-		return l.seen
-	}
-	return observation{}
-}
-
-// see records an item that was read just now, and returns the observation.
-func (e *engine) see(key string, i *item) observation {
-	now := e.host.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := e.lineLocked(key, now, false)
-	if l == nil {
-		var first observation
-		first.see(i, now)
-		return first
-	}
-	l.seen.see(i, now)
-	l.heard, l.err = now, nil
-	seen := l.seen
-	e.tidyLocked(key, l, false)
-	return seen
-}
-
-// took records the item that this client wrote, for those who are next in line.
-func (e *engine) took(key string, own *item) {
-	now := e.host.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l := e.lines[key]; l != nil {
-		l.seen.see(own, now)
-		l.heard, l.err, l.deniedSince = now, nil, driver.Instant{}
-		e.tidyLocked(key, l, own.sharing == nil)
-	}
-}
-
-// failed records that a request failed.
-func (e *engine) failed(key string, err error) {
-	now := e.host.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l := e.lines[key]; l != nil {
-		l.heard, l.err = now, err
-	}
-}
-
-// join takes the last place in the line for a key.
-func (e *engine) join(key string) *waiter {
-	now := e.host.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	before := e.lines[key]
-	goesOn := before != nil && now.Sub(before.looked) <= gapOf(e.opts.Poll) // it waits again and again
-	l := e.lineLocked(key, now, true)
-	l.came++
-	w := &waiter{up: make(chan struct{}, 1), came: l.came}
-	l.rest(w, false)
-	if l.waiters++; l.waiters == 1 {
-		l.next = driver.Instant{}
-		if !goesOn {
-			l.deniedSince = driver.Instant{}
-		}
-	}
-	return w
-}
-
 // leave gives up the place in line. The next waiter may lead then.
-func (e *engine) leave(key string, w *waiter) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := e.lines[key]
+func (x *lines) leave(key string, w *waiter) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
 	l.rest(w, true)
 	l.waiters--
-	e.tidyLocked(key, l, len(e.lines) > maxLines || l.seen.item != nil && l.seen.item.belongs(e.id) && l.seen.item.sharing == nil)
+	x.tidyLocked(key, l, len(x.of) > maxLines || l.seen.item != nil && l.seen.item.belongs(x.id) && l.seen.item.sharing == nil)
 	l.call()
 }
 
-// tidyLocked forgets a key for which nobody waits and that is free, or that is to be
-// forgotten anyway. Of another it forgets the data, of which there may be much.
-func (e *engine) tidyLocked(key string, l *line, anyway bool) {
-	i := l.seen.item
-	switch {
-	case l.waiters > 0:
-	case anyway || i == nil || !i.held():
-		delete(e.lines, key)
-	case i.data != nil || i.sharing != nil:
-		l.seen.item = i.withoutData()
+// untilPoll returns how long there is until the next poll of a key, which somebody waits for, and what was seen of it so far.
+func (x *lines) untilPoll(key string) (time.Duration, observation) {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
+	if l.nextPoll.IsZero() {
+		// Only the first period is shortened, at random, so that clients that found the
+		// same holder at the same time do not stay in step.
+		l.nextPoll = now.Add(time.Duration(rand.Int64N(int64(x.poll))) + 1)
 	}
+	return l.nextPoll.Sub(now), l.seen
+}
+
+// pollNow reports whether a poll is due. The caller is then the one that polls.
+func (x *lines) pollNow(key string) bool {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
+	if now.Sub(l.nextPoll) < 0 {
+		return false
+	}
+	l.nextPoll = now.Add(varied(x.poll))
+	return true
+}
+
+// joinLook returns the look at a key that was not sent yet. If there is none, it returns a new one that the caller has to send, and
+// the time until it may be sent. A caller whose time is too short for that gets one of its own, to be sent at once.
+func (x *lines) joinLook(key string, left time.Duration) (next *look, send bool, after time.Duration) {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.lineLocked(key, now, true)
+	after = max(l.nextLook.Sub(now), 0)
+	next = &look{done: make(chan struct{})}
+	switch {
+	case after > 0 && left < after+x.pace:
+		return next, true, 0
+	case l.look != nil:
+		return l.look, false, 0
+	}
+	l.look = next
+	return next, true, after
+}
+
+// lookGoesOut closes a look to those who come from now on. If it is not sent after all, others need not wait for the next.
+func (x *lines) lookGoesOut(key string, out *look, sent bool) {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
+	if l == nil {
+		return
+	}
+	if l.look == out {
+		l.look = nil
+	}
+	if sent {
+		l.nextLook = now.Add(x.pace)
+	}
+}
+
+// denied reports whether others have had a key for some polls, whenever its line looked; has is whether they have it now.
+func (x *lines) denied(key string, has bool) bool {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
+	switch {
+	case !has:
+		l.deniedSince = driver.Instant{}
+		return false
+	case l.deniedSince.IsZero():
+		l.deniedSince = now
+	}
+	return now.Sub(l.deniedSince) >= deniedPolls*x.poll
 }

@@ -16,16 +16,16 @@ func TestLeadOfALine(t *testing.T) {
 		i := rand.IntN(len(places) + 1)
 		switch {
 		case i == len(places):
-			places = append(places, e.join("k"))
+			places = append(places, e.lines.join("k"))
 		case places[i] == nil:
 		case resting[places[i]]:
 			delete(resting, places[i])
-			e.rest("k", places[i], false)
+			e.lines.rest("k", places[i], false)
 		case rand.IntN(2) == 0:
 			resting[places[i]] = true
-			e.rest("k", places[i], true)
+			e.lines.rest("k", places[i], true)
 		default:
-			e.leave("k", places[i])
+			e.lines.leave("k", places[i])
 			places[i] = nil
 		}
 		var want *waiter
@@ -35,13 +35,13 @@ func TestLeadOfALine(t *testing.T) {
 				break
 			}
 		}
-		if l := e.lines["k"]; l != nil && l.lead() != want {
+		if l := e.lines.of["k"]; l != nil && l.lead() != want {
 			t.Fatalf("%+v leads, not %+v", l.lead(), want)
 		}
 		if len(places) > 100 {
 			places = places[:0]
 			clear(resting)
-			delete(e.lines, "k")
+			delete(e.lines.of, "k")
 		}
 	}
 }
@@ -54,17 +54,17 @@ func TestLeavingALongLine(t *testing.T) {
 	cost := func(n int) time.Duration {
 		var all []*waiter
 		for range n {
-			all = append(all, e.join("k"))
+			all = append(all, e.lines.join("k"))
 		}
 		began := time.Now()
 		for _, w := range all {
-			e.rest("k", w, true)
+			e.lines.rest("k", w, true)
 		}
 		for _, i := range rand.Perm(n) {
-			e.rest("k", all[i], false)
+			e.lines.rest("k", all[i], false)
 		}
 		for _, i := range rand.Perm(n) {
-			e.leave("k", all[i])
+			e.lines.leave("k", all[i])
 		}
 		return time.Since(began)
 	}

@@ -2,6 +2,7 @@ package dynamolock
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -22,9 +23,13 @@ type look struct {
 // look returns what a read shows that is sent after the call began.
 func (c *contender) look(ctx context.Context) (observation, error) {
 	for ctx.Err() == nil {
-		l, line, after := c.nextLook(ctx)
-		if line != nil {
-			c.carryOut(ctx, l, line, after)
+		left := time.Duration(math.MaxInt64)
+		if end, ends := ctx.Deadline(); ends {
+			left = time.Until(end)
+		}
+		l, send, after := c.lines.joinLook(c.req.Key, left)
+		if send {
+			c.carryOut(ctx, l, after)
 		}
 		select {
 		case <-l.done:
@@ -37,43 +42,15 @@ func (c *contender) look(ctx context.Context) (observation, error) {
 	return observation{}, c.waitedFor()
 }
 
-// nextLook joins the look that was not sent yet. If there is none, it returns a new one
-// that the caller has to carry out, with the line that it belongs to and the time until
-// it may be sent. A caller that has no time for that gets one of its own.
-func (c *contender) nextLook(ctx context.Context) (*look, *line, time.Duration) {
-	now := c.host.Now()
-	end, ends := ctx.Deadline()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.lineLocked(c.req.Key, now, true)
-	after := l.lookAfter.Sub(now)
-	next := &look{done: make(chan struct{})}
-	switch {
-	case ends && after > 0 && time.Until(end) < after+c.times.look:
-		return next, l, 0
-	case l.look != nil:
-		return l.look, nil, 0
-	}
-	l.look = next
-	return next, l, after
-}
-
 // carryOut sends a look when it is due, unless ctx ends before.
-func (c *contender) carryOut(ctx context.Context, look *look, of *line, after time.Duration) {
+func (c *contender) carryOut(ctx context.Context, look *look, after time.Duration) {
 	defer close(look.done)
-	send := backoff.Sleep(ctx, max(after, 0), nil)
-	c.mu.Lock()
-	if of.look == look {
-		of.look = nil // who comes now needs another
-	}
-	if send {
-		of.lookAfter = c.host.Now().Add(c.times.look)
-	}
-	c.mu.Unlock()
+	sent := backoff.Sleep(ctx, after, nil)
+	c.lines.lookGoesOut(c.req.Key, look, sent)
 	i, err := c.get(ctx, c.key, true)
 	switch {
 	case err == nil:
-		look.seen = c.see(c.req.Key, i)
+		look.seen = c.lines.see(c.req.Key, i)
 	case ctx.Err() != nil:
 		look.gaveUp = true
 	default:

@@ -66,7 +66,7 @@ func (e *engine) deserted(i *item) bool {
 	if i.isBroken() && i.marked != "" {
 		guid = i.marked
 	}
-	return i.held() && i.sharing == nil && len(guid) == guidLen && guid[:clientLen] == e.id && !e.alive(guid[:grantLen])
+	return i.held() && i.sharing == nil && len(guid) == guidLen && guid[:clientLen] == e.id && !e.grants.alive(guid[:grantLen])
 }
 
 // left returns how long the item has to stay unchanged before the key may be taken, or

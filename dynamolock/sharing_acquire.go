@@ -13,7 +13,7 @@ const maxReaders = holdfast.MaxLimit
 
 // holderLeft returns how long an entry has to stay unchanged before its grant is over.
 func (e *engine) holderLeft(o *observation, h *holder, now driver.Instant) time.Duration {
-	if h.grant[:clientLen] == e.id && !e.alive(h.grant) {
+	if h.grant[:clientLen] == e.id && !e.grants.alive(h.grant) {
 		return 0 // no lock and no call has it any more
 	}
 	left := h.lease - now.Sub(o.entries[h.grant])

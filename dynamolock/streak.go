@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A streak is a series of failures of the writes by which a client's contenders try to take
@@ -13,7 +14,7 @@ import (
 // time, each after a longer pause. Otherwise many contenders would keep busy a partition that
 // is throttled, each at its own pace, and the heartbeats of a holder with it.
 //
-// engine.mu guards it.
+// streaks.mu guards it.
 type streak struct {
 	delays   *backoff.Loop
 	until    driver.Instant // no write before this
@@ -24,16 +25,28 @@ type streak struct {
 	turn     chan struct{}   // closed when the write under way has come to an end; nil if none is
 }
 
+// streaks are those that a client is in, by key.
+type streaks struct {
+	delays backoff.Policy
+
+	mu strict.Mutex[strict.Streaks]
+	of map[string]*streak
+}
+
+func newStreaks(e *engine) *streaks {
+	return &streaks{delays: e.times.streaks, of: make(map[string]*streak)}
+}
+
 // takeTurn waits until a contender may write, and reports whether it has waited and the others may
 // write too. If a write that it waited for failed, or if ctx ends, it returns the error of the streak:
 // another write would meet the same.
 func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 	for {
 		now := c.host.Now()
-		c.mu.Lock()
-		s := c.streaks[c.req.Key]
+		c.streaks.mu.Lock()
+		s := c.streaks.of[c.req.Key]
 		if s == nil || s.users == 0 || s.users == 1 && c.streak == s {
-			c.mu.Unlock()
+			c.streaks.mu.Unlock()
 			return over, nil
 		}
 		turn, until, failures, wake, err := s.turn, s.until, s.failures, s.wake, notSent(s.err)
@@ -41,10 +54,10 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 		if turn == nil && pause <= 0 {
 			s.turn = make(chan struct{})
 			c.turnOf = s
-			c.mu.Unlock()
+			c.streaks.mu.Unlock()
 			return false, nil
 		}
-		c.mu.Unlock()
+		c.streaks.mu.Unlock()
 		if turn == nil {
 			if !backoff.Sleep(ctx, pause, wake) {
 				return false, err
@@ -56,17 +69,17 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 				return false, err
 			}
 		}
-		c.mu.Lock()
-		switch current := c.streaks[c.req.Key] == s; {
+		c.streaks.mu.Lock()
+		switch current := c.streaks.of[c.req.Key] == s; {
 		case current && s.failures > failures:
 			err = notSent(s.err)
 			c.joinLocked(s)
-			c.mu.Unlock()
+			c.streaks.mu.Unlock()
 			return false, err
 		case current && turn == nil && s.until == until: // if it was woken, the outage is over
 			s.until = c.host.Now()
 		}
-		c.mu.Unlock()
+		c.streaks.mu.Unlock()
 		over = true // if there is none the next time
 	}
 }
@@ -74,21 +87,21 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 // endTurn notes what came of a write: nil if the table has decided.
 func (c *contender) endTurn(err error) {
 	now, wake := c.host.Now(), c.wake(err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.streaks[c.req.Key]
+	c.streaks.mu.Lock()
+	defer c.streaks.mu.Unlock()
+	s := c.streaks.of[c.req.Key]
 	switch {
 	case errors.Is(err, context.Canceled): // by a caller
 	case !transient(err), conflicting(err), readFailed(err):
 		if s != nil {
-			delete(c.streaks, c.req.Key)
+			delete(c.streaks.of, c.req.Key)
 			s.passLocked()
 		}
 	case s == nil && c.over:
 	default:
 		if s == nil {
-			s = &streak{delays: c.times.streaks.Start()}
-			c.streaks[c.req.Key] = s
+			s = &streak{delays: c.streaks.delays.Start()}
+			c.streaks.of[c.req.Key] = s
 		}
 		c.joinLocked(s)
 		s.err, s.wake = err, wake
@@ -103,8 +116,8 @@ func (c *contender) endTurn(err error) {
 
 // passTurn is for one that has nothing to write.
 func (c *contender) passTurn() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.streaks.mu.Lock()
+	defer c.streaks.mu.Unlock()
 	c.passTurnLocked()
 }
 
@@ -145,8 +158,8 @@ func (c *contender) joinLocked(s *streak) {
 
 // endStreak is for the end of the call. A write may still be under way.
 func (c *contender) endStreak() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.streaks.mu.Lock()
+	defer c.streaks.mu.Unlock()
 	c.over = true
 	c.leaveLocked()
 }
@@ -158,7 +171,7 @@ func (c *contender) leaveLocked() {
 		return
 	}
 	c.streak = nil
-	if s.users--; s.users == 0 && c.streaks[c.req.Key] == s {
-		delete(c.streaks, c.req.Key)
+	if s.users--; s.users == 0 && c.streaks.of[c.req.Key] == s {
+		delete(c.streaks.of, c.req.Key)
 	}
 }

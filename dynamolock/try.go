@@ -14,7 +14,7 @@ import (
 // costs the table, and the holder's heartbeats, as much as one that succeeds. What it
 // sees is remembered, so that a later try can find out that the holder is gone.
 func (c *contender) try(ctx context.Context) (*hold, error) {
-	seen := c.observed(c.req.Key)
+	seen := c.lines.observed(c.req.Key)
 	read := c.taken(&seen)
 	watched := false
 	for {
@@ -30,7 +30,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			if err := c.again(ctx, err); err != nil {
 				return nil, err
 			}
-			if latest := c.observed(c.req.Key); !read && latest.item != nil { // meanwhile, by others
+			if latest := c.lines.observed(c.req.Key); !read && latest.item != nil { // meanwhile, by others
 				seen, read = latest, c.taken(&latest)
 			}
 		case got.hold != nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // A client that releases a key knows at once that it is free, while the others poll. One that wants it again and again would have it
@@ -44,7 +45,7 @@ func (c *contender) askTurn(ctx context.Context, seen *observation) {
 			c.host.Logger().Debug("a turn was not asked for", "key", c.req.Key, "error", err)
 			return
 		}
-		if *seen = c.see(c.req.Key, now); done {
+		if *seen = c.lines.see(c.req.Key, now); done {
 			return
 		}
 	}
@@ -64,18 +65,8 @@ func (c *contender) turnAsked(i *item) *expression {
 
 // denied reports whether others have had the key for some polls, whenever its line looked.
 func (c *contender) denied(seen *observation) bool {
-	i, now := seen.item, c.host.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.lines[c.req.Key]
-	switch {
-	case i == nil || !i.held() || c.shares(i):
-		l.deniedSince = driver.Instant{}
-		return false
-	case l.deniedSince.IsZero():
-		l.deniedSince = now
-	}
-	return now.Sub(l.deniedSince) >= deniedPolls*c.opts.Poll
+	i := seen.item
+	return c.lines.denied(c.req.Key, i != nil && i.held() && !c.shares(i))
 }
 
 // shares reports whether this client is among the holders of an item.
@@ -86,24 +77,48 @@ func (e *engine) shares(i *item) bool {
 	return slices.ContainsFunc(i.sharing.holders, func(h holder) bool { return h.grant[:clientLen] == e.id })
 }
 
+// turns are the keys that this client leaves to others for a while.
+type turns struct {
+	host  driver.Host
+	lease time.Duration
+
+	mu    strict.Mutex[strict.Turns]
+	until map[string]driver.Instant
+}
+
+func newTurns(e *engine) *turns {
+	return &turns{host: e.host, lease: e.opts.Lease, until: make(map[string]driver.Instant)}
+}
+
 // giveWay is for who has just released a key, as it left the item: if somebody has asked for a turn, this client does not take the
 // key before all have looked, or for a lease at most. Other releases meanwhile, of permits, do not prolong that.
-func (e *engine) giveWay(name string, released *item) {
+func (t *turns) giveWay(key string, released *item) {
 	if released.turn == 0 {
 		return
 	}
-	gap := min(gapOf(released.turn), e.opts.Lease)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, gives := e.turns[name]; gives {
+	gap := min(gapOf(released.turn), t.lease)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, gives := t.until[key]; gives {
 		return
 	}
-	e.turns[name] = e.host.Now().Add(gap)
-	e.host.AfterFunc(gap, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.turns, name)
+	t.until[key] = t.host.Now().Add(gap)
+	t.host.AfterFunc(gap, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.until, key)
 	})
+}
+
+// left is how long others are still to take a key first; 0 if they are not.
+func (t *turns) left(key string) time.Duration {
+	t.mu.Lock()
+	until, gives := t.until[key]
+	t.mu.Unlock()
+	if !gives {
+		return 0
+	}
+	return max(until.Sub(t.host.Now()), 0)
 }
 
 // varied is a poll's period: at random, up to an eighth more or less. Otherwise one who waits may keep pace with those who have the
@@ -115,11 +130,8 @@ func gapOf(poll time.Duration) time.Duration { return 2 * poll }
 
 // letOthersFirst waits while others are to take the key first, and reports whether it did. Who has not the time takes its chance.
 func (c *contender) letOthersFirst(ctx context.Context) (waited bool, err error) {
-	c.mu.Lock()
-	till, gives := c.turns[c.req.Key]
-	c.mu.Unlock()
-	left := till.Sub(c.host.Now())
-	if end, ends := ctx.Deadline(); !gives || left <= 0 || ends && time.Until(end) <= left+c.opts.Timeout {
+	left := c.turns.left(c.req.Key)
+	if end, ends := ctx.Deadline(); left == 0 || ends && time.Until(end) <= left+c.opts.Timeout {
 		return false, nil
 	}
 	return true, pauseFor(ctx, left)

@@ -91,12 +91,12 @@ func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed boo
 	case errors.Is(err, ErrItem):
 		return false, nil // another program's
 	case err == nil && i.sharing != nil:
-		return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.alive(h.grant) })
+		return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.grants.alive(h.grant) })
 	case err != nil || !i.held() || !i.belongs(s.id):
 		return false, err
 	}
 	grant := i.guid[:grantLen]
-	if s.alive(grant) {
+	if s.grants.alive(grant) {
 		return false, nil
 	}
 	old, err := s.giveBack(ctx, key, func(x *expression) string { return x.begins(grant) })

@@ -2,8 +2,6 @@ package dynamolock
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -18,15 +16,15 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
-	w := c.join(c.req.Key)
-	defer c.leave(c.req.Key, w)
+	w := c.lines.join(c.req.Key)
+	defer c.lines.leave(c.req.Key, w)
 	defer c.withdraw()
-	first, write := c.leads(c.req.Key, w), c.req.Reclaim
-	remembered := c.observed(c.req.Key)
+	first, write := c.lines.leads(c.req.Key, w), c.req.Reclaim
+	remembered := c.lines.observed(c.req.Key)
 	read := !write && (first && c.taken(&remembered) || c.mismatch(&remembered) != nil)
 	for {
 		// Read once for both cases: a contender that leads only now has seen nothing yet.
-		leads, seen := c.leads(c.req.Key, w), c.observed(c.req.Key)
+		leads, seen := c.lines.leads(c.req.Key, w), c.lines.observed(c.req.Key)
 		if leads && !read && !write && (first || c.ripe(&seen)) {
 			gave, err := c.letOthersFirst(ctx)
 			if err != nil {
@@ -50,7 +48,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			// What was refused has taken nothing: it suffices that the first in line writes. But who reclaims
 			// has to see first what there is.
 			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item) && c.ripe(&met)), first && err != nil
-		case c.req.Reclaim && !c.req.Mode.Shared && c.holding(c.req.Key, c.req.Owner):
+		case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
 			// this client's own lock, which stands
 			return nil, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})
 		case leads:
@@ -71,9 +69,9 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 		if err == nil {
 			continue
 		}
-		c.rest(c.req.Key, w, true) // others go on meanwhile
+		c.lines.rest(c.req.Key, w, true) // others go on meanwhile
 		err = c.again(ctx, err)
-		c.rest(c.req.Key, w, false)
+		c.lines.rest(c.req.Key, w, false)
 		if err != nil {
 			return nil, err
 		}
@@ -91,19 +89,13 @@ func (c *contender) reclaimable(i *item) bool {
 		(i.form == tokenless) == (c.opts.Mode == FailClosed)
 }
 
-// waitedFor is the error of a contender that gave up: what it was waiting for. What the line heard of long before it came is no
-// answer.
+// waitedFor is the error of a contender that gave up: what it was waiting for.
 func (c *contender) waitedFor() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.lines[c.req.Key]
-	switch {
-	case l == nil || c.began.Sub(l.heard) > gapOf(c.opts.Poll):
-		return errNoAnswer
-	case l.err != nil:
-		return l.err
-	case l.seen.item != nil && l.seen.item.held():
-		return driver.Held(l.seen.item.info(c.req.Key))
+	switch i, err := c.lines.heard(c.req.Key, c.began); {
+	case err != nil:
+		return err
+	case i != nil && i.held():
+		return driver.Held(i.info(c.req.Key))
 	}
 	return errNoAnswer
 }
@@ -112,38 +104,20 @@ func (c *contender) waitedFor() error {
 // and reads it in that case. The read is eventually consistent: the write that follows
 // from it is conditional on what was read.
 func (c *contender) poll(ctx context.Context) error {
-	e, key := c.engine, c.req.Key
-	now := e.host.Now()
-	e.mu.Lock()
-	l := e.lines[key]
-	if l.next.IsZero() {
-		// Only the first period is shortened, at random, so that clients that found the
-		// same holder at the same time do not stay in step.
-		l.next = now.Add(time.Duration(rand.Int64N(int64(e.opts.Poll))) + 1)
-	}
-	delay, seen := l.next.Sub(now), l.seen
-	e.mu.Unlock()
-
+	delay, seen := c.lines.untilPoll(c.req.Key)
 	if left, ends := c.leftFor(&seen); ends {
 		delay = min(delay, left)
 	}
 	if !backoff.Sleep(ctx, max(delay, 0), nil) {
 		return c.waitedFor()
 	}
-	now = e.host.Now()
-	e.mu.Lock()
-	due := now.Sub(l.next) >= 0
-	if due {
-		l.next = now.Add(varied(e.opts.Poll))
-	}
-	e.mu.Unlock()
-	if !due {
+	if !c.lines.pollNow(c.req.Key) {
 		return nil
 	}
-	i, err := e.get(ctx, c.key, false)
+	i, err := c.get(ctx, c.key, false)
 	switch {
 	case err == nil:
-		e.see(key, i)
+		c.lines.see(c.req.Key, i)
 		return nil
 	case ctx.Err() != nil:
 		return c.waitedFor()

@@ -23,7 +23,10 @@ type (
 	Prospects       struct{} // zkconn
 	Wire            struct{} // zkconn
 	Link            struct{} // zkconn
-	DynamoDBEngine  struct{} // dynamolock
+	Streaks         struct{} // dynamolock
+	Lines           struct{} // dynamolock
+	Turns           struct{} // dynamolock
+	Grants          struct{} // dynamolock
 	TimeToLive      struct{} // dynamolock
 	Heartbeats      struct{} // dynamolock
 	Leftovers       struct{} // dynamolock
@@ -54,15 +57,18 @@ func (Batches) rank() int         { return 13 }
 func (Prospects) rank() int       { return 14 }
 func (Wire) rank() int            { return 15 }
 func (Link) rank() int            { return 16 }
-func (DynamoDBEngine) rank() int  { return 17 }
-func (TimeToLive) rank() int      { return 18 }
-func (Heartbeats) rank() int      { return 19 }
-func (Leftovers) rank() int       { return 20 }
-func (Limiter) rank() int         { return 21 }
-func (Health) rank() int          { return 22 }
-func (Pulse) rank() int           { return 23 }
-func (Calendar) rank() int        { return 24 }
-func (Lease) rank() int           { return 25 }
-func (Tasks) rank() int           { return 26 }
-func (Feed) rank() int            { return 27 }
-func (Pump) rank() int            { return 28 }
+func (Streaks) rank() int         { return 17 }
+func (Lines) rank() int           { return 18 }
+func (Turns) rank() int           { return 19 }
+func (Grants) rank() int          { return 20 }
+func (TimeToLive) rank() int      { return 21 }
+func (Heartbeats) rank() int      { return 22 }
+func (Leftovers) rank() int       { return 23 }
+func (Limiter) rank() int         { return 24 }
+func (Health) rank() int          { return 25 }
+func (Pulse) rank() int           { return 26 }
+func (Calendar) rank() int        { return 27 }
+func (Lease) rank() int           { return 28 }
+func (Tasks) rank() int           { return 29 }
+func (Feed) rank() int            { return 30 }
+func (Pump) rank() int            { return 31 }

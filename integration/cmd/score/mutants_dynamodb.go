@@ -118,8 +118,8 @@ var dynamoDBMutants = []mutant{
 	},
 	{"D8", "a waiter sleeps for the whole lease", dynamoDB, change{
 		"dynamolock/wait.go",
-		`delay, seen := l.next.Sub(now), l.seen`,
-		`delay, seen := max(l.next.Sub(now), c.opts.Lease), l.seen`,
+		`delay, seen := c.lines.untilPoll(c.req.Key)`,
+		`delay, seen := c.opts.Lease, c.lines.observed(c.req.Key)`,
 	}, nil},
 	{"D11", "a throttled request is not repeated", dynamoDB, change{
 		"dynamolock/errors.go",
@@ -152,9 +152,9 @@ var dynamoDBMutants = []mutant{
 		`i, err := c.get(ctx, c.key, false)`,
 	}, nil},
 	{"D29", "a try is answered by a read before it", dynamoDB, change{
-		"dynamolock/look.go",
-		`	if of.look == look {`,
-		`	if false && of.look == look {`,
+		"dynamolock/line.go",
+		`	if l.look == out {`,
+		`	if false && l.look == out {`,
 	}, nil},
 	{"D32.2", "no heartbeat goes out without the data that is refused", dynamoDB, change{
 		"dynamolock/heartbeat.go",
@@ -175,7 +175,7 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D34.2", "an acquisition waits for a lease that an observer has seen the end of", dynamoDB, change{
 		"dynamolock/observe.go",
-		`		e.see(key, i) //`,
+		`		e.lines.see(key, i) //`,
 		`		//`,
 	}, nil},
 	{"D35", "whoever holds the key is asked", dynamoDB, change{
@@ -209,7 +209,7 @@ var dynamoDBMutants = []mutant{
 		"dynamolock/observation.go",
 		`return i.held() && i.sharing == nil && len(guid) == guidLen`,
 		`return false && len(guid) == guidLen`,
-	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.alive(h.grant) {`, `if false {`}}},
+	}, []change{{"dynamolock/sharing_acquire.go", `if h.grant[:clientLen] == e.id && !e.grants.alive(h.grant) {`, `if false {`}}},
 	{"D55", "who releases a key lets nobody go first", dynamoDB, change{
 		"dynamolock/turn.go",
 		`if released.turn == 0 {`,
@@ -231,8 +231,8 @@ var dynamoDBMutants = []mutant{
 		`err = nil`,
 	}, nil},
 	{"D57", "what was heard long ago is who holds the key", dynamoDB, change{
-		"dynamolock/wait.go",
-		`c.began.Sub(l.heard) > gapOf(c.opts.Poll)`,
+		"dynamolock/lines.go",
+		`since.Sub(l.heard) > gapOf(x.poll)`,
 		`false`,
 	}, nil},
 	{"D58", "what the lock's own answers took does not count", dynamoDB, change{

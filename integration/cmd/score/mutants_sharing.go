@@ -185,7 +185,7 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"D38.3", "a join that was given up stays", dynamoDB, change{
 		"dynamolock/undo.go",
-		`return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.alive(h.grant) })`,
+		`return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.grants.alive(h.grant) })`,
 		`return false, nil`,
 	}, nil},
 	{"D39", "a join takes the token of the item", dynamoDB, change{
@@ -249,7 +249,7 @@ var sharingMutants = []mutant{
 		"dynamolock/wait.go",
 		`			err = c.mismatch(&met)`,
 		`			if err = c.mismatch(&met); err == nil {
-				seen = c.observed(c.req.Key)
+				seen = c.lines.observed(c.req.Key)
 				err = c.mismatch(&seen)
 			}`,
 	}, nil},

@@ -19,12 +19,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
-// leftSession is a session that the client has left, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know
-// nothing of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it
-// cannot know of a creation that is still on its way. So the client goes back once more and ends it: when it closes, or
-// else when the lease is over that this session had, and with that all that was held in it. So it does when it closes and
-// go-zookeeper's try to end the present session has had no answer. go-zookeeper
-// has one session at a time, and tries once: this is done without it.
+// leftSession is a session that the client has to end without go-zookeeper, which has one session at a time and tries to end that
+// once. There are two cases:
+//
+//   - The client has left the session, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know nothing
+//     of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it cannot know of a
+//     creation that is still on its way. The client ends the session when it closes, or when the lease that it had is over, and
+//     with it everything that was held in it.
+//   - The client closes, and go-zookeeper has had no answer.
 type leftSession struct {
 	greeting []byte // a ConnectRequest that resumes it
 
