@@ -33,7 +33,7 @@ func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
 	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock")
 	f.BoolVar(&q.takeover, "takeover", true, "with --try on DynamoDB: if the holder seems to be dead, find out whether it is, which may take its lease")
-	f.Lookup("takeover").Annotations = map[string][]string{engineAnnotation: {(*dynamoDB)(nil).name()}}
+	f.Lookup("takeover").Annotations = map[string][]string{engineAnnotation: {(*dynamoDB)(nil).about().name}}
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
 	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
 	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")

@@ -7,10 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 )
 
 // app is one run of the program.
@@ -33,39 +30,11 @@ func (a *app) begin() error {
 	if a.set.verbose {
 		a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	a.set.zookeeper.auth, _ = a.lookupEnv("HOLDFAST_AUTH")
+	for _, e := range a.set.engines {
+		a.set.unflagged[e.about().name] = e.readEnv(a.lookupEnv)
+	}
 	a.began = true
 	return a.set.check()
-}
-
-// An engine is ZooKeeper or DynamoDB, as the commands see it.
-type engine interface {
-	name() string
-	addFlags(f *pflag.FlagSet)
-	named() bool // whether --servers or --table is set
-	defaultLease() time.Duration
-	connect(ctx context.Context, a *app, o connectOptions) (*client, error)
-	// doctor returns the examination of the locks with a prefix. It sends nothing.
-	doctor(ctx context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error)
-}
-
-// client is a connection to an engine.
-type client struct {
-	*holdfast.Client
-	breakNow func(context.Context, holdfast.Info) error // Break where it frees the key at once
-
-	lease  func() time.Duration  // how long the engine waits for this client while it is silent
-	queues bool                  // who waits can be told
-	places <-chan holdfast.Place // the latest place and the owner name of an acquisition
-}
-
-// connectOptions are for commands with special needs.
-type connectOptions struct {
-	owner string        // "": host:pid:random
-	holds *window       // lease and margin, if a command is to run
-	waits bool          // the client's places are wanted
-	poll  time.Duration // 0: --poll
-	hooks holdfast.Hooks
 }
 
 // connect connects to the engine within --timeout.

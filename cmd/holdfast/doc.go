@@ -32,6 +32,6 @@
 //   - Arguments that are keys get ValidArgsFunction: a.completeKey. The manual pages are
 //     generated from the help.
 //
-// An engine is a type in its own file that implements engine: its flags, how to connect, and
-// what doctor examines.
+// An engine is a type in its own file that implements engine (engine.go): its flags, how to
+// connect, what doctor examines, its own commands. The list engines names it.
 package main

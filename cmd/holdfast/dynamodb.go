@@ -3,10 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,11 +78,42 @@ func keyAttr(flag, text string) (dynamolock.KeyAttr, error) {
 	return dynamolock.KeyAttr{Name: name, Type: types.ScalarAttributeType(kind)}, nil
 }
 
-func (d *dynamoDB) name() string { return "DynamoDB" }
+func (d *dynamoDB) about() about {
+	return about{
+		name: "DynamoDB", means: "table", lease: dynamolock.DefaultLease,
+		values: map[string][]string{"mode": slices.Sorted(maps.Keys(modes))},
+		fields: map[string]string{
+			"Options.Lease":               "--lease",
+			"Options.Table":               "--table",
+			"Options.Poll":                "--poll",
+			"Options.TTLAttribute":        "--ttl-attribute",
+			"Options.Keys.Partition.Name": "--partition-key",
+			"Options.Keys.Partition.Type": "--partition-key",
+			"Options.Keys.Sort.Name":      "--sort-key",
+			"Options.Keys.Sort.Type":      "--sort-key",
+		},
+	}
+}
 
 func (d *dynamoDB) named() bool { return d.table != "" }
 
-func (d *dynamoDB) defaultLease() time.Duration { return dynamolock.DefaultLease }
+func (d *dynamoDB) readEnv(func(string) (string, bool)) string { return "" }
+
+func (d *dynamoDB) explain(err error) string {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Sprintf("there is no table %q in this region: \"holdfast table create\" makes it", d.table)
+	}
+	text := err.Error()
+	// Instance roles are the last source of credentials that the SDK tries.
+	if _, why, found := strings.Cut(text, "get credentials: "); found && strings.Contains(why, "EC2 IMDS") {
+		return fmt.Sprintf("no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (%s)", why)
+	}
+	if said := strings.Replace(text, "another mode than FailClosed", "another mode than --mode fail-closed", 1); said != text {
+		return said
+	}
+	return ""
+}
 
 // open returns the SDK's client, and the library's options. It sends nothing.
 func (d *dynamoDB) open(ctx context.Context, a *app) (*dynamodb.Client, *dynamolock.Options, error) {
@@ -157,7 +191,7 @@ type tableJSON struct {
 	Ready bool   `json:"ready"`
 }
 
-func newTableCommand(a *app) *cobra.Command {
+func (d *dynamoDB) commands(a *app) []*cobra.Command {
 	table := &cobra.Command{
 		Use:   "table",
 		Short: "Set up a table for locks on DynamoDB",
@@ -174,15 +208,15 @@ that is there. With --ttl-attribute, Time to Live is switched on. Wait until the
 table can be used, for --timeout at most.`,
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.set.engine != "" && a.set.engine != "dynamodb" {
+			if a.set.engine != "" && a.set.engine != d.about().choice() {
 				return usagef("tables are DynamoDB's, and --engine is %s", a.set.engine)
 			}
-			if err := a.set.checkFor(&a.set.dynamodb); err != nil {
+			if err := a.set.checkFor(d); err != nil {
 				return err
 			}
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
-			ddb, options, err := a.set.dynamodb.open(ctx, a)
+			ddb, options, err := d.open(ctx, a)
 			if err != nil {
 				return err
 			}
@@ -192,5 +226,5 @@ table can be used, for --timeout at most.`,
 			return a.print(tableJSON{Table: options.Table, Ready: true}, "table %s is ready", options.Table)
 		},
 	})
-	return table
+	return []*cobra.Command{table}
 }

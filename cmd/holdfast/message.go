@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
@@ -21,41 +19,30 @@ func (a *app) complain(ctx context.Context, err error) {
 	}
 	var invalid *holdfast.InvalidError
 	if errors.As(err, &invalid) {
-		if flag, ok := flagOf[invalid.Field]; ok {
+		if flag := a.set.flagOf(invalid.Field); flag != "" {
 			err = fmt.Errorf("%s: %s", flag, invalid.Reason)
 		}
 	}
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
-		err = fmt.Errorf("there is no table %q in this region: \"holdfast table create\" makes it", a.set.dynamodb.table)
+	text := err.Error()
+	for _, e := range a.set.engines {
+		if said := e.explain(err); said != "" {
+			text = said
+		}
 	}
-	a.warn("%s", inWordsOfFlags(err.Error()))
+	a.warn("%s", text)
 }
 
-// inWordsOfFlags replaces text that only makes sense to programmers.
-func inWordsOfFlags(text string) string {
-	// Instance roles are the last source of credentials that the SDK tries.
-	if _, why, found := strings.Cut(text, "get credentials: "); found && strings.Contains(why, "EC2 IMDS") {
-		return fmt.Sprintf("no AWS credentials: set AWS_ACCESS_KEY_ID, AWS_PROFILE or a role (%s)", why)
+// flagOf returns the flag for one of the library's names of settings; "" if there is none.
+func (s *settings) flagOf(field string) string {
+	if field == "data" {
+		return "--data"
 	}
-	return strings.Replace(text, "another mode than FailClosed", "another mode than --mode fail-closed", 1)
-}
-
-// flagOf maps the library's names of settings to flags.
-var flagOf = map[string]string{
-	"servers":                     "--servers",
-	"Options.SessionTimeout":      "--lease",
-	"Options.Lease":               "--lease",
-	"Options.TickTime":            "--tick-time",
-	"Options.Root":                "--root",
-	"Options.Table":               "--table",
-	"Options.Poll":                "--poll",
-	"Options.TTLAttribute":        "--ttl-attribute",
-	"Options.Keys.Partition.Name": "--partition-key",
-	"Options.Keys.Partition.Type": "--partition-key",
-	"Options.Keys.Sort.Name":      "--sort-key",
-	"Options.Keys.Sort.Type":      "--sort-key",
-	"data":                        "--data",
+	for _, e := range s.engines {
+		if flag := e.about().fields[field]; flag != "" {
+			return flag
+		}
+	}
+	return ""
 }
 
 // warn prints one line to stderr.

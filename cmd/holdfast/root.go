@@ -50,7 +50,7 @@ func newRootCommand(a *app) *cobra.Command {
 	}
 	root.PersistentFlags().SortFlags = false
 	a.set.addFlags(root.PersistentFlags())
-	completeChoices(root)
+	a.set.completeChoices(root)
 	run, _ := newRunCommand(a)
 	root.AddCommand(
 		run,
@@ -63,10 +63,11 @@ func newRootCommand(a *app) *cobra.Command {
 		newAskCommand(a),
 		newBreakCommand(a),
 		newDoctorCommand(a),
-		newTableCommand(a),
-		newVersionCommand(a),
-		newManCommand(),
 	)
+	for _, e := range a.set.engines {
+		root.AddCommand(e.commands(a)...)
+	}
+	root.AddCommand(newVersionCommand(a), newManCommand())
 	root.Version = readVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageFunc(printUsage)

@@ -18,22 +18,27 @@ type settings struct {
 	timeout   time.Duration
 	output    string
 	verbose   bool
-	zookeeper zooKeeper
-	dynamodb  dynamoDB
-	given     []*pflag.Flag // by flags and variables
+	engines   []engine
+	given     []*pflag.Flag     // by flags and variables
+	unflagged map[string]string // by the name of an engine: a variable of its own that is set and has no flag
 }
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.engine, "engine", "", "zookeeper or dynamodb; follows from --servers or --table")
-	f.DurationVar(&s.lease, "lease", 0, "how long others wait for a silent holder; on ZooKeeper the session timeout (default 10s on ZooKeeper, 20s on DynamoDB)")
+	for _, newEngine := range engines {
+		s.engines = append(s.engines, newEngine())
+	}
+	s.unflagged = make(map[string]string)
+	f.StringVar(&s.engine, "engine", "", fmt.Sprintf("%s; follows from %s", listed(s.engines, "or", about.choice),
+		listed(s.engines, "or", func(b about) string { return "--" + b.means })))
+	leases := listed(s.engines, "and", func(b about) string { return fmt.Sprintf("%v on %s", b.lease, b.name) })
+	f.DurationVar(&s.lease, "lease", 0, "how long others wait for a silent holder; on ZooKeeper the session timeout (default "+leases+")")
 	f.DurationVar(&s.timeout, "timeout", 15*time.Second, "how long to wait for a connection, and for each answer")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log to stderr what the library does")
-	for _, e := range []engine{&s.zookeeper, &s.dynamodb} {
-		own := pflag.NewFlagSet(e.name(), pflag.ContinueOnError)
-		own.SortFlags = false
+	for _, e := range s.engines {
+		name, own := e.about().name, newFlagSet()
 		e.addFlags(own)
-		own.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{engineAnnotation: {e.name()}} })
+		own.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{engineAnnotation: {name}} })
 		f.AddFlagSet(own)
 	}
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -44,14 +49,13 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 }
 
 // completeChoices offers the values of settings that have few.
-func completeChoices(root *cobra.Command) {
-	for flag, values := range map[string][]string{
-		"engine": {"zookeeper", "dynamodb"},
-		"output": {"text", "json"},
-		"names":  slices.Sorted(maps.Keys(nameForms)),
-		"acl":    {"open", "creator"},
-		"mode":   slices.Sorted(maps.Keys(modes)),
-	} {
+func (s *settings) completeChoices(root *cobra.Command) {
+	choices := map[string][]string{"output": {"text", "json"}}
+	for _, e := range s.engines {
+		choices["engine"] = append(choices["engine"], e.about().choice())
+		maps.Copy(choices, e.about().values)
+	}
+	for flag, values := range choices {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
@@ -64,12 +68,16 @@ const (
 
 // fromEnv gives a flag an environment variable, such as HOLDFAST_AUTH_FILE for auth-file.
 func fromEnv(flag *pflag.Flag) {
-	variable := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+	variable := variableOf(flag.Name)
 	flag.Usage = fmt.Sprintf("%s [$%s]", flag.Usage, variable)
 	if flag.Annotations == nil {
 		flag.Annotations = make(map[string][]string)
 	}
 	flag.Annotations[envAnnotation] = []string{variable}
+}
+
+func variableOf(flag string) string {
+	return "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // readEnv sets each flag that was not given from its variable.
@@ -120,51 +128,4 @@ func (s *settings) check() error {
 		return usagef("--lease: %v is negative", s.lease)
 	}
 	return nil
-}
-
-// chosenEngine returns the engine that the settings mean, if that is clear, and none is for the other one.
-func (s *settings) chosenEngine() (engine, error) {
-	e, err := s.meantEngine()
-	if err != nil {
-		return nil, err
-	}
-	return e, s.checkFor(e)
-}
-
-// checkFor refuses settings that are for the other engine. Only what chooses one may be there for both, so that --engine can
-// decide.
-func (s *settings) checkFor(e engine) error {
-	for _, flag := range s.given {
-		other := flag.Annotations[engineAnnotation]
-		if len(other) == 0 || other[0] == e.name() || flag.Name == "servers" || flag.Name == "table" {
-			continue
-		}
-		name := "--" + flag.Name
-		if variables := flag.Annotations[envAnnotation]; len(variables) > 0 {
-			name += " ($" + variables[0] + ")"
-		}
-		return usagef("%s is for %s, and the engine is %s", name, other[0], e.name())
-	}
-	if s.zookeeper.auth != "" && e != engine(&s.zookeeper) {
-		return usagef("$HOLDFAST_AUTH is for %s, and the engine is %s", s.zookeeper.name(), e.name())
-	}
-	return nil
-}
-
-func (s *settings) meantEngine() (engine, error) {
-	switch {
-	case s.engine == "zookeeper":
-		return &s.zookeeper, nil
-	case s.engine == "dynamodb":
-		return &s.dynamodb, nil
-	case s.engine != "":
-		return nil, usagef("--engine: %q is neither zookeeper nor dynamodb", s.engine)
-	case s.zookeeper.named() && s.dynamodb.named():
-		return nil, usagef("both --servers and --table are set: say which by --engine")
-	case s.zookeeper.named():
-		return &s.zookeeper, nil
-	case s.dynamodb.named():
-		return &s.dynamodb, nil
-	}
-	return nil, usagef("which engine? Give --servers (HOLDFAST_SERVERS) for ZooKeeper, or --table (HOLDFAST_TABLE) for DynamoDB")
 }

@@ -50,23 +50,22 @@ func flagGroups(cmd *cobra.Command) []flagGroup {
 	groups := []flagGroup{
 		{"Flags", newFlagSet()},
 		{"Flags of all commands", newFlagSet()},
-		{"Flags for ZooKeeper", newFlagSet()},
-		{"Flags for DynamoDB", newFlagSet()},
 	}
 	local := cmd.LocalNonPersistentFlags()
 	local.SortFlags = cmd.Flags().SortFlags
 	local.VisitAll(groups[0].AddFlag)
 	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		name, rest, _ := strings.Cut(f.Usage, ": ")
-		for _, g := range groups[2:] {
-			if g.title == "Flags for "+name {
-				shown := *f
-				shown.Usage = rest
-				g.AddFlag(&shown)
-				return
-			}
+		only := f.Annotations[engineAnnotation]
+		if len(only) == 0 {
+			groups[1].AddFlag(f)
+			return
 		}
-		groups[1].AddFlag(f)
+		title, shown := "Flags for "+only[0], *f
+		shown.Usage = strings.TrimPrefix(f.Usage, only[0]+": ")
+		if last := groups[len(groups)-1]; last.title != title {
+			groups = append(groups, flagGroup{title, newFlagSet()})
+		}
+		groups[len(groups)-1].AddFlag(&shown)
 	})
 	return slices.DeleteFunc(groups, func(g flagGroup) bool { return !g.HasAvailableFlags() })
 }

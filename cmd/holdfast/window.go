@@ -50,7 +50,7 @@ func (a *app) connectToHold(ctx context.Context, r *runFlags) (*client, window, 
 	if err != nil {
 		return nil, window{}, err
 	}
-	lease := cmp.Or(a.set.lease, e.defaultLease())
+	lease := cmp.Or(a.set.lease, e.about().lease)
 	const attempts = 3 // an ensemble whose servers differ might never agree
 	for i := range attempts {
 		w, err := divide(lease, r.grace, r.graceSet)

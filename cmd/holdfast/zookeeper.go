@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
@@ -26,6 +29,9 @@ type zooKeeper struct {
 	tick     time.Duration
 	tlsSettings
 }
+
+// authVariable has credentials, which no flag may have: everybody on the machine could read them.
+const authVariable = "HOLDFAST_AUTH"
 
 var nameForms = map[string]zklock.Names{
 	"curator":       zklock.CuratorNames,
@@ -75,7 +81,7 @@ func (z *zooKeeper) options() (*zklock.Options, error) {
 // credentials reads HOLDFAST_AUTH and the --auth-file, whose contents appear in no message.
 func (z *zooKeeper) credentials() ([]zklock.Auth, error) {
 	type source struct{ name, text string }
-	sources := []source{{"HOLDFAST_AUTH", z.auth}}
+	sources := []source{{authVariable, z.auth}}
 	if z.authFile != "" {
 		text, err := os.ReadFile(z.authFile)
 		if err != nil {
@@ -143,11 +149,34 @@ func (t *tlsSettings) config() (*tls.Config, error) {
 	return c, nil
 }
 
-func (z *zooKeeper) name() string { return "ZooKeeper" }
+func (z *zooKeeper) about() about {
+	return about{
+		name: "ZooKeeper", means: "servers", lease: zklock.DefaultSessionTimeout,
+		values: map[string][]string{
+			"names": slices.Sorted(maps.Keys(nameForms)),
+			"acl":   {"open", "creator"},
+		},
+		fields: map[string]string{
+			"servers":                "--servers",
+			"Options.SessionTimeout": "--lease",
+			"Options.TickTime":       "--tick-time",
+			"Options.Root":           "--root",
+		},
+	}
+}
 
 func (z *zooKeeper) named() bool { return len(z.servers) > 0 }
 
-func (z *zooKeeper) defaultLease() time.Duration { return zklock.DefaultSessionTimeout }
+func (z *zooKeeper) readEnv(lookup func(string) (string, bool)) string {
+	if z.auth, _ = lookup(authVariable); z.auth == "" {
+		return ""
+	}
+	return authVariable
+}
+
+func (z *zooKeeper) explain(error) string { return "" }
+
+func (z *zooKeeper) commands(*app) []*cobra.Command { return nil }
 
 func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*client, error) {
 	options, err := z.options()
