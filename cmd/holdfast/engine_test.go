@@ -33,7 +33,7 @@ func (m *inMemory) addFlags(f *pflag.FlagSet) {
 }
 
 func (m *inMemory) readEnv(func(string) (string, bool)) string { return "" }
-func (m *inMemory) named() bool                                 { return m.store != "" }
+func (m *inMemory) named() bool                                { return m.store != "" }
 
 func (m *inMemory) connect(_ context.Context, _ *app, o connectOptions) (*client, error) {
 	c, err := memlock.New(&memlock.Options{Store: m.stores[m.store], Owner: o.owner, Hooks: o.hooks})
