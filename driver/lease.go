@@ -21,6 +21,9 @@ import (
 //
 // It is checked on two clocks, since the monotonic one stands still while a machine is suspended and the wall
 // clock can be set.
+//
+// Renew, Limit, End and Live end locks that are over, which takes mutexes of package holdfast: an engine calls them
+// with none of its own locked.
 type Lease struct {
 	host  Host
 	cause error // what running out is called
@@ -102,10 +105,11 @@ func (l *Lease) Limit(sent Instant, length time.Duration) {
 // End ends the lease for good: every lock under it is lost, with this cause.
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
+	over := l.expireLocked() // what the clocks have seen came first
 	if l.dead == nil {
 		l.dead = cause
 	}
-	over := l.closeTermLocked(cause)
+	over = append(over, l.closeTermLocked(cause)...)
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
@@ -114,11 +118,14 @@ func (l *Lease) End(cause error) {
 	endAll(over)
 }
 
-// Live reports whether a lock granted now would be valid.
+// Live reports whether a lock granted now would be valid. If it says no, no lock under the lease is valid any more.
 func (l *Lease) Live() bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dead == nil && l.overLocked() == nil
+	over := l.expireLocked() // a clock that is set back brings nothing back to life
+	live := l.dead == nil && l.overLocked() == nil
+	l.mu.Unlock()
+	endAll(over)
+	return live
 }
 
 // Deadline is when the lease ends unless it is renewed; it may be past.
@@ -218,11 +225,14 @@ func (l *Lease) expireLocked() []*Tenant {
 	return l.closeTermLocked(cause)
 }
 
-// closeTermLocked ends the term and returns the locks that were in it, to be
+// closeTermLocked ends the term, now or when it was over by itself, and returns the locks that were in it, to be
 // ended by the caller once mu is free: a lock's own mutex comes before it.
 func (l *Lease) closeTermLocked(cause error) []*Tenant {
 	t := l.term
 	t.ended = cause
+	if now := l.host.Now(); now.Mono.Before(t.until.Mono) {
+		t.until = now
+	}
 	over := slices.Collect(maps.Keys(t.locks))
 	t.locks = nil
 	l.term = &term{until: t.until}

@@ -17,23 +17,36 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	e.lookAtTTL()
 	for {
 		c := &contender{engine: e, req: req, key: key, grant: newGrant(e.id), began: e.host.Now(), cleared: e.foreignTTL()}
-		e.grants.enter(c.grant)
-		h, err := c.acquire(ctx)
-		granted := err == nil
-		if granted {
-			err = c.prove(ctx, h)
-		}
-		if err == nil {
-			h.unanswered = c.unanswered.handOver()
-			h.start()
+		if h, err := c.getGrant(ctx); err == nil {
 			return driver.Grant{Token: h.token, Lease: h.lease, Hold: h}, nil
-		}
-		e.grants.forget(c.grant)
-		e.leftovers.add(req.Key, key, c.unanswered.handOver(), granted)
-		if !errors.Is(err, errGrantOver) {
+		} else if !errors.Is(err, errGrantOver) {
 			return driver.Grant{}, err
 		}
 	}
+}
+
+// getGrant is the call for one grant. What it has sent is the hold's in the end, or what it may have left is given back; so it is if
+// the caller's Retry panics.
+func (c *contender) getGrant(ctx context.Context) (h *hold, err error) {
+	c.grants.enter(c.grant)
+	granted, kept := false, false
+	defer func() {
+		if !kept {
+			c.grants.forget(c.grant)
+			c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)
+		}
+	}()
+	if h, err = c.acquire(ctx); err != nil {
+		return nil, err
+	}
+	granted = true
+	if err := c.prove(ctx, h); err != nil {
+		return nil, err
+	}
+	kept = true
+	h.unanswered = c.unanswered.handOver()
+	h.start()
+	return h, nil
 }
 
 func (c *contender) acquire(ctx context.Context) (*hold, error) {

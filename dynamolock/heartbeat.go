@@ -94,11 +94,12 @@ func (h *hold) beat() {
 
 	began := h.host.Now()
 	confirmed, err := h.renew(ctx, c)
+	live := h.lease.Live()
 
 	h.heartbeat.mu.Lock()
 	h.cancel, h.idle = nil, nil
 	more := h.settleLocked(c, confirmed, err)
-	if h.lost == nil && h.lease.Live() {
+	if h.lost == nil && live {
 		next := h.nextLocked(began, err)
 		if more && (confirmed || !plain) {
 			next = 0

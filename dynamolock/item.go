@@ -104,6 +104,22 @@ func (i *item) belongs(prefix string) bool {
 	return len(i.guid) == guidLen && i.guid[:len(prefix)] == prefix
 }
 
+// grantsOf returns the grants of a client that hold the key.
+func (i *item) grantsOf(client string) (grants []string) {
+	switch {
+	case !i.held():
+	case i.sharing != nil:
+		for _, h := range i.sharing.holders {
+			if h.grant[:clientLen] == client {
+				grants = append(grants, h.grant)
+			}
+		}
+	case i.belongs(client):
+		grants = []string{i.guid[:grantLen]}
+	}
+	return grants
+}
+
 // info describes the item for a user.
 func (i *item) info(key string) driver.Info {
 	info := driver.Info{Key: key, Held: i.held()}

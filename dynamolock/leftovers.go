@@ -53,7 +53,7 @@ type leftover struct {
 	queued     bool       // it is due, or a worker has it
 	fresh      bool       // something was added since a worker took it
 	failed     bool       // a worker has tried in vain
-	logged     bool
+	refused    bool       // by the table, and another try would not change that
 
 	timer  driver.Timer // of the next read; nil if there is none
 	delays *backoff.Loop

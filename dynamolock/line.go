@@ -3,6 +3,7 @@ package dynamolock
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -39,9 +40,18 @@ type line struct {
 
 // A waiter is a place in a line.
 type waiter struct {
-	up   chan struct{} // capacity 1; full when this waiter may have come to lead
-	came uint64        // its place
-	at   int           // its index among those who are ready; -1 if it rests
+	up    chan struct{} // capacity 1; full when this waiter may have come to lead, or may have the key
+	grant string
+	came  uint64 // its place
+	at    int    // its index among those who are ready; -1 if it rests
+}
+
+// wake has the waiter look at its line.
+func (w *waiter) wake() {
+	select {
+	case w.up <- struct{}{}:
+	default:
+	}
 }
 
 // waiters are a heap, with the first to come at its head. Thousands may rest at a time, and
@@ -93,15 +103,26 @@ func (l *line) lead() *waiter {
 // call wakes the waiter that leads.
 func (l *line) call() {
 	if w := l.lead(); w != nil {
-		select {
-		case w.up <- struct{}{}:
-		default:
+		w.wake()
+	}
+}
+
+// callHolders wakes those who have the key by what was seen, though they wait: by a write without an answer that was carried out
+// later than another one. An item shows few grants of a client, and a line may have thousands of waiters.
+func (l *line) callHolders(id string) {
+	shown := l.seen.item.grantsOf(id)
+	if len(shown) == 0 {
+		return
+	}
+	for _, w := range l.ready {
+		if slices.Contains(shown, w.grant) {
+			w.wake()
 		}
 	}
 }
 
-// join takes the last place in the line for a key.
-func (x *lines) join(key string) *waiter {
+// join takes the last place in the line for a key, for a call that is trying to get a grant.
+func (x *lines) join(key, grant string) *waiter {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -109,7 +130,7 @@ func (x *lines) join(key string) *waiter {
 	goesOn := before != nil && now.Sub(before.used) <= gapOf(x.poll) // it waits again and again
 	l := x.lineLocked(key, now, true)
 	l.came++
-	w := &waiter{up: make(chan struct{}, 1), came: l.came}
+	w := &waiter{up: make(chan struct{}, 1), grant: grant, came: l.came}
 	l.rest(w, false)
 	if l.waiters++; l.waiters == 1 {
 		l.nextPoll = driver.Instant{}

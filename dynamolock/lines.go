@@ -100,6 +100,7 @@ func (x *lines) see(key string, i *item) observation {
 	}
 	l.seen.see(i, now)
 	l.heard, l.err = now, nil
+	l.callHolders(x.id)
 	seen := l.seen
 	x.tidyLocked(key, l, false)
 	return seen

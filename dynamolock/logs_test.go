@@ -3,6 +3,8 @@ package dynamolock_test
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 	"github.com/holdfast-go/holdfast/internal/logtest"
@@ -91,3 +95,68 @@ func TestGlobalTable(t *testing.T) {
 		}
 	})
 }
+
+// calls is a log handler that calls the client.
+type calls struct {
+	slog.Handler
+	text string
+	call func()
+}
+
+func (c calls) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c calls) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == c.text {
+		c.call()
+	}
+	return nil
+}
+
+// R14. A log handler is called with nothing locked: it may call the client, and one that is slow keeps nobody from a lock.
+func TestLogHandlerCallsTheClient(t *testing.T) {
+	const unknown, refused = "Time to Live is not known", "what a call may have left cannot be removed"
+	for _, text := range []string{unknown, refused} {
+		t.Run(text, func(t *testing.T) { // in real time: who waits for a mutex stops that of a bubble
+			h := newHarness(t, &dynamolock.Options{Mode: dynamolock.FailClosed})
+			called := make(chan error, 1)
+			var c *client
+			h.options.Logger = slog.New(calls{text: text, call: sync.OnceFunc(func() {
+				c.conn.SetFault(nil)
+				_, err := c.TryAcquire(context.Background(), "other")
+				called <- err
+			})})
+			clock := &ahead{}
+			c = h.clientOn(t, clock, nil)
+			c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+				switch {
+				case text == unknown && op.Name == "DescribeTimeToLive":
+					return dynamofake.Drop()
+				case text == refused && purposeOf(op) == release:
+					return dynamofake.Fail(dynamofake.Denied())
+				}
+				return dynamofake.Fault{}
+			})
+			clock.by.Store(int64(time.Hour)) // Time to Live is looked at again
+			lock := c.hold(t, "k")
+			if text == refused {
+				_ = lock.Release(t.Context())
+			}
+			select {
+			case err := <-called:
+				if err != nil {
+					t.Errorf("TryAcquire in the handler: %v", err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("TryAcquire in the handler has not returned within a minute")
+			}
+		})
+	}
+}
+
+// ahead is a clock that can be put forward by both of its times.
+type ahead struct {
+	drivertest.Clock
+	by atomic.Int64
+}
+
+func (a *ahead) Now() driver.Instant { return a.Clock.Now().Add(time.Duration(a.by.Load())) }

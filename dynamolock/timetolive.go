@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,7 +29,8 @@ type timeToLive struct {
 	attribute string // of the table, to be removed; "" if there is none that is known
 	again     driver.Instant
 	looking   bool
-	told      bool // something was logged
+
+	told atomic.Bool // something was logged
 }
 
 const (
@@ -65,51 +67,47 @@ func (e *engine) learnTTL(ctx context.Context) {
 	if err == nil {
 		e.dated(out)
 	}
-	now := e.host.Now()
-	e.ttl.mu.Lock()
-	defer e.ttl.mu.Unlock()
-	e.ttl.looking = false
-	e.ttl.again = now.Add(ttlLook)
-	if err != nil {
-		if transient(&callError{kind: classify(err)}) {
-			e.ttl.again = now.Add(ttlRetry)
-		}
-		if ctx.Err() == nil {
-			e.tellTTLLocked(err)
-		}
-		return
-	}
-	d := out.TimeToLiveDescription
 	name := ""
-	if d != nil && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
-		name = aws.ToString(d.AttributeName)
+	if err == nil && out.TimeToLiveDescription != nil && out.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+		name = aws.ToString(out.TimeToLiveDescription.AttributeName)
 	}
+	if name == e.opts.TTLAttribute {
+		name = ""
+	}
+	needed := name != "" && e.opts.Keys.checkFree("", name) != nil
+	news := needed || err != nil && ctx.Err() == nil
+	removable := name
+	if needed {
+		removable = ""
+	}
+	e.ttl.learned(e.host.Now(), removable, err)
 	switch {
-	case name == "" || name == e.opts.TTLAttribute:
-		// An attribute that was known before is removed for as long as the client lives:
-		// Time to Live may be switched on again, and other clients may write it.
-	case e.opts.Keys.checkFree("", name) != nil:
-		if !e.ttl.told {
-			e.ttl.told = true
-			e.host.Logger().Warn("Time to Live goes by an attribute that locks need",
-				"table", e.opts.Table, "attribute", name)
-		}
+	case !news || e.ttl.told.Swap(true):
+	case needed:
+		e.host.Logger().Warn("Time to Live goes by an attribute that locks need", "table", e.opts.Table, "attribute", name)
 	default:
-		e.ttl.attribute = name
+		level := slog.LevelWarn
+		var api smithy.APIError
+		if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
+			level = slog.LevelDebug // a server without Time to Live is no danger
+		}
+		e.host.Logger().Log(ctx, level, "Time to Live is not known", "table", e.opts.Table, "error", err)
 	}
 }
 
-// tellTTLLocked logs, once, that the table's Time to Live is unknown. A server without
-// Time to Live is no danger.
-func (e *engine) tellTTLLocked(err error) {
-	level := slog.LevelWarn
-	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
-		level = slog.LevelDebug
+// learned notes what a look has shown: an attribute to be removed, "" if there is none.
+func (t *timeToLive) learned(now driver.Instant, attribute string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looking = false
+	t.again = now.Add(ttlLook)
+	if err != nil && transient(&callError{kind: classify(err)}) {
+		t.again = now.Add(ttlRetry)
 	}
-	if !e.ttl.told {
-		e.ttl.told = true
-		e.host.Logger().Log(context.Background(), level, "Time to Live is not known", "table", e.opts.Table, "error", err)
+	// One that was known before is removed for as long as the client lives: Time to Live may be
+	// switched on again, and other clients may write it.
+	if attribute != "" {
+		t.attribute = attribute
 	}
 }
 

@@ -134,13 +134,13 @@ func (c *contender) letOthersFirst(ctx context.Context) (waited bool, err error)
 	if end, ends := ctx.Deadline(); left == 0 || ends && time.Until(end) <= left+c.opts.Timeout {
 		return false, nil
 	}
-	return true, pauseFor(ctx, left)
+	return true, c.pauseFor(ctx, left)
 }
 
-// pauseFor waits for others to look. Nothing is known of what keeps a call that ends meanwhile from the key.
-func pauseFor(ctx context.Context, d time.Duration) error {
+// pauseFor waits for others to look. For a call that ends meanwhile the key is theirs.
+func (c *contender) pauseFor(ctx context.Context, d time.Duration) error {
 	if !backoff.Sleep(ctx, d, nil) {
-		return driver.ContextError(ctx)
+		return driver.Held(driver.Info{Key: c.req.Key, Held: true})
 	}
 	return nil
 }

@@ -108,6 +108,18 @@ func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed boo
 // less often, for as long as the request may still arrive, or until it has freed the key
 // once for each request.
 func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Instant, freed bool, err error) {
+	if tell := s.decide(l, asked, freed, err); !tell {
+		return
+	}
+	level := slog.LevelError // the key stays held
+	if s.opts.Mode == FailOpen {
+		level = slog.LevelWarn
+	}
+	s.host.Logger().Log(ctx, level, "what a call may have left cannot be removed", "table", s.opts.Table, "key", l.name, "error", err)
+}
+
+// decide is conclude without a word about it: tell says that one is due.
+func (s *leftovers) decide(l *leftover, asked driver.Instant, freed bool, err error) (tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.queued, l.failed = false, transient(err)
@@ -115,12 +127,12 @@ func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Inst
 	switch {
 	case transient(err):
 		s.dueLocked(l)
-		return
+		return false
 	case err != nil:
-		s.refusedLocked(ctx, l, late, err)
+		tell = s.refusedLocked(l, late, err)
 	case l.fresh: // the read may be older than what was added
 		s.dueLocked(l)
-		return
+		return false
 	case freed && !l.owed && !l.unanswered.none():
 		l.unanswered.requests--
 	default:
@@ -136,23 +148,17 @@ func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Inst
 		delay, _ := l.delays.Next()
 		l.timer = s.host.AfterFunc(delay, func() { s.again(l) })
 	}
+	return tell
 }
 
-// refusedLocked is for errors that another try would not change. What ends with its lease
-// is given up.
-func (s *leftovers) refusedLocked(ctx context.Context, l *leftover, late bool, err error) {
-	level := slog.LevelError // the key stays held
-	if s.opts.Mode == FailOpen {
-		level = slog.LevelWarn
-	}
-	if !l.logged {
-		l.logged = true
-		s.host.Logger().Log(ctx, level, "what a call may have left cannot be removed",
-			"table", s.opts.Table, "key", l.name, "error", err)
-	}
+// refusedLocked is for errors that another try would not change, and reports whether this is the first for the key. What ends with
+// its lease is given up.
+func (s *leftovers) refusedLocked(l *leftover, late bool, err error) (first bool) {
+	first, l.refused = !l.refused, true
 	if errors.Is(err, ErrTable) || late && (s.opts.Mode == FailOpen || !l.owed) {
 		l.unanswered, l.owed = unanswered{}, false
 	}
+	return first
 }
 
 // again is called by a leftover's timer.
@@ -206,7 +212,7 @@ func (s *leftovers) young() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.byName {
-		if !l.unanswered.none() && !l.logged && now.Sub(l.unanswered.last) <= s.opts.Lease {
+		if !l.unanswered.none() && !l.refused && now.Sub(l.unanswered.last) <= s.opts.Lease {
 			return true
 		}
 	}

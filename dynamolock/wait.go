@@ -12,11 +12,11 @@ import (
 // once in any case.
 func (c *contender) wait(ctx context.Context) (*hold, error) {
 	if c.req.Yield {
-		if err := pauseFor(ctx, gapOf(c.opts.Poll)); err != nil {
+		if err := c.pauseFor(ctx, gapOf(c.opts.Poll)); err != nil {
 			return nil, err
 		}
 	}
-	w := c.lines.join(c.req.Key)
+	w := c.lines.join(c.req.Key, c.grant)
 	defer c.lines.leave(c.req.Key, w)
 	defer c.withdraw()
 	first, write := c.lines.leads(c.req.Key, w), c.req.Reclaim
@@ -25,6 +25,9 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	for {
 		// Read once for both cases: a contender that leads only now has seen nothing yet.
 		leads, seen := c.lines.leads(c.req.Key, w), c.lines.observed(c.req.Key)
+		if seen.item != nil && c.owns(seen.item) { // by a write without an answer, which was late: another one makes sure
+			write, read = true, false
+		}
 		if leads && !read && !write && (first || c.ripe(&seen)) {
 			gave, err := c.letOthersFirst(ctx)
 			if err != nil {

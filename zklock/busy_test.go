@@ -219,51 +219,6 @@ func TestUnnamedAnswers(t *testing.T) {
 	}
 }
 
-// Z58. A server that shuts down says of a creation that there is such a znode, since it has carried it out twice. The znode is there, and
-// is the call's own.
-func TestCreatedTwice(t *testing.T) {
-	for name, mode := range map[string][]holdfast.Option{
-		"lock": nil, "reader": {holdfast.WithShared()}, "permit": {holdfast.WithLimit(2)},
-	} {
-		for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {
-			for _, given := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%v/given up: %v", name, names, given), func(t *testing.T) {
-					withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-						client := dialWired(t, e, zklock.Options{Names: names})
-						if lock, err := client.Acquire(t.Context(), "a", mode...); err != nil || lock.Release(t.Context()) != nil {
-							t.Fatal(err)
-						}
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						if given {
-							time.AfterFunc(3*time.Millisecond/2, cancel)
-						}
-						client.AppliedTwice(opCreate)
-						lock, err := client.Acquire(ctx, "a", mode...)
-						switch {
-						case err == nil:
-							err = lock.Release(t.Context())
-						case given && errors.Is(err, context.Canceled):
-							err = nil
-						}
-						if err != nil {
-							t.Error(err)
-						}
-						time.Sleep(virtualSession)
-						for _, path := range []string{"/a", "/a/leases", "/a/locks"} {
-							for _, left := range e.Children(virtualRoot + path) {
-								if left != "leases" && left != "locks" {
-									t.Errorf("left: %s/%s", path, left)
-								}
-							}
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
 // Z50. A server, or what stands before it, ends each connection right behind the greeting: it is dialled ever more seldom, and
 // nothing hangs when that is over, nor when the client closes.
 func TestHungUpOn(t *testing.T) {

@@ -26,7 +26,7 @@ type contender struct {
 	stage     stage
 	sess      *zkconn.Session
 	guid      string
-	node      string   // its name, from the stage doubled on
+	node      string   // its name, from the stage doubled on; "" if that is to be learned from the list
 	czxid     int64    // of the node; 0: to be learned from it
 	own       *ownNode // in the stage queued
 	turn      *turn    // nil before it waits
@@ -44,12 +44,12 @@ type stage int
 const (
 	absent  stage = iota // nothing
 	unknown              // a creation has had no reply: there may be a node
-	doubled              // that was repeated, and there is a node; there may be another
+	doubled              // there is a node of one of several creations, or of one that had no reply; there may be another
 	created              // a node
 	queued               // a node that it has found in the queue, and watches
 )
 
-// hasNode reports whether there is a node of which the name is known.
+// hasNode reports whether there is a node for sure.
 func (c *contender) hasNode() bool { return c.stage >= doubled }
 
 func (c *contender) path() string { return c.parent + "/" + c.node }

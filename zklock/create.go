@@ -97,6 +97,12 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case zkconn.SessionOver(err):
 		c.forget()
 		return zkconn.Listing{}, err
+	case zkconn.CreatedBefore(err): // the list tells the name of the node, which has this guid
+		c.stage, c.hangUps = doubled, 0
+		if err := c.engine.link.Sync(ctx, c.parent); err != nil {
+			return zkconn.Listing{}, zkconn.AsDisconnected(ctx, err)
+		}
+		return zkconn.Listing{}, errStartOver
 	case zkconn.UnknownOutcome(err):
 		c.stage = unknown
 		if c.hangUps.tooMany(c.sess, time.Since(began), c.data) {

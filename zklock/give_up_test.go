@@ -98,3 +98,26 @@ func TestPlaceGivenForALease(t *testing.T) {
 		}
 	})
 }
+
+// R15. The caller's Retry panics, and somebody recovers, as net/http does: what the call has created is removed.
+func TestRetryPanics(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		if err := acquire(t, client, "a").Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		client.LoseReply(opCreate)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("Retry was not asked")
+				}
+			}()
+			_, _ = client.Acquire(t.Context(), "a", holdfast.WithRetry(holdfast.Retry{Delay: func(int) (time.Duration, bool) { panic("in Delay") }}))
+		}()
+		time.Sleep(virtualSession)
+		if left := e.Children(virtualRoot + "/a"); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	})
+}

@@ -48,6 +48,7 @@ func newHeartbeat(e *engine) *heartbeat {
 }
 
 func (h *heartbeat) add(k *hold) {
+	short := h.short(k.sess)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holds[k] = h.order.PushBack(k)
@@ -55,7 +56,7 @@ func (h *heartbeat) add(k *hold) {
 		return
 	}
 	h.armLocked(k.sess, backoff.Jittered) // for sooner
-	if h.short(k.sess) {
+	if short {
 		h.engine.tasks.Go(func(ctx context.Context) { h.send(ctx, k.sess, true) })
 	}
 }

@@ -50,9 +50,10 @@ func (h *hold) Verify(ctx context.Context) error {
 
 // Release implements [driver.Hold].
 func (h *hold) Release(ctx context.Context) error {
+	live := h.sess.Lease.Live() // else the lock was lost, and nobody is told that it is given back
 	h.own.stop()
 	h.engine.heartbeat.remove(h)
-	missing, err := h.engine.remove(ctx, h.sess, h.path)
+	missing, err := h.engine.remove(ctx, h.sess, h.path, live)
 	if missing {
 		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.missing(ctx))
 	}

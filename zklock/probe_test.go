@@ -74,3 +74,51 @@ func TestTryThatIsCutShort(t *testing.T) {
 		})
 	}
 }
+
+// A try whose server does not catch up says in the end who was seen to hold the key, and one that was cut short does not say that the
+// key is in use as something else: that may be long over.
+func TestTryWhileTheServerLags(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		holder, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, holder, "k")
+		other.Throttle(func(kind int32) bool { return kind == opSync })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := other.TryAcquire(ctx, "k"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("while syncs are throttled: %v", err)
+		}
+	})
+	for _, acquire := range []func(*wired, context.Context) error{
+		func(c *wired, ctx context.Context) error {
+			_, err := c.TryAcquire(ctx, "k", holdfast.WithLimit(3))
+			return err
+		},
+		func(c *wired, ctx context.Context) error {
+			_, err := c.Acquire(ctx, "k", holdfast.WithLimit(3))
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const late = 40 * time.Millisecond
+			e := zkfake.New(zkfake.Config{
+				Members: 3, Latency: func() time.Duration { return time.Millisecond }, Delay: func() time.Duration { return late },
+			})
+			t.Cleanup(e.Close)
+			l := e.Leader()
+			holder, other := dialMember(t, e, l, zklock.Options{}), dialMember(t, e, (l+1)%3, zklock.Options{})
+			lock, err := holder.Acquire(inTime(t), "k", holdfast.WithLimit(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if err := lock.Release(inTime(t)); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), late-10*time.Millisecond)
+			defer cancel()
+			if err := acquire(other, ctx); errors.Is(err, holdfast.ErrMismatch) {
+				t.Errorf("the key was free: %v", err)
+			}
+		})
+	}
+}

@@ -54,6 +54,12 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		}
 	}
 	var grant driver.Grant
+	granted := false
+	defer func() {
+		if !granted { // the caller's Retry may have panicked
+			c.letGo()
+		}
+	}()
 	for {
 		err := e.link.Retry(ctx, req.Retry, func(sess *zkconn.Session) (err error) {
 			c.enter(sess)
@@ -62,12 +68,12 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		})
 		switch {
 		case err == nil:
+			granted = true
 			return grant, nil
 		case !errors.Is(err, errStartOver):
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.Reopening() == nil { // it was about to look again
 				err = driver.Held(driver.Info{Key: req.Key, Held: true})
 			}
-			c.letGo()
 			return driver.Grant{}, err
 		}
 	}

@@ -12,16 +12,18 @@ import (
 
 // removeLater is remove in the background.
 func (e *engine) removeLater(sess *zkconn.Session, path string) {
-	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, sess, path) })
+	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, sess, path, false) })
 }
 
 // remove deletes a node of session sess, trying until it is known to be gone:
-// deleted, not there, or ended with its session. A session that the client has only left is
-// no reason to believe that: the next one deletes what it has left. It reports whether the node was not
+// deleted, not there, or ended with its session. It reports whether the node was not
 // there at the first try. If the server refuses, it returns that, and
 // the background goes on trying.
-func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
-	missing, err = e.tryRemove(ctx, sess, path)
+//
+// A session that the client has only left is no reason to believe that its node is gone: the next one deletes it. Nor is the word of
+// a server, in the end, for who needs proof: see [zkconn.Link.EndSession].
+func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string, proof bool) (missing bool, err error) {
+	missing, err = e.tryRemove(ctx, sess, path, proof)
 	if err != nil && ctx.Err() == nil {
 		e.keepRemoving(sess, path, err)
 	}
@@ -29,10 +31,10 @@ func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string) 
 }
 
 // tryRemove is remove that gives up when the server refuses.
-func (e *engine) tryRemove(ctx context.Context, sess *zkconn.Session, path string) (missing bool, err error) {
+func (e *engine) tryRemove(ctx context.Context, sess *zkconn.Session, path string, proof bool) (missing bool, err error) {
 	certain := true
 	err = e.link.Retry(ctx, nil, func(now *zkconn.Session) error {
-		if now != sess && !sess.Left() {
+		if now != sess && !sess.Left() && !proof {
 			return nil
 		}
 		err := e.link.Delete(ctx, now, path, !certain)
@@ -72,7 +74,7 @@ func (e *engine) keepRemoving(sess *zkconn.Session, path string, why error) {
 		}()
 		t := sess.Times()
 		for pause := t.Look; backoff.Sleep(ctx, pause, nil); pause = min(2*pause, t.MaxLook) {
-			if _, err := e.tryRemove(ctx, sess, path); err == nil {
+			if _, err := e.tryRemove(ctx, sess, path, false); err == nil {
 				return
 			}
 		}

@@ -15,9 +15,20 @@ import (
 // probe fails with a HeldError if anybody is in the queue who blocks the request, so that
 // tries that are bound to fail create no nodes, over which other tries would fail.
 func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
-	return e.link.Retry(ctx, req.Retry, func(*zkconn.Session) error {
-		return e.upToDate(ctx, parent, func() error { return e.obstacle(ctx, parent, req) })
+	var seen error // the last refusal, by what a server showed that may lag behind
+	err := e.link.Retry(ctx, req.Retry, func(*zkconn.Session) error {
+		return e.upToDate(ctx, parent, func() error {
+			err := e.obstacle(ctx, parent, req)
+			if errors.Is(err, driver.ErrHeld) {
+				seen = err
+			}
+			return err
+		})
 	})
+	if errors.Is(err, driver.ErrDisconnected) && seen != nil && ctx.Err() != nil && e.link.Reopening() == nil {
+		return seen // there was no time to ask again
+	}
+	return err
 }
 
 // upToDate returns what look says of a try. Before the try is refused, the server catches up and look
@@ -31,7 +42,7 @@ func (e *engine) upToDate(ctx context.Context, path string, look func() error) e
 	if again == nil {
 		again = look()
 	}
-	if again != nil && ctx.Err() != nil && errors.Is(again, ctx.Err()) && e.link.Reopening() == nil {
+	if again != nil && errors.Is(err, driver.ErrHeld) && ctx.Err() != nil && errors.Is(again, ctx.Err()) && e.link.Reopening() == nil {
 		return err // there was no time to ask twice
 	}
 	return again

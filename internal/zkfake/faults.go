@@ -146,3 +146,12 @@ func (e *Ensemble) Remove(parent string, choose func(children []string) string) 
 	}
 	return removed
 }
+
+// SetCounter sets what numbers the next sequential child of a znode.
+func (e *Ensemble) SetCounter(path string, n int32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.members {
+		m.tree.adopt(path, func(z *znode) { z.created = n })
+	}
+}

@@ -158,7 +158,7 @@ func (e *Ensemble) install(l *Member) {
 	e.lastZxid = (e.lastZxid>>32 + 1) << 32
 	l.join()
 	for _, s := range e.sessions {
-		s.owner = nil
+		s.owner, s.closing = nil, false
 		e.touch(s.id, s.timeout)
 	}
 	e.arrange()
@@ -175,8 +175,10 @@ func (m *Member) strand(until time.Time) {
 	m.stranded = &stranded{until: until}
 	if m.leads() {
 		m.stranded.sessions = make(map[int64]struct{})
-		for id := range m.ensemble.sessions {
-			m.stranded.sessions[id] = struct{}{}
+		for id, s := range m.ensemble.sessions {
+			if !s.closing {
+				m.stranded.sessions[id] = struct{}{}
+			}
 		}
 	}
 	m.following = false

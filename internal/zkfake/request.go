@@ -59,7 +59,14 @@ func (c *conn) request(d *jute.Decoder) {
 		c.sync(rq, d.String())
 	case opCreate, opCreate2, opCreateContainer, opDelete, opSetData, opSetACL, opMulti, opCloseSession:
 		rq.ops = rq.decode()
-		propose := func() { e.atLeader(m, func() { e.whenQuorate(func() { e.propose(m, rq) }) }) }
+		propose := func() {
+			e.atLeader(m, func() {
+				if s := e.sessions[c.session]; s != nil && rq.kind == opCloseSession { // PrepRequestProcessor.pRequest2Txn
+					s.closing = true
+				}
+				e.whenQuorate(func() { e.propose(m, rq) })
+			})
+		}
 		if after := c.met.after; after > 0 {
 			time.AfterFunc(after, func() { e.locked(propose) })
 		} else {

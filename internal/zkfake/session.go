@@ -12,6 +12,7 @@ type session struct {
 	id      int64
 	timeout time.Duration // with which it began
 	expires time.Time
+	closing bool    // this leader has been asked to end it, or has let it expire, and says that it is over
 	owner   *Member // at which its client is; nil if that is not known
 }
 
@@ -19,7 +20,7 @@ type session struct {
 // SessionTrackerImpl.touchSession. It reports whether there is such a session. Ends are rounded up to ticks: ExpiryQueue.
 func (e *Ensemble) touch(id int64, timeout time.Duration) bool {
 	s := e.sessions[id]
-	if s == nil {
+	if s == nil || s.closing {
 		return false
 	}
 	end := time.Now().Add(timeout)
@@ -30,6 +31,12 @@ func (e *Ensemble) touch(id int64, timeout time.Duration) bool {
 // expire ends the sessions that have not been heard of in time.
 func (e *Ensemble) expire() {
 	if !e.quorate() {
+		if e.acts() == nil {
+			return
+		}
+		for _, s := range e.sessions { // SessionTrackerImpl.run, which cannot have them ended
+			s.closing = s.closing || !time.Now().Before(s.expires)
+		}
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
@@ -63,7 +70,7 @@ func (e *Ensemble) begin(m *Member, timeout time.Duration) int64 {
 // resume takes a session to a member, with a timeout that has been negotiated again, and reports whether there is such a session.
 func (e *Ensemble) resume(id int64, m *Member, timeout time.Duration) bool {
 	s := e.sessions[id]
-	if s == nil {
+	if s == nil || s.closing {
 		return false
 	}
 	s.owner = m

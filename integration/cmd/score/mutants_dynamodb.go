@@ -32,8 +32,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D4", "one failed heartbeat is the last", dynamoDB, change{
 		"dynamolock/heartbeat.go",
-		`if h.lost == nil && h.lease.Live() {`,
-		`if h.lost == nil && h.lease.Live() && err == nil {`,
+		`if h.lost == nil && live {`,
+		`if h.lost == nil && live && err == nil {`,
 	}, nil},
 	{"D5", "the clocks of two machines are compared", dynamoDB, change{
 		"dynamolock/observation.go",
@@ -75,8 +75,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`e.leftovers.add(req.Key, key, c.unanswered.handOver(), granted)`,
-		`e.leftovers.add(req.Key, key, unanswered{}, granted)`,
+		`c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)`,
+		`c.leftovers.add(c.req.Key, c.key, unanswered{}, granted)`,
 	}, nil},
 	{"D6.2", "a holder does not look at the token", dynamoDB, change{
 		"dynamolock/hold.go",
@@ -227,8 +227,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D53", "what was taken long ago is granted as it is", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`err = c.prove(ctx, h)`,
-		`err = nil`,
+		`if err := c.prove(ctx, h); err != nil {`,
+		`if err := error(nil); err != nil {`,
 	}, nil},
 	{"D57", "what was heard long ago is who holds the key", dynamoDB, change{
 		"dynamolock/lines.go",
@@ -244,5 +244,16 @@ var dynamoDBMutants = []mutant{
 		"dynamolock/heartbeat.go",
 		`left < most+max(short, h.times.beats.Max)`,
 		`left < 0`,
+	}, nil},
+	{"D60", "a waiter does not see that it has the key", dynamoDB, change{
+		"dynamolock/wait.go",
+		`if seen.item != nil && c.owns(seen.item) {`,
+		`if false {`,
+	}, nil},
+	{"D60", "nobody tells a waiter that it has the key", dynamoDB, change{
+		"dynamolock/lines.go",
+		`	l.callHolders(x.id)
+`,
+		``,
 	}, nil},
 }

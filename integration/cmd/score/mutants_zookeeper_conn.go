@@ -156,8 +156,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
 		change{
 			"zklock/heartbeat.go",
-			`if h.short(k.sess) {`,
-			`if false && h.short(k.sess) {`,
+			`if short {`,
+			`if false && short {`,
 		},
 		[]change{{"zklock/heartbeat.go", `if !h.short(sess) {`, `if true || !h.short(sess) {`}},
 	},
@@ -176,5 +176,16 @@ var zooKeeperMutantsFrom30 = []mutant{
 		`		w.resumeBy(id, h[16:])
 `,
 		``,
+	}, nil},
+	{"Z60", "a server's word that a session is over confirms that", zooKeeper, change{
+		"zklock/internal/zkconn/leave.go",
+		`		err = l.confirmOver(ctx, address, one)
+`,
+		``,
+	}, []change{{"zklock/remove.go", `&& !proof {`, `{`}}},
+	{"Z61", "a znode that is there is created again", zooKeeper, change{
+		"zklock/create.go",
+		`case zkconn.CreatedBefore(err):`,
+		`case false && zkconn.CreatedBefore(err):`,
 	}, nil},
 }

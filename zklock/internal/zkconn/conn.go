@@ -198,7 +198,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	if s = l.session; s != nil && !confirmed && l.left[s.ID] == nil {
-		l.oweLocked(s, s.Times().Session)
+		l.oweLocked(s, l.times.Session)
 	}
 	l.mu.Unlock()
 	return l.endLeft(ctx, address)

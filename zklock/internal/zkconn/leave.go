@@ -2,21 +2,17 @@ package zkconn
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
-	"github.com/holdfast-go/holdfast/internal/jute"
-	"github.com/holdfast-go/holdfast/internal/network"
 )
 
 // leftSession is a session that the client has to end without go-zookeeper, which has one session at a time and tries to end that
@@ -78,7 +74,8 @@ func (l *Link) forgetLocked() {
 }
 
 // endLeft ends the sessions that were left, and of which nobody has said that they are over. It tries the server at an address first, if
-// that is not "". It returns nil if all are over; else it goes on trying until ctx ends. The background tries no more: see noMore.
+// that is not "". It returns nil if all are over; else it goes on trying until ctx ends, or all servers refuse. The background tries no
+// more: see noMore.
 func (l *Link) endLeft(ctx context.Context, first string) error {
 	l.mu.Lock()
 	all := maps.Clone(l.left)
@@ -88,14 +85,25 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 		}
 	}
 	l.mu.Unlock()
-	for id, one := range all {
-		if err := l.endOne(ctx, one, first); err != nil {
-			return fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
-				id, one.timeout, driver.ErrDisconnected, err)
-		}
+	var sides sync.WaitGroup
+	failures := make(chan error, len(all))
+	for id, one := range all { // at the same time: one that cannot be ended keeps no other
+		sides.Go(func() {
+			if err := l.endOne(ctx, one, first); err != nil {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				failures <- fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
+					id, one.timeout, driver.ErrDisconnected, err)
+			}
+		})
 	}
-	return nil
+	sides.Wait()
+	close(failures)
+	return <-failures
 }
+
+// errRefused is why a session that a server has resumed cannot be ended there.
+var errRefused = errors.New("refused")
 
 // endOne ends one of them, at one server after the other.
 func (l *Link) endOne(ctx context.Context, one *leftSession, first string) error {
@@ -106,13 +114,18 @@ func (l *Link) endOne(ctx context.Context, one *leftSession, first string) error
 	if first != "" {
 		servers = append([]string{first}, servers...)
 	}
+	refusals := 0
 	for failures := 0; !over; {
 		err := l.endAt(ctx, servers[failures%len(servers)], one)
 		if err == nil {
 			break
 		}
+		if errors.Is(err, errRefused) {
+			refusals++
+		}
 		failures++
-		if !backoff.Sleep(ctx, backoff.Jittered(dialDelay(failures, l.Times().Redial)), nil) {
+		// Each server that resumes the session begins its timeout anew.
+		if refusals == len(servers) || !backoff.Sleep(ctx, backoff.Jittered(dialDelay(failures, l.Times().Redial)), nil) {
 			return err
 		}
 	}
@@ -133,57 +146,14 @@ func (l *Link) resumption(one *leftSession) []byte {
 	return b
 }
 
-// endAt resumes a session at one server and ends it.
-func (l *Link) endAt(ctx context.Context, address string, one *leftSession) (err error) {
-	const xid = 1
-	patience := l.Times().FirstReply
-	conn, err := l.reachWithin(network.Of(ctx, l.closing), address, patience)
+// endAt ends a session at one server.
+func (l *Link) endAt(ctx context.Context, address string, one *leftSession) error {
+	over, err := l.resumeAndEnd(ctx, address, one)
+	if err == nil && over {
+		err = l.confirmOver(ctx, address, one)
+	}
 	if err != nil {
-		return err
-	}
-	closed := make(chan struct{})
-	unlessCut := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		_ = conn.Close()
-	})
-	defer func() {
-		if unlessCut() {
-			_ = conn.Close()
-		} else {
-			<-closed
-		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", address, err)
-		}
-	}()
-
-	c := plainConn{conn, patience}
-	greeting := l.resumption(one)
-	answer, err := c.exchange(greeting)
-	if err != nil {
-		if hungUp(err) {
-			l.mu.Lock()
-			one.refusals++
-			l.mu.Unlock()
-		}
-		return err
-	}
-	if over, err := l.greeted(one, greeting, answer); over || err != nil {
-		return err
-	}
-	for _, auth := range l.config.Auth { // a server may serve nobody else
-		code, err := c.request(xidAuth, opSetAuth, func(e *jute.Encoder) {
-			e.Int32(0)
-			e.String(auth.Scheme)
-			e.Bytes([]byte(auth.Credentials))
-		})
-		if err != nil || code != 0 {
-			return cmp.Or(err, fmt.Errorf("credentials of scheme %q are refused: error %d", auth.Scheme, code))
-		}
-	}
-	code, err := c.request(xid, opCloseSession, func(*jute.Encoder) {})
-	if err != nil || code != 0 && code != codeSessionExpired {
-		return cmp.Or(err, fmt.Errorf("the end of the session is refused: error %d", code))
+		return fmt.Errorf("%s: %w", address, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,77 +161,61 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) (err
 	return nil
 }
 
-// greeted takes in the answer to a ConnectRequest, and reports whether the session is over.
-func (l *Link) greeted(one *leftSession, greeting []byte, answer *jute.Decoder) (over bool, err error) {
-	const session = 20
-	_, timeout, id := answer.Int32(), answer.Int32(), answer.Int64()
-	if answer.Bad || id != 0 && id != int64(binary.BigEndian.Uint64(greeting[session:])) {
-		return false, errors.New("this is no greeting of a server that was asked for a session")
+// confirmOver is for a session of which a server has said that it is over. A leader says so as soon as it has been asked to end it, or
+// lets it expire (SessionTracker.setSessionClosing), and may have lost its majority: then the next leader brings the session back,
+// with all of its timeout. So the word has to be given once more between the beginning of another session and a write in it, on one
+// connection. A server breaks its connections before it follows another leader. So the leader that gave the word has made that
+// write, with a majority, and the end of the session before.
+func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession) error {
+	witness, err := l.visit(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer witness.leave()
+	if err := witness.begin(); err != nil {
+		return err
+	}
+	over, err := l.resumeAndEnd(ctx, address, one)
+	if err == nil && over {
+		err = witness.write()
+	}
+	if err == nil {
+		_, _ = witness.end() // it has nothing
+	}
+	return err
+}
+
+// resumeAndEnd resumes a session at one server and ends it, or reports that the server says that it is over.
+func (l *Link) resumeAndEnd(ctx context.Context, address string, one *leftSession) (over bool, err error) {
+	v, err := l.visit(ctx, address)
+	if err != nil {
+		return false, err
+	}
+	defer v.leave()
+	greeting := l.resumption(one)
+	g, err := v.greet(greeting)
+	if hungUp(err) {
+		l.mu.Lock()
+		one.refusals++
+		l.mu.Unlock()
+	}
+	if err != nil {
+		return false, err
+	}
+	if g.session != 0 && g.session != sessionIn(greeting) {
+		return false, errNoGreeting
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	one.refusals = 0
-	if one.over = id == 0; !one.over {
-		one.resumed, one.timeout = l.host.Now(), time.Duration(timeout)*time.Millisecond
+	if g.session != 0 {
+		one.resumed, one.timeout = l.host.Now(), g.timeout
 	}
-	return one.over, nil
-}
-
-// reachWithin is reach for a limited time.
-func (l *Link) reachWithin(ctx context.Context, address string, limit time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return l.reach(ctx, "tcp", address)
-}
-
-// plainConn is a connection on which one request is made after the other.
-type plainConn struct {
-	net.Conn
-	patience time.Duration // for an answer
-}
-
-// request returns the code of the reply to a request.
-func (c plainConn) request(xid, op int32, rest func(e *jute.Encoder)) (code int32, err error) {
-	reply, err := c.exchange(jute.Frame(func(e *jute.Encoder) {
-		e.Int32(xid)
-		e.Int32(op)
-		rest(e)
-	}))
-	for err == nil {
-		of, _, code := reply.Int32(), reply.Int64(), reply.Int32()
-		if reply.Bad {
-			return 0, errors.New("a reply without a header")
-		}
-		if of == xid {
-			return code, nil
-		}
-		reply, err = c.read() // that was an event, say
+	l.mu.Unlock()
+	if g.session == 0 {
+		return true, nil
 	}
-	return 0, err
-}
-
-// exchange sends one frame and reads one.
-func (c plainConn) exchange(frame []byte) (*jute.Decoder, error) {
-	if err := c.SetDeadline(time.Now().Add(c.patience)); err != nil {
-		return nil, err
+	if err := v.authenticate(); err != nil {
+		return false, err
 	}
-	if _, err := c.Write(frame); err != nil {
-		return nil, err
-	}
-	return c.read()
-}
-
-func (c plainConn) read() (*jute.Decoder, error) {
-	const most = 1 << 16
-	var length [4]byte
-	if _, err := io.ReadFull(c, length[:]); err != nil {
-		return nil, err
-	}
-	size := binary.BigEndian.Uint32(length[:])
-	if size > most {
-		return nil, fmt.Errorf("an answer of %d bytes, which no server would give", size)
-	}
-	b := make([]byte, size)
-	_, err := io.ReadFull(c, b)
-	return &jute.Decoder{Rest: b}, err
+	return v.end()
 }

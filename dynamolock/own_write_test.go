@@ -1,0 +1,109 @@
+package dynamolock_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// taking acquires and releases k, and sends what comes of it.
+func (c *client) taking(t *testing.T, opts ...holdfast.Option) <-chan error {
+	result := make(chan error, 1)
+	ctx := within(t, 10*lease)
+	go func() {
+		lock, err := c.Acquire(ctx, "k", opts...)
+		if err == nil {
+			err = lock.Release(context.Background())
+		}
+		result <- err
+	}()
+	return result
+}
+
+// D60. A waiter's first write has no answer and is late; its second is refused, over a holder that then releases; and the first is
+// carried out. The waiter has the key.
+func TestWaiterMeetsItsLateWrite(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"exclusive": nil, "permit": {holdfast.WithLimit(1)}} {
+		for _, mode := range allModes {
+			if opts != nil && mode != dynamolock.FailOpen {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%v", name, mode), func(t *testing.T) {
+				bubble(t, dynamolock.Options{Mode: mode}, func(t *testing.T, h *harness) {
+					a, b := h.pair(t)
+					held := a.hold(t, "k", opts...)
+					time.Sleep(time.Second)
+					const late = 3 * time.Second
+					b.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(late, io.ErrUnexpectedEOF)))
+					taken := b.taking(t, opts...)
+					time.Sleep(late - 30*time.Millisecond)
+					mustRelease(t, held)
+					released := time.Now()
+					if err := <-taken; err != nil || time.Since(released) > lease/2 {
+						t.Errorf("after %v: %v", time.Since(released), err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// D60. The same, and another of its client is before it in the line by then.
+func TestSecondInLineMeetsItsLateWrite(t *testing.T) {
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		held := a.hold(t, "k")
+		time.Sleep(time.Second)
+		const late = 4 * time.Second
+		var sent atomic.Int64
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == acquire {
+				switch sent.Add(1) {
+				case 1:
+					return dynamofake.Refuse()
+				case 2:
+					return dynamofake.DeliverLate(late, io.ErrUnexpectedEOF)
+				}
+			}
+			return dynamofake.Fault{}
+		})
+		retry := func(pause time.Duration) holdfast.Option {
+			return holdfast.WithRetry(holdfast.Retry{Initial: pause, Max: pause})
+		}
+		first := b.taking(t, retry(2*time.Second)) // it rests while the second writes, and is back before that write arrives
+		time.Sleep(20 * time.Millisecond)
+		second := b.taking(t, retry(100*time.Millisecond))
+		time.Sleep(late - 30*time.Millisecond)
+		mustRelease(t, held)
+		released := time.Now()
+		if err1, err2 := <-first, <-second; err1 != nil || err2 != nil || time.Since(released) > lease/2 {
+			t.Errorf("after %v: %v; %v", time.Since(released), err1, err2)
+		}
+	})
+}
+
+// R15. The caller's Retry panics, and somebody recovers, as net/http does: what the call has written without an answer is given back.
+func TestRetryPanics(t *testing.T) {
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		a.conn.SetFault(on(acquire, 1, dynamofake.LoseReply(io.ErrUnexpectedEOF)))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("Retry was not asked")
+				}
+			}()
+			_, _ = a.Acquire(t.Context(), "k", holdfast.WithRetry(holdfast.Retry{Delay: func(int) (time.Duration, bool) { panic("in Delay") }}))
+		}()
+		if err := <-b.taking(t); err != nil {
+			t.Error(err)
+		}
+	})
+}
