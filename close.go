@@ -106,7 +106,7 @@ func (c *Client) endLocks(but map[*Lock]*leadership) {
 	}
 	c.mu.Unlock()
 	for _, k := range locks {
-		k.letGo()
+		k.endReleased()
 	}
 }
 

@@ -164,7 +164,7 @@ func (k *Lock) Release(ctx context.Context) error {
 	case ctx == nil:
 		return failed("release", k.key, errNoContext())
 	}
-	k.letGo()
+	k.endReleased()
 	k.mu.Lock()
 	ended := k.err
 	k.mu.Unlock()
@@ -186,9 +186,9 @@ func (k *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-// letGo ends the lock for its holder, if nothing has ended it before, and has the engine
+// endReleased ends the lock for its holder, if nothing has ended it before, and has the engine
 // told.
-func (k *Lock) letGo() {
+func (k *Lock) endReleased() {
 	k.check()
 	k.end(ErrReleased, 0)
 }

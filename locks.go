@@ -141,7 +141,7 @@ func (l *Locks) Release(ctx context.Context) error {
 		return failed("release", l.locks[0].key, errNoContext())
 	}
 	for _, k := range slices.Backward(l.locks) {
-		k.letGo()
+		k.endReleased()
 	}
 	var errs []error
 	for _, k := range slices.Backward(l.locks) {

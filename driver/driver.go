@@ -65,6 +65,10 @@ type Driver interface {
 	//     for: what does not fit is refused with a [*MismatchError], and leaves nothing.
 	//  9. If the engine has a queue, it holds for all modes alike: who waits lets nobody
 	//     pass who came later, also if that one could be granted at once.
+	// 10. If it has none, whoever waits gets the key in the end all the same, also beside
+	//     a client that wants it again as soon as it has released it. On DynamoDB, one that has
+	//     looked in vain for some polls asks for a turn in the item, and who then releases
+	//     the key lets all others look before it takes the key again.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 
 	// Inspect describes a key. A key that nobody holds is no error.
@@ -173,7 +177,7 @@ type Grant struct {
 type Hold interface {
 	// Verify asks the engine whether the grant stands. It returns nil, an error
 	// that matches one of the causes of [ErrLost], or whatever kept it from
-	// finding out.
+	// finding out. It may renew the lease, and need not.
 	Verify(ctx context.Context) error
 
 	// SetData replaces the data of the grant; empty data removes it. It is not called
@@ -215,8 +219,8 @@ type Config struct {
 // A Host is the client as its Driver sees it: what the engine reports to. No method
 // blocks.
 type Host interface {
-	// Clock is that of the whole client. An engine measures leases by no other, so
-	// that tests can stop it.
+	// Clock is that of the whole client. An engine measures leases by no other, and times
+	// its heartbeats by its AfterFunc, so that tests can stop both.
 	Clock
 
 	// Logger never returns nil.

@@ -102,7 +102,8 @@ func (l *Lease) Limit(sent Instant, length time.Duration) {
 	endAll(over)
 }
 
-// End ends the lease for good: every lock under it is lost, with this cause.
+// End ends the lease for good: every lock under it is lost, with this cause. An engine calls it when it learns that the lease is over,
+// such as that of a session that has expired. When a client closes, all locks have ended before.
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	over := l.expireLocked() // what the clocks have seen came first
@@ -135,7 +136,8 @@ func (l *Lease) Deadline() time.Time {
 	return l.term.until.Mono
 }
 
-// A Tenant is a lock under a lease, as package holdfast has it. The zero Tenant is under none.
+// A Tenant is a lock under a lease, as package holdfast has it; an engine has no use for one. The zero Tenant is under none, and has
+// only Deadline.
 type Tenant struct {
 	lease *Lease
 	over  func()

@@ -25,8 +25,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// getGrant is the call for one grant. What it has sent is the hold's in the end, or what it may have left is given back; so it is if
-// the caller's Retry panics.
+// getGrant is the call for one grant. In the end the hold looks after what was sent. Without a hold, also if the caller's Retry panics,
+// it is given back.
 func (c *contender) getGrant(ctx context.Context) (h *hold, err error) {
 	c.grants.enter(c.grant)
 	granted, kept := false, false
@@ -82,9 +82,9 @@ type contender struct {
 	insists    bool             // the item may have an intent of this contender
 	baffled    int              // writes that were refused though nothing had changed
 
-	streak *streak // of failures, of which it has had one; nil if none
-	turnOf *streak // in which it is its turn to write
-	over   bool    // the call is; streaks.mu guards these three
+	streak   *streak // of failures, of which it has had one; nil if none
+	writesIn *streak // in which it is the one to write; nil if it is not
+	over     bool    // the call is; streaks.mu guards these three
 }
 
 // again waits before another try, if the failure was transient and the user's
@@ -115,7 +115,7 @@ type answer struct {
 // what was seen and still the same. When ctx ends, take returns at once. A request that
 // was sent is then completed in the background, and what it has taken is given back.
 func (c *contender) take(ctx context.Context, seen *observation) (outcome, error) {
-	switch over, err := c.takeTurn(ctx); {
+	switch over, err := c.awaitWrite(ctx); {
 	case err != nil:
 		return outcome{}, err
 	case over: // many may have waited for that, and few reads tell them all
@@ -124,16 +124,16 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		}
 	}
 	if !c.leftovers.admit(ctx, c.req.Key) {
-		c.passTurn()
+		c.passWrite()
 		return outcome{}, c.waitedFor()
 	}
 	if seen.item != nil && seen.item.holder(c.grant) != nil {
 		// It was read: a request to join that was sent now would say that it has seen its own token.
-		c.passTurn()
+		c.passWrite()
 		return outcome{hold: c.met(seen.item, c.host.Now())}, nil
 	}
 	sent := c.host.Now()
-	x, by := c.write(sent, seen)
+	x, by := c.chooseWrite(sent, seen)
 	sending := newSending()
 	answered := make(chan answer) // unbuffered: the answer is the caller's or nobody's
 	gone := make(chan struct{})   // closed when the caller has returned
@@ -144,7 +144,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		defer cancel()
 		var r answer
 		r.updated, r.old, r.err = c.update(sending.trace(detached), c.key, x)
-		c.endTurn(r.err)
+		c.endWrite(r.err)
 		select {
 		case answered <- r:
 		case <-gone:
@@ -153,7 +153,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		}
 	}) {
 		cancel()
-		c.passTurn()
+		c.passWrite()
 		return outcome{}, driver.ErrClosed
 	}
 	select {
@@ -168,6 +168,27 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		close(gone)
 		return outcome{}, c.waitedFor()
 	}
+}
+
+// chooseWrite returns the write that takes the key, by what was seen, and the item that it goes
+// by: the one that it is to replace, abandoned or reclaimed, or the one that it is to join.
+// Without one it is for a key that nobody has, or that somebody else waits for.
+func (c *contender) chooseWrite(now driver.Instant, seen *observation) (*expression, *item) {
+	var by *item
+	hindered := c.req.Mode.Shared && !c.enterable(seen)
+	if c.vacant(seen) && !hindered {
+		by = seen.item
+	}
+	if by == nil && !hindered && seen.item != nil && c.reclaimable(seen.item) {
+		by = seen.item
+	}
+	switch {
+	case !c.req.Mode.Shared:
+		return c.expression(now, by), by
+	case by == nil && !hindered && c.joins(seen):
+		return c.joining(now, seen), seen.item
+	}
+	return c.opening(now, seen, by), by
 }
 
 // judge says what an answer means; by is the item that the write went by, which it was to
@@ -208,7 +229,7 @@ func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, err
 			}
 		}
 	}
-	return outcome{met: c.lines.see(c.req.Key, r.old)}, nil
+	return outcome{met: c.lines.record(c.req.Key, r.old)}, nil
 }
 
 // owns reports whether an item is held by this contender's grant.

@@ -109,7 +109,7 @@ func (h *hold) release(ctx context.Context) error {
 		if !ok {
 			return errNoAnswer
 		}
-		old, err := h.giveUp(ctx)
+		old, err := h.sendRelease(ctx)
 		slot.leave()
 		switch {
 		case maybeDone(err):
@@ -134,8 +134,8 @@ func (h *hold) release(ctx context.Context) error {
 	})
 }
 
-// giveUp sends the request that gives the key back. If the hold is gone, it returns the item.
-func (h *hold) giveUp(ctx context.Context) (old *item, err error) {
+// sendRelease sends the request that gives the key back. If the hold is gone, it returns the item.
+func (h *hold) sendRelease(ctx context.Context) (old *item, err error) {
 	if h.entry != nil {
 		return h.depart(ctx, h.key, h.grant, h.token, h.others, leaves)
 	}

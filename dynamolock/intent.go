@@ -66,7 +66,7 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 	c.insisted, c.insists = now, true
 	_, old, err := c.update(ctx, c.key, c.intend(seen))
 	if err == nil && old != nil {
-		c.lines.see(c.req.Key, old)
+		c.lines.record(c.req.Key, old)
 	}
 	return err
 }

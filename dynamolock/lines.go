@@ -87,18 +87,18 @@ func (x *lines) observed(key string) observation {
 	return observation{}
 }
 
-// see records an item that was read just now, and returns the observation.
-func (x *lines) see(key string, i *item) observation {
+// record notes an item that was read just now, and returns the observation.
+func (x *lines) record(key string, i *item) observation {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := x.lineLocked(key, now, false)
 	if l == nil {
 		var first observation
-		first.see(i, now)
+		first.update(i, now)
 		return first
 	}
-	l.seen.see(i, now)
+	l.seen.update(i, now)
 	l.heard, l.err = now, nil
 	l.callHolders(x.id)
 	seen := l.seen
@@ -112,7 +112,7 @@ func (x *lines) took(key string, own *item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if l := x.of[key]; l != nil {
-		l.seen.see(own, now)
+		l.seen.update(own, now)
 		l.heard, l.err, l.deniedSince = now, nil, driver.Instant{}
 		x.tidyLocked(key, l, own.sharing == nil)
 	}

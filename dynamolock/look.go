@@ -50,7 +50,7 @@ func (c *contender) carryOut(ctx context.Context, look *look, after time.Duratio
 	i, err := c.get(ctx, c.key, true)
 	switch {
 	case err == nil:
-		look.seen = c.lines.see(c.req.Key, i)
+		look.seen = c.lines.record(c.req.Key, i)
 	case ctx.Err() != nil:
 		look.gaveUp = true
 	default:

@@ -21,8 +21,8 @@ type observation struct {
 	intentSince driver.Instant
 }
 
-// see records an item that was read before now.
-func (o *observation) see(i *item, now driver.Instant) {
+// update notes an item that was read before now.
+func (o *observation) update(i *item, now driver.Instant) {
 	if o.item != nil && i.justBroken(o.item) {
 		return // the read is older than what was seen
 	}

@@ -32,8 +32,8 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 		if err != nil {
 			return err
 		}
-		e.lines.see(key, i) // first: when it is told that nobody holds the key, a try is to get it
-		seen.see(i, e.host.Now())
+		e.lines.record(key, i) // first: when it is told that nobody holds the key, a try is to get it
+		seen.update(i, e.host.Now())
 		info := i.info(key)
 		left, ends := e.leftAt(&seen, sent)
 		if i.sharing != nil {

@@ -105,24 +105,3 @@ func (c *contender) sentAs(own *holder) driver.Instant {
 	}
 	return c.sends[0] // somebody has broken it
 }
-
-// write returns the write that takes the key, by what was seen, and the item that it goes
-// by: the one that it is to replace, abandoned or reclaimed, or the one that it is to join.
-// Without one it is for a key that nobody has, or that somebody else waits for.
-func (c *contender) write(now driver.Instant, seen *observation) (*expression, *item) {
-	var by *item
-	hindered := c.req.Mode.Shared && !c.enterable(seen)
-	if c.vacant(seen) && !hindered {
-		by = seen.item
-	}
-	if by == nil && !hindered && seen.item != nil && c.reclaimable(seen.item) {
-		by = seen.item
-	}
-	switch {
-	case !c.req.Mode.Shared:
-		return c.expression(now, by), by
-	case by == nil && !hindered && c.joins(seen):
-		return c.joining(now, seen), seen.item
-	}
-	return c.opening(now, seen, by), by
-}

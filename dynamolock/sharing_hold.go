@@ -56,7 +56,7 @@ func (e *engine) depart(ctx context.Context, key attributes, grant string, t dri
 			return nil, err
 		case old == nil:
 			if i, err := decode(e.opts.Table, updated); err == nil {
-				e.lines.see(e.opts.Keys.name(key), i)
+				e.lines.record(e.opts.Keys.name(key), i)
 				e.turns.giveWay(e.opts.Keys.name(key), i)
 			}
 			return nil, nil

@@ -22,7 +22,7 @@ type streak struct {
 	err      error           // of the last write that failed
 	wake     <-chan struct{} // ends the pause
 	users    int             // contenders that have had such an error, and whose calls go on
-	turn     chan struct{}   // closed when the write under way has come to an end; nil if none is
+	writing  chan struct{}   // closed when the write under way has come to an end; nil if none is
 }
 
 // streaks are those that a client is in, by key.
@@ -37,10 +37,10 @@ func newStreaks(e *engine) *streaks {
 	return &streaks{delays: e.times.streaks, of: make(map[string]*streak)}
 }
 
-// takeTurn waits until a contender may write, and reports whether it has waited and the others may
+// awaitWrite waits until a contender may write, and reports whether it has waited and the others may
 // write too. If a write that it waited for failed, or if ctx ends, it returns the error of the streak:
 // another write would meet the same.
-func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
+func (c *contender) awaitWrite(ctx context.Context) (over bool, err error) {
 	for {
 		now := c.host.Now()
 		c.streaks.mu.Lock()
@@ -49,22 +49,22 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 			c.streaks.mu.Unlock()
 			return over, nil
 		}
-		turn, until, failures, wake, err := s.turn, s.until, s.failures, s.wake, notSent(s.err)
+		writing, until, failures, wake, err := s.writing, s.until, s.failures, s.wake, notSent(s.err)
 		pause := until.Sub(now)
-		if turn == nil && pause <= 0 {
-			s.turn = make(chan struct{})
-			c.turnOf = s
+		if writing == nil && pause <= 0 {
+			s.writing = make(chan struct{})
+			c.writesIn = s
 			c.streaks.mu.Unlock()
 			return false, nil
 		}
 		c.streaks.mu.Unlock()
-		if turn == nil {
+		if writing == nil {
 			if !backoff.Sleep(ctx, pause, wake) {
 				return false, err
 			}
 		} else {
 			select {
-			case <-turn:
+			case <-writing:
 			case <-ctx.Done():
 				return false, err
 			}
@@ -76,7 +76,7 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 			c.joinLocked(s)
 			c.streaks.mu.Unlock()
 			return false, err
-		case current && turn == nil && s.until == until: // if it was woken, the outage is over
+		case current && writing == nil && s.until == until: // if it was woken, the outage is over
 			s.until = c.host.Now()
 		}
 		c.streaks.mu.Unlock()
@@ -84,8 +84,8 @@ func (c *contender) takeTurn(ctx context.Context) (over bool, err error) {
 	}
 }
 
-// endTurn notes what came of a write: nil if the table has decided.
-func (c *contender) endTurn(err error) {
+// endWrite notes what came of a write: nil if the table has decided.
+func (c *contender) endWrite(err error) {
 	now, wake := c.host.Now(), c.wake(err)
 	c.streaks.mu.Lock()
 	defer c.streaks.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *contender) endTurn(err error) {
 	case !transient(err), conflicting(err), readFailed(err):
 		if s != nil {
 			delete(c.streaks.of, c.req.Key)
-			s.passLocked()
+			s.letWriteLocked()
 		}
 	case s == nil && c.over:
 	default:
@@ -111,20 +111,20 @@ func (c *contender) endTurn(err error) {
 			s.until = now.Add(delay)
 		}
 	}
-	c.passTurnLocked()
+	c.passWriteLocked()
 }
 
-// passTurn is for one that has nothing to write.
-func (c *contender) passTurn() {
+// passWrite is for one that has nothing to write.
+func (c *contender) passWrite() {
 	c.streaks.mu.Lock()
 	defer c.streaks.mu.Unlock()
-	c.passTurnLocked()
+	c.passWriteLocked()
 }
 
-func (c *contender) passTurnLocked() {
-	if c.turnOf != nil {
-		c.turnOf.passLocked()
-		c.turnOf = nil
+func (c *contender) passWriteLocked() {
+	if c.writesIn != nil {
+		c.writesIn.letWriteLocked()
+		c.writesIn = nil
 	}
 }
 
@@ -139,11 +139,11 @@ func notSent(err error) error {
 	return &other
 }
 
-// passLocked ends the turn of the one that has it.
-func (s *streak) passLocked() {
-	if s.turn != nil {
-		close(s.turn)
-		s.turn = nil
+// letWriteLocked lets another write.
+func (s *streak) letWriteLocked() {
+	if s.writing != nil {
+		close(s.writing)
+		s.writing = nil
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // sees is remembered, so that a later try can find out that the holder is gone.
 func (c *contender) try(ctx context.Context) (*hold, error) {
 	seen := c.lines.observed(c.req.Key)
-	read := c.taken(&seen)
+	read := c.probablyHeld(&seen)
 	watched := false
 	for {
 		var got outcome
@@ -31,7 +31,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 				return nil, err
 			}
 			if latest := c.lines.observed(c.req.Key); !read && latest.item != nil { // meanwhile, by others
-				seen, read = latest, c.taken(&latest)
+				seen, read = latest, c.probablyHeld(&latest)
 			}
 		case got.hold != nil:
 			return got.hold, nil
@@ -58,9 +58,9 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 	}
 }
 
-// taken reports whether the key is probably held: somebody has it by what was seen, and
+// probablyHeld reports whether the key is probably held: somebody has it by what was seen, and
 // it is not a grant of this client that is over.
-func (c *contender) taken(seen *observation) bool {
+func (c *contender) probablyHeld(seen *observation) bool {
 	i := seen.item
 	if i != nil && (c.req.Mode.Shared || i.sharing != nil) {
 		return !c.enterable(seen)
@@ -90,7 +90,7 @@ func (c *contender) watch(ctx context.Context, o *observation) error {
 		}
 		met, err := c.look(ctx)
 		if err == nil {
-			o.see(met.item, c.host.Now())
+			o.update(met.item, c.host.Now())
 		} else if err := c.again(ctx, err); err != nil {
 			return err
 		}

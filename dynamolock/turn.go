@@ -45,7 +45,7 @@ func (c *contender) askTurn(ctx context.Context, seen *observation) {
 			c.host.Logger().Debug("a turn was not asked for", "key", c.req.Key, "error", err)
 			return
 		}
-		if *seen = c.lines.see(c.req.Key, now); done {
+		if *seen = c.lines.record(c.req.Key, now); done {
 			return
 		}
 	}

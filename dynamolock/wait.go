@@ -21,7 +21,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	defer c.withdraw()
 	first, write := c.lines.leads(c.req.Key, w), c.req.Reclaim
 	remembered := c.lines.observed(c.req.Key)
-	read := !write && (first && c.taken(&remembered) || c.mismatch(&remembered) != nil)
+	read := !write && (first && c.probablyHeld(&remembered) || c.mismatch(&remembered) != nil)
 	for {
 		// Read once for both cases: a contender that leads only now has seen nothing yet.
 		leads, seen := c.lines.leads(c.req.Key, w), c.lines.observed(c.req.Key)
@@ -38,7 +38,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 		var err error
 		var met observation
 		switch {
-		case read || leads && !first && !write && c.mismatch(&seen) != nil: // what was seen may be an old replica's
+		case read || leads && !first && !write && c.mismatch(&seen) != nil: // an old replica may have shown that
 			met, err = c.look(ctx)
 			read, first = err != nil, false
 		case write || leads && (first || c.ripe(&seen)):
@@ -120,7 +120,7 @@ func (c *contender) poll(ctx context.Context) error {
 	i, err := c.get(ctx, c.key, false)
 	switch {
 	case err == nil:
-		c.lines.see(c.req.Key, i)
+		c.lines.record(c.req.Key, i)
 		return nil
 	case ctx.Err() != nil:
 		return c.waitedFor()

@@ -59,7 +59,7 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 		data:    req.Data,
 		mode:    req.Mode,
 		lose:    req.Lost,
-		ask:     req.Asked,
+		onAsked: req.Asked,
 		news:    make(chan struct{}),
 		session: e.session,
 	}
@@ -137,7 +137,7 @@ func (e *engine) wait(ctx context.Context, c *contender) error {
 		e.store.removeLocked(c, holdfast.ErrReleased)
 		return driver.Held(holder)
 	}
-	c.taken = true
+	c.returned = true
 	c.wishLocked()
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *session) expireLocked() {
 	s.over = true
 	for c := range s.contenders {
 		s.engine.store.removeLocked(c, driver.ErrSessionExpired)
-		if !c.taken {
+		if !c.returned {
 			c.tellLocked()
 		}
 	}

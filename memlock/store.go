@@ -33,18 +33,18 @@ type contender struct {
 	data    []byte
 	mode    driver.Mode
 	lose    func(error)
-	ask     func()
+	onAsked func()
 	news    chan struct{} // closed when the client is told that the wait is over
 	session *session
 
-	queued  time.Time
-	granted time.Time // zero while it waits
-	token   driver.Token
-	told    bool   // news is closed, or about to be
-	taken   bool   // the grant was returned to the client
-	asked   bool   // somebody asks for the grant
-	gone    error  // why it is not in the queue any more
-	goneSeq uint64 // when, by Store.removed
+	queued   time.Time
+	granted  time.Time // zero while it waits
+	token    driver.Token
+	told     bool   // news is closed, or about to be
+	returned bool   // the grant was, to the client
+	asked    bool   // somebody asks for the grant
+	gone     error  // why it is not in the queue any more
+	goneSeq  uint64 // when, by Store.removed
 }
 
 // grant is the name of the contender as a grant: see driver.Info.
@@ -126,7 +126,7 @@ func (s *Store) granteeLocked(info driver.Info) *contender {
 // evictLocked removes a contender at another client's request, and tells its own client.
 func (s *Store) evictLocked(c *contender, cause error) {
 	s.removeLocked(c, cause)
-	if c.taken {
+	if c.returned {
 		c.session.engine.pushLocked(func() { c.lose(cause) })
 		return
 	}
@@ -135,8 +135,8 @@ func (s *Store) evictLocked(c *contender, cause error) {
 
 // wishLocked tells the client that somebody asks for the grant, as soon as the client has it.
 func (c *contender) wishLocked() {
-	if c.asked && c.taken {
-		c.session.engine.pushLocked(c.ask)
+	if c.asked && c.returned {
+		c.session.engine.pushLocked(c.onAsked)
 	}
 }
 

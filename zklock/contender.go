@@ -17,11 +17,12 @@ type contender struct {
 	parent string
 	data   []byte
 	role   role
-	beside string // a znode that is listed each time that the parent is; "" for none
-	first  bool   // it is listed before the parent, and not at the same time
 
-	instead *contender              // whose node is deleted in the transaction that creates this one's; nil for none
-	still   *zk.CheckVersionRequest // without which that is refused; nil for none
+	alsoList      string // a znode that is listed each time that the parent is; "" for none
+	alsoListFirst bool   // it is listed before the parent, and not at the same time
+
+	replaces *contender              // whose node is deleted in the transaction that creates this one's; nil for none
+	onlyIf   *zk.CheckVersionRequest // the version of a znode without which that is refused; nil for none
 
 	stage     stage
 	sess      *zkconn.Session
@@ -35,7 +36,7 @@ type contender struct {
 
 	parentMade bool
 	hangUps    hangUps        // of creations
-	lists      zkconn.Listing // the last ones, if there is a znode beside
+	lists      zkconn.Listing // the last ones, if another znode is listed too
 }
 
 // stage says what a contender has of a node.

@@ -29,7 +29,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		// (Another node with this guid does not count: of a creation that was
 		// repeated, the list has to show what came of the last one too.)
 	}
-	l, err := c.engine.link.List(ctx, c.parent, c.beside, c.first)
+	l, err := c.engine.link.List(ctx, c.parent, c.alsoList, c.alsoListFirst)
 	if errors.Is(err, zk.ErrNoNode) {
 		c.letGo()
 		return nil, errStartOver
@@ -38,10 +38,10 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 	return l.Names, zkconn.AsDisconnected(ctx, err)
 }
 
-// keep remembers the lists if there is a znode beside. Else nobody asks for them again, and a
+// keep remembers the lists if another znode is listed too. Else nobody asks for them again, and a
 // thousand waiters that keep the names of a thousand others would be a waste of memory.
 func (c *contender) keep(l zkconn.Listing) {
-	if c.beside != "" {
+	if c.alsoList != "" {
 		c.lists = l
 	}
 }
@@ -51,15 +51,15 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	path := c.parent + "/" + c.prefix()
 	began := time.Now()
 	n := zkconn.NewNode{
-		Path: path, Data: c.data, HasParent: c.parentMade, Beside: c.beside, BesideFirst: c.first,
+		Path: path, Data: c.data, HasParent: c.parentMade, AlsoList: c.alsoList, AlsoListFirst: c.alsoListFirst,
 		// A member of a transaction that is refused is sent twice, and one of two lists could
 		// come between the two.
-		Alone: c.stage == unknown || c.beside != "",
+		Unbatched: c.stage == unknown || c.alsoList != "",
 	}
 	if c.stage == absent { // or what has been sent before may have succeeded
-		n.Still = c.still
-		if c.instead != nil {
-			n.Instead = c.instead.path()
+		n.OnlyIf = c.onlyIf
+		if c.replaces != nil {
+			n.Replaces = c.replaces.path()
 		}
 	}
 	creation := c.engine.link.Create(c.sess, n)
@@ -83,8 +83,8 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		} else {
 			c.stage, c.czxid = created, node.Czxid
 		}
-		if n.Instead != "" {
-			c.instead.forget()
+		if n.Replaces != "" {
+			c.replaces.forget()
 		}
 	case errors.Is(err, zk.ErrNoNode):
 		if err := c.engine.createParents(ctx, c.parent, nil); err != nil {

@@ -18,13 +18,15 @@ type siblings struct {
 }
 
 // missing returns why a node that was not found is gone, as far as is known.
-// That it was reclaimed shows in the write that came before, and in the node of whoever
-// reclaims: whoever asks writes to it too, and somebody else may delete it after that. Who is
-// not in the queue by the list that went out with the read may have come between the two.
-// Whoever was not watching just then, as it had not begun to or was cut off, has not seen
-// the write, and knows only that somebody has deleted the node; so does who is cut off before
-// the list is there, as the end of a hold does not wait for the next connection. A node that
-// is missing in another session says nothing: it has gone with its own.
+// A reclaim shows in the write that came before the deletion, and in the node of the client that
+// reclaims. The write alone does not tell: a client that asks for the lock writes too, and another
+// may delete the node after that. A client that is missing in the list that went out with the read
+// may have joined the queue between the two.
+//
+// A contender that was not watching when the write was made, since it had not begun to or was cut
+// off, knows only that somebody has deleted the node. So does one that is cut off before the list
+// is there, as the end of a hold does not wait for the next connection. In another session a
+// missing node says nothing: it has gone with its own session.
 func (o *ownNode) missing(ctx context.Context) error {
 	o.mu.Lock()
 	var s *siblings

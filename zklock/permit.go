@@ -43,11 +43,11 @@ func (e *engine) newPermit(req *driver.Request, data []byte) *permit {
 	queue.Mode = driver.Mode{}
 	queue.Queued = func(ahead int) { req.Queued(ahead + req.Mode.Limit) }
 	p.place = contender{engine: e, req: &queue, parent: p.at.places, data: data, role: asPlace}
-	p.lease = contender{engine: e, req: req, parent: p.at.leases, data: data, role: asLease, beside: p.at.key}
+	p.lease = contender{engine: e, req: req, parent: p.at.leases, data: data, role: asLease, alsoList: p.at.key}
 	if p.at.kazoo {
 		// kazoo's client does not count again after it has made its lease, but stands in the
 		// queue by then. So it is looked for there, and then among the leases.
-		p.lease.beside, p.lease.first = p.at.places, true
+		p.lease.alsoList, p.lease.alsoListFirst = p.at.places, true
 	}
 	return p
 }
@@ -148,13 +148,13 @@ func (p *permit) free(leases []string) bool { return len(p.at.permits(leases)) <
 // take makes a lease and is granted the permit, unless it came too late.
 func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	none, c := driver.Grant{}, &p.lease
-	c.instead, c.still = nil, nil
+	c.replaces, c.onlyIf = nil, nil
 	if p.limit != nil && !p.at.kazoo {
 		// Otherwise observers would take it for a permit until its client had found out.
-		c.still = &zk.CheckVersionRequest{Path: p.at.key, Version: p.limit.Version}
+		c.onlyIf = &zk.CheckVersionRequest{Path: p.at.key, Version: p.limit.Version}
 	}
 	if p.place.hasNode() && !p.at.kazoo && !p.passed {
-		c.instead = &p.place
+		c.replaces = &p.place
 	}
 	ahead, _, err := c.locate(ctx)
 	if errors.Is(err, zk.ErrBadVersion) {
@@ -203,7 +203,7 @@ func (p *permit) lookAgain() error {
 func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	keys := p.lease.lists
 	if !p.at.kazoo {
-		keys = *keys.Beside
+		keys = *keys.Other
 	}
 	if err := p.refuse(ctx, keys.Names); err != nil {
 		return false, err
@@ -214,7 +214,7 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	if !p.at.kazoo {
 		return true, nil
 	}
-	places, err := p.engine.order(ctx, p.at.places, p.lease.lists.Beside.Names, p.place.node)
+	places, err := p.engine.order(ctx, p.at.places, p.lease.lists.Other.Names, p.place.node)
 	switch {
 	case err != nil:
 		return false, err

@@ -65,26 +65,35 @@ func opener(ctx context.Context, args []string) (open func() (*holdfast.Client, 
 	if session, err = time.ParseDuration(args[2]); err != nil {
 		return nil, 0, err
 	}
-	switch args[0] {
-	case "zookeeper":
+	engine := candidateEngines[args[0]]
+	if engine == nil {
+		return nil, 0, fmt.Errorf("no engine %q", args[0])
+	}
+	open, err = engine(ctx, args[1], session)
+	return open, session, err
+}
+
+// candidateEngines are those on which candidates can stand: at a server or a table, for a session or a lease.
+var candidateEngines = map[string]func(ctx context.Context, at string, session time.Duration) (func() (*holdfast.Client, error), error){
+	"zookeeper": func(ctx context.Context, at string, session time.Duration) (func() (*holdfast.Client, error), error) {
 		return func() (*holdfast.Client, error) {
-			c, err := zklock.Dial(ctx, []string{args[1]}, &zklock.Options{Root: root, Owner: owner, SessionTimeout: session})
+			c, err := zklock.Dial(ctx, []string{at}, &zklock.Options{Root: root, Owner: owner, SessionTimeout: session})
 			if err != nil {
 				return nil, err
 			}
 			return c.Client, nil
-		}, session, nil
-	case "dynamodb":
+		}, nil
+	},
+	"dynamodb": func(ctx context.Context, at string, session time.Duration) (func() (*holdfast.Client, error), error) {
 		target, err := dynamoserver.Open(ctx) // which the environment names
 		return func() (*holdfast.Client, error) {
-			c, err := dynamolock.New(ctx, target.Client(), &dynamolock.Options{Table: args[1], Owner: owner, Lease: session, Poll: electionPoll})
+			c, err := dynamolock.New(ctx, target.Client(), &dynamolock.Options{Table: at, Owner: owner, Lease: session, Poll: electionPoll})
 			if err != nil {
 				return nil, err
 			}
 			return c.Client, nil
-		}, session, err
-	}
-	return nil, 0, fmt.Errorf("no engine %q", args[0])
+		}, err
+	},
 }
 
 // order is what a candidate is told.

@@ -13,9 +13,6 @@ import (
 	verdicts "github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
-// engines are those that a run can use.
-var engines = []string{"zookeeper", "reconfig", "dynamodb", "ttl"}
-
 // runFor is how long the runs of TestChaos last, on each engine.
 func runFor(t *testing.T) time.Duration {
 	t.Helper()
@@ -126,7 +123,7 @@ var _, long = os.LookupEnv("HOLDFAST_CHAOS")
 // tried returns the engines that a run tries: with all tests, only one of ZooKeeper and one of DynamoDB.
 func tried() []string {
 	if long {
-		return engines
+		return engineNames()
 	}
 	return []string{"zookeeper", "dynamodb"}
 }

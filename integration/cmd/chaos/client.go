@@ -19,6 +19,26 @@ import (
 // closePatience bounds the closing of a client.
 const closePatience = 15 * time.Second
 
+// clientConfig is the configuration of a client process, sent as JSON.
+type clientConfig struct {
+	Process string // such as "3.2": the second process in slot 3
+	Owner   string // of its locks; the next process in the slot has the same, and those in other slots may
+	Login   login
+	Keys    []string
+	Workers int
+	// Observers is how many there are. The first stay with one key each, the last goes from key to key.
+	Observers int
+	Succeeds  bool // a killed process of this slot, which may have left locks
+	Seed      uint64
+	Sabotage  sabotage
+	Quiet     bool // there are no faults, and holds are long
+	// Reclaims is one of how many calls of Acquire by workers reclaims, besides those for what a killed process may have left.
+	// Default 0: usualReclaims.
+	Reclaims int
+	// Look is how often a holder looks at its lock, at most twice as seldom. Default 0: lookEvery.
+	Look time.Duration
+}
+
 // client is what a client process does: workers that acquire and release locks, observers, and commands:
 //
 //	jump DURATION    set the wall clock of this process forward, or back, when it holds a lock

@@ -12,7 +12,7 @@
 //
 // A run has four independent parts:
 //
-//   - a stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
+//   - an engine (engine.go): how clients open it, and its stage: servers, proxies, and their faults (stage.go; zookeeper*.go and dynamodb*.go)
 //   - clients (client.go; worker.go, hold.go and candidate.go are what its workers do, observer.go what its observers do,
 //     errands.go what it does on command): this program again, as child processes that can be paused and killed (process.go,
 //     and client_process.go on their side)
@@ -88,7 +88,7 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	f := &flags{}
 	set := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	set.SetOutput(w)
-	engine := set.String("engine", "all", "the `engine`: zookeeper, reconfig (ZooKeeper with members that leave and join), dynamodb, ttl (DynamoDB with Time to Live), or all of them in turn")
+	engine := set.String("engine", "all", engineUsage())
 	minutes := set.Float64("minutes", 1, "how long the clients run, on each engine")
 	set.Uint64Var(&f.Seed, "seed", 0, "the `seed` of the plan (default: a new one each time)")
 	set.IntVar(&f.Clients, "clients", 6, "client processes")
@@ -112,14 +112,14 @@ func parse(args []string, w io.Writer) (*flags, error) {
 	}
 	f.engines = []string{*engine}
 	if *engine == "all" {
-		f.engines = []string{"zookeeper", "reconfig", "dynamodb", "ttl"}
+		f.engines = engineNames()
 	}
 	var err error
 	switch {
 	case set.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case stages[f.engines[0]] == nil:
-		err = fmt.Errorf("-engine %q: want zookeeper, reconfig, dynamodb, ttl or all", *engine)
+	case engineOf(f.engines[0]) == nil:
+		err = fmt.Errorf("-engine %q: want %s or all", *engine, strings.Join(engineNames(), ", "))
 	case f.Length <= 0:
 		err = fmt.Errorf("-minutes %v: want more than 0", *minutes)
 	case f.Clients < 1 || f.Workers < 1 || f.Keys < 1:

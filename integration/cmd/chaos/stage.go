@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
-// casting describes the run for which a stage is built. Each engine has a function that takes it: startZooKeeper,
-// startDynamo.
+// casting describes the run for which a stage is built.
 type casting struct {
 	Slots int                 // client processes
 	Holds func(slot int) bool // whether the process in a slot holds a lock
@@ -45,7 +44,7 @@ type stage interface {
 
 // login is how a client process finds its engine, sent as JSON.
 type login struct {
-	Engine   string   `json:"engine"`             // "zookeeper" or "dynamodb"
+	Engine   string   `json:"engine"`             // whose clients connect to it
 	Servers  []string `json:"servers,omitempty"`  // of ZooKeeper: host:port
 	Endpoint string   `json:"endpoint,omitempty"` // of DynamoDB: a URL
 	Table    string   `json:"table,omitempty"`
@@ -63,7 +62,7 @@ type login struct {
 	Credentials string `json:"credentials,omitempty"`
 }
 
-// locker is a client of an engine, in a client process. Each engine has a function that opens one: openZooKeeper, openDynamo.
+// locker is a client of an engine, in a client process.
 type locker struct {
 	*holdfast.Client
 	// breakNow breaks a grant at once; nil where Break does just that.

@@ -66,7 +66,7 @@ func (r *run) judge() (*verdict, error) {
 	rules := history.Rules{
 		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
 		Steady: r.steady, Endured: r.endured, Lasting: lasting, Singly: singly, Hushed: []string{string(nemesis.EventsLost)},
-		Namesakes: r.Engine != "zookeeper", // whose nodes say by whom they were reclaimed
+		Namesakes: engineOf(r.Engine).namesakes,
 	}
 	if r.steady {
 		rules.Prompt, rules.Relief, rules.Recovery = r.lease/prompt, r.lease/relief, recovery*r.lease

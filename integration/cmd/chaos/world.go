@@ -20,18 +20,10 @@ type world struct {
 	again   string                                        // the command that performs the same faults
 }
 
-// stages are the engines; "reconfig" is ZooKeeper with members that leave and join, "ttl" DynamoDB with Time to Live.
-var stages = map[string]func(context.Context, casting) (stage, error){
-	"zookeeper": startZooKeeper,
-	"reconfig":  startReconfig,
-	"dynamodb":  startDynamo,
-	"ttl":       startTTL,
-}
-
 // machine is the world of real servers and processes.
 func machine(s settings) world {
 	return world{
-		start: stages[s.Engine],
+		start: engineOf(s.Engine).start,
 		process: func(j *journal, config clientConfig) (process, error) {
 			p, err := startProcess(s.Dir, j, config)
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
+	"github.com/holdfast-go/holdfast/zklock"
 )
 
 const (
@@ -145,4 +147,26 @@ func (s *ensembleStage) clientsOf(server int) []*zooKeeperSlot {
 		}
 	}
 	return slots
+}
+
+// openZooKeeper opens a client of ZooKeeper, in a client process.
+func openZooKeeper(ctx context.Context, config clientConfig) (locker, error) {
+	opts := &zklock.Options{
+		Root:           zooKeeperRoot,
+		SessionTimeout: cmp.Or(config.Login.Session, config.Login.Lease),
+		Owner:          config.Owner,
+		Heartbeat:      config.Login.Heartbeat,
+		Margin:         config.Login.Margin,
+	}
+	if c := config.Login.Credentials; c != "" {
+		opts.Auth = []zklock.Auth{{Scheme: "digest", Credentials: c}}
+	}
+	if config.Sabotage == noHeartbeats {
+		opts.Heartbeat = -1
+	}
+	client, err := zklock.Dial(ctx, config.Login.Servers, opts)
+	if err != nil {
+		return locker{}, err
+	}
+	return locker{Client: client.Client}, nil
 }

@@ -175,7 +175,7 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D34.2", "an acquisition waits for a lease that an observer has seen the end of", dynamoDB, change{
 		"dynamolock/observe.go",
-		`		e.lines.see(key, i) //`,
+		`		e.lines.record(key, i) //`,
 		`		//`,
 	}, nil},
 	{"D35", "whoever holds the key is asked", dynamoDB, change{

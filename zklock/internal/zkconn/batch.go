@@ -186,15 +186,15 @@ func (b *batches) single(w *write) {
 
 // create sends the creation, with the deletion of what it comes instead of, and the check of what it depends on.
 func (l *Link) create(n *NewNode) (path string, err error) {
-	if n.Instead == "" && n.Still == nil {
+	if n.Replaces == "" && n.OnlyIf == nil {
 		return l.conn.Create(n.Path, n.Data, newNodeFlags, l.config.ACL)
 	}
 	ops := []any{l.creation(n)}
-	if n.Instead != "" {
-		ops = append(ops, &zk.DeleteRequest{Path: n.Instead, Version: -1})
+	if n.Replaces != "" {
+		ops = append(ops, &zk.DeleteRequest{Path: n.Replaces, Version: -1})
 	}
-	if n.Still != nil {
-		ops = append(ops, n.Still)
+	if n.OnlyIf != nil {
+		ops = append(ops, n.OnlyIf)
 	}
 	replies, err := l.conn.Multi(ops...)
 	switch {

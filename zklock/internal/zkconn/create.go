@@ -12,15 +12,15 @@ type NewNode struct {
 	Path      string // without the number
 	Data      []byte
 	HasParent bool // its parent is known to exist
-	Alone     bool // it goes in a request of its own
+	Unbatched bool // it goes in a request of its own
 
-	// If it goes alone, and only then:
-	Instead string                  // a znode that goes as this one comes; "" for none
-	Still   *zk.CheckVersionRequest // that another znode is as it was; nil for none
+	// If it goes in one of its own, and only then:
+	Replaces string                  // a znode that goes as this one comes; "" for none
+	OnlyIf   *zk.CheckVersionRequest // another znode has that version; nil for no condition
 
 	// Its parent is listed in the same flight; and another znode, if this is not "": at the same time, or first.
-	Beside      string
-	BesideFirst bool
+	AlsoList      string
+	AlsoListFirst bool
 }
 
 // Creation is a creation under way.
@@ -39,7 +39,7 @@ type Creation struct {
 // the znode is of s.
 func (l *Link) Create(s *Session, n NewNode) *Creation {
 	w := newWrite(s, n.Path)
-	w.create, w.alone = &n, n.Alone
+	w.create, w.alone = &n, n.Unbatched
 	w.sent = make(chan bool, 1)
 	listed := make(chan Listing, 1)
 	l.tasks.Go(func(context.Context) { l.batches.do(w) })
@@ -48,7 +48,7 @@ func (l *Link) Create(s *Session, n NewNode) *Creation {
 			listed <- Listing{Err: zk.ErrNoServer}
 			return
 		}
-		listed <- l.lists(dir(w.path), n.Beside, n.BesideFirst)
+		listed <- l.lists(dir(w.path), n.AlsoList, n.AlsoListFirst)
 	})
 	return &Creation{link: l, write: w, Listed: listed}
 }
@@ -65,7 +65,7 @@ func (c *Creation) Abandon(then func(Outcome)) {
 
 // creating is what is noted of a request under way that creates a znode, or several.
 type creating struct {
-	sent  func() // called when it is about to be sent, by the goroutine that sends
+	sent  func() // called when it has been sent, by the goroutine that sends
 	czxid int64
 }
 

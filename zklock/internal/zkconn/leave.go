@@ -163,9 +163,11 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 
 // confirmOver is for a session of which a server has said that it is over. A leader says so as soon as it has been asked to end it, or
 // lets it expire (SessionTracker.setSessionClosing), and may have lost its majority: then the next leader brings the session back,
-// with all of its timeout. So the word has to be given once more between the beginning of another session and a write in it, on one
-// connection. A server breaks its connections before it follows another leader. So the leader that gave the word has made that
-// write, with a majority, and the end of the session before.
+// with all of its timeout.
+//
+// So the client begins another session there, asks again, and then makes a write in that other session, on the same connection.
+// A server breaks its connections before it follows another leader. So the write was made by the leader that has answered the
+// question, with a majority, and the end of the session, which comes before it, was too.
 func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession) error {
 	witness, err := l.visit(ctx, address)
 	if err != nil {

@@ -115,16 +115,16 @@ func (l *Link) CreateParent(ctx context.Context, path string, data []byte) error
 
 // Listing is the outcome of a list.
 type Listing struct {
-	Names  []string
-	Stat   *zk.Stat
-	Err    error
-	Beside *Listing // of another znode, if that was listed as well
+	Names []string
+	Stat  *zk.Stat
+	Err   error
+	Other *Listing // of another znode, if that was listed as well
 }
 
 // Complete is why a list, or that of the znode beside, is missing; nil if none is.
 func (l *Listing) Complete() error {
-	if l.Err == nil && l.Beside != nil && !errors.Is(l.Beside.Err, zk.ErrNoNode) {
-		return l.Beside.Err
+	if l.Err == nil && l.Other != nil && !errors.Is(l.Other.Err, zk.ErrNoNode) {
+		return l.Other.Err
 	}
 	return l.Err
 }
@@ -147,26 +147,26 @@ func (l *Link) listAll(paths ...string) []Listing {
 }
 
 // lists is List without ctx.
-func (l *Link) lists(path, beside string, first bool) Listing {
+func (l *Link) lists(path, also string, first bool) Listing {
 	switch {
-	case beside == "":
+	case also == "":
 		return l.listOne(path)
 	case first:
-		other := l.listOne(beside)
+		other := l.listOne(also)
 		one := l.listOne(path)
-		one.Beside = &other
+		one.Other = &other
 		return one
 	}
-	all := l.listAll(path, beside)
-	all[0].Beside = &all[1]
+	all := l.listAll(path, also)
+	all[0].Other = &all[1]
 	return all[0]
 }
 
 // List lists a znode and, unless that is "", another one: in the same flight, or first. It fails if one of the lists is
 // missing.
-func (l *Link) List(ctx context.Context, path, beside string, first bool) (Listing, error) {
+func (l *Link) List(ctx context.Context, path, also string, first bool) (Listing, error) {
 	return call(ctx, l, "list", path, func() (Listing, error) {
-		one := l.lists(path, beside, first)
+		one := l.lists(path, also, first)
 		return one, one.Complete()
 	})
 }
