@@ -7,6 +7,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
+// step is what a waiter does next.
+type step int
+
+const (
+	noStep     step = iota
+	listenStep      // wait in line, until it is called
+	pollStep        // wait until the key may be free or the next poll is due, and poll
+	lookStep        // a consistent read
+	writeStep       // the write that takes the key
+)
+
 // wait takes the key as soon as it is available. The first contender of the client begins
 // like a try, and then polls; others wait in line behind it. One that reclaims writes at
 // once in any case.
@@ -19,42 +30,41 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	w := c.lines.join(c.req.Key, c.grant)
 	defer c.lines.leave(c.req.Key, w)
 	defer c.withdraw()
-	first, write := c.lines.leads(c.req.Key, w), c.req.Reclaim
-	remembered := c.lines.observed(c.req.Key)
-	read := !write && (first && c.probablyHeld(&remembered) || c.mismatch(&remembered) != nil)
+	blind := c.lines.leads(c.req.Key, w) // it leads, and has seen nothing yet
+	owed := c.firstStep(blind)
 	for {
-		// Read once for both cases: a contender that leads only now has seen nothing yet.
+		// Read once for all cases: a contender that leads only now has seen nothing yet.
 		leads, seen := c.lines.leads(c.req.Key, w), c.lines.observed(c.req.Key)
 		if seen.item != nil && c.owns(seen.item) { // by a write without an answer, which was late: another one makes sure
-			write, read = true, false
+			owed = writeStep
 		}
-		if leads && !read && !write && (first || c.ripe(&seen)) {
-			gave, err := c.letOthersFirst(ctx)
-			if err != nil {
-				return nil, err
-			}
-			read = gave
+		next, err := c.nextStep(ctx, owed, leads, blind, &seen)
+		if err != nil {
+			return nil, err
 		}
-		var err error
 		var met observation
-		switch {
-		case read || leads && !first && !write && c.mismatch(&seen) != nil: // an old replica may have shown that
+		switch next {
+		case lookStep:
 			met, err = c.look(ctx)
-			read, first = err != nil, false
-		case write || leads && (first || c.ripe(&seen)):
+			blind, owed = false, noStep
+			if err != nil {
+				owed = lookStep
+			}
+		case writeStep:
 			var got outcome
 			if got, err = c.take(ctx, &seen); got.hold != nil {
 				c.insists = false // the write has removed what there was
 				return got.hold, nil
 			}
 			met = got.met
-			// What was refused has taken nothing: it suffices that the first in line writes. But who reclaims
+			// What was refused has taken nothing: it suffices that the first in line writes. But one that reclaims
 			// has to see first what there is.
-			write, first = maybeDone(err) || write && (err != nil || c.reclaimable(met.item) && c.ripe(&met)), first && err != nil
-		case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
-			// this client's own lock, which stands
-			return nil, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})
-		case leads:
+			again := maybeDone(err) || owed == writeStep && (err != nil || c.reclaimable(met.item) && c.ripe(&met))
+			blind, owed = blind && err != nil, noStep
+			if again {
+				owed = writeStep
+			}
+		case pollStep:
 			if err = c.insist(ctx, &seen); err == nil {
 				c.askTurn(ctx, &seen)
 				err = c.poll(ctx)
@@ -79,6 +89,40 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
+}
+
+// firstStep is what the call owes itself before anything else: none if that depends on whether it leads.
+func (c *contender) firstStep(leads bool) step {
+	remembered := c.lines.observed(c.req.Key)
+	switch {
+	case c.req.Reclaim:
+		return writeStep
+	case leads && c.probablyHeld(&remembered), c.mismatch(&remembered) != nil: // what is remembered may be over
+		return lookStep
+	}
+	return noStep
+}
+
+// nextStep returns what a waiter does next, by what was seen: what it owes, or what its place in the line is for. It returns an error
+// if the call has come to its end.
+func (c *contender) nextStep(ctx context.Context, owed step, leads, blind bool, seen *observation) (step, error) {
+	switch {
+	case owed != noStep:
+		return owed, nil
+	case leads && (blind || c.ripe(seen)):
+		if gave, err := c.letOthersFirst(ctx); gave || err != nil {
+			return lookStep, err
+		}
+		return writeStep, nil
+	case leads && c.mismatch(seen) != nil: // an old replica may have shown that
+		return lookStep, nil
+	case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
+		// this client's own lock, which stands
+		return noStep, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})
+	case leads:
+		return pollStep, nil
+	}
+	return listenStep, nil
 }
 
 // ripe reports whether a write might get the key, by what was seen.
