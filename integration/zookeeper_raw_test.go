@@ -80,6 +80,8 @@ func (r *rawSession) begin() string {
 	return greeting
 }
 
+const sessionIsOver = "the session is over"
+
 // connect connects, and begins or resumes the session.
 func (r *rawSession) connect() string {
 	r.hangUp()
@@ -100,7 +102,7 @@ func (r *rawSession) connect() string {
 	_, timeout := d.Int32(), d.Int32()
 	r.id, r.password = d.Int64(), d.Bytes()
 	if r.id == 0 {
-		return "the session is over"
+		return sessionIsOver
 	}
 	return fmt.Sprintf("a session of %d ms", timeout)
 }
@@ -117,6 +119,7 @@ func (r *rawSession) hangUp() {
 		}
 	}
 	_ = r.conn.Close()
+	r.conn = nil
 }
 
 func (r *rawSession) send(write func(*jute.Encoder)) {
