@@ -57,7 +57,7 @@ test-unit: ## Run the tests that need no server
 	go test -tags mutexorder -run '^TestConformance$$/^curator$$/^follower$$' ./zklock
 
 # Not with the race detector, which makes it ten times as slow, and sees the same code in other tests.
-sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb or ttl)
+sim: ## Run what chaos does in virtual time, on fakes of the engines (HOURS=24 of that time, SEED=42, ENGINE=zookeeper, dynamodb, ttl or closed)
 	$(timed)
 	$(if $(HOURS),HOLDFAST_SIM_HOURS=$(HOURS)) $(if $(SEED),HOLDFAST_SEED=$(SEED)) $(if $(ENGINE),HOLDFAST_SIM_ENGINE=$(ENGINE)) go test $(if $(HOURS),-v -timeout 0,$(patience)) -run '$(virtual)' $(TESTFLAGS) ./integration/cmd/chaos
 
@@ -112,8 +112,8 @@ test-versions: ## Run the tests on other versions of the servers, which come fro
 test-containers: ## Run the conformance tests on a server in a container, with a Docker daemon of its own if none answers
 	@integration/containers.sh
 
-# MINUTES is how long on each engine; ENGINE is zookeeper, reconfig (a ZooKeeper whose members come and go), dynamodb or ttl (a
-# DynamoDB that deletes what expires); KINDS are the faults that may happen; OUT is a directory for what is kept of a run that failed.
+# MINUTES is how long on each engine; ENGINE is zookeeper, reconfig (a ZooKeeper whose members come and go), dynamodb, ttl (a
+# DynamoDB that deletes what expires) or closed (DynamoDB with locks that do not expire); KINDS are the faults that may happen; OUT is a directory for what is kept of a run that failed.
 chaos: ## Break clients, network and servers at random, and judge what the locks did (MINUTES=30 SEED=42 ENGINE=zookeeper OUT=dir)
 	@integration/setup.sh local
 	go run ./integration/cmd/chaos $(if $(MINUTES),-minutes $(MINUTES)) $(if $(SEED),-seed $(SEED)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(KINDS),-kinds '$(KINDS)') $(if $(OUT),-out $(OUT))

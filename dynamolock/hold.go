@@ -124,6 +124,9 @@ func (h *hold) release(ctx context.Context) error {
 			return nil
 		}
 		why := h.check(old)
+		if why == nil {
+			return errOvertaken
+		}
 		if unanswered && (h.entry != nil && !h.remains(old) || h.entry == nil && !old.sameGrant(h.token)) {
 			return nil // it was carried out, and what is there now came later
 		}

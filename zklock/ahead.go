@@ -20,39 +20,39 @@ import (
 // their grants.
 type waiters struct {
 	mu     strict.Mutex[strict.Waiters]
-	byPath map[string]*turn
+	byPath map[string]*waiter
 }
 
-// turn is the place of one waiter.
-type turn struct{ granted atomic.Bool }
+// waiter is one of them.
+type waiter struct{ granted atomic.Bool }
 
 // joinWaiters makes this contender known as one that waits. Who shares the lock is not: it
 // may be granted that beside others before it.
 func (c *contender) joinWaiters() {
-	if c.turn != nil || c.req.Mode.Shared {
+	if c.waiter != nil || c.req.Mode.Shared {
 		return
 	}
-	c.turn = new(turn)
+	c.waiter = new(waiter)
 	ws := &c.engine.waiters
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.byPath[c.path()] = c.turn
+	ws.byPath[c.path()] = c.waiter
 }
 
 // leaveWaiters says how that ended.
 func (c *contender) leaveWaiters(granted bool) {
-	if c.turn == nil {
+	if c.waiter == nil {
 		return
 	}
-	c.turn.granted.Store(granted)
-	c.turn = nil
+	c.waiter.granted.Store(granted)
+	c.waiter = nil
 	ws := &c.engine.waiters
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	delete(ws.byPath, c.path())
 }
 
-func (ws *waiters) at(path string) *turn {
+func (ws *waiters) at(path string) *waiter {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return ws.byPath[path]
@@ -61,12 +61,12 @@ func (ws *waiters) at(path string) *turn {
 // outlook is what a waiter knows of the nodes before its own. It keeps few names, as there may
 // be a thousand waiters.
 type outlook struct {
-	last   string // its predecessor
-	beyond string // the node before that; "" if there is none, or it need not be watched
-	alone  bool   // nothing but the predecessor is before it
-	beside bool   // who shares the lock may hold it, and the predecessor waits itself
-	pair   bool   // nothing but the predecessor and the one beyond is
-	mate   *turn  // of a waiter of this client that has one of the two; nil if there is none
+	last   string  // its predecessor
+	beyond string  // the node before that; "" if there is none, or it need not be watched
+	alone  bool    // nothing but the predecessor is before it
+	beside bool    // who shares the lock may hold it, and the predecessor waits itself
+	pair   bool    // nothing but the predecessor and the one beyond is
+	mate   *waiter // of a waiter of this client that has one of the two; nil if there is none
 }
 
 // lookAhead returns what is known of those that block a contender, of whom there is at least

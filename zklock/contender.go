@@ -30,7 +30,7 @@ type contender struct {
 	node      string   // its name, from the stage doubled on; "" if that is to be learned from the list
 	czxid     int64    // of the node; 0: to be learned from it
 	own       *ownNode // in the stage queued
-	turn      *turn    // nil before it waits
+	waiter    *waiter  // nil before it waits
 	reclaimed bool
 	behind    bool // it has waited for somebody, and has to look at the queue again
 

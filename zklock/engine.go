@@ -34,7 +34,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		host:    host,
 		opts:    opts,
 		paths:   paths{chroot: chroot, root: opts.Root},
-		waiters: waiters{byPath: make(map[string]*turn)},
+		waiters: waiters{byPath: make(map[string]*waiter)},
 		tasks:   task.NewGroup(),
 		mark:    newGUID()[:8],
 		warned:  make(map[string]bool),

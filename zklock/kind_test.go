@@ -80,12 +80,12 @@ func TestLookAheadOfKinds(t *testing.T) {
 		{queue: "wx", shared: true, beyond: "0", pair: true},
 		{queue: "xsssx", shared: true, beyond: "0", pair: true},
 	} {
-		e := &engine{waiters: waiters{byPath: make(map[string]*turn)}}
+		e := &engine{waiters: waiters{byPath: make(map[string]*waiter)}}
 		c := &contender{engine: e, req: &driver.Request{Mode: driver.Mode{Shared: test.shared}}, parent: "/q"}
 		for _, x := range line(test.queue) { // all are waiters of this client
 			mate := &contender{engine: e, parent: "/q", node: x.name, req: &driver.Request{Mode: driver.Mode{Shared: sequence.Shared(x.name)}}}
 			mate.joinWaiters()
-			if shared := mate.turn == nil; shared != sequence.Shared(x.name) {
+			if shared := mate.waiter == nil; shared != sequence.Shared(x.name) {
 				t.Errorf("%s: %s is known to wait: %v", test.queue, x.name, !shared)
 			}
 			mate.leaveWaiters(true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,10 +121,11 @@ func TestChaos(t *testing.T) {
 // long says that this is no run of all tests, but one of chaos alone: .ci/run and make test-long have both.
 var _, long = os.LookupEnv("HOLDFAST_CHAOS")
 
-// tried returns the engines that a run tries: with all tests, only one of ZooKeeper and one of DynamoDB.
+// tried returns the engines that a run tries: with all tests, only one of ZooKeeper and one of DynamoDB. Locks that do not expire are
+// another matter to clients, not to servers, so the simulation suffices.
 func tried() []string {
 	if long {
-		return engineNames()
+		return slices.DeleteFunc(engineNames(), func(name string) bool { return engineOf(name).endless })
 	}
 	return []string{"zookeeper", "dynamodb"}
 }

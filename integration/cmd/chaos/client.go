@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/history"
 )
 
@@ -49,6 +50,7 @@ type clientConfig struct {
 //	break KEY        break the grant of a key as an operator would
 //	break-now KEY    break it with BreakNow
 //	break-insistently KEY  break it again and again while the grant is there
+//	bury OWNER       break what is granted to an owner who has ended
 //	take KEY         acquire the lock of a key, write to its registers, and release it
 //	audit KEY        try for all that a key has, in each way that it is used, and for one more
 //	plant KEY        take it, but stop the whole process between the look at the lock and the writes
@@ -142,7 +144,7 @@ func (c *client) shut(bound time.Duration) error {
 	invoked := c.report.invoke(history.Record{Call: history.Close, TTL: int64(bound)})
 	err := c.locker.Close(ctx)
 	invoked.returned(err, 0, "")
-	if c.quits.Load() && isAny(err, holdfast.ErrReleasePending, holdfast.ErrLost) {
+	if (c.quits.Load() || c.config.Login.Mode != dynamolock.FailOpen) && isAny(err, holdfast.ErrReleasePending, holdfast.ErrLost) {
 		return nil
 	}
 	return goodbye(err)
@@ -211,6 +213,8 @@ func (c *client) obey(line string) error {
 		task = func(key string) error { return c.breakGrant(key, true, false) }
 	case "break-insistently":
 		task = func(key string) error { return c.breakGrant(key, false, true) }
+	case "bury":
+		task = c.bury
 	case "take":
 		task = func(key string) error { return c.take(key, false) }
 	case "audit":

@@ -40,6 +40,7 @@ func openTable(ctx context.Context, config clientConfig, with dynamolock.API) (l
 	}
 	client, err := dynamolock.New(ctx, api, &dynamolock.Options{
 		Table:        config.Login.Table,
+		Mode:         config.Login.Mode,
 		Lease:        config.Login.Lease,
 		Poll:         dynamoPoll,
 		TTLAttribute: config.Login.Expiry,
@@ -60,6 +61,16 @@ type dynamoStage struct {
 	drop   func(context.Context) error
 	wires  []*wire
 	reaper *reaper // nil: nothing expires
+	mode   dynamolock.Mode
+}
+
+// startClosed is startDynamo for clients whose locks do not expire.
+func startClosed(ctx context.Context, c casting) (stage, error) {
+	s, err := startDynamo(ctx, c)
+	if err == nil {
+		s.(*dynamoStage).mode = dynamolock.FailClosedFenced
+	}
+	return s, err
 }
 
 func startDynamo(ctx context.Context, c casting) (stage, error) {
@@ -120,7 +131,7 @@ func (s *dynamoStage) login(slot int) login {
 func (s *dynamoStage) direct() login { return s.loginBy(s.target.Endpoint()) }
 
 func (s *dynamoStage) loginBy(endpoint string) login {
-	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease}
+	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: s.table, Lease: dynamoLease, Mode: s.mode}
 	if s.reaper != nil {
 		l.TTL = ttlAttribute
 	}

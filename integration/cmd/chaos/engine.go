@@ -15,15 +15,18 @@ type engine struct {
 	open        func(context.Context, clientConfig) (locker, error) // in a client process
 	// namesakes says that a holder that has lost its lock sees who has it, and not how that came.
 	namesakes bool
+	// endless says that locks do not expire: the operator breaks those of processes that have ended. None is shared.
+	endless bool
 }
 
 // engines are those that there are. A further one has a line here, in a file of its own what that names, and in login what its
 // clients need.
 var engines = []engine{
-	{"zookeeper", "", startZooKeeper, openZooKeeper, false},
-	{"reconfig", "ZooKeeper with members that leave and join", startReconfig, openZooKeeper, false},
-	{"dynamodb", "", startDynamo, openDynamo, true},
-	{"ttl", "DynamoDB with Time to Live", startTTL, openDynamo, true},
+	{"zookeeper", "", startZooKeeper, openZooKeeper, false, false},
+	{"reconfig", "ZooKeeper with members that leave and join", startReconfig, openZooKeeper, false, false},
+	{"dynamodb", "", startDynamo, openDynamo, true, false},
+	{"ttl", "DynamoDB with Time to Live", startTTL, openDynamo, true, false},
+	{"closed", "DynamoDB with locks that do not expire", startClosed, openDynamo, true, true},
 }
 
 // engineOf returns the engine of a name, or nil.

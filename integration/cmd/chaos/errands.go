@@ -47,10 +47,34 @@ func (c *client) breakGrant(key string, now, insists bool) error {
 		}
 	}
 	for began := time.Now(); ; {
-		invoked := c.report.invoke(history.Record{Call: history.Break, Key: key, Token: uint64(info.Token), Owner: info.Owner})
-		err := end(ctx, info)
-		invoked.returned(err, uint64(info.Token), info.Owner)
+		err := c.endGrant(ctx, info, end)
 		if !insists || err != nil || time.Since(began) > insistence*lease || !sleep(c.stopping, lease/12) {
+			return nil
+		}
+	}
+}
+
+// endGrant breaks a grant in one way.
+func (c *client) endGrant(ctx context.Context, info holdfast.Info, by func(context.Context, holdfast.Info) error) error {
+	invoked := c.report.invoke(history.Record{Call: history.Break, Key: info.Key, Token: uint64(info.Token), Owner: info.Owner})
+	err := by(ctx, info)
+	invoked.returned(err, uint64(info.Token), info.Owner)
+	return err
+}
+
+// lateness is for how many leases requests of a process may arrive that has ended.
+const lateness = 3
+
+// bury breaks what is granted to an owner whose process has ended, for as long as requests of that may still arrive.
+func (c *client) bury(owner string) error {
+	lease := c.config.Login.Lease
+	for began := time.Now(); ; {
+		for _, key := range c.config.Keys {
+			if info, err := c.locker.Inspect(c.ctx, key); err == nil && info.Owner == owner {
+				_ = c.endGrant(c.ctx, info, c.locker.Break)
+			}
+		}
+		if time.Since(began) > lateness*lease || !sleep(c.stopping, lease/4) {
 			return nil
 		}
 	}

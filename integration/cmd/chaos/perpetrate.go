@@ -117,13 +117,13 @@ func (r *run) strike(ctx context.Context, f nemesis.Fault) (target string, end f
 			return "", nil, nil
 		}
 		s.kill()
-		return "client " + p.name(), func(context.Context) error { return s.start() }, nil
+		return "client " + p.name(), func(context.Context) error { return s.replace() }, nil
 	case nemesis.ClientClosed:
 		name, err := s.quit(ctx, r.settle()+closePatience)
 		if name == "" {
 			return "", nil, nil
 		}
-		return "client " + name, func(context.Context) error { return s.start() }, err
+		return "client " + name, func(context.Context) error { return s.replace() }, err
 	case nemesis.ClockJump:
 		p := s.process()
 		if p == nil || p.tell("jump %v", f.Jump) != nil {

@@ -27,6 +27,7 @@ type tableStage struct {
 	db     *dynamofake.DB
 	lines  map[string]*tableLine // by the endpoint of their logins
 	reaper *reaper               // nil: nothing expires
+	mode   dynamolock.Mode
 }
 
 func startSimulatedDynamo(ctx context.Context, c casting) (simulatedStage, error) {
@@ -38,6 +39,15 @@ func startSimulatedTTL(ctx context.Context, c casting) (simulatedStage, error) {
 	s, err := startTable(ctx, c)
 	if err == nil {
 		s.reaper = startReaper(s.db.Client(), simulatedTable)
+	}
+	return s, err
+}
+
+// startSimulatedClosed is startSimulatedDynamo for clients whose locks do not expire.
+func startSimulatedClosed(ctx context.Context, c casting) (simulatedStage, error) {
+	s, err := startTable(ctx, c)
+	if err == nil {
+		s.mode = dynamolock.FailClosedFenced
 	}
 	return s, err
 }
@@ -77,7 +87,7 @@ func (s *tableStage) login(slot int) login {
 func (s *tableStage) direct() login { return s.loginOver(operatorLine) }
 
 func (s *tableStage) loginOver(endpoint string) login {
-	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: simulatedTable, Lease: dynamoLease}
+	l := login{Engine: "dynamodb", Endpoint: endpoint, Table: simulatedTable, Lease: dynamoLease, Mode: s.mode}
 	if s.reaper != nil {
 		l.TTL = ttlAttribute
 	}

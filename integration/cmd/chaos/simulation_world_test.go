@@ -47,6 +47,7 @@ var simulations = map[string]simulatedEngine{
 	},
 	"dynamodb": {startSimulatedDynamo, dynamoLease, append(passing, nemesis.ClockJump)},
 	"ttl":      {startSimulatedTTL, dynamoLease, passing},
+	"closed":   {startSimulatedClosed, dynamoLease, append(passing, nemesis.ClockJump)},
 }
 
 // passing are faults that cost nobody a lease, on any engine: they hit one request, one process, or one grant.
@@ -186,7 +187,7 @@ func episode(engine string, seed uint64) settings {
 		Length:  time.Duration(between(20, 60)) * simulations[engine].lease,
 		Clients: between(3, 6), Workers: between(1, 3), Keys: between(2, 6),
 	}
-	if r.IntN(3) == 0 {
+	if r.IntN(3) == 0 && !engineOf(engine).endless {
 		s.Owners = between(1, 2)
 	}
 	if seed%quietEpisodes == 0 && engine == "zookeeper" { // what goes wrong then has no excuse

@@ -40,12 +40,13 @@ func (s *slot) workers() int {
 func (s *slot) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives+1), s.owner(), s.run.stage.login(s.n), s.workers())
+	s.lives++
+	config := s.run.config(fmt.Sprintf("%d.%d", s.n, s.lives), s.owner(), s.run.stage.login(s.n), s.workers())
 	if config.Workers > 1 { // or it would not be silent
 		config.Observers = 2
 	}
-	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives)
-	config.Succeeds = s.lives > 0
+	config.Seed = s.run.Seed<<16 ^ uint64(s.n)<<8 ^ uint64(s.lives-1)
+	config.Succeeds = s.lives > 1
 	if s.run.Owners > 0 {
 		config.Reclaims = sharedReclaims
 	}
@@ -57,13 +58,28 @@ func (s *slot) start() error {
 		return err
 	}
 	s.current = p
-	s.lives++
 	return nil
 }
 
-// owner is the name under which the processes in the slot hold locks.
+// replace starts a process in place of one that has ended. Where locks do not expire, the operator sees to those that it has left.
+func (s *slot) replace() error {
+	if engineOf(s.run.Engine).endless {
+		s.mu.Lock()
+		ended := s.owner()
+		s.mu.Unlock()
+		if err := s.run.operator.tell("bury %s", ended); err != nil {
+			return err
+		}
+	}
+	return s.start()
+}
+
+// owner is the name under which the processes in the slot hold locks: where those do not expire, another one for each.
 func (s *slot) owner() string {
 	n := s.n
+	if engineOf(s.run.Engine).endless {
+		return fmt.Sprintf("slot-%d-%d", n, s.lives)
+	}
 	if s.run.Owners > 0 {
 		n %= s.run.Owners
 	}

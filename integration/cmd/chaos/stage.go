@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/integration/internal/nemesis"
 )
 
@@ -50,6 +51,8 @@ type login struct {
 	Table    string   `json:"table,omitempty"`
 	TTL      string   `json:"ttl,omitempty"`    // of DynamoDB: the attribute for Time to Live, "" if items do not expire
 	Expiry   string   `json:"expiry,omitempty"` // the same, if this client sets it
+	// Mode is an option of clients of DynamoDB.
+	Mode dynamolock.Mode `json:"mode,omitempty"`
 	// Lease is what clients ask for, and how long others wait for a silent holder: the session timeout, or the lease of an
 	// item.
 	Lease time.Duration `json:"lease"`

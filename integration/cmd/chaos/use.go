@@ -50,6 +50,9 @@ func option(m history.Mode) []holdfast.Option {
 // sharedKeys are those of a run that several hold at a time. Faulty clients have none but those that show their fault, since
 // locks show most faults sooner.
 func (s *settings) sharedKeys() []string {
+	if engineOf(s.Engine).endless {
+		return nil
+	}
 	switch s.Sabotage {
 	case honest:
 		return []string{readKey, permitKey, mixedKey}

@@ -64,9 +64,9 @@ func (r *run) judge() (*verdict, error) {
 	// A fault may hold back a process's request until after the process has
 	// ended.
 	rules := history.Rules{
-		Lease: r.lease, Settle: r.settle(), Late: 3 * r.lease,
+		Lease: r.lease, Settle: r.settle(), Late: lateness * r.lease,
 		Steady: r.steady, Endured: r.endured, Lasting: lasting, Singly: singly, Hushed: []string{string(nemesis.EventsLost)},
-		Namesakes: engineOf(r.Engine).namesakes,
+		Namesakes: engineOf(r.Engine).namesakes, Endless: engineOf(r.Engine).endless,
 	}
 	if r.steady {
 		rules.Prompt, rules.Relief, rules.Recovery = r.lease/prompt, r.lease/relief, recovery*r.lease

@@ -33,7 +33,7 @@ func machine(s settings) world {
 		},
 		now:     history.Now,
 		history: filepath.Join(s.Dir, historyFile),
-		plants:  true,
+		plants:  !engineOf(s.Engine).endless, // it waits for the end of a lease
 		again:   fmt.Sprintf("make chaos ENGINE=%s SEED=%d", s.Engine, s.Seed),
 	}
 }

@@ -78,7 +78,7 @@ func parse(args []string, w io.Writer) (*flags, error) {
 		}
 		return nil
 	})
-	set.StringVar(&f.engine, "engine", "", "the `engine` to score: zookeeper, dynamodb or ttl (default: all)")
+	set.StringVar(&f.engine, "engine", "", "the `engine` to score: "+strings.Join(simulated, ", ")+" (default: all)")
 	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "how much time of processors a mutant gets in the simulation; 0 leaves that out")
 	set.DurationVar(&f.baseline, "baseline", 4*time.Minute, "how much the present code gets first, on each engine; 0 leaves that out")
 	set.Uint64Var(&f.seed, "seed", 1, "the `seed` of the first run of each")
@@ -94,8 +94,8 @@ func parse(args []string, w io.Writer) (*flags, error) {
 		err = fmt.Errorf("-cpu %v, -baseline %v: want not less than 0", f.cpu, f.baseline)
 	case f.cpu == 0 && !f.tests:
 		err = errors.New("-cpu 0 without -tests: there is nothing to do")
-	case !slices.Contains([]string{"", zooKeeper, dynamoDB, dynamoTTL}, f.engine):
-		err = fmt.Errorf("-engine %q: want %s, %s or %s", f.engine, zooKeeper, dynamoDB, dynamoTTL)
+	case f.engine != "" && !slices.Contains(simulated, f.engine):
+		err = fmt.Errorf("-engine %q: want one of %s", f.engine, strings.Join(simulated, ", "))
 	case len(f.chosen()) == 0:
 		err = fmt.Errorf("-only %q, -engine %q: there is no such mutant", strings.Join(f.only, ","), f.engine)
 	}

@@ -11,10 +11,13 @@ import (
 
 // Engines of the simulation.
 const (
-	zooKeeper = "zookeeper"
-	dynamoDB  = "dynamodb"
-	dynamoTTL = "ttl" // DynamoDB with Time to Live
+	zooKeeper    = "zookeeper"
+	dynamoDB     = "dynamodb"
+	dynamoTTL    = "ttl"    // DynamoDB with Time to Live
+	dynamoClosed = "closed" // DynamoDB with locks that do not expire
 )
+
+var simulated = []string{zooKeeper, dynamoDB, dynamoTTL, dynamoClosed}
 
 // A mutant is the library without one of its cures, so that a hazard is real.
 type mutant struct {

@@ -60,13 +60,13 @@ var dynamoDBMutants = []mutant{
 		`left := o.item.lease - now.Sub(o.since) - e.opts.Poll`,
 	}, nil},
 
-	{"D6", "a request of a grant that is over takes the key again", dynamoDB, change{
+	{"D6", "a request of a grant that is over takes the key again", dynamoClosed, change{
 		"dynamolock/writes.go",
 		`		"NOT " + x.begins(c.grant),
 	}, further...)`,
 		`	}, further...)`,
 	}, nil},
-	{"D6", "what a call takes after it was given up stays taken", dynamoDB, change{
+	{"D6", "what a call takes after it was given up stays taken", dynamoClosed, change{
 		"dynamolock/acquire.go",
 		`	case taken:
 		_, err`,
@@ -83,7 +83,7 @@ var dynamoDBMutants = []mutant{
 		`return all(x.is(attrToken, token(h.token)), x.begins(h.grant))`,
 		`return x.begins(h.grant)`,
 	}, nil},
-	{"D6.2", "what arrives of the acquisition of a lock that is over stays taken", dynamoDB, change{
+	{"D6.2", "what arrives of the acquisition of a lock that is over stays taken", dynamoClosed, change{
 		"dynamolock/hold.go",
 		`h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err`,
 		`h.leftovers.add(h.name, h.key, unanswered{}, err`,
@@ -145,6 +145,11 @@ var dynamoDBMutants = []mutant{
 		"dynamolock/leftovers.go",
 		`l != nil && l.writes > 0 {`,
 		`l != nil && l.writes > 1<<20 {`,
+	}, nil},
+	{"D24", "what a call may have left is looked for once", dynamoClosed, change{
+		"dynamolock/undo.go",
+		`if err == nil && !l.owed && (late || s.closing && s.opts.Mode == FailOpen) {`,
+		`if err == nil && !l.owed {`,
 	}, nil},
 	{"D29", "a try is answered from an old replica", dynamoDB, change{
 		"dynamolock/look.go",
@@ -245,12 +250,12 @@ var dynamoDBMutants = []mutant{
 		`left < most+max(short, h.times.beats.Max)`,
 		`left < 0`,
 	}, nil},
-	{"D60", "a waiter does not see that it has the key", dynamoDB, change{
+	{"D60", "a waiter does not see that it has the key", dynamoClosed, change{
 		"dynamolock/wait.go",
 		`if seen.item != nil && c.owns(seen.item) {`,
 		`if false {`,
 	}, nil},
-	{"D60", "nobody tells a waiter that it has the key", dynamoDB, change{
+	{"D60", "nobody tells a waiter that it has the key", dynamoClosed, change{
 		"dynamolock/lines.go",
 		`	l.callHolders(x.id)
 `,

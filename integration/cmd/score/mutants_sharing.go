@@ -16,8 +16,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z39", "the grant of a reader tells that all before it are gone", zooKeeper, change{
 		"zklock/ahead.go",
-		`if c.turn != nil || c.req.Mode.Shared {`,
-		`if c.turn != nil {`,
+		`if c.waiter != nil || c.req.Mode.Shared {`,
+		`if c.waiter != nil {`,
 	}, nil},
 	{
 		"Z39", "the going of a reader tells that all before it are gone", zooKeeper,

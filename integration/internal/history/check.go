@@ -48,6 +48,9 @@ type Rules struct {
 	Prompt, Recovery, Relief time.Duration
 	// Hushed are the kinds of faults in which the engine does not tell clients what they watch for.
 	Hushed []string
+	// Endless says that grants have no lease: who is cut off from the engine believes in one that was broken or reclaimed until it
+	// hears of that.
+	Endless bool
 	// Late is how long after a process has ended its requests may still reach the engine. 0 means Lease.
 	Late time.Duration
 	// Namesakes says that a holder cannot tell a process that has waited for the end of its lease from one that has reclaimed

@@ -49,7 +49,7 @@ func (s *story) excused(g *grant, told, from, to int64) bool {
 // believes is the latest time at which the holder of a struck grant may still believe in it.
 func (s *story) believes(hit strike, told int64) int64 {
 	e := min(hit.till, told)
-	if e == never {
+	if e == never || s.rules.Endless {
 		return never
 	}
 	return max(e, hit.from) + int64(s.rules.Lease)

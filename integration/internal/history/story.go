@@ -63,7 +63,8 @@ func (r *Record) grant() grantID { return grantID{r.Process, r.Key, r.Token} }
 func (r *Record) acquires() bool { return r.Call == Acquire || r.Call == Try }
 
 func newStory(records []Record, rules Rules, f *findings) *story {
-	records = slices.SortedStableFunc(slices.Values(records), func(a, b Record) int { return cmp.Compare(a.At, b.At) })
+	records = slices.Clone(records)
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
 	s := &story{
 		rules: rules, records: records,
 		calm: never, quiet: never,

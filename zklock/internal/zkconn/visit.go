@@ -1,7 +1,6 @@
 package zkconn
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -85,7 +84,10 @@ func (v *visit) begin() error {
 	if err == nil && g.session == 0 {
 		err = errNoGreeting
 	}
-	return cmp.Or(err, v.authenticate())
+	if err != nil {
+		return err
+	}
+	return v.authenticate()
 }
 
 // authenticate presents the credentials: a server may serve nobody else.
