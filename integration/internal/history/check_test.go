@@ -343,3 +343,22 @@ func TestSteady(t *testing.T) {
 		}
 	}
 }
+
+// Where grants have no lease, who is cut off believes in one that was broken until it hears of that, and nothing else excuses it.
+func TestEndless(t *testing.T) {
+	endless := scriptRules
+	endless.Endless = true
+	found := func(rules Rules, s *script) bool {
+		s.held("1.1", 1, 140, 300).lost("1.1", 1, 301, "broken").next()
+		return slices.ContainsFunc(Check(s.calm().records, rules), func(v Violation) bool { return v.Rule == RuleExclusion })
+	}
+	if !found(scriptRules, begin().breaks(1, 25, 30, OK)) {
+		t.Error("two holders, a lease after one was broken: not found")
+	}
+	if found(endless, begin().breaks(1, 25, 30, OK)) {
+		t.Error("two holders, after one was broken that has no lease: a violation")
+	}
+	if !found(endless, begin()) {
+		t.Error("two holders, none was broken, and there is no lease: not found")
+	}
+}
