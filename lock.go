@@ -130,20 +130,32 @@ func (k *Lock) Verify(ctx context.Context) error {
 		return failed("verify", k.key, err)
 	}
 	defer done()
-	if err := k.hold.Verify(ctx); err != nil {
-		err = k.client.explain(ctx, err)
-		if cause := lossCause(err); cause != nil {
-			k.lose(cause)
-		}
-		if ended := k.Err(); ended != nil {
-			err = ended
-		}
-		return failed("verify", k.key, err)
-	}
-	if err := k.Err(); err != nil { // it may have ended while the answer was on its way
+	if err := k.heed(ctx, k.hold.Verify(ctx)); err != nil {
 		return failed("verify", k.key, err)
 	}
 	return nil
+}
+
+// heed ends the lock if that is what the engine's answer says, and returns what is to be told of it: what Err returns, if the lock has
+// ended, also while a good answer was on its way.
+//
+// ctx may be that of another lock, and have ended with it. An error that says so says nothing of this lock, and must not match what
+// would be said of its loss.
+func (k *Lock) heed(ctx context.Context, err error) error {
+	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
+		k.lose(cause)
+	}
+	if ended := k.Err(); ended != nil {
+		return ended
+	}
+	err = k.client.explain(ctx, err)
+	if ctx.Err() == nil || !errors.Is(err, ErrLost) && lossCause(err) == nil {
+		return err
+	}
+	if errors.Is(err, ErrDisconnected) {
+		return fmt.Errorf("%w: %w: %s", ctx.Err(), ErrDisconnected, err.Error())
+	}
+	return fmt.Errorf("%w: %s", ctx.Err(), err.Error())
 }
 
 // Release ends the lock for its holder and then tells the engine. The message

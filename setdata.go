@@ -53,14 +53,7 @@ func (k *Lock) setData(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		data = nil
 	}
-	err = k.writeData(bound, bytes.Clone(data))
-	if cause := lossCause(err); cause != nil {
-		k.lose(cause)
-	}
-	if ended := k.Err(); ended != nil { // also if it has just been written
-		return ended
-	}
-	return k.client.explain(ctx, err)
+	return k.heed(bound, k.writeData(bound, bytes.Clone(data)))
 }
 
 // writeData has the engine write, after the calls before it.
