@@ -11,7 +11,7 @@ import "context"
 func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	k.check()
 	ctx, end := context.WithCancelCause(parent)
-	return lockContext{ctx, k.Err, end}, k.cancelAtEnd(ctx, end)
+	return &lockContext{ctx, k.Err, end}, k.cancelAtEnd(ctx, end)
 }
 
 // A lockContext sees at the first look that its lock, or one of its locks, is over.
@@ -21,19 +21,19 @@ type lockContext struct {
 	end  context.CancelCauseFunc
 }
 
-func (c lockContext) Done() <-chan struct{} {
+func (c *lockContext) Done() <-chan struct{} {
 	c.look()
 	return c.Context.Done()
 }
 
-func (c lockContext) Err() error {
+func (c *lockContext) Err() error {
 	c.look()
 	return c.Context.Err()
 }
 
 // look ends the context if the lock has ended. Whoever ends the lock does so too, but may
 // have been stopped in between.
-func (c lockContext) look() {
+func (c *lockContext) look() {
 	if c.Context.Err() != nil {
 		return
 	}
@@ -44,28 +44,36 @@ func (c lockContext) look() {
 
 // cancelAtEnd has the end of the lock end ctx, and returns the CancelFunc of that.
 func (k *Lock) cancelAtEnd(ctx context.Context, cancel context.CancelCauseFunc) context.CancelFunc {
+	forget := k.atEnd(ctx, cancel)
+	return func() {
+		forget()
+		cancel(nil)
+	}
+}
+
+// atEnd has the end of the lock call a function, before the lock is given back, unless ctx has ended or forget was called by then.
+func (k *Lock) atEnd(ctx context.Context, end context.CancelCauseFunc) (forget func()) {
 	k.mu.Lock()
 	if k.err != nil {
 		err := k.err
 		k.mu.Unlock()
-		cancel(err)
+		end(err)
 		return func() {}
 	}
 	if k.cancels == nil {
 		k.cancels = make(map[*context.CancelCauseFunc]struct{})
 	}
-	k.cancels[&cancel] = struct{}{}
+	k.cancels[&end] = struct{}{}
 	k.mu.Unlock()
-	forget := func() {
+	remove := func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		delete(k.cancels, &cancel)
+		delete(k.cancels, &end)
 	}
-	stop := context.AfterFunc(ctx, forget)
+	stop := context.AfterFunc(ctx, remove)
 	return func() {
 		if stop() {
-			forget()
+			remove()
 		}
-		cancel(nil)
 	}
 }

@@ -3,10 +3,12 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The ctx of a lock has ended for whoever knows that the lock has: a process may be stopped after the lock has ended, and
@@ -78,4 +80,41 @@ func TestContextWithinThatOfAll(t *testing.T) {
 		}
 		mustClose(t, l)
 	})
+}
+
+// R18. A key is given back only when the contexts of its lock have ended, and what was derived from them: also those of several locks.
+func TestContextsEndBeforeTheKeyIsGivenBack(t *testing.T) {
+	for name, open := range map[string]func(c *holdfast.Client) (context.Context, context.CancelFunc){
+		"of one lock": func(c *holdfast.Client) (context.Context, context.CancelFunc) {
+			return acquire(t, c, "k").Context(t.Context())
+		},
+		"of several": func(c *holdfast.Client) (context.Context, context.CancelFunc) {
+			locks, err := c.AcquireAll(t.Context(), []string{"k"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return locks.Context(t.Context())
+		},
+	} {
+		for range 100 {
+			var late atomic.Bool
+			var derived context.Context
+			b := &engine{release: func(context.Context) error {
+				late.Store(derived.Err() == nil)
+				return nil
+			}}
+			lose := b.losing()
+			c := b.open(t, driver.Config{})
+			ctx, cancel := open(c)
+			var stop context.CancelFunc
+			derived, stop = context.WithCancel(ctx)
+			(*lose)(holdfast.ErrBroken)
+			mustClose(t, c)
+			stop()
+			cancel()
+			if late.Load() {
+				t.Fatalf("%s: the key was given back, and the context had not ended", name)
+			}
+		}
+	}
 }

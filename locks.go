@@ -83,16 +83,30 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 		cancel(err)
 		return ctx, func() {}
 	}
-	return l.follow(parent)
+	ctx, cancel := context.WithCancelCause(parent)
+	end := func(err error) {
+		l.end(err) // or the causes might be of two locks
+		cancel(context.Cause(l.live))
+	}
+	forgets := make([]func(), len(l.locks))
+	for i, k := range l.locks { // each of them ends ctx before it is given back
+		forgets[i] = k.atEnd(ctx, end)
+	}
+	return &lockContext{ctx, l.Err, cancel}, func() {
+		for _, forget := range forgets {
+			forget()
+		}
+		cancel(nil)
+	}
 }
 
-// follow is Context without a look at the clocks of all.
+// follow is Context for those that wait for the next of the keys, which may hear a moment later that one of the locks has ended.
 func (l *Locks) follow(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	now := *l // add changes it
 	stop := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
 	forget := context.AfterFunc(ctx, func() { stop() })
-	return lockContext{ctx, now.Err, cancel}, func() {
+	return &lockContext{ctx, now.Err, cancel}, func() {
 		forget()
 		stop()
 		cancel(nil)
