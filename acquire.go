@@ -62,6 +62,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	}
 	defer done()
 	a := c.feed.started(key, r, wait)
+	defer a.unwind()
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
 	lock, err := c.try(waitCtx, r, a, wait, r.retry.policy().Start())
@@ -89,7 +90,9 @@ func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err er
 func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	var held *HeldError
 	known := errors.As(err, &held)
-	if !known && !errors.Is(err, ErrDisconnected) {
+	// Its session may have ended while it waited, and its place in the queue with it.
+	retried := errors.Is(err, ErrDisconnected) || lossCause(err) != nil && !errors.Is(err, ErrReclaimed)
+	if !known && !retried {
 		return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
@@ -140,7 +143,7 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 		c.register(k)
 		err = k.grant(grant, r.ttl, a)
 		if err == nil {
-			c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+			c.logGrant(k)
 			return k, nil
 		}
 		// The grant was over before it could be handed out: the process was
@@ -154,6 +157,34 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 			return nil, err
 		}
 	}
+}
+
+// errCallUnwound is why an acquisition has failed whose Retry.Delay has panicked or ended the goroutine.
+var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay did not return: it panicked or ended its goroutine")
+
+// unwind is for the end of a call, however that comes.
+func (a *acquisition) unwind() {
+	if a == nil {
+		return
+	}
+	a.feed.mu.Lock()
+	over := a.over
+	a.feed.mu.Unlock()
+	if !over {
+		a.failed(errCallUnwound)
+	}
+}
+
+// logGrant logs a grant. If the handler panics, nobody will know of the lock.
+func (c *Client) logGrant(k *Lock) {
+	logged := false
+	defer func() {
+		if !logged {
+			k.endReleased()
+		}
+	}()
+	c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	logged = true
 }
 
 // AcquireAny takes the lock of one of keys: the first in the order given, or
@@ -186,6 +217,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	first := requests[0]
 	again := first.waitOK || first.retry != nil
 	a := c.feed.started("", first, again)
+	defer a.unwind()
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
 	lock, err := c.tryAny(waitCtx, requests, a, again)
@@ -209,6 +241,7 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 func (c *Client) tryAny(ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
 	first := requests[0]
 	passes := first.retry.policy().Start()
+	began := time.Now()
 	var before []error // what the last whole pass said
 	for {
 		if first.shuffle {
@@ -216,7 +249,11 @@ func (c *Client) tryAny(ctx context.Context, requests []*request, a *acquisition
 		}
 		var held []error
 		for _, r := range requests {
-			lock, err := c.try(ctx, r, a, false, r.retry.policy().Start())
+			each := r.retry.policy()
+			if each.Total > 0 { // of the whole call
+				each.Total = max(each.Total-time.Since(began), 1)
+			}
+			lock, err := c.try(ctx, r, a, false, each.Start())
 			if err == nil {
 				return lock, nil
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // An engine may wrap ctx's error itself; its text is kept.
@@ -296,4 +297,71 @@ func TestTakeoverIsForATry(t *testing.T) {
 	if want := []string{"try", "all", "do"}; !slices.Equal(asked, want) {
 		t.Errorf("%q, want %q", asked, want)
 	}
+}
+
+// WithData copies the data when it is called.
+func TestWithDataIsCopied(t *testing.T) {
+	c, err := memlock.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := []byte("one")
+	opt := holdfast.WithData(data)
+	copy(data, "two")
+	acquire(t, c.Client, "k", opt)
+	if info, err := c.Inspect(t.Context(), "k"); err != nil || string(info.Data) != "one" {
+		t.Errorf("%q, %v", info.Data, err)
+	}
+	mustClose(t, c.Client)
+}
+
+// The wait ends between the end of the session and the next try: it says who has the key.
+func TestWaitEndsBeforeTheNextTry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.NewStore()
+		var clients [2]*memlock.Client
+		for i := range clients {
+			c, err := memlock.New(&memlock.Options{Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			clients[i] = c
+		}
+		acquire(t, clients[0].Client, "k")
+		time.AfterFunc(time.Second, func() { store.Expire(clients[1]) })
+		_, err := clients[1].Acquire(t.Context(), "k", holdfast.WithWait(1050*time.Millisecond))
+		if !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("the key is held: %v", err)
+		}
+		for _, c := range clients {
+			mustClose(t, c.Client)
+		}
+	})
+}
+
+// Retry.Total bounds AcquireAny as a whole, also a key whose engine stops answering late in that time.
+func TestTotalOfAcquireAny(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := memlock.NewStore()
+		other, err := memlock.New(&memlock.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := memlock.New(&memlock.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, other.Client, "k")
+		began := time.Now()
+		time.AfterFunc(9*time.Second, func() { store.Cut(c) })
+		_, err = c.AcquireAny(t.Context(), []string{"k"}, holdfast.WithRetry(holdfast.Retry{
+			Initial: 500 * time.Millisecond, Max: 500 * time.Millisecond, Total: 10 * time.Second,
+		}))
+		if took := time.Since(began); err == nil || took > 10*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		store.Heal(c)
+		mustClose(t, c.Client)
+		mustClose(t, other.Client)
+	})
 }

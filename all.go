@@ -116,13 +116,15 @@ func (c *Client) tryAll(
 ) (_ *Locks, again bool, _ error) {
 	locks := newLocks(len(requests))
 	over := false
+	var a *acquisition
 	defer func() {
 		if !over { // a Retry.Delay has panicked: nobody else knows of these locks
 			locks.abandon(waitCtx)
+			a.unwind()
 		}
 	}()
 	for _, r := range requests {
-		a := c.feed.started(r.key, r, wait)
+		a = c.feed.started(r.key, r, wait)
 		ctx, cancel := locks.follow(waitCtx)
 		lock, err := c.try(ctx, r, a, wait, loop)
 		cancel()

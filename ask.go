@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"log/slog"
 	"time"
 )
 
@@ -89,7 +88,7 @@ func (f *feed) asked(k *Lock) {
 	callLocked(f, f.hooks.Asked, Wish{
 		ID: k.id, Time: event.Time, Key: k.key, Owner: k.owner, Token: k.token, Held: event.Time.Sub(k.grantedAt),
 	})
-	if ctx := context.Background(); f.log.Enabled(ctx, slog.LevelInfo) {
+	if !f.silent {
 		f.logs.push(func() {
 			f.log.Info("somebody asks for the lock", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 		})

@@ -131,11 +131,12 @@ func (e *Events) clearState() {
 
 // feed numbers a client's events and gives them to its subscribers and hooks.
 type feed struct {
-	clock driver.Clock
-	log   *slog.Logger
-	hooks Hooks
-	calls *pump[func()] // of hooks
-	logs  *pump[func()] // of what cannot be logged where it is learned
+	clock  driver.Clock
+	log    *slog.Logger
+	silent bool // nobody gave a logger
+	hooks  Hooks
+	calls  *pump[func()] // of hooks
+	logs   *pump[func()] // of what cannot be logged where it is learned
 
 	mu           strict.Mutex[strict.Feed]
 	seq          uint64
@@ -147,7 +148,10 @@ type feed struct {
 }
 
 func newFeed(c driver.Clock, log *slog.Logger, hooks Hooks) *feed {
-	return &feed{clock: c, log: log, hooks: hooks, calls: newRunner(), logs: newRunner(), subs: make(map[*Events]struct{})}
+	return &feed{
+		clock: c, log: log, silent: log.Handler() == slog.DiscardHandler,
+		hooks: hooks, calls: newRunner(), logs: newRunner(), subs: make(map[*Events]struct{}),
+	}
 }
 
 func (f *feed) subscribe() *Events {
@@ -206,14 +210,14 @@ func (f *feed) setConnected(connected bool) {
 }
 
 // logState logs on a goroutine: engines report from under their locks, and a user's
-// handler may do anything.
+// handler may do anything, also when it is asked whether it is enabled.
 func (f *feed) logState(connected bool) {
 	level, text := slog.LevelWarn, "disconnected"
 	if connected {
 		level, text = slog.LevelInfo, "connected"
 	}
-	if ctx := context.Background(); f.log.Enabled(ctx, level) {
-		f.logs.push(func() { f.log.Log(ctx, level, text) })
+	if !f.silent {
+		f.logs.push(func() { f.log.Log(context.Background(), level, text) })
 	}
 }
 

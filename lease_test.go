@@ -264,7 +264,8 @@ func TestSuspendIsNoticed(t *testing.T) {
 		"lease":          {[]time.Duration{leaseLength}, nil, holdfast.ErrClockJump},
 		"two naps":       {[]time.Duration{leaseLength / 2, leaseLength / 2}, nil, holdfast.ErrClockJump},
 		"TTL":            {[]time.Duration{leaseLength / 2}, []holdfast.Option{holdfast.WithTTL(leaseLength / 3)}, holdfast.ErrTTLExpired},
-		"back and again": {[]time.Duration{-leaseLength, leaseLength}, nil, nil},
+		"set back":       {[]time.Duration{-leaseLength}, nil, nil},
+		"back and again": {[]time.Duration{-leaseLength, leaseLength}, nil, holdfast.ErrClockJump}, // as a suspend would look
 		// The deadline comes between two looks, long after the only jump.
 		"a short one":               {[]time.Duration{leaseLength / 2, 0, 0, 0, 0, 0}, nil, holdfast.ErrClockJump},
 		"a short one, before a TTL": {[]time.Duration{leaseLength / 2, 0, 0}, []holdfast.Option{holdfast.WithTTL(leaseLength * 7 / 10)}, holdfast.ErrTTLExpired},

@@ -120,7 +120,8 @@ func (l *Locks) Extend(d time.Duration) error {
 		return failed("extend", l.locks[0].key, driver.Invalid("TTL", "%v is negative", d))
 	}
 	if err := l.Err(); err != nil {
-		return failed("extend", l.locks[0].key, err)
+		first := slices.IndexFunc(l.locks, func(k *Lock) bool { return errors.Is(k.Err(), err) })
+		return failed("extend", l.locks[max(first, 0)].key, err)
 	}
 	for _, k := range l.locks {
 		if err := k.Extend(d); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 var three = []string{"a", "b", "c"}
@@ -246,4 +247,21 @@ func TestLocksKeepNoContexts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Extend names the lock that has ended.
+func TestExtendNamesTheLockThatHasEnded(t *testing.T) {
+	c, err := memlock.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := c.AcquireAll(t.Context(), []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, locks.Lock("b"))
+	if err := locks.Extend(time.Minute); !errors.Is(err, holdfast.ErrReleased) || !strings.Contains(err.Error(), `"b"`) {
+		t.Errorf("b was released: %v", err)
+	}
+	mustClose(t, c.Client)
 }

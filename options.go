@@ -45,7 +45,10 @@ func WithOwner(name string) Option {
 
 // WithData stores data, at most [MaxData] bytes ([MaxSharedData] if it is shared), with the hold, for others to
 // read by [Client.Inspect]. It is copied. [Lock.SetData] replaces it.
-func WithData(data []byte) Option { return func(r *request) { r.data = append([]byte(nil), data...) } }
+func WithData(data []byte) Option {
+	data = append([]byte(nil), data...)
+	return func(r *request) { r.data = data }
+}
 
 // WithReclaim ends earlier holds and places in the queue that other clients
 // have under the same owner name, with [ErrReclaimed] (which says when it may be

@@ -9,7 +9,8 @@ import (
 // After a suspend, timers have all the time left that they had before: they run on the
 // monotonic clock, which stood still. So a client that holds locks compares its two clocks
 // once per clockLook. Once the wall clock has gone ahead by aheadBy or more, it has its locks
-// look at them each time, until it holds none: their timers are late by that much.
+// look at them each time, until it holds none: their timers are late by that much. When it was set
+// back they look once, so that their leases know of that before a suspend.
 const (
 	clockLook = time.Second
 	aheadBy   = 10 * time.Millisecond
@@ -25,7 +26,7 @@ type clocks struct {
 	timer  driver.Timer  // nil if none runs
 }
 
-// jumpedLocked reports whether the wall clock has gone ahead since there are locks.
+// jumpedLocked reports whether the wall clock has gone ahead since there are locks, or was set back just now.
 func (c *Client) jumpedLocked() bool {
 	now := c.clock.Now()
 	ahead := now.Wall.Sub(c.clocks.first.Wall) - now.Mono.Sub(c.clocks.first.Mono)
@@ -34,7 +35,7 @@ func (c *Client) jumpedLocked() bool {
 		c.clocks.ahead = ahead
 	}
 	c.clocks.jumped = (c.clocks.jumped || by >= aheadBy) && len(c.held) > 0
-	return c.clocks.jumped
+	return c.clocks.jumped || by <= -aheadBy
 }
 
 // watchClocksLocked sees to it that the clocks are compared while there are locks. Its timer

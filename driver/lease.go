@@ -204,8 +204,15 @@ func (t *Tenant) Deadline() time.Time {
 
 // overLocked returns why the present term is over by the clocks: the reason of the lease, or
 // ErrClockJump if only the wall clock says so.
+//
+// A wall clock that was set back would leave room for a suspend that nobody sees: what is left by it is never more than what is left by
+// the other.
 func (l *Lease) overLocked() error {
-	until, now := l.term.until, l.host.Now()
+	now := l.host.Now()
+	if more := l.term.until.Wall.Sub(now.Wall) - l.term.until.Mono.Sub(now.Mono); more > 0 {
+		l.term.until.Wall = l.term.until.Wall.Add(-more)
+	}
+	until := l.term.until
 	switch {
 	case !now.Mono.Before(until.Mono):
 		return l.cause

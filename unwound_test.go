@@ -1,0 +1,133 @@
+package holdfast_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// R15. Hooks hear of the end of each acquisition, also of one whose Retry.Delay does not return.
+func TestHooksOfACallThatIsUnwound(t *testing.T) {
+	acquire := map[string]func(c *holdfast.Client, opt holdfast.Option){
+		"Acquire":    func(c *holdfast.Client, opt holdfast.Option) { _, _ = c.Acquire(t.Context(), "k", opt) },
+		"AcquireAll": func(c *holdfast.Client, opt holdfast.Option) { _, _ = c.AcquireAll(t.Context(), []string{"k"}, opt) },
+		"AcquireAny": func(c *holdfast.Client, opt holdfast.Option) { _, _ = c.AcquireAny(t.Context(), []string{"k"}, opt) },
+	}
+	unwind := map[string]func(){"panics": func() { panic("in Delay") }, "ends its goroutine": runtime.Goexit}
+	for call, acquire := range acquire {
+		for how, unwind := range unwind {
+			var told []string
+			b := &engine{acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+				return driver.Grant{}, req.Retry(ctx, holdfast.ErrDisconnected, nil)
+			}}
+			c := b.open(t, driver.Config{}, holdfast.Hooks{
+				Started: func(holdfast.Acquisition) { told = append(told, "started") },
+				Failed:  func(a holdfast.Acquisition) { told = append(told, a.Result()) },
+			})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				defer func() { _ = recover() }()
+				acquire(c, holdfast.WithRetry(holdfast.Retry{Delay: func(int) (time.Duration, bool) {
+					unwind()
+					return 0, false
+				}}))
+			}()
+			<-done
+			mustClose(t, c)
+			if !slices.Equal(told, []string{"started", "error"}) {
+				t.Errorf("%s, Delay %s: hooks are told %q", call, how, told)
+			}
+		}
+	}
+}
+
+// panickingAt is a log handler that panics at one message.
+type panickingAt struct {
+	slog.Handler
+	at string
+}
+
+func (p panickingAt) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p panickingAt) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == p.at {
+		panic(p.at)
+	}
+	return nil
+}
+
+// A log handler that panics at a grant leaves no lock behind.
+func TestLogHandlerPanicsAtAGrant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, err := memlock.New(&memlock.Options{Logger: slog.New(panickingAt{slog.DiscardHandler, "lock granted"})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		panicked := false
+		func() {
+			defer func() { panicked = recover() != nil }()
+			_, _ = c.Acquire(t.Context(), "k")
+		}()
+		time.Sleep(time.Second)
+		if info, err := c.Inspect(t.Context(), "k"); !panicked || err != nil || info.Held {
+			t.Errorf("panicked: %v; %+v, %v", panicked, info, err)
+		}
+		mustClose(t, c.Client)
+	})
+}
+
+// asking is a log handler that does something when it is asked whether it is enabled.
+type asking struct {
+	slog.Handler
+	ask func()
+}
+
+func (a *asking) Enabled(context.Context, slog.Level) bool {
+	a.ask()
+	return false
+}
+
+// R14. A log handler may ask the client, or a lock, also when it is asked whether it is enabled.
+func TestLogHandlerAsksWhenItIsAsked(t *testing.T) {
+	handler := &asking{slog.DiscardHandler, func() {}}
+	store := memlock.NewStore()
+	c, err := memlock.New(&memlock.Options{Store: store, Logger: slog.New(handler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := acquire(t, c.Client, "k")
+	events := c.Events()
+	info, err := c.Inspect(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler.ask = func() {
+		_ = lock.Err()
+		c.Events().Close()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := c.Ask(t.Context(), info); err != nil {
+			t.Error(err)
+		}
+		<-lock.Asked()
+		store.Cut(c)
+		<-events.Disconnected()
+		store.Heal(c)
+		mustClose(t, c.Client)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the client stands still")
+	}
+}
