@@ -60,13 +60,13 @@ var dynamoDBMutants = []mutant{
 		`left := o.item.lease - now.Sub(o.since) - e.opts.Poll`,
 	}, nil},
 
-	{"D6", "a request of a grant that is over takes the key again", dynamoClosed, change{
+	{"D6", "a request of a grant that is over takes the key again", dynamoDB, change{
 		"dynamolock/writes.go",
 		`		"NOT " + x.begins(c.grant),
 	}, further...)`,
 		`	}, further...)`,
 	}, nil},
-	{"D6", "what a call takes after it was given up stays taken", dynamoClosed, change{
+	{"D6", "what a call takes after it was given up stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
 		`	case taken:
 		_, err`,
