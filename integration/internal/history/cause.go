@@ -73,10 +73,9 @@ func (s *story) succeeded(g *grant, at int64) bool {
 	return s.follows(g, at, func(c *call) bool { return c.invoke.Process != g.process && c.invoke.Owner == g.owner })
 }
 
-// takenOver reports whether another process may have been granted the key by then.
-func (s *story) takenOver(g *grant, at int64) bool {
-	return s.follows(g, at, func(c *call) bool { return c.invoke.Process != g.process })
-}
+// takenOver reports whether another may have been granted the key by then, also in the same process: it may not have been able to give
+// back what it has, and its lease was over.
+func (s *story) takenOver(g *grant, at int64) bool { return s.follows(g, at, anybody) }
 
 func anybody(*call) bool { return true }
 

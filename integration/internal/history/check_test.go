@@ -18,6 +18,7 @@ func TestAcquitted(t *testing.T) {
 		"released, and never confirmed":         begin().call("1.1", Release, 1, 70, 0, "").killed("1.1", 300).next(),
 		"killed":                                begin().killed("1.1", 65).next(),
 		"killed while it waited":                begin().release("1.1", 1, 70, 80).call("3.1", Acquire, 0, 20, 0, "").killed("3.1", 90).next(),
+		"taken over by its own process":         begin().acquire("1.1", 2, 90, 205).call("1.1", Release, 1, 70, 207, Gone).because("taken_over").release("1.1", 2, 210, 220),
 		"session expired":                       begin().lost("1.1", 1, 65, "session_expired").call("1.1", Release, 1, 70, 80, Gone).next(),
 		"TTL":                                   begin().ttl(1, 50).lost("1.1", 1, 61, "ttl_expired").call("1.1", Release, 1, 90, 99, Gone).next(),
 		"TTL, after a jump":                     begin().ttl(1, 500).jump("1.1", 440, 50, 60).lost("1.1", 1, 61, "ttl_expired").next(),
