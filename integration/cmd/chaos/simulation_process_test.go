@@ -95,8 +95,9 @@ func (s *simulation) launch(config clientConfig) *simulatedProcess {
 	p.client = newClient(ctx, config, surroundings{
 		now: func() int64 { p.gate.pass(); return s.now() },
 		record: func(rec history.Record) {
-			p.record(rec)
-			s.confirm(config, rec)
+			if p.record(rec) {
+				s.confirm(config, rec)
+			}
 		},
 		open: func(ctx context.Context, config clientConfig, clk driver.Clock) (locker, error) {
 			return p.cable.open(clock.With(ctx, clk), config)
@@ -114,13 +115,16 @@ func (p *simulatedProcess) name() string { return p.title }
 
 func (p *simulatedProcess) Done() <-chan struct{} { return p.done }
 
-func (p *simulatedProcess) record(rec history.Record) {
+// record reports whether the process was still there to make the record.
+func (p *simulatedProcess) record(rec history.Record) bool {
 	p.gate.pass()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.over {
-		p.journal.add(rec)
+	if p.over {
+		return false
 	}
+	p.journal.add(rec)
+	return true
 }
 
 // end is the end of the process by itself, with or without an error.
