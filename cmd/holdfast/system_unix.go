@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -13,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread returns unix.EPIPE once nobody reads a pipe or socket any more; a write would
-// notice only at the next change. For other files it returns nil at once.
+// unread returns the error of a write once nobody reads a pipe or socket any more; a write
+// would notice only at the next change. For other files it returns nil at once.
 func unread(w io.Writer) error {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -27,7 +28,7 @@ func unread(w io.Writer) error {
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	for {
 		if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
-			return unix.EPIPE
+			return &fs.PathError{Op: "write", Path: f.Name(), Err: unix.EPIPE}
 		}
 	}
 }
