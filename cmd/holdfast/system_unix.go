@@ -10,8 +10,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
 // unread returns the error of a write once nobody reads a pipe or socket any more; a write
@@ -41,17 +44,24 @@ func readInBackground() { signal.Ignore(syscall.SIGTTIN) }
 func signalName(s syscall.Signal) string { return cmp.Or(unix.SignalName(s), s.String()) }
 
 // inGroup lets a command run in its own process group, of which cleanUp leaves nothing once
-// the command's ctx has ended it.
+// the command's ctx has ended it. What others of the group have to do at SIGTERM they may do
+// within cmd.WaitDelay, like the command itself.
 func inGroup(cmd *exec.Cmd) (cleanUp func()) {
-	ended := false
+	var kill time.Time // zero while nothing has ended it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
-		ended = true
+		kill = time.Now().Add(cmd.WaitDelay)
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	}
 	return func() {
-		if ended {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		if kill.IsZero() {
+			return
+		}
+		for group := cmd.Process.Pid; !job.EmptyGroup(group); time.Sleep(20 * time.Millisecond) {
+			if !time.Now().Before(kill) {
+				_ = syscall.Kill(-group, syscall.SIGKILL)
+				return
+			}
 		}
 	}
 }
