@@ -69,8 +69,6 @@ func (e *elector) result(standing context.Context, err error) error {
 		return &exitError{128 + int(by.signal), by}
 	case errors.Is(err, holdfast.ErrReclaimed):
 		return &exitError{exitLost, err}
-	case errors.Is(err, holdfast.ErrReleasePending):
-		return nil
 	}
 	return err
 }
@@ -101,13 +99,10 @@ func (e *elector) after(h *supervisor, err error) error {
 	case h.job == nil: // the term was over by then
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil
-	case h.told || h.hurried:
-		if err == nil {
-			return holdfast.ErrWithdrawn
-		}
-		return err
 	case h.over == exitFailed:
 		return err
+	case h.told || h.hurried: // the candidacy is over, and what else has ended the term does not matter
+		return &exitError{code: h.status.ExitCode()}
 	case h.over != 0:
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil

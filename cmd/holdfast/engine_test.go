@@ -62,6 +62,13 @@ func (m *inMemory) commands(a *app) []*cobra.Command {
 	}}}
 }
 
+// useEngine lets the commands of a test know a further engine.
+func useEngine(t *testing.T, e func() engine) {
+	known := engines
+	t.Cleanup(func() { engines = known })
+	engines = append(engines[:2:2], e)
+}
+
 // A further engine needs an entry in the list, and then every command knows it.
 func TestFurtherEngine(t *testing.T) {
 	stores := map[string]*memlock.Store{"a": memlock.NewStore()}
@@ -72,9 +79,7 @@ func TestFurtherEngine(t *testing.T) {
 	if _, err := mine.Acquire(t.Context(), "held", holdfast.WithOwner("me")); err != nil {
 		t.Fatal(err)
 	}
-	known := engines
-	engines = append(engines[:2:2], func() engine { return &inMemory{stores: stores} })
-	defer func() { engines = known }()
+	useEngine(t, func() engine { return &inMemory{stores: stores} })
 	servers := map[string]string{"HOLDFAST_SERVERS": "127.0.0.1:1"}
 	for _, test := range []struct {
 		env    map[string]string

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/signal"
 	"sync"
@@ -75,11 +76,18 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if !a.began { // an error of cobra's
 		err = commandLineError(err)
 	}
-	if errors.Is(err, syscall.EPIPE) { // nobody reads the output, or would read a message
+	if isUnread(err) { // nor would anybody read a message
 		return 128 + int(syscall.SIGPIPE)
 	}
 	if quiet := (*exitError)(nil); !errors.As(err, &quiet) || quiet.err != nil {
 		a.complain(ctx, err)
 	}
 	return exitCode(ctx, err)
+}
+
+// isUnread reports whether an error says that nobody reads the output any more. That of a
+// connection to the engine that is broken matches EPIPE, too, but is not that of a file.
+func isUnread(err error) bool {
+	var file *fs.PathError
+	return errors.As(err, &file) && file.Op == "write" && errors.Is(file.Err, syscall.EPIPE)
 }

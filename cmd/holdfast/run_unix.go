@@ -33,7 +33,7 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 		if err != nil {
 			return err
 		}
-		h.lock, h.key, env = locks, strings.Join(r.all, ","), allEnvironment(locks, r.all)
+		h.lock, h.each, h.key, env = locks, locks.All(), strings.Join(r.all, ","), allEnvironment(locks, r.all)
 	} else {
 		lock, err := a.acquire(ctx, c, &r.acquireFlags)
 		if err != nil {

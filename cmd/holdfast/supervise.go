@@ -22,6 +22,7 @@ import (
 type supervisor struct {
 	app  *app
 	lock hold
+	each []*holdfast.Lock // with --all: those that lock has
 	key  string
 	window
 	ttl   time.Duration
@@ -35,6 +36,7 @@ type supervisor struct {
 	signals  chan os.Signal
 
 	done     <-chan struct{} // closes when the lock ends; nil once that has been dealt with
+	ends     chan error      // with --all: how each lock has ended, once the first has
 	known    time.Time       // the lock's last known deadline
 	over     int             // exit status if the command is being ended, else 0
 	kill     alarm
@@ -143,6 +145,10 @@ func (h *supervisor) watch() {
 			h.forward(s.(syscall.Signal))
 		case <-h.done:
 			h.lost()
+		case err := <-h.ends:
+			if othersMayHave(err) {
+				h.end(exitLost, err, time.Time{})
+			}
 		case <-over:
 			over = nil
 			if h.lock.Err() == nil {
@@ -230,15 +236,27 @@ func (h *supervisor) lost() {
 	err, deadline := h.lock.Err(), h.lock.Deadline()
 	at := deadline.Add(h.grace)
 	switch {
-	case errors.Is(err, holdfast.ErrBroken), errors.Is(err, holdfast.ErrReclaimed), errors.Is(err, holdfast.ErrTakenOver),
-		errors.Is(err, holdfast.ErrClockJump):
-		at = time.Time{} // somebody else may have it
+	case othersMayHave(err):
+		at = time.Time{}
 	case deadline.Before(h.known):
 		at = time.Time{} // it did not expire: the engine ended it, and somebody else may have it
 	default:
 		h.guard.Watch(h.job, at)
 	}
 	h.end(exitLost, err, at)
+	h.ends = make(chan error, len(h.each))
+	for _, l := range h.each { // another may be broken during the grace
+		go func() {
+			<-l.Done()
+			h.ends <- l.Err()
+		}()
+	}
+}
+
+// othersMayHave reports whether somebody else may have a lock already that was lost.
+func othersMayHave(err error) bool {
+	return errors.Is(err, holdfast.ErrBroken) || errors.Is(err, holdfast.ErrReclaimed) ||
+		errors.Is(err, holdfast.ErrTakenOver) || errors.Is(err, holdfast.ErrClockJump)
 }
 
 // exitStepDown says that the command was ended because its term was over; no program ends with it.

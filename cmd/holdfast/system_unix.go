@@ -5,16 +5,20 @@ package main
 import (
 	"cmp"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
-// unread returns unix.EPIPE once nobody reads a pipe or socket any more; a write would
-// notice only at the next change. For other files it returns nil at once.
+// unread returns the error of a write once nobody reads a pipe or socket any more; a write
+// would notice only at the next change. For other files it returns nil at once.
 func unread(w io.Writer) error {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -27,7 +31,7 @@ func unread(w io.Writer) error {
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	for {
 		if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
-			return unix.EPIPE
+			return &fs.PathError{Op: "write", Path: f.Name(), Err: unix.EPIPE}
 		}
 	}
 }
@@ -40,17 +44,24 @@ func readInBackground() { signal.Ignore(syscall.SIGTTIN) }
 func signalName(s syscall.Signal) string { return cmp.Or(unix.SignalName(s), s.String()) }
 
 // inGroup lets a command run in its own process group, of which cleanUp leaves nothing once
-// the command's ctx has ended it.
+// the command's ctx has ended it. What others of the group have to do at SIGTERM they may do
+// within cmd.WaitDelay, like the command itself.
 func inGroup(cmd *exec.Cmd) (cleanUp func()) {
-	ended := false
+	var kill time.Time // zero while nothing has ended it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
-		ended = true
+		kill = time.Now().Add(cmd.WaitDelay)
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	}
 	return func() {
-		if ended {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		if kill.IsZero() {
+			return
+		}
+		for group := cmd.Process.Pid; !job.EmptyGroup(group); time.Sleep(20 * time.Millisecond) {
+			if !time.Now().Before(kill) {
+				_ = syscall.Kill(-group, syscall.SIGKILL)
+				return
+			}
 		}
 	}
 }

@@ -154,17 +154,20 @@ func (j *Job) Signal(s syscall.Signal) error {
 }
 
 // Empty reports whether no process of the group is alive. Call it once the command has ended.
-func (j *Job) Empty() bool {
+func (j *Job) Empty() bool { return EmptyGroup(j.pid) }
+
+// EmptyGroup reports whether no process of a group is alive whose first one has been waited for.
+func EmptyGroup(group int) bool {
 	// As the first process of a container, this program adopts orphans, for which nobody
 	// else waits.
 	for {
-		pid, err := unix.Wait4(-j.pid, nil, unix.WNOHANG, nil)
+		pid, err := unix.Wait4(-group, nil, unix.WNOHANG, nil)
 		if err != nil || pid <= 0 {
 			break
 		}
 	}
-	err := syscall.Kill(-j.pid, 0)
-	return errors.Is(err, syscall.ESRCH) || onlyZombies(j.pid)
+	err := syscall.Kill(-group, 0)
+	return errors.Is(err, syscall.ESRCH) || onlyZombies(group)
 }
 
 // Reasons why a command cannot be run.

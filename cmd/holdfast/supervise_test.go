@@ -1,0 +1,79 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// expired is a hold that nobody could renew.
+type expired struct{ at time.Time }
+
+func (expired) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+func (expired) Err() error                    { return &holdfast.LostError{Key: "a", Cause: holdfast.ErrLeaseExpired} }
+func (e expired) Deadline() time.Time         { return e.at }
+func (expired) Release(context.Context) error { return nil }
+
+// TestAnotherLockIsBrokenInTheGrace checks that the grace after the loss of one of several locks is over
+// when another of them is broken.
+func TestAnotherLockIsBrokenInTheGrace(t *testing.T) {
+	c, err := memlock.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	locks, err := c.AcquireAll(t.Context(), []string{"b", "c", "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(t.TempDir(), "begun")
+	lost := expired{time.Now()}
+	h := &supervisor{
+		app: &app{err: &bytes.Buffer{}, log: slog.New(slog.DiscardHandler)}, lock: lost, each: locks.All(), key: "a,b,c,d",
+		window: window{lease: 4 * time.Hour, grace: time.Hour}, known: lost.at,
+	}
+	script := "trap '' TERM; : >" + begun + "; while :; do sleep 0.05; done"
+	h.job, err = job.Start(job.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}}, nil, lost.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.job.Signal(syscall.SIGKILL) }()
+	awaitFile(t, begun)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.watch()
+	}()
+	if err := locks.Lock("b").Release(t.Context()); err != nil { // which is no reason
+		t.Fatal(err)
+	}
+	info, err := c.Inspect(t.Context(), "c")
+	if err == nil {
+		err = c.Break(t.Context(), info)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the command goes on")
+	}
+	if h.status.Signal != syscall.SIGKILL || h.over != exitLost {
+		t.Errorf("the command has ended with %+v, and run with %d", h.status, h.over)
+	}
+}
