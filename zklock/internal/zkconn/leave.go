@@ -16,13 +16,18 @@ import (
 )
 
 // leftSession is a session that the client has to end without go-zookeeper, which has one session at a time and tries to end that
-// once. There are two cases:
+// once. There are three cases:
 //
 //   - The client has left the session, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know nothing
 //     of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it cannot know of a
 //     creation that is still on its way. The client ends the session when it closes, or when the lease that it had is over, and
 //     with it everything that was held in it.
+//   - A server has said that the session is over. What was held in it is lost by that, but its znodes may stand: see confirmOver. So
+//     the client makes sure, in the background or when it closes.
 //   - The client closes, and go-zookeeper has had no answer.
+//
+// Of each session that was begun there is one at most, until a server that has a quorum has confirmed its end; and where none has, no
+// session begins.
 type leftSession struct {
 	greeting []byte // a ConnectRequest that resumes it
 
@@ -38,6 +43,18 @@ type leftSession struct {
 func (l *Link) leaveLocked(s *Session, timeout time.Duration) {
 	s.left.Store(true)
 	l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)
+}
+
+// saidOverLocked is called when a server has said that the present session is over, or has given another one. It returns that which
+// was the present one. The background asks when it should be over by the servers' clocks, too: to end it sooner would take from its
+// holders what is left of their leases.
+func (l *Link) saidOverLocked() *Session {
+	s := l.session
+	l.session = nil
+	if s != nil && l.left[s.ID] == nil {
+		l.endLaterLocked(l.oweLocked(s, l.times.Session), s.Times().Session)
+	}
+	return s
 }
 
 // oweLocked notes that a session is to be ended without go-zookeeper.
@@ -158,6 +175,9 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one.over = true
+	if id := sessionIn(one.greeting); l.session != nil && l.session.ID != id {
+		delete(l.left, id) // go-zookeeper has the next one
+	}
 	return nil
 }
 
