@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"testing"
@@ -78,4 +79,38 @@ func TestAnswersToAnEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCredentialsForStrangers: only a server that has given a session gets the credentials.
+func TestCredentialsForStrangers(t *testing.T) {
+	greeting := zktest.Frame(int32(0), int64(1), int32(6000), int64(7), string(make([]byte, 16)))
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := testLink(t, Config{Auth: []Auth{{"digest", "user:secret"}}})
+		l.times = l.config.Times(standardSession)
+		var heard bytes.Buffer
+		visits := 0
+		ctx := network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			visits++
+			go func() {
+				defer theirs.Close()
+				request := make([]byte, 1<<10)
+				for {
+					n, err := theirs.Read(request)
+					if err != nil {
+						return
+					}
+					heard.Write(request[:n])
+					_, _ = theirs.Write(zktest.ConnectResponse(0, 0))
+				}
+			}()
+			return ours, nil
+		})
+		if err := l.endAt(ctx, "server:2181", &leftSession{greeting: greeting}); err == nil || visits != 2 {
+			t.Errorf("%d visits: %v", visits, err)
+		}
+		if synctest.Wait(); bytes.Contains(heard.Bytes(), []byte("user:secret")) {
+			t.Error("they have got the credentials")
+		}
+	})
 }

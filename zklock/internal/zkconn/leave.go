@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,23 +104,24 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 	}
 	l.mu.Unlock()
 	var sides sync.WaitGroup
-	failures := make(chan error, len(all))
-	for id, one := range all { // at the same time: one that cannot be ended keeps no other
+	ids := slices.Sorted(maps.Keys(all))
+	failures := make([]error, len(ids))
+	for i, id := range ids { // at the same time: one that cannot be ended keeps no other
+		one := all[id]
 		sides.Go(func() {
 			if err := l.endOne(ctx, one, first); err != nil {
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				failures <- fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
+				failures[i] = fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
 					id, one.timeout, driver.ErrDisconnected, err)
 			}
 		})
 	}
 	sides.Wait()
-	close(failures)
-	return <-failures
+	return errors.Join(failures...)
 }
 
-// errRefused is why a session that a server has resumed cannot be ended there.
+// errRefused is why a session that a server has resumed cannot be ended there. Nothing is resumed by what another session cannot do.
 var errRefused = errors.New("refused")
 
 // endOne ends one of them, at one server after the other.
@@ -194,17 +196,20 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession
 		return err
 	}
 	defer witness.leave()
-	if err := witness.begin(); err != nil {
-		return err
+	if err := witness.begin(l.Times().Session); err != nil { // shorter, it might end before the question is answered
+		return fmt.Errorf("another session: %v", err) // and not errRefused
 	}
 	over, err := l.resumeAndEnd(ctx, address, one)
-	if err == nil && over {
-		err = witness.write()
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, _ = witness.end() // it has nothing
+	if over {
+		if err := witness.write(); err != nil {
+			return fmt.Errorf("a write in another session: %w", err)
+		}
 	}
-	return err
+	_, _ = witness.end() // it has nothing
+	return nil
 }
 
 // resumeAndEnd resumes a session at one server and ends it, or reports that the server says that it is over.

@@ -72,12 +72,12 @@ func sessionIn(request []byte) int64 {
 	return int64(binary.BigEndian.Uint64(request[at:]))
 }
 
-// begin begins a session, of the shortest timeout that the server has.
-func (v *visit) begin() error {
+// begin begins a session of a timeout.
+func (v *visit) begin(timeout time.Duration) error {
 	g, err := v.greet(jute.Frame(func(e *jute.Encoder) {
 		e.Int32(0)
 		e.Int64(0)
-		e.Int32(1)
+		e.Int32(int32(timeout.Milliseconds()))
 		e.Int64(0)
 		e.Bytes(make([]byte, passwordBytes))
 	}))
@@ -118,22 +118,28 @@ func (v *visit) end() (over bool, err error) {
 	return code == codeSessionExpired, err
 }
 
-// write makes a write that changes nothing: it deletes a znode that is not there. The leader asks a majority to agree to its error.
+// write makes a write that changes nothing: it deletes a znode that is not there, or not in this version. The leader asks a majority to
+// agree to its error, whichever of those that a deletion can have.
 func (v *visit) write() error {
 	const (
-		path           = "/holdfast-no-such-znode"
-		noNode, noAuth = -101, -102
-		version        = -2 // which no znode has
+		path                 = "/holdfast-no-such-znode"
+		noNode, noAuth       = -101, -102
+		badVersion, notEmpty = -103, -111
+		version              = -2 // which no znode has
 	)
 	v.last++
 	code, err := v.request(v.last, opDelete, func(e *jute.Encoder) {
 		e.String(path)
 		e.Int32(version)
 	})
-	if err == nil && code != noNode && code != noAuth {
-		err = fmt.Errorf("a write: %w: error %d", errRefused, code)
+	if err != nil {
+		return err
 	}
-	return err
+	switch code {
+	case noNode, noAuth, badVersion, notEmpty:
+		return nil
+	}
+	return fmt.Errorf("error %d", code)
 }
 
 // request returns the code of the reply to a request.
