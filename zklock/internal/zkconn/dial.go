@@ -23,7 +23,7 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 	conn, events, err := zk.Connect(
 		servers, l.config.SessionTimeout,
 		zk.WithDialer(l.dial),
-		zk.WithHostProvider(&ring{closing: l.dialling}),
+		zk.WithHostProvider(&ring{closing: l.dialling, rests: l.resting, quitting: l.quitting}),
 		zk.WithEventCallback(l.onEvent),
 		zk.WithLogger(discard{}),
 		zk.WithLogInfo(false),
