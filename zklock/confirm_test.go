@@ -73,7 +73,7 @@ func TestReleaseAtALeaderThatIsAlone(t *testing.T) {
 	})
 }
 
-// Z59, Z60. Whatever happens to the network and the servers, Close says nil only if nothing is left, and returns.
+// Z59, Z60, Z62. Whatever happens to the network and the servers, Close says nil only if nothing is left, and returns.
 func TestCloseUnderFaults(t *testing.T) {
 	const schedules = 400
 	confirmed := 0
@@ -110,8 +110,16 @@ func TestCloseUnderFaults(t *testing.T) {
 				"part":    e.Part,
 				"kill":    e.Kill,
 				"limit":   func(int) { e.Limit(2*time.Second, 2*virtualSession, 20*time.Second); link.Break() },
+				"alone": func(leader int) { // if it is that, it lets the session expire
+					e.Part(leader)
+					for i := range 3 {
+						link.Wire(i).Refuse(true)
+					}
+					link.Break()
+					time.AfterFunc(virtualSession, func() { link.Wire(leader).Refuse(false) })
+				},
 			}
-			kinds := []string{"break", "refuse", "silence", "part", "kill", "limit"}
+			kinds := []string{"break", "refuse", "silence", "part", "kill", "limit", "alone"}
 			plan := rand.New(rand.NewPCG(seed, 8))
 			ended := make(chan struct{})
 			faulted := make(chan struct{})
@@ -129,6 +137,9 @@ func TestCloseUnderFaults(t *testing.T) {
 				}
 			}()
 			time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+			if seed%2 == 0 {
+				time.Sleep(virtualSession + time.Duration(r.IntN(3000))*time.Millisecond)
+			}
 			began := time.Now()
 			err = client.Close(ctx)
 			took, left := time.Since(began), e.Children(virtualRoot+"/a")
