@@ -167,7 +167,7 @@ func (l *Link) resumption(one *leftSession) []byte {
 
 // endAt ends a session at one server.
 func (l *Link) endAt(ctx context.Context, address string, one *leftSession) error {
-	over, err := l.resumeAndEnd(ctx, address, one)
+	over, err := l.resumeAndEnd(ctx, address, address, one)
 	if err == nil && over {
 		err = l.confirmOver(ctx, address, one)
 	}
@@ -190,8 +190,10 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 // So the client begins another session there, asks again, and then makes a write in that other session, on the same connection.
 // A server breaks its connections before it follows another leader. So the write was made by the leader that has answered the
 // question, with a majority, and the end of the session, which comes before it, was too.
+//
+// That assumes that two connections to one IP address and port lead to one server, and not to any behind a balancer.
 func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession) error {
-	witness, err := l.visit(ctx, address)
+	witness, err := l.visit(ctx, address, address)
 	if err != nil {
 		return err
 	}
@@ -199,7 +201,7 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession
 	if err := witness.begin(l.Times().Session); err != nil { // shorter, it might end before the question is answered
 		return fmt.Errorf("another session: %v", err) // and not errRefused
 	}
-	over, err := l.resumeAndEnd(ctx, address, one)
+	over, err := l.resumeAndEnd(ctx, address, witness.at(address), one)
 	if err != nil {
 		return err
 	}
@@ -213,8 +215,8 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession
 }
 
 // resumeAndEnd resumes a session at one server and ends it, or reports that the server says that it is over.
-func (l *Link) resumeAndEnd(ctx context.Context, address string, one *leftSession) (over bool, err error) {
-	v, err := l.visit(ctx, address)
+func (l *Link) resumeAndEnd(ctx context.Context, address, at string, one *leftSession) (over bool, err error) {
+	v, err := l.visit(ctx, address, at)
 	if err != nil {
 		return false, err
 	}
