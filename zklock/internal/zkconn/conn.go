@@ -169,7 +169,7 @@ func (l *Link) Leave(w *Wire) {
 // time to wait for the answer.
 const sendTime = 100 * time.Millisecond
 
-// EndSession ends the present session, and those that were left. It returns nil if all are known to be
+// EndSession ends the present session, and those that were left or are said to be over. It returns nil if all are known to be
 // over. go-zookeeper ends only one, on the connection that it has just then, and so
 // it is asked to only when there is a server that answers and has a quorum, or no more
 // time to find one. It begins no other one after that.
