@@ -2,11 +2,14 @@ package zklock_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
@@ -70,7 +73,7 @@ func TestReleaseAtALeaderThatIsAlone(t *testing.T) {
 	})
 }
 
-// Z59, Z60. Whatever happens to the network and the servers, Close says nil only if nothing is left, and returns.
+// Z59, Z60, Z62. Whatever happens to the network and the servers, Close says nil only if nothing is left, and returns.
 func TestCloseUnderFaults(t *testing.T) {
 	const schedules = 400
 	confirmed := 0
@@ -107,8 +110,16 @@ func TestCloseUnderFaults(t *testing.T) {
 				"part":    e.Part,
 				"kill":    e.Kill,
 				"limit":   func(int) { e.Limit(2*time.Second, 2*virtualSession, 20*time.Second); link.Break() },
+				"alone": func(leader int) { // if it is that, it lets the session expire
+					e.Part(leader)
+					for i := range 3 {
+						link.Wire(i).Refuse(true)
+					}
+					link.Break()
+					time.AfterFunc(virtualSession, func() { link.Wire(leader).Refuse(false) })
+				},
 			}
-			kinds := []string{"break", "refuse", "silence", "part", "kill", "limit"}
+			kinds := []string{"break", "refuse", "silence", "part", "kill", "limit", "alone"}
 			plan := rand.New(rand.NewPCG(seed, 8))
 			ended := make(chan struct{})
 			faulted := make(chan struct{})
@@ -126,6 +137,9 @@ func TestCloseUnderFaults(t *testing.T) {
 				}
 			}()
 			time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+			if seed%2 == 0 {
+				time.Sleep(virtualSession + time.Duration(r.IntN(3000))*time.Millisecond)
+			}
 			began := time.Now()
 			err = client.Close(ctx)
 			took, left := time.Since(began), e.Children(virtualRoot+"/a")
@@ -188,6 +202,95 @@ func TestEndNamesTheTimeout(t *testing.T) {
 		defer cancel()
 		if err := client.Close(ctx); err == nil || !strings.Contains(err.Error(), longer.String()) {
 			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// Z60. What asks whether a session is over has a session of its own, in which it makes a write: what hinders that is no refusal to end the
+// other, and is tried again; and a deletion that is in vain is a write, whatever the reason.
+func TestConfirmationIsHindered(t *testing.T) {
+	const opDelete, opSetAuth, authFailed = 2, 100, -115
+	for name, c := range map[string]struct {
+		config zkfake.Config
+		hinder func(t *testing.T, client *wired)
+	}{
+		"slow, where sessions are short": {
+			zkfake.Config{Tick: 50 * time.Millisecond, Max: 20 * time.Second, Latency: func() time.Duration { return 25 * time.Millisecond }},
+			func(*testing.T, *wired) {},
+		},
+		"too busy for a while": {zkfake.Config{}, func(_ *testing.T, client *wired) {
+			client.Throttle(func(kind int32) bool { return kind == opDelete })
+			time.AfterFunc(500*time.Millisecond, func() { client.Throttle(nil) })
+		}},
+		"credentials are refused twice": {zkfake.Config{}, func(_ *testing.T, client *wired) {
+			client.Answer(opSetAuth, authFailed)
+			client.Answer(opSetAuth, authFailed)
+		}},
+		"the znode is there": {zkfake.Config{}, func(t *testing.T, client *wired) {
+			if _, err := client.Conn().Create("/holdfast-no-such-znode", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := zkfake.New(c.config)
+				t.Cleanup(e.Close)
+				client := dialWired(t, e, zklock.Options{Auth: []zklock.Auth{{Scheme: "digest", Credentials: "user:password"}}})
+				acquire(t, client, "a")
+				time.Sleep(time.Second)
+				c.hinder(t, client)
+				client.LoseReply(opCloseSession)
+				if err := client.Close(inTime(t)); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Z60. That the session is over is no confirmation either if it is the answer to its end.
+func TestEndIsSaidToBeOver(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		acquire(t, client, "a")
+		time.Sleep(time.Second)
+		const sessionExpired = -112
+		client.Answer(opCloseSession, sessionExpired)
+		began := time.Now()
+		err := client.Close(inTime(t))
+		if left := e.Children(virtualRoot + "/a"); err != nil || len(left) > 0 {
+			t.Errorf("Close: %v, and there is %q", err, left)
+		}
+		if took := time.Since(began); took > virtualSession/2 {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+// Z51, Z59. The error of Close names each session that may stand.
+func TestCloseNamesAll(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		acquire(t, client, "a")
+		time.Sleep(time.Second)
+		client.Delay(25 * time.Millisecond)
+		first := client.Conn().SessionID()
+		leaves(client, e)
+		for id := first; id == first || id == 0; id = client.Conn().SessionID() {
+			time.Sleep(time.Millisecond)
+		}
+		acquire(t, client, "b")
+		second := client.Conn().SessionID()
+		client.Refuse(true)
+		client.LoseRequest(opCloseSession)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := client.Close(ctx)
+		for _, id := range []int64{first, second} {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%#x", id)) {
+				t.Errorf("session %#x is not named: %v", id, err)
+			}
 		}
 	})
 }

@@ -127,6 +127,9 @@ func (c *contender) forget() {
 		c.own.stop()
 	}
 	c.leaveWaiters(false)
+	if c.hasNode() {
+		c.engine.late.keepNot(c.sess, c.path())
+	}
 	c.stage, c.guid, c.node, c.czxid, c.own = absent, newGUID(), "", 0, nil
 	if c.req.Reclaim {
 		c.guid = c.engine.markedGUID(c.req.Owner)

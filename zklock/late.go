@@ -30,7 +30,7 @@ type creation struct {
 	sess   *zkconn.Session
 	parent string
 	guid   string // as it stands in node names
-	keep   string // the node with this guid that is wanted; "": none is
+	keep   string // the node with this guid that is wanted; "": none is, or not any longer
 	until  time.Time
 }
 
@@ -71,6 +71,18 @@ func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) 
 	l.all = append(l.all, one)
 	l.armLocked(t.Look)
 	return one
+}
+
+// keepNot is called when a node is not wanted any more: at the end of a counter, what comes late has its very name. A hold's is gone by
+// then, or who releases it would find it missing.
+func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, one := range l.all {
+		if one.sess == sess && one.keep == base(path) && one.parent == dir(path) {
+			l.all[i].keep = ""
+		}
+	}
 }
 
 // reopened is called when the session has come to a server.

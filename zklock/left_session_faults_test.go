@@ -211,3 +211,33 @@ func TestLeavesAsItCloses(t *testing.T) {
 		}
 	})
 }
+
+// Z59. Close returns when its time is over, and a second for go-zookeeper does not come on top of that, which waits so long where it has no
+// connection.
+func TestCloseKeepsItsTime(t *testing.T) {
+	for name, fault := range map[string]func(c *wired, e *zkfake.Ensemble){
+		"refused":        func(c *wired, _ *zkfake.Ensemble) { c.Refuse(true); c.Break() },
+		"stalled":        func(_ *wired, e *zkfake.Ensemble) { e.Stall(0) },
+		"silent":         func(c *wired, _ *zkfake.Ensemble) { c.Silence(true) },
+		"silent, broken": func(c *wired, _ *zkfake.Ensemble) { c.Silence(true); c.Break() },
+	} {
+		for n := range 16 {
+			locked, since := n%2 == 1, time.Duration(n/2)*time.Second
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client := dialWired(t, e, zklock.Options{})
+				if locked {
+					acquire(t, client, "a")
+				}
+				fault(client, e)
+				time.Sleep(since)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				err := client.Close(ctx)
+				if took := time.Since(began); took > 1300*time.Millisecond || err == nil {
+					t.Errorf("%s for %v, with a lock: %v: Close took %v: %v", name, since, locked, took, err)
+				}
+			})
+		}
+	}
+}

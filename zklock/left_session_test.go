@@ -166,27 +166,6 @@ func TestCloseBetweenSessions(t *testing.T) {
 	}
 }
 
-// A client whose session is over has nothing to end: it does not wait for servers that refuse it a new one.
-func TestCloseWithoutASession(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client := dialWired(t, e, zklock.Options{})
-		lock := acquire(t, client, "a")
-		client.Delay(25 * time.Millisecond)
-		e.Expire(client.Conn().SessionID())
-		client.Wire.Break()
-		<-lock.Done()
-		client.Refuse(true)
-		client.Wire.Break()
-		began := time.Now()
-		if err := client.Close(inTime(t)); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("Close has taken %v", took)
-		}
-	})
-}
-
 // Z51, Z55. The servers lose their data when a session has been left and the next has not begun, or when a client closes that has
 // left one: what was seen then hinders nobody.
 func TestWipedWhileASessionIsLeft(t *testing.T) {

@@ -51,6 +51,9 @@ func (e *engine) tryRemove(ctx context.Context, sess *zkconn.Session, path strin
 		}
 		return err
 	})
+	if err == nil {
+		e.late.keepNot(sess, path)
+	}
 	return missing, err
 }
 

@@ -63,7 +63,9 @@ type Link struct {
 	started   chan struct{} // closed when conn is set
 	stopped   chan struct{} // closed when go-zookeeper has stopped
 	quitOnce  sync.Once
-	quitDone  chan struct{} // closed when it was told to
+	resting   chan struct{} // closed when it has no connection and gets no further one
+	quitting  chan struct{} // closed when it is told to stop
+	quitDone  chan struct{} // closed when it was
 	renewals  atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
 	mu      strict.Mutex[strict.Link]
@@ -92,6 +94,8 @@ func New(ctx context.Context, host driver.Host, config Config) *Link {
 		tasks:    task.NewGroup(),
 		started:  make(chan struct{}),
 		stopped:  make(chan struct{}),
+		resting:  make(chan struct{}),
+		quitting: make(chan struct{}),
 		quitDone: make(chan struct{}),
 		gate:     make(chan struct{}),
 		created:  make(map[string]*creating),
@@ -165,7 +169,7 @@ func (l *Link) Leave(w *Wire) {
 // time to wait for the answer.
 const sendTime = 100 * time.Millisecond
 
-// EndSession ends the present session, and those that were left. It returns nil if all are known to be
+// EndSession ends the present session, and those that were left or are said to be over. It returns nil if all are known to be
 // over. go-zookeeper ends only one, on the connection that it has just then, and so
 // it is asked to only when there is a server that answers and has a quorum, or no more
 // time to find one. It begins no other one after that.
@@ -188,6 +192,10 @@ func (l *Link) EndSession(ctx context.Context) error {
 		address = w.address
 	}
 	l.noMore()
+	if !isOpen {
+		l.hangUp()
+		l.awaitRest()
+	}
 	l.quit()
 	if isOpen {
 		confirmed = w.awaitCloseSession(ctx)
@@ -202,6 +210,15 @@ func (l *Link) EndSession(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	return l.endLeft(ctx, address)
+}
+
+// awaitRest returns when go-zookeeper wants a connection and gets none, or soon: told to quit on its way there, it would take a second.
+func (l *Link) awaitRest() {
+	select {
+	case <-l.resting:
+	case <-l.stopped:
+	case <-time.After(sendTime):
+	}
 }
 
 // awaitEnd returns when go-zookeeper, which was told to quit, begins no session any more, or soon after the end of ctx.
@@ -236,6 +253,7 @@ func (l *Link) quit() {
 	l.quitOnce.Do(func() {
 		l.tasks.Go(func(context.Context) {
 			defer close(l.quitDone)
+			close(l.quitting)
 			l.conn.Close()
 		})
 	})

@@ -23,7 +23,7 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 	conn, events, err := zk.Connect(
 		servers, l.config.SessionTimeout,
 		zk.WithDialer(l.dial),
-		zk.WithHostProvider(&ring{closing: l.dialling}),
+		zk.WithHostProvider(&ring{closing: l.dialling, rests: l.resting, quitting: l.quitting}),
 		zk.WithEventCallback(l.onEvent),
 		zk.WithLogger(discard{}),
 		zk.WithLogInfo(false),
@@ -114,7 +114,7 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	}
 	ctx, cancel := context.WithTimeout(l.dialling, t.FirstReply)
 	defer cancel()
-	conn, err := l.reach(ctx, protocol, address)
+	conn, err := l.reach(ctx, protocol, address, address)
 	if err != nil {
 		l.mu.Lock()
 		l.lastErr = err
@@ -131,9 +131,9 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	return w, nil
 }
 
-// reach opens a connection to a server.
-func (l *Link) reach(ctx context.Context, protocol, address string) (net.Conn, error) {
-	conn, err := network.Dial(ctx, protocol, address)
+// reach opens a connection to a server, by its address or by one of those that this stands for.
+func (l *Link) reach(ctx context.Context, protocol, address, at string) (net.Conn, error) {
+	conn, err := network.Dial(ctx, protocol, at)
 	if err != nil {
 		l.prospects.note(address, err)
 		return nil, err

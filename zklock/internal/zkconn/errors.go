@@ -29,6 +29,9 @@ var ErrSlow = errors.New("answers are too slow for the session timeout")
 // the one before: what happens to a znode would not be heard.
 var errNotRewatched = errors.New("the server has refused to watch what was watched before")
 
+// errNotEnded is why a connection is left whose server does not confirm the end of the session.
+var errNotEnded = errors.New("the server has not ended the session")
+
 // NotSent reports whether a request is known not to have reached a server.
 func NotSent(err error) bool { return errors.Is(err, zk.ErrNoServer) }
 

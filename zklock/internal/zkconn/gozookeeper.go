@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -24,6 +26,7 @@ import (
 //	             ever. So a Write never fails, but for the first: see Wire.Write.
 //	expired      When it is told that its session is over, it reports so, drops all watches, and leaves the connection open. See Wire.Read.
 //	rounds       It looks whether it is to be closed only between two rounds of servers, and pauses for a second there. See ring.
+//	unsent       It answers what it has not sent as a round ends, and not when it stops. See ring.rest.
 //	closing      It asks a server to end the session when it is closed, last of all, and begins no session after that. See EndSession.
 //	unnamed      It makes an error of a code that it does not know, and says so by a text. See named.
 
@@ -53,6 +56,10 @@ type ring struct {
 	servers []string
 	next    int
 	closing context.Context
+
+	rests    chan struct{}   // closed when go-zookeeper wants a server, and is to be given none; nil if nobody waits for that
+	restOnce sync.Once       // for that
+	quitting <-chan struct{} // closed as it is told to quit
 }
 
 func (r *ring) Init(servers []string) error {
@@ -67,8 +74,23 @@ func (r *ring) Len() int { return len(r.servers) }
 func (r *ring) Next() (server string, roundOver bool) {
 	server = r.servers[r.next]
 	r.next = (r.next + 1) % len(r.servers)
-	return server, r.closing.Err() != nil
+	roundOver = r.closing.Err() != nil
+	if roundOver && r.rests != nil {
+		r.rest()
+	}
+	return server, roundOver
 }
+
+// rest returns when go-zookeeper has been handed the end of the session. It then answers that, as all that it has not sent, before it
+// stops. If that came later, nobody would answer it, and zk.Conn.Close waits for a second.
+func (r *ring) rest() {
+	r.restOnce.Do(func() { close(r.rests) })
+	<-r.quitting
+	time.Sleep(handTime)
+}
+
+// handTime is long for what zk.Conn.Close does before it waits.
+const handTime = 5 * time.Millisecond
 
 func (r *ring) Connected() {}
 

@@ -171,6 +171,21 @@ func TestGoZooKeeper(t *testing.T) {
 				t.Error("it goes on after a round")
 			}
 		},
+		"unsent": func(t *testing.T, a *alone) {
+			closing, noMore := context.WithCancel(t.Context())
+			rests, quitting := make(chan struct{}), make(chan struct{})
+			a.ring = &ring{closing: closing, rests: rests, quitting: quitting}
+			a.begin(t)
+			noMore()
+			a.end()
+			<-rests
+			began := time.Now()
+			close(quitting)
+			a.Close()
+			if took := time.Since(began); took > handTime {
+				t.Errorf("Close took %v", took)
+			}
+		},
 		"closing": func(t *testing.T, a *alone) {
 			a.begin(t)
 			a.Close()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,13 +17,18 @@ import (
 )
 
 // leftSession is a session that the client has to end without go-zookeeper, which has one session at a time and tries to end that
-// once. There are two cases:
+// once. There are three cases:
 //
 //   - The client has left the session, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know nothing
 //     of that, and keep it with its znodes. The next session deletes those that are not wanted any more, but it cannot know of a
 //     creation that is still on its way. The client ends the session when it closes, or when the lease that it had is over, and
 //     with it everything that was held in it.
+//   - A server has said that the session is over. What was held in it is lost by that, but its znodes may stand: see confirmOver. So
+//     the client makes sure, in the background or when it closes.
 //   - The client closes, and go-zookeeper has had no answer.
+//
+// Of each session that was begun there is one at most, until a server that has a quorum has confirmed its end; and where none has, no
+// session begins.
 type leftSession struct {
 	greeting []byte // a ConnectRequest that resumes it
 
@@ -38,6 +44,18 @@ type leftSession struct {
 func (l *Link) leaveLocked(s *Session, timeout time.Duration) {
 	s.left.Store(true)
 	l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)
+}
+
+// saidOverLocked is called when a server has said that the present session is over, or has given another one. It returns that which
+// was the present one. The background asks when it should be over by the servers' clocks, too: to end it sooner would take from its
+// holders what is left of their leases.
+func (l *Link) saidOverLocked() *Session {
+	s := l.session
+	l.session = nil
+	if s != nil && l.left[s.ID] == nil {
+		l.endLaterLocked(l.oweLocked(s, l.times.Session), s.Times().Session)
+	}
+	return s
 }
 
 // oweLocked notes that a session is to be ended without go-zookeeper.
@@ -86,23 +104,24 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 	}
 	l.mu.Unlock()
 	var sides sync.WaitGroup
-	failures := make(chan error, len(all))
-	for id, one := range all { // at the same time: one that cannot be ended keeps no other
+	ids := slices.Sorted(maps.Keys(all))
+	failures := make([]error, len(ids))
+	for i, id := range ids { // at the same time: one that cannot be ended keeps no other
+		one := all[id]
 		sides.Go(func() {
 			if err := l.endOne(ctx, one, first); err != nil {
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				failures <- fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
+				failures[i] = fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
 					id, one.timeout, driver.ErrDisconnected, err)
 			}
 		})
 	}
 	sides.Wait()
-	close(failures)
-	return <-failures
+	return errors.Join(failures...)
 }
 
-// errRefused is why a session that a server has resumed cannot be ended there.
+// errRefused is why a session that a server has resumed cannot be ended there. Nothing is resumed by what another session cannot do.
 var errRefused = errors.New("refused")
 
 // endOne ends one of them, at one server after the other.
@@ -148,7 +167,7 @@ func (l *Link) resumption(one *leftSession) []byte {
 
 // endAt ends a session at one server.
 func (l *Link) endAt(ctx context.Context, address string, one *leftSession) error {
-	over, err := l.resumeAndEnd(ctx, address, one)
+	over, err := l.resumeAndEnd(ctx, address, address, one)
 	if err == nil && over {
 		err = l.confirmOver(ctx, address, one)
 	}
@@ -158,6 +177,9 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one.over = true
+	if id := sessionIn(one.greeting); l.session != nil && l.session.ID != id {
+		delete(l.left, id) // go-zookeeper has the next one
+	}
 	return nil
 }
 
@@ -168,28 +190,33 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 // So the client begins another session there, asks again, and then makes a write in that other session, on the same connection.
 // A server breaks its connections before it follows another leader. So the write was made by the leader that has answered the
 // question, with a majority, and the end of the session, which comes before it, was too.
+//
+// That assumes that two connections to one IP address and port lead to one server, and not to any behind a balancer.
 func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession) error {
-	witness, err := l.visit(ctx, address)
+	witness, err := l.visit(ctx, address, address)
 	if err != nil {
 		return err
 	}
 	defer witness.leave()
-	if err := witness.begin(); err != nil {
+	if err := witness.begin(l.Times().Session); err != nil { // shorter, it might end before the question is answered
+		return fmt.Errorf("another session: %v", err) // and not errRefused
+	}
+	over, err := l.resumeAndEnd(ctx, address, witness.at(address), one)
+	if err != nil {
 		return err
 	}
-	over, err := l.resumeAndEnd(ctx, address, one)
-	if err == nil && over {
-		err = witness.write()
+	if over {
+		if err := witness.write(); err != nil {
+			return fmt.Errorf("a write in another session: %w", err)
+		}
 	}
-	if err == nil {
-		_, _ = witness.end() // it has nothing
-	}
-	return err
+	_, _ = witness.end() // it has nothing
+	return nil
 }
 
 // resumeAndEnd resumes a session at one server and ends it, or reports that the server says that it is over.
-func (l *Link) resumeAndEnd(ctx context.Context, address string, one *leftSession) (over bool, err error) {
-	v, err := l.visit(ctx, address)
+func (l *Link) resumeAndEnd(ctx context.Context, address, at string, one *leftSession) (over bool, err error) {
+	v, err := l.visit(ctx, address, at)
 	if err != nil {
 		return false, err
 	}

@@ -162,7 +162,10 @@ func (w *Wire) noteReply() error {
 	if ok {
 		w.link.renew(w, renewed)
 	}
-	if r.op == opCloseSession && (!failed || code == codeSessionExpired) {
+	if r.op == opCloseSession {
+		if failed { // also where the session is said to be over: see confirmOver
+			return errNotEnded
+		}
 		close(w.closeConfirmed)
 	}
 	if r.create != "" && !failed {

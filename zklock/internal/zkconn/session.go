@@ -54,11 +54,9 @@ func (l *Link) joined(w *Wire, id int64, granted *zktimes.Times, sent driver.Ins
 	timeout := granted.Session
 	l.mu.Lock()
 	l.refusals = 0
-	old := l.session
-	if old != nil && old.ID != id {
-		l.session = nil
-	} else {
-		old = nil
+	var old *Session
+	if l.session != nil && l.session.ID != id {
+		old = l.saidOverLocked()
 	}
 	begun := id != 0 && l.session == nil
 	if begun {
@@ -188,8 +186,7 @@ func (l *Link) renew(w *Wire, at driver.Instant) {
 // expired is called when the server has declared the session to be over.
 func (l *Link) expired() {
 	l.mu.Lock()
-	s := l.session
-	l.session = nil
+	s := l.saidOverLocked()
 	l.mu.Unlock()
 	if s != nil {
 		s.Lease.End(driver.ErrSessionExpired)

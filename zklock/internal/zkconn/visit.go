@@ -22,12 +22,12 @@ type visit struct {
 	leave    func()        // closes it, as the end of ctx does
 }
 
-// visit connects to a server, for as long as ctx lasts.
-func (l *Link) visit(ctx context.Context, address string) (*visit, error) {
+// visit connects to a server, for as long as ctx lasts: by its address, or by one of those that this stands for.
+func (l *Link) visit(ctx context.Context, address, at string) (*visit, error) {
 	patience := l.Times().FirstReply
 	within, cancel := context.WithTimeout(network.Of(ctx, l.closing), patience)
 	defer cancel()
-	conn, err := l.reach(within, "tcp", address)
+	conn, err := l.reach(within, "tcp", address, at)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +43,14 @@ func (l *Link) visit(ctx context.Context, address string) (*visit, error) {
 			<-closed
 		}
 	}}, nil
+}
+
+// at returns the address of the very server that is visited: that which the client was given may be a name for several.
+func (v *visit) at(address string) string {
+	if remote, ok := v.RemoteAddr().(*net.TCPAddr); ok {
+		return remote.String()
+	}
+	return address
 }
 
 // greeting is a server's answer to a ConnectRequest.
@@ -72,12 +80,12 @@ func sessionIn(request []byte) int64 {
 	return int64(binary.BigEndian.Uint64(request[at:]))
 }
 
-// begin begins a session, of the shortest timeout that the server has.
-func (v *visit) begin() error {
+// begin begins a session of a timeout.
+func (v *visit) begin(timeout time.Duration) error {
 	g, err := v.greet(jute.Frame(func(e *jute.Encoder) {
 		e.Int32(0)
 		e.Int64(0)
-		e.Int32(1)
+		e.Int32(int32(timeout.Milliseconds()))
 		e.Int64(0)
 		e.Bytes(make([]byte, passwordBytes))
 	}))
@@ -118,22 +126,28 @@ func (v *visit) end() (over bool, err error) {
 	return code == codeSessionExpired, err
 }
 
-// write makes a write that changes nothing: it deletes a znode that is not there. The leader asks a majority to agree to its error.
+// write makes a write that changes nothing: it deletes a znode that is not there, or not in this version. The leader asks a majority to
+// agree to its error, whichever of those that a deletion can have.
 func (v *visit) write() error {
 	const (
-		path           = "/holdfast-no-such-znode"
-		noNode, noAuth = -101, -102
-		version        = -2 // which no znode has
+		path                 = "/holdfast-no-such-znode"
+		noNode, noAuth       = -101, -102
+		badVersion, notEmpty = -103, -111
+		version              = -2 // which no znode has
 	)
 	v.last++
 	code, err := v.request(v.last, opDelete, func(e *jute.Encoder) {
 		e.String(path)
 		e.Int32(version)
 	})
-	if err == nil && code != noNode && code != noAuth {
-		err = fmt.Errorf("a write: %w: error %d", errRefused, code)
+	if err != nil {
+		return err
 	}
-	return err
+	switch code {
+	case noNode, noAuth, badVersion, notEmpty:
+		return nil
+	}
+	return fmt.Errorf("error %d", code)
 }
 
 // request returns the code of the reply to a request.
