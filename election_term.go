@@ -44,7 +44,7 @@ func (e *Election) candidate(ctx context.Context, lead func(context.Context, *Lo
 	lock, err := e.client.acquire(standing, e.key, true, append(slices.Clip(e.candidacy), yielding(yield)))
 	switch {
 	case err == nil:
-		return e.lead(standing, end, lock, lead)
+		return e.lead(ctx, standing, end, lock, lead)
 	case standing.Err() == nil:
 		return nil, err
 	}
@@ -59,10 +59,11 @@ func (e *Election) logUnfit(ctx context.Context) {
 	}
 }
 
-// lead calls lead, and gives the key back when it has returned.
-func (e *Election) lead(ctx context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
+// lead calls lead, and gives the key back when it has returned. The candidacy may end before
+// ctx does, which is that of Run.
+func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
 	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{})}
-	termCtx, cancel := lock.Context(ctx)
+	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
 		cancel()
