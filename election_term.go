@@ -193,14 +193,24 @@ func unconfirmedYet(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx))
 }
 
-// ask asks Fit, and bounds the wait for its answer if it minds its ctx.
+// ask asks Fit, on a goroutine of its own, and bounds the wait for its answer if it minds its ctx.
 func (e *Election) ask(ctx context.Context) error {
 	if e.fit == nil || ctx.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.fitEvery, errFitTooLong)
 	defer cancel()
-	if err := e.fit(ctx); err != nil {
+	returned := make(chan struct{})
+	if !e.client.beginFit(returned) {
+		return nil // ctx is about to end
+	}
+	err := errFitUnwound
+	go func() {
+		defer e.client.endFit(returned)
+		err = e.fit(ctx)
+	}()
+	<-returned
+	if err != nil {
 		return unfit(err)
 	}
 	if context.Cause(ctx) == errFitTooLong {
@@ -209,7 +219,10 @@ func (e *Election) ask(ctx context.Context) error {
 	return nil
 }
 
-var errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
+var (
+	errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
+	errFitUnwound = errors.New("Fit did not return: it ended its goroutine")
+)
 
 func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
 
