@@ -62,12 +62,13 @@ func TestCloseWaitsForFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				c := renewing(t, &engine{}, driver.Config{})
-				asked, returned := 0, false
+				asked := 0
+				var returned atomic.Bool
 				e := election(t, c, &holdfast.ElectionOptions{FitEvery: time.Minute, Fit: func(ctx context.Context) error {
 					if asked++; asked == o.call {
 						<-ctx.Done()
 						time.Sleep(o.takes)
-						returned = true
+						returned.Store(true)
 					}
 					return nil
 				}})
@@ -81,11 +82,11 @@ func TestCloseWaitsForFit(t *testing.T) {
 				time.Sleep(time.Duration(o.call)*time.Minute - time.Second)
 				began := time.Now()
 				mustClose(t, c)
-				if took := time.Since(began); took != o.want || returned != (o.takes == o.want) {
-					t.Errorf("Close took %v, want %v; Fit had returned: %v", took, o.want, returned)
+				if took := time.Since(began); took != o.want || returned.Load() != (o.takes == o.want) {
+					t.Errorf("Close took %v, want %v; Fit had returned: %v", took, o.want, returned.Load())
 				}
-				if err := <-result; !errors.Is(err, holdfast.ErrClosed) || !returned || asked != o.call {
-					t.Errorf("Run: %v; Fit was asked %d times, and has returned: %v", err, asked, returned)
+				if err := <-result; !errors.Is(err, holdfast.ErrClosed) || !returned.Load() || asked != o.call {
+					t.Errorf("Run: %v; Fit was asked %d times, and has returned: %v", err, asked, returned.Load())
 				}
 			})
 		})
