@@ -33,6 +33,7 @@ const (
 var (
 	errLeasesOver   = errors.New("all leases are over")
 	errSessionEnded = errors.New("the session has ended")
+	errNotClosed    = fmt.Errorf("holdfast: close: %w: a log handler panicked or ended its goroutine", ErrReleasePending)
 )
 
 // Close ends the client. Locks that are held end with [ErrReleased], and calls that
@@ -53,8 +54,10 @@ var (
 // error matches [ErrReleasePending], and says what was not confirmed and why; that goes
 // with its lease. If it is [ErrLost], a lock that was thought to be held turned out to have
 // been lost, as Release reports it; not every engine can tell. Errors are
-// logged too, since those of deferred calls get lost. When Close returns, no goroutine of the client is left. Every further
-// call returns the result of the first.
+// logged too, since those of deferred calls get lost. When Close returns, no goroutine of the client is left, unless
+// the Fit of an [Election] ignores its ctx: Close waits 1 s for it. Every further call returns the result of the first.
+//
+// A hook, a log handler and [Retry].Delay must not call Close: it waits for them, whatever its ctx, and would never return.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("holdfast: close: %w", errNoContext())
@@ -64,14 +67,18 @@ func (c *Client) Close(ctx context.Context) error {
 	c.closed = true
 	c.mu.Unlock()
 	if first {
-		c.closeErr = c.shutdown(ctx)
-		close(c.closeDone)
+		defer close(c.closeDone) // also if a log handler panics
+		c.closeErr = errNotClosed
+		c.shutdown(ctx)
+		return c.closeErr
 	}
 	<-c.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
 	return c.closeErr
 }
 
-func (c *Client) shutdown(ctx context.Context) error {
+// shutdown sets closeErr as soon as it is known.
+func (c *Client) shutdown(ctx context.Context) {
+	defer c.feed.close() // also if a log handler panics
 	c.feed.closing()
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
@@ -87,11 +94,11 @@ func (c *Client) shutdown(ctx context.Context) error {
 	if failed := c.engine.Close(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
 	}
+	c.awaitFits(ctx)
+	c.closeErr = err
 	if err != nil {
 		c.log.Warn("closed, and not all is confirmed by the engine", "error", err)
 	}
-	c.feed.close()
-	return err
 }
 
 // endLocks ends all locks but those of some terms for their holders, before the engine
@@ -131,6 +138,23 @@ func (c *Client) awaitLeads(ctx context.Context) {
 		select {
 		case <-t.returned:
 		case <-t.lock.done: // there is nothing to be kept for it
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// awaitFits waits for the calls of Fit, whose ctx has ended, to return, but not for those
+// that ignore it: nothing depends on them, and one of them may be what closes the client.
+func (c *Client) awaitFits(ctx context.Context) {
+	c.mu.Lock()
+	fits := slices.Collect(maps.Keys(c.fits))
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	for _, returned := range fits {
+		select {
+		case <-returned:
 		case <-ctx.Done():
 			return
 		}

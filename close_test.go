@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,6 +200,48 @@ func TestCloseReportsTheSession(t *testing.T) {
 		if !errors.Is(err, want) || errors.Is(err, holdfast.ErrReleasePending) != (want != nil) {
 			t.Errorf("%v, want %v", err, want)
 		}
+	}
+}
+
+// A log handler that panics in Close keeps neither another Close waiting nor a subscription open, and its error is not nil.
+func TestLogHandlerPanicsInClose(t *testing.T) {
+	for message, want := range map[string]error{
+		"closed, and not all is confirmed by the engine": context.Canceled,
+		"of the engine": holdfast.ErrReleasePending,
+	} {
+		t.Run(message, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := &engine{release: hang}
+				b.stop = func(context.Context) error { b.host.Logger().Info("of the engine"); return nil }
+				c := b.open(t, driver.Config{Logger: slog.New(panicking{slog.DiscardHandler, message})})
+				acquire(t, c, "k")
+				events := c.Events()
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				func() {
+					defer func() {
+						if p := recover(); p != "in a handler" {
+							t.Errorf("Close panicked with %v", p)
+						}
+					}()
+					_ = c.Close(ctx)
+				}()
+				if !closed(events.Done()) {
+					t.Error("a subscription goes on")
+				}
+				again := make(chan error, 1)
+				go func() { again <- c.Close(ctx) }()
+				synctest.Wait()
+				select {
+				case err := <-again:
+					if !errors.Is(err, want) {
+						t.Errorf("again: %v, want %v", err, want)
+					}
+				default:
+					t.Fatal("another Close waits for ever")
+				}
+			})
+		})
 	}
 }
 

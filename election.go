@@ -32,7 +32,8 @@ type ElectionOptions struct {
 	// leads. After an error it does not stand, leaves the queue, or steps down, and is asked
 	// again FitEvery later. Its ctx ends FitEvery after the call: a Fit that takes longer
 	// counts as an error. It is called on a goroutine of its own, one call at a time, and
-	// must return when its ctx ends: Run waits for it.
+	// must return when its ctx ends: Run waits for it, and Close does so for 1 s. No call
+	// begins after Close has. A call of runtime.Goexit counts as an error.
 	Fit func(ctx context.Context) error
 
 	// FitEvery is the period of Fit. Default 0: 5 s.

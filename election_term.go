@@ -44,7 +44,7 @@ func (e *Election) candidate(ctx context.Context, lead func(context.Context, *Lo
 	lock, err := e.client.acquire(standing, e.key, true, append(slices.Clip(e.candidacy), yielding(yield)))
 	switch {
 	case err == nil:
-		return e.lead(standing, end, lock, lead)
+		return e.lead(ctx, standing, end, lock, lead)
 	case standing.Err() == nil:
 		return nil, err
 	}
@@ -59,10 +59,11 @@ func (e *Election) logUnfit(ctx context.Context) {
 	}
 }
 
-// lead calls lead, and gives the key back when it has returned.
-func (e *Election) lead(ctx context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
+// lead calls lead, and gives the key back when it has returned. The candidacy may end before
+// ctx does, which is that of Run.
+func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
 	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{})}
-	termCtx, cancel := lock.Context(ctx)
+	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
 		cancel()
@@ -192,14 +193,24 @@ func unconfirmedYet(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrReleasePending, driver.ContextError(ctx))
 }
 
-// ask asks Fit, and bounds the wait for its answer if it minds its ctx.
+// ask asks Fit, on a goroutine of its own, and bounds the wait for its answer if it minds its ctx.
 func (e *Election) ask(ctx context.Context) error {
 	if e.fit == nil || ctx.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.fitEvery, errFitTooLong)
 	defer cancel()
-	if err := e.fit(ctx); err != nil {
+	returned := make(chan struct{})
+	if !e.client.beginFit(returned) {
+		return nil // ctx is about to end
+	}
+	err := errFitUnwound
+	go func() {
+		defer e.client.endFit(returned)
+		err = e.fit(ctx)
+	}()
+	<-returned
+	if err != nil {
 		return unfit(err)
 	}
 	if context.Cause(ctx) == errFitTooLong {
@@ -208,7 +219,10 @@ func (e *Election) ask(ctx context.Context) error {
 	return nil
 }
 
-var errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
+var (
+	errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
+	errFitUnwound = errors.New("Fit did not return: it ended its goroutine")
+)
 
 func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -155,6 +156,24 @@ func TestGrantIsReportedBeforeEnd(t *testing.T) {
 	if n := count["started granted ended "]; n == 0 || n+count["started failed "] != 600 {
 		t.Errorf("600 acquisitions came to %v", count)
 	}
+}
+
+// A hook that ends its goroutine, as t.FailNow does, is followed by the next.
+func TestHookEndsItsGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var got []string
+		l := new(engine).open(t, driver.Config{}, holdfast.Hooks{
+			Granted: func(holdfast.Acquisition) { got = append(got, "granted"); runtime.Goexit() },
+			Ended:   func(holdfast.Ending) { got = append(got, "ended") },
+		})
+		for range 2 {
+			mustRelease(t, acquire(t, l, "k"))
+		}
+		mustClose(t, l)
+		if s := fmt.Sprint(got); s != "[granted ended granted ended]" {
+			t.Errorf("called: %s", s)
+		}
+	})
 }
 
 // Joined hooks are called in the order given; a hook that none has stays nil.

@@ -79,6 +79,9 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 			told = state
 			info := *state
 			info.Data, info.Holders = bytes.Clone(info.Data), slices.Clone(info.Holders) // of which others have the original
+			for i := range info.Holders {
+				info.Holders[i].Data = bytes.Clone(info.Holders[i].Data)
+			}
 			if !yield(info, nil) {
 				return nil
 			}
@@ -101,8 +104,9 @@ var errNotObserved = errors.New("the engine does not observe it any more")
 type observation struct {
 	key       string
 	feed      *feed
-	observers int // guarded by the client's mu
+	observers int // guarded by the client's mu; 0: it is ending, and nobody joins it
 	end       context.CancelFunc
+	ended     chan struct{} // closed when the engine's Observe has returned, and hooks know
 
 	mu      strict.Mutex[strict.Observation]
 	state   *Info // nil before the first
@@ -123,16 +127,21 @@ func (c *Client) join(key string) (*observation, error) {
 		return nil, ErrClosed
 	}
 	o := c.observed[key]
-	if o == nil {
-		o = &observation{key: key, feed: c.feed, changed: make(chan struct{})}
+	if o == nil || o.observers == 0 {
+		before := o
+		o = &observation{key: key, feed: c.feed, ended: make(chan struct{}), changed: make(chan struct{})}
 		c.observed[key] = o
 		var ctx context.Context
 		ctx, o.end = context.WithCancel(c.closing)
 		// This is what Close waits for: it ends at once, whatever the observers do.
 		c.calls.Go(func() {
+			if before != nil {
+				<-before.ended // the engine observes a key once at a time
+			}
 			c.feed.observing(key, true)
 			err := c.engine.Observe(ctx, key, o.tell)
 			c.feed.observing(key, false)
+			close(o.ended)
 			c.drop(o)
 			o.fail(cmp.Or(c.explain(ctx, err), errNotObserved))
 		})
@@ -141,21 +150,19 @@ func (c *Client) join(key string) (*observation, error) {
 	return o, nil
 }
 
-// leave ends the observation with the last observer.
+// leave ends the observation with the last observer. It stays known until it has ended: the
+// next one of the key waits for that.
 func (c *Client) leave(o *observation) {
 	c.mu.Lock()
 	o.observers--
 	last := o.observers == 0
-	if last && c.observed[o.key] == o {
-		delete(c.observed, o.key)
-	}
 	c.mu.Unlock()
 	if last {
 		o.end()
 	}
 }
 
-// drop keeps others from joining an observation that has ended.
+// drop forgets an observation that has ended, so that nobody joins it.
 func (c *Client) drop(o *observation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

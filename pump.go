@@ -33,12 +33,19 @@ func (p *pump[T]) push(v T) {
 }
 
 func (p *pump[T]) run() {
+	over := false
+	defer func() {
+		if !over { // give has called runtime.Goexit, as a hook of a test may
+			p.idle.Go(p.run)
+		}
+	}()
 	for {
 		p.mu.Lock()
 		if len(p.waiting) == 0 {
 			p.running = false
 			p.waiting = nil
 			p.mu.Unlock()
+			over = true
 			return
 		}
 		v := p.waiting[0]
