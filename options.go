@@ -124,7 +124,7 @@ type Retry struct {
 
 	// Delay, if set, takes the place of Initial and Max: given the number of
 	// tries that have failed, it returns the delay before the next, or false
-	// for none.
+	// for none. It must not call Close.
 	Delay func(attempt int) (time.Duration, bool)
 }
 

@@ -188,4 +188,18 @@ var zooKeeperMutantsFrom30 = []mutant{
 		`case zkconn.CreatedBefore(err):`,
 		`case false && zkconn.CreatedBefore(err):`,
 	}, nil},
+	{"Z62", "a session that a server says is over is forgotten", zooKeeper, change{
+		"zklock/internal/zkconn/leave.go",
+		`	if s != nil && l.left[s.ID] == nil {
+		l.endLaterLocked(`,
+		`	if false {
+		l.endLaterLocked(`,
+	}, nil},
+	{"Z63", "a late creation is spared for its name for ever", zooKeeper, change{
+		"zklock/remove.go",
+		`	if err == nil {
+		e.late.keepNot(`,
+		`	if false {
+		e.late.keepNot(`,
+	}, nil},
 }
