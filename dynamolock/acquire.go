@@ -262,7 +262,7 @@ func (c *contender) met(own *item) *hold {
 	if entry := own.holder(c.grant); entry != nil {
 		number = entry.touch
 	} else {
-		number = own.guid[grantLen : grantLen+numberLen]
+		number = own.guid[grantLen:min(len(own.guid), grantLen+numberLen)] // somebody else may have cut it
 	}
 	if slices.Contains(c.inDoubt, number) {
 		c.unanswered.requests--
