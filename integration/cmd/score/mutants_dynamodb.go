@@ -261,4 +261,14 @@ var dynamoDBMutants = []mutant{
 `,
 		``,
 	}, nil},
+	{"D61", "what a write under way has taken is freed for an earlier one", dynamoClosed, change{
+		"dynamolock/undo.go",
+		`return !l.writes[grant]`,
+		`return true`,
+	}, nil},
+	{"D62", "what a write has taken stands for an earlier one without an answer", dynamoClosed, change{
+		"dynamolock/acquire.go",
+		`if slices.Contains(c.inDoubt, number) {`,
+		`if slices.Contains(c.inDoubt, number) || !c.unanswered.none() {`,
+	}, nil},
 }
