@@ -161,7 +161,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		return c.judge(sent, by, r)
 	case <-ctx.Done():
 		before = c.unanswered.handOver()
-		left = c.leftovers.gaveUp(c.req.Key, c.key, sent)
+		left = c.leftovers.gaveUp(c.req.Key, c.key, c.grant, sent)
 		if sending.never() {
 			cancel()
 		}
@@ -304,5 +304,5 @@ func (c *contender) seeThrough(u unanswered, sent driver.Instant, sending *sendi
 	case maybeDone(r.err):
 		u.add(sent, c.host.Now())
 	}
-	c.leftovers.seenThrough(c.req.Key, c.key, u, owed)
+	c.leftovers.seenThrough(c.req.Key, c.key, c.grant, u, owed)
 }

@@ -44,8 +44,9 @@ type leftover struct {
 	name string
 	key  attributes
 
-	// Writes that were given up and are under way.
-	writes  int
+	// The grants of writes that were given up and are under way. What such a write takes is given back when it is over, by whoever
+	// sees it through: a worker would count it for another write.
+	writes  map[string]bool
 	settled chan struct{} // closed when there are none; nil while there are none
 
 	unanswered unanswered // writes of grants that nobody has
@@ -73,7 +74,7 @@ func (s *leftovers) admit(ctx context.Context, name string) bool {
 	for room := false; ; {
 		s.mu.Lock()
 		var settled chan struct{}
-		if l := s.byName[name]; l != nil && l.writes > 0 {
+		if l := s.byName[name]; l != nil && len(l.writes) > 0 {
 			settled = l.settled
 		}
 		s.mu.Unlock()
@@ -96,25 +97,25 @@ func (s *leftovers) admit(ctx context.Context, name string) bool {
 }
 
 // gaveUp notes a write under way whose caller returns.
-func (s *leftovers) gaveUp(name string, key attributes, sent driver.Instant) *slot {
+func (s *leftovers) gaveUp(name string, key attributes, grant string, sent driver.Instant) *slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.ofLocked(name, key)
-	if l.writes == 0 {
-		l.settled = make(chan struct{})
+	if len(l.writes) == 0 {
+		l.writes, l.settled = make(map[string]bool), make(chan struct{})
 	}
-	l.writes++
+	l.writes[grant] = true
 	s.writes++
 	return s.limiter.add(name, sent)
 }
 
 // seenThrough notes that such a write is over, and what it has left.
-func (s *leftovers) seenThrough(name string, key attributes, u unanswered, owed bool) {
+func (s *leftovers) seenThrough(name string, key attributes, grant string, u unanswered, owed bool) {
 	s.mu.Lock()
 	l := s.ofLocked(name, key)
 	s.writes--
-	l.writes--
-	if l.writes == 0 {
+	delete(l.writes, grant)
+	if len(l.writes) == 0 {
 		close(l.settled)
 		l.settled = nil
 	}
@@ -178,7 +179,7 @@ func (s *leftovers) dueLocked(l *leftover) {
 
 // tidyLocked forgets a leftover of which nothing is left.
 func (s *leftovers) tidyLocked(l *leftover) {
-	if l.nothing() && l.writes == 0 && !l.queued && s.byName[l.name] == l {
+	if l.nothing() && len(l.writes) == 0 && !l.queued && s.byName[l.name] == l {
 		delete(s.byName, l.name)
 	}
 }

@@ -43,7 +43,7 @@ func (s *leftovers) work(ctx context.Context) {
 			return
 		}
 		asked := s.host.Now()
-		freed, err := s.giveBackDead(ctx, l.key)
+		freed, err := s.giveBackDead(ctx, l)
 		s.conclude(ctx, l, asked, freed, err)
 		if fails && transient(err) {
 			if failing == nil {
@@ -83,23 +83,34 @@ func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 	return l, fails
 }
 
+// dead reports whether nobody has a grant any more, nor sees to a write of it that is under way. It asks in the order in which
+// a call that is given up leaves its grant.
+func (s *leftovers) dead(l *leftover, grant string) bool {
+	if s.grants.alive(grant) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !l.writes[grant]
+}
+
 // giveBackDead frees a key if it is held by a grant of this client that nobody has any
 // more.
-func (s *leftovers) giveBackDead(ctx context.Context, key attributes) (freed bool, err error) {
-	i, err := s.get(ctx, key, true)
+func (s *leftovers) giveBackDead(ctx context.Context, l *leftover) (freed bool, err error) {
+	i, err := s.get(ctx, l.key, true)
 	switch {
 	case errors.Is(err, ErrItem):
 		return false, nil // another program's
 	case err == nil && i.sharing != nil:
-		return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.grants.alive(h.grant) })
+		return s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })
 	case err != nil || !i.held() || !i.belongs(s.id):
 		return false, err
 	}
 	grant := i.guid[:grantLen]
-	if s.grants.alive(grant) {
+	if !s.dead(l, grant) {
 		return false, nil
 	}
-	old, err := s.giveBack(ctx, key, func(x *expression) string { return x.begins(grant) })
+	old, err := s.giveBack(ctx, l.key, func(x *expression) string { return x.begins(grant) })
 	return err == nil && old == nil, err
 }
 

@@ -143,8 +143,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D20", "a write is sent while one that was given up is under way", dynamoDB, change{
 		"dynamolock/leftovers.go",
-		`l != nil && l.writes > 0 {`,
-		`l != nil && l.writes > 1<<20 {`,
+		`l != nil && len(l.writes) > 0 {`,
+		`l != nil && len(l.writes) > 1<<20 {`,
 	}, nil},
 	{"D24", "what a call may have left is looked for once", dynamoClosed, change{
 		"dynamolock/undo.go",

@@ -185,7 +185,7 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"D38.3", "a join that was given up stays", dynamoDB, change{
 		"dynamolock/undo.go",
-		`return s.giveBackShared(ctx, key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && !s.grants.alive(h.grant) })`,
+		`return s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })`,
 		`return false, nil`,
 	}, nil},
 	{"D39", "a join takes the token of the item", dynamoDB, change{
