@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -72,11 +73,13 @@ type contender struct {
 	grant string // the beginning of its guids
 	began driver.Instant
 
-	touches uint64 // how many guids it has had
+	touches uint64 // how many guids it has had: the number of the last
+	intents uint64 // how often it has written an intent
 	cleared string // the attribute of the table's Time to Live, as its first write knew it
 
 	unanswered unanswered
-	sends      []driver.Instant // of requests to share, before they were sent; the touches of their entries count them
+	inDoubt    []string         // their numbers
+	sends      []driver.Instant // of its requests, before they were sent; their numbers count them
 	insisted   driver.Instant   // before the intent was written last
 	askedTurn  driver.Instant   // before a turn was asked for last
 	insists    bool             // the item may have an intent of this contender
@@ -130,7 +133,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	if seen.item != nil && seen.item.holder(c.grant) != nil {
 		// It was read: a request to join that was sent now would say that it has seen its own token.
 		c.passWrite()
-		return outcome{hold: c.met(seen.item, c.host.Now())}, nil
+		return outcome{hold: c.met(seen.item)}, nil
 	}
 	sent := c.host.Now()
 	x, by := c.chooseWrite(sent, seen)
@@ -148,7 +151,7 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 		select {
 		case answered <- r:
 		case <-gone:
-			c.seeThrough(before, sent, sending, r)
+			c.seeThrough(before, sending, r)
 			left.leave()
 		}
 	}) {
@@ -196,7 +199,7 @@ func (c *contender) chooseWrite(now driver.Instant, seen *observation) (*express
 func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, error) {
 	switch {
 	case maybeDone(r.err):
-		c.unanswered.add(sent, c.host.Now())
+		c.doubt()
 		return outcome{}, r.err
 	case r.err != nil:
 		return outcome{}, r.err
@@ -206,12 +209,12 @@ func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, err
 			err = &ItemError{Table: c.opts.Table, Attribute: attrGUID, Reason: "is not the one that was written"}
 		}
 		if err != nil {
-			c.unanswered.add(sent, c.host.Now())
+			c.doubt()
 			return outcome{}, fmt.Errorf("the answer to UpdateItem: %w", err)
 		}
 		return outcome{hold: c.granted(own, sent)}, nil
 	case c.owns(r.old):
-		return outcome{hold: c.met(r.old, sent)}, nil
+		return outcome{hold: c.met(r.old)}, nil
 	}
 	if c.opts.Mode == FailClosed && r.old.form != absent && r.old.form != tokenless {
 		return outcome{}, &ItemError{
@@ -240,17 +243,31 @@ func (c *contender) owns(i *item) bool {
 	return i.held() && i.belongs(c.grant)
 }
 
-// met makes a hold of an item that shows that an earlier request was carried out: one of
-// ours, or one that a wrapper of the SDK has repeated.
-func (c *contender) met(own *item, sent driver.Instant) *hold {
-	if !c.unanswered.none() {
-		sent = c.unanswered.first
+// numbered gives another request its number.
+func (c *contender) numbered(sent driver.Instant) {
+	c.touches++
+	c.sends = append(c.sends, sent)
+}
+
+// doubt notes that the last request has had no answer.
+func (c *contender) doubt() {
+	c.unanswered.add(c.host.Now())
+	c.inDoubt = append(c.inDoubt, ordered(c.touches))
+}
+
+// met makes a hold of an item that shows that a request was carried out. Its number says which: an earlier one of ours, or
+// one that a wrapper of the SDK has repeated, while others may still arrive.
+func (c *contender) met(own *item) *hold {
+	var number string
+	if entry := own.holder(c.grant); entry != nil {
+		number = entry.touch
+	} else {
+		number = own.guid[grantLen : grantLen+numberLen]
+	}
+	if slices.Contains(c.inDoubt, number) {
 		c.unanswered.requests--
 	}
-	if entry := own.holder(c.grant); entry != nil {
-		sent = c.sentAs(entry)
-	}
-	return c.granted(own, sent)
+	return c.granted(own, c.sentAs(number))
 }
 
 // granted makes a hold of the item that this contender wrote; sent is a moment before
@@ -284,7 +301,7 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 }
 
 // seeThrough finishes with a write whose caller has returned, and looks after those before it.
-func (c *contender) seeThrough(u unanswered, sent driver.Instant, sending *sending, r answer) {
+func (c *contender) seeThrough(u unanswered, sending *sending, r answer) {
 	owed := false
 	switch taken := r.err == nil && (r.old == nil || c.owns(r.old)); {
 	case taken && c.req.Mode.Shared:
@@ -302,7 +319,7 @@ func (c *contender) seeThrough(u unanswered, sent driver.Instant, sending *sendi
 	case sending.never():
 		sending.outlive(c.tasks.Context(), c.opts.Timeout, c.opts.RetryDelay)
 	case maybeDone(r.err):
-		u.add(sent, c.host.Now())
+		u.add(c.host.Now())
 	}
 	c.leftovers.seenThrough(c.req.Key, c.key, c.grant, u, owed)
 }

@@ -18,13 +18,13 @@ import (
 // and is over.
 func (c *contender) intend(seen *observation) *expression {
 	x := &expression{}
-	c.touches++
+	c.intents++
 	free := "attribute_not_exists(" + x.name(attrIntent) + ") OR begins_with(" + x.name(attrIntent) + ", " + x.value(binary(c.grant)) + ")"
 	if i := seen.item; i.intent != "" && c.intentOver(seen) {
 		free += " OR " + x.is(attrIntent, binary(i.intent))
 	}
 	x.cond = all(x.shared(), "("+free+")")
-	x.set(attrIntent, binary(c.grant+ordered(c.touches)+strconv.FormatInt(c.opts.Lease.Milliseconds(), 10)))
+	x.set(attrIntent, binary(c.grant+ordered(c.intents)+strconv.FormatInt(c.opts.Lease.Milliseconds(), 10)))
 	return x
 }
 

@@ -95,13 +95,12 @@ func (c *contender) mismatch(o *observation) error {
 	return &driver.MismatchError{Key: c.req.Key, Have: i.limit(), Want: c.req.Mode.Limit}
 }
 
-// sentAs returns a moment before the request was sent that wrote an entry: its touch says
-// which that was, whoever may have repeated it.
-func (c *contender) sentAs(own *holder) driver.Instant {
+// sentAs returns a moment before the request with a number was sent, whoever may have repeated it.
+func (c *contender) sentAs(number string) driver.Instant {
 	for n, sent := range c.sends {
-		if own.touch == ordered(uint64(n+1)) {
+		if number == ordered(uint64(n+1)) {
 			return sent
 		}
 	}
-	return c.sends[0] // somebody has broken it
+	return c.sends[0] // of an entry that somebody has broken
 }

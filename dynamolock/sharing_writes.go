@@ -53,8 +53,7 @@ func (x *expression) removeEntry(grant string) {
 
 // own returns the entry that a request to share writes.
 func (c *contender) own(now driver.Instant) *holder {
-	c.touches++
-	c.sends = append(c.sends, now)
+	c.numbered(now)
 	return &holder{
 		grant: c.grant, touch: ordered(c.touches), lease: c.opts.Lease,
 		since: now.Wall, touched: now.Wall, owner: c.req.Owner, data: c.req.Data,

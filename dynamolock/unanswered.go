@@ -13,7 +13,6 @@ import "github.com/holdfast-go/holdfast/driver"
 // handOver passes them on.
 type unanswered struct {
 	requests int
-	first    driver.Instant // before the first was sent
 	last     driver.Instant // after the last was given up
 }
 
@@ -26,8 +25,8 @@ func (u *unanswered) handOver() unanswered {
 
 func (u *unanswered) none() bool { return u.requests == 0 }
 
-func (u *unanswered) add(sent, ended driver.Instant) {
-	u.merge(unanswered{requests: 1, first: sent, last: ended})
+func (u *unanswered) add(ended driver.Instant) {
+	u.merge(unanswered{requests: 1, last: ended})
 }
 
 func (u *unanswered) merge(o unanswered) {
@@ -39,9 +38,6 @@ func (u *unanswered) merge(o unanswered) {
 		return
 	}
 	u.requests += o.requests
-	if o.first.Sub(u.first) < 0 {
-		u.first = o.first
-	}
 	if o.last.Sub(u.last) > 0 {
 		u.last = o.last
 	}

@@ -11,7 +11,7 @@ import (
 // is false for whatever else another program may have written.
 func (c *contender) expression(now driver.Instant, held *item) *expression {
 	x := &expression{returns: types.ReturnValueUpdatedNew}
-	c.touches++
+	c.numbered(now)
 	guid := touch(c.grant, c.touches)
 	if c.opts.Mode == FailClosed {
 		x.cond = c.freeTokenless(x, held)
