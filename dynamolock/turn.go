@@ -128,13 +128,11 @@ func varied(poll time.Duration) time.Duration { return poll - poll/8 + rand.N(po
 // gapOf is how long a key stays free so that all see it who look about once per poll.
 func gapOf(poll time.Duration) time.Duration { return 2 * poll }
 
-// letOthersFirst waits while others are to take the key first, and reports whether it did. Who has not the time takes its chance.
-func (c *contender) letOthersFirst(ctx context.Context) (waited bool, err error) {
+// yields reports whether others are to take the key first. Who has not the time to wait for that takes its chance.
+func (c *contender) yields(ctx context.Context) bool {
 	left := c.turns.left(c.req.Key)
-	if end, ends := ctx.Deadline(); left == 0 || ends && time.Until(end) <= left+c.opts.Timeout {
-		return false, nil
-	}
-	return true, c.pauseFor(ctx, left)
+	end, ends := ctx.Deadline()
+	return left > 0 && (!ends || time.Until(end) > left+c.opts.Timeout)
 }
 
 // pauseFor waits for others to look. For a call that ends meanwhile the key is theirs.

@@ -108,6 +108,25 @@ func TestGapAndDeadline(t *testing.T) {
 	})
 }
 
+// D55. A wait that would leave no time takes its chance also behind another one of its client that gives way.
+func TestGapBehindAnother(t *testing.T) {
+	forEach(t, map[string]time.Duration{"ends in the gap": poll / 2, "ends soon after it": 2*poll + 2*time.Millisecond}, func(t *testing.T, h *harness, wait time.Duration) {
+		a := h.client(t)
+		lock := a.hold(t, "k")
+		h.asksTurn("k")
+		mustRelease(t, lock)
+		granted := a.waits(t, "k")
+		time.Sleep(10 * time.Millisecond)
+		lock, err := a.Acquire(t.Context(), "k", holdfast.WithWait(wait))
+		if err != nil {
+			t.Errorf("nobody has the key: %v", err)
+		} else {
+			mustRelease(t, lock)
+		}
+		mustRelease(t, <-granted)
+	})
+}
+
 // D55. A request for a turn that is lost does not keep a line from looking.
 func TestTurnDropped(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

@@ -16,6 +16,7 @@ const (
 	pollStep        // wait until the key may be free or the next poll is due, and poll
 	lookStep        // a consistent read
 	writeStep       // the write that takes the key
+	yieldStep       // let others take the key first, and look what has become of it
 )
 
 // wait takes the key as soon as it is available. The first contender of the client begins
@@ -64,6 +65,14 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			if again {
 				owed = writeStep
 			}
+		case yieldStep:
+			c.lines.rest(c.req.Key, w, true) // those behind it whose time is shorter may take their chance
+			err = c.pauseFor(ctx, c.turns.left(c.req.Key))
+			c.lines.rest(c.req.Key, w, false)
+			if err != nil {
+				return nil, err
+			}
+			owed = lookStep
 		case pollStep:
 			if err = c.insist(ctx, &seen); err == nil {
 				c.askTurn(ctx, &seen)
@@ -109,10 +118,9 @@ func (c *contender) nextStep(ctx context.Context, owed step, leads, blind bool, 
 	switch {
 	case owed != noStep:
 		return owed, nil
+	case leads && (blind || c.ripe(seen)) && c.yields(ctx):
+		return yieldStep, nil
 	case leads && (blind || c.ripe(seen)):
-		if gave, err := c.letOthersFirst(ctx); gave || err != nil {
-			return lookStep, err
-		}
 		return writeStep, nil
 	case leads && c.mismatch(seen) != nil: // an old replica may have shown that
 		return lookStep, nil
