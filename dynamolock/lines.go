@@ -118,6 +118,15 @@ func (x *lines) took(key string, own *item) {
 	}
 }
 
+// tried is for the end of a try. What it has looked at is not remembered if there is no room, or nothing was learned.
+func (x *lines) tried(key string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if l := x.of[key]; l != nil {
+		x.tidyLocked(key, l, len(x.of) > maxLines)
+	}
+}
+
 // failed records that a request failed.
 func (x *lines) failed(key string, err error) {
 	now := x.now()

@@ -72,6 +72,34 @@ func TestMemoryOfKeys(t *testing.T) {
 	})
 }
 
+// Nor do tries that watch holders who seem to be gone, and end before they know, make it remember more, whether they can read or not.
+func TestMemoryOfWatches(t *testing.T) {
+	const most = 10
+	defer dynamolock.SetMaxLines(dynamolock.SetMaxLines(most))
+	for _, reads := range []bool{true, false} {
+		alone(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+			b := h.client(t)
+			b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+				if op.Name == "GetItem" && !reads {
+					return dynamofake.Fail(dynamofake.Throttled())
+				}
+				return dynamofake.Fault{}
+			})
+			for i := range 3 * most {
+				key, dead := fmt.Sprint("dead", i), npm("7", "20000", "g")
+				dead["lockAcquiredTimeUnixMs"] = n(fmt.Sprint(time.Now().Add(-2 * lease).UnixMilli()))
+				h.set(key, dead)
+				if _, err := b.TryAcquire(within(t, 3*time.Second), key, holdfast.WithTakeover()); errors.Is(err, holdfast.ErrHeld) != reads {
+					t.Fatal(err)
+				}
+				if n := dynamolock.Lines(b.Client); n > most {
+					t.Fatalf("%d keys are remembered", n)
+				}
+			}
+		})
+	}
+}
+
 // Without room to remember a key, each try is one write, which also takes over what has
 // expired by the wall clock.
 func TestTriesWithoutMemory(t *testing.T) {

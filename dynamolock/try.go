@@ -14,6 +14,7 @@ import (
 // costs the table, and the holder's heartbeats, as much as one that succeeds. What it
 // sees is remembered, so that a later try can find out that the holder is gone.
 func (c *contender) try(ctx context.Context) (*hold, error) {
+	defer c.lines.tried(c.req.Key)
 	seen := c.lines.observed(c.req.Key)
 	read := c.probablyHeld(&seen)
 	watched := false
