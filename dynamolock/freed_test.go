@@ -61,25 +61,3 @@ func TestFreedForAnotherAndClosed(t *testing.T) {
 		}
 	})
 }
-
-// D61. A call of the same client finds out that the key is nobody's: it waits for that write, and does not say that the key is held.
-func TestTryBesideAGivenUpWrite(t *testing.T) {
-	inEach(t, allModes, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		held := b.hold(t, "k")
-		if _, err := a.TryAcquire(t.Context(), "k"); err == nil { // it remembers the holder
-			t.Fatal("granted")
-		}
-		mustRelease(t, held)
-		time.Sleep(time.Second)
-		a.conn.SetFault(on(acquire, 1, dynamofake.DelayReply(time.Second)))
-		if _, err := a.TryAcquire(within(t, 50*time.Millisecond), "k"); err == nil {
-			t.Fatal("granted")
-		}
-		lock, err := a.TryAcquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustRelease(t, lock)
-	})
-}
