@@ -221,7 +221,7 @@ func (e *Election) ask(ctx context.Context) error {
 
 var (
 	errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
-	errFitUnwound = errors.New("Fit did not return: it ended its goroutine")
+	errFitUnwound = errors.New("the call of Fit did not return: it ended its goroutine")
 )
 
 func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }

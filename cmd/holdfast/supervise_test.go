@@ -24,6 +24,7 @@ func (expired) Done() <-chan struct{} {
 	close(done)
 	return done
 }
+
 func (expired) Err() error                    { return &holdfast.LostError{Key: "a", Cause: holdfast.ErrLeaseExpired} }
 func (e expired) Deadline() time.Time         { return e.at }
 func (expired) Release(context.Context) error { return nil }
