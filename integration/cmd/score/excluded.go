@@ -77,6 +77,8 @@ var excluded = map[string]string{
 	"R14":   "a log handler that is slow, or calls the client: the clients have none",
 	"R15":   "a panic of the caller: the clients have none",
 	"R16":   "the clients ask their locks all the time, which has the clocks compared",
+	"R11.2": "observers that come and go without a pause: the clients' stay, or pause",
+	"R19":   "hooks and log handlers that end their goroutine: the clients have none",
 	"R17":   "calls in the context of another lock: the clients make none",
 	"R18":   "a key that is given back moments before a context has ended: the clients look at the locks",
 	"R6":    "goroutines that end a moment after Close, which no call shows",
@@ -85,6 +87,10 @@ var excluded = map[string]string{
 	"C3":    "the command-line tool",
 	"C4":    "the command-line tool",
 	"C5":    "the command-line tool",
+	"C7":    "the command-line tool",
+	"C8":    "the command-line tool",
+	"C9":    "the command-line tool",
+	"C10":   "the command-line tool",
 	"C6":    "tests, and how they are started",
 
 	"E1":  "the cures of Z2 and Z11: a term is a lock",
@@ -93,6 +99,8 @@ var excluded = map[string]string{
 	"E7":  "there is no thread that could be dead: the loop is the caller's",
 	"E8":  "an answer for a liveness probe: the clients have none",
 	"E10": "who is elected next, on which there is no rule",
+	"E11": "the candidates have no Fit",
+	"E12": "how long Run waits, on which there is no rule",
 
 	"S1": "the cure of D37; on ZooKeeper each holder has a node",
 	"S2": "the cures of Z39 and D41",
