@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,17 +88,19 @@ func TestLogHandlerPanicsAtAGrant(t *testing.T) {
 // asking is a log handler that does something when it is asked whether it is enabled.
 type asking struct {
 	slog.Handler
-	ask func()
+	ask atomic.Pointer[func()]
 }
 
 func (a *asking) Enabled(context.Context, slog.Level) bool {
-	a.ask()
+	if ask := a.ask.Load(); ask != nil {
+		(*ask)()
+	}
 	return false
 }
 
 // R14. A log handler may ask the client, or a lock, also when it is asked whether it is enabled.
 func TestLogHandlerAsksWhenItIsAsked(t *testing.T) {
-	handler := &asking{slog.DiscardHandler, func() {}}
+	handler := &asking{Handler: slog.DiscardHandler}
 	store := memlock.NewStore()
 	c, err := memlock.New(&memlock.Options{Store: store, Logger: slog.New(handler)})
 	if err != nil {
@@ -109,10 +112,11 @@ func TestLogHandlerAsksWhenItIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler.ask = func() {
+	ask := func() {
 		_ = lock.Err()
 		c.Events().Close()
 	}
+	handler.ask.Store(&ask)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
