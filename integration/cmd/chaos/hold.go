@@ -117,15 +117,17 @@ func (h *hold) duration() time.Duration {
 	lease := h.config.Login.Lease
 	switch n := h.random.IntN(40); {
 	case h.config.Sabotage == blindToTTL: // somebody holds the key whenever its item expires
-		return h.between(lease/2, 5*lease/2)
+		return h.between(lease/2, longestHold(lease))
 	case n < 30 && !h.config.Quiet:
 		return h.between(time.Millisecond, lease/60)
 	case n < 39 && !h.config.Quiet:
 		return h.between(lease/60, lease/8)
 	default:
-		return h.between(lease/2, 5*lease/2)
+		return h.between(lease/2, longestHold(lease))
 	}
 }
+
+func longestHold(lease time.Duration) time.Duration { return 5 * lease / 2 }
 
 // look reports whether the lock is held, and notes the moment if so. It takes the stamp before it asks, so anything between
 // stamp and answer happens later.

@@ -186,9 +186,14 @@ func (s *settings) shape(st stage) nemesis.Shape {
 
 // settle is how long a call may still take after the last fault: everyone in the queue has a turn, a dead holder's lease
 // must run out, and a hold may be longer than a lease. If the faults leave a server with which a client cannot continue,
-// all clients may be connected to it and in one queue, where each finds out only when its turn comes.
+// all clients may be connected to it and in one queue, where each finds out only when its turn comes. In a quiet run all
+// holds are long, and one may wait for all other clients, of which each waits for the next with some of its keys held.
 func (r *run) settle() time.Duration {
-	return 10*r.lease + 10*time.Second + time.Duration(r.Clients)*r.stage.stall()
+	each := r.stage.stall()
+	if r.Quiet {
+		each = mostTogether * longestHold(r.lease)
+	}
+	return 10*r.lease + 10*time.Second + time.Duration(r.Clients)*each
 }
 
 // finish ends the clients cleanly, and checks what they leave behind.
