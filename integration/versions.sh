@@ -7,8 +7,8 @@
 #        integration/versions.sh peers      fetch the lock libraries that "make bench" compares with, and print a line for each: its
 #                                           name, its version, and its classpath or Python, with tabs between
 #        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
-#        integration/versions.sh test       run the tests that talk to ZooKeeper on each version: all of them on the newest, the
-#                                           conformance tests of one form of names on the others; those that share locks with
+#        integration/versions.sh test       run the tests that talk to ZooKeeper on each version: all of them on the newest, with those of
+#                                           doctor, the conformance tests of one form of names on the others; those that share locks with
 #                                           Curator and kazoo with these versions of them; and those that talk to DynamoDB on moto
 #        integration/versions.sh everything VERSION
 #                                           run all of them on one version of ZooKeeper
@@ -143,6 +143,9 @@ conformance() { on "$1" gotest -run 'TestConformance/zookeeper/curator$|TestZooK
 
 configurations() { on "$newest" env HOLDFAST_CONFIGURATIONS=all go test -race -count=1 -timeout 30m -run TestConfigurations ./integration; }
 
+# What doctor finds of permissions and queues depends on the version.
+doctor() { on "$newest" gotest -run 'TestDoctor(OpenACL|Permissions|Queues|Counter)$' ./integration/cli; }
+
 peers() { with_peers gotest -run 'TestInterop' ./integration; }
 
 # The modes without expiry differ only in the client, and so do TTLs, hooks, input, elections and several keys: they are tested on
@@ -159,6 +162,7 @@ others() {
 		part "ZooKeeper $version" conformance "$version" || code=1
 	done
 	part "ZooKeeper $newest, configured in other ways" configurations || code=1
+	part "ZooKeeper $newest, examined by doctor" doctor || code=1
 	return "$code"
 }
 
