@@ -22,6 +22,7 @@ type app struct {
 	set   settings
 	log   *slog.Logger
 	began bool // the command line is valid
+	hasty bool // the engine is not waited for any more than need be
 }
 
 // begin is called once all flags have been read.
@@ -64,14 +65,13 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	return c, err
 }
 
-// disconnectTimeout bounds an orderly disconnect.
-const disconnectTimeout = 5 * time.Second
-
 // disconnect ends the session or the heartbeats. An engine that cannot be reached notices
 // when the lease is over.
-func (a *app) disconnect(c *client) { a.disconnectWithin(c, disconnectTimeout) }
-
-func (a *app) disconnectWithin(c *client, wait time.Duration) {
+func (a *app) disconnect(c *client) {
+	wait := 5 * time.Second
+	if a.hasty {
+		wait = time.Second
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(a.set.timeout, wait))
 	defer cancel()
 	if err := c.Close(ctx); err != nil {

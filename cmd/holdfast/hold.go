@@ -88,6 +88,9 @@ func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	err := lock.Release(ctx)
+	if errors.As(context.Cause(ctx), new(interrupted)) {
+		a.hasty = true
+	}
 	switch {
 	case errors.Is(lock.Err(), holdfast.ErrLost):
 		return &exitError{exitLost, lock.Err()}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
@@ -24,8 +23,7 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 	if err != nil {
 		return err
 	}
-	wait := disconnectTimeout
-	defer func() { a.disconnectWithin(c, wait) }()
+	defer a.disconnect(c)
 	h := &supervisor{app: a, key: r.key, window: w, ttl: r.ttl}
 	var env []string
 	if len(r.all) > 0 {
@@ -49,9 +47,7 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 	if e := (*startError)(nil); errors.As(err, &e) {
 		err = cannotRun(name, job.Explain(e.err))
 	}
-	if errors.Is(h.lock.Err(), holdfast.ErrLost) {
-		wait = time.Second // there is little to say, and perhaps nobody listens
-	}
+	a.hasty = errors.Is(h.lock.Err(), holdfast.ErrLost) // there is little to say, and perhaps nobody listens
 	return h.release(err)
 }
 

@@ -333,6 +333,9 @@ func (h *supervisor) release(result error) error {
 	ctx, cancel := h.app.bounded(ctx)
 	defer cancel()
 	err := h.lock.Release(ctx)
+	if errors.As(context.Cause(ctx), new(interrupted)) {
+		h.app.hasty = true
+	}
 	switch {
 	case err == nil || h.over != 0:
 	case errors.Is(err, holdfast.ErrLost):

@@ -5,8 +5,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -76,5 +79,27 @@ func TestAnotherLockIsBrokenInTheGrace(t *testing.T) {
 	}
 	if h.status.Signal != syscall.SIGKILL || h.over != exitLost {
 		t.Errorf("the command has ended with %+v, and run with %d", h.status, h.over)
+	}
+}
+
+// unconfirmed is a hold whose release nobody confirms; a signal comes meanwhile.
+type unconfirmed struct{ expired }
+
+func (unconfirmed) Release(ctx context.Context) error {
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGTERM)
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", holdfast.ErrReleasePending, context.Cause(ctx))
+}
+
+// TestSignalDuringTheRelease checks that a signal ends the wait for the release, and with it that for the engine.
+func TestSignalDuringTheRelease(t *testing.T) {
+	var said bytes.Buffer
+	a := &app{err: &said, set: settings{timeout: time.Hour}}
+	h := &supervisor{app: a, lock: unconfirmed{}, signals: make(chan os.Signal, 1)}
+	if err := h.release(nil); err != nil || !a.hasty {
+		t.Errorf("release: %v, hasty: %v", err, a.hasty)
+	}
+	if !strings.Contains(said.String(), "interrupted by SIGTERM: others get the lock when its lease is over") {
+		t.Errorf("said: %s", said.String())
 	}
 }
