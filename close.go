@@ -52,7 +52,7 @@ var (
 //
 // It returns nil only if the engine has confirmed that nothing is left. If it has not, the
 // error matches [ErrReleasePending], and says what was not confirmed and why; that goes
-// with its lease. If it is [ErrLost], a lock that was thought to be held turned out to have
+// with its lease, if that ever ends. If it is [ErrLost], a lock that was thought to be held turned out to have
 // been lost, as Release reports it; not every engine can tell. Errors are
 // logged too, since those of deferred calls get lost. When Close returns, no goroutine of the client is left, unless
 // the Fit of an [Election] ignores its ctx: Close waits 1 s for it. Every further call returns the result of the first.

@@ -26,9 +26,8 @@ business it is; when it has ended, elect does not stand again and ends with its 
 Ctrl-C on a terminal goes to COMMAND alone: if COMMAND dies of it, elect ends too, even
 with --keep-going.
 
-Terms begin at least a second apart. A line on
-standard error tells of each term's beginning and end, and of whom elect waits for;
--q leaves that out.`
+Terms begin at least a second apart. A line on standard error tells of each term's
+beginning and end, and of whom elect waits for; -q leaves that out.`
 
 const electExample = `  holdfast elect reports/leader --data 10.0.0.7:8080 -- ./report-server
   holdfast elect cron --keep-going -q -- ./cron.sh`
