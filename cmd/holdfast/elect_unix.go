@@ -81,7 +81,7 @@ func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
 	e.say("leading %s%s", plain(term.Key()), withToken(term.Token()))
 	h := &supervisor{app: e.app, lock: term, key: term.Key(), window: e.window, ttl: e.flags.ttl, term: ctx}
 	if !e.flags.stepDown { // otherwise ctx ends
-		h.asked = term.Asked()
+		h.asked = asked(term)
 	}
 	err := h.run(ctx, job.Command{Path: e.path, Args: e.flags.command, Env: grantEnvironment(term)})
 	e.heed(h)

@@ -32,12 +32,13 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 			return err
 		}
 		h.lock, h.each, h.key, env = locks, locks.All(), strings.Join(r.all, ","), allEnvironment(locks, r.all)
+		h.asked = asked(h.each...)
 	} else {
 		lock, err := a.acquire(ctx, c, &r.acquireFlags)
 		if err != nil {
 			return err
 		}
-		h.lock, h.asked, env = lock, lock.Asked(), grantEnvironment(lock)
+		h.lock, h.asked, env = lock, asked(lock), grantEnvironment(lock)
 	}
 	if c.lease() == w.lease {
 		err = h.run(ctx, job.Command{Path: path, Args: r.command, Env: env})

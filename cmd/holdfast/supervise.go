@@ -27,7 +27,7 @@ type supervisor struct {
 	window
 	ttl   time.Duration
 	term  context.Context // the command is to end with it; nil if only with the lock
-	asked <-chan struct{} // closes when somebody asks for the lock
+	asked <-chan string   // has the key of each lock that somebody asks for; nil if they are not told of
 
 	job      *job.Job
 	guard    *job.Guard    // nil if there is none
@@ -47,6 +47,21 @@ type supervisor struct {
 	ended   bool // the command has ended; others of its group may be alive
 	told    bool // a signal that ends programs was passed on to the command
 	hurried bool // a signal came before the command started, or after it ended
+}
+
+// asked is for a supervisor's field of that name.
+func asked(locks ...*holdfast.Lock) <-chan string {
+	keys := make(chan string, len(locks))
+	for _, l := range locks {
+		go func() {
+			select {
+			case <-l.Asked():
+				keys <- l.Key()
+			case <-l.Done():
+			}
+		}()
+	}
+	return keys
 }
 
 // A hold is a lock, or several that are held together.
@@ -154,10 +169,9 @@ func (h *supervisor) watch() {
 			if h.lock.Err() == nil {
 				h.end(exitStepDown, context.Cause(h.term), time.Now().Add(h.grace))
 			}
-		case <-h.asked:
-			h.asked = nil
+		case key := <-h.asked:
 			if h.over == 0 {
-				h.app.warn("somebody asks for the lock: it is held until the command ends")
+				h.app.warn("somebody asks for %s: it is held until the command ends", plain(key))
 			}
 		case <-ttl:
 			h.end(exitTTL, fmt.Errorf("the command has run for %v (--ttl)", h.ttl), time.Now().Add(h.grace))

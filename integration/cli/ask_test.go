@@ -42,7 +42,7 @@ func TestAskBreaks(t *testing.T) {
 		}
 		holder.exits(79)
 		dies(t, "the command", pid)
-		if text := read(holder.stderr); !strings.Contains(text, "holdfast: somebody asks for the lock: it is held until the command ends\n") {
+		if text := read(holder.stderr); !strings.Contains(text, "holdfast: somebody asks for "+key+": it is held until the command ends\n") {
 			t.Errorf("the holder's stderr is %q", text)
 		}
 
