@@ -133,7 +133,7 @@ func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Inst
 func (s *leftovers) decide(l *leftover, asked driver.Instant, freed bool, err error) (tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.queued, l.failed = false, transient(err)
+	l.queued, l.failed, l.refused = false, transient(err), l.refused && err != nil
 	late := asked.Sub(l.unanswered.last) > s.times.late
 	switch {
 	case transient(err):
