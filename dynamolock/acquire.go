@@ -198,7 +198,7 @@ func (c *contender) chooseWrite(now driver.Instant, seen *observation) (*express
 // replace or to join, or nil.
 func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, error) {
 	switch {
-	case maybeDone(r.err):
+	case maybeDone(r.err), readFailed(r.err): // what refused it may be what a copy of it has taken
 		c.doubt()
 		return outcome{}, r.err
 	case r.err != nil:
@@ -318,7 +318,7 @@ func (c *contender) seeThrough(u unanswered, sending *sending, r answer) {
 		owed = err != nil
 	case sending.never():
 		sending.outlive(c.tasks.Context(), c.opts.Timeout, c.opts.RetryDelay)
-	case maybeDone(r.err):
+	case maybeDone(r.err), readFailed(r.err):
 		u.add(c.host.Now())
 	}
 	c.leftovers.seenThrough(c.req.Key, c.key, c.grant, u, owed)

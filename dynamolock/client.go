@@ -115,7 +115,9 @@ func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, err
 
 // API is the part of the AWS SDK that a client calls. [*dynamodb.Client] implements it,
 // and so can a wrapper, for tracing or counting. A method must return when its ctx ends,
-// and pass on the options that it is given: they switch off the SDK's retries. It must
+// and pass on the options that it is given: they switch off the SDK's retries. Nor may it
+// repeat a request by itself, since only the last answer would be known: in the modes that
+// never expire, the request before it could leave a key held for ever. It must
 // send requests with its ctx or one derived from it: an [net/http/httptrace.ClientTrace]
 // in it tells the client whether a failed request was sent at all. Requests should go
 // through net/http; otherwise one that never reached a server counts as if it might have.

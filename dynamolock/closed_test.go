@@ -5,8 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
@@ -124,6 +127,52 @@ func TestFailClosedLateRequest(t *testing.T) {
 	}
 }
 
+// D63. The table refuses all requests, or the writes, for longer than the one that had no answer may be late: its key is not forgotten.
+func TestFailClosedUndoRefused(t *testing.T) {
+	type test struct {
+		refusal error
+		writes  bool // only those are refused
+		lasts   time.Duration
+	}
+	for name, c := range map[string]test{
+		"denied":          {dynamofake.Denied(), false, time.Hour},
+		"writes denied":   {dynamofake.Denied(), true, time.Hour},
+		"another account": {&types.ResourceNotFoundException{}, false, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEach(t, closedModes, func(t *testing.T, h *harness) {
+				a, b, other := h.client(t), h.client(t), h.client(t)
+				for user, key := range map[*client]string{a: "k", other: "other"} {
+					user.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+						switch {
+						case purposeOf(op) == acquire:
+							return dynamofake.LoseReply(dynamofake.Reset())
+						case c.writes && op.Name == "GetItem":
+							return dynamofake.Fault{}
+						}
+						return dynamofake.Fail(c.refusal)
+					})
+					if _, err := user.TryAcquire(t.Context(), key, once); err == nil {
+						t.Fatal("granted")
+					}
+				}
+				time.Sleep(c.lasts)
+				if err := other.Close(context.WithoutCancel(t.Context())); !errors.Is(err, holdfast.ErrReleasePending) || !strings.Contains(err.Error(), `"other"`) {
+					t.Errorf("Close = %v, and the key is held", err)
+				}
+				a.conn.SetFault(nil)
+				time.Sleep(90 * time.Second)
+				if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
+					t.Errorf("an orphan: %v", err)
+				}
+				if n := dynamolock.Leftovers(a.Client); n != 0 {
+					t.Errorf("%d leftovers", n)
+				}
+			})
+		})
+	}
+}
+
 // Close names the keys that it may leave behind, and does not take minutes.
 func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -164,6 +213,32 @@ func TestFailClosedCloseSaysWhatStays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// D63. The table has refused to be read, and does not any more: Close waits for what may still arrive as if it never had.
+func TestFailClosedRefusedBeforeClose(t *testing.T) {
+	inEach(t, closedModes, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		var refused atomic.Bool
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			switch {
+			case purposeOf(op) == acquire:
+				return dynamofake.DeliverLate(lease/2, dynamofake.Reset())
+			case op.Name == "GetItem" && !refused.Swap(true):
+				return dynamofake.Fail(dynamofake.Denied())
+			}
+			return dynamofake.Fault{}
+		})
+		if _, err := a.TryAcquire(t.Context(), "k", once); err == nil {
+			t.Fatal("granted")
+		}
+		time.Sleep(lease / 4)
+		a.close(t)
+		if !refused.Load() {
+			t.Error("nothing was refused")
+		}
+		h.isFree(t, "k")
+	})
 }
 
 // Close does not wait for ever for what calls have left: it reports what it could not confirm.

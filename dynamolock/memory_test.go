@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +99,53 @@ func TestMemoryOfWatches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor do tries that have seen nothing, since they are given up during the read that is to tell what another one's write has come to.
+func TestMemoryOfALookInVain(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		var failing atomic.Bool
+		failing.Store(true)
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			switch {
+			case op.Name == "GetItem":
+				return dynamofake.Drop()
+			case purposeOf(op) == acquire && failing.Load():
+				return dynamofake.Fail(dynamofake.Throttled())
+			}
+			return dynamofake.Fault{}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		locks, errs := make(chan *holdfast.Lock, 3), make(chan error, 3)
+		for range 3 {
+			go func() {
+				lock, err := a.TryAcquire(ctx, "k", holdfast.WithRetry(holdfast.Retry{Max: time.Second}))
+				if errs <- err; err == nil {
+					locks <- lock
+				}
+			}()
+		}
+		time.Sleep(10 * time.Second)
+		a.conn.ResetCounts()
+		failing.Store(false)
+		lock := <-locks
+		time.Sleep(200 * time.Millisecond)
+		if reads := a.conn.Calls()["GetItem"]; reads == 0 {
+			t.Error("the others do not look")
+		}
+		cancel()
+		for range 3 {
+			if err := <-errs; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		if n := dynamolock.Lines(a.Client); n != 0 {
+			t.Errorf("%d keys are remembered", n)
+		}
+		mustRelease(t, lock)
+	})
 }
 
 // Without room to remember a key, each try is one write, which also takes over what has

@@ -133,7 +133,7 @@ func (s *leftovers) conclude(ctx context.Context, l *leftover, asked driver.Inst
 func (s *leftovers) decide(l *leftover, asked driver.Instant, freed bool, err error) (tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.queued, l.failed = false, transient(err)
+	l.queued, l.failed, l.refused = false, transient(err), l.refused && err != nil
 	late := asked.Sub(l.unanswered.last) > s.times.late
 	switch {
 	case transient(err):
@@ -163,10 +163,10 @@ func (s *leftovers) decide(l *leftover, asked driver.Instant, freed bool, err er
 }
 
 // refusedLocked is for errors that another try would not change, and reports whether this is the first for the key. What ends with
-// its lease is given up.
+// its lease is given up. Elsewhere the error says nothing of the key, which may be held, and will be readable again.
 func (s *leftovers) refusedLocked(l *leftover, late bool, err error) (first bool) {
 	first, l.refused = !l.refused, true
-	if errors.Is(err, ErrTable) || late && (s.opts.Mode == FailOpen || !l.owed) {
+	if s.opts.Mode == FailOpen && (late || errors.Is(err, ErrTable)) {
 		l.unanswered, l.owed = unanswered{}, false
 	}
 	return first

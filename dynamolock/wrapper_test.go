@@ -35,6 +35,36 @@ func TestMeetsItsCopy(t *testing.T) {
 	})
 }
 
+// D62. The copy is refused, by a server that does not say over what, and the read that is to tell fails: the call, or whoever sees its
+// write through, does not know that the key was taken, and has it looked after.
+func TestCannotReadItsCopy(t *testing.T) {
+	for _, wait := range []time.Duration{time.Minute, 10 * time.Millisecond} {
+		t.Run(wait.String(), func(t *testing.T) {
+			inEach(t, closedModes, func(t *testing.T, h *harness) {
+				b, a := h.client(t), h.odd(t, &odd{twice: true, silent: true})
+				a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+					if op.Name == "GetItem" {
+						return dynamofake.Fail(dynamofake.Throttled())
+					}
+					return dynamofake.Fault{}
+				})
+				if _, err := a.TryAcquire(within(t, wait), "k", once); err == nil {
+					t.Fatal("granted")
+				}
+				time.Sleep(time.Second)
+				a.conn.SetFault(nil)
+				time.Sleep(20 * time.Minute)
+				if _, err := b.TryAcquire(t.Context(), "k"); err != nil {
+					t.Errorf("an orphan: %v", err)
+				}
+				if n := dynamolock.Leftovers(a.Client); n != 0 {
+					t.Errorf("%d leftovers", n)
+				}
+			})
+		})
+	}
+}
+
 // D62. It is the write without an answer that was carried out: the lease counts from before that one, and nobody has to look for it when the
 // lock is over.
 func TestMeetsItsEarlierWrite(t *testing.T) {
