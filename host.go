@@ -11,7 +11,8 @@ import (
 
 // New makes a client of an engine. Only engines call it: users call zklock.Dial,
 // dynamolock.New or memlock.New. It calls open once, which connects to the engine and
-// returns its driver; if that fails, so does New.
+// returns its driver; if that fails, so does New. Open takes a ctx from its caller, tries again or not as the engine's
+// documentation says, and leaves nothing behind when it fails.
 func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Driver, error)) (*Client, error) {
 	if config.Owner == "" {
 		config.Owner = defaultOwner()

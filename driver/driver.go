@@ -7,14 +7,14 @@
 // [Lease] ends on the client's own clocks; what happens to it later it reports to the
 // [Host] and to the functions of the request. An engine starts with holdfast.New, and
 // package locktest says whether it keeps the contract. Package memlock is the shortest
-// engine to read.
+// engine to read, and [CONTRIBUTING.md] goes through the steps.
 //
 // What is the same for all methods of a driver:
 //
 //   - A failure is transient if another try may not meet it: the engine cannot be reached, does not answer, is too
 //     busy, or has ended the session before there was a grant. Acquire passes each to Request.Retry, which knows
 //     what the user wants. All other methods try again by themselves, with growing pauses, until ctx ends; their
-//     error then matches [ErrDisconnected], and what ctx ended with ([ContextError]).
+//     error then matches [ErrDisconnected]. The client adds what ctx ended with.
 //   - What the engine refuses for good is returned at once: [ErrDenied], [ErrInvalid], [ErrMismatch] and the like.
 //   - A ctx that ends ends the call at once. What it has begun and cannot know the outcome of, it settles in the
 //     background, in time for Close.
@@ -22,6 +22,7 @@
 //     and then Acquire again. An engine need not look for that.
 //
 // [holdfast.Client]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Client
+// [CONTRIBUTING.md]: https://github.com/holdfast-go/holdfast/blob/main/CONTRIBUTING.md#writing-an-engine
 package driver
 
 import (
@@ -69,6 +70,8 @@ type Driver interface {
 	//     a client that wants it again as soon as it has released it. On DynamoDB, one that has
 	//     looked in vain for some polls asks for a turn in the item, and who then releases
 	//     the key lets all others look before it takes the key again.
+	// 11. Where one message of it is lost, or its answer, it takes a free key within three quarters of a lease all
+	//     the same: time limits of requests have to be shorter.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 
 	// Inspect describes a key. A key that nobody holds is no error.
@@ -110,8 +113,8 @@ type Driver interface {
 	Ask(ctx context.Context, info Info) error
 
 	// Close ends the session, or the heartbeats; Release has been called and has
-	// returned for all holds (but see Ender), and all calls have returned. It leaves
-	// no goroutine behind. It waits for the engine's confirmation until ctx ends, which may
+	// returned for all holds (but see Ender), and all calls have returned but those of List, of which
+	// the body of a loop may be what closes the client. It leaves no goroutine behind. It waits for the engine's confirmation until ctx ends, which may
 	// be never, and no longer than until the leases of all that may be left are over: the engine sees to that itself.
 	Close(ctx context.Context) error
 }
@@ -137,7 +140,7 @@ type Request struct {
 	Data    []byte
 	Mode    Mode
 	Wait    bool // wait for the present holders
-	Reclaim bool // end other clients' grants and contenders under the same Owner
+	Reclaim bool // end other clients' grants under the same Owner, and their places in the queue if there is one
 	// Takeover, without Wait, asks an engine in which no lease ends by itself to find out whether a holder is gone that seems
 	// to be, before it says that the key is held: that may take a lease.
 	Takeover bool
@@ -177,7 +180,8 @@ type Grant struct {
 type Hold interface {
 	// Verify asks the engine whether the grant stands. It returns nil, an error
 	// that matches one of the causes of [ErrLost], or whatever kept it from
-	// finding out. It may renew the lease, and need not.
+	// finding out. The client ends the lock if it matches a cause, here and in SetData: Request.Lost
+	// need not be called then. Verify may renew the lease, and need not.
 	Verify(ctx context.Context) error
 
 	// SetData replaces the data of the grant; empty data removes it. It is not called
@@ -195,7 +199,7 @@ type Hold interface {
 
 	// Release gives the key back, and is called exactly once, however the hold
 	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine has confirmed, the grant is known to be
-	// gone, or ctx ends, which is when the client is done closing. It returns
+	// gone, or ctx ends, which is when the client is done closing: it does not wait longer than for the end of its leases. It returns
 	// nil, [ErrLost] if the grant turned out to have been gone already, or what
 	// kept it from finding out. It never touches another holder's grant.
 	Release(ctx context.Context) error
@@ -236,10 +240,10 @@ type Host interface {
 	// each one that differs from the last, becomes an event.
 	SetConnected(connected bool)
 
-	// Heartbeat tells what came of a request that was to keep a lease alive and was
-	// sent at sent: err is why it failed, nil if it was acknowledged. key is that of
+	// Heartbeat tells what came of an attempt to keep a lease alive, of which the first request
+	// was sent at sent: err is why it failed, nil if it was acknowledged. key is that of
 	// the lock, or "" if the lease is for all locks of a session. It is to be called
-	// once per request, when the outcome is known, and not for what was called off
+	// once per attempt, when the outcome is known, and not for what was called off
 	// since nothing is left to be kept alive.
 	Heartbeat(key string, sent Instant, err error)
 }

@@ -20,6 +20,7 @@ var askCases = []testCase{
 	{"G17_EndsKeepTheirCauses", endsKeepTheirCauses},
 	{"G17_NotAfterTheEnd", notAfterTheEnd},
 	{"G17_NobodyToAsk", nobodyToAsk},
+	{"G17_AskingTheDead", askingTheDead},
 }
 
 const (

@@ -20,6 +20,7 @@ var closeCases = []testCase{
 	{"G11_CloseIsNoOutage", closeIsNoOutage},
 	{"G11_CloseEndsCallsThatWait", closeEndsCallsThatWait},
 	{"G11_CloseTwiceAtOnce", closeTwiceAtOnce},
+	{"G11_CloseInAList", closeInAList},
 	{"G11_CloseLeavesNoGoroutine", closeLeavesNoGoroutine},
 }
 

@@ -50,12 +50,12 @@
 // cases are about loss, so Cut and Heal are required. A harness leaves nil what it cannot do
 // (Stall, Lose, Pause, Jump); the cases that need it are skipped, and say so.
 //
-// Where an engine promises less, the suite asserts the weaker form and never skips it:
+// Where an engine promises less, the suite asserts the weaker form:
 // without [Engine.Ordered], every waiter is served in the end. Where an engine declares
 // that it lacks something, the suite asserts that: with [Engine.Tokenless], every token
 // is 0; with [Engine.NeverExpires], nobody gets the key of a silent holder until somebody
 // breaks the lock; without [Engine.Shares], whoever asks to share a key is told that it
-// cannot be.
+// cannot be, and the cases of G19 to G21 are skipped.
 //
 // # Time
 //
@@ -66,5 +66,6 @@
 // reports a failure. No case compares absolute times.
 //
 // A call that does not return fails its own case, after some minutes in real time (-timeout must leave room for that), and the
-// others go on. In virtual time that holds for what [testing/synctest] counts as blocked: not for a mutex, nor for I/O.
+// others go on. In virtual time that holds for what [testing/synctest] counts as blocked: not for a mutex, nor for I/O, nor for a loop that
+// takes no time.
 package locktest

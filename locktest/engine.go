@@ -28,8 +28,8 @@ type Engine struct {
 	// NewClient. Required.
 	Lease time.Duration
 
-	// Soon bounds every step that waits for nothing but the engine's reply. It is an upper
-	// bound, so be generous where time is real; a few cases wait for a part of it. Default 0: 10 s.
+	// Soon bounds every step that waits for nothing but the engine's reply, or some polls where a client learns of a release
+	// by polling. It is an upper bound, so be generous where time is real; a few cases wait for a part of it. Default 0: 10 s.
 	Soon time.Duration
 
 	// Late bounds the time from the end of a lease to the grant of the key to another
@@ -121,7 +121,7 @@ type Client struct {
 	// Pause stops the client as SIGSTOP would stop its process: time goes on, but the
 	// client's timers and heartbeats do not run until Resume, those of libraries that it uses
 	// included. A harness that can hold back only timers does that, and cuts the client off so that nothing else renews the
-	// lease. Nil: the cases that pause are skipped, and the log says so.
+	// lease. No case cuts off a client that is paused. Nil: the cases that pause are skipped, and the log says so.
 	Pause, Resume func()
 
 	// Watches returns once the client has a watch on each of its holds. Nil: it has one

@@ -1,13 +1,18 @@
 package locktest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"maps"
+	"sync"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -34,6 +39,25 @@ var faultyLosses = []fault{
 			return out, err
 		}
 	}},
+	{name: "a lease is counted from the repetition that finds it taken", breaks: "G2", update: func(next updater) updater {
+		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+			out, err := next(ctx, in)
+			var refused *types.ConditionalCheckFailedException
+			if writeOf(in) == taking && errors.As(err, &refused) {
+				sent, _ := in.ExpressionAttributeValues[assigned(in, "guid")].(*types.AttributeValueMemberB)
+				there, _ := refused.Item["guid"].(*types.AttributeValueMemberB)
+				if there != nil && bytes.Equal(there.Value[:16], sent.Value[:16]) {
+					refused.Item = maps.Clone(refused.Item)
+					refused.Item["guid"] = sent
+				}
+			}
+			return out, err
+		}
+	}},
+	{name: "an ask that was carried out is refused when it is repeated", breaks: "G17", update: refusedAfterALoss(
+		func(in *dynamodb.UpdateItemInput) bool { return writeOf(in) == wishing })},
+	{name: "a break that was carried out is refused when it is repeated", breaks: "G10", update: refusedAfterALoss(
+		func(in *dynamodb.UpdateItemInput) bool { return assigns(in, "holdfastBrokenToken") })},
 	{name: "an engine measures time by a clock of its own", breaks: "G2", client: func(c *Client) { c.Pause, c.Resume = c.Cut, c.Heal }},
 }
 
@@ -45,7 +69,50 @@ var faultyReturns = []fault{
 	{name: "a release never returns", breaks: "G10", engine: granted(func(_ *faulty, _ string, g *driver.Grant) {
 		g.Hold = releaser{g.Hold, func(context.Context) error { select {} }}
 	})},
+	{name: "Close waits for a List", breaks: "G11", client: func(c *Client) { c.API = &lister{API: c.API} }},
 	{name: "Close leaves a goroutine", breaks: "G11", engine: granted(func(*faulty, string, *driver.Grant) { go func() { select {} }() })},
+}
+
+// A lister closes when nobody lists.
+type lister struct {
+	API
+	lists sync.WaitGroup
+}
+
+func (l *lister) List(ctx context.Context, prefix string) iter.Seq2[holdfast.Info, error] {
+	return func(yield func(holdfast.Info, error) bool) {
+		l.lists.Add(1)
+		defer l.lists.Done()
+		for info, err := range l.API.List(ctx, prefix) {
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (l *lister) Close(ctx context.Context) error {
+	l.lists.Wait()
+	return l.API.Close(ctx)
+}
+
+// refusedAfterALoss makes a faulty engine that refuses one kind of request after one without an answer.
+func refusedAfterALoss(kind func(*dynamodb.UpdateItemInput) bool) func(updater) updater {
+	return func(next updater) updater {
+		var lost atomic.Bool
+		return func(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+			if !kind(in) {
+				return next(ctx, in)
+			}
+			if lost.Swap(false) {
+				return nil, &types.ConditionalCheckFailedException{}
+			}
+			out, err := next(ctx, in)
+			var refused *types.ConditionalCheckFailedException
+			lost.Store(err != nil && !errors.As(err, &refused))
+			return out, err
+		}
+	}
 }
 
 // estranged makes a faulty engine that takes what refuses one kind of request for somebody else's.

@@ -12,7 +12,7 @@ import (
 // A Fate is what becomes of a message. Where one is lost or late, its sender may see that its connection ends, or nothing.
 type Fate int
 
-// The fates of messages. Whatever becomes of one of its messages, a client acquires a free key within three quarters of a lease.
+// The fates of messages.
 const (
 	Arrives     Fate = iota // as it should
 	LostRequest             // it does not arrive
