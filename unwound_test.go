@@ -66,12 +66,12 @@ func (u unwindingAt) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func panicking() { panic("in a log handler") }
+func panics() { panic("in a log handler") }
 
 // A log handler that panics at a grant leaves no lock behind.
 func TestLogHandlerPanicsAtAGrant(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c, err := memlock.New(&memlock.Options{Logger: slog.New(unwindingAt{slog.DiscardHandler, "lock granted", panicking})})
+		c, err := memlock.New(&memlock.Options{Logger: slog.New(unwindingAt{slog.DiscardHandler, "lock granted", panics})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestLogHandlerPanicsAtAGrant(t *testing.T) {
 
 // R15. Nor does one that panics, or ends its goroutine, at a place in the queue leave that behind, to be granted to nobody.
 func TestLogHandlerPanicsAtAPlace(t *testing.T) {
-	for how, unwind := range map[string]func(){"panics": panicking, "ends its goroutine": runtime.Goexit} {
+	for how, unwind := range map[string]func(){"panics": panics, "ends its goroutine": runtime.Goexit} {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				store := memlock.NewStore()
