@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,22 +126,19 @@ func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
 	}
-	ctx, done, err := k.client.enter(ctx)
+	bound, done, err := k.client.enter(ctx)
 	if err != nil {
-		return failed("verify", k.key, err)
+		return failed("verify", k.key, cmp.Or(k.Err(), ofAnother(ctx, err)))
 	}
 	defer done()
-	if err := k.heed(ctx, k.hold.Verify(ctx)); err != nil {
+	if err := k.heed(bound, k.hold.Verify(bound)); err != nil {
 		return failed("verify", k.key, err)
 	}
 	return nil
 }
 
 // heed ends the lock if that is what the engine's answer says, and returns what is to be told of it: what Err returns, if the lock has
-// ended, also while a good answer was on its way.
-//
-// ctx may be that of another lock, and have ended with it. An error that says so says nothing of this lock, and must not match what
-// would be said of its loss.
+// ended, also while a good answer was on its way. An error that says that ctx has ended says nothing of the lock.
 func (k *Lock) heed(ctx context.Context, err error) error {
 	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		k.lose(cause)
@@ -148,11 +146,17 @@ func (k *Lock) heed(ctx context.Context, err error) error {
 	if ended := k.Err(); ended != nil {
 		return ended
 	}
-	err = k.client.explain(ctx, err)
-	if ctx.Err() == nil || !errors.Is(err, ErrLost) && lossCause(err) == nil {
+	return ofAnother(ctx, k.client.explain(ctx, err))
+}
+
+// ofAnother is for an error of a call about a lock in a ctx that has ended. That may be the ctx of another lock, and have ended with
+// it: the error says so, but does not match what would be said of the end of the lock that the call was about.
+func ofAnother(ctx context.Context, err error) error {
+	tells := errors.Is(err, ErrLost) || lossCause(err) != nil || errors.Is(err, ErrReleased) || errors.Is(err, ErrTTLExpired)
+	switch {
+	case !tells || ctx.Err() == nil:
 		return err
-	}
-	if errors.Is(err, ErrDisconnected) {
+	case errors.Is(err, ErrDisconnected):
 		return fmt.Errorf("%w: %w: %s", ctx.Err(), ErrDisconnected, err.Error())
 	}
 	return fmt.Errorf("%w: %s", ctx.Err(), err.Error())
