@@ -72,6 +72,7 @@ func TestCallsInTheContextOfALockThatHasEnded(t *testing.T) {
 						t.Fatalf("ctx ended for %v", cause)
 					}
 					lock := acquire(t, c, "k")
+					synctest.Wait() // the other has been given back
 					b.release = func(context.Context) error { time.Sleep(time.Second); return nil }
 					err := call(lock, ctx)
 					if !errors.Is(err, context.Canceled) || errors.Is(err, why) {
