@@ -97,27 +97,6 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails
-// with what Err returns if the lock has ended: nothing brings it back.
-func (k *Lock) Extend(d time.Duration) error {
-	if d < 0 {
-		return failed("extend", k.key, driver.Invalid("TTL", "%v is negative", d))
-	}
-	for {
-		err := k.Err()
-		if err != nil {
-			return failed("extend", k.key, err)
-		}
-		k.mu.Lock()
-		if k.err == nil && !k.over(k.ttl) {
-			k.setTTLLocked(d)
-			k.mu.Unlock()
-			return nil
-		}
-		k.mu.Unlock() // it ended since Err looked: look again
-	}
-}
-
 // Verify asks the engine's quorum whether the grant stands, and so costs a
 // round trip. It returns nil if it does and the lock is live, what Err returns
 // if it has ended or is found to have ended, and otherwise the error that kept it from
@@ -265,6 +244,8 @@ func (k *Lock) check() {
 		k.end(ErrTTLExpired, TTLExpired)
 	case lost != nil:
 		k.end(lost, Lost)
+	case !ttl.IsZero():
+		k.trimTTL()
 	}
 }
 
@@ -332,23 +313,4 @@ func (k *Lock) noteRelease(err error) {
 	}
 	k.releErr = err
 	close(k.givenBack)
-}
-
-// over reports whether a TTL has passed on either clock.
-func (k *Lock) over(ttl driver.Instant) bool {
-	now := k.client.clock.Now()
-	return !ttl.IsZero() && (!now.Mono.Before(ttl.Mono) || !now.Wall.Before(ttl.Wall))
-}
-
-func (k *Lock) setTTLLocked(d time.Duration) {
-	if k.ttlTimer != nil {
-		k.ttlTimer.Stop()
-		k.ttlTimer = nil
-	}
-	if d == 0 {
-		k.ttl = driver.Instant{}
-		return
-	}
-	k.ttl = k.client.clock.Now().Add(d)
-	k.ttlTimer = k.client.clock.AfterFunc(d, k.check)
 }
