@@ -103,7 +103,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 		return &HeldError{Key: r.key, Holder: info}
 	case known:
 		return held
-	case unasked == nil: // it can be asked, only not so fast
+	case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast
 		return fmt.Errorf("%w after %v, before the engine had answered: %w", errWaited, r.wait, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
