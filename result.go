@@ -16,12 +16,12 @@ type kind struct {
 //
 //	granted       a lock
 //	closed        the client was closed
-//	reclaimed     somebody claimed its place by WithReclaim
 //	denied        the engine refused the credentials
 //	invalid       the engine refused the input
 //	mismatch      the key is in use as something else
 //	disconnected  the engine could not be asked, or did not answer
 //	canceled      its ctx was canceled
+//	reclaimed     somebody claimed its place by WithReclaim
 //	held          another has it, and there was no more time to wait, or none at all
 //	timeout       the deadline of its ctx passed
 //	error         anything else
@@ -29,12 +29,12 @@ func (a Acquisition) Result() string { return wordFor(a.Err, "granted", "error",
 
 var failures = []kind{
 	{ErrClosed, "closed"},
-	{ErrReclaimed, "reclaimed"},
 	{ErrDenied, "denied"},
 	{ErrInvalid, "invalid"},
 	{ErrMismatch, "mismatch"},
 	{ErrDisconnected, "disconnected"},
-	{context.Canceled, "canceled"},
+	{context.Canceled, "canceled"}, // before the next, for which another lock may have been lost, and ctx with it
+	{ErrReclaimed, "reclaimed"},
 	{ErrHeld, "held"},
 	{context.DeadlineExceeded, "timeout"},
 }
