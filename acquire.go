@@ -159,8 +159,8 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 	}
 }
 
-// errCallUnwound is why an acquisition has failed whose Retry.Delay has panicked or ended the goroutine.
-var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay did not return: it panicked or ended its goroutine")
+// errCallUnwound is why an acquisition has failed during which a Retry.Delay or a log handler has panicked or ended the goroutine.
+var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay or a log handler did not return: it panicked or ended its goroutine")
 
 // unwind is for the end of a call, however that comes.
 func (a *acquisition) unwind() {

@@ -50,6 +50,37 @@ func TestHooksOfACallThatIsUnwound(t *testing.T) {
 	}
 }
 
+// R15. They do so too if a log handler panics when one of several locks is lost.
+func TestHooksOfACallThatALogHandlerUnwinds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		started, over := 0, 0
+		b := &engine{}
+		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+			if req.Key == "a" {
+				time.AfterFunc(time.Second, func() { req.Lost(holdfast.ErrBroken) })
+				return b.grant(), nil
+			}
+			<-ctx.Done()
+			return driver.Grant{}, driver.ContextError(ctx)
+		}
+		logger := slog.New(unwindingAt{slog.DiscardHandler, "acquisition is to be tried again", panics})
+		c := b.open(t, driver.Config{Logger: logger}, holdfast.Hooks{
+			Started: func(holdfast.Acquisition) { started++ },
+			Granted: func(holdfast.Acquisition) { over++ },
+			Failed:  func(holdfast.Acquisition) { over++ },
+		})
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = c.AcquireAll(t.Context(), []string{"a", "b"})
+			t.Error("it went on")
+		}()
+		mustClose(t, c)
+		if started != 2 || over != 2 {
+			t.Errorf("%d acquisitions have begun, %d ended", started, over)
+		}
+	})
+}
+
 // unwindingAt is a log handler that panics, or ends its goroutine, at one message.
 type unwindingAt struct {
 	slog.Handler
