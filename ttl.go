@@ -34,12 +34,12 @@ func (k *Lock) over(ttl driver.Instant) bool {
 }
 
 // trimTTL sees to it that a suspend is noticed that comes after the wall clock was set back, as a Lease does: what is left by it
-// is never more than what is left by the other.
+// is never more than what is left by the other, but for what may lie between the readings of the two.
 func (k *Lock) trimTTL() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.client.clock.Now()
-	if more := k.ttl.Wall.Sub(now.Wall) - k.ttl.Mono.Sub(now.Mono); more > 0 && !k.ttl.IsZero() {
+	if more := k.ttl.Wall.Sub(now.Wall) - k.ttl.Mono.Sub(now.Mono); more >= aheadBy && !k.ttl.IsZero() {
 		k.ttl.Wall = k.ttl.Wall.Add(-more)
 	}
 }
