@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // A kind is an error that Result has a word for.
@@ -61,7 +62,10 @@ var endings = []kind{
 // "closed" with the client, a word of [Ending.Result] if the lock had ended, and
 // "canceled" with the ctx of Run.
 func (t Term) Result() string {
+	lost := (*LostError)(nil)
 	switch {
+	case errors.As(t.Cause, &lost) && (lost.Key != t.Key || lost.Token != t.Token): // of another lock, and with it the ctx of Run
+		return wordFor(t.Cause, "", "canceled", whileLive)
 	case t.Cause != nil:
 		return wordFor(t.Cause, "", "canceled", terms)
 	case errors.Is(t.Err, ErrWithdrawn):
@@ -70,7 +74,10 @@ func (t Term) Result() string {
 	return wordFor(t.Err, "stepped_down", "failed", nil)
 }
 
-var terms = append([]kind{{ErrResigned, "resigned"}, {ErrAsked, "asked"}, {ErrUnfit, "unfit"}, {ErrClosed, "closed"}}, endings...)
+var (
+	whileLive = []kind{{ErrResigned, "resigned"}, {ErrAsked, "asked"}, {ErrUnfit, "unfit"}, {ErrClosed, "closed"}}
+	terms     = slices.Concat(whileLive, endings)
+)
 
 // Result says in one word what has come of a heartbeat, for labels of metrics: "ok",
 // "disconnected", "denied", "lost" if there was nothing left to be kept alive, and
