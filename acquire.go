@@ -103,7 +103,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 		return &HeldError{Key: r.key, Holder: info}
 	case known:
 		return held
-	case unasked == nil: // it can be asked, only not so fast
+	case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast
 		return fmt.Errorf("%w after %v, before the engine had answered: %w", errWaited, r.wait, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
@@ -159,8 +159,8 @@ func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool,
 	}
 }
 
-// errCallUnwound is why an acquisition has failed whose Retry.Delay has panicked or ended the goroutine.
-var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay did not return: it panicked or ended its goroutine")
+// errCallUnwound is why an acquisition has failed during which a Retry.Delay or a log handler has panicked or ended the goroutine.
+var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay or a log handler did not return: it panicked or ended its goroutine")
 
 // unwind is for the end of a call, however that comes.
 func (a *acquisition) unwind() {

@@ -339,6 +339,22 @@ func TestWaitEndsBeforeTheNextTry(t *testing.T) {
 	})
 }
 
+// The wait ends when grants have ended before they could be handed out, and nobody has the key: the error says why.
+func TestWaitEndsAfterGrantsThatWereOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &engine{}
+		b.acquire = func(context.Context, *driver.Request) (driver.Grant, error) {
+			return driver.Grant{Token: 1, Lease: driver.NewLease(b.host, leaseLength, holdfast.ErrLeaseExpired), Hold: b}, nil
+		}
+		c := b.open(t, driver.Config{})
+		_, err := c.Acquire(t.Context(), "k", holdfast.WithWait(time.Minute))
+		if !errors.Is(err, holdfast.ErrLeaseExpired) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		mustClose(t, c)
+	})
+}
+
 // Retry.Total bounds AcquireAny as a whole, also a key whose engine stops answering late in that time.
 func TestTotalOfAcquireAny(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -118,7 +118,7 @@ func (c *Client) tryAll(
 	over := false
 	var a *acquisition
 	defer func() {
-		if !over { // a Retry.Delay has panicked: nobody else knows of these locks
+		if !over { // a Retry.Delay or a log handler has panicked: nobody else knows of these locks
 			locks.abandon(waitCtx)
 			a.unwind()
 		}
@@ -134,7 +134,6 @@ func (c *Client) tryAll(
 		}
 		lost := locks.Err()
 		locks.abandon(waitCtx)
-		over = true
 		if lost != nil && waitCtx.Err() == nil {
 			err, again = lost, c.again(r, lost)
 		} else {
@@ -142,6 +141,7 @@ func (c *Client) tryAll(
 		}
 		err = &keyError{r.key, err}
 		a.failed(err)
+		over = true
 		return nil, again, err
 	}
 	over = true

@@ -262,7 +262,7 @@ func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			cancel(driver.ContextError(ctx))
+			cancel(ofAnother(ctx, driver.ContextError(ctx)))
 		case <-lingering.Done():
 		}
 	})

@@ -271,4 +271,9 @@ func TestTermResult(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", term, got, want)
 		}
 	}
+	// Run in the ctx of another lock, which was lost.
+	other := holdfast.Term{Key: "k", Token: 2, Cause: &holdfast.LostError{Key: "other", Token: 1, Cause: holdfast.ErrBroken}}
+	if got := other.Result(); got != "canceled" {
+		t.Errorf("another lock was lost: %q", got)
+	}
 }

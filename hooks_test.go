@@ -222,7 +222,7 @@ func TestResults(t *testing.T) {
 		"granted":      {nil},
 		"held":         {&holdfast.HeldError{Key: "k"}, both(context.DeadlineExceeded, holdfast.ErrHeld)},
 		"disconnected": {holdfast.ErrDisconnected, both(context.DeadlineExceeded, holdfast.ErrDisconnected), both(context.Canceled, holdfast.ErrDisconnected)},
-		"canceled":     {both(context.Canceled, holdfast.ErrHeld)},
+		"canceled":     {both(context.Canceled, holdfast.ErrHeld), both(context.Canceled, lost(holdfast.ErrReclaimed))}, // the ctx of another lock
 		"timeout":      {context.DeadlineExceeded},
 		"denied":       {both(holdfast.ErrDenied, other)},
 		"reclaimed":    {holdfast.ErrReclaimed},

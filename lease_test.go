@@ -261,11 +261,12 @@ func TestSuspendIsNoticed(t *testing.T) {
 		opts  []holdfast.Option
 		want  error
 	}{
-		"lease":          {[]time.Duration{leaseLength}, nil, holdfast.ErrClockJump},
-		"two naps":       {[]time.Duration{leaseLength / 2, leaseLength / 2}, nil, holdfast.ErrClockJump},
-		"TTL":            {[]time.Duration{leaseLength / 2}, []holdfast.Option{holdfast.WithTTL(leaseLength / 3)}, holdfast.ErrTTLExpired},
-		"set back":       {[]time.Duration{-leaseLength}, nil, nil},
-		"back and again": {[]time.Duration{-leaseLength, leaseLength}, nil, holdfast.ErrClockJump}, // as a suspend would look
+		"lease":                {[]time.Duration{leaseLength}, nil, holdfast.ErrClockJump},
+		"two naps":             {[]time.Duration{leaseLength / 2, leaseLength / 2}, nil, holdfast.ErrClockJump},
+		"TTL":                  {[]time.Duration{leaseLength / 2}, []holdfast.Option{holdfast.WithTTL(leaseLength / 3)}, holdfast.ErrTTLExpired},
+		"set back":             {[]time.Duration{-leaseLength}, nil, nil},
+		"back and again":       {[]time.Duration{-leaseLength, leaseLength}, nil, holdfast.ErrClockJump}, // as a suspend would look
+		"TTL, set back before": {[]time.Duration{-leaseLength / 2, leaseLength * 6 / 10}, []holdfast.Option{holdfast.WithTTL(leaseLength * 7 / 10)}, holdfast.ErrTTLExpired},
 		// The deadline comes between two looks, long after the only jump.
 		"a short one":               {[]time.Duration{leaseLength / 2, 0, 0, 0, 0, 0}, nil, holdfast.ErrClockJump},
 		"a short one, before a TTL": {[]time.Duration{leaseLength / 2, 0, 0}, []holdfast.Option{holdfast.WithTTL(leaseLength * 7 / 10)}, holdfast.ErrTTLExpired},

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,27 +97,6 @@ func (k *Lock) Deadline() time.Time {
 	return deadline
 }
 
-// Extend sets the TTL to d from now; 0 removes it. It sends nothing. It fails
-// with what Err returns if the lock has ended: nothing brings it back.
-func (k *Lock) Extend(d time.Duration) error {
-	if d < 0 {
-		return failed("extend", k.key, driver.Invalid("TTL", "%v is negative", d))
-	}
-	for {
-		err := k.Err()
-		if err != nil {
-			return failed("extend", k.key, err)
-		}
-		k.mu.Lock()
-		if k.err == nil && !k.over(k.ttl) {
-			k.setTTLLocked(d)
-			k.mu.Unlock()
-			return nil
-		}
-		k.mu.Unlock() // it ended since Err looked: look again
-	}
-}
-
 // Verify asks the engine's quorum whether the grant stands, and so costs a
 // round trip. It returns nil if it does and the lock is live, what Err returns
 // if it has ended or is found to have ended, and otherwise the error that kept it from
@@ -125,22 +105,19 @@ func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
 	}
-	ctx, done, err := k.client.enter(ctx)
+	bound, done, err := k.client.enter(ctx)
 	if err != nil {
-		return failed("verify", k.key, err)
+		return failed("verify", k.key, cmp.Or(k.Err(), ofAnother(ctx, err)))
 	}
 	defer done()
-	if err := k.heed(ctx, k.hold.Verify(ctx)); err != nil {
+	if err := k.heed(bound, k.hold.Verify(bound)); err != nil {
 		return failed("verify", k.key, err)
 	}
 	return nil
 }
 
 // heed ends the lock if that is what the engine's answer says, and returns what is to be told of it: what Err returns, if the lock has
-// ended, also while a good answer was on its way.
-//
-// ctx may be that of another lock, and have ended with it. An error that says so says nothing of this lock, and must not match what
-// would be said of its loss.
+// ended, also while a good answer was on its way. An error that says that ctx has ended says nothing of the lock.
 func (k *Lock) heed(ctx context.Context, err error) error {
 	if cause := lossCause(err); cause != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		k.lose(cause)
@@ -148,11 +125,17 @@ func (k *Lock) heed(ctx context.Context, err error) error {
 	if ended := k.Err(); ended != nil {
 		return ended
 	}
-	err = k.client.explain(ctx, err)
-	if ctx.Err() == nil || !errors.Is(err, ErrLost) && lossCause(err) == nil {
+	return ofAnother(ctx, k.client.explain(ctx, err))
+}
+
+// ofAnother is for an error of a call about a lock in a ctx that has ended. That may be the ctx of another lock, and have ended with
+// it: the error says so, but does not match what would be said of the end of the lock that the call was about.
+func ofAnother(ctx context.Context, err error) error {
+	tells := errors.Is(err, ErrLost) || lossCause(err) != nil || errors.Is(err, ErrReleased) || errors.Is(err, ErrTTLExpired)
+	switch {
+	case !tells || ctx.Err() == nil:
 		return err
-	}
-	if errors.Is(err, ErrDisconnected) {
+	case errors.Is(err, ErrDisconnected):
 		return fmt.Errorf("%w: %w: %s", ctx.Err(), ErrDisconnected, err.Error())
 	}
 	return fmt.Errorf("%w: %s", ctx.Err(), err.Error())
@@ -261,6 +244,8 @@ func (k *Lock) check() {
 		k.end(ErrTTLExpired, TTLExpired)
 	case lost != nil:
 		k.end(lost, Lost)
+	case !ttl.IsZero():
+		k.trimTTL()
 	}
 }
 
@@ -328,23 +313,4 @@ func (k *Lock) noteRelease(err error) {
 	}
 	k.releErr = err
 	close(k.givenBack)
-}
-
-// over reports whether a TTL has passed on either clock.
-func (k *Lock) over(ttl driver.Instant) bool {
-	now := k.client.clock.Now()
-	return !ttl.IsZero() && (!now.Mono.Before(ttl.Mono) || !now.Wall.Before(ttl.Wall))
-}
-
-func (k *Lock) setTTLLocked(d time.Duration) {
-	if k.ttlTimer != nil {
-		k.ttlTimer.Stop()
-		k.ttlTimer = nil
-	}
-	if d == 0 {
-		k.ttl = driver.Instant{}
-		return
-	}
-	k.ttl = k.client.clock.Now().Add(d)
-	k.ttlTimer = k.client.clock.AfterFunc(d, k.check)
 }

@@ -131,20 +131,22 @@ func (l *Locks) Extend(d time.Duration) error {
 	return nil
 }
 
-// Verify asks the engine about one lock after the other, as [Lock.Verify] does, and
-// returns the first error. It returns nil only if all grants stand and all locks are live.
+// Verify asks the engine about one lock after the other, as [Lock.Verify] does, until there is an
+// error. It returns nil only if all grants stand and all locks are live, and the end of a lock
+// rather than another error.
 func (l *Locks) Verify(ctx context.Context) error {
+	var err error
 	for _, k := range l.locks {
-		if err := k.Verify(ctx); err != nil {
-			return err
+		if err = k.Verify(ctx); err != nil {
+			break
 		}
 	}
 	for _, k := range l.locks {
-		if err := k.Err(); err != nil { // it may have ended since it was asked about
-			return failed("verify", k.key, err)
+		if ended := k.Err(); ended != nil { // since it was asked about; or it is what has ended ctx
+			return failed("verify", k.key, ended)
 		}
 	}
-	return nil
+	return err
 }
 
 // Release ends all locks for their holder, the last acquired first, and then tells the

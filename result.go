@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // A kind is an error that Result has a word for.
@@ -16,12 +17,12 @@ type kind struct {
 //
 //	granted       a lock
 //	closed        the client was closed
-//	reclaimed     somebody claimed its place by WithReclaim
 //	denied        the engine refused the credentials
 //	invalid       the engine refused the input
 //	mismatch      the key is in use as something else
 //	disconnected  the engine could not be asked, or did not answer
 //	canceled      its ctx was canceled
+//	reclaimed     somebody claimed its place by WithReclaim
 //	held          another has it, and there was no more time to wait, or none at all
 //	timeout       the deadline of its ctx passed
 //	error         anything else
@@ -29,12 +30,12 @@ func (a Acquisition) Result() string { return wordFor(a.Err, "granted", "error",
 
 var failures = []kind{
 	{ErrClosed, "closed"},
-	{ErrReclaimed, "reclaimed"},
 	{ErrDenied, "denied"},
 	{ErrInvalid, "invalid"},
 	{ErrMismatch, "mismatch"},
 	{ErrDisconnected, "disconnected"},
-	{context.Canceled, "canceled"},
+	{context.Canceled, "canceled"}, // before the next, for which another lock may have been lost, and ctx with it
+	{ErrReclaimed, "reclaimed"},
 	{ErrHeld, "held"},
 	{context.DeadlineExceeded, "timeout"},
 }
@@ -61,7 +62,10 @@ var endings = []kind{
 // "closed" with the client, a word of [Ending.Result] if the lock had ended, and
 // "canceled" with the ctx of Run.
 func (t Term) Result() string {
+	lost := (*LostError)(nil)
 	switch {
+	case errors.As(t.Cause, &lost) && (lost.Key != t.Key || lost.Token != t.Token): // of another lock, and with it the ctx of Run
+		return wordFor(t.Cause, "", "canceled", whileLive)
 	case t.Cause != nil:
 		return wordFor(t.Cause, "", "canceled", terms)
 	case errors.Is(t.Err, ErrWithdrawn):
@@ -70,7 +74,10 @@ func (t Term) Result() string {
 	return wordFor(t.Err, "stepped_down", "failed", nil)
 }
 
-var terms = append([]kind{{ErrResigned, "resigned"}, {ErrAsked, "asked"}, {ErrUnfit, "unfit"}, {ErrClosed, "closed"}}, endings...)
+var (
+	whileLive = []kind{{ErrResigned, "resigned"}, {ErrAsked, "asked"}, {ErrUnfit, "unfit"}, {ErrClosed, "closed"}}
+	terms     = slices.Concat(whileLive, endings)
+)
 
 // Result says in one word what has come of a heartbeat, for labels of metrics: "ok",
 // "disconnected", "denied", "lost" if there was nothing left to be kept alive, and

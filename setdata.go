@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -43,12 +44,12 @@ func (k *Lock) setData(ctx context.Context, data []byte) error {
 	if err := k.Err(); err != nil {
 		return err
 	}
-	ctx, done, err := k.client.enter(ctx)
+	entered, done, err := k.client.enter(ctx)
 	if err != nil {
-		return err
+		return cmp.Or(k.Err(), ofAnother(ctx, err))
 	}
 	defer done()
-	bound, cancel := k.Context(ctx)
+	bound, cancel := k.Context(entered)
 	defer cancel()
 	if len(data) == 0 {
 		data = nil

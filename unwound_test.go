@@ -50,25 +50,59 @@ func TestHooksOfACallThatIsUnwound(t *testing.T) {
 	}
 }
 
-// panickingAt is a log handler that panics at one message.
-type panickingAt struct {
-	slog.Handler
-	at string
+// R15. They do so too if a log handler panics when one of several locks is lost.
+func TestHooksOfACallThatALogHandlerUnwinds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		started, over := 0, 0
+		b := &engine{}
+		b.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+			if req.Key == "a" {
+				time.AfterFunc(time.Second, func() { req.Lost(holdfast.ErrBroken) })
+				return b.grant(), nil
+			}
+			<-ctx.Done()
+			return driver.Grant{}, driver.ContextError(ctx)
+		}
+		logger := slog.New(unwindingAt{slog.DiscardHandler, "acquisition is to be tried again", panics})
+		c := b.open(t, driver.Config{Logger: logger}, holdfast.Hooks{
+			Started: func(holdfast.Acquisition) { started++ },
+			Granted: func(holdfast.Acquisition) { over++ },
+			Failed:  func(holdfast.Acquisition) { over++ },
+		})
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = c.AcquireAll(t.Context(), []string{"a", "b"})
+			t.Error("it went on")
+		}()
+		mustClose(t, c)
+		if started != 2 || over != 2 {
+			t.Errorf("%d acquisitions have begun, %d ended", started, over)
+		}
+	})
 }
 
-func (p panickingAt) Enabled(context.Context, slog.Level) bool { return true }
+// unwindingAt is a log handler that panics, or ends its goroutine, at one message.
+type unwindingAt struct {
+	slog.Handler
+	at     string
+	unwind func()
+}
 
-func (p panickingAt) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == p.at {
-		panic(p.at)
+func (u unwindingAt) Enabled(context.Context, slog.Level) bool { return true }
+
+func (u unwindingAt) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == u.at {
+		u.unwind()
 	}
 	return nil
 }
 
+func panics() { panic("in a log handler") }
+
 // A log handler that panics at a grant leaves no lock behind.
 func TestLogHandlerPanicsAtAGrant(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c, err := memlock.New(&memlock.Options{Logger: slog.New(panickingAt{slog.DiscardHandler, "lock granted"})})
+		c, err := memlock.New(&memlock.Options{Logger: slog.New(unwindingAt{slog.DiscardHandler, "lock granted", panics})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,6 +117,41 @@ func TestLogHandlerPanicsAtAGrant(t *testing.T) {
 		}
 		mustClose(t, c.Client)
 	})
+}
+
+// R15. Nor does one that panics, or ends its goroutine, at a place in the queue leave that behind, to be granted to nobody.
+func TestLogHandlerPanicsAtAPlace(t *testing.T) {
+	for how, unwind := range map[string]func(){"panics": panics, "ends its goroutine": runtime.Goexit} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				store := memlock.NewStore()
+				var clients [2]*memlock.Client
+				for i, handler := range []slog.Handler{slog.DiscardHandler, unwindingAt{slog.DiscardHandler, "waiting in the queue", unwind}} {
+					c, err := memlock.New(&memlock.Options{Store: store, Logger: slog.New(handler)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					clients[i] = c
+				}
+				first := acquire(t, clients[0].Client, "k")
+				unwound := make(chan struct{})
+				go func() {
+					defer close(unwound)
+					defer func() { _ = recover() }()
+					_, err := clients[1].Acquire(t.Context(), "k")
+					t.Errorf("it went on: %v", err)
+				}()
+				<-unwound
+				mustRelease(t, first)
+				if info, err := clients[0].Inspect(t.Context(), "k"); err != nil || info.Held {
+					t.Errorf("%+v, %v", info, err)
+				}
+				for _, c := range clients {
+					mustClose(t, c.Client)
+				}
+			})
+		})
+	}
 }
 
 // asking is a log handler that does something when it is asked whether it is enabled.

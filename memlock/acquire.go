@@ -71,9 +71,23 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 	s.mu.Unlock()
 	c.session.lease.Renew(sent)
 	if ahead > 0 {
-		req.Queued(ahead)
+		e.tellPlace(c, req, ahead)
 	}
 	return c, nil
+}
+
+// tellPlace tells the place of a contender, which leaves the queue if a log handler that is told panics: nobody else knows of it.
+func (e *engine) tellPlace(c *contender, req *driver.Request, ahead int) {
+	returned := false
+	defer func() {
+		if !returned {
+			e.store.mu.Lock()
+			defer e.store.mu.Unlock()
+			e.store.removeLocked(c, holdfast.ErrReleased)
+		}
+	}()
+	req.Queued(ahead)
+	returned = true
 }
 
 // checkLimitLocked refuses a request for another limit than that of those who hold the key

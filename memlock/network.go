@@ -9,9 +9,11 @@ import (
 
 // network simulates the network between a client and the store. The store's mu guards it.
 type network struct {
-	cut    bool
-	healed chan struct{} // closed when cut ends; nil while it is not
-	missed []func()      // to be called when the client is healed
+	cut     bool
+	healed  chan struct{} // closed when cut ends; nil while it is not
+	missed  []func()      // to be called when the client is healed
+	pushed  []func()      // to be called now, one after the other
+	pushing bool          // deliver calls them
 }
 
 var (
@@ -62,23 +64,40 @@ func (s *Store) setCut(c *Client, cut bool) {
 		close(e.healed)
 		missed := e.missed
 		e.healed, e.missed = nil, nil
-		e.host.AfterFunc(0, func() {
-			for _, f := range missed {
-				f()
-			}
-		})
+		for _, f := range missed {
+			e.pushLocked(f)
+		}
 	}
 	e.host.SetConnected(!cut) // with mu, so that reports keep their order
 }
 
-// pushLocked has the client call f: on a goroutine of its own, timed by the client's clock,
-// or once the client is healed.
+// pushLocked has the client call f after what was pushed before: on another goroutine, timed by
+// the client's clock, or once the client is healed.
 func (e *engine) pushLocked(f func()) {
 	if e.cut {
 		e.missed = append(e.missed, f)
 		return
 	}
-	e.host.AfterFunc(0, f)
+	e.pushed = append(e.pushed, f)
+	if !e.pushing {
+		e.pushing = true
+		e.host.AfterFunc(0, e.deliver)
+	}
+}
+
+func (e *engine) deliver() {
+	for {
+		e.store.mu.Lock()
+		pushed := e.pushed
+		e.pushed, e.pushing = nil, len(pushed) > 0
+		e.store.mu.Unlock()
+		if len(pushed) == 0 {
+			return
+		}
+		for _, f := range pushed {
+			f()
+		}
+	}
 }
 
 // call runs f in the store, as one request. While the client is cut off it

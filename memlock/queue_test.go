@@ -169,3 +169,34 @@ func TestManyLocks(t *testing.T) {
 		}
 	})
 }
+
+// What the store tells a client arrives in the order of what happened: who is asked, and broken at once, has been asked.
+func TestAskedBeforeBroken(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		for range 50 {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.NewStore()
+				a, b := newClient(t, store), newClient(t, store)
+				lock := hold(t, a, "k")
+				asked := lock.Asked()
+				info, err := b.Inspect(t.Context(), "k")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if cut {
+					store.Cut(a)
+				}
+				if err := errors.Join(b.Ask(t.Context(), info), b.Break(t.Context(), info)); err != nil {
+					t.Fatal(err)
+				}
+				store.Heal(a)
+				<-lock.Done()
+				select {
+				case <-asked:
+				default:
+					t.Errorf("cut off %v: it was not told that it is asked", cut)
+				}
+			})
+		}
+	}
+}

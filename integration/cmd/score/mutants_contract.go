@@ -4,7 +4,7 @@ package main
 var contractMutants = []mutant{
 	{"R5", "a wait that is too short for an answer is an outage", dynamoDB, change{
 		"acquire.go",
-		`case unasked == nil: // it can be asked, only not so fast`,
+		`case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast`,
 		`case false:`,
 	}, nil},
 	{"R7", "several keys are taken in the order given", zooKeeper, change{
@@ -24,13 +24,13 @@ var contractMutants = []mutant{
 	{"R9", "a failure keeps the locks that there were", zooKeeper, change{
 		"all.go",
 		`		locks.abandon(waitCtx)
-		over = true`,
-		`		over = true`,
+		if lost != nil`,
+		`		if lost != nil`,
 	}, nil},
 	{"R10", "a write of data outlasts the lock", zooKeeper, change{
 		"setdata.go",
-		`bound, cancel := k.Context(ctx)`,
-		`bound, cancel := context.WithCancel(ctx)`,
+		`bound, cancel := k.Context(entered)`,
+		`bound, cancel := context.WithCancel(entered)`,
 	}, nil},
 	{"R11", "a former holder comes back to observers", zooKeeper, change{
 		"observe.go",
