@@ -83,6 +83,7 @@ type contender struct {
 	insisted   driver.Instant   // before the intent was written last
 	askedTurn  driver.Instant   // before a turn was asked for last
 	insists    bool             // the item may have an intent of this contender
+	unheard    string           // the guid of a key in another use, whose holders seem to be dead; "" before it is seen
 	baffled    int              // writes that were refused though nothing had changed
 
 	streak   *streak // of failures, of which it has had one; nil if none
