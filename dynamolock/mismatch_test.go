@@ -66,3 +66,34 @@ func TestMismatchWithAWrongClock(t *testing.T) {
 		mustLive(t, lock)
 	})
 }
+
+// Two calls of one client begin at once, before either has seen the key. The one behind is told that the key is in use in another
+// way, as soon as the first has seen that.
+func TestMismatchOfTheSecond(t *testing.T) {
+	forEach(t, map[string][]holdfast.Option{"limit": {holdfast.WithLimit(2)}, "lock": nil, "reader": {shared}},
+		func(t *testing.T, h *harness, other []holdfast.Option) {
+			a, b := h.pair(t)
+			lock := a.hold(t, "k", holdfast.WithLimit(1))
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() {
+				_, err := b.Acquire(t.Context(), "k", holdfast.WithLimit(1))
+				first <- err
+			}()
+			time.Sleep(time.Millisecond) // less than an answer takes
+			go func() {
+				_, err := b.Acquire(within(t, 5*lease), "k", other...)
+				second <- err
+			}()
+			var mismatch *holdfast.MismatchError
+			if err := <-second; !errors.As(err, &mismatch) {
+				t.Errorf("%v, want a MismatchError", err)
+			}
+			if len(first) > 0 {
+				t.Error("only when the first had ended")
+			}
+			mustRelease(t, lock)
+			if err := <-first; err != nil {
+				t.Error(err)
+			}
+		})
+}

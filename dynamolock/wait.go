@@ -28,7 +28,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
-	w := c.lines.join(c.req.Key, c.grant)
+	w := c.lines.join(c.req.Key, c.grant, c.req.Mode.Limit)
 	defer c.lines.leave(c.req.Key, w)
 	defer c.withdraw()
 	blind := c.lines.leads(c.req.Key, w) // it leads, and has seen nothing yet
@@ -122,7 +122,7 @@ func (c *contender) nextStep(ctx context.Context, owed step, leads, blind bool, 
 		return yieldStep, nil
 	case leads && (blind || c.ripe(seen)):
 		return writeStep, nil
-	case leads && c.mismatch(seen) != nil: // an old replica may have shown that
+	case c.mismatch(seen) != nil: // an old replica may have shown that
 		return lookStep, nil
 	case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
 		// this client's own lock, which stands
