@@ -44,6 +44,7 @@ var excluded = map[string]string{
 	"D21":   "the cost of calls that are cancelled",
 	"D22":   "thousands of locks",
 	"D59":   "leases of hours",
+	"D72":   "what an error says of an outage: the rules take both for an answer",
 	"D71":   "programs that end when they are refused: the clients go on",
 	"D70":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
