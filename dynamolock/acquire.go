@@ -82,7 +82,9 @@ type contender struct {
 	sends      []driver.Instant // of its requests, before they were sent; their numbers count them
 	insisted   driver.Instant   // before the intent was written last
 	askedTurn  driver.Instant   // before a turn was asked for last
+	behind     bool             // it waits for others
 	insists    bool             // the item may have an intent of this contender
+	unheard    string           // the guid of a key in another use, whose holders seem to be dead; "" before it is seen
 	baffled    int              // writes that were refused though nothing had changed
 
 	streak   *streak // of failures, of which it has had one; nil if none

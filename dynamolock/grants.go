@@ -2,16 +2,16 @@ package dynamolock
 
 import "github.com/holdfast-go/holdfast/internal/strict"
 
-// grants are those of a client that are in use, by a lock or by a call that is trying to get one. Whatever else an item shows of
-// this client is nobody's.
+// grants are those of a client that are in use, by a lock or by a call that is trying to get one or gives one back.
+// Whatever else an item shows of this client is nobody's.
 type grants struct {
 	mu strict.Mutex[strict.Grants]
-	of map[string]*hold // nil for one that a call is trying to get
+	of map[string]*hold // nil for one that a call is trying to get, or that is being given back
 }
 
 func newGrants() *grants { return &grants{of: make(map[string]*hold)} }
 
-// enter registers a grant that a call is trying to get.
+// enter registers a grant that a call is trying to get, or gives back.
 func (g *grants) enter(grant string) { g.set(grant, nil) }
 
 // got registers that a call has got it.

@@ -89,6 +89,7 @@ func (h *hold) remains(i *item) bool {
 // repeats a request that got no answer; what the repetition meets shows whether the first
 // was carried out. A release that is refused for another reason becomes a leftover.
 func (h *hold) Release(ctx context.Context) error {
+	h.grants.enter(h.grant) // nobody has a lock on it any more
 	h.stop()
 	err := h.release(ctx)
 	h.grants.forget(h.grant)

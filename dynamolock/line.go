@@ -42,6 +42,7 @@ type line struct {
 type waiter struct {
 	up    chan struct{} // capacity 1; full when this waiter may have come to lead, or may have the key
 	grant string
+	limit int    // of the semaphore that it wants; 0 for a lock
 	came  uint64 // its place
 	at    int    // its index among those who are ready; -1 if it rests
 }
@@ -121,8 +122,21 @@ func (l *line) callHolders(id string) {
 	}
 }
 
+// callOthers wakes those who want the key as something else than it is used as since it was seen last, and are to be refused.
+func (l *line) callOthers(before *item) {
+	i := l.seen.item
+	if !i.held() || before != nil && before.held() && before.limit() == i.limit() {
+		return
+	}
+	for _, w := range l.ready {
+		if w.limit != i.limit() {
+			w.wake()
+		}
+	}
+}
+
 // join takes the last place in the line for a key, for a call that is trying to get a grant.
-func (x *lines) join(key, grant string) *waiter {
+func (x *lines) join(key, grant string, limit int) *waiter {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,7 +144,7 @@ func (x *lines) join(key, grant string) *waiter {
 	goesOn := before != nil && now.Sub(before.used) <= gapOf(x.poll) // it waits again and again
 	l := x.lineLocked(key, now, true)
 	l.came++
-	w := &waiter{up: make(chan struct{}, 1), grant: grant, came: l.came}
+	w := &waiter{up: make(chan struct{}, 1), grant: grant, limit: limit, came: l.came}
 	l.rest(w, false)
 	if l.waiters++; l.waiters == 1 {
 		l.nextPoll = driver.Instant{}

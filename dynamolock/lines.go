@@ -98,8 +98,10 @@ func (x *lines) record(key string, i *item) observation {
 		first.update(i, now)
 		return first
 	}
+	before := l.seen.item
 	l.seen.update(i, now)
 	l.heard, l.err = now, nil
+	l.callOthers(before)
 	l.callHolders(x.id)
 	seen := l.seen
 	x.tidyLocked(key, l, false)

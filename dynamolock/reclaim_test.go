@@ -1,6 +1,7 @@
 package dynamolock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -93,5 +94,48 @@ func TestReclaimBesideAnOwnLock(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		mustRelease(t, mine)
+	})
+}
+
+// G13. D70. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.
+func TestReclaimWhileItIsGivenBack(t *testing.T) {
+	inEach(t, allModes, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		owner := holdfast.WithOwner("o")
+		lock := a.hold(t, "k", owner)
+		a.conn.SetFault(on(release, 1, dynamofake.Delay(3*time.Second)))
+		if err := lock.Release(within(t, time.Second)); !errors.Is(err, holdfast.ErrReleasePending) {
+			t.Fatal(err)
+		}
+		next, err := a.Acquire(within(t, lease), "k", owner, holdfast.WithReclaim())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, next)
+	})
+}
+
+// E3. D70. A candidate that reclaims has lost its term in an outage, and stands again when that is over.
+func TestReclaimingCandidateAfterAnOutage(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		candidacy := []holdfast.Option{holdfast.WithOwner("o"), holdfast.WithReclaim()}
+		election, err := a.Election("k", &holdfast.ElectionOptions{Candidacy: candidacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := 0
+		err = election.Run(within(t, 10*lease), func(ctx context.Context, _ *holdfast.Lock) error {
+			if terms++; terms == 3 {
+				return holdfast.ErrWithdrawn
+			}
+			a.conn.Cut()
+			time.AfterFunc(lease+lease/4, a.conn.Heal)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if err != nil {
+			t.Errorf("after %d terms: %v", terms, err)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -86,13 +87,26 @@ func (c *contender) joins(o *observation) bool {
 }
 
 // mismatch is the error of a request for a key that is in use as something else; nil if it is
-// not.
+// not, or a request that waits has to find out.
 func (c *contender) mismatch(o *observation) error {
 	i := o.item
 	if i == nil || !i.held() || c.vacant(o) || c.reclaimable(i) || i.limit() == c.req.Mode.Limit {
 		return nil
 	}
+	if c.req.Wait && c.silent(o) {
+		return nil
+	}
 	return &driver.MismatchError{Key: c.req.Key, Have: i.limit(), Want: c.req.Mode.Limit}
+}
+
+// silent reports whether all who have the key seem to be dead, by clocks that may be wrong, and have not written since
+// the call saw that first. Whoever is refused over them may not stay to watch the item for their leases.
+func (c *contender) silent(o *observation) bool {
+	if doubt := c.doubtful(o); !c.vacant(&doubt) {
+		return false
+	}
+	c.unheard = cmp.Or(c.unheard, o.item.guid)
+	return c.unheard == o.item.guid
 }
 
 // sentAs returns a moment before the request with a number was sent, whoever may have repeated it.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -52,7 +51,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			if err := c.mismatch(&seen); err != nil {
 				return nil, err
 			}
-			return nil, driver.Held(seen.item.info(c.req.Key))
+			return nil, c.inTheWay(seen.item)
 		default: // it has become free, or its lease has ended
 			read, seen = false, got.met
 		}

@@ -28,7 +28,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
-	w := c.lines.join(c.req.Key, c.grant)
+	w := c.lines.join(c.req.Key, c.grant, c.req.Mode.Limit)
 	defer c.lines.leave(c.req.Key, w)
 	defer c.withdraw()
 	blind := c.lines.leads(c.req.Key, w) // it leads, and has seen nothing yet
@@ -43,6 +43,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.behind = next == pollStep || next == listenStep
 		var met observation
 		switch next {
 		case lookStep:
@@ -122,7 +123,7 @@ func (c *contender) nextStep(ctx context.Context, owed step, leads, blind bool, 
 		return yieldStep, nil
 	case leads && (blind || c.ripe(seen)):
 		return writeStep, nil
-	case leads && c.mismatch(seen) != nil: // an old replica may have shown that
+	case c.mismatch(seen) != nil: // an old replica may have shown that
 		return lookStep, nil
 	case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
 		// this client's own lock, which stands
@@ -149,10 +150,18 @@ func (c *contender) waitedFor() error {
 	switch i, err := c.lines.heard(c.req.Key, c.began); {
 	case err != nil:
 		return err
-	case i != nil && i.held():
-		return driver.Held(i.info(c.req.Key))
+	case i != nil && (i.held() || c.behind):
+		return c.inTheWay(i)
 	}
 	return errNoAnswer
+}
+
+// inTheWay is the error over whoever has a key, or is about to have one that is free: a writer that keeps readers out, or somebody
+// before it in the line of its client.
+func (c *contender) inTheWay(i *item) error {
+	info := i.info(c.req.Key)
+	info.Held = true
+	return driver.Held(info)
 }
 
 // poll waits until the key may be taken as it was seen, or until the next read is due,

@@ -54,3 +54,45 @@ func TestWaitEndsBeforeTheAnswer(t *testing.T) {
 		})
 	}
 }
+
+// Nobody has the key, and a writer that waits, or another call of the same client, is before one that gives up: it was not
+// disconnected.
+func TestGivesUpBehindOthersOfAFreeKey(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b, w := h.client(t), h.client(t), h.client(t)
+		lock := a.hold(t, "k", shared)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = w.Acquire(ctx, "k")
+		}()
+		time.Sleep(2 * poll) // it keeps readers out
+		w.conn.Cut()
+		mustRelease(t, lock)
+		gaveUp := func(what string, err error) {
+			t.Helper()
+			var held *holdfast.HeldError
+			if !errors.As(err, &held) || !held.Holder.Held || errors.Is(err, holdfast.ErrDisconnected) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		_, err := b.TryAcquire(t.Context(), "k", shared)
+		gaveUp("try", err)
+		_, err = b.Acquire(t.Context(), "k", shared, holdfast.WithWait(2*poll))
+		gaveUp("wait", err)
+		results := make(chan error, 2)
+		for i, opts := range [][]holdfast.Option{{shared}, nil} { // the second is behind the first
+			go func() {
+				_, err := b.Acquire(within(t, time.Duration(3-i)*poll), "k", opts...)
+				results <- err
+			}()
+			time.Sleep(poll / 2)
+		}
+		gaveUp("acquire", <-results)
+		gaveUp("acquire", <-results)
+		cancel()
+		<-ended
+		w.conn.Heal()
+	})
+}

@@ -224,3 +224,24 @@ func TestDataIsCopied(t *testing.T) {
 		info.Data[1] = 'X'
 	}
 }
+
+// A session expires while its client is cut off. Once its lease has passed for the client too, nothing is left to be given back.
+func TestExpiredWhileCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.NewStore()
+		client, err := memlock.New(&memlock.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := client.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Cut(client)
+		store.Expire(client)
+		<-lock.Done()
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

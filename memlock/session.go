@@ -77,19 +77,21 @@ func (s *session) beat() {
 	}
 }
 
-// watch expires the session if it was not renewed for the length of the lease.
+// watch expires the session if it was not renewed for the length of the lease, and says so also if it had expired before.
 func (s *session) watch() {
 	s.engine.store.mu.Lock()
 	defer s.engine.store.mu.Unlock()
 	s.timer = nil
-	if s.over || len(s.contenders) == 0 {
+	if !s.over && len(s.contenders) == 0 {
 		return
 	}
 	if left := time.Until(s.until); left > 0 {
 		s.timer = time.AfterFunc(left, s.watch)
 		return
 	}
-	s.expireLocked()
+	if !s.over {
+		s.expireLocked()
+	}
 	close(s.lapsed)
 }
 

@@ -157,9 +157,9 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			}
 		}
 		slices.Sort(keys)
-		queue := "" // of a semaphore, and no key
+		queues := make(map[string]bool) // of semaphores, and no keys
 		for _, key := range keys {
-			if key == queue {
+			if queues[key] {
 				continue
 			}
 			info, err := e.Inspect(ctx, key)
@@ -167,7 +167,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 				continue
 			}
 			if kazooLease(info.Grant) {
-				queue = key + kazooQueue
+				queues[key+kazooQueue] = true
 			}
 			if !yield(info, err) || err != nil {
 				return

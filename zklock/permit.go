@@ -31,6 +31,7 @@ type permit struct {
 	lease  contender
 
 	queued bool     // it has gone to the queue
+	waited bool     // for others there
 	vain   bool     // its last lease came too late
 	passed bool     // one came too late that it had left the queue for, perhaps
 	limit  *zk.Stat // of the key's znode when its data was the limit
@@ -41,7 +42,10 @@ func (e *engine) newPermit(req *driver.Request, data []byte) *permit {
 	p := &permit{engine: e, req: req, at: e.semaphore(req.Key)}
 	queue := *req
 	queue.Mode = driver.Mode{}
-	queue.Queued = func(ahead int) { req.Queued(ahead + req.Mode.Limit) }
+	queue.Queued = func(ahead int) {
+		p.waited = true
+		req.Queued(ahead + req.Mode.Limit)
+	}
 	p.place = contender{engine: e, req: &queue, parent: p.at.places, data: data, role: asPlace}
 	p.lease = contender{engine: e, req: req, parent: p.at.leases, data: data, role: asLease, alsoList: p.at.key}
 	if p.at.kazoo {
@@ -68,7 +72,7 @@ func (p *permit) letGo() {
 }
 
 // waits implements [attempter].
-func (p *permit) waits() bool { return p.place.behind }
+func (p *permit) waits() bool { return p.waited }
 
 // attempt implements [attempter].
 func (p *permit) attempt(ctx context.Context) (driver.Grant, error) {
@@ -117,6 +121,7 @@ func (p *permit) stand(ctx context.Context) error {
 			if !p.req.Wait {
 				return p.engine.permitsHeld(ctx, p.req.Key)
 			}
+			p.waited = true
 			names = p.at.permits(w.Children)
 			p.req.Queued(len(names))
 		case <-w.Gone:

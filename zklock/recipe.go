@@ -30,7 +30,7 @@ type attempter interface {
 	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
 	// it is to be called again, or what has failed for good.
 	attempt(ctx context.Context) (driver.Grant, error)
-	// waits reports whether it has waited for somebody, and is about to look at the queue again.
+	// waits reports whether it has waited for somebody, and is about to look again, or to take what has become free.
 	waits() bool
 	// letGo gives up, and removes in the background what there is.
 	letGo()

@@ -1,0 +1,99 @@
+package dynamolock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+)
+
+// D71. A key is wanted in another mode than that of its holder, who has died, by programs that end when they are refused: none of
+// them would watch the item for a lease. So they wait, as for any holder that seems to be dead.
+func TestMismatchWithTheDead(t *testing.T) {
+	limit := func(n int) []holdfast.Option { return []holdfast.Option{holdfast.WithLimit(n)} }
+	forEach(t, map[string][2][]holdfast.Option{
+		"another limit": {limit(1), limit(2)},
+		"a lock":        {limit(1), nil},
+		"a reader":      {limit(1), {shared}},
+		"not a lock":    {nil, limit(1)},
+		"not a reader":  {{shared}, limit(1)},
+	}, func(t *testing.T, h *harness, modes [2][]holdfast.Option) {
+		a, b := h.pair(t)
+		dead := a.hold(t, "k", modes[0]...)
+		a.conn.Cut()
+		time.Sleep(lease / 2)
+		if _, err := b.Acquire(within(t, time.Second), "k", modes[1]...); !errors.Is(err, holdfast.ErrMismatch) {
+			t.Errorf("the holder may live: %v", err)
+		}
+		time.Sleep(10 * lease)
+		next := h.client(t) // which has not seen the key
+		lock, err := next.Acquire(within(t, 2*lease), "k", modes[1]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dead.Err() == nil {
+			t.Error("both hold the key")
+		}
+		mustRelease(t, lock)
+		a.conn.Heal()
+		time.Sleep(lease)
+	})
+}
+
+// A holder whose clock is behind by more than its lease seems to be dead, until its next heartbeat.
+func TestMismatchWithAWrongClock(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		b.clock.Jump(10 * lease)
+		two := holdfast.WithLimit(2)
+		lock := a.hold(t, "k", two)
+		for range 2 {
+			began := time.Now()
+			_, err := b.Acquire(within(t, 2*lease), "k")
+			if took := time.Since(began); !errors.Is(err, holdfast.ErrMismatch) || took > lease/2 {
+				t.Errorf("after %v: %v", took, err)
+			}
+			mustRelease(t, h.client(t).hold(t, "k", two))
+		}
+		for name := range h.item("k") {
+			if strings.Contains(name, "Intent") {
+				t.Error("who is to be refused keeps others out")
+			}
+		}
+		mustLive(t, lock)
+	})
+}
+
+// Two calls of one client begin at once, before either has seen the key. The one behind is told that the key is in use in another
+// way, as soon as the first has seen that.
+func TestMismatchOfTheSecond(t *testing.T) {
+	forEach(t, map[string][]holdfast.Option{"limit": {holdfast.WithLimit(2)}, "lock": nil, "reader": {shared}},
+		func(t *testing.T, h *harness, other []holdfast.Option) {
+			a, b := h.pair(t)
+			lock := a.hold(t, "k", holdfast.WithLimit(1))
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() {
+				_, err := b.Acquire(t.Context(), "k", holdfast.WithLimit(1))
+				first <- err
+			}()
+			time.Sleep(time.Millisecond) // less than an answer takes
+			go func() {
+				_, err := b.Acquire(within(t, 5*lease), "k", other...)
+				second <- err
+			}()
+			var mismatch *holdfast.MismatchError
+			if err := <-second; !errors.As(err, &mismatch) {
+				t.Errorf("%v, want a MismatchError", err)
+			}
+			if len(first) > 0 {
+				t.Error("only when the first had ended")
+			}
+			mustRelease(t, lock)
+			if err := <-first; err != nil {
+				t.Error(err)
+			}
+		})
+}
