@@ -101,3 +101,28 @@ func TestCloseWithoutASession(t *testing.T) {
 		}
 	})
 }
+
+// Z60, Z62. What asks whether a session is over leaves no session of its own behind, also where it has asked in vain.
+func TestWitnessesEnd(t *testing.T) {
+	const opDelete = 2
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		acquire(t, client, "a")
+		time.Sleep(time.Second)
+		client.Throttle(func(kind int32) bool { return kind == opDelete })
+		client.LoseReply(opCloseSession)
+		time.AfterFunc(2*time.Second, func() {
+			if n := e.Sessions(); n > 1 {
+				t.Errorf("%d sessions while the client closes", n)
+			}
+			client.Throttle(nil)
+		})
+		if err := client.Close(inTime(t)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if n := e.Sessions(); n > 0 {
+			t.Errorf("%d sessions when the client has closed", n)
+		}
+	})
+}
