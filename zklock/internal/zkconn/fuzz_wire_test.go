@@ -152,7 +152,7 @@ func (m *wireModel) wrote(b []byte, now time.Duration) {
 	m.requests[xid] = r
 }
 
-// read adds bytes of the stream of replies, and reports whether all lengths are valid.
+// read adds bytes of the stream of replies, and reports whether all lengths are valid, and so is the timeout of the session.
 func (m *wireModel) read(b []byte, now time.Duration) bool {
 	m.stream = append(m.stream, b...)
 	for {
@@ -169,6 +169,12 @@ func (m *wireModel) read(b []byte, now time.Duration) bool {
 		}
 		if len(frame) < 20 {
 			return true
+		}
+		if !m.greeted {
+			timeout, id := int32(binary.BigEndian.Uint32(frame[8:])), binary.BigEndian.Uint64(frame[12:])
+			if id != 0 && timeout <= 0 { // go-zookeeper would panic
+				return false
+			}
 		}
 		refused := false
 		if xid := int32(binary.BigEndian.Uint32(frame[4:])); m.greeted && m.requests[xid].op == opMulti && size >= 20 {
