@@ -191,7 +191,11 @@ func (c *Client) giveBack(ctx context.Context) error {
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
 		for _, k := range c.toGiveBack {
-			c.noteRelease(k, err)
+			if err != nil && k.hold.Release(c.background) == nil {
+				c.noteRelease(k, nil) // what is not confirmed is not about this one
+			} else {
+				c.noteRelease(k, err)
+			}
 		}
 	} else {
 		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })

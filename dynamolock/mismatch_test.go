@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
-// D71. A key is wanted in another mode than that of its holder, who has died, by programs that end when they are refused: none of
+// D65. A key is wanted in another mode than that of its holder, who has died, by programs that end when they are refused: none of
 // them would watch the item for a lease. So they wait, as for any holder that seems to be dead.
 func TestMismatchWithTheDead(t *testing.T) {
 	limit := func(n int) []holdfast.Option { return []holdfast.Option{holdfast.WithLimit(n)} }

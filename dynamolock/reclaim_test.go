@@ -97,7 +97,7 @@ func TestReclaimBesideAnOwnLock(t *testing.T) {
 	})
 }
 
-// G13. D70. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.
+// G13. D64. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.
 func TestReclaimWhileItIsGivenBack(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {
 		a := h.client(t)
@@ -115,7 +115,7 @@ func TestReclaimWhileItIsGivenBack(t *testing.T) {
 	})
 }
 
-// E3. D70. A candidate that reclaims has lost its term in an outage, and stands again when that is over.
+// E3. D64. A candidate that reclaims has lost its term in an outage, and stands again when that is over.
 func TestReclaimingCandidateAfterAnOutage(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a := h.client(t)

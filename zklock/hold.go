@@ -57,5 +57,8 @@ func (h *hold) Release(ctx context.Context) error {
 	if missing {
 		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.missing(ctx))
 	}
+	if err != nil && h.engine.link.Ended(h.sess) {
+		return nil // it went with the session
+	}
 	return err
 }

@@ -2,11 +2,13 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -98,6 +100,72 @@ func TestCloseWithoutASession(t *testing.T) {
 		}
 		if took := time.Since(began); took > 2500*time.Millisecond {
 			t.Errorf("Close has taken %v", took)
+		}
+	})
+}
+
+// Z62. Where the end of an earlier session is not confirmed, a lock of the present one, which has ended, is not in doubt for that: neither
+// one that Close gives back, nor one that is being released; and one of the earlier session is.
+func TestEarlierSessionIsNotConfirmed(t *testing.T) {
+	const opDelete = 2
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		earlier := acquire(t, client, "earlier")
+		client.Throttle(func(kind int32) bool { return kind == opDelete })
+		pending := func(lock *holdfast.Lock) {
+			now, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := lock.Release(now); !errors.Is(err, holdfast.ErrReleasePending) {
+				t.Errorf("Release at a server that is too busy: %v", err)
+			}
+		}
+		pending(earlier)
+		time.Sleep(time.Second)
+		first := client.Conn().SessionID()
+		e.Expire(first)
+		client.Wire.Break()
+		for id := first; id == first || id == 0; id = client.Conn().SessionID() {
+			time.Sleep(time.Millisecond)
+		}
+		held, released := acquire(t, client, "held"), acquire(t, client, "released")
+		pending(released)
+		client.Refuse(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := client.Close(ctx)
+		if !errors.Is(err, holdfast.ErrReleasePending) || !strings.Contains(err.Error(), `close: "earlier": `) {
+			t.Errorf("Close: %v", err)
+		}
+		if err := errors.Join(held.Release(t.Context()), released.Release(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if err := earlier.Release(t.Context()); !errors.Is(err, holdfast.ErrReleasePending) {
+			t.Errorf("Release: %v", err)
+		}
+	})
+}
+
+// Z60, Z62. What asks whether a session is over leaves no session of its own behind, also where it has asked in vain.
+func TestWitnessesEnd(t *testing.T) {
+	const opDelete = 2
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		acquire(t, client, "a")
+		time.Sleep(time.Second)
+		client.Throttle(func(kind int32) bool { return kind == opDelete })
+		client.LoseReply(opCloseSession)
+		time.AfterFunc(2*time.Second, func() {
+			if n := e.Sessions(); n > 1 {
+				t.Errorf("%d sessions while the client closes", n)
+			}
+			client.Throttle(nil)
+		})
+		if err := client.Close(inTime(t)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if n := e.Sessions(); n > 0 {
+			t.Errorf("%d sessions when the client has closed", n)
 		}
 	})
 }

@@ -167,6 +167,13 @@ func (e *Ensemble) Has(below string, czxid int64) bool {
 	return false
 }
 
+// Sessions is how many sessions there are.
+func (e *Ensemble) Sessions() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.sessions)
+}
+
 // Watched reports whether a session watches all its ephemeral znodes.
 func (e *Ensemble) Watched(id int64) bool {
 	e.mu.Lock()

@@ -194,3 +194,24 @@ func TestWipe(t *testing.T) {
 		create(t, fresh, "/a", 0)
 	})
 }
+
+// A leader that has let a session expire without its followers ends it once it reaches them again, before it carries out what comes after.
+func TestExpiryWaitsForAMajority(t *testing.T) {
+	inBubble(t, Config{Members: 3, Tick: time.Second, SyncLimit: 60}, func(t *testing.T, e *Ensemble) {
+		link := e.Link()
+		there, here := client(t, e, link, 1), client(t, e, e.Link(), 0)
+		create(t, there, "/there", zk.FlagEphemeral)
+		time.Sleep(500 * time.Millisecond) // between two looks at the sessions
+		link.Cut()
+		e.Part(0)
+		time.Sleep(2 * timeout)
+		if !has(t, here, "/there") {
+			t.Error("a session has ended without a majority")
+		}
+		e.Mend(0)
+		create(t, here, "/later", 0)
+		if has(t, here, "/there") {
+			t.Error("the session ends after what came later")
+		}
+	})
+}

@@ -34,8 +34,11 @@ func (e *Ensemble) expire() {
 		if e.acts() == nil {
 			return
 		}
-		for _, s := range e.sessions { // SessionTrackerImpl.run, which cannot have them ended
-			s.closing = s.closing || !time.Now().Before(s.expires)
+		for _, id := range slices.Sorted(maps.Keys(e.sessions)) { // SessionTrackerImpl.run: what ends them waits for a majority
+			if s := e.sessions[id]; !s.closing && !time.Now().Before(s.expires) {
+				s.closing = true
+				e.whenQuorate(func() { e.end(id, nil) })
+			}
 		}
 		return
 	}

@@ -208,8 +208,19 @@ func (l *Link) EndSession(ctx context.Context) error {
 	if s = l.session; s != nil && !confirmed && l.left[s.ID] == nil {
 		l.oweLocked(s, l.times.Session)
 	}
+	if confirmed {
+		l.session = nil
+	}
 	l.mu.Unlock()
 	return l.endLeft(ctx, address)
+}
+
+// Ended reports whether the end of a session is confirmed.
+func (l *Link) Ended(s *Session) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.left[s.ID]
+	return s != l.session && (one == nil || one.over)
 }
 
 // awaitRest returns when go-zookeeper wants a connection and gets none, or soon: told to quit on its way there, it would take a second.

@@ -152,7 +152,7 @@ func (m *wireModel) wrote(b []byte, now time.Duration) {
 	m.requests[xid] = r
 }
 
-// read adds bytes of the stream of replies, and reports whether all lengths are valid.
+// read adds bytes of the stream of replies, and reports whether all lengths are valid, and so is the timeout of the session.
 func (m *wireModel) read(b []byte, now time.Duration) bool {
 	m.stream = append(m.stream, b...)
 	for {
@@ -169,6 +169,15 @@ func (m *wireModel) read(b []byte, now time.Duration) bool {
 		}
 		if len(frame) < 20 {
 			return true
+		}
+		if !m.greeted {
+			if int64(len(frame)) < min(4+size, 4+mostHeader) { // with the password
+				return true
+			}
+			timeout, id := int32(binary.BigEndian.Uint32(frame[8:])), binary.BigEndian.Uint64(frame[12:])
+			if id != 0 && timeout <= 0 { // go-zookeeper would panic
+				return false
+			}
 		}
 		refused := false
 		if xid := int32(binary.BigEndian.Uint32(frame[4:])); m.greeted && m.requests[xid].op == opMulti && size >= 20 {
@@ -293,6 +302,9 @@ func playWire(t *testing.T, steps []wireStep, config Config, cuts []byte) time.D
 			}
 		}
 		counts = checkWire(t, i, w, m, begin.Mono)
+		if m.greeted && m.id == 0 { // which is the end of the connection, too
+			return counts
+		}
 	}
 	if !bytes.Equal(conn.out, out) || !bytes.Equal(in, m.stream) {
 		t.Fatalf("written %x as %x, read %x as %x", out, conn.out, m.stream, in)
@@ -350,8 +362,10 @@ func FuzzWire(f *testing.F) {
 		slices.Concat(greet, ping, ping, ping, ping, []byte{0xf8, 5, 8, 3, 0x52, 5, 0, 0}),        // pings, then a transaction
 		slices.Concat([]byte{0x04, 0xff, 0xff, 0xff, 0xff, 1}, ping),                              // a negative timeout
 		slices.Concat([]byte{0x04, 0, 0, 0, 0, 0}, ping),                                          // a refusal
-		slices.Concat([]byte{0x05, 0, 0, 0, 3, 0}, greet, ping),                                   // found by fuzzing: a frame too short for its header
-		slices.Concat(greet, []byte{0x05, 0xff, 0xff, 0xff, 0xff, 1}, ping),                       // a negative length
+		slices.Concat([]byte{0x04, 0, 0, 0, 0, 0}, []byte{0, 5, 8, 3, 0x02, 5, 0, 0}),             // the same, and a reply after it
+		{0x05, 0, 0, 0, 48, 0},                                              // a part of a greeting
+		slices.Concat([]byte{0x05, 0, 0, 0, 3, 0}, greet, ping),             // found by fuzzing: a frame too short for its header
+		slices.Concat(greet, []byte{0x05, 0xff, 0xff, 0xff, 0xff, 1}, ping), // a negative length
 		slices.Concat(greet, []byte{0x05, 0, 0, 0, 15, 1}, ping, []byte{0x05, 0, 0, 0, 17, 1, 0x07, 1, 9}, ping),
 		slices.Concat(greet, []byte{0x06, 20, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 'a', 'b', 'c', 'd'}, ping),
 		slices.Concat(greet, []byte{0x02, 1, 0x20, 255, 0x02, 7, 0, 0}, ping),        // an event, a stray reply

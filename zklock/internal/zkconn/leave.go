@@ -198,6 +198,7 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession
 		return err
 	}
 	defer witness.leave()
+	defer witness.part()                                     // whatever comes of it: it has nothing
 	if err := witness.begin(l.Times().Session); err != nil { // shorter, it might end before the question is answered
 		return fmt.Errorf("another session: %v", err) // and not errRefused
 	}
@@ -210,7 +211,6 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession
 			return fmt.Errorf("a write in another session: %w", err)
 		}
 	}
-	_, _ = witness.end() // it has nothing
 	return nil
 }
 

@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"time"
 
@@ -100,8 +101,12 @@ func (w *Wire) noteReply() error {
 	h := w.header[4:]
 	w.mu.Lock()
 	if w.trust == nil {
-		now := w.link.config.Times(time.Duration(int32(binary.BigEndian.Uint32(h[4:]))) * time.Millisecond)
-		id := int64(binary.BigEndian.Uint64(h[8:]))
+		timeout, id := int32(binary.BigEndian.Uint32(h[4:])), int64(binary.BigEndian.Uint64(h[8:]))
+		if id != 0 && timeout <= 0 { // go-zookeeper would panic
+			w.mu.Unlock()
+			return &strangerError{what: fmt.Sprintf("it does not speak ZooKeeper's protocol: it gives a session of %d ms", timeout)}
+		}
+		now := w.link.config.Times(time.Duration(timeout) * time.Millisecond)
 		w.trust = newTrust(now, w.opening)
 		w.resumeBy(id, h[16:])
 		opening := w.opening

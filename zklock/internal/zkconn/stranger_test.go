@@ -72,6 +72,8 @@ func TestStrangers(t *testing.T) {
 		"HTTP/2 terse": {"\x00\x00\x00\x04\x00\x00\x00\x00\x00", "it does not speak ZooKeeper's protocol"},
 		"MySQL":        {"\x4a\x00\x00\x00\x0a8.0.36\x00" + secret, "it does not speak ZooKeeper's protocol"},
 		"escapes":      {"\x1b[2J\x1b[31mred\r\n", "it does not speak ZooKeeper's protocol"},
+		"no timeout":   {string(zktest.ConnectResponse(0, 7)), "it does not speak ZooKeeper's protocol: it gives a session"},
+		"a negative":   {string(zktest.ConnectResponse(-1, 7)), "it does not speak ZooKeeper's protocol: it gives a session"},
 		"all ones":     {"\xff\xff\xff\xff", "it does not speak ZooKeeper's protocol"},
 	} {
 		t.Run(name, func(t *testing.T) {

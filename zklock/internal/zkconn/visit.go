@@ -126,6 +126,15 @@ func (v *visit) end() (over bool, err error) {
 	return code == codeSessionExpired, err
 }
 
+// part asks for the end of the session, and does not wait for the answer.
+func (v *visit) part() {
+	v.last++
+	_ = v.send(jute.Frame(func(e *jute.Encoder) {
+		e.Int32(v.last)
+		e.Int32(opCloseSession)
+	}))
+}
+
 // write makes a write that changes nothing: it deletes a znode that is not there, or not in this version. The leader asks a majority to
 // agree to its error, whichever of those that a deletion can have.
 func (v *visit) write() error {
@@ -172,13 +181,18 @@ func (v *visit) request(xid, op int32, rest func(e *jute.Encoder)) (code int32, 
 
 // exchange sends one frame and reads one.
 func (v *visit) exchange(frame []byte) (*jute.Decoder, error) {
-	if err := v.SetDeadline(time.Now().Add(v.patience)); err != nil {
-		return nil, err
-	}
-	if _, err := v.Write(frame); err != nil {
+	if err := v.send(frame); err != nil {
 		return nil, err
 	}
 	return v.read()
+}
+
+func (v *visit) send(frame []byte) error {
+	if err := v.SetDeadline(time.Now().Add(v.patience)); err != nil {
+		return err
+	}
+	_, err := v.Write(frame)
+	return err
 }
 
 func (v *visit) read() (*jute.Decoder, error) {
