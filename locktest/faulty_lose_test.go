@@ -55,9 +55,11 @@ var faultyLosses = []fault{
 		}
 	}},
 	{name: "an ask that was carried out is refused when it is repeated", breaks: "G17", update: refusedAfterALoss(
-		func(in *dynamodb.UpdateItemInput) bool { return writeOf(in) == wishing })},
+		func(in *dynamodb.UpdateItemInput) bool { return writeOf(in) == wishing },
+	)},
 	{name: "a break that was carried out is refused when it is repeated", breaks: "G10", update: refusedAfterALoss(
-		func(in *dynamodb.UpdateItemInput) bool { return assigns(in, "holdfastBrokenToken") })},
+		func(in *dynamodb.UpdateItemInput) bool { return assigns(in, "holdfastBrokenToken") },
+	)},
 	{name: "an engine measures time by a clock of its own", breaks: "G2", client: func(c *Client) { c.Pause, c.Resume = c.Cut, c.Heal }},
 }
 
