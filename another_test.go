@@ -55,9 +55,12 @@ func TestCallsInTheContextOfALockThatHasEnded(t *testing.T) {
 	}
 	for name, call := range calls {
 		for why, end := range map[error]func(other *holdfast.Lock, lose func(error)){
-			holdfast.ErrLost:       func(_ *holdfast.Lock, lose func(error)) { lose(holdfast.ErrBroken) },
-			holdfast.ErrReleased:   func(other *holdfast.Lock, _ func(error)) { _ = other.Release(context.Background()) },
-			holdfast.ErrTTLExpired: func(other *holdfast.Lock, _ func(error)) { _ = other.Extend(time.Nanosecond); time.Sleep(time.Nanosecond) },
+			holdfast.ErrLost:     func(_ *holdfast.Lock, lose func(error)) { lose(holdfast.ErrBroken) },
+			holdfast.ErrReleased: func(other *holdfast.Lock, _ func(error)) { _ = other.Release(context.Background()) },
+			holdfast.ErrTTLExpired: func(other *holdfast.Lock, _ func(error)) {
+				_ = other.Extend(time.Nanosecond)
+				time.Sleep(time.Nanosecond)
+			},
 		} {
 			t.Run(name+", "+why.Error(), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
