@@ -78,8 +78,8 @@ type contender struct {
 	cleared string // the attribute of the table's Time to Live, as its first write knew it
 
 	unanswered unanswered
-	inDoubt    []string         // their numbers
-	sends      []driver.Instant // of its requests, before they were sent; their numbers count them
+	inDoubt    []string         // their numbers, the last ones
+	sends      []driver.Instant // of its last requests, before they were sent
 	insisted   driver.Instant   // before the intent was written last
 	askedTurn  driver.Instant   // before a turn was asked for last
 	behind     bool             // it waits for others
@@ -248,13 +248,19 @@ func (c *contender) owns(i *item) bool {
 // numbered gives another request its number.
 func (c *contender) numbered(sent driver.Instant) {
 	c.touches++
-	c.sends = append(c.sends, sent)
+	c.sends = lastOf(append(c.sends, sent))
 }
 
 // doubt notes that the last request has had no answer.
 func (c *contender) doubt() {
 	c.unanswered.add(c.host.Now())
-	c.inDoubt = append(c.inDoubt, ordered(c.touches))
+	c.inDoubt = lastOf(append(c.inDoubt, ordered(c.touches)))
+}
+
+// lastOf keeps what a call that waits for days remembers of its requests from growing.
+func lastOf[T any](all []T) []T {
+	const most = 64
+	return slices.Delete(all, 0, max(0, len(all)-most))
 }
 
 // met makes a hold of an item that shows that a request was carried out. Its number says which: an earlier one of ours, or

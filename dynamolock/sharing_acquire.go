@@ -111,10 +111,11 @@ func (c *contender) silent(o *observation) bool {
 
 // sentAs returns a moment before the request with a number was sent, whoever may have repeated it.
 func (c *contender) sentAs(number string) driver.Instant {
-	for n, sent := range c.sends {
-		if number == ordered(uint64(n+1)) {
+	first := c.touches - uint64(len(c.sends)) + 1
+	for i, sent := range c.sends {
+		if number == ordered(first+uint64(i)) {
 			return sent
 		}
 	}
-	return c.sends[0] // of an entry that somebody has broken
+	return c.began // of an entry that somebody has broken, or long ago
 }
