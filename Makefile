@@ -131,7 +131,7 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_SCENES=server go test -race -v -timeout 30m -parallel 8 ./integration
 	HOLDFAST_MIXED_FLEET=60s go test -race -v -timeout 10m -run 'TestMixedFleet' ./integration
 	HOLDFAST_INTEROP=60s go test -race -v -timeout 10m -run 'TestInteropFleet$$' ./integration
-	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m ./integration/cmd/chaos
+	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m -skip '$(virtual)' ./integration/cmd/chaos
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
 	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
 	HOLDFAST_CLIENTS=1000 go test -v -timeout 10m -run 'TestMany(Expire|Return)AtOnce$$' ./dynamolock
