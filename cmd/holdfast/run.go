@@ -89,7 +89,7 @@ func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 	r.addFlags(cmd, "end COMMAND when it has run this long: SIGTERM, and SIGKILL after --grace (default: never)")
 	r.addCommandFlags(a, cmd)
 	cmd.Flags().StringSliceVar(&r.all, "all", nil, "instead of KEY, take the locks of all these `KEYS`: KEY,KEY,...")
-	r.runs(cmd, func() error { return a.run(cmd.Context(), &r) })
+	r.runs(a, cmd, func() error { return a.run(cmd.Context(), &r) })
 	return cmd, &r
 }
 
@@ -119,7 +119,7 @@ func (r *runFlags) addCommandFlags(a *app, cmd *cobra.Command) {
 }
 
 // runs says what the command does once its flags are valid.
-func (r *runFlags) runs(cmd *cobra.Command, run func() error) {
+func (r *runFlags) runs(a *app, cmd *cobra.Command, run func() error) {
 	f := cmd.Flags()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := f.GetBool("help"); help { // after KEY, where cobra does not see it
@@ -129,6 +129,7 @@ func (r *runFlags) runs(cmd *cobra.Command, run func() error) {
 		if err := r.check(cmd); err != nil {
 			return err
 		}
+		a.speakAside()
 		return run()
 	}
 }

@@ -280,18 +280,16 @@ const exitStepDown = -1
 // The first reason and the earliest moment count.
 func (h *supervisor) end(status int, why error, at time.Time) {
 	left := time.Until(at)
-	if h.over == 0 {
-		h.over = status
-		how := "SIGKILL to the command"
-		if left > 0 {
-			how = fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
-		}
-		h.app.warn("%v: %s", why, how)
-	}
+	how := "SIGKILL to the command"
 	if left > 0 {
+		how = fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
 		h.terminate(at)
 	} else {
 		h.killNow()
+	}
+	if h.over == 0 {
+		h.over = status
+		h.app.warn("%v: %s", why, how)
 	}
 }
 
