@@ -154,7 +154,7 @@ func (h *supervisor) watch() {
 				h.stopped(change.Stopped)
 				continue
 			}
-			changes, ttl = nil, nil
+			changes, ttl, over = nil, nil, nil // what has ended by itself is not ended by anything else
 			h.commandEnded(change.Status)
 		case s := <-h.signals:
 			h.forward(s.(syscall.Signal))
