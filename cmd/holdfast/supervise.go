@@ -350,6 +350,7 @@ func (h *supervisor) release(result error) error {
 	}
 	switch {
 	case err == nil || h.over != 0:
+	case errors.Is(err, holdfast.ErrLost) && h.job == nil: // it was not started, and result says why
 	case errors.Is(err, holdfast.ErrLost):
 		return &exitError{exitLost, fmt.Errorf("%w: noticed only when the command had ended", err)}
 	default:
