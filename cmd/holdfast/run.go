@@ -29,8 +29,8 @@ COMMAND runs in a process group of its own. If holdfast has the terminal in the
 foreground, COMMAND gets it, and with it Ctrl-C and Ctrl-Z. holdfast passes INT, TERM,
 HUP, QUIT, USR1, USR2, ALRM, WINCH, TSTP and CONT on to the group. When COMMAND ends,
 what it has left running in its group gets SIGTERM, and SIGKILL after --grace; only
-then is the lock released. Processes that have left the group (setsid, a daemon) are
-neither seen nor ended.
+then is the lock released. Processes that have left the group (setsid, a daemon, what
+timeout(1) starts within a script without --foreground) are neither seen nor ended.
 
 With --all, run takes the locks of several keys, one after the other in the order of
 their bytes, and COMMAND runs while it has all of them. If one is lost, COMMAND is ended.
