@@ -14,6 +14,7 @@ import (
 type app struct {
 	in        io.Reader
 	out, err  io.Writer
+	aside     *aside // nil: messages are written at once
 	lookupEnv func(string) (string, bool)
 
 	// leaveSignals stops further signals from ending the ctx of the command.
@@ -29,7 +30,7 @@ type app struct {
 func (a *app) begin() error {
 	a.log = slog.New(slog.DiscardHandler)
 	if a.set.verbose {
-		a.log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		a.log = slog.New(slog.NewTextHandler(stderr{a}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	for _, e := range a.set.engines {
 		a.set.unflagged[e.about().name] = e.readEnv(a.lookupEnv)

@@ -50,6 +50,6 @@ func newElectCommand(a *app) *cobra.Command {
 	f.BoolVarP(&e.quiet, "quiet", "q", false, "do not tell of terms, and of whom elect waits for")
 	e.addHoldFlags(cmd, "end COMMAND, and the term, when it has run this long (default: never)")
 	e.addCommandFlags(a, cmd)
-	e.runs(cmd, func() error { return a.elect(cmd.Context(), &e) })
+	e.runs(a, cmd, func() error { return a.elect(cmd.Context(), &e) })
 	return cmd
 }

@@ -135,7 +135,12 @@ func (e *elector) say(format string, args ...any) {
 func (e *elector) heed(h *supervisor) {
 	ctx, leave, _ := interruptible(context.Background())
 	context.AfterFunc(ctx, func() { e.end(context.Cause(ctx)) })
-	e.app.leaveSignals = leave
+	e.app.leaveSignals = func() {
+		leave()
+		if ctx.Err() != nil { // the goroutine above may not have begun
+			e.end(context.Cause(ctx))
+		}
+	}
 	signal.Stop(h.signals)
 	for {
 		select {

@@ -69,6 +69,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
+	defer a.flush()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

@@ -47,7 +47,7 @@ func (s *settings) flagOf(field string) string {
 
 // warn prints one line to stderr.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.err, "holdfast: %s\n", line(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(stderr{a}, "holdfast: %s\n", line(fmt.Sprintf(format, args...)))
 }
 
 // maxLine bounds the bytes of a message, which may quote foreign text.

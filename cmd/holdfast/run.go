@@ -29,8 +29,8 @@ COMMAND runs in a process group of its own. If holdfast has the terminal in the
 foreground, COMMAND gets it, and with it Ctrl-C and Ctrl-Z. holdfast passes INT, TERM,
 HUP, QUIT, USR1, USR2, ALRM, WINCH, TSTP and CONT on to the group. When COMMAND ends,
 what it has left running in its group gets SIGTERM, and SIGKILL after --grace; only
-then is the lock released. Processes that have left the group (setsid, a daemon) are
-neither seen nor ended.
+then is the lock released. Processes that have left the group (setsid, a daemon, what
+timeout(1) starts within a script without --foreground) are neither seen nor ended.
 
 With --all, run takes the locks of several keys, one after the other in the order of
 their bytes, and COMMAND runs while it has all of them. If one is lost, COMMAND is ended.
@@ -89,7 +89,7 @@ func newRunCommand(a *app) (*cobra.Command, *runFlags) {
 	r.addFlags(cmd, "end COMMAND when it has run this long: SIGTERM, and SIGKILL after --grace (default: never)")
 	r.addCommandFlags(a, cmd)
 	cmd.Flags().StringSliceVar(&r.all, "all", nil, "instead of KEY, take the locks of all these `KEYS`: KEY,KEY,...")
-	r.runs(cmd, func() error { return a.run(cmd.Context(), &r) })
+	r.runs(a, cmd, func() error { return a.run(cmd.Context(), &r) })
 	return cmd, &r
 }
 
@@ -119,7 +119,7 @@ func (r *runFlags) addCommandFlags(a *app, cmd *cobra.Command) {
 }
 
 // runs says what the command does once its flags are valid.
-func (r *runFlags) runs(cmd *cobra.Command, run func() error) {
+func (r *runFlags) runs(a *app, cmd *cobra.Command, run func() error) {
 	f := cmd.Flags()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if help, _ := f.GetBool("help"); help { // after KEY, where cobra does not see it
@@ -129,6 +129,7 @@ func (r *runFlags) runs(cmd *cobra.Command, run func() error) {
 		if err := r.check(cmd); err != nil {
 			return err
 		}
+		a.speakAside()
 		return run()
 	}
 }

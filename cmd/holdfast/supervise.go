@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -154,7 +153,7 @@ func (h *supervisor) watch() {
 				h.stopped(change.Stopped)
 				continue
 			}
-			changes, ttl = nil, nil
+			changes, ttl, over = nil, nil, nil // what has ended by itself is not ended by anything else
 			h.commandEnded(change.Status)
 		case s := <-h.signals:
 			h.forward(s.(syscall.Signal))
@@ -186,34 +185,6 @@ func (h *supervisor) watch() {
 			h.look()
 		}
 	}
-}
-
-// The command is ended when maxGuards guards were lost within guardsWithin: somebody does
-// not want them, or the machine has no room for them.
-const (
-	maxGuards    = 5
-	guardsWithin = time.Minute
-)
-
-// reguard replaces the guard, and returns the channel that reports its end. If it cannot,
-// it ends the command.
-func (h *supervisor) reguard() <-chan struct{} {
-	why := h.guard.Failed()
-	if why == nil {
-		h.app.log.Info("the guard has killed the command")
-		return nil
-	}
-	now := time.Now()
-	h.guards = append(slices.DeleteFunc(h.guards, func(t time.Time) bool { return now.Sub(t) > guardsWithin }), now)
-	err := fmt.Errorf("%d guards in %v", len(h.guards), guardsWithin)
-	if len(h.guards) < maxGuards {
-		if h.guard, err = h.guard.Again(h.job); err == nil {
-			h.app.warn("the guard of the command is gone (%v): another takes its place", why)
-			return h.guard.Ended()
-		}
-	}
-	h.end(exitFailed, fmt.Errorf("the guard of the command is gone (%w), and no other can take its place: %w", why, err), now.Add(h.grace))
-	return nil
 }
 
 // look records how long the lock lasts, and checks whether a machine that was asleep has
@@ -280,18 +251,16 @@ const exitStepDown = -1
 // The first reason and the earliest moment count.
 func (h *supervisor) end(status int, why error, at time.Time) {
 	left := time.Until(at)
-	if h.over == 0 {
-		h.over = status
-		how := "SIGKILL to the command"
-		if left > 0 {
-			how = fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
-		}
-		h.app.warn("%v: %s", why, how)
-	}
+	how := "SIGKILL to the command"
 	if left > 0 {
+		how = fmt.Sprintf("SIGTERM now, SIGKILL in %v", left.Round(time.Millisecond))
 		h.terminate(at)
 	} else {
 		h.killNow()
+	}
+	if h.over == 0 {
+		h.over = status
+		h.app.warn("%v: %s", why, how)
 	}
 }
 
@@ -352,6 +321,7 @@ func (h *supervisor) release(result error) error {
 	}
 	switch {
 	case err == nil || h.over != 0:
+	case errors.Is(err, holdfast.ErrLost) && h.job == nil: // it was not started, and result says why
 	case errors.Is(err, holdfast.ErrLost):
 		return &exitError{exitLost, fmt.Errorf("%w: noticed only when the command had ended", err)}
 	default:

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -129,4 +130,23 @@ func TestAskedForOneOfSeveral(t *testing.T) {
 			t.Errorf("asked for %q", key)
 		}
 	})
+}
+
+// gone is a hold that turns out to be lost when it is released.
+type gone struct{ expired }
+
+func (gone) Release(context.Context) error { return holdfast.ErrLost }
+
+// TestLostAtTheReleaseOfACommandThatDidNotStart checks that what kept a command from being started is what run tells.
+func TestLostAtTheReleaseOfACommandThatDidNotStart(t *testing.T) {
+	a := &app{err: &bytes.Buffer{}, set: settings{timeout: time.Hour}}
+	h := &supervisor{app: a, lock: gone{}, signals: make(chan os.Signal, 1)}
+	kept := cannotRun("command", job.ErrNotFound)
+	if err := h.release(kept); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("run ends with: %v", err)
+	}
+	h.job = &job.Job{}
+	if err := h.release(nil); exitCode(t.Context(), err) != exitLost {
+		t.Errorf("run ends with: %v", err)
+	}
 }

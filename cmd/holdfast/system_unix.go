@@ -51,7 +51,9 @@ func inGroup(cmd *exec.Cmd) (cleanUp func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		kill = time.Now().Add(cmd.WaitDelay)
-		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGCONT) // a stopped process handles SIGTERM only after this
+		return err
 	}
 	return func() {
 		if kill.IsZero() {

@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,6 +50,29 @@ func TestGroupHasTheWholeGrace(t *testing.T) {
 				t.Fatalf("%s: some of the group are alive", test.name)
 			}
 		}
+	}
+}
+
+// TestStoppedGroupHasItsGrace checks that a command that is stopped, as by the terminal, can do what it does at SIGTERM.
+func TestStoppedGroupHasItsGrace(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "trap ': >clean; exit' TERM; kill -STOP $$; while :; do sleep 0.05; done")
+	cmd.Dir, cmd.WaitDelay = dir, 30*time.Second
+	cleanUp := inGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for stopped := syscall.WaitStatus(0); !stopped.Stopped(); {
+		if _, err := syscall.Wait4(cmd.Process.Pid, &stopped, syscall.WUNTRACED, nil); err != nil && !errors.Is(err, syscall.EINTR) {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	_ = cmd.Wait()
+	cleanUp()
+	if _, err := os.Stat(filepath.Join(dir, "clean")); err != nil {
+		t.Error("it was killed without having cleaned up")
 	}
 }
 

@@ -127,7 +127,7 @@ func (w *waiting) show(text string) {
 			}
 			text = screen.Cut("holdfast: "+line(text), width-3) // with room for "^C"
 		}
-		fmt.Fprint(w.terminal, "\r\x1b[K"+text)
+		fmt.Fprint(stderr{w.app}, "\r\x1b[K"+text)
 	}
 	w.told = text
 }

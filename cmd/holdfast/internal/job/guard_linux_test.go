@@ -16,6 +16,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(threadsVariable) != "" {
+		loseFirstThread()
+	}
 	signaltest.Default()
 	os.Exit(m.Run())
 }

@@ -34,14 +34,18 @@ func processes() iter.Seq[process] {
 			if err != nil {
 				continue
 			}
-			// pid (name) state ppid pgrp ...; the name may contain anything.
+			// pid (name) state ppid pgrp ... num_threads ...; the name may contain anything.
+			const parentField, groupField, threadsField = 1, 2, 17
 			fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-			if len(fields) < 3 {
+			if len(fields) <= threadsField {
 				continue
 			}
-			parent, _ := strconv.Atoi(string(fields[1]))
-			group, _ := strconv.Atoi(string(fields[2]))
-			if state := fields[0][0]; !yield(process{pid, parent, group, state == 'Z' || state == 'X'}) {
+			parent, _ := strconv.Atoi(string(fields[parentField]))
+			group, _ := strconv.Atoi(string(fields[groupField]))
+			threads, _ := strconv.Atoi(string(fields[threadsField]))
+			// A process whose first thread has ended (pthread_exit) is shown as a zombie while others of it go on.
+			zombie := (fields[0][0] == 'Z' || fields[0][0] == 'X') && threads <= 1
+			if !yield(process{pid, parent, group, zombie}) {
 				return
 			}
 		}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// TestSignalBeforeTheNextTerm checks that a signal that came before a term began has ended the candidacy by the time at which
+// signals go to the command.
+func TestSignalBeforeTheNextTerm(t *testing.T) {
+	come := make(chan os.Signal, 1)
+	signal.Notify(come, syscall.SIGTERM)
+	defer signal.Stop(come)
+	for range 200 {
+		standing, end := context.WithCancelCause(t.Context())
+		e := &elector{app: &app{err: &bytes.Buffer{}}, flags: &electFlags{}, end: end}
+		e.heed(&supervisor{signals: make(chan os.Signal, 1)})
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-come
+		e.app.leaveSignals()
+		if standing.Err() == nil {
+			t.Fatal("it stands, and its command would be started")
+		}
+	}
+}
+
+// TestTermEndsBehindItsCommand checks that a command counts as one that has failed, and not as one that was ended with its
+// term, if it had failed before, and only what it has left behind was still there.
+func TestTermEndsBehindItsCommand(t *testing.T) {
+	c, err := memlock.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	lock, err := c.Acquire(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, end := context.WithCancelCause(t.Context())
+	h := &supervisor{
+		app: &app{err: &bytes.Buffer{}, log: slog.New(slog.DiscardHandler)}, lock: lock, key: "k", term: term,
+		window: window{lease: 4 * time.Hour, grace: time.Hour}, known: lock.Deadline(), done: lock.Done(),
+	}
+	dir := t.TempDir()
+	asked, leave := filepath.Join(dir, "asked"), filepath.Join(dir, "leave")
+	script := fmt.Sprintf(`(trap ': >%s' TERM; : >%s/ready; until [ -e %s ]; do sleep 0.02; done) &
+		until [ -e %s/ready ]; do sleep 0.02; done; exit 3`, asked, dir, leave, dir)
+	h.job, err = job.Start(job.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ()}, nil, lock.Deadline())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.job.Signal(syscall.SIGKILL) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.watch()
+	}()
+	awaitFile(t, asked)
+	end(holdfast.ErrAsked)
+	time.Sleep(100 * time.Millisecond) // for what is not to be
+	if err := os.WriteFile(leave, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+	e := &elector{app: h.app, flags: &electFlags{}}
+	if err := e.after(h, h.result()); err == nil || exitCode(t.Context(), err) != 3 {
+		t.Errorf("after a status of %d, elect goes on with %v", h.status.Code, err)
+	}
+}
