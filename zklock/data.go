@@ -134,7 +134,7 @@ func (s *span) has(w *zkconn.Watch) bool {
 }
 
 // writing is called before the client itself writes to the node: what is heard of that is
-// not what tells of a reclaim. See fired.
+// not what tells of a reclaim. See Fired.
 func (o *ownNode) writing(version int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

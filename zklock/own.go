@@ -48,7 +48,7 @@ type ownNode struct {
 type view struct {
 	watch  *zkconn.Watch
 	on     *zkconn.Wire // the connection; nil if there was none
-	unseen *written     // see own
+	unseen *written     // ownNode.unseen, as it was then
 }
 
 // written is a write to the node, by somebody.

@@ -54,14 +54,14 @@ type Link struct {
 	tasks     *task.Group
 	watches   *watches
 	batches   *batches
-	closing   context.Context
-	close     context.CancelCauseFunc // ends it
+	closing   context.Context         // ends when Close begins
+	close     context.CancelCauseFunc // ends closing
 	dialling  context.Context         // ends when no further connection is wanted; with closing at the latest
-	noMore    context.CancelFunc
-	prospects *prospects    // set by connect
-	servers   []string      // all of them, with ports; set by connect
-	started   chan struct{} // closed when conn is set
-	stopped   chan struct{} // closed when go-zookeeper has stopped
+	noMore    context.CancelFunc      // ends dialling
+	prospects *prospects              // set by Connect
+	servers   []string                // all of them, with ports; set by Connect
+	started   chan struct{}           // closed when conn is set
+	stopped   chan struct{}           // closed when go-zookeeper has stopped
 	quitOnce  sync.Once
 	resting   chan struct{} // closed when it has no connection and gets no further one
 	quitting  chan struct{} // closed when it is told to stop
@@ -71,7 +71,7 @@ type Link struct {
 	mu      strict.Mutex[strict.Link]
 	state   state
 	wire    *Wire          // the newest connection; nil if the state is down
-	looked  *Wire          // the newest on which all that is watched has been looked at again
+	looked  *Wire          // the newest on which recheck has read everything again
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *Session       // nil before the first, and from its expiry to the next
 
@@ -135,7 +135,8 @@ func (l *Link) Wire() *Wire {
 	return l.wire
 }
 
-// LookedAgain reports whether all that is watched has been looked at again on a connection.
+// LookedAgain reports whether w is the newest connection, and all znodes that are watched by Watch have
+// been read again on it.
 func (l *Link) LookedAgain(w *Wire) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

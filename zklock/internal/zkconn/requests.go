@@ -26,8 +26,8 @@ func (l *Link) Check(ctx context.Context, path string) error {
 	return err
 }
 
-// CheckAll is check for several znodes. Of those that are not there, missing is the first.
-func (l *Link) CheckAll(ctx context.Context, paths []string) (missing int, err error) {
+// CheckAll is Check for several znodes. If it fails because of one of them, failed is the index of that one; otherwise it is 0.
+func (l *Link) CheckAll(ctx context.Context, paths []string) (failed int, err error) {
 	return call(ctx, l, "check", paths[0], func() (int, error) {
 		ops := make([]any, len(paths))
 		for i, path := range paths {

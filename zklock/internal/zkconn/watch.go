@@ -63,8 +63,8 @@ type Watch struct {
 	Kind WatchKind
 
 	Read     chan struct{} // closed when Node, Children and Err are set
-	Node     Znode         // without data but of the kind watchData; without stat if the znode is missing
-	Children []string      // of the kind watchChildren
+	Node     Znode         // with data only for WatchData; without stat if the znode is missing
+	Children []string      // only for WatchChildren
 	Err      error         // why the node could not be read: zk.ErrNoNode and the like
 
 	Gone chan struct{} // closed when the watch has fired, or could not be set
@@ -73,7 +73,7 @@ type Watch struct {
 	// Guarded by the mutex of the watches.
 	owner  Owner // nil, or who created the node
 	shared bool  // others wait on it
-	fired  bool  // gone is closed, or about to be
+	fired  bool  // Gone is closed, or about to be
 }
 
 // An Owner hears first what happens to its node, in the order in which that is received.
@@ -282,9 +282,10 @@ func (l *Link) Disown(w *Watch) {
 	w.owner = nil
 }
 
-// recheck reads anew, on a new connection, what is waited on. go-zookeeper has
-// set its watches again by now, but if that failed it reported nothing. It ends with the connection:
-// the next one begins anew.
+// recheck reads again, on a new connection, the znodes that are watched by Watch. go-zookeeper has set
+// its watches again by now, but if that failed it reported nothing. It ends with the connection:
+// the next one begins anew. A znode that only its owner watches is left out: the owner must find
+// out by itself whether the znode is still there.
 func (ws *watches) recheck(on *Wire) {
 	ws.mu.Lock()
 	var shared []*Watch
