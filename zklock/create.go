@@ -21,7 +21,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.Complete() == nil && slices.Contains(l.Names, c.node) {
+		if l.Failure() == nil && slices.Contains(l.Names, c.node) {
 			c.keep(l)
 			return l.Names, nil
 		}

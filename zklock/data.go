@@ -121,16 +121,11 @@ func (s *span) add(version int32) {
 // has reports whether it is known that a watch, which has reported a write to its node, was
 // set on one of the versions.
 func (s *span) has(w *zkconn.Watch) bool {
-	if w == nil {
+	if w == nil || !w.IsSet() {
 		return false
 	}
-	select {
-	case <-w.Read:
-		v := w.Node.Stat
-		return w.Err == nil && s.from <= v.Version && v.Version < s.to
-	default:
-		return false
-	}
+	version := w.Node.Stat.Version
+	return s.from <= version && version < s.to
 }
 
 // writing is called before the client itself writes to the node: what is heard of that is

@@ -264,12 +264,8 @@ func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error 
 	if c.role == asPlace {
 		return driver.Held(holder)
 	}
-	select {
-	case <-w.Read:
-		if holds && w.Err == nil {
-			holder = infoOf(c.req.Key, name, w.Node)
-		}
-	default:
+	if holds && w.IsSet() {
+		holder = infoOf(c.req.Key, name, w.Node)
 	}
 	return driver.Held(holder)
 }

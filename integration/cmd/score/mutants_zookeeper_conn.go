@@ -100,13 +100,13 @@ var zooKeeperMutantsFrom30 = []mutant{
 			`r.op == opSetWatches && failed`,
 			`false`,
 		},
-		[]change{{"zklock/doubts.go", `&& l.Awaits(path):`, `&& false:`}},
+		[]change{{"zklock/doubts.go", `&& l.IsWatched(path):`, `&& false:`}},
 	},
 	{"Z48.2", "who has waited long hears what it has asked for, and nothing else is looked at", zooKeeper, change{
 		"zklock/doubts.go",
-		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
+		`case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
 			s.untold(w, path)`,
-		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
+		`case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
 			l.Recheck(ctx, l.Watch(ctx, path, zkconn.WatchData))`,
 	}, nil},
 	{"Z48.2", "who waits for a permit does not ask what has become of the leases", zooKeeper, change{

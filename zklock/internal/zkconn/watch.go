@@ -174,8 +174,8 @@ func (ws *watches) send(w *Watch) (err error) {
 
 func (w *Watch) key() watchKey { return watchKey{w.Path, w.Kind} }
 
-// set reports whether the server has set it.
-func (w *Watch) set() bool {
+// IsSet reports whether the server has set the watch. Node and Children are then as they were at that moment.
+func (w *Watch) IsSet() bool {
 	select {
 	case <-w.Read:
 		return w.Err == nil
@@ -226,19 +226,20 @@ func (ws *watches) fire(path string, why zk.EventType) {
 	}
 }
 
-// Awaits reports whether somebody waits for a znode to go. Events that tell so come before any answer that does.
-func (l *Link) Awaits(path string) bool {
+// IsWatched reports whether there is a watch on a znode, which the server has set and which has not fired. An event
+// that the znode is gone comes before any answer that says so.
+func (l *Link) IsWatched(path string) bool {
 	ws := l.watches
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w := ws.byPath[watchKey{path, WatchData}]
-	return w != nil && w.set()
+	return w != nil && w.IsSet()
 }
 
 // Recheck asks whether a watched znode is as it was. If not, and its watch has not reported that, it does so now, and
 // Recheck returns true.
 func (l *Link) Recheck(ctx context.Context, w *Watch) (untold bool) {
-	if !w.set() {
+	if !w.IsSet() {
 		return false
 	}
 	why, happened := l.watches.missed(ctx, w)
@@ -318,10 +319,8 @@ func (ws *watches) missed(ctx context.Context, w *Watch) (why zk.EventType, ok b
 	stat, err := ws.link.Stat(ctx, w.Path)
 	missing := errors.Is(err, zk.ErrNoNode)
 	var before *zk.Stat
-	select {
-	case <-w.Read:
+	if w.IsSet() {
 		before = w.Node.Stat
-	default:
 	}
 	switch {
 	case err != nil && !missing:
