@@ -55,7 +55,7 @@ func newLateCreations(e *engine) *lateCreations {
 // what will.
 func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
 	one := l.expect(sess, parent, guid, "")
-	if l.engine.link.Reopening() == nil { // else see reopened
+	if l.engine.link.IsOpen() { // else see reopened
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lookForLocked(one)
@@ -132,7 +132,7 @@ func (l *lateCreations) lookForAll() *zkconn.Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sess := l.engine.link.Session()
-	if sess == nil || l.engine.link.Reopening() != nil {
+	if sess == nil || !l.engine.link.IsOpen() {
 		return nil
 	}
 	some := l.expectedLocked(sess, time.Now())

@@ -71,7 +71,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			granted = true
 			return grant, nil
 		case !errors.Is(err, errStartOver):
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.Reopening() == nil { // it was about to look again
+			if e.outOfTime(ctx, err) && c.waits() { // it was about to look again
 				err = driver.Held(driver.Info{Key: req.Key, Held: true})
 			}
 			return driver.Grant{}, err

@@ -128,6 +128,9 @@ func (l *Link) Usable() *Wire {
 	return l.wire
 }
 
+// IsOpen reports whether calls may be made.
+func (l *Link) IsOpen() bool { return l.Usable() != nil }
+
 // Wire returns the newest connection; nil if that is lost.
 func (l *Link) Wire() *Wire {
 	l.mu.Lock()
@@ -156,7 +159,7 @@ func (l *Link) InSession(s *Session) bool { return l.Session() == s && l.conn.Se
 
 // upIn reports whether a request that is sent now goes out in session s.
 func (l *Link) upIn(s *Session) bool {
-	return l.Usable() != nil && l.InSession(s)
+	return l.IsOpen() && l.InSession(s)
 }
 
 // Leave leaves a server for the next, if w is still the connection to it.
