@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -92,19 +91,6 @@ func (w *rewrite) write(ctx context.Context) error {
 		}
 	}
 	return h.explain(ctx, err)
-}
-
-// explain says what the failure of a request to the own node means.
-func (h *hold) explain(ctx context.Context, err error) error {
-	switch {
-	case zkconn.SessionOver(err):
-		return driver.ErrSessionExpired
-	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.missing(ctx), err)
-	case ctx.Err() != nil:
-		return zkconn.Disconnected(ctx)
-	}
-	return err
 }
 
 // A span is a row of versions of a node.
