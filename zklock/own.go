@@ -126,6 +126,9 @@ func (o *ownNode) look() {
 // errUnread is all that is known of a node that the server has failed to read, twice, if only the node itself can tell whose it is.
 var errUnread = errors.New("the own node cannot be read")
 
+// errUnwatched is all that is known when go-zookeeper has dropped a watch.
+var errUnwatched = errors.New("the watch is gone")
+
 func (o *ownNode) knowsCzxid() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -209,6 +212,45 @@ func (o *ownNode) identify(node zkconn.Znode) {
 	case <-o.known:
 	default:
 		close(o.known)
+	}
+}
+
+// Fired implements [zkconn.Owner].
+func (o *ownNode) Fired(why zk.EventType) {
+	switch why {
+	case zk.EventNodeDeleted:
+		o.finish(o.deleted())
+	case zk.EventNodeDataChanged:
+		// Whoever reclaims a node writes to it in the same transaction that
+		// deletes it, so that its client can tell: when it looks again, the
+		// node is gone. If it is there, somebody asks for it, or wrote to it for
+		// reasons of their own. Until that is known, nothing is granted: see prove.
+		o.mu.Lock()
+		o.unseen = &written{reported: o.view.watch}
+		if !o.mine.has(o.view.watch) {
+			o.unseen.names = o.list()
+		}
+		o.mu.Unlock()
+		o.set()
+	default:
+		if !o.engine.link.InSession(o.sess) {
+			o.finish(driver.ErrSessionExpired)
+			return
+		}
+		if o.engine.tasks.Context().Err() == nil {
+			w := o.watching()
+			err := w.Failure()
+			if err == nil {
+				err = errUnwatched
+			}
+			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+			switch why := w.Refused(); {
+			case errors.Is(why, driver.ErrDenied):
+				o.finish(why) // it would not hear of what becomes of the node
+			case why != nil:
+				o.look()
+			}
+		}
 	}
 }
 
