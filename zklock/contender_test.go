@@ -118,7 +118,7 @@ func TestMissing(t *testing.T) {
 			o.unseen = &written{names: &siblings{done: make(chan struct{}), names: c.queue}}
 			close(o.unseen.names.done)
 		}
-		if err := o.missing(t.Context()); !errors.Is(err, c.want) {
+		if err := o.whyGone(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 			cut(t, e)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if err := o.missing(ctx); !errors.Is(err, holdfast.ErrBroken) || ctx.Err() != nil {
+		if err := o.whyGone(ctx); !errors.Is(err, holdfast.ErrBroken) || ctx.Err() != nil {
 			t.Errorf("the connection was lost %s: %v, %v", lost, err, ctx.Err())
 		}
 		cancel()

@@ -199,7 +199,7 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
 		switch k := holds[first]; {
 		case errors.Is(err, zk.ErrNoNode): // it is being released; or it is not watched, and was deleted
 			h.remove(k)
-			k.own.finish(k.own.missing(ctx))
+			k.own.finish(k.own.whyGone(ctx))
 			err = nil
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)

@@ -50,7 +50,7 @@ func (h *hold) explain(ctx context.Context, err error) error {
 	case zkconn.SessionOver(err):
 		return driver.ErrSessionExpired
 	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.missing(ctx), err)
+		return fmt.Errorf("%w: %w", h.own.whyGone(ctx), err)
 	case ctx.Err() != nil:
 		return zkconn.Disconnected(ctx)
 	}
@@ -64,7 +64,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, h.sess, h.path, live)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.missing(ctx))
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyGone(ctx))
 	}
 	if err != nil && h.engine.link.Ended(h.sess) {
 		return nil // it went with the session

@@ -114,10 +114,10 @@ func (o *ownNode) look() {
 		case err == nil:
 			o.identify(zkconn.Znode{Stat: stat})
 		case errors.Is(err, zk.ErrNoNode):
-			o.finish(o.missing(ctx))
+			o.finish(o.whyGone(ctx))
 		case errors.Is(err, driver.ErrDenied):
 			o.finish(err)
-		case ctx.Err() == nil && !o.knowsCzxid():
+		case ctx.Err() == nil && o.knownCzxid() == 0:
 			o.finish(errUnread)
 		}
 	})
@@ -129,10 +129,11 @@ var errUnread = errors.New("the own node cannot be read")
 // errUnwatched is all that is known when go-zookeeper has dropped a watch.
 var errUnwatched = errors.New("the watch is gone")
 
-func (o *ownNode) knowsCzxid() bool {
+// knownCzxid returns the czxid of the node; 0 if it is not known yet.
+func (o *ownNode) knownCzxid() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.czxid != 0
+	return o.czxid
 }
 
 // doubt reports whether the node may be gone for all that this client has heard: it was written to and not seen since, or it is
@@ -143,7 +144,8 @@ func (o *ownNode) doubt() (unseen *written, yes bool) {
 	return o.unseen, o.unseen != nil || o.view != nil && !o.view.holds(o.engine.link.Wire())
 }
 
-// holds reports whether a view tells what happens to the node now: its watch is set, on the present connection.
+// holds reports whether a view tells what happens to the node now: its watch has been asked for on the present connection, and has
+// not been refused.
 func (v *view) holds(present *zkconn.Wire) bool {
 	return v.on != nil && v.on == present && v.watch.Failure() == nil
 }
@@ -219,7 +221,7 @@ func (o *ownNode) identify(node zkconn.Znode) {
 func (o *ownNode) Fired(why zk.EventType) {
 	switch why {
 	case zk.EventNodeDeleted:
-		o.finish(o.deleted())
+		o.finish(o.whyDeleted())
 	case zk.EventNodeDataChanged:
 		// Whoever reclaims a node writes to it in the same transaction that
 		// deletes it, so that its client can tell: when it looks again, the

@@ -140,7 +140,7 @@ func (p *permit) stand(ctx context.Context) error {
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-ctx.Done():
 			return c.waitExpired(nil, "", false)
 		}

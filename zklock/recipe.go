@@ -166,7 +166,7 @@ func (c *contender) vanished(ctx context.Context) error {
 		defer timer.Stop()
 		select {
 		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -175,9 +175,9 @@ func (c *contender) vanished(ctx context.Context) error {
 	return errStartOver
 }
 
-// evicted says what becomes of a waiter whose own node is gone, or its session, which does not end all nodes at once if it
-// was only left.
-func (c *contender) evicted() error {
+// ownGone says what becomes of a contender whose own.gone has been closed. Its node may still be there: where this client may
+// not read it, or where the session was only left, which the servers go on keeping.
+func (c *contender) ownGone() error {
 	cause := c.own.cause
 	switch {
 	case errors.Is(cause, driver.ErrDenied), errors.Is(cause, errUnread), c.sess.Left(): // it may be there
@@ -239,7 +239,7 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-ctx.Done():
 			return c.waitExpired(w, o.last, alone && !o.beside)
 		}
@@ -318,19 +318,17 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		select {
 		case <-c.own.known:
 		case <-c.own.gone:
-			return driver.Grant{}, c.evicted()
+			return driver.Grant{}, c.ownGone()
 		case <-ctx.Done():
 			return driver.Grant{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 		}
-		c.own.mu.Lock()
-		c.czxid = c.own.czxid
-		c.own.mu.Unlock()
+		c.czxid = c.own.knownCzxid()
 	}
 	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
 	if !c.own.notify(c.req.Lost, c.req.Asked) {
-		return driver.Grant{}, c.evicted()
+		return driver.Grant{}, c.ownGone()
 	}
 	c.leaveWaiters(true)
 	h := &hold{
