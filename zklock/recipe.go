@@ -199,16 +199,13 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	link, background := c.engine.link, c.engine.tasks.Context()
 	before := c.parent + "/" + o.last
 	w := link.Watch(background, before, zkconn.WatchData)
-	var beyond *zkconn.Watch
-	var near <-chan struct{}
 	if o.beyond != "" {
-		beyond = link.Watch(background, c.parent+"/"+o.beyond, zkconn.WatchData)
-		near = beyond.Gone
+		c.watchBeyond(o)
 	}
 	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	read, alone := w.Read, o.alone
+	read := w.Read
 	for gone := false; !gone; {
 		select {
 		case <-w.Gone:
@@ -216,19 +213,10 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 				w = link.Watch(background, before, zkconn.WatchData)
 				read = w.Read
 			}
-		case <-near:
-			near = nil
-			switch {
-			case beyond.Why == zk.EventNodeDeleted:
-				if alone = o.pair || o.mateGranted(); !alone {
-					return errStartOver
-				}
-			case beyond.Why == zk.EventNodeDataChanged: // it is there still
-				beyond = link.Watch(background, beyond.Path, zkconn.WatchData)
-				near = beyond.Gone
-			case beyond.Refused() == nil:
-				return errStartOver
-			} // else it may not be read, and to wait takes no more than the predecessor
+		case <-o.beyondEnds:
+			if err := c.beyondEnded(o); err != nil {
+				return err
+			}
 		case <-read:
 			read = nil
 			if w.Err == nil {
@@ -241,13 +229,13 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 		case <-c.own.gone:
 			return c.ownGone()
 		case <-ctx.Done():
-			return c.waitExpired(w, o.last, alone && !o.beside)
+			return c.waitExpired(w, o.last, o.alone && !o.beside)
 		}
 	}
 	if o.beyond == "" {
-		alone = alone || o.mateGranted()
+		o.alone = o.alone || o.mateGranted()
 	}
-	if !alone || w.Why != zk.EventNodeDeleted || c.mayReturn(o.last) {
+	if !o.alone || w.Why != zk.EventNodeDeleted || c.mayReturn(o.last) {
 		if err := w.Refused(); err != nil && background.Err() == nil {
 			return err
 		}

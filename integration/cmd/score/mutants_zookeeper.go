@@ -110,9 +110,9 @@ var zooKeeperMutants = []mutant{
 		``,
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
-		"zklock/recipe.go",
-		`if alone = o.pair || o.mateGranted(); !alone {`,
-		`if alone = true; !alone {`,
+		"zklock/ahead.go",
+		`if o.alone = o.pair || o.mateGranted(); !o.alone {`,
+		`if o.alone = true; !o.alone {`,
 	}, nil},
 
 	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{
