@@ -173,7 +173,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z59", "a session that begins cannot be resumed but by go-zookeeper", zooKeeper, change{
 		"zklock/internal/zkconn/reply.go",
-		`		w.resumeBy(id, h[16:])
+		`	w.resumeBy(id, h[16:])
 `,
 		``,
 	}, nil},
