@@ -144,13 +144,13 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z51", "a session that was left is ended while it may have a lock", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)`,
-		`l.endLaterLocked(l.oweLocked(s, timeout), time.Millisecond)`,
+		`l.endLaterLocked(l.noteToEndLocked(s, timeout), s.Times().Session)`,
+		`l.endLaterLocked(l.noteToEndLocked(s, timeout), time.Millisecond)`,
 	}, nil},
 	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
 		"zklock/internal/zkconn/conn.go",
-		`s != nil && !confirmed && l.left[s.ID] == nil {`,
-		`s != nil && !confirmed && l.left[s.ID] == nil && false {`,
+		`s != nil && !confirmed && l.toEnd[s.ID] == nil {`,
+		`s != nil && !confirmed && l.toEnd[s.ID] == nil && false {`,
 	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
@@ -190,7 +190,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z62", "a session that a server says is over is forgotten", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`	if s != nil && l.left[s.ID] == nil {
+		`	if s != nil && l.toEnd[s.ID] == nil {
 		l.endLaterLocked(`,
 		`	if false {
 		l.endLaterLocked(`,

@@ -75,15 +75,15 @@ type Link struct {
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *Session       // nil before the first, and from its expiry to the next
 
-	admitted   bool                   // the servers have accepted the credentials, if there are any
-	endCalled  bool                   // the client closes
-	gate       chan struct{}          // closed while the state is open
-	joinedLast driver.Instant         // until when a server kept the session, as far as is known
-	refusals   int                    // connections in a row on which a server has hung up instead of greeting
-	failures   int                    // attempts in a row at a connection on which a request was answered
-	lastErr    error                  // why there is no connection
-	created    map[string]*creating   // by path; see expectCreated
-	left       map[int64]*leftSession // sessions that are not to be resumed again; see leave.go
+	admitted   bool                    // the servers have accepted the credentials, if there are any
+	endCalled  bool                    // the client closes
+	gate       chan struct{}           // closed while the state is open
+	joinedLast driver.Instant          // until when a server kept the session, as far as is known
+	refusals   int                     // connections in a row on which a server has hung up instead of greeting
+	failures   int                     // attempts at a connection since a request was answered last
+	lastErr    error                   // why there is no connection
+	created    map[string]*creating    // by path; see expectCreated
+	toEnd      map[int64]*sessionToEnd // by their ids: sessions that go-zookeeper is not to resume again; see leave.go
 }
 
 // New makes a link, which dials as ctx does. Call Connect next, and Close in the end.
@@ -99,7 +99,7 @@ func New(ctx context.Context, host driver.Host, config Config) *Link {
 		quitDone: make(chan struct{}),
 		gate:     make(chan struct{}),
 		created:  make(map[string]*creating),
-		left:     make(map[int64]*leftSession),
+		toEnd:    make(map[int64]*sessionToEnd),
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
@@ -209,21 +209,21 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.awaitEnd(ctx)
 	}
 	l.mu.Lock()
-	if s = l.session; s != nil && !confirmed && l.left[s.ID] == nil {
-		l.oweLocked(s, l.times.Session)
+	if s = l.session; s != nil && !confirmed && l.toEnd[s.ID] == nil {
+		l.noteToEndLocked(s, l.times.Session)
 	}
 	if confirmed {
 		l.session = nil
 	}
 	l.mu.Unlock()
-	return l.endLeft(ctx, address)
+	return l.endAll(ctx, address)
 }
 
 // Ended reports whether the end of a session is confirmed.
 func (l *Link) Ended(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.left[s.ID]
+	one := l.toEnd[s.ID]
 	return s != l.session && (one == nil || one.over)
 }
 
