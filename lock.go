@@ -208,7 +208,7 @@ func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
 	}
 	k.tellLocked()
 	k.mu.Unlock()
-	k.check() // the lease may have run out since attach, when there was nothing to end
+	k.check() // the lease may have run out since Attach, when there was nothing to end
 	return nil
 }
 
