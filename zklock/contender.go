@@ -93,14 +93,14 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	}
 	if c.stage != queued {
 		c.stage = queued
-		c.own = c.engine.watchOwn(c.sess, c.path(), c.czxid, c.req.Owner)
+		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid, c.req.Owner)
 		if c.role == asLease {
 			c.own.queue = c.engine.semaphore(c.req.Key).places
 		}
 		if c.czxid == 0 || len(c.blockers(ahead)) > 0 {
-			c.own.set() // it is waited for, or waits itself
+			c.own.watch() // it is waited for, or waits itself
 		} else {
-			c.own.setLater()
+			c.own.watchLater()
 		}
 	}
 	return ahead, true

@@ -171,7 +171,7 @@ func TestDoubtful(t *testing.T) {
 	eventually(t, "another connection", func() bool { return e.link.Wire() != nil })
 	present := e.link.Wire()
 	if _, yes := o.doubt(); yes {
-		t.Error("doubt before it is watched: see setLater")
+		t.Error("doubt before it is watched: see watchLater")
 	}
 	for _, c := range []struct {
 		name  string

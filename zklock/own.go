@@ -65,24 +65,24 @@ type written struct {
 // holder learns that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
+// newOwnNode makes an ownNode, which watch or watchLater must then begin to watch. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (e *engine) watchOwn(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
+func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
 	return &ownNode{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
 		known: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
-// setLater is set after the delay.
-func (o *ownNode) setLater() {
+// watchLater is watch after watchDelay.
+func (o *ownNode) watchLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.timer = o.engine.host.AfterFunc(watchDelay, o.set)
+	o.timer = o.engine.host.AfterFunc(watchDelay, o.watch)
 }
 
-// set begins to watch, or does so again.
-func (o *ownNode) set() {
+// watch begins to watch, or does so again.
+func (o *ownNode) watch() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
@@ -137,7 +137,7 @@ func (o *ownNode) knownCzxid() int64 {
 }
 
 // doubt reports whether the node may be gone for all that this client has heard: it was written to and not seen since, or it is
-// not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see setLater.
+// not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see watchLater.
 func (o *ownNode) doubt() (unseen *written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -170,7 +170,7 @@ func (o *ownNode) settle(ctx context.Context) {
 	later := o.view == nil
 	o.mu.Unlock()
 	if later {
-		o.set() // it was first in line a moment ago, and is not any more
+		o.watch() // it was first in line a moment ago, and is not any more
 	}
 	w := o.watching()
 	select {
@@ -233,7 +233,7 @@ func (o *ownNode) Fired(why zk.EventType) {
 			o.unseen.names = o.list()
 		}
 		o.mu.Unlock()
-		o.set()
+		o.watch()
 	default:
 		if !o.engine.link.InSession(o.sess) {
 			o.finish(driver.ErrSessionExpired)
