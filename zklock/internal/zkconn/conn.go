@@ -76,7 +76,7 @@ type Link struct {
 	session *Session       // nil before the first, and from its expiry to the next
 
 	admitted   bool                    // the servers have accepted the credentials, if there are any
-	endCalled  bool                    // the client closes
+	endCalled  bool                    // EndSession has been called
 	gate       chan struct{}           // closed while the state is open
 	joinedLast driver.Instant          // until when a server kept the session, as far as is known
 	refusals   int                     // connections in a row on which a server has hung up instead of greeting
@@ -173,10 +173,12 @@ func (l *Link) Leave(w *Wire) {
 // time to wait for the answer.
 const sendTime = 100 * time.Millisecond
 
-// EndSession ends the present session, and those that were left or are said to be over. It returns nil if all are known to be
-// over. go-zookeeper ends only one, on the connection that it has just then, and so
-// it is asked to only when there is a server that answers and has a quorum, or no more
-// time to find one. It begins no other one after that.
+// EndSession ends the present session, and all others that are to be ended: see sessionToEnd. It returns nil if all are known
+// to be over. Only the first call does anything.
+//
+// go-zookeeper tries to end the present session once, on the connection that it has at that moment. So it is told to only when
+// a server answers that has a quorum, or when there is no more time to find one. It begins no other session after that.
+// If its try is not confirmed, the session is ended like the others.
 func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
 	s, again := l.session, l.endCalled
@@ -186,7 +188,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 		return nil
 	}
 	if s != nil {
-		l.answers(ctx, s)
+		l.awaitAnswer(ctx, s)
 	}
 	l.mu.Lock()
 	w, isOpen := l.wire, l.state == open
@@ -249,9 +251,9 @@ func (l *Link) awaitEnd(ctx context.Context) {
 	}
 }
 
-// answers returns when a server has answered that has a quorum, the session is over, or
-// ctx is. A server that falls silent is left for the next.
-func (l *Link) answers(ctx context.Context, s *Session) {
+// awaitAnswer returns when a server that has a quorum has answered, the session is over, or
+// ctx ends. A server that falls silent is left for the next.
+func (l *Link) awaitAnswer(ctx context.Context, s *Session) {
 	_ = l.Retry(ctx, nil, func(now *Session) error {
 		if now != s {
 			return nil
