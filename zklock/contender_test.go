@@ -264,3 +264,14 @@ func TestSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestProveByTheClientsClock tests that what is left of the lease is measured by the clock that the lease runs on: right after the
+// session has begun, nothing has to be sent for a proof.
+func TestProveByTheClientsClock(t *testing.T) {
+	t.Parallel()
+	e, _ := testEngine(t, &zktest.NodeServer{}) // on a clock that stands, far from the machine's
+	c := &contender{engine: e, sess: e.link.Session(), own: &ownNode{engine: e}, parent: "/a", node: "missing"}
+	if err := c.prove(t.Context()); err != nil {
+		t.Errorf("a request was sent, and said: %v", err)
+	}
+}

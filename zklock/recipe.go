@@ -269,7 +269,7 @@ func (c *contender) prove(ctx context.Context) error {
 	unseen, doubtful := c.own.doubt()
 	for slow := false; ; slow = true {
 		t := c.sess.Times()
-		if left := time.Until(lease.Deadline()); left > t.Enough && lease.Live() && !doubtful {
+		if left := lease.Deadline().Sub(c.engine.host.Now().Mono); left > t.Enough && lease.Live() && !doubtful {
 			return nil
 		}
 		if slow {
