@@ -142,7 +142,7 @@ func (p *permit) stand(ctx context.Context) error {
 		case <-c.own.gone:
 			return c.ownGone()
 		case <-ctx.Done():
-			return c.waitExpired(nil, "", false)
+			return driver.Held(driver.Info{Key: p.req.Key, Held: true})
 		}
 	}
 }
