@@ -18,9 +18,8 @@ import (
 // meant to be.
 //
 // It acts on what it hears at once and in the order in which it hears it, so no contender is
-// granted the lock after the word that its node is gone. Only where the node was written to
-// before may the end of a hold wait, for one list at most that was not asked for together with
-// the read that finds no node.
+// granted the lock after the word that its node is gone. There is one exception: if the node was
+// written to before, the end of a hold may wait for one more list of the queue. See whyGone.
 type ownNode struct {
 	engine *engine
 	sess   *zkconn.Session

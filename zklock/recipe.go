@@ -245,8 +245,8 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	return nil
 }
 
-// waitExpired returns the error of a wait that lasted until ctx ended; holds says that the
-// predecessor holds the lock.
+// waitExpired returns the error of a wait that lasted until ctx ended. It names the predecessor as the holder
+// if holds says that it is; w is the watch on it, and name its name.
 func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error {
 	holder := driver.Info{Key: c.req.Key, Held: true}
 	if c.role == asPlace {
@@ -258,12 +258,14 @@ func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error 
 	return driver.Held(holder)
 }
 
-// prove makes sure, before a grant, that enough of the session is left, since one
-// that only waits makes no writes; and, where there is doubt, that the node exists. It
-// costs nothing right after the creation of the node, which was a write. Where a write
-// proves too little, because the process was stopped or answers are slow, it sends syncs
-// until one does: what is answered now counts a window later. Where none does for as long as the
-// session lasts, the contender gives up its place, as others may be faster.
+// prove makes sure, before a grant, that enough of the session is left. A session in which a
+// contender only waits makes no writes, and without writes its lease is not renewed. Where there is
+// doubt, prove also makes sure that the node exists.
+//
+// Right after the creation of the node, which was a write, it sends nothing. A write may prove too
+// little, because the process was stopped or answers are slow. Then prove sends a sync and another
+// write, and repeats that until the lease is live after one. If it is not for as long as a session
+// lasts, the contender gives up its place, since others may be faster.
 func (c *contender) prove(ctx context.Context) error {
 	path, lease, began := c.path(), c.sess.Lease, c.engine.host.Now().Mono
 	unseen, doubtful := c.own.doubt()
