@@ -65,7 +65,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	defer a.unwind()
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
-	lock, err := c.try(waitCtx, r, a, wait, r.retry.policy().Start())
+	lock, err := c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
 	if err == nil {
 		return lock, nil
 	}
@@ -74,7 +74,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	return nil, err
 }
 
-// unfinished adds to the error of a try why it was the last: the call's ctx or the wait
+// unfinished adds to the error of acquireKey why there was no further try: the call's ctx or the wait
 // has ended.
 func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err error) error {
 	switch {
@@ -109,8 +109,8 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 }
 
-// try asks the engine for one key until there is a grant or an error that stands.
-func (c *Client) try(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
+// acquireKey asks the engine for one key until there is a grant or an error that stands.
+func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && c.holds(r.key, r.owner) {
 		return nil, driver.Held(Info{Key: r.key, Held: true, Owner: r.owner})
 	}
@@ -253,7 +253,7 @@ func (c *Client) tryAny(ctx context.Context, requests []*request, a *acquisition
 			if each.Total > 0 { // of the whole call
 				each.Total = max(each.Total-time.Since(began), 1)
 			}
-			lock, err := c.try(ctx, r, a, false, each.Start())
+			lock, err := c.acquireKey(ctx, r, a, false, each.Start())
 			if err == nil {
 				return lock, nil
 			}

@@ -126,7 +126,7 @@ func (c *Client) tryAll(
 	for _, r := range requests {
 		a = c.feed.started(r.key, r, wait)
 		ctx, cancel := locks.follow(waitCtx)
-		lock, err := c.try(ctx, r, a, wait, loop)
+		lock, err := c.acquireKey(ctx, r, a, wait, loop)
 		cancel()
 		if err == nil {
 			locks.add(lock)

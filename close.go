@@ -82,7 +82,7 @@ func (c *Client) shutdown(ctx context.Context) {
 	c.feed.closing()
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
-	c.endLocks(c.present())
+	c.endLocks(c.runningTerms())
 	ctx, cancel := linger(ctx)
 	defer cancel()
 	c.awaitLeads(ctx)
@@ -117,8 +117,8 @@ func (c *Client) endLocks(but map[*Lock]*leadership) {
 	}
 }
 
-// present returns the terms whose lead runs.
-func (c *Client) present() map[*Lock]*leadership {
+// runningTerms returns the terms whose lead runs.
+func (c *Client) runningTerms() map[*Lock]*leadership {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.terms)
@@ -128,7 +128,7 @@ func (c *Client) present() map[*Lock]*leadership {
 // key is not to be given back before. A lead that ignores its ctx is waited for until the
 // last lease would be over if it were not renewed meanwhile.
 func (c *Client) awaitLeads(ctx context.Context) {
-	terms := c.present()
+	terms := c.runningTerms()
 	if len(terms) == 0 {
 		return
 	}

@@ -30,10 +30,10 @@ type Lock struct {
 	grantedAt time.Time
 
 	mu       strict.Mutex[strict.Lock]
-	lostWhy  error          // by Lose, before or after the grant
+	lostWhy  error          // what lose was called with first, before or after the grant
 	wanted   bool           // somebody has asked for it, before or after the grant
 	asked    chan struct{}  // nil before the first to look at it, and before it is to be closed
-	granted  bool           // the fields above are set
+	granted  bool           // token, lease and hold are set, and the lock can end
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
 	ttl      driver.Instant // zero: none
@@ -208,7 +208,7 @@ func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
 	}
 	k.tellLocked()
 	k.mu.Unlock()
-	k.check() // the lease may have run out since attach, when there was nothing to end
+	k.check() // the lease may have run out since Attach, when there was nothing to end
 	return nil
 }
 

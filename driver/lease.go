@@ -26,7 +26,7 @@ import (
 // with none of its own locked.
 type Lease struct {
 	host  Host
-	cause error // what running out is called
+	cause error // of the end when the lease runs out
 
 	mu     strict.Mutex[strict.Lease]
 	length time.Duration // margin taken off
@@ -36,7 +36,7 @@ type Lease struct {
 }
 
 // NewLease returns a lease of the given length that has not begun: nothing is valid under it before the first
-// Renew. expired is what its running out is called: [ErrSessionExpired] or [ErrLeaseExpired].
+// Renew. expired is the cause of the end when it runs out: [ErrSessionExpired] or [ErrLeaseExpired].
 func NewLease(host Host, length time.Duration, expired error) *Lease {
 	return &Lease{host: host, length: length - host.Margin(length), cause: expired, term: &term{}}
 }

@@ -3,8 +3,11 @@ package zklock
 import (
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/internal/strict"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // A waiter may be granted the lock when it knows that every node before its own is gone. It
@@ -63,10 +66,13 @@ func (ws *waiters) at(path string) *waiter {
 type outlook struct {
 	last   string  // its predecessor
 	beyond string  // the node before that; "" if there is none, or it need not be watched
-	alone  bool    // nothing but the predecessor is before it
+	alone  bool    // nothing but the predecessor is before it, as far as is known by now
 	beside bool    // who shares the lock may hold it, and the predecessor waits itself
 	pair   bool    // nothing but the predecessor and the one beyond is
 	mate   *waiter // of a waiter of this client that has one of the two; nil if there is none
+
+	beyondWatch *zkconn.Watch   // the last one on the node beyond; nil if there was none
+	beyondEnds  <-chan struct{} // closed when it has ended; nil if nothing more is to be heard of that node
 }
 
 // lookAhead returns what is known of those that block a contender, of whom there is at least
@@ -86,6 +92,30 @@ func (c *contender) lookAhead(line []entry) *outlook {
 		o.mate = c.engine.waiters.at(c.parent + "/" + o.beyond)
 	}
 	return o
+}
+
+// watchBeyond watches the node before the predecessor.
+func (c *contender) watchBeyond(o *outlook) {
+	o.beyondWatch = c.engine.link.Watch(c.engine.tasks.Context(), c.parent+"/"+o.beyond, zkconn.WatchData)
+	o.beyondEnds = o.beyondWatch.Gone
+}
+
+// beyondEnded is called when the watch on the node before the predecessor has ended. It returns errStartOver if the
+// queue has to be listed again.
+func (c *contender) beyondEnded(o *outlook) error {
+	o.beyondEnds = nil
+	switch w := o.beyondWatch; {
+	case w.Why == zk.EventNodeDeleted:
+		if o.alone = o.pair || o.mateGranted(); !o.alone {
+			return errStartOver
+		}
+	case w.Why == zk.EventNodeDataChanged: // it is there still
+		c.watchBeyond(o)
+	case w.Refused() == nil:
+		return errStartOver
+	default: // it may not be read; to wait for the predecessor is enough
+	}
+	return nil
 }
 
 // mateGranted reports whether the nodes before a mate's are known to be gone. Its own is,

@@ -69,9 +69,9 @@ func (c *contender) enter(sess *zkconn.Session) {
 }
 
 // find returns the entries before this contender's in a line, and false if it is
-// not in it. A creation that was repeated may have succeeded twice: of several
-// nodes of its own, the first that it finds is the one, and stays it; the others
-// are deleted, and count for nothing even when the one is gone before them.
+// not in it. A creation that was repeated may have succeeded twice. The contender keeps the
+// first node of its own that it finds. It deletes the others, and never moves to one of them, even
+// if its own is gone before they are.
 func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	guid := c.guidInName()
 	for i, x := range line {
@@ -93,14 +93,14 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	}
 	if c.stage != queued {
 		c.stage = queued
-		c.own = c.engine.watchOwn(c.sess, c.path(), c.czxid, c.req.Owner)
+		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid, c.req.Owner)
 		if c.role == asLease {
 			c.own.queue = c.engine.semaphore(c.req.Key).places
 		}
 		if c.czxid == 0 || len(c.blockers(ahead)) > 0 {
-			c.own.set() // it is waited for, or waits itself
+			c.own.watch() // it is waited for, or waits itself
 		} else {
-			c.own.setLater()
+			c.own.watchLater()
 		}
 	}
 	return ahead, true

@@ -118,7 +118,7 @@ func TestMissing(t *testing.T) {
 			o.unseen = &written{names: &siblings{done: make(chan struct{}), names: c.queue}}
 			close(o.unseen.names.done)
 		}
-		if err := o.missing(t.Context()); !errors.Is(err, c.want) {
+		if err := o.whyGone(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 			cut(t, e)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if err := o.missing(ctx); !errors.Is(err, holdfast.ErrBroken) || ctx.Err() != nil {
+		if err := o.whyGone(ctx); !errors.Is(err, holdfast.ErrBroken) || ctx.Err() != nil {
 			t.Errorf("the connection was lost %s: %v, %v", lost, err, ctx.Err())
 		}
 		cancel()
@@ -171,7 +171,7 @@ func TestDoubtful(t *testing.T) {
 	eventually(t, "another connection", func() bool { return e.link.Wire() != nil })
 	present := e.link.Wire()
 	if _, yes := o.doubt(); yes {
-		t.Error("doubt before it is watched: see setLater")
+		t.Error("doubt before it is watched: see watchLater")
 	}
 	for _, c := range []struct {
 		name  string
@@ -262,5 +262,16 @@ func TestSeen(t *testing.T) {
 		if _, yes := o.doubt(); yes != c.doubt {
 			t.Errorf("%s: %v", name, yes)
 		}
+	}
+}
+
+// TestProveByTheClientsClock tests that what is left of the lease is measured by the clock that the lease runs on: right after the
+// session has begun, nothing has to be sent for a proof.
+func TestProveByTheClientsClock(t *testing.T) {
+	t.Parallel()
+	e, _ := testEngine(t, &zktest.NodeServer{}) // on a clock that stands, far from the machine's
+	c := &contender{engine: e, sess: e.link.Session(), own: &ownNode{engine: e}, parent: "/a", node: "missing"}
+	if err := c.prove(t.Context()); err != nil {
+		t.Errorf("a request was sent, and said: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.Complete() == nil && slices.Contains(l.Names, c.node) {
+		if l.Failure() == nil && slices.Contains(l.Names, c.node) {
 			c.keep(l)
 			return l.Names, nil
 		}
@@ -46,22 +46,10 @@ func (c *contender) keep(l zkconn.Listing) {
 	}
 }
 
-// create creates the node. It returns the list that came with it.
+// create makes one try to create the node. If it has a reply, it returns the list that came with that; the list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
-	path := c.parent + "/" + c.prefix()
-	began := time.Now()
-	n := zkconn.NewNode{
-		Path: path, Data: c.data, HasParent: c.parentMade, AlsoList: c.alsoList, AlsoListFirst: c.alsoListFirst,
-		// A member of a transaction that is refused is sent twice, and one of two lists could
-		// come between the two.
-		Unbatched: c.stage == unknown || c.alsoList != "",
-	}
-	if c.stage == absent { // or what has been sent before may have succeeded
-		n.OnlyIf = c.onlyIf
-		if c.replaces != nil {
-			n.Replaces = c.replaces.path()
-		}
-	}
+	n := c.newNode()
+	began, path := time.Now(), n.Path
 	creation := c.engine.link.Create(c.sess, n)
 	var node zkconn.Outcome
 	select {
@@ -118,6 +106,23 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case <-ctx.Done():
 		return zkconn.Listing{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 	}
+}
+
+// newNode returns the node that is to be created.
+func (c *contender) newNode() zkconn.NewNode {
+	n := zkconn.NewNode{
+		Path: c.parent + "/" + c.prefix(), Data: c.data, HasParent: c.parentMade, AlsoList: c.alsoList, AlsoListFirst: c.alsoListFirst,
+		// A member of a transaction that is refused is sent twice, and one of two lists could
+		// come between the two.
+		Unbatched: c.stage == unknown || c.alsoList != "",
+	}
+	if c.stage == absent { // else an earlier creation may have succeeded, and replaced what it was to replace
+		n.OnlyIf = c.onlyIf
+		if c.replaces != nil {
+			n.Replaces = c.replaces.path()
+		}
+	}
+	return n
 }
 
 // hangUps counts how often in a row a server has answered a request by hanging up.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -94,19 +93,6 @@ func (w *rewrite) write(ctx context.Context) error {
 	return h.explain(ctx, err)
 }
 
-// explain says what the failure of a request to the own node means.
-func (h *hold) explain(ctx context.Context, err error) error {
-	switch {
-	case zkconn.SessionOver(err):
-		return driver.ErrSessionExpired
-	case errors.Is(err, zk.ErrNoNode):
-		return fmt.Errorf("%w: %w", h.own.missing(ctx), err)
-	case ctx.Err() != nil:
-		return zkconn.Disconnected(ctx)
-	}
-	return err
-}
-
 // A span is a row of versions of a node.
 type span struct{ from, to int32 } // to is not in it
 
@@ -121,20 +107,15 @@ func (s *span) add(version int32) {
 // has reports whether it is known that a watch, which has reported a write to its node, was
 // set on one of the versions.
 func (s *span) has(w *zkconn.Watch) bool {
-	if w == nil {
+	if w == nil || !w.IsSet() {
 		return false
 	}
-	select {
-	case <-w.Read:
-		v := w.Node.Stat
-		return w.Err == nil && s.from <= v.Version && v.Version < s.to
-	default:
-		return false
-	}
+	version := w.Node.Stat.Version
+	return s.from <= version && version < s.to
 }
 
 // writing is called before the client itself writes to the node: what is heard of that is
-// not what tells of a reclaim. See fired.
+// not what tells of a reclaim. See Fired.
 func (o *ownNode) writing(version int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

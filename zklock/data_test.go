@@ -49,7 +49,7 @@ func TestMissingAfterOwnWrites(t *testing.T) {
 			o.wrote(version, c.outcomes[i])
 		}
 		o.unseen = &written{reported: w, names: queue}
-		if err := o.missing(t.Context()); !errors.Is(err, c.want) {
+		if err := o.whyGone(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}

@@ -110,7 +110,7 @@ func (s *doubts) compare(ctx context.Context, path string) {
 		case err == nil && l.Wire() == w && s.mayLeave():
 			log.Warn("the server shows a znode that the leader has not, and is left for the next", "path", path)
 			l.Leave(w)
-		case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
+		case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
 			s.untold(w, path)
 		}
 		return err

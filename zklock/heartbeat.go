@@ -199,7 +199,7 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
 		switch k := holds[first]; {
 		case errors.Is(err, zk.ErrNoNode): // it is being released; or it is not watched, and was deleted
 			h.remove(k)
-			k.own.finish(k.own.missing(ctx))
+			k.own.finish(k.own.whyGone(ctx))
 			err = nil
 		case errors.Is(err, zk.ErrNoAuth):
 			h.remove(k)
@@ -208,7 +208,7 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
 		}
 	}
 	if err == nil && !proved { // it will look for the others the next time, and goes by what is above one of them
-		for _, k := range h.any() {
+		if k := h.any(); k != nil {
 			path, err = above(k.path, func(path string) error {
 				return limited(func() error { return link.Check(ctx, path) })
 			})
@@ -248,7 +248,7 @@ func (h *heartbeat) doubt(sess *zkconn.Session) {
 	if early {
 		return
 	}
-	for _, k := range h.any() {
+	if k := h.any(); k != nil {
 		if w := k.own.watching(); w != nil {
 			h.engine.doubts.askOf(w)
 		}
@@ -273,12 +273,12 @@ func (h *heartbeat) oldest() (holds []*hold) {
 	return holds
 }
 
-// any returns one of the locks.
-func (h *heartbeat) any() []*hold {
+// any returns one of the locks; nil if there is none.
+func (h *heartbeat) any() *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for k := range h.holds {
-		return []*hold{k}
+		return k
 	}
 	return nil
 }

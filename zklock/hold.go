@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// hold is a granted lock: a node of ours that is the first in its queue.
+// hold is a granted lock: a node of this client that the lock was granted to.
 type hold struct {
 	engine *engine
 	sess   *zkconn.Session
@@ -22,7 +22,7 @@ type hold struct {
 	owner   string
 	czxid   int64
 	version int32
-	known   bool // version is
+	known   bool // whether version is the present one, as far as this client has heard
 }
 
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only
@@ -35,17 +35,26 @@ func (h *hold) Verify(ctx context.Context) error {
 		}
 		err := link.Check(ctx, h.path)
 		switch {
-		case err == nil && link.InSession(h.sess):
-			return nil
-		case err == nil, zkconn.SessionOver(err):
+		case err != nil:
+			return h.explain(ctx, err)
+		case !link.InSession(h.sess):
 			return driver.ErrSessionExpired
-		case errors.Is(err, zk.ErrNoNode):
-			return h.own.missing(ctx)
-		case ctx.Err() != nil:
-			return zkconn.Disconnected(ctx)
 		}
-		return err
+		return nil
 	})
+}
+
+// explain says what the failure of a request to the own node means.
+func (h *hold) explain(ctx context.Context, err error) error {
+	switch {
+	case zkconn.SessionOver(err):
+		return driver.ErrSessionExpired
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("%w: %w", h.own.whyGone(ctx), err)
+	case ctx.Err() != nil:
+		return zkconn.Disconnected(ctx)
+	}
+	return err
 }
 
 // Release implements [driver.Hold].
@@ -55,7 +64,7 @@ func (h *hold) Release(ctx context.Context) error {
 	h.engine.heartbeat.remove(h)
 	missing, err := h.engine.remove(ctx, h.sess, h.path, live)
 	if missing {
-		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.missing(ctx))
+		return fmt.Errorf("zookeeper: delete %s: %w: %w", h.path, driver.ErrLost, h.own.whyGone(ctx))
 	}
 	if err != nil && h.engine.link.Ended(h.sess) {
 		return nil // it went with the session

@@ -38,24 +38,24 @@ type creation struct {
 type lateCreations struct {
 	engine *engine
 
-	mu      strict.Mutex[strict.LateCreations]
-	all     []creation
-	pause   time.Duration            // until the next look
-	timer   interface{ Stop() bool } // of that
-	wanted  map[creation]struct{}    // to be looked for when the look under way is over
-	looking bool
-	stopped bool
+	mu        strict.Mutex[strict.LateCreations]
+	all       []creation
+	pause     time.Duration            // until the next look
+	timer     interface{ Stop() bool } // of that
+	toLookFor map[creation]struct{}    // when the look under way is over
+	looking   bool
+	stopped   bool
 }
 
 func newLateCreations(e *engine) *lateCreations {
-	return &lateCreations{engine: e, wanted: make(map[creation]struct{})}
+	return &lateCreations{engine: e, toLookFor: make(map[creation]struct{})}
 }
 
 // remove deletes, in the background, what has come of creations with a guid, and
 // what will.
 func (l *lateCreations) remove(sess *zkconn.Session, parent, guid string) {
 	one := l.expect(sess, parent, guid, "")
-	if l.engine.link.Reopening() == nil { // else see reopened
+	if l.engine.link.IsOpen() { // else see reopened
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lookForLocked(one)
@@ -73,8 +73,8 @@ func (l *lateCreations) expect(sess *zkconn.Session, parent, guid, keep string) 
 	return one
 }
 
-// keepNot is called when a node is not wanted any more: at the end of a counter, what comes late has its very name. A hold's is gone by
-// then, or who releases it would find it missing.
+// keepNot is called when a node is not wanted any more. Where the counter is at its end, a late creation gets the very name of that
+// node, and is to be deleted. The node of a hold must be gone by then: if it were deleted here, its release would find it missing.
 func (l *lateCreations) keepNot(sess *zkconn.Session, path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *lateCreations) lookForAll() *zkconn.Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sess := l.engine.link.Session()
-	if sess == nil || l.engine.link.Reopening() != nil {
+	if sess == nil || !l.engine.link.IsOpen() {
 		return nil
 	}
 	some := l.expectedLocked(sess, time.Now())
@@ -153,7 +153,7 @@ func (l *lateCreations) expectedLocked(sess *zkconn.Session, now time.Time) []cr
 // is under way is over. A client may have given up thousands of calls.
 func (l *lateCreations) lookForLocked(some ...creation) {
 	for _, one := range some {
-		l.wanted[one] = struct{}{}
+		l.toLookFor[one] = struct{}{}
 	}
 	if l.looking {
 		return
@@ -165,33 +165,34 @@ func (l *lateCreations) lookForLocked(some ...creation) {
 	})
 }
 
-// next returns what is wanted by now, of one session and by the parents; nothing ends the task.
+// next returns, by their parents, the creations of one session that are to be looked for by now. If there are none, the
+// task ends.
 func (l *lateCreations) next() map[string][]creation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	byParent := make(map[string][]creation)
 	var sess *zkconn.Session
-	for one := range l.wanted {
+	for one := range l.toLookFor {
 		if sess == nil {
 			sess = one.sess
 		}
 		if one.sess == sess {
 			byParent[one.parent] = append(byParent[one.parent], one)
-			delete(l.wanted, one)
+			delete(l.toLookFor, one)
 		}
 	}
 	l.looking = len(byParent) > 0
 	return byParent
 }
 
-// lists is how many lists a look has under way at a time.
-const lists = 16
+// maxLists is how many lists a look has under way at a time.
+const maxLists = 16
 
 // look deletes what there is below some parents. The sync, which goes the way of a
 // write, makes the lists that follow it see what was created before.
 func (l *lateCreations) look(ctx context.Context, byParent map[string][]creation) {
 	link := l.engine.link
-	slots := make(chan struct{}, lists)
+	slots := make(chan struct{}, maxLists)
 	var looks sync.WaitGroup
 	var synced *zkconn.Wire // the connection on which that was done
 	for parent, some := range byParent {
@@ -217,7 +218,7 @@ func (l *lateCreations) look(ctx context.Context, byParent map[string][]creation
 	looks.Wait()
 }
 
-// lookBelow deletes what there is below one.
+// lookBelow deletes what there is below one parent.
 func (l *lateCreations) lookBelow(ctx context.Context, sess *zkconn.Session, parent string, some []creation) {
 	link := l.engine.link
 	var names []string

@@ -18,9 +18,8 @@ import (
 // meant to be.
 //
 // It acts on what it hears at once and in the order in which it hears it, so no contender is
-// granted the lock after the word that its node is gone. Only where the node was written to
-// before may the end of a hold wait, for one list at most that was not asked for together with
-// the read that finds no node.
+// granted the lock after the word that its node is gone. There is one exception: if the node was
+// written to before, the end of a hold may wait for one more list of the queue. See whyGone.
 type ownNode struct {
 	engine *engine
 	sess   *zkconn.Session
@@ -48,7 +47,7 @@ type ownNode struct {
 type view struct {
 	watch  *zkconn.Watch
 	on     *zkconn.Wire // the connection; nil if there was none
-	unseen *written     // see own
+	unseen *written     // ownNode.unseen, as it was then
 }
 
 // written is a write to the node, by somebody.
@@ -65,24 +64,24 @@ type written struct {
 // holder learns that much later of a break in these first milliseconds.
 const watchDelay = 5 * time.Millisecond
 
-// watchOwn makes a watch; set and setLater begin with it. czxid is 0 if it is not
+// newOwnNode makes an ownNode, which watch or watchLater must then begin to watch. czxid is 0 if it is not
 // known: then somebody waits for the node to be seen.
-func (e *engine) watchOwn(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
+func (e *engine) newOwnNode(sess *zkconn.Session, path string, czxid int64, owner string) *ownNode {
 	return &ownNode{
 		engine: e, sess: sess, path: path, czxid: czxid, owner: owner,
 		known: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
-// setLater is set after the delay.
-func (o *ownNode) setLater() {
+// watchLater is watch after watchDelay.
+func (o *ownNode) watchLater() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.timer = o.engine.host.AfterFunc(watchDelay, o.set)
+	o.timer = o.engine.host.AfterFunc(watchDelay, o.watch)
 }
 
-// set begins to watch, or does so again.
-func (o *ownNode) set() {
+// watch begins to watch, or does so again.
+func (o *ownNode) watch() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.off {
@@ -114,10 +113,10 @@ func (o *ownNode) look() {
 		case err == nil:
 			o.identify(zkconn.Znode{Stat: stat})
 		case errors.Is(err, zk.ErrNoNode):
-			o.finish(o.missing(ctx))
+			o.finish(o.whyGone(ctx))
 		case errors.Is(err, driver.ErrDenied):
 			o.finish(err)
-		case ctx.Err() == nil && !o.knowsCzxid():
+		case ctx.Err() == nil && o.knownCzxid() == 0:
 			o.finish(errUnread)
 		}
 	})
@@ -126,21 +125,26 @@ func (o *ownNode) look() {
 // errUnread is all that is known of a node that the server has failed to read, twice, if only the node itself can tell whose it is.
 var errUnread = errors.New("the own node cannot be read")
 
-func (o *ownNode) knowsCzxid() bool {
+// errUnwatched is all that is known when go-zookeeper has dropped a watch.
+var errUnwatched = errors.New("the watch is gone")
+
+// knownCzxid returns the czxid of the node; 0 if it is not known yet.
+func (o *ownNode) knownCzxid() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.czxid != 0
+	return o.czxid
 }
 
 // doubt reports whether the node may be gone for all that this client has heard: it was written to and not seen since, or it is
-// not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see setLater.
+// not watched on the present connection. See seen. A node that is not watched at all yet was there a moment ago: see watchLater.
 func (o *ownNode) doubt() (unseen *written, yes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.unseen, o.unseen != nil || o.view != nil && !o.view.holds(o.engine.link.Wire())
 }
 
-// holds reports whether a view tells what happens to the node now: its watch is set, on the present connection.
+// holds reports whether a view tells what happens to the node now: its watch has been asked for on the present connection, and has
+// not been refused.
 func (v *view) holds(present *zkconn.Wire) bool {
 	return v.on != nil && v.on == present && v.watch.Failure() == nil
 }
@@ -165,7 +169,7 @@ func (o *ownNode) settle(ctx context.Context) {
 	later := o.view == nil
 	o.mu.Unlock()
 	if later {
-		o.set() // it was first in line a moment ago, and is not any more
+		o.watch() // it was first in line a moment ago, and is not any more
 	}
 	w := o.watching()
 	select {
@@ -209,6 +213,45 @@ func (o *ownNode) identify(node zkconn.Znode) {
 	case <-o.known:
 	default:
 		close(o.known)
+	}
+}
+
+// Fired implements [zkconn.Owner].
+func (o *ownNode) Fired(why zk.EventType) {
+	switch why {
+	case zk.EventNodeDeleted:
+		o.finish(o.whyDeleted())
+	case zk.EventNodeDataChanged:
+		// Whoever reclaims a node writes to it in the same transaction that
+		// deletes it, so that its client can tell: when it looks again, the
+		// node is gone. If it is there, somebody asks for it, or wrote to it for
+		// reasons of their own. Until that is known, nothing is granted: see prove.
+		o.mu.Lock()
+		o.unseen = &written{reported: o.view.watch}
+		if !o.mine.has(o.view.watch) {
+			o.unseen.names = o.list()
+		}
+		o.mu.Unlock()
+		o.watch()
+	default:
+		if !o.engine.link.InSession(o.sess) {
+			o.finish(driver.ErrSessionExpired)
+			return
+		}
+		if o.engine.tasks.Context().Err() == nil {
+			w := o.watching()
+			err := w.Failure()
+			if err == nil {
+				err = errUnwatched
+			}
+			o.engine.host.Logger().Warn("own node cannot be watched", "path", o.path, "error", err)
+			switch why := w.Refused(); {
+			case errors.Is(why, driver.ErrDenied):
+				o.finish(why) // it would not hear of what becomes of the node
+			case why != nil:
+				o.look()
+			}
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ type siblings struct {
 	names []string      // nil if they could not be listed
 }
 
-// missing returns why a node that was not found is gone, as far as is known.
+// whyGone returns why a node that was not found is gone, as far as is known.
 // A reclaim shows in the write that came before the deletion, and in the node of the client that
 // reclaims. The write alone does not tell: a client that asks for the lock writes too, and another
 // may delete the node after that. A client that is missing in the list that went out with the read
@@ -27,7 +27,7 @@ type siblings struct {
 // off, knows only that somebody has deleted the node. So does one that is cut off before the list
 // is there, as the end of a hold does not wait for the next connection. In another session a
 // missing node says nothing: it has gone with its own session.
-func (o *ownNode) missing(ctx context.Context) error {
+func (o *ownNode) whyGone(ctx context.Context) error {
 	o.mu.Lock()
 	var s *siblings
 	written := o.unseen != nil && !o.mine.has(o.unseen.reported)
@@ -83,14 +83,14 @@ func (o *ownNode) reclaimer(ctx context.Context, s *siblings) bool {
 	})
 }
 
-// deleted is missing for a node whose watch has reported its deletion. If that was an
+// whyDeleted is whyGone for a node whose watch has reported its deletion. If that was an
 // event, and not that the read which was to set the watch found no node, the node was
 // there after all writes before.
-func (o *ownNode) deleted() error {
+func (o *ownNode) whyDeleted() error {
 	o.mu.Lock()
 	if v := o.view; !errors.Is(v.watch.Failure(), zk.ErrNoNode) {
 		o.seenLocked(v.unseen)
 	}
 	o.mu.Unlock()
-	return o.missing(o.engine.tasks.Context())
+	return o.whyGone(o.engine.tasks.Context())
 }

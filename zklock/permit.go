@@ -140,9 +140,9 @@ func (p *permit) stand(ctx context.Context) error {
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-ctx.Done():
-			return c.waitExpired(nil, "", false)
+			return driver.Held(driver.Info{Key: p.req.Key, Held: true})
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			granted = true
 			return grant, nil
 		case !errors.Is(err, errStartOver):
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) && c.waits() && e.link.Reopening() == nil { // it was about to look again
+			if e.outOfTime(ctx, err) && c.waits() { // it was about to look again
 				err = driver.Held(driver.Info{Key: req.Key, Held: true})
 			}
 			return driver.Grant{}, err
@@ -166,7 +166,7 @@ func (c *contender) vanished(ctx context.Context) error {
 		defer timer.Stop()
 		select {
 		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -175,9 +175,9 @@ func (c *contender) vanished(ctx context.Context) error {
 	return errStartOver
 }
 
-// evicted says what becomes of a waiter whose own node is gone, or its session, which does not end all nodes at once if it
-// was only left.
-func (c *contender) evicted() error {
+// ownGone says what becomes of a contender whose own.gone has been closed. Its node may still be there: where this client may
+// not read it, or where the session was only left, which the servers go on keeping.
+func (c *contender) ownGone() error {
 	cause := c.own.cause
 	switch {
 	case errors.Is(cause, driver.ErrDenied), errors.Is(cause, errUnread), c.sess.Left(): // it may be there
@@ -199,16 +199,13 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	link, background := c.engine.link, c.engine.tasks.Context()
 	before := c.parent + "/" + o.last
 	w := link.Watch(background, before, zkconn.WatchData)
-	var beyond *zkconn.Watch
-	var near <-chan struct{}
 	if o.beyond != "" {
-		beyond = link.Watch(background, c.parent+"/"+o.beyond, zkconn.WatchData)
-		near = beyond.Gone
+		c.watchBeyond(o)
 	}
 	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	read, alone := w.Read, o.alone
+	read := w.Read
 	for gone := false; !gone; {
 		select {
 		case <-w.Gone:
@@ -216,19 +213,10 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 				w = link.Watch(background, before, zkconn.WatchData)
 				read = w.Read
 			}
-		case <-near:
-			near = nil
-			switch {
-			case beyond.Why == zk.EventNodeDeleted:
-				if alone = o.pair || o.mateGranted(); !alone {
-					return errStartOver
-				}
-			case beyond.Why == zk.EventNodeDataChanged: // it is there still
-				beyond = link.Watch(background, beyond.Path, zkconn.WatchData)
-				near = beyond.Gone
-			case beyond.Refused() == nil:
-				return errStartOver
-			} // else it may not be read, and to wait takes no more than the predecessor
+		case <-o.beyondEnds:
+			if err := c.beyondEnded(o); err != nil {
+				return err
+			}
 		case <-read:
 			read = nil
 			if w.Err == nil {
@@ -239,15 +227,15 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
 		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-ctx.Done():
-			return c.waitExpired(w, o.last, alone && !o.beside)
+			return c.waitExpired(w, o.last, o.alone && !o.beside)
 		}
 	}
 	if o.beyond == "" {
-		alone = alone || o.mateGranted()
+		o.alone = o.alone || o.mateGranted()
 	}
-	if !alone || w.Why != zk.EventNodeDeleted || c.mayReturn(o.last) {
+	if !o.alone || w.Why != zk.EventNodeDeleted || c.mayReturn(o.last) {
 		if err := w.Refused(); err != nil && background.Err() == nil {
 			return err
 		}
@@ -257,35 +245,33 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	return nil
 }
 
-// waitExpired returns the error of a wait that lasted until ctx ended; holds says that the
-// predecessor holds the lock.
+// waitExpired returns the error of a wait that lasted until ctx ended. It names the predecessor as the holder
+// if holds says that it is; w is the watch on it, and name its name.
 func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error {
 	holder := driver.Info{Key: c.req.Key, Held: true}
 	if c.role == asPlace {
 		return driver.Held(holder)
 	}
-	select {
-	case <-w.Read:
-		if holds && w.Err == nil {
-			holder = infoOf(c.req.Key, name, w.Node)
-		}
-	default:
+	if holds && w.IsSet() {
+		holder = infoOf(c.req.Key, name, w.Node)
 	}
 	return driver.Held(holder)
 }
 
-// prove makes sure, before a grant, that enough of the session is left, since one
-// that only waits makes no writes; and, where there is doubt, that the node exists. It
-// costs nothing right after the creation of the node, which was a write. Where a write
-// proves too little, because the process was stopped or answers are slow, it sends syncs
-// until one does: what is answered now counts a window later. Where none does for as long as the
-// session lasts, the contender gives up its place, as others may be faster.
+// prove makes sure, before a grant, that enough of the session is left. A session in which a
+// contender only waits makes no writes, and without writes its lease is not renewed. Where there is
+// doubt, prove also makes sure that the node exists.
+//
+// Right after the creation of the node, which was a write, it sends nothing. A write may prove too
+// little, because the process was stopped or answers are slow. Then prove sends a sync and another
+// write, and repeats that until the lease is live after one. If it is not for as long as a session
+// lasts, the contender gives up its place, since others may be faster.
 func (c *contender) prove(ctx context.Context) error {
 	path, lease, began := c.path(), c.sess.Lease, c.engine.host.Now().Mono
 	unseen, doubtful := c.own.doubt()
 	for slow := false; ; slow = true {
 		t := c.sess.Times()
-		if left := time.Until(lease.Deadline()); left > t.Enough && lease.Live() && !doubtful {
+		if left := lease.Deadline().Sub(c.engine.host.Now().Mono); left > t.Enough && lease.Live() && !doubtful {
 			return nil
 		}
 		if slow {
@@ -322,19 +308,17 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 		select {
 		case <-c.own.known:
 		case <-c.own.gone:
-			return driver.Grant{}, c.evicted()
+			return driver.Grant{}, c.ownGone()
 		case <-ctx.Done():
 			return driver.Grant{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 		}
-		c.own.mu.Lock()
-		c.czxid = c.own.czxid
-		c.own.mu.Unlock()
+		c.czxid = c.own.knownCzxid()
 	}
 	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
 	if !c.own.notify(c.req.Lost, c.req.Asked) {
-		return driver.Grant{}, c.evicted()
+		return driver.Grant{}, c.ownGone()
 	}
 	c.leaveWaiters(true)
 	h := &hold{

@@ -51,7 +51,7 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 }
 
 // evict deletes a node in such a way that its client can tell that it was
-// reclaimed: it writes to it in the same transaction. See ownNode.missing.
+// reclaimed: it writes to it in the same transaction. See ownNode.whyGone.
 func (e *engine) evict(ctx context.Context, path string, data []byte) error {
 	const step = "reclaim"
 	gone := &zk.DeleteRequest{Path: path, Version: -1}

@@ -15,13 +15,13 @@ func (e *engine) removeLater(sess *zkconn.Session, path string) {
 	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, sess, path, false) })
 }
 
-// remove deletes a node of session sess, trying until it is known to be gone:
-// deleted, not there, or ended with its session. It reports whether the node was not
-// there at the first try. If the server refuses, it returns that, and
-// the background goes on trying.
+// remove deletes a node that was made in the session sess. It tries until the node is known to be gone: deleted, not
+// there, or ended with its session. missing says that it was not there at the first try. If the server refuses the
+// deletion, remove returns the refusal, and the background goes on trying.
 //
-// A session that the client has only left is no reason to believe that its node is gone: the next one deletes it. Nor is the word of
-// a server, in the end, for who needs proof: see [zkconn.Link.EndSession].
+// If another session is the present one by now, the node has usually ended with sess. There are two exceptions, in which
+// the present session deletes it. A session that the client has only left is still kept by the servers. And a server that
+// says that sess is over may be wrong; a caller that needs to be sure asks for proof. See [zkconn.Link.EndSession].
 func (e *engine) remove(ctx context.Context, sess *zkconn.Session, path string, proof bool) (missing bool, err error) {
 	missing, err = e.tryRemove(ctx, sess, path, proof)
 	if err != nil && ctx.Err() == nil {

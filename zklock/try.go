@@ -25,7 +25,7 @@ func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) 
 			return err
 		})
 	})
-	if errors.Is(err, driver.ErrDisconnected) && seen != nil && ctx.Err() != nil && e.link.Reopening() == nil {
+	if errors.Is(err, driver.ErrDisconnected) && seen != nil && ctx.Err() != nil && e.link.IsOpen() {
 		return seen // there was no time to ask again
 	}
 	return err
@@ -42,10 +42,15 @@ func (e *engine) upToDate(ctx context.Context, path string, look func() error) e
 	if again == nil {
 		again = look()
 	}
-	if again != nil && errors.Is(err, driver.ErrHeld) && ctx.Err() != nil && errors.Is(again, ctx.Err()) && e.link.Reopening() == nil {
+	if errors.Is(err, driver.ErrHeld) && e.outOfTime(ctx, again) {
 		return err // there was no time to ask twice
 	}
 	return again
+}
+
+// outOfTime reports whether a step has failed because ctx has ended, and not because the servers could not be reached.
+func (e *engine) outOfTime(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err()) && e.link.IsOpen()
 }
 
 // obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil.

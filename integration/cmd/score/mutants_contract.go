@@ -52,7 +52,7 @@ var contractMutants = []mutant{
 	}, nil},
 	{"E2", "Close does not wait for lead", dynamoDB, change{
 		"close.go",
-		`c.endLocks(c.present())`,
+		`c.endLocks(c.runningTerms())`,
 		`c.endLocks(nil)`,
 	}, nil},
 	{"E3", "a candidate is gone after one loss", dynamoDB, change{

@@ -27,13 +27,13 @@ var sharingMutants = []mutant{
 			`o.mate == nil && (true || sequence.Shared(beyond))`,
 		},
 		[]change{{
-			"zklock/recipe.go", `if alone = o.pair || o.mateGranted(); !alone {`,
-			`if alone = o.pair || o.mateGranted() || len(blockers(driver.Mode{Shared: true}, []entry{{name: o.beyond}})) == 0; !alone {`,
+			"zklock/ahead.go", `if o.alone = o.pair || o.mateGranted(); !o.alone {`,
+			`if o.alone = o.pair || o.mateGranted() || sequence.Shared(o.beyond); !o.alone {`,
 		}},
 	},
 	{"Z39.2", "who gives up names whoever was before it as the holder", zooKeeper, change{
 		"zklock/recipe.go",
-		`return c.waitExpired(w, o.last, alone && !o.beside)`,
+		`return c.waitExpired(w, o.last, o.alone && !o.beside)`,
 		`return c.waitExpired(w, o.last, true)`,
 	}, nil},
 

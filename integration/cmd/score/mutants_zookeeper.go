@@ -97,7 +97,7 @@ var zooKeeperMutants = []mutant{
 	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
 		"zklock/recipe.go",
 		`		case <-c.own.gone:
-			return c.evicted()
+			return c.ownGone()
 		case <-ctx.Done():
 			return c.waitExpired(w`,
 		`		case <-ctx.Done():
@@ -110,9 +110,9 @@ var zooKeeperMutants = []mutant{
 		``,
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
-		"zklock/recipe.go",
-		`if alone = o.pair || o.mateGranted(); !alone {`,
-		`if alone = true; !alone {`,
+		"zklock/ahead.go",
+		`if o.alone = o.pair || o.mateGranted(); !o.alone {`,
+		`if o.alone = true; !o.alone {`,
 	}, nil},
 
 	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{
@@ -216,7 +216,7 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z28", "a heartbeat that finds no node ends nothing", zooKeeper, change{
 		"zklock/heartbeat.go",
-		`			k.own.finish(k.own.missing(ctx))`,
+		`			k.own.finish(k.own.whyGone(ctx))`,
 		``,
 	}, nil},
 	{"Z28", "a heartbeat looks for one lock, whichever", zooKeeper, change{

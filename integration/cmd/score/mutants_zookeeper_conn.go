@@ -100,13 +100,13 @@ var zooKeeperMutantsFrom30 = []mutant{
 			`r.op == opSetWatches && failed`,
 			`false`,
 		},
-		[]change{{"zklock/doubts.go", `&& l.Awaits(path):`, `&& false:`}},
+		[]change{{"zklock/doubts.go", `&& l.IsWatched(path):`, `&& false:`}},
 	},
 	{"Z48.2", "who has waited long hears what it has asked for, and nothing else is looked at", zooKeeper, change{
 		"zklock/doubts.go",
-		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
+		`case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
 			s.untold(w, path)`,
-		`case errors.Is(err, zk.ErrNoNode) && l.Awaits(path):
+		`case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
 			l.Recheck(ctx, l.Watch(ctx, path, zkconn.WatchData))`,
 	}, nil},
 	{"Z48.2", "who waits for a permit does not ask what has become of the leases", zooKeeper, change{
@@ -144,13 +144,13 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z51", "a session that was left is ended while it may have a lock", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)`,
-		`l.endLaterLocked(l.oweLocked(s, timeout), time.Millisecond)`,
+		`l.endLaterLocked(l.noteToEndLocked(s, timeout), s.Times().Session)`,
+		`l.endLaterLocked(l.noteToEndLocked(s, timeout), time.Millisecond)`,
 	}, nil},
 	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
 		"zklock/internal/zkconn/conn.go",
-		`s != nil && !confirmed && l.left[s.ID] == nil {`,
-		`s != nil && !confirmed && l.left[s.ID] == nil && false {`,
+		`s != nil && !confirmed && l.toEnd[s.ID] == nil {`,
+		`s != nil && !confirmed && l.toEnd[s.ID] == nil && false {`,
 	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,
@@ -173,7 +173,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z59", "a session that begins cannot be resumed but by go-zookeeper", zooKeeper, change{
 		"zklock/internal/zkconn/reply.go",
-		`		w.resumeBy(id, h[16:])
+		`	w.resumeBy(id, h[16:])
 `,
 		``,
 	}, nil},
@@ -190,7 +190,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z62", "a session that a server says is over is forgotten", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`	if s != nil && l.left[s.ID] == nil {
+		`	if s != nil && l.toEnd[s.ID] == nil {
 		l.endLaterLocked(`,
 		`	if false {
 		l.endLaterLocked(`,

@@ -55,7 +55,7 @@ func TestAnswersToAnEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := testLink(t, Config{})
 			l.times = l.config.Times(standardSession)
-			one := &leftSession{greeting: greeting}
+			one := &sessionToEnd{greeting: greeting}
 			left := c.visits
 			ctx := network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
@@ -107,7 +107,7 @@ func TestCredentialsForStrangers(t *testing.T) {
 			}()
 			return ours, nil
 		})
-		if err := l.endAt(ctx, "server:2181", &leftSession{greeting: greeting}); err == nil || visits != 2 {
+		if err := l.endAt(ctx, "server:2181", &sessionToEnd{greeting: greeting}); err == nil || visits != 2 {
 			t.Errorf("%d visits: %v", visits, err)
 		}
 		if synctest.Wait(); bytes.Contains(heard.Bytes(), []byte("user:secret")) {
@@ -151,7 +151,7 @@ func TestNameOfSeveralServers(t *testing.T) {
 			}()
 			return at{ours, net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(len(dialled))), Port: 2181}}, nil
 		})
-		one := &leftSession{greeting: zktest.Frame(int32(0), int64(1), int32(6000), int64(7), string(make([]byte, 16)))}
+		one := &sessionToEnd{greeting: zktest.Frame(int32(0), int64(1), int32(6000), int64(7), string(make([]byte, 16)))}
 		if err := l.endAt(ctx, name, one); err == nil {
 			t.Error("it is over, though nothing was written")
 		}

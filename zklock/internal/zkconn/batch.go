@@ -24,7 +24,7 @@ import (
 const (
 	maxFlights = 4       // with fewer, a member would wait for long where round trips are slow
 	maxBatch   = 64      // members of a transaction
-	MaxGrouped = 1 << 10 // bytes of data; a creation with more goes alone, see tooLarge
+	MaxGrouped = 1 << 10 // bytes of data; a creation with more goes alone, so that it is known which one a server hangs up on
 	maxBytes   = 1 << 14 // of a transaction: far less than any server's jute.maxbuffer
 	warySpell  = 64      // creations, after one whose parent was missing
 )
@@ -81,7 +81,7 @@ func (w *write) finish(o Outcome) {
 // batches groups the writes of a client.
 type batches struct {
 	link    *Link
-	aclSize int // of Options.ACL, in a request
+	aclSize int // of Config.ACL, in a request
 
 	mu      strict.Mutex[strict.Batches]
 	flights int // transactions on their way

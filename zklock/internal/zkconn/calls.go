@@ -62,16 +62,16 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 			backoff.Sleep(ctx, backoff.Jittered(pause), nil)
 			pause = min(2*pause, s.Times().Redial)
 		default:
-			if err := again(ctx, err, l.Reopening()); err != nil {
+			if err := again(ctx, err, l.reopening()); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// Reopening returns a channel that closes when the connection that is down at present
-// is up again; nil if it is not down.
-func (l *Link) Reopening() <-chan struct{} {
+// reopening returns a channel that closes when calls may be made again; nil if they may be
+// made now.
+func (l *Link) reopening() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state == open {

@@ -54,14 +54,14 @@ type Link struct {
 	tasks     *task.Group
 	watches   *watches
 	batches   *batches
-	closing   context.Context
-	close     context.CancelCauseFunc // ends it
+	closing   context.Context         // ends when Close begins
+	close     context.CancelCauseFunc // ends closing
 	dialling  context.Context         // ends when no further connection is wanted; with closing at the latest
-	noMore    context.CancelFunc
-	prospects *prospects    // set by connect
-	servers   []string      // all of them, with ports; set by connect
-	started   chan struct{} // closed when conn is set
-	stopped   chan struct{} // closed when go-zookeeper has stopped
+	noMore    context.CancelFunc      // ends dialling
+	prospects *prospects              // set by Connect
+	servers   []string                // all of them, with ports; set by Connect
+	started   chan struct{}           // closed when conn is set
+	stopped   chan struct{}           // closed when go-zookeeper has stopped
 	quitOnce  sync.Once
 	resting   chan struct{} // closed when it has no connection and gets no further one
 	quitting  chan struct{} // closed when it is told to stop
@@ -71,19 +71,19 @@ type Link struct {
 	mu      strict.Mutex[strict.Link]
 	state   state
 	wire    *Wire          // the newest connection; nil if the state is down
-	looked  *Wire          // the newest on which all that is watched has been looked at again
+	looked  *Wire          // the newest on which recheck has read everything again
 	times   *zktimes.Times // of the timeout that was negotiated last; nil before the first session
 	session *Session       // nil before the first, and from its expiry to the next
 
-	admitted   bool                   // the servers have accepted the credentials, if there are any
-	endCalled  bool                   // the client closes
-	gate       chan struct{}          // closed while the state is open
-	joinedLast driver.Instant         // until when a server kept the session, as far as is known
-	refusals   int                    // connections in a row on which a server has hung up instead of greeting
-	failures   int                    // attempts in a row at a connection on which a request was answered
-	lastErr    error                  // why there is no connection
-	created    map[string]*creating   // by path; see expectCreated
-	left       map[int64]*leftSession // sessions that are not to be resumed again; see leave.go
+	admitted   bool                    // the servers have accepted the credentials, if there are any
+	endCalled  bool                    // EndSession has been called
+	gate       chan struct{}           // closed while the state is open
+	joinedLast driver.Instant          // until when a server kept the session, as far as is known
+	refusals   int                     // connections in a row on which a server has hung up instead of greeting
+	failures   int                     // attempts at a connection since a request was answered last
+	lastErr    error                   // why there is no connection
+	created    map[string]*creating    // by path; see expectCreated
+	toEnd      map[int64]*sessionToEnd // by their ids: sessions that go-zookeeper is not to resume again; see leave.go
 }
 
 // New makes a link, which dials as ctx does. Call Connect next, and Close in the end.
@@ -99,7 +99,7 @@ func New(ctx context.Context, host driver.Host, config Config) *Link {
 		quitDone: make(chan struct{}),
 		gate:     make(chan struct{}),
 		created:  make(map[string]*creating),
-		left:     make(map[int64]*leftSession),
+		toEnd:    make(map[int64]*sessionToEnd),
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
@@ -128,6 +128,9 @@ func (l *Link) Usable() *Wire {
 	return l.wire
 }
 
+// IsOpen reports whether calls may be made.
+func (l *Link) IsOpen() bool { return l.Usable() != nil }
+
 // Wire returns the newest connection; nil if that is lost.
 func (l *Link) Wire() *Wire {
 	l.mu.Lock()
@@ -135,7 +138,8 @@ func (l *Link) Wire() *Wire {
 	return l.wire
 }
 
-// LookedAgain reports whether all that is watched has been looked at again on a connection.
+// LookedAgain reports whether w is the newest connection, and all znodes that are watched by Watch have
+// been read again on it.
 func (l *Link) LookedAgain(w *Wire) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +159,7 @@ func (l *Link) InSession(s *Session) bool { return l.Session() == s && l.conn.Se
 
 // upIn reports whether a request that is sent now goes out in session s.
 func (l *Link) upIn(s *Session) bool {
-	return l.Usable() != nil && l.InSession(s)
+	return l.IsOpen() && l.InSession(s)
 }
 
 // Leave leaves a server for the next, if w is still the connection to it.
@@ -169,10 +173,12 @@ func (l *Link) Leave(w *Wire) {
 // time to wait for the answer.
 const sendTime = 100 * time.Millisecond
 
-// EndSession ends the present session, and those that were left or are said to be over. It returns nil if all are known to be
-// over. go-zookeeper ends only one, on the connection that it has just then, and so
-// it is asked to only when there is a server that answers and has a quorum, or no more
-// time to find one. It begins no other one after that.
+// EndSession ends the present session, and all others that are to be ended: see sessionToEnd. It returns nil if all are known
+// to be over. Only the first call does anything.
+//
+// go-zookeeper tries to end the present session once, on the connection that it has at that moment. So it is told to only when
+// a server answers that has a quorum, or when there is no more time to find one. It begins no other session after that.
+// If its try is not confirmed, the session is ended like the others.
 func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
 	s, again := l.session, l.endCalled
@@ -182,7 +188,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 		return nil
 	}
 	if s != nil {
-		l.answers(ctx, s)
+		l.awaitAnswer(ctx, s)
 	}
 	l.mu.Lock()
 	w, isOpen := l.wire, l.state == open
@@ -205,21 +211,21 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.awaitEnd(ctx)
 	}
 	l.mu.Lock()
-	if s = l.session; s != nil && !confirmed && l.left[s.ID] == nil {
-		l.oweLocked(s, l.times.Session)
+	if s = l.session; s != nil && !confirmed && l.toEnd[s.ID] == nil {
+		l.noteToEndLocked(s, l.times.Session)
 	}
 	if confirmed {
 		l.session = nil
 	}
 	l.mu.Unlock()
-	return l.endLeft(ctx, address)
+	return l.endAll(ctx, address)
 }
 
 // Ended reports whether the end of a session is confirmed.
 func (l *Link) Ended(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.left[s.ID]
+	one := l.toEnd[s.ID]
 	return s != l.session && (one == nil || one.over)
 }
 
@@ -245,9 +251,9 @@ func (l *Link) awaitEnd(ctx context.Context) {
 	}
 }
 
-// answers returns when a server has answered that has a quorum, the session is over, or
-// ctx is. A server that falls silent is left for the next.
-func (l *Link) answers(ctx context.Context, s *Session) {
+// awaitAnswer returns when a server that has a quorum has answered, the session is over, or
+// ctx ends. A server that falls silent is left for the next.
+func (l *Link) awaitAnswer(ctx context.Context, s *Session) {
 	_ = l.Retry(ctx, nil, func(now *Session) error {
 		if now != s {
 			return nil

@@ -32,7 +32,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 			synctest.Wait() // it waits for a server
 			l.mu.Lock()
 			if isLeft {
-				l.left[before.ID] = &leftSession{greeting: zktest.ConnectRequest(), timer: zktest.StillTimer{}}
+				l.toEnd[before.ID] = &sessionToEnd{greeting: zktest.ConnectRequest(), timer: zktest.StillTimer{}}
 			}
 			l.session, l.wire, l.state = after, settledWire(nil, l, time.Second), open
 			close(l.wire.closeConfirmed)

@@ -38,10 +38,11 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 		for range events {
 		}
 	})
-	return l.authenticate(ctx, servers)
+	return l.awaitAdmission(ctx, servers)
 }
 
-func (l *Link) authenticate(ctx context.Context, servers []string) error {
+// awaitAdmission waits for the first session, and then for the servers to accept the credentials, if there are any.
+func (l *Link) awaitAdmission(ctx context.Context, servers []string) error {
 	if _, err := l.ready(ctx, l.prospects.wait); err != nil {
 		l.mu.Lock()
 		last := l.lastErr

@@ -7,8 +7,8 @@
 //   - Calls that wait for a connection, and are made again where that helps ([Link.Retry]); what has come of them,
 //     if that can be known; and in which session they were made ([Link.InSession]).
 //   - The czxid of each znode that it creates, which is in the header of the reply (reply.go).
-//   - One watch of a kind for each znode, however many wait for it, that is looked at again after each
-//     reconnection ([Link.Watch], [Link.WatchOwn]).
+//   - One watch of a kind for each znode, however many wait for it. The znodes of [Link.Watch] are read again after each
+//     reconnection. Those that only [Link.WatchOwn] watches are not.
 //   - Group commit of the creations and deletions of many callers (batch.go).
 //   - The end of a session, which is confirmed or an error ([Link.EndSession]).
 //

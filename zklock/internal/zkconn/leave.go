@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// leftSession is a session that the client has to end without go-zookeeper, which has one session at a time and tries to end that
+// sessionToEnd is a session that the client has to end without go-zookeeper, which has one session at a time and tries to end that
 // once. There are three cases:
 //
 //   - The client has left the session, since its timeout has grown too much (see [zktimes.Times.Longest]). The servers know nothing
@@ -29,7 +29,7 @@ import (
 //
 // Of each session that was begun there is one at most, until a server that has a quorum has confirmed its end; and where none has, no
 // session begins.
-type leftSession struct {
+type sessionToEnd struct {
 	greeting []byte // a ConnectRequest that resumes it
 
 	// Guarded by the link's mutex.
@@ -43,7 +43,7 @@ type leftSession struct {
 // leaveLocked has a session resumed no more.
 func (l *Link) leaveLocked(s *Session, timeout time.Duration) {
 	s.left.Store(true)
-	l.endLaterLocked(l.oweLocked(s, timeout), s.Times().Session)
+	l.endLaterLocked(l.noteToEndLocked(s, timeout), s.Times().Session)
 }
 
 // saidOverLocked is called when a server has said that the present session is over, or has given another one. It returns that which
@@ -52,22 +52,22 @@ func (l *Link) leaveLocked(s *Session, timeout time.Duration) {
 func (l *Link) saidOverLocked() *Session {
 	s := l.session
 	l.session = nil
-	if s != nil && l.left[s.ID] == nil {
-		l.endLaterLocked(l.oweLocked(s, l.times.Session), s.Times().Session)
+	if s != nil && l.toEnd[s.ID] == nil {
+		l.endLaterLocked(l.noteToEndLocked(s, l.times.Session), s.Times().Session)
 	}
 	return s
 }
 
-// oweLocked notes that a session is to be ended without go-zookeeper.
-func (l *Link) oweLocked(s *Session, timeout time.Duration) *leftSession {
-	one := &leftSession{greeting: s.greeting, timeout: timeout, resumed: l.host.Now()}
-	l.left[s.ID] = one
+// noteToEndLocked notes that a session is to be ended without go-zookeeper. It has nobody do so yet.
+func (l *Link) noteToEndLocked(s *Session, timeout time.Duration) *sessionToEnd {
+	one := &sessionToEnd{greeting: s.greeting, timeout: timeout, resumed: l.host.Now()}
+	l.toEnd[s.ID] = one
 	return one
 }
 
 // endLaterLocked has the background try to end one, after a while, at each server once. A try that fails may have begun its
 // timeout anew, and is repeated when that must be over, ever more seldom.
-func (l *Link) endLaterLocked(one *leftSession, after time.Duration) {
+func (l *Link) endLaterLocked(one *sessionToEnd, after time.Duration) {
 	if l.dialling.Err() != nil {
 		return
 	}
@@ -86,17 +86,17 @@ func (l *Link) endLaterLocked(one *leftSession, after time.Duration) {
 	})
 }
 
-// forgetLocked is called when a session begins: go-zookeeper has been told that those before it are over.
-func (l *Link) forgetLocked() {
-	maps.DeleteFunc(l.left, func(_ int64, one *leftSession) bool { return one.over })
+// forgetEndedLocked is called when a session begins. go-zookeeper knows by then that those before it are over, and asks for none of
+// them any more.
+func (l *Link) forgetEndedLocked() {
+	maps.DeleteFunc(l.toEnd, func(_ int64, one *sessionToEnd) bool { return one.over })
 }
 
-// endLeft ends the sessions that were left, and of which nobody has said that they are over. It tries the server at an address first, if
-// that is not "". It returns nil if all are over; else it goes on trying until ctx ends, or all servers refuse. The background tries no
-// more: see noMore.
-func (l *Link) endLeft(ctx context.Context, first string) error {
+// endAll ends the sessions that are to be ended. It tries the server at the address first, unless that is "". It goes on until all are
+// over, ctx ends, or all servers refuse. It returns nil if all are over. The background has ceased to try by now: see noMore.
+func (l *Link) endAll(ctx context.Context, first string) error {
 	l.mu.Lock()
-	all := maps.Clone(l.left)
+	all := maps.Clone(l.toEnd)
 	for _, one := range all {
 		if one.timer != nil {
 			one.timer.Stop()
@@ -125,7 +125,7 @@ func (l *Link) endLeft(ctx context.Context, first string) error {
 var errRefused = errors.New("refused")
 
 // endOne ends one of them, at one server after the other.
-func (l *Link) endOne(ctx context.Context, one *leftSession, first string) error {
+func (l *Link) endOne(ctx context.Context, one *sessionToEnd, first string) error {
 	l.mu.Lock()
 	over := one.over
 	l.mu.Unlock()
@@ -153,7 +153,7 @@ func (l *Link) endOne(ctx context.Context, one *leftSession, first string) error
 
 // resumption returns the ConnectRequest that resumes a session. Where all servers hang up on a client that has seen more than they have,
 // for longer than the session can last, they have lost their data (see rewriteConnect): then it says that it has seen nothing.
-func (l *Link) resumption(one *leftSession) []byte {
+func (l *Link) resumption(one *sessionToEnd) []byte {
 	const zxid = 8
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *Link) resumption(one *leftSession) []byte {
 }
 
 // endAt ends a session at one server.
-func (l *Link) endAt(ctx context.Context, address string, one *leftSession) error {
+func (l *Link) endAt(ctx context.Context, address string, one *sessionToEnd) error {
 	over, err := l.resumeAndEnd(ctx, address, address, one)
 	if err == nil && over {
 		err = l.confirmOver(ctx, address, one)
@@ -178,7 +178,7 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 	defer l.mu.Unlock()
 	one.over = true
 	if id := sessionIn(one.greeting); l.session != nil && l.session.ID != id {
-		delete(l.left, id) // go-zookeeper has the next one
+		delete(l.toEnd, id) // go-zookeeper has the next one
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (l *Link) endAt(ctx context.Context, address string, one *leftSession) erro
 // question, with a majority, and the end of the session, which comes before it, was too.
 //
 // That assumes that two connections to one IP address and port lead to one server, and not to any behind a balancer.
-func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession) error {
+func (l *Link) confirmOver(ctx context.Context, address string, one *sessionToEnd) error {
 	witness, err := l.visit(ctx, address, address)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *leftSession
 }
 
 // resumeAndEnd resumes a session at one server and ends it, or reports that the server says that it is over.
-func (l *Link) resumeAndEnd(ctx context.Context, address, at string, one *leftSession) (over bool, err error) {
+func (l *Link) resumeAndEnd(ctx context.Context, address, at string, one *sessionToEnd) (over bool, err error) {
 	v, err := l.visit(ctx, address, at)
 	if err != nil {
 		return false, err

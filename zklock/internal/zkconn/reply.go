@@ -65,7 +65,7 @@ func (w *Wire) scan(b []byte) error {
 		}
 		if w.have >= headerBytes && w.have == w.headerLength() {
 			w.rest, w.have = int(binary.BigEndian.Uint32(w.header[:]))-(w.have-4), 0
-			if err := w.noteReply(); err != nil {
+			if err := w.noteFrame(); err != nil {
 				return err
 			}
 		}
@@ -94,72 +94,59 @@ func (w *Wire) headerLength() int {
 	return headerBytes
 }
 
-// noteReply takes in a frame of which the header has been read. It fails if
+// noteFrame takes in a frame of which the header has been read. It fails if
 // go-zookeeper must not see it.
-func (w *Wire) noteReply() error {
-	now := w.link.host.Now()
-	h := w.header[4:]
+func (w *Wire) noteFrame() error {
+	if w.greeted() {
+		return w.noteReply(w.header[4:])
+	}
+	return w.noteGreeting(w.header[4:])
+}
+
+// noteGreeting takes in the ConnectResponse.
+func (w *Wire) noteGreeting(h []byte) error {
+	timeout, id := int32(binary.BigEndian.Uint32(h[4:])), int64(binary.BigEndian.Uint64(h[8:]))
+	if id != 0 && timeout <= 0 { // go-zookeeper would panic
+		return &strangerError{what: fmt.Sprintf("it does not speak ZooKeeper's protocol: it gives a session of %d ms", timeout)}
+	}
+	granted := w.link.config.Times(time.Duration(timeout) * time.Millisecond)
 	w.mu.Lock()
-	if w.trust == nil {
-		timeout, id := int32(binary.BigEndian.Uint32(h[4:])), int64(binary.BigEndian.Uint64(h[8:]))
-		if id != 0 && timeout <= 0 { // go-zookeeper would panic
-			w.mu.Unlock()
-			return &strangerError{what: fmt.Sprintf("it does not speak ZooKeeper's protocol: it gives a session of %d ms", timeout)}
-		}
-		now := w.link.config.Times(time.Duration(timeout) * time.Millisecond)
-		w.trust = newTrust(now, w.opening)
-		w.resumeBy(id, h[16:])
-		opening := w.opening
-		w.mu.Unlock()
-		w.sessionOver = id == 0
-		now = w.link.joined(w, id, now, opening)
-		w.mu.Lock()
-		w.silence = now.Silence
-		w.mu.Unlock()
-		return nil
-	}
+	w.trust = newTrust(granted, w.opening)
+	w.resumeBy(id, h[16:])
+	opening := w.opening
+	w.mu.Unlock()
+	w.sessionOver = id == 0
+	times := w.link.joined(w, id, granted, opening)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silence = times.Silence
+	return nil
+}
+
+// noteReply takes in a reply, or an event.
+func (w *Wire) noteReply(h []byte) error {
+	now := w.link.host.Now()
 	xid, zxid := int32(binary.BigEndian.Uint32(h)), int64(binary.BigEndian.Uint64(h[4:]))
-	code := int32(binary.BigEndian.Uint32(h[12:]))
-	failed := code != 0
-	var r request
-	known := true
-	switch {
-	case xid == xidEvent:
-		known = false
-	case xid == xidPing:
-		if known = len(w.pings) > 0; known {
-			r.sent = w.pings[0]
-			w.pings = w.pings[1:]
-		}
-	default:
-		r, known = w.sent[xid]
-		delete(w.sent, xid)
-		// A transaction that is refused has no error in its header, but members that are errors.
-		refused := int32(binary.BigEndian.Uint32(h[16:])) == -1
-		failed = failed || (r.op == opMulti && refused)
-	}
+	r, failed, known := w.requestOf(xid, h)
 	if !known {
-		w.mu.Unlock()
 		return nil
 	}
 	if r.op == opSetWatches && failed { // go-zookeeper would go on as if nothing had happened
-		w.mu.Unlock()
 		return errNotRewatched
 	}
 	if !w.calm && xid != xidPing && r.op != opSetAuth {
-		w.mu.Unlock()
 		if !w.settle() {
 			return net.ErrClosed
 		}
 		w.calm = true
-		w.mu.Lock()
 	}
 	shows := r.shows(failed)
+	w.mu.Lock()
 	renewed, ok := w.trust.note(exchange{r.sent, now}, shows)
+	w.mu.Unlock()
 	if w.link.config.AnyAnswer {
 		renewed, ok = r.sent, shows != nothing
 	}
-	w.mu.Unlock()
 	if !w.served && shows > nothing && !failed {
 		w.served = true
 		w.link.serves()
@@ -177,6 +164,28 @@ func (w *Wire) noteReply() error {
 		w.link.noteCreated(r.create, zxid)
 	}
 	return nil
+}
+
+// requestOf returns the request that a reply is for, and forgets it. known is false if there is none, as for an event.
+func (w *Wire) requestOf(xid int32, h []byte) (r request, failed, known bool) {
+	failed = int32(binary.BigEndian.Uint32(h[12:])) != 0
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case xid == xidEvent:
+	case xid == xidPing:
+		if known = len(w.pings) > 0; known {
+			r.sent = w.pings[0]
+			w.pings = w.pings[1:]
+		}
+	default:
+		r, known = w.sent[xid]
+		delete(w.sent, xid)
+		// A transaction that is refused has no error in its header, but members that are errors.
+		refused := int32(binary.BigEndian.Uint32(h[16:])) == -1
+		failed = failed || (r.op == opMulti && refused)
+	}
+	return r, failed, known
 }
 
 // settle keeps a reply from go-zookeeper until it has renewed its watches: it renews them from

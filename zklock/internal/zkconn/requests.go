@@ -26,8 +26,8 @@ func (l *Link) Check(ctx context.Context, path string) error {
 	return err
 }
 
-// CheckAll is check for several znodes. Of those that are not there, missing is the first.
-func (l *Link) CheckAll(ctx context.Context, paths []string) (missing int, err error) {
+// CheckAll is Check for several znodes. If it fails because of one of them, failed is the index of that one; otherwise it is 0.
+func (l *Link) CheckAll(ctx context.Context, paths []string) (failed int, err error) {
 	return call(ctx, l, "check", paths[0], func() (int, error) {
 		ops := make([]any, len(paths))
 		for i, path := range paths {
@@ -121,8 +121,9 @@ type Listing struct {
 	Other *Listing // of another znode, if that was listed as well
 }
 
-// Complete is why a list, or that of the znode beside, is missing; nil if none is.
-func (l *Listing) Complete() error {
+// Failure is why a list is missing, this one or that of the other znode; nil if none is. That the other
+// znode does not exist is no failure.
+func (l *Listing) Failure() error {
 	if l.Err == nil && l.Other != nil && !errors.Is(l.Other.Err, zk.ErrNoNode) {
 		return l.Other.Err
 	}
@@ -167,7 +168,7 @@ func (l *Link) lists(path, also string, first bool) Listing {
 func (l *Link) List(ctx context.Context, path, also string, first bool) (Listing, error) {
 	return call(ctx, l, "list", path, func() (Listing, error) {
 		one := l.lists(path, also, first)
-		return one, one.Complete()
+		return one, one.Failure()
 	})
 }
 

@@ -60,7 +60,7 @@ func (l *Link) joined(w *Wire, id int64, granted *zktimes.Times, sent driver.Ins
 	}
 	begun := id != 0 && l.session == nil
 	if begun {
-		l.forgetLocked()
+		l.forgetEndedLocked()
 		l.session = NewSession(id, driver.NewLease(l.host, timeout, driver.ErrSessionExpired), granted)
 	}
 	if id != 0 {
@@ -127,7 +127,7 @@ func (w *Wire) resumeBy(id int64, password []byte) {
 
 // rewriteConnect returns the ConnectRequest to be sent instead of go-zookeeper's. A new session is
 // to last for as long as the user wants; go-zookeeper goes on asking for what it
-// got last. And a session that has been left is asked for with another
+// got last. And a session that it is not to resume is asked for with another
 // password, which makes any server say that it is over.
 //
 // A server that has seen less than the client hangs up, so that the client finds another one. Where all
@@ -145,10 +145,10 @@ func (l *Link) rewriteConnect(b []byte) []byte {
 	defer l.mu.Unlock()
 	b = bytes.Clone(b)
 	id := int64(binary.BigEndian.Uint64(b[session:]))
-	switch _, left := l.left[id]; {
+	switch _, ends := l.toEnd[id]; {
 	case id == 0:
 		binary.BigEndian.PutUint32(b[timeout:], uint32(l.config.SessionTimeout.Milliseconds()))
-	case left:
+	case ends:
 		b[password] ^= 0xff
 		binary.BigEndian.PutUint64(b[zxid:], 0)
 	case l.outlivedLocked():

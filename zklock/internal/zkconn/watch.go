@@ -63,8 +63,8 @@ type Watch struct {
 	Kind WatchKind
 
 	Read     chan struct{} // closed when Node, Children and Err are set
-	Node     Znode         // without data but of the kind watchData; without stat if the znode is missing
-	Children []string      // of the kind watchChildren
+	Node     Znode         // with data only for WatchData; without stat if the znode is missing
+	Children []string      // only for WatchChildren
 	Err      error         // why the node could not be read: zk.ErrNoNode and the like
 
 	Gone chan struct{} // closed when the watch has fired, or could not be set
@@ -73,7 +73,7 @@ type Watch struct {
 	// Guarded by the mutex of the watches.
 	owner  Owner // nil, or who created the node
 	shared bool  // others wait on it
-	fired  bool  // gone is closed, or about to be
+	fired  bool  // Gone is closed, or about to be
 }
 
 // An Owner hears first what happens to its node, in the order in which that is received.
@@ -174,8 +174,8 @@ func (ws *watches) send(w *Watch) (err error) {
 
 func (w *Watch) key() watchKey { return watchKey{w.Path, w.Kind} }
 
-// set reports whether the server has set it.
-func (w *Watch) set() bool {
+// IsSet reports whether the server has set the watch. Node and Children are then as they were at that moment.
+func (w *Watch) IsSet() bool {
 	select {
 	case <-w.Read:
 		return w.Err == nil
@@ -226,19 +226,20 @@ func (ws *watches) fire(path string, why zk.EventType) {
 	}
 }
 
-// Awaits reports whether somebody waits for a znode to go. Events that tell so come before any answer that does.
-func (l *Link) Awaits(path string) bool {
+// IsWatched reports whether there is a watch on a znode, which the server has set and which has not fired. An event
+// that the znode is gone comes before any answer that says so.
+func (l *Link) IsWatched(path string) bool {
 	ws := l.watches
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w := ws.byPath[watchKey{path, WatchData}]
-	return w != nil && w.set()
+	return w != nil && w.IsSet()
 }
 
 // Recheck asks whether a watched znode is as it was. If not, and its watch has not reported that, it does so now, and
 // Recheck returns true.
 func (l *Link) Recheck(ctx context.Context, w *Watch) (untold bool) {
-	if !w.set() {
+	if !w.IsSet() {
 		return false
 	}
 	why, happened := l.watches.missed(ctx, w)
@@ -282,9 +283,10 @@ func (l *Link) Disown(w *Watch) {
 	w.owner = nil
 }
 
-// recheck reads anew, on a new connection, what is waited on. go-zookeeper has
-// set its watches again by now, but if that failed it reported nothing. It ends with the connection:
-// the next one begins anew.
+// recheck reads again, on a new connection, the znodes that are watched by Watch. go-zookeeper has set
+// its watches again by now, but if that failed it reported nothing. It ends with the connection:
+// the next one begins anew. A znode that only its owner watches is left out: the owner must find
+// out by itself whether the znode is still there.
 func (ws *watches) recheck(on *Wire) {
 	ws.mu.Lock()
 	var shared []*Watch
@@ -317,10 +319,8 @@ func (ws *watches) missed(ctx context.Context, w *Watch) (why zk.EventType, ok b
 	stat, err := ws.link.Stat(ctx, w.Path)
 	missing := errors.Is(err, zk.ErrNoNode)
 	var before *zk.Stat
-	select {
-	case <-w.Read:
+	if w.IsSet() {
 		before = w.Node.Stat
-	default:
 	}
 	switch {
 	case err != nil && !missing:

@@ -102,14 +102,14 @@ func (w *Wire) Write(b []byte) (int, error) {
 		return len(b), nil
 	default:
 	}
-	first := w.noteRequest(b)
+	r, first := w.noteRequest(b)
 	if first {
 		b = w.link.rewriteConnect(b)
 		w.greeting = b
 	}
 	n, err := w.Conn.Write(b)
-	if path := creates(b); path != "" {
-		w.link.noteSent(path)
+	if r.create != "" {
+		w.link.noteSent(r.create)
 	}
 	switch {
 	case err != nil && first:
@@ -119,36 +119,32 @@ func (w *Wire) Write(b []byte) (int, error) {
 		// ended; where it has no room for two answers, it stands still for ever.
 		w.link.lost(w, err)
 		_ = w.Close()
-	case isCloseSession(b):
+	case r.op == opCloseSession:
 		close(w.closeSent) // go-zookeeper does so once at most
 	}
 	return len(b), nil
 }
 
-// isCloseSession reports whether a request is the end of the session.
-func isCloseSession(b []byte) bool {
-	return len(b) >= 12 && int32(binary.BigEndian.Uint32(b[8:])) == opCloseSession
-}
-
-// noteRequest notes what is about to be sent, and reports whether it is the
-// ConnectRequest.
-func (w *Wire) noteRequest(b []byte) (first bool) {
+// noteRequest notes what is about to be sent. first says that it is the ConnectRequest, of which r says
+// nothing.
+func (w *Wire) noteRequest(b []byte) (r request, first bool) {
 	now := w.link.host.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.opening.IsZero() {
 		w.opening = now
-		return true
+		return request{}, true
 	}
 	if len(b) < 12 {
-		return false
+		return request{}, false
 	}
-	xid, op := int32(binary.BigEndian.Uint32(b[4:])), int32(binary.BigEndian.Uint32(b[8:]))
+	xid := int32(binary.BigEndian.Uint32(b[4:]))
+	r = request{sent: now, op: int32(binary.BigEndian.Uint32(b[8:])), create: creates(b)}
 	switch {
 	case xid == xidPing:
 		w.pings = append(w.pings, now)
-		return false
-	case op == opSetWatches:
+		return r, false
+	case r.op == opSetWatches:
 		switch left := w.link.renewals.Add(-1); {
 		case left == 0:
 			w.setOnce.Do(func() { close(w.watchesSet) })
@@ -156,8 +152,8 @@ func (w *Wire) noteRequest(b []byte) (first bool) {
 			w.link.renewals.Add(1)
 		}
 	}
-	w.sent[xid] = request{sent: now, op: op, create: creates(b)}
-	return false
+	w.sent[xid] = r
+	return r, false
 }
 
 // creates returns the path that a request creates, or that the first member of a transaction
