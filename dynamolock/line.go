@@ -122,10 +122,11 @@ func (l *line) callHolders(id string) {
 	}
 }
 
-// callOthers wakes those who want the key as something else than it is used as since it was seen last, and are to be refused.
+// callOthers wakes those who want the key as something else than it is used as, and are to be refused, when somebody has written
+// since it was seen last: as another use of it, or as one who had seemed to be dead.
 func (l *line) callOthers(before *item) {
 	i := l.seen.item
-	if !i.held() || before != nil && before.held() && before.limit() == i.limit() {
+	if !i.held() || before != nil && before.same(i) {
 		return
 	}
 	for _, w := range l.ready {

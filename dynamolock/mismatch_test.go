@@ -97,3 +97,47 @@ func TestMismatchOfTheSecond(t *testing.T) {
 			}
 		})
 }
+
+// D45. It is behind two others that both want the key in one way, of which the first takes it; or behind one, and a holder that had
+// seemed to be dead writes again.
+func TestMismatchOfTheLast(t *testing.T) {
+	one, two := holdfast.WithLimit(1), holdfast.WithLimit(2)
+	isTold := func(t *testing.T, b *client) {
+		t.Helper()
+		if _, err := b.Acquire(within(t, 5*lease), "k", two); !errors.Is(err, holdfast.ErrMismatch) {
+			t.Errorf("%v, want a MismatchError", err)
+		}
+	}
+	waits := func(t *testing.T, b *client) (ended <-chan error) {
+		end := make(chan error, 1)
+		go func() {
+			_, err := b.Acquire(within(t, 6*lease), "k", one)
+			end <- err
+		}()
+		time.Sleep(time.Millisecond) // less than an answer takes
+		return end
+	}
+	cases := map[string]func(t *testing.T, h *harness){
+		"taken by their own client": func(t *testing.T, h *harness) {
+			b := h.client(t)
+			first, second := waits(t, b), waits(t, b)
+			isTold(t, b)
+			if err := <-first; err != nil {
+				t.Error(err)
+			}
+			<-second
+		},
+		"its clock was wrong": func(t *testing.T, h *harness) {
+			a, b := h.pair(t)
+			b.clock.Jump(10 * lease)
+			lock := a.hold(t, "k", one)
+			first := waits(t, b)
+			isTold(t, b)
+			mustLive(t, lock)
+			<-first
+		},
+	}
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) { bubble(t, dynamolock.Options{}, run) })
+	}
+}
