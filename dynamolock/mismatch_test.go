@@ -2,6 +2,7 @@ package dynamolock_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,5 +140,36 @@ func TestMismatchOfTheLast(t *testing.T) {
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) { bubble(t, dynamolock.Options{}, run) })
+	}
+}
+
+// D80. Somebody breaks the lock of a dead holder, or of one of two: that is no sign of life.
+func TestMismatchWithTheBroken(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"semaphore": {holdfast.WithLimit(3)}, "readers": {shared}, "lock": nil} {
+		for _, now := range []bool{false, true} {
+			t.Run(name+" now "+strconv.FormatBool(now), func(t *testing.T) {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					a, b := h.pair(t)
+					a.hold(t, "k", opts...)
+					if opts != nil {
+						a.hold(t, "k", opts...)
+					}
+					a.conn.Cut()
+					time.Sleep(10 * lease)
+					result := make(chan error, 1)
+					go func() {
+						_, err := b.Acquire(within(t, 2*lease), "k", holdfast.WithLimit(2))
+						result <- err
+					}()
+					time.Sleep(lease / 2)
+					h.client(t).breakIt(t, "k", now)
+					if err := <-result; err != nil {
+						t.Error(err)
+					}
+					a.conn.Heal()
+					time.Sleep(lease)
+				})
+			})
+		}
 	}
 }

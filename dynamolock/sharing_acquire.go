@@ -1,7 +1,6 @@
 package dynamolock
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -105,8 +104,10 @@ func (c *contender) silent(o *observation) bool {
 	if doubt := c.doubtful(o); !c.vacant(&doubt) {
 		return false
 	}
-	c.unheard = cmp.Or(c.unheard, o.item.guid)
-	return c.unheard == o.item.guid
+	if c.unheard.IsZero() {
+		c.unheard = c.host.Now()
+	}
+	return c.unheard.Sub(o.lastWord()) >= 0
 }
 
 // sentAs returns a moment before the request with a number was sent, whoever may have repeated it.
