@@ -173,3 +173,32 @@ func TestMismatchWithTheBroken(t *testing.T) {
 		}
 	}
 }
+
+// D81. What the client remembered of the holder is older than its last sign of life, after which it died in an outage: only what
+// the call has seen itself counts.
+func TestMismatchAfterAnOutage(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		b := h.client(t)
+		touch := func(guid string) {
+			i := npm("7", strconv.FormatInt(lease.Milliseconds(), 10), guid)
+			i["lockAcquiredTimeUnixMs"] = n(strconv.FormatInt(time.Now().UnixMilli(), 10))
+			h.set("k", i)
+		}
+		touch("a")
+		time.Sleep(lease / 4)
+		limit := holdfast.WithLimit(1)
+		if _, err := b.TryAcquire(t.Context(), "k", limit); !errors.Is(err, holdfast.ErrMismatch) {
+			t.Fatal(err)
+		}
+		b.conn.Cut()
+		time.Sleep(lease / 2)
+		touch("b")
+		time.Sleep(lease * 3 / 8) // a lease after its first sign of life, but not after that was seen
+		time.AfterFunc(2*lease, b.conn.Heal)
+		go func() { _, _ = b.Acquire(within(t, lease), "k") }()
+		time.Sleep(time.Millisecond) // the next is behind it
+		if _, err := b.Acquire(within(t, 5*lease), "k", limit); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -107,7 +107,7 @@ func (c *contender) firstStep(leads bool) step {
 	switch {
 	case c.req.Reclaim:
 		return writeStep
-	case leads && c.probablyHeld(&remembered), c.mismatch(&remembered) != nil: // what is remembered may be over
+	case leads && c.probablyHeld(&remembered), c.differs(&remembered): // what is remembered may be over
 		return lookStep
 	}
 	return noStep

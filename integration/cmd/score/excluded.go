@@ -48,6 +48,7 @@ var excluded = map[string]string{
 	"D59":   "leases of hours",
 	"D66":   "what an error says of an outage: the rules take both for an answer",
 	"D80":   "programs that end when they are refused: the clients go on",
+	"D81":   "programs that end when they are refused: the clients go on",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
