@@ -33,8 +33,10 @@ func (c *contender) getGrant(ctx context.Context) (h *hold, err error) {
 	granted, kept := false, false
 	defer func() {
 		if !kept {
-			c.grants.forget(c.grant)
-			c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)
+			c.grants.forget(c.grant, func() {
+				c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)
+			})
+			c.leftovers.start()
 		}
 	}()
 	if h, err = c.acquire(ctx); err != nil {

@@ -49,6 +49,7 @@ var excluded = map[string]string{
 	"D66":   "what an error says of an outage: the rules take both for an answer",
 	"D80":   "programs that end when they are refused: the clients go on",
 	"D81":   "programs that end when they are refused: the clients go on",
+	"D82":   "what shows only between two steps of one goroutine",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
