@@ -33,6 +33,7 @@ type hold struct {
 // start registers the hold and starts its heartbeats.
 func (h *hold) start() {
 	h.grants.got(h)
+	h.lines.callOwn(h.name, h.owner)
 	h.schedule()
 }
 
