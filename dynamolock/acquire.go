@@ -33,8 +33,10 @@ func (c *contender) getGrant(ctx context.Context) (h *hold, err error) {
 	granted, kept := false, false
 	defer func() {
 		if !kept {
-			c.grants.forget(c.grant)
-			c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)
+			c.grants.forget(c.grant, func() {
+				c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)
+			})
+			c.leftovers.start()
 		}
 	}()
 	if h, err = c.acquire(ctx); err != nil {
@@ -84,7 +86,7 @@ type contender struct {
 	askedTurn  driver.Instant   // before a turn was asked for last
 	behind     bool             // it waits for others
 	insists    bool             // the item may have an intent of this contender
-	unheard    string           // the guid of a key in another use, whose holders seem to be dead; "" before it is seen
+	unheard    driver.Instant   // when it first saw the key in another use, whose holders seem to be dead
 	baffled    int              // writes that were refused though nothing had changed
 
 	streak   *streak // of failures, of which it has had one; nil if none

@@ -23,11 +23,13 @@ func (g *grants) set(grant string, h *hold) {
 	g.of[grant] = h
 }
 
-// forget removes a grant that nobody has or will have.
-func (g *grants) forget(grant string) {
+// forget removes a grant that nobody has or will have, and notes what it leaves in the same moment: a worker that found it in
+// between would take it for what another has left.
+func (g *grants) forget(grant string, note func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.of, grant)
+	note()
 }
 
 // alive reports whether a lock or a call has a grant.

@@ -33,6 +33,7 @@ type hold struct {
 // start registers the hold and starts its heartbeats.
 func (h *hold) start() {
 	h.grants.got(h)
+	h.lines.callOwn(h.name, h.owner)
 	h.schedule()
 }
 
@@ -92,8 +93,10 @@ func (h *hold) Release(ctx context.Context) error {
 	h.grants.enter(h.grant) // nobody has a lock on it any more
 	h.stop()
 	err := h.release(ctx)
-	h.grants.forget(h.grant)
-	h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err != nil && !errors.Is(err, driver.ErrLost))
+	h.grants.forget(h.grant, func() {
+		h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err != nil && !errors.Is(err, driver.ErrLost))
+	})
+	h.leftovers.start()
 	return err
 }
 

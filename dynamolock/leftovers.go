@@ -126,15 +126,14 @@ func (s *leftovers) seenThrough(name string, key attributes, grant string, u una
 }
 
 // add notes what a call has left: writes without an answer, or a grant that could not be
-// given back.
+// given back. A worker may have to be started for it.
 func (s *leftovers) add(name string, key attributes, u unanswered, owed bool) {
 	if u.none() && !owed {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.addLocked(s.ofLocked(name, key), u, owed)
-	s.mu.Unlock()
-	s.start()
 }
 
 func (s *leftovers) ofLocked(name string, key attributes) *leftover {

@@ -43,6 +43,7 @@ type waiter struct {
 	up    chan struct{} // capacity 1; full when this waiter may have come to lead, or may have the key
 	grant string
 	limit int    // of the semaphore that it wants; 0 for a lock
+	owner string // under which it reclaims; "" if it does not
 	came  uint64 // its place
 	at    int    // its index among those who are ready; -1 if it rests
 }
@@ -122,10 +123,11 @@ func (l *line) callHolders(id string) {
 	}
 }
 
-// callOthers wakes those who want the key as something else than it is used as since it was seen last, and are to be refused.
+// callOthers wakes those who want the key as something else than it is used as, and are to be refused, when somebody has written
+// since it was seen last: as another use of it, or as one who had seemed to be dead.
 func (l *line) callOthers(before *item) {
 	i := l.seen.item
-	if !i.held() || before != nil && before.held() && before.limit() == i.limit() {
+	if !i.held() || before != nil && before.same(i) {
 		return
 	}
 	for _, w := range l.ready {
@@ -135,8 +137,23 @@ func (l *line) callOthers(before *item) {
 	}
 }
 
+// callOwn wakes those who reclaim under the name under which their own client has got the key, and are to be refused.
+func (x *lines) callOwn(key, owner string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.of[key]
+	if l == nil {
+		return
+	}
+	for _, w := range l.ready {
+		if w.owner == owner {
+			w.wake()
+		}
+	}
+}
+
 // join takes the last place in the line for a key, for a call that is trying to get a grant.
-func (x *lines) join(key, grant string, limit int) *waiter {
+func (x *lines) join(key string, w *waiter) *waiter {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,7 +161,7 @@ func (x *lines) join(key, grant string, limit int) *waiter {
 	goesOn := before != nil && now.Sub(before.used) <= gapOf(x.poll) // it waits again and again
 	l := x.lineLocked(key, now, true)
 	l.came++
-	w := &waiter{up: make(chan struct{}, 1), grant: grant, limit: limit, came: l.came}
+	w.up, w.came = make(chan struct{}, 1), l.came
 	l.rest(w, false)
 	if l.waiters++; l.waiters == 1 {
 		l.nextPoll = driver.Instant{}

@@ -16,7 +16,7 @@ func TestLeadOfALine(t *testing.T) {
 		i := rand.IntN(len(places) + 1)
 		switch {
 		case i == len(places):
-			places = append(places, e.lines.join("k", "", 0))
+			places = append(places, e.lines.join("k", &waiter{}))
 		case places[i] == nil:
 		case resting[places[i]]:
 			delete(resting, places[i])
@@ -54,7 +54,7 @@ func TestLeavingALongLine(t *testing.T) {
 	cost := func(n int) time.Duration {
 		var all []*waiter
 		for range n {
-			all = append(all, e.lines.join("k", "", 0))
+			all = append(all, e.lines.join("k", &waiter{}))
 		}
 		began := time.Now()
 		for _, w := range all {

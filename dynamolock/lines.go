@@ -114,8 +114,10 @@ func (x *lines) took(key string, own *item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if l := x.of[key]; l != nil {
+		before := l.seen.item
 		l.seen.update(own, now)
 		l.heard, l.err, l.deniedSince = now, nil, driver.Instant{}
+		l.callOthers(before)
 		x.tidyLocked(key, l, own.sharing == nil)
 	}
 }

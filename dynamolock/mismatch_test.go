@@ -2,6 +2,7 @@ package dynamolock_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,108 @@ func TestMismatchOfTheSecond(t *testing.T) {
 				t.Error(err)
 			}
 		})
+}
+
+// D45. It is behind two others that both want the key in one way, of which the first takes it; or behind one, and a holder that had
+// seemed to be dead writes again.
+func TestMismatchOfTheLast(t *testing.T) {
+	one, two := holdfast.WithLimit(1), holdfast.WithLimit(2)
+	isTold := func(t *testing.T, b *client) {
+		t.Helper()
+		if _, err := b.Acquire(within(t, 5*lease), "k", two); !errors.Is(err, holdfast.ErrMismatch) {
+			t.Errorf("%v, want a MismatchError", err)
+		}
+	}
+	waits := func(t *testing.T, b *client) (ended <-chan error) {
+		end := make(chan error, 1)
+		go func() {
+			_, err := b.Acquire(within(t, 6*lease), "k", one)
+			end <- err
+		}()
+		time.Sleep(time.Millisecond) // less than an answer takes
+		return end
+	}
+	cases := map[string]func(t *testing.T, h *harness){
+		"taken by their own client": func(t *testing.T, h *harness) {
+			b := h.client(t)
+			first, second := waits(t, b), waits(t, b)
+			isTold(t, b)
+			if err := <-first; err != nil {
+				t.Error(err)
+			}
+			<-second
+		},
+		"its clock was wrong": func(t *testing.T, h *harness) {
+			a, b := h.pair(t)
+			b.clock.Jump(10 * lease)
+			lock := a.hold(t, "k", one)
+			first := waits(t, b)
+			isTold(t, b)
+			mustLive(t, lock)
+			<-first
+		},
+	}
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) { bubble(t, dynamolock.Options{}, run) })
+	}
+}
+
+// D80. Somebody breaks the lock of a dead holder, or of one of two: that is no sign of life.
+func TestMismatchWithTheBroken(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"semaphore": {holdfast.WithLimit(3)}, "readers": {shared}, "lock": nil} {
+		for _, now := range []bool{false, true} {
+			t.Run(name+" now "+strconv.FormatBool(now), func(t *testing.T) {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					a, b := h.pair(t)
+					a.hold(t, "k", opts...)
+					if opts != nil {
+						a.hold(t, "k", opts...)
+					}
+					a.conn.Cut()
+					time.Sleep(10 * lease)
+					result := make(chan error, 1)
+					go func() {
+						_, err := b.Acquire(within(t, 2*lease), "k", holdfast.WithLimit(2))
+						result <- err
+					}()
+					time.Sleep(lease / 2)
+					h.client(t).breakIt(t, "k", now)
+					if err := <-result; err != nil {
+						t.Error(err)
+					}
+					a.conn.Heal()
+					time.Sleep(lease)
+				})
+			})
+		}
+	}
+}
+
+// D81. What the client remembered of the holder is older than its last sign of life, after which it died in an outage: only what
+// the call has seen itself counts.
+func TestMismatchAfterAnOutage(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		b := h.client(t)
+		touch := func(guid string) {
+			i := npm("7", strconv.FormatInt(lease.Milliseconds(), 10), guid)
+			i["lockAcquiredTimeUnixMs"] = n(strconv.FormatInt(time.Now().UnixMilli(), 10))
+			h.set("k", i)
+		}
+		touch("a")
+		time.Sleep(lease / 4)
+		limit := holdfast.WithLimit(1)
+		if _, err := b.TryAcquire(t.Context(), "k", limit); !errors.Is(err, holdfast.ErrMismatch) {
+			t.Fatal(err)
+		}
+		b.conn.Cut()
+		time.Sleep(lease / 2)
+		touch("b")
+		time.Sleep(lease * 3 / 8) // a lease after its first sign of life, but not after that was seen
+		time.AfterFunc(2*lease, b.conn.Heal)
+		go func() { _, _ = b.Acquire(within(t, lease), "k") }()
+		time.Sleep(time.Millisecond) // the next is behind it
+		if _, err := b.Acquire(within(t, 5*lease), "k", limit); err != nil {
+			t.Error(err)
+		}
+	})
 }

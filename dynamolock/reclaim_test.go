@@ -97,6 +97,34 @@ func TestReclaimBesideAnOwnLock(t *testing.T) {
 	})
 }
 
+// G13. D83. The same, and it waits behind another call of its client.
+func TestReclaimBehindAndBesideAnOwnLock(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		lock := a.hold(t, "k")
+		first := b.waits(t, "k")
+		time.Sleep(poll)
+		owner := holdfast.WithOwner("o")
+		second := make(chan error, 1)
+		go func() {
+			_, err := b.Acquire(within(t, 5*lease), "k", owner, holdfast.WithReclaim())
+			second <- err
+		}()
+		time.Sleep(3 * poll)
+		mustRelease(t, lock)
+		mine, err := b.TryAcquire(t.Context(), "k", owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held *holdfast.HeldError
+		if err := <-second; !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		mustRelease(t, mine)
+		mustRelease(t, <-first)
+	})
+}
+
 // G13. D64. A lock that has ended, and is being given back, keeps its own client's calls that reclaim from nothing: they wait.
 func TestReclaimWhileItIsGivenBack(t *testing.T) {
 	inEach(t, allModes, func(t *testing.T, h *harness) {

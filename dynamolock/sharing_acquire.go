@@ -1,7 +1,6 @@
 package dynamolock
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -89,14 +88,16 @@ func (c *contender) joins(o *observation) bool {
 // mismatch is the error of a request for a key that is in use as something else; nil if it is
 // not, or a request that waits has to find out.
 func (c *contender) mismatch(o *observation) error {
+	if !c.differs(o) || c.req.Wait && c.silent(o) {
+		return nil
+	}
+	return &driver.MismatchError{Key: c.req.Key, Have: o.item.limit(), Want: c.req.Mode.Limit}
+}
+
+// differs reports whether the key is in use as something else than the request wants, by what was seen.
+func (c *contender) differs(o *observation) bool {
 	i := o.item
-	if i == nil || !i.held() || c.vacant(o) || c.reclaimable(i) || i.limit() == c.req.Mode.Limit {
-		return nil
-	}
-	if c.req.Wait && c.silent(o) {
-		return nil
-	}
-	return &driver.MismatchError{Key: c.req.Key, Have: i.limit(), Want: c.req.Mode.Limit}
+	return i != nil && i.held() && !c.vacant(o) && !c.reclaimable(i) && i.limit() != c.req.Mode.Limit
 }
 
 // silent reports whether all who have the key seem to be dead, by clocks that may be wrong, and have not written since
@@ -105,8 +106,10 @@ func (c *contender) silent(o *observation) bool {
 	if doubt := c.doubtful(o); !c.vacant(&doubt) {
 		return false
 	}
-	c.unheard = cmp.Or(c.unheard, o.item.guid)
-	return c.unheard == o.item.guid
+	if c.unheard.IsZero() {
+		c.unheard = c.host.Now()
+	}
+	return c.unheard.Sub(o.lastWord()) >= 0
 }
 
 // sentAs returns a moment before the request with a number was sent, whoever may have repeated it.

@@ -84,7 +84,7 @@ func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 }
 
 // dead reports whether nobody has a grant any more, nor sees to a write of it that is under way. It asks in the order in which
-// a call that is given up leaves its grant.
+// a call that is given up leaves its grant; what else that has left is noted by then.
 func (s *leftovers) dead(l *leftover, grant string) bool {
 	if s.grants.alive(grant) {
 		return false

@@ -28,7 +28,11 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
-	w := c.lines.join(c.req.Key, c.grant, c.req.Mode.Limit)
+	w := &waiter{grant: c.grant, limit: c.req.Mode.Limit}
+	if c.req.Reclaim {
+		w.owner = c.req.Owner
+	}
+	c.lines.join(c.req.Key, w)
 	defer c.lines.leave(c.req.Key, w)
 	defer c.withdraw()
 	blind := c.lines.leads(c.req.Key, w) // it leads, and has seen nothing yet
@@ -107,7 +111,7 @@ func (c *contender) firstStep(leads bool) step {
 	switch {
 	case c.req.Reclaim:
 		return writeStep
-	case leads && c.probablyHeld(&remembered), c.mismatch(&remembered) != nil: // what is remembered may be over
+	case leads && c.probablyHeld(&remembered), c.differs(&remembered): // what is remembered may be over
 		return lookStep
 	}
 	return noStep
