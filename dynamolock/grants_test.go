@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// D82. Whoever finds that a grant is dead finds what it has left, too.
+// D69. Whoever finds that a grant is dead finds what it has left, too.
 func TestForgottenWithWhatItLeaves(t *testing.T) {
 	g := newGrants()
 	g.enter("grant")

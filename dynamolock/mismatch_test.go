@@ -143,7 +143,7 @@ func TestMismatchOfTheLast(t *testing.T) {
 	}
 }
 
-// D80. Somebody breaks the lock of a dead holder, or of one of two: that is no sign of life.
+// D67. Somebody breaks the lock of a dead holder, or of one of two: that is no sign of life.
 func TestMismatchWithTheBroken(t *testing.T) {
 	for name, opts := range map[string][]holdfast.Option{"semaphore": {holdfast.WithLimit(3)}, "readers": {shared}, "lock": nil} {
 		for _, now := range []bool{false, true} {
@@ -174,7 +174,7 @@ func TestMismatchWithTheBroken(t *testing.T) {
 	}
 }
 
-// D81. What the client remembered of the holder is older than its last sign of life, after which it died in an outage: only what
+// D68. What the client remembered of the holder is older than its last sign of life, after which it died in an outage: only what
 // the call has seen itself counts.
 func TestMismatchAfterAnOutage(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {

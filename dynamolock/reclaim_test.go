@@ -97,7 +97,7 @@ func TestReclaimBesideAnOwnLock(t *testing.T) {
 	})
 }
 
-// G13. D83. The same, and it waits behind another call of its client.
+// G13. D70. The same, and it waits behind another call of its client.
 func TestReclaimBehindAndBesideAnOwnLock(t *testing.T) {
 	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
 		a, b := h.pair(t)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStderrFull tests hazard C41: what run and elect have to say does not keep them from watching their command, however long
+// TestStderrFull tests hazard C12: what run and elect have to say does not keep them from watching their command, however long
 // nobody reads it. Then all of it comes.
 func TestStderrFull(t *testing.T) {
 	const lease = 6 * time.Second
