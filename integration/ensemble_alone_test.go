@@ -2,12 +2,14 @@ package integration_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/integration/internal/zkserver"
@@ -110,16 +112,27 @@ func closeAtAloneLeader(t *testing.T, e *zkserver.Ensemble) {
 	}
 	select {
 	case err := <-closed:
+		unlessTooLate(t, err)
 		t.Fatalf("Close returned %v, and the next leader has %s", err, path)
 	default:
 	}
 
 	must(t, e.HealAll())
-	check(t, receive(t, "Close returns", closed))
+	err = receive(t, "Close returns", closed)
+	unlessTooLate(t, err)
+	check(t, err)
 	conn := plain(t, e.Servers()[next].Addr())
 	must(t, errOf(conn.Sync(path)))
 	if there, _, err := conn.Exists(path); err != nil || there {
 		t.Errorf("after Close there is %s: %v, %v", path, there, err)
+	}
+}
+
+// unlessTooLate ends a test whose Close has said that it could not be sure within the lease: servers may take long to elect a leader.
+func unlessTooLate(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, holdfast.ErrReleasePending) {
+		verdict.Inconclusive(t, "there was no leader for a lease: %v", err)
 	}
 }
 
