@@ -78,7 +78,15 @@ func (h *hold) check(i *item) error {
 	return driver.ErrTakenOver
 }
 
-// remains reports whether an item is still this hold's, as Break left it.
+// brokenIn reports whether an item still has this hold, as Break left it.
+func (h *hold) brokenIn(i *item) bool {
+	if own := i.holder(h.grant); h.entry != nil {
+		return own != nil && own.token == h.token
+	}
+	return i.sameGrant(h.token)
+}
+
+// remains reports whether an item is still this hold's: Break left it so, or a late request of the acquisition took the key again.
 func (h *hold) remains(i *item) bool {
 	if h.entry != nil {
 		return i.holder(h.grant) != nil
@@ -131,11 +139,11 @@ func (h *hold) release(ctx context.Context) error {
 		if why == nil {
 			return errOvertaken
 		}
-		if unanswered && (h.entry != nil && !h.remains(old) || h.entry == nil && !old.sameGrant(h.token)) {
-			return nil // it was carried out, and what is there now came later
-		}
 		if h.remains(old) {
 			h.clear(ctx, old)
+		}
+		if unanswered && !h.brokenIn(old) {
+			return nil // it was carried out, and what is there now came later
 		}
 		return fmt.Errorf("%w: %w", driver.ErrLost, why)
 	})

@@ -225,3 +225,27 @@ func TestRefusedForNoReason(t *testing.T) {
 		}
 	})
 }
+
+// Whose release is carried out without an answer has released, though a late request of the acquisition takes the key again meanwhile:
+// nobody has broken the lock. What that request takes is given back.
+func TestTakenAgainDuringTheRelease(t *testing.T) {
+	forEach(t, map[string][]holdfast.Option{
+		"readers": {shared},
+		"permits": {holdfast.WithLimit(3)},
+	}, func(t *testing.T, h *harness, opts []holdfast.Option) {
+		a, b := h.pair(t)
+		mustRelease(t, a.hold(t, "k", opts...)) // so that a takes the key for free
+		first := b.hold(t, "k", opts...)
+		a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(time.Second, dynamofake.Reset())))
+		lock := a.hold(t, "k", opts...)
+		a.conn.SetFault(on(beat, 1, dynamofake.Drop())) // so that b is the last to write to the item
+		mustRelease(t, first)
+		a.conn.SetFault(on(release, 1, dynamofake.LoseReply(nil)))
+		mustRelease(t, lock)
+		if got := tokenOf(h.item("k")); got != lock.Token()+1 {
+			t.Errorf("token %d after %d: the late request took nothing", got, lock.Token())
+		}
+		time.Sleep(lease / 4)
+		h.isFree(t, "k")
+	})
+}

@@ -50,7 +50,7 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return ""
 	case !slices.Contains(causes, cause):
 		return "which is not a known cause"
-	case cause == "taken_over" && struck(false) && s.follows(g, end.At, anybody): // what has struck it was over before it looked
+	case cause == "taken_over" && struck(false) && (s.follows(g, end.At, anybody) || s.brokenToo(g, end.At)): // what has struck it was over before it looked
 		return ""
 	case s.rules.Steady && (cause == "session_expired" || cause == "lease_expired" || cause == "taken_over") && !s.endangered(g.invoke-2*int64(s.rules.Lease), end.At):
 		return fmt.Sprintf("and nothing that ends a lease had been wrong since two leases before it was acquired, at %s", s.at(g.invoke))
@@ -66,6 +66,19 @@ func (s *story) wrongCause(g *grant, end *Record) string {
 		return fmt.Sprintf("and its TTL was %v, counted from when it was granted", time.Duration(g.ttl))
 	}
 	return ""
+}
+
+// brokenToo reports whether, after a break of a grant that shares a key, another of those who share it may have been broken by then: an
+// item of DynamoDB names the last.
+func (s *story) brokenToo(g *grant, at int64) bool {
+	if !g.mode.Shared {
+		return false
+	}
+	return slices.ContainsFunc(s.keys[g.key], func(other *grant) bool {
+		return other != g && other.mode.Shared && slices.ContainsFunc(other.strikes, func(hit strike) bool {
+			return !hit.reclaim && hit.from <= at && hit.till >= g.strikes[0].from
+		})
+	})
 }
 
 // succeeded reports whether another process may have been granted the key under the same owner by then.

@@ -98,18 +98,19 @@ func TestSharingAcquitted(t *testing.T) {
 			breaks(1, 70, 80, OK).hold("3.1", 3, 90, 160),
 		"a broken permit beside its successor": crowded(2).remove(of(Held, "1.1", 1)).held("1.1", 1, 10, 139).lost("1.1", 1, 141, "broken").
 			breaks(1, 30, 40, OK).hold("3.1", 3, 60, 200).remove(func(r *Record) bool { return r.Process == "1.1" && (r.Call == Release || r.Call == Verify) }).permits(2, 1, 2, 3),
-		"a reader's write that comes late": together().shared(1, 2).wrote("3.1", 3, 140, true).wrote("1.1", 1, 150, false),
-		"readers write in any order":       together().shared(1, 2).wrote("2.1", 2, 40, true).wrote("1.1", 1, 50, true).wrote("3.1", 3, 140, true),
-		"all can be had":                   crowded(3).permits(3, 1, 2, 3).audit(3, 3, permitOf(3)),
-		"no more than all can be had":      crowded(3).permits(3, 1, 2, 3).audit(4, 3, permitOf(3)),
-		"the key can be had":               good().audit(2, 1, Mode{}),
-		"a try in the way of another":      good().audit(2, 1, Mode{}).call("8.1", Try, 0, 602, 650, Refused),
-		"told of all who come and go":      quiet(read().tells(4, shared, 1).tells(21, shared, 1, 2).tells(101, shared, 2).tells(116, Mode{}).tells(131, Mode{}, 3).tells(160, Mode{})),
-		"told of both, and of none":        quiet(read().tells(21, shared, 1, 2).tells(160, Mode{})),
-		"told by one who has left":         quiet(together().shared(1, 2).observe("2.1", 0, 700).tells(30, shared, 1, 2).tells(130, shared, 1).tells(131, Mode{}, 3).tells(160, Mode{})),
-		"told late":                        quiet(read().tells(129, shared, 1, 2).tells(154, Mode{}, 3).tells(590, Mode{})),
-		"told of the second first":         quiet(read().remove(of(Held, "1.1", 1)).remove(func(r *Record) bool { return r.Process == "1.1" && r.Call == Verify }).held("1.1", 1, 40).edit(func(r *Record) bool { return r.Process == "1.1" && r.Call == Acquire && r.What == Return }, func(r *Record) { r.At = 39 * ms }).tells(26, shared, 2).tells(40, shared, 1, 2).tells(160, Mode{})),
-		"told of permits":                  quiet(uploads().tells(10, permitOf(3), 1).tells(60, permitOf(3), 1, 2, 3).tells(201, permitOf(3), 2, 3).tells(241, Mode{})),
+		"taken over, as another was broken": evicted().breaks(1, 47, 50, OK),
+		"a reader's write that comes late":  together().shared(1, 2).wrote("3.1", 3, 140, true).wrote("1.1", 1, 150, false),
+		"readers write in any order":        together().shared(1, 2).wrote("2.1", 2, 40, true).wrote("1.1", 1, 50, true).wrote("3.1", 3, 140, true),
+		"all can be had":                    crowded(3).permits(3, 1, 2, 3).audit(3, 3, permitOf(3)),
+		"no more than all can be had":       crowded(3).permits(3, 1, 2, 3).audit(4, 3, permitOf(3)),
+		"the key can be had":                good().audit(2, 1, Mode{}),
+		"a try in the way of another":       good().audit(2, 1, Mode{}).call("8.1", Try, 0, 602, 650, Refused),
+		"told of all who come and go":       quiet(read().tells(4, shared, 1).tells(21, shared, 1, 2).tells(101, shared, 2).tells(116, Mode{}).tells(131, Mode{}, 3).tells(160, Mode{})),
+		"told of both, and of none":         quiet(read().tells(21, shared, 1, 2).tells(160, Mode{})),
+		"told by one who has left":          quiet(together().shared(1, 2).observe("2.1", 0, 700).tells(30, shared, 1, 2).tells(130, shared, 1).tells(131, Mode{}, 3).tells(160, Mode{})),
+		"told late":                         quiet(read().tells(129, shared, 1, 2).tells(154, Mode{}, 3).tells(590, Mode{})),
+		"told of the second first":          quiet(read().remove(of(Held, "1.1", 1)).remove(func(r *Record) bool { return r.Process == "1.1" && r.Call == Verify }).held("1.1", 1, 40).edit(func(r *Record) bool { return r.Process == "1.1" && r.Call == Acquire && r.What == Return }, func(r *Record) { r.At = 39 * ms }).tells(26, shared, 2).tells(40, shared, 1, 2).tells(160, Mode{})),
+		"told of permits":                   quiet(uploads().tells(10, permitOf(3), 1).tells(60, permitOf(3), 1, 2, 3).tells(201, permitOf(3), 2, 3).tells(241, Mode{})),
 		"told of a permit that its owner never heard of": quiet(uploads().call("8.1", Acquire, 0, 50, 0, "").killed("8.1", 55).edit(of(Invoke, "8.1", 0), func(r *Record) { r.Owner, r.Mode = "8", permitOf(3) }).
 			tells(10, permitOf(3), 1).tells(221, permitOf(3), 3, 8).tells(241, permitOf(3), 8).tells(400, Mode{})),
 		"a permit beside a lock":             good().mismatched("8.1", 50, 55, permitOf(2)),
@@ -126,6 +127,12 @@ func TestSharingAcquitted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// evicted has the second of two permits broken, and told that it was taken over. The first was broken too.
+func evicted() *script {
+	return (&script{}).acquire("1.1", 1, 0, 5).held("1.1", 1, 10, 60).lost("1.1", 1, 70, "broken").
+		acquire("2.1", 2, 20, 25).held("2.1", 2, 30, 55).lost("2.1", 2, 56, "taken_over").permits(2, 1, 2).breaks(2, 40, 45, OK)
 }
 
 var plantedSharing = []planted{
@@ -157,6 +164,8 @@ var plantedSharing = []planted{
 		(&script{}).acquire("1.1", 1, 0, 10).held("1.1", 1, 15).shared(1).breaks(1, 20, 90, GaveUp).acquire("2.1", 2, 5, 60).killed("2.1", 61).verify("1.1", 1, 70, 75)),
 	wrong(RuleLinearizable, "a permit verified beyond the limit", "2 have been granted a permit",
 		(&script{}).acquire("1.1", 1, 0, 10).held("1.1", 1, 15).breaks(1, 20, 90, GaveUp).acquire("2.1", 2, 5, 60).permits(1, 1, 2).verify("2.1", 2, 70, 75).verify("1.1", 1, 70, 75).killed("2.1", 80)),
+	wrong(RuleCause, "taken over, and another was broken before", "nobody can have taken it over", evicted().breaks(1, 30, 35, OK)),
+	wrong(RuleCause, "taken over, and another was broken later", "nobody can have taken it over", evicted().breaks(1, 60, 65, OK)),
 	wrong(RuleFree, "a permit is lost", "was refused, one of 3 at", crowded(3).permits(3, 1, 2, 3).audit(3, 2, permitOf(3))),
 	wrong(RuleFree, "a key is lost", "since then 0 have been granted", good().audit(1, 0, Mode{})),
 	wrong(RuleFree, "a reader is kept out by nobody", "was refused, shared at", good().audit(1, 0, shared)),
