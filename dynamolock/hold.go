@@ -56,10 +56,11 @@ func (h *hold) Verify(ctx context.Context) error {
 
 // check says why an item is not this hold's any more; nil if it still is.
 func (h *hold) check(i *item) error {
-	if h.entry != nil {
-		return h.checkShared(i)
-	}
 	switch {
+	case i.form == absent && !h.lease.Live():
+		return driver.ErrLeaseExpired // and the table's Time to Live has deleted it
+	case h.entry != nil:
+		return h.checkShared(i)
 	case i.held() && i.belongs(h.grant) && i.token == h.token:
 		return nil
 	case i.form == absent:

@@ -174,6 +174,24 @@ func TestTimeToLiveIsLookedAtAgain(t *testing.T) {
 	}
 }
 
+// A release cannot be carried out for so long that the lease ends, and Time to Live deletes the item. Nobody has broken the lock.
+func TestReleaseAfterTimeToLive(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {shared}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, byTTL(dynamolock.FailOpen), func(t *testing.T, h *harness) {
+				a := h.client(t)
+				lock := a.hold(t, "k", opts...)
+				a.conn.SetFault(always(dynamofake.Fail(dynamofake.Throttled())))
+				time.AfterFunc(2*(day.Lease+day.TTL), func() { a.conn.SetFault(nil) })
+				err := lock.Release(t.Context())
+				if i := h.item("k"); !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrLeaseExpired) || len(i) > 0 {
+					t.Errorf("%v, and the item is %v", err, i)
+				}
+			})
+		})
+	}
+}
+
 // enable enables Time to Live, as an operator does.
 func (h *harness) enable(t *testing.T, attribute string) {
 	t.Helper()
