@@ -11,8 +11,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D1", "a release that was carried out without a reply counts as a loss", dynamoDB, change{
 		"dynamolock/hold.go",
-		`if unanswered && (h.entry`,
-		`if false && unanswered && (h.entry`,
+		`if unanswered && !h.brokenIn(old)`,
+		`if false && unanswered && !h.brokenIn(old)`,
 	}, nil},
 
 	{"D2", "a heartbeat revives what was released", dynamoDB, change{
