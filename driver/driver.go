@@ -113,9 +113,11 @@ type Driver interface {
 	Ask(ctx context.Context, info Info) error
 
 	// Close ends the session, or the heartbeats; Release has been called and has
-	// returned for all holds (but see Ender), and all calls have returned but those of List, of which
-	// the body of a loop may be what closes the client. It leaves no goroutine behind. It waits for the engine's confirmation until ctx ends, which may
-	// be never, and no longer than until the leases of all that may be left are over: the engine sees to that itself.
+	// returned for all holds (but see Ender), and all calls have returned but those of
+	// List: the body of a loop over it may be what closes the client. It leaves no
+	// goroutine behind. It waits for the engine's confirmation until ctx ends, which may
+	// be never, and no longer than until the leases of all that may be left are over:
+	// the engine sees to that itself.
 	Close(ctx context.Context) error
 }
 
@@ -128,8 +130,9 @@ type Ender interface {
 	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
 	//  2. It goes on trying while the engine cannot be reached, and returns soon after
 	//      the end of ctx, having sent what it can by then.
-	//  3. Its error says what was not confirmed. Then Release is called for each hold for which it has not been, with a ctx that has
-	//     ended: it returns nil if that one is known to be given back, and does not wait. So do the calls that are under way.
+	//  3. Its error says what was not confirmed. Then Release is called for each hold for
+	//     which it has not been, with a ctx that has ended: it returns nil if that one is
+	//     known to be given back, and does not wait. So do the calls that are under way.
 	EndSession(ctx context.Context) error
 }
 
@@ -199,10 +202,11 @@ type Hold interface {
 	SetData(ctx context.Context, data []byte) error
 
 	// Release gives the key back, and is called exactly once, however the hold
-	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine has confirmed, the grant is known to be
-	// gone, or ctx ends, which is when the client is done closing: it does not wait longer than for the end of its leases. It returns
-	// nil, [ErrLost] if the grant turned out to have been gone already, or what
-	// kept it from finding out. It never touches another holder's grant.
+	// ended; Close calls it for up to 1,024 holds at a time. It tries until the engine
+	// has confirmed, the grant is known to be gone, or ctx ends, which is when the client
+	// is done closing: it does not wait longer than for the end of its leases. It returns
+	// nil, [ErrLost] if the grant turned out to have been gone already, or what kept it
+	// from finding out. It never touches another holder's grant.
 	Release(ctx context.Context) error
 }
 

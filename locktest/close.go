@@ -274,3 +274,28 @@ func closeTwiceAtOnce(e *env) {
 	}
 	e.leavesNothing(e.key, e.engine.Soon, "Close gives every key back")
 }
+
+// closeInAList closes a client in the body of a loop over its List.
+func closeInAList(e *env) {
+	a := e.client()
+	for _, key := range e.keys(3) {
+		e.holdKey(a, key)
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for _, err := range a.List(ctx, e.prefix) {
+			if err != nil {
+				break
+			}
+			if err := a.Close(e.within(e.patience())); err != nil {
+				e.Errorf("%s: Close: %v", e.rule, err)
+			}
+		}
+	}()
+	if !e.closes(over, e.patience()) {
+		e.broken("Close does not wait for a List, whose loop may have called it", "it waits")
+	}
+}
