@@ -90,6 +90,10 @@ func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
 
 // after decides what follows a term.
 func (e *elector) after(h *supervisor, err error) error {
+	over := h.over
+	if h.alone { // what became of its term after that, while what it has left behind was being ended, does not matter
+		over, err = 0, h.outcome()
+	}
 	start, by := (*startError)(nil), interrupted{}
 	switch {
 	case errors.As(err, &start):
@@ -99,11 +103,11 @@ func (e *elector) after(h *supervisor, err error) error {
 	case h.job == nil: // the term was over by then
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil
-	case h.over == exitFailed:
+	case over == exitFailed:
 		return err
 	case h.told || h.hurried: // the candidacy is over, and what else has ended the term does not matter
 		return &exitError{code: h.status.ExitCode()}
-	case h.over != 0:
+	case over != 0:
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil
 	case err == nil:
