@@ -113,3 +113,25 @@ func TestTermEndsBehindItsCommand(t *testing.T) {
 		})
 	}
 }
+
+// TestCtrlCInTheGrace checks that Ctrl-C ends elect, which does not get it from the terminal, also if the command dies of it
+// while it is being ended for another reason; and that a command without a terminal may die of SIGINT when it gets SIGTERM.
+func TestCtrlCInTheGrace(t *testing.T) {
+	for _, over := range []int{0, exitTTL, exitLost, exitStepDown} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+			for _, front := range []bool{false, true} {
+				for _, keepGoing := range []bool{false, true} {
+					e := &elector{app: &app{err: &bytes.Buffer{}}, flags: &electFlags{keepGoing: keepGoing}}
+					h := &supervisor{key: "k", job: &job.Job{}, ended: true, front: front, over: over, status: job.Status{Signal: s}}
+					got, want := e.after(h, &exitError{code: 128 + int(s)}), exitOK
+					if front || over == 0 {
+						want = 128 + int(s)
+					}
+					if (got == nil) != (want == exitOK) || got != nil && exitCode(t.Context(), got) != want {
+						t.Errorf("%v, over with %d, terminal: %t: elect goes on with %v", s, over, front, got)
+					}
+				}
+			}
+		}
+	}
+}

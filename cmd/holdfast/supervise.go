@@ -45,6 +45,7 @@ type supervisor struct {
 	status  job.Status
 	ended   bool // the command has ended; others of its group may be alive
 	alone   bool // by itself: nothing was ending it, and its lock was live
+	front   bool // it had the terminal to the end
 	told    bool // a signal that ends programs was passed on to the command
 	hurried bool // a signal came before the command started, or after it ended
 }
@@ -206,6 +207,7 @@ func (h *supervisor) commandEnded(status job.Status) {
 	h.status, h.ended = status, true
 	h.alone = h.over == 0 && h.lock.Err() == nil
 	if h.terminal != nil {
+		h.front = h.terminal.Has(h.job)
 		h.terminal.TakeBack(h.job)
 		if status.Signal != 0 {
 			h.terminal.Restore()
