@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -133,5 +134,21 @@ func TestCtrlCInTheGrace(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSignalDuringTheReleaseOfATerm checks that a signal that ends the wait for the last release ends that for the engine, too.
+func TestSignalDuringTheReleaseOfATerm(t *testing.T) {
+	for _, cause := range []error{interrupted{syscall.SIGTERM}, nil} {
+		a := &app{err: &bytes.Buffer{}}
+		standing, end := context.WithCancelCause(t.Context())
+		if cause != nil {
+			end(cause)
+		}
+		_ = (&elector{app: a}).result(standing, errors.Join(&exitError{code: 3}, holdfast.ErrReleasePending))
+		if a.hasty != (cause != nil) {
+			t.Errorf("ended by %v: hasty is %t", cause, a.hasty)
+		}
+		end(nil)
 	}
 }

@@ -60,6 +60,7 @@ func (a *app) elect(ctx context.Context, f *electFlags) error {
 func (e *elector) result(standing context.Context, err error) error {
 	if errors.Is(err, holdfast.ErrReleasePending) {
 		e.app.warn("%v: others get the lock when its lease is over", holdfast.ErrReleasePending)
+		e.app.hasty = errors.As(context.Cause(standing), new(interrupted))
 	}
 	said, by := (*exitError)(nil), interrupted{}
 	switch {
