@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -77,7 +79,10 @@ func (w *aside) write() {
 			return
 		}
 		w.mu.Unlock()
-		_, _ = w.app.err.Write(p)
+		for n, err := w.app.err.Write(p); errors.Is(err, syscall.EAGAIN); n, err = w.app.err.Write(p) {
+			p = p[n:] // the command, which has the same pipe, does not want writes to wait
+			time.Sleep(20 * time.Millisecond)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,4 +73,49 @@ func TestNobodyReadsStderr(t *testing.T) {
 	if err != nil || !strings.Contains(string(said), holdfast.ErrBroken.Error()) {
 		t.Errorf("%v; it said: %s", err, said)
 	}
+}
+
+// TestStderrDoesNotBlock checks that a message waits for room also where a write does not: a command has changed that for the pipe
+// that it shares with this program.
+func TestStderrDoesNotBlock(t *testing.T) {
+	var fds [2]int
+	if err := syscall.Pipe(fds[:]); err != nil {
+		t.Fatal(err)
+	}
+	r, w := os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
+	defer r.Close()
+	defer w.Close()
+	if err := syscall.SetNonblock(fds[1], true); err != nil { // behind the back of w
+		t.Fatal(err)
+	}
+	full := 0
+	for some := 0; some >= 0; some, _ = syscall.Write(fds[1], make([]byte, 1000)) {
+		full += some
+	}
+	a := &app{err: w}
+	a.speakAside()
+	const message = 1000 // more than the first read makes room for
+	a.warn("%s", strings.Repeat("x", message))
+	a.warn("the end")
+	text := make(chan string, 1)
+	go func() {
+		var all strings.Builder
+		for small := make([]byte, message/2); !strings.HasSuffix(all.String(), "the end\n"); {
+			n, err := r.Read(small)
+			if err != nil {
+				break
+			}
+			all.Write(small[:n])
+		}
+		text <- all.String()
+	}()
+	select {
+	case all := <-text:
+		if said := all[full:]; said != "holdfast: "+strings.Repeat("x", message)+"\nholdfast: the end\n" {
+			t.Errorf("it said: %s", said)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("what it had to say is lost")
+	}
+	a.flush()
 }
