@@ -17,8 +17,8 @@ func (s stderr) Write(p []byte) (int, error) {
 	return s.err.Write(p)
 }
 
-// speakAside is for what watches a command: nothing waits for long for whoever reads the messages. A pipe may be full, and
-// a terminal stopped by Ctrl-S, when the command is to be ended, or the guard to be told that the lock lives.
+// speakAside is for what runs a command: nothing waits for long for whoever reads the messages. A pipe may be full, and
+// a terminal stopped by Ctrl-S, when the command is to be ended or run again, or the guard to be told that the lock lives.
 func (a *app) speakAside() { a.aside = &aside{app: a} }
 
 // flush waits until all messages have been written.

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -118,4 +120,45 @@ func TestStderrDoesNotBlock(t *testing.T) {
 		t.Fatal("what it had to say is lost")
 	}
 	a.flush()
+}
+
+// TestObserveGoesOn checks that the command of observe --exec runs for each change also while nobody reads that it has failed.
+func TestObserveGoesOn(t *testing.T) {
+	stores := map[string]*memlock.Store{"a": memlock.NewStore()}
+	useEngine(t, func() engine { return &inMemory{stores: stores} })
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: w, leaveSignals: func() {}, lookupEnv: func(string) (string, bool) { return "", false }}
+	dir := t.TempDir()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.main(ctx, []string{"observe", "k", "--store", "a", "--exec", `: >"` + dir + `/$HOLDFAST_HELD"; exit 7`})
+		_ = w.Close()
+	}()
+	awaitFile(t, filepath.Join(dir, "false"))
+	c, err := memlock.New(&memlock.Options{Store: stores["a"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if _, err := c.Acquire(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, filepath.Join(dir, "true"))
+	defer time.AfterFunc(time.Minute, cancel).Stop()
+	failures := 0
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if lines.Text() == "holdfast: the command of --exec has failed: exit status 7" {
+			failures++
+		}
+		if failures == 2 {
+			cancel()
+		}
+	}
+	<-ended
+	if failures != 2 {
+		t.Errorf("it told of %d failures", failures)
+	}
 }
