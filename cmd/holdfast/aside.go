@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -15,8 +17,8 @@ func (s stderr) Write(p []byte) (int, error) {
 	return s.err.Write(p)
 }
 
-// speakAside is for what watches a command: nothing waits for long for whoever reads the messages. A pipe may be full, and
-// a terminal stopped by Ctrl-S, when the command is to be ended, or the guard to be told that the lock lives.
+// speakAside is for what runs a command: nothing waits for long for whoever reads the messages. A pipe may be full, and
+// a terminal stopped by Ctrl-S, when the command is to be ended or run again, or the guard to be told that the lock lives.
 func (a *app) speakAside() { a.aside = &aside{app: a} }
 
 // flush waits until all messages have been written.
@@ -77,7 +79,10 @@ func (w *aside) write() {
 			return
 		}
 		w.mu.Unlock()
-		_, _ = w.app.err.Write(p)
+		for n, err := w.app.err.Write(p); errors.Is(err, syscall.EAGAIN); n, err = w.app.err.Write(p) {
+			p = p[n:] // the command, which has the same pipe, does not want writes to wait
+			time.Sleep(20 * time.Millisecond)
+		}
 	}
 }
 

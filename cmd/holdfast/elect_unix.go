@@ -60,6 +60,7 @@ func (a *app) elect(ctx context.Context, f *electFlags) error {
 func (e *elector) result(standing context.Context, err error) error {
 	if errors.Is(err, holdfast.ErrReleasePending) {
 		e.app.warn("%v: others get the lock when its lease is over", holdfast.ErrReleasePending)
+		e.app.hasty = errors.As(context.Cause(standing), new(interrupted))
 	}
 	said, by := (*exitError)(nil), interrupted{}
 	switch {
@@ -90,6 +91,11 @@ func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
 
 // after decides what follows a term.
 func (e *elector) after(h *supervisor, err error) error {
+	over := h.over
+	if h.alone { // what became of its term after that, while what it has left behind was being ended, does not matter
+		over, err = 0, h.outcome()
+	}
+	fromTerminal := h.status.Signal == syscall.SIGINT || h.status.Signal == syscall.SIGQUIT // Ctrl-C or Ctrl-\, to the command alone
 	start, by := (*startError)(nil), interrupted{}
 	switch {
 	case errors.As(err, &start):
@@ -99,17 +105,19 @@ func (e *elector) after(h *supervisor, err error) error {
 	case h.job == nil: // the term was over by then
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil
-	case h.over == exitFailed:
+	case over == exitFailed:
 		return err
 	case h.told || h.hurried: // the candidacy is over, and what else has ended the term does not matter
 		return &exitError{code: h.status.ExitCode()}
-	case h.over != 0:
+	case fromTerminal && (over == 0 || h.front): // without a terminal it may be what the command makes of SIGTERM
+		return &exitError{code: h.status.ExitCode()}
+	case over != 0:
 		e.say("the term is over: standing for %s again", plain(h.key))
 		return nil
 	case err == nil:
 		e.say("the command has ended, and with it the term: standing for %s again", plain(h.key))
 		return nil
-	case e.flags.keepGoing && h.status.Signal != syscall.SIGINT && h.status.Signal != syscall.SIGQUIT:
+	case e.flags.keepGoing:
 		e.say("the command has failed (%s), which ends the term: standing for %s again", how(h.status), plain(h.key))
 		return nil
 	}

@@ -76,6 +76,7 @@ func (a *app) observe(parent context.Context, o observeFlags) error {
 		if name := shell(o.script)[0]; !runnable(name) {
 			return &exitError{exitNotFound, fmt.Errorf("there is no shell %s", plain(name))}
 		}
+		a.speakAside()
 	}
 	c, err := a.connect(parent, connectOptions{})
 	if err != nil {

@@ -44,16 +44,21 @@ func ends(s syscall.Signal) bool {
 func (h *supervisor) stopped(by syscall.Signal) {
 	stopping := h.stopping
 	h.stopping = false
+	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU // the terminal
+	if wants && h.terminal != nil && h.terminal.Has(h.job) {
+		// It has it already. This is how it stops itself at Ctrl-Z if it is this program, too: see suspend.
+		wants, by = false, syscall.SIGTSTP
+	}
 	switch {
 	case h.over != 0: // it must end, but gets no SIGTERM while it is stopped
 		h.signal(syscall.SIGCONT)
 	case h.terminal == nil:
-	case (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && h.terminal.Give(h.job):
+	case wants && h.terminal.Give(h.job):
 		h.signal(syscall.SIGCONT)
 		if stopping { // the user stopped it before it had the terminal; SIGCONT has undone that
 			h.signal(syscall.SIGTSTP)
 		}
-	case by == syscall.SIGTSTP, by == syscall.SIGTTIN, by == syscall.SIGTTOU:
+	case wants, by == syscall.SIGTSTP:
 		h.suspend(by)
 	}
 	// Whoever sent SIGSTOP will continue the command. Until then the lock is held.

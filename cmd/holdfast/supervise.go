@@ -44,6 +44,8 @@ type supervisor struct {
 
 	status  job.Status
 	ended   bool // the command has ended; others of its group may be alive
+	alone   bool // by itself: nothing was ending it, and its lock was live
+	front   bool // it had the terminal to the end
 	told    bool // a signal that ends programs was passed on to the command
 	hurried bool // a signal came before the command started, or after it ended
 }
@@ -203,7 +205,9 @@ func (h *supervisor) look() {
 // commandEnded ends what the command left running.
 func (h *supervisor) commandEnded(status job.Status) {
 	h.status, h.ended = status, true
+	h.alone = h.over == 0 && h.lock.Err() == nil
 	if h.terminal != nil {
+		h.front = h.terminal.Has(h.job)
 		h.terminal.TakeBack(h.job)
 		if status.Signal != 0 {
 			h.terminal.Restore()
@@ -296,6 +300,11 @@ func (h *supervisor) result() error {
 	if h.over != 0 {
 		return &exitError{code: h.over}
 	}
+	return h.outcome()
+}
+
+// outcome is the error for the status of the command.
+func (h *supervisor) outcome() error {
 	if code := h.status.ExitCode(); code != 0 {
 		return &exitError{code: code}
 	}

@@ -165,6 +165,42 @@ func TestTerminalCtrlZ(t *testing.T) {
 	})
 }
 
+// TestTerminalCtrlZNested checks that Ctrl-Z stops, and fg continues, a command that runs another one under a lock of its own, itself
+// or by a script, or in a pipeline, where it has the terminal when it asks for it.
+func TestTerminalCtrlZNested(t *testing.T) {
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		const command = `holdfast run -k $KEY.inner -- sh -c 'echo $$ >$DIR/pid; echo question; read x; echo "answer was $x"; exit 3'`
+		must(t, os.WriteFile(w.file("script"), []byte(command+"\nexit $?\n"), 0o600))
+		has := func(pid int) { // the terminal
+			t.Helper()
+			await(t, func() bool { s := stat(pid); return s != nil && s[0] == "S" && s[5] == s[2] }, "the command does not go on with the terminal")
+		}
+		for i, nested := range []string{"sh $DIR/script", command, command + " | cat"} {
+			w.clear()
+			_ = os.Remove(w.file("pid"))
+			w.enter(`set -o pipefail; export KEY=%s; holdfast run -k $KEY -- %s; echo "status $?"`, fmt.Sprint(key, i), nested)
+			pid := w.pid("pid")
+			w.shows("\nquestion")
+			has(pid)
+			for range 2 {
+				w.press("C-z")
+				w.shows("Stopped")
+				w.prompts()
+				if s := state(pid); s != "T" {
+					t.Errorf("%s: the command is in state %q, want it stopped", nested, s)
+				}
+				w.clear()
+				w.enter(`fg; echo "status $?"`)
+				has(pid)
+			}
+			w.enter("hello")
+			w.shows("\nanswer was hello")
+			w.shows("status 3")
+			w.prompts()
+		}
+	})
+}
+
 // TestTerminalFromTheStart checks that the command has the terminal before it runs. If it got it afterwards, a command that
 // reads at once would be stopped and continued, and a Ctrl-Z in between would be lost.
 func TestTerminalFromTheStart(t *testing.T) {

@@ -108,6 +108,12 @@ var excluded = map[string]string{
 	"C13":   "the command-line tool",
 	"C14":   "the command-line tool",
 	"C15":   "the command-line tool",
+	"C16":   "the command-line tool",
+	"C17":   "the command-line tool",
+	"C18":   "the command-line tool",
+	"C19":   "the command-line tool",
+	"C20":   "the command-line tool",
+	"C21":   "the command-line tool",
 	"C6":    "tests, and how they are started",
 
 	"E1":  "the cures of Z2 and Z11: a term is a lock",

@@ -55,6 +55,9 @@ func (t *Terminal) foreground() int {
 // Ours reports whether this program is in the foreground.
 func (t *Terminal) Ours() bool { return t.foreground() == t.own }
 
+// Has reports whether a job is in the foreground.
+func (t *Terminal) Has(j *Job) bool { return t.foreground() == j.pid }
+
 // Give puts a job into the foreground if this program is there, and reports whether the job
 // is there now.
 func (t *Terminal) Give(j *Job) bool {
