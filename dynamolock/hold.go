@@ -67,16 +67,24 @@ func (h *hold) check(i *item) error {
 		return driver.ErrBroken
 	case i.sameGrant(h.token):
 		return driver.ErrBroken // Break wrote another guid
-	case i.belongs(h.grant):
-		return driver.ErrBroken // and a late request of this acquisition took the key again
 	case h.token != 0 && i.broken == h.token:
 		return driver.ErrBroken // and others took the key
+	case i.belongs(h.grant):
+		return h.takenAgain()
 	case h.reclaimed(i):
 		return driver.ErrReclaimed
 	case h.opts.Mode != FailOpen:
 		return driver.ErrBroken // it cannot have expired
 	}
 	return driver.ErrTakenOver
+}
+
+// takenAgain is why a hold was over before a late request of its acquisition took the key again.
+func (h *hold) takenAgain() error {
+	if h.lease.Live() {
+		return driver.ErrBroken // how else
+	}
+	return driver.ErrLeaseExpired // and others may have had the key in between
 }
 
 // brokenIn reports whether an item still has this hold, as Break left it.

@@ -249,3 +249,41 @@ func TestTakenAgainDuringTheRelease(t *testing.T) {
 		h.isFree(t, "k")
 	})
 }
+
+// D74. A release cannot be sent for longer than the lease, and others have the key in between. Then a late request of the acquisition
+// takes it again. The lease was over; nobody has broken the lock. Where somebody has, it says so.
+func TestTakenAgainAfterTheLease(t *testing.T) {
+	permit := []holdfast.Option{holdfast.WithLimit(1)}
+	forEach(t, map[string][2][]holdfast.Option{"lock": {}, "reader": {{shared}, nil}, "permit": {permit, permit}},
+		func(t *testing.T, h *harness, opts [2][]holdfast.Option) {
+			for _, broken := range []bool{false, true} {
+				a, b := h.pair(t)
+				arrives := time.Now().Add(2 * lease)
+				a.conn.SetFault(on(acquire, 1, dynamofake.DeliverLate(2*lease, dynamofake.Reset())))
+				lock := a.hold(t, "k", opts[0]...)
+				a.conn.SetFault(always(dynamofake.Refuse()))
+				result := make(chan error, 1)
+				go func() { result <- lock.Release(t.Context()) }()
+				if broken {
+					b.breakIt(t, "k", true)
+				}
+				mustRelease(t, b.hold(t, "k", opts[1]...))
+				if now := time.Now(); now.After(arrives) {
+					t.Fatal("the request was not late enough")
+				}
+				time.Sleep(time.Until(arrives) + time.Second)
+				if got := tokenOf(h.item("k")); got != lock.Token()+2 {
+					t.Errorf("token %d after %d: the late request took nothing", got, lock.Token())
+				}
+				a.conn.SetFault(nil)
+				want := holdfast.ErrLeaseExpired
+				if broken {
+					want = holdfast.ErrBroken
+				}
+				if err := <-result; !errors.Is(err, want) {
+					t.Errorf("broken %v: %v, want %v", broken, err, want)
+				}
+				h.isFree(t, "k")
+			}
+		})
+}

@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"container/heap"
 	"math/rand/v2"
 	"slices"
@@ -13,8 +14,8 @@ import (
 // arrival, and what was last seen of the item. A waiter is in one of these states:
 //
 //	ready   others are before it: it waits to be called
-//	leads   it is the first that is ready. It polls, for all of them, or writes; while it does, it is busy, and
-//	        stays so also if one that was before it is back
+//	leads   it is the first that is ready and wants the key as what it is in use as, if there is one. It polls, for
+//	        all of them, or writes; while it does, it is busy, and stays so also if one that was before it is back
 //	rests   it waits before its next try, in its caller's Retry; those behind it go on
 //
 //	join -> ready;  leads: ready or leads -> leads, if it is first and nobody else is busy;
@@ -94,12 +95,23 @@ func (l *line) rest(w *waiter, rests bool) {
 	}
 }
 
-// lead returns the waiter that polls: the first that does not rest.
+// lead returns the waiter that polls: the first that does not rest. One that wants the key as something else than its holders, who
+// seem to be dead, comes after those who may share it with them: as soon as one of these has written, it is refused.
 func (l *line) lead() *waiter {
 	if len(l.ready) == 0 {
 		return nil
 	}
-	return l.ready[0]
+	first, i := l.ready[0], l.seen.item
+	if i == nil || !i.held() || first.limit == i.limit() {
+		return first
+	}
+	var like *waiter
+	for _, w := range l.ready {
+		if w.limit == i.limit() && (like == nil || w.came < like.came) {
+			like = w
+		}
+	}
+	return cmp.Or(like, first)
 }
 
 // call wakes the waiter that leads.

@@ -202,3 +202,47 @@ func TestMismatchAfterAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// D73. A call that wants the key as something else than it is in use as waits for the leases of holders that have died. Others of its
+// client, that come later and want it as what it is, do not wait for that: they get what is free, and the first is refused.
+func TestMismatchBeforeOthers(t *testing.T) {
+	one, two := []holdfast.Option{holdfast.WithLimit(1)}, []holdfast.Option{holdfast.WithLimit(2)}
+	for name, c := range map[string]struct {
+		dead, first, second []holdfast.Option
+		most                time.Duration // until the second has the key
+	}{
+		"a free permit":        {two, nil, two, 3 * poll},
+		"a reader's":           {[]holdfast.Option{shared}, two, []holdfast.Option{shared}, 3 * poll},
+		"a lock":               {nil, two, nil, lease + 3*poll},
+		"a permit of the dead": {one, nil, one, lease + 3*poll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a, b := h.pair(t)
+				a.hold(t, "k", c.dead...)
+				a.conn.Cut()
+				time.Sleep(10 * lease)
+				refused := make(chan error, 1)
+				go func() {
+					_, err := b.Acquire(within(t, 5*lease), "k", c.first...)
+					refused <- err
+				}()
+				time.Sleep(3 * poll)
+				began := time.Now()
+				lock, err := b.Acquire(within(t, 2*lease), "k", c.second...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > c.most {
+					t.Errorf("it had to wait for %v", took)
+				}
+				if err := <-refused; !errors.Is(err, holdfast.ErrMismatch) || time.Since(began) > c.most+3*poll {
+					t.Errorf("the first, after %v: %v", time.Since(began), err)
+				}
+				mustRelease(t, lock)
+				a.conn.Heal()
+				time.Sleep(lease)
+			})
+		})
+	}
+}

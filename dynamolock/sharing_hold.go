@@ -15,7 +15,7 @@ func (h *hold) checkShared(i *item) error {
 	case own != nil && own.token == h.token, i.form == absent, i.broken == h.token:
 		return driver.ErrBroken
 	case own != nil:
-		return driver.ErrBroken // and a late request of this acquisition took the key again
+		return h.takenAgain()
 	case h.reclaimed(i):
 		return driver.ErrReclaimed
 	}

@@ -17,16 +17,18 @@ type engine struct {
 	namesakes bool
 	// endless says that locks do not expire: the operator breaks those of processes that have ended. None is shared.
 	endless bool
+	// watched says that each who wants a lock of a holder that is gone has to watch it for a lease.
+	watched bool
 }
 
 // engines are those that there are. A further one has a line here, in a file of its own what that names, and in login what its
 // clients need.
 var engines = []engine{
-	{"zookeeper", "", startZooKeeper, openZooKeeper, false, false},
-	{"reconfig", "ZooKeeper with members that leave and join", startReconfig, openZooKeeper, false, false},
-	{"dynamodb", "", startDynamo, openDynamo, true, false},
-	{"ttl", "DynamoDB with Time to Live", startTTL, openDynamo, true, false},
-	{"closed", "DynamoDB with locks that do not expire", startClosed, openDynamo, true, true},
+	{"zookeeper", "", startZooKeeper, openZooKeeper, false, false, false},
+	{"reconfig", "ZooKeeper with members that leave and join", startReconfig, openZooKeeper, false, false, false},
+	{"dynamodb", "", startDynamo, openDynamo, true, false, true},
+	{"ttl", "DynamoDB with Time to Live", startTTL, openDynamo, true, false, true},
+	{"closed", "DynamoDB with locks that do not expire", startClosed, openDynamo, true, true, false},
 }
 
 // engineOf returns the engine of a name, or nil.

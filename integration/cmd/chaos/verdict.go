@@ -66,7 +66,7 @@ func (r *run) judge() (*verdict, error) {
 	rules := history.Rules{
 		Lease: r.lease, Settle: r.settle(), Late: lateness * r.lease,
 		Steady: r.steady, Endured: r.endured, Lasting: lasting, Singly: singly, Hushed: []string{string(nemesis.EventsLost)},
-		Namesakes: engineOf(r.Engine).namesakes, Endless: engineOf(r.Engine).endless,
+		Namesakes: engineOf(r.Engine).namesakes, Endless: engineOf(r.Engine).endless, Watched: engineOf(r.Engine).watched,
 	}
 	if r.steady {
 		rules.Prompt, rules.Relief, rules.Recovery = r.lease/prompt, r.lease/relief, recovery*r.lease

@@ -46,6 +46,9 @@ type Rules struct {
 	// Prompt is the same, in any run, for a time in which nothing is wrong, nor has been for as long as Recovery; Relief is that of
 	// Endured faults that are not Lasting. 0 is not checked.
 	Prompt, Recovery, Relief time.Duration
+	// Watched says that the engine shows holders that are gone until somebody has watched them for a lease: who asks for a key later
+	// than they went has a lease more.
+	Watched bool
 	// Hushed are the kinds of faults in which the engine does not tell clients what they watch for.
 	Hushed []string
 	// Endless says that grants have no lease: who is cut off from the engine believes in one that was broken or reclaimed until it

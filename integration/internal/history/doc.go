@@ -47,7 +47,8 @@
 //	turn          In a run with no faults that may cost anybody a lease, no key stays free for long while somebody waits for
 //	              it. It is free when its release was confirmed, or a lease after its holder was lost or its process was
 //	              gone. Where the engine does not tell what is watched for, the time begins when it does again. In any run, it
-//	              stays free for less than a lease in times in which nothing is wrong.
+//	              stays free for less than a lease in times in which nothing is wrong; and for a lease more where whoever asks
+//	              later than a holder was gone has to watch what that has left (Rules.Watched).
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error. Closing a client
 //	              takes three leases at most, and what its ctx allows, whatever is wrong. Setting data ends with its lock.
 //	history       The records do not contradict each other, and contain at least one hold.

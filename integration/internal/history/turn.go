@@ -21,14 +21,14 @@ func (s *story) checkTurns(f *findings) {
 		}
 	}
 	for key, calls := range waits {
-		free := s.start
+		free, left := s.start, s.left(key)
 		for _, had := range append(s.had(key), period{s.end, s.end}) {
 			if s.rules.Turn > 0 {
-				s.checkTurn(f, calls, period{free, had.from}, int64(s.rules.Turn))
+				s.checkTurn(f, calls, nil, period{free, had.from}, int64(s.rules.Turn))
 			}
 			if s.rules.Prompt > 0 {
 				for _, calm := range without(period{free, had.from}, troubled) {
-					s.checkTurn(f, calls, calm, int64(s.rules.Prompt))
+					s.checkTurn(f, calls, left, calm, int64(s.rules.Prompt))
 				}
 			}
 			free = max(free, had.till)
@@ -136,8 +136,53 @@ func (s *story) over(g *grant) int64 {
 	return over
 }
 
-// checkTurn finds who has waited for too long in a time in which nobody had the key.
-func (s *story) checkTurn(f *findings, calls []*call, free period, most int64) {
+// left returns when the engine may show holders of a key of whom only those who watch it for a lease can tell that they are gone:
+// until somebody has had it alone who asked later.
+func (s *story) left(key string) (all []period) {
+	if !s.rules.Watched {
+		return nil
+	}
+	add := func(from, till int64, replaces func(*grant) bool) {
+		for _, g := range s.keys[key] {
+			if !g.mode.Shared && replaces(g) {
+				till = min(till, g.ret)
+			}
+		}
+		if from < till {
+			all = append(all, period{from, till})
+		}
+	}
+	for _, g := range s.keys[key] {
+		from := int64(never)
+		if gone, ok := s.gone[g.process]; ok {
+			from = gone
+		}
+		if g.lost != nil {
+			from = min(from, g.lost.At)
+		}
+		if r := g.released; r != nil && r.ret != nil {
+			from = min(from, r.ret.At)
+		}
+		add(from, s.freed(g), func(next *grant) bool { return next.token > g.token })
+	}
+	for _, c := range s.calls {
+		if c.invoke == nil || c.invoke.Key != key || !c.invoke.acquires() || c.granted() {
+			continue
+		}
+		from, ok := s.gone[c.invoke.Process]
+		if c.ret != nil {
+			from, ok = c.ret.At, s.unconfirmed(c.invoke.Process)
+		}
+		if ok { // its request may have been carried out later
+			add(from, never, func(next *grant) bool { return next.invoke > from+int64(s.rules.Late) })
+		}
+	}
+	return all
+}
+
+// checkTurn finds who has waited for too long in a time in which nobody had the key. Who asked while there was something left of
+// holders that were gone has a lease more.
+func (s *story) checkTurn(f *findings, calls []*call, left []period, free period, most int64) {
 	if free.till-free.from <= most {
 		return
 	}
@@ -148,7 +193,11 @@ func (s *story) checkTurn(f *findings, calls []*call, free period, most int64) {
 		} else if gone, ok := s.gone[r.Process]; ok {
 			till = gone
 		}
-		from := max(free.from, r.At)
+		from := r.At
+		if slices.ContainsFunc(left, func(p period) bool { return p.from <= r.At && r.At < p.till }) {
+			from += int64(s.rules.Lease)
+		}
+		from = max(free.from, from)
 		if till = min(till, free.till); till-from > most {
 			f.add(Violation{
 				Rule: RuleTurn, Key: r.Key, From: from, To: till,

@@ -125,3 +125,53 @@ func TestPrompt(t *testing.T) {
 		})
 	}
 }
+
+// TestPromptOverTheDead: where only those who watch a key can tell that its holder is gone, who asks later has a lease more.
+func TestPromptOverTheDead(t *testing.T) {
+	rules := scriptRules
+	rules.Prompt, rules.Relief, rules.Recovery, rules.Watched = 40*time.Millisecond, 20*time.Millisecond, 60*time.Millisecond, true
+	gone := func() *script { return begin().killed("1.1", 70) }
+	asked := func() *script { return begin().release("1.1", 1, 70, 80).asks("3.1", 0, 85, 0, "").killed("3.1", 90) }
+	gaveUp := func(closed string) *script {
+		return begin().release("1.1", 1, 70, 80).asks("3.1", 0, 85, 90, GaveUp).call("3.1", Close, 0, 90, 95, closed)
+	}
+	waits := func(s *script, from, till int64) *script {
+		return s.acquire("2.1", 9, from, till).held("2.1", 9, till+1)
+	}
+	others := func(s *script) *script {
+		return s.acquire("4.1", 5, 260, 300).held("4.1", 5, 301).release("4.1", 5, 305, 310)
+	}
+	for name, c := range map[string]struct {
+		s    *script
+		says string // "": nothing is wrong
+	}{
+		"it was waited for":                          {waits(gone(), 5, 210), ""},
+		"late":                                       {waits(gone(), 5, 211), "from 0.170000 s to 0.211000 s"},
+		"who asked later has to watch it":            {waits(gone(), 330, 470), ""},
+		"late, after that":                           {waits(gone(), 330, 471), "from 0.430000 s to 0.471000 s"},
+		"who was killed while it asked":              {waits(asked(), 330, 470), ""},
+		"late, after that was killed":                {waits(asked(), 330, 471), "from 0.430000 s to 0.471000 s"},
+		"who closed and could not be sure":           {waits(gaveUp(Pending), 330, 470), ""},
+		"late, after that one closed":                {waits(gaveUp(Pending), 330, 471), "from 0.430000 s to 0.471000 s"},
+		"late, after one who was sure":               {waits(gaveUp(OK), 330, 371), "from 0.330000 s to 0.371000 s"},
+		"one that was lost":                          {waits(begin().lost("1.1", 1, 70, "lease_expired"), 330, 470), ""},
+		"a release that goes on":                     {waits(begin().call("1.1", Release, 1, 70, 80, Pending), 330, 470), ""},
+		"late, after a release":                      {waits(begin().release("1.1", 1, 70, 80), 330, 371), "from 0.330000 s to 0.371000 s"},
+		"late, after one that it had waited for":     {waits(begin().release("1.1", 1, 70, 80), 60, 121), "from 0.080000 s to 0.121000 s"},
+		"others have shared it":                      {waits(others(gone()).permits(2, 5), 330, 470), ""},
+		"late, after another had it alone":           {waits(others(gone()), 330, 371), "from 0.330000 s to 0.371000 s"},
+		"late, after one that asked later had it so": {waits(others(asked()), 330, 371), "from 0.330000 s to 0.371000 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var wrong []string
+			for _, v := range Check(c.s.calm().records, rules) {
+				if v.Rule == RuleTurn {
+					wrong = append(wrong, v.Text)
+				}
+			}
+			if c.says == "" && len(wrong) > 0 || c.says != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.says)) {
+				t.Errorf("%q, want one that says %q", wrong, c.says)
+			}
+		})
+	}
+}
