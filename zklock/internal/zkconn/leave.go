@@ -25,7 +25,7 @@ import (
 //     with it everything that was held in it.
 //   - A server has said that the session is over. What was held in it is lost by that, but its znodes may stand: see confirmOver. So
 //     the client makes sure, in the background or when it closes.
-//   - The client closes, and go-zookeeper has had no answer.
+//   - The client closes, and go-zookeeper has had no answer. If it had one, the session is noted as over.
 //
 // Of each session that was begun there is one at most, until a server that has a quorum has confirmed its end; and where none has, no
 // session begins.
