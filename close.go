@@ -188,6 +188,8 @@ func (c *Client) giveBack(ctx context.Context) error {
 		err := session.EndSession(ctx)
 		if sessionEnd = err; err != nil {
 			sessionEnd = fmt.Errorf("holdfast: close: %w: %w", ErrReleasePending, err)
+		} else {
+			all = nil // also those that the engine has refused to give back meanwhile
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
 		for _, k := range c.toGiveBack {

@@ -231,6 +231,38 @@ func TestCloseReportsEachLock(t *testing.T) {
 	}
 }
 
+// R20. The engine refuses to give back a lock while the client closes, and then confirms the end of the session, which has given it back.
+func TestCloseAfterARefusedRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		closing, denied := make(chan struct{}), errors.New("denied")
+		b := &engine{release: func(context.Context) error {
+			<-closing
+			return denied
+		}}
+		c, err := holdfast.New(driver.Config{Margin: margin}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
+			b.host, b.lease = host, driver.NewLease(host, leaseLength, holdfast.ErrLeaseExpired)
+			b.lease.Renew(host.Now())
+			return ender{b, func(context.Context) error {
+				close(closing)
+				time.Sleep(time.Millisecond)
+				return nil
+			}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := acquire(t, c, "k")
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := k.Release(now); !errors.Is(err, holdfast.ErrReleasePending) {
+			t.Errorf("Release: %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
 // A log handler that panics in Close keeps neither another Close waiting nor a subscription open, and its error is not nil.
 func TestLogHandlerPanicsInClose(t *testing.T) {
 	for message, want := range map[string]error{

@@ -145,6 +145,36 @@ func TestEarlierSessionIsNotConfirmed(t *testing.T) {
 	})
 }
 
+// Z67. The same, where go-zookeeper's try to end the present session is lost, and the client ends that on a connection of its own.
+func TestEarlierSessionIsNotConfirmedAndTheLastIs(t *testing.T) {
+	const opDelete = 2
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		first := client.Conn().SessionID()
+		e.Expire(first)
+		client.Wire.Break()
+		for id := first; id == first || id == 0; id = client.Conn().SessionID() {
+			time.Sleep(time.Millisecond)
+		}
+		held, released := acquire(t, client, "held"), acquire(t, client, "released")
+		client.Throttle(func(kind int32) bool { return kind == opDelete }) // so the end of the first is not confirmed
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := released.Release(now); !errors.Is(err, holdfast.ErrReleasePending) {
+			t.Errorf("Release at a server that is too busy: %v", err)
+		}
+		client.LoseRequest(opCloseSession)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := client.Close(ctx); !errors.Is(err, holdfast.ErrReleasePending) || strings.Contains(err.Error(), `close: "`) {
+			t.Errorf("Close: %v", err)
+		}
+		if err := errors.Join(held.Release(t.Context()), released.Release(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Z60, Z62. What asks whether a session is over leaves no session of its own behind, also where it has asked in vain.
 func TestWitnessesEnd(t *testing.T) {
 	const opDelete = 2

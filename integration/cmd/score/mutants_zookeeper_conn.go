@@ -149,8 +149,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z51.2", "a session that begins while the client closes is not ended", zooKeeper, change{
 		"zklock/internal/zkconn/conn.go",
-		`s != nil && !confirmed && l.toEnd[s.ID] == nil {`,
-		`s != nil && !confirmed && l.toEnd[s.ID] == nil && false {`,
+		`s != nil && l.toEnd[s.ID] == nil {`,
+		`s != nil && l.toEnd[s.ID] == nil && confirmed {`,
 	}, nil},
 	{
 		"Z52", "the first heartbeat after a grant takes its time", zooKeeper,

@@ -211,11 +211,9 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.awaitEnd(ctx)
 	}
 	l.mu.Lock()
-	if s = l.session; s != nil && !confirmed && l.toEnd[s.ID] == nil {
-		l.noteToEndLocked(s, l.times.Session)
-	}
-	if confirmed {
-		l.session = nil
+	// It stays the present one, also if its end is confirmed: releases that go on may find the connection that has not ended yet.
+	if s = l.session; s != nil && l.toEnd[s.ID] == nil {
+		l.noteToEndLocked(s, l.times.Session).over = confirmed
 	}
 	l.mu.Unlock()
 	return l.endAll(ctx, address)
@@ -225,8 +223,10 @@ func (l *Link) EndSession(ctx context.Context) error {
 func (l *Link) Ended(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.toEnd[s.ID]
-	return s != l.session && (one == nil || one.over)
+	if one := l.toEnd[s.ID]; one != nil {
+		return one.over
+	}
+	return s != l.session // what is over is not noted for ever
 }
 
 // awaitRest returns when go-zookeeper wants a connection and gets none, or soon: told to quit on its way there, it would take a second.

@@ -45,6 +45,39 @@ func TestEndOfAnotherSession(t *testing.T) {
 	}
 }
 
+// TestCallsBehindTheEnd: calls that go on while the client closes find no connection without a session, also in the moment in which the
+// end of the session is confirmed and the connection has not ended yet.
+func TestCallsBehindTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := testLink(t, Config{})
+		l.conn = &zk.Conn{}
+		l.quitOnce.Do(func() {}) // it has not been started
+		l.times = l.config.Times(standardSession)
+		l.session = testSession(1)
+		result := make(chan error, 1)
+		go func() { result <- l.EndSession(t.Context()) }()
+		synctest.Wait() // it waits for a server
+		present := testSession(2)
+		l.mu.Lock()
+		l.session, l.wire, l.state = present, settledWire(nil, l, time.Second), open
+		close(l.wire.closeConfirmed)
+		close(l.gate)
+		l.mu.Unlock()
+		if err := <-result; err != nil || !l.Ended(present) {
+			t.Errorf("the end of the session: %v; it is confirmed: %v", err, l.Ended(present))
+		}
+		err := l.Retry(t.Context(), nil, func(s *Session) error {
+			if s == nil {
+				t.Error("a call is made without a session")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestReadErrorEndsWrites checks that a connection whose reader has failed does not block writers.
 func TestReadErrorEndsWrites(t *testing.T) {
 	l, _ := testLink(t, Config{})

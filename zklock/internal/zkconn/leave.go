@@ -25,7 +25,7 @@ import (
 //     with it everything that was held in it.
 //   - A server has said that the session is over. What was held in it is lost by that, but its znodes may stand: see confirmOver. So
 //     the client makes sure, in the background or when it closes.
-//   - The client closes, and go-zookeeper has had no answer.
+//   - The client closes, and go-zookeeper has had no answer. If it had one, the session is noted as over.
 //
 // Of each session that was begun there is one at most, until a server that has a quorum has confirmed its end; and where none has, no
 // session begins.
@@ -191,7 +191,10 @@ func (l *Link) endAt(ctx context.Context, address string, one *sessionToEnd) err
 // A server breaks its connections before it follows another leader. So the write was made by the leader that has answered the
 // question, with a majority, and the end of the session, which comes before it, was too.
 //
-// That assumes that two connections to one IP address and port lead to one server, and not to any behind a balancer.
+// That assumes that two connections to one IP address and port lead to one server, and not to any behind a balancer; and that a leader
+// which lets a session expire has asked for its end by the time that it takes the write. It does so right behind the step by which the
+// session is over for those who ask (SessionTrackerImpl.run), and the write comes a round trip to the client later; but what a follower
+// passes on takes another way than that (LeaderZooKeeperServer.submitLearnerRequest).
 func (l *Link) confirmOver(ctx context.Context, address string, one *sessionToEnd) error {
 	witness, err := l.visit(ctx, address, address)
 	if err != nil {
