@@ -92,6 +92,19 @@ func (i *item) justBroken(j *item) bool {
 	return j.isBroken() && j.token == i.token && j.held() && i.held() && j.marked != "" && j.marked == i.guid && i.intent == j.intent
 }
 
+// older reports whether an item shows an earlier touch of a grant than another one does.
+func (i *item) older(than *item) bool {
+	if i.sharing != nil {
+		return slices.ContainsFunc(i.sharing.holders, func(h holder) bool {
+			later := than.holder(h.grant)
+			return later != nil && later.token == h.token && h.touch < later.touch
+		})
+	}
+	grant, ok := grantOf(than.guid)
+	return ok && i.form == leased && than.form == leased && than.sharing == nil && i.token == than.token &&
+		i.belongs(grant) && i.guid < than.guid
+}
+
 // sameGrant reports whether an item is of the grant with a token, whoever has changed it
 // since. Items without tokens never are.
 func (i *item) sameGrant(token driver.Token) bool {

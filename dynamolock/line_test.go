@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The first to come of those who do not rest leads, in whatever order they rest and leave.
@@ -78,4 +80,47 @@ func TestLeavingALongLine(t *testing.T) {
 		}
 	}
 	t.Errorf("four times as many waiters cost %.1f times as much", ratio)
+}
+
+// D75. Touches of a grant rise. What shows an earlier one of the same grant was read from an old replica, and nothing else is.
+func TestOlder(t *testing.T) {
+	grant, other := newGrant(newClientID()), newGrant(newClientID())
+	alone := func(f form, token driver.Token, guid string) *item {
+		return &item{form: f, token: token, guid: guid, lease: time.Second}
+	}
+	entry := func(grant string, token driver.Token, touch string) holder {
+		return holder{grant: grant, token: token, touch: touch}
+	}
+	together := func(holders ...holder) *item { return &item{form: leased, sharing: &sharing{holders: holders}} }
+	broken := entry(grant, 7, ordered(4))
+	broken.touch = broken.mark()
+	seen, shared := alone(leased, 7, touch(grant, 5)), together(entry(other, 3, ordered(9)), entry(grant, 7, ordered(5)))
+	for name, c := range map[string]struct {
+		read, seen *item
+		older      bool
+	}{
+		"an earlier touch":              {alone(leased, 7, touch(grant, 4)), seen, true},
+		"the same":                      {seen, seen, false},
+		"a later one":                   {alone(leased, 7, touch(grant, 6)), seen, false},
+		"of another grant":              {alone(leased, 7, touch(other, 4)), seen, false},
+		"taken again by a late request": {alone(leased, 8, touch(grant, 1)), seen, false},
+		"without a token":               {alone(tokenless, 0, touch(grant, 4)), alone(tokenless, 0, touch(grant, 5)), false},
+		"released":                      {alone(released, 7, touch(grant, 4)), seen, false},
+		"gone":                          {&item{}, seen, false},
+		"seen gone":                     {seen, &item{}, false},
+		"seen broken":                   {seen, alone(leased, 7, stranger()), false},
+		"shared since":                  {seen, shared, false},
+		"shared, an earlier touch":      {together(entry(grant, 7, ordered(4))), shared, true},
+		"shared, the same":              {shared, shared, false},
+		"shared, a later one":           {together(entry(grant, 7, ordered(6))), shared, false},
+		"shared, joined again":          {together(entry(grant, 8, ordered(1))), shared, false},
+		"shared, others":                {together(entry(newGrant(newClientID()), 8, ordered(1))), shared, false},
+		"shared, broken":                {together(broken), shared, false},
+		"shared, before it was broken":  {shared, together(broken), true},
+		"shared, and then taken":        {shared, seen, false},
+	} {
+		if got := c.read.older(c.seen); got != c.older {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

@@ -92,6 +92,22 @@ func (x *lines) record(key string, i *item) observation {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.recordLocked(key, i, now)
+}
+
+// polled is record for what an old replica may have shown: an earlier state than was seen is no news. Only here, since a read that is
+// consistent is right in any case, also where a table was restored.
+func (x *lines) polled(key string, i *item) {
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if l := x.of[key]; l != nil && l.seen.item != nil && i.older(l.seen.item) {
+		i = l.seen.item
+	}
+	x.recordLocked(key, i, now)
+}
+
+func (x *lines) recordLocked(key string, i *item, now driver.Instant) observation {
 	l := x.lineLocked(key, now, false)
 	if l == nil {
 		var first observation

@@ -246,3 +246,24 @@ func TestMismatchBeforeOthers(t *testing.T) {
 		})
 	}
 }
+
+// D75. An old replica shows an earlier sign of life of a holder that has died: that is no later one.
+func TestMismatchWithTheDeadOnAnOldReplica(t *testing.T) {
+	for name, opts := range map[string][]holdfast.Option{"semaphore": {holdfast.WithLimit(3)}, "lock": nil} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{Lease: 2 * time.Second}, func(t *testing.T, h *harness) {
+				h.db.Lag = 4 * time.Second
+				a, b := h.pair(t)
+				a.hold(t, "k", opts...)
+				time.Sleep(10 * time.Second)
+				a.conn.Cut()
+				time.Sleep(2500 * time.Millisecond) // its last heartbeat is a lease ago, and not on all replicas
+				if _, err := b.Acquire(within(t, 10*time.Second), "k", holdfast.WithLimit(2)); err != nil {
+					t.Error(err)
+				}
+				a.conn.Heal()
+				time.Sleep(10 * time.Second)
+			})
+		})
+	}
+}

@@ -185,7 +185,7 @@ func (c *contender) poll(ctx context.Context) error {
 	i, err := c.get(ctx, c.key, false)
 	switch {
 	case err == nil:
-		c.lines.record(c.req.Key, i)
+		c.lines.polled(c.req.Key, i)
 		return nil
 	case ctx.Err() != nil:
 		return c.waitedFor()
