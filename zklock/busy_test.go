@@ -103,6 +103,23 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
+// Z68. A server is too busy for whatever it is asked, but for the end of a session, which no server refuses for that: Close need not wait.
+func TestCloseAtABusyServer(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		acquire(t, client, "a")
+		client.Throttle(func(int32) bool { return true })
+		began := time.Now()
+		err := client.Close(inTime(t))
+		if took := time.Since(began); err != nil || took > time.Second {
+			t.Errorf("Close took %v: %v", took, err)
+		}
+		if left := e.Children(virtualRoot + "/a"); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
 // Z48. After a reconnect a server refuses to set the watches again. Whoever waits hears of the release all the same, and of the
 // deletion of its node.
 func TestWatchesRefused(t *testing.T) {

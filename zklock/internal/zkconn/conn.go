@@ -3,6 +3,7 @@ package zkconn
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -251,7 +252,7 @@ func (l *Link) awaitEnd(ctx context.Context) {
 	}
 }
 
-// awaitAnswer returns when a server that has a quorum has answered, the session is over, or
+// awaitAnswer returns when a server that has a quorum has answered, or one that is too busy to, the session is over, or
 // ctx ends. A server that falls silent is left for the next.
 func (l *Link) awaitAnswer(ctx context.Context, s *Session) {
 	_ = l.Retry(ctx, nil, func(now *Session) error {
@@ -261,7 +262,11 @@ func (l *Link) awaitAnswer(ctx context.Context, s *Session) {
 		w := l.Wire()
 		limit := time.AfterFunc(s.Times().Answer, func() { l.Leave(w) })
 		defer limit.Stop()
-		return l.Sync(ctx, "/")
+		err := l.Sync(ctx, "/")
+		if errors.Is(err, errBusy) {
+			return nil // no server refuses the end of a session for that (Request.isThrottlable)
+		}
+		return err
 	})
 }
 
