@@ -169,9 +169,12 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	case <-ctx.Done():
 		before = c.unanswered.handOver()
 		left = c.leftovers.gaveUp(c.req.Key, c.key, c.grant, sent)
-		if sending.never() {
-			cancel()
-		}
+		// Not at once: what is cancelled just as it gets its connection may have been sent, and nobody would know.
+		c.host.AfterFunc(c.opts.RetryDelay, func() {
+			if sending.never() {
+				cancel()
+			}
+		})
 		close(gone)
 		return outcome{}, c.waitedFor()
 	}

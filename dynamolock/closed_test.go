@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 	"github.com/holdfast-go/holdfast/internal/logtest"
@@ -239,6 +242,37 @@ func TestFailClosedRefusedBeforeClose(t *testing.T) {
 		}
 		h.isFree(t, "k")
 	})
+}
+
+// A caller gives up while its write waits for a connection, which comes in the same moment. The write is not cancelled just then: nobody
+// would know whether it was sent, and Close would not be sure that the key is free.
+func TestGivesUpAsItConnects(t *testing.T) {
+	inEach(t, closedModes, func(t *testing.T, h *harness) {
+		a := h.clientOn(t, &drivertest.Clock{}, func(conn *dynamofake.Client) dynamolock.API { return &connecting{API: conn} })
+		if _, err := a.TryAcquire(within(t, time.Microsecond), "k"); err == nil {
+			t.Fatal("granted")
+		}
+		if d := took(func() { a.close(t) }); d > lease/2 {
+			t.Errorf("Close took %v", d)
+		}
+		h.isFree(t, "k")
+	})
+}
+
+// connecting is an API whose writes get a connection after a moment, and also when they are cancelled.
+type connecting struct{ dynamolock.API }
+
+func (c *connecting) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	trace := httptrace.ContextClientTrace(ctx)
+	trace.GetConn("")
+	select {
+	case <-time.After(time.Millisecond):
+	case <-ctx.Done():
+	}
+	trace.GotConn(httptrace.GotConnInfo{})
+	return c.API.UpdateItem(ctx, in, opts...)
 }
 
 // Close does not wait for ever for what calls have left: it reports what it could not confirm.
