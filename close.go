@@ -43,8 +43,8 @@ var (
 // for until ctx ends and 1 s more, but no longer than what is left of the last lease when
 // Close begins; only then is anything given back.
 //
-// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more,
-// so that it may be deferred with a ctx that is done by then. But it waits no longer
+// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more (after
+// the wait for lead, if ctx has ended by then), so that it may be deferred with a ctx that is done. But it waits no longer
 // than until 1 s after the last lease is over by the client's own clock (for locks that
 // never expire, a minute), so it returns although nobody answers and ctx never ends.
 // (On DynamoDB it may take two leases more to make sure of what acquisitions that were given
@@ -83,9 +83,9 @@ func (c *Client) shutdown(ctx context.Context) {
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
 	c.endLocks(c.runningTerms())
-	ctx, cancel := linger(ctx)
-	defer cancel()
 	c.awaitLeads(ctx)
+	ctx, cancel := linger(ctx) // only now: what a lead has taken of the grace is not left for the engine
+	defer cancel()
 	c.endLocks(nil)
 	c.unended.Wait() // some may be under way elsewhere
 	c.stopClocks()
@@ -132,6 +132,8 @@ func (c *Client) awaitLeads(ctx context.Context) {
 	if len(terms) == 0 {
 		return
 	}
+	ctx, stop := linger(ctx)
+	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, c.leaseLeft())
 	defer cancel()
 	for _, t := range terms {
