@@ -7,18 +7,34 @@ import "context"
 // gives. Like that of [context.WithCancel], the CancelFunc does not touch the lock, and
 // is to be called when the work is done: until then, or until parent or the lock ends,
 // the context is kept in memory. Its Err and Done compare the clocks, as all methods of the
-// lock do.
+// lock do, for the locks that parent follows too.
 func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	k.check()
 	ctx, end := context.WithCancelCause(parent)
-	return &lockContext{ctx, k.Err, end}, k.cancelAtEnd(ctx, end)
+	return newLockContext(ctx, k.Err, end), k.cancelAtEnd(ctx, end)
 }
 
-// A lockContext sees at the first look that its lock, or one of its locks, is over.
+// A lockContext sees at the first look that its lock, or one of its locks, is over, or one of those whose context it is within.
 type lockContext struct {
 	context.Context
-	over func() error // Err of what it follows
-	end  context.CancelCauseFunc
+	over   func() error // Err of what it follows
+	end    context.CancelCauseFunc
+	around *lockContext // the nearest that ctx was derived from; nil if there is none
+}
+
+// aroundKey is that of the nearest lockContext.
+type aroundKey struct{}
+
+func newLockContext(ctx context.Context, over func() error, end context.CancelCauseFunc) *lockContext {
+	around, _ := ctx.Value(aroundKey{}).(*lockContext)
+	return &lockContext{ctx, over, end, around}
+}
+
+func (c *lockContext) Value(key any) any {
+	if key == (aroundKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
 }
 
 func (c *lockContext) Done() <-chan struct{} {
@@ -36,6 +52,9 @@ func (c *lockContext) Err() error {
 func (c *lockContext) look() {
 	if c.Context.Err() != nil {
 		return
+	}
+	if c.around != nil {
+		c.around.look() // which ends this one as well, unless something between the two keeps it from that
 	}
 	if err := c.over(); err != nil {
 		c.end(err)

@@ -133,3 +133,63 @@ func TestContextsAreComparable(t *testing.T) {
 	}
 	mustClose(t, c.Client)
 }
+
+// E9. The ctx of a lock compares the clocks for those around it too, whatever is between: who goes on with it after a stop must not do so
+// when the lock that it is within is over. That is no end for a ctx that does not end with the one around it.
+func TestContextWithinThatOfAnotherComparesTheClocks(t *testing.T) {
+	type within func(t *testing.T, c *holdfast.Client, parent context.Context) (context.Context, context.CancelFunc)
+	ofOne := func(key string) within {
+		return func(t *testing.T, c *holdfast.Client, parent context.Context) (context.Context, context.CancelFunc) {
+			return acquire(t, c, key).Context(parent)
+		}
+	}
+	ofSeveral := func(keys ...string) within {
+		return func(t *testing.T, c *holdfast.Client, parent context.Context) (context.Context, context.CancelFunc) {
+			return mustAll(t, c, keys).Context(parent)
+		}
+	}
+	timeout := func(_ *testing.T, _ *holdfast.Client, parent context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(parent, time.Hour)
+	}
+	apart := func(_ *testing.T, _ *holdfast.Client, parent context.Context) (context.Context, context.CancelFunc) {
+		return context.WithoutCancel(parent), func() {}
+	}
+	for name, o := range map[string]struct {
+		within []within
+		ends   bool
+	}{
+		"of one lock":          {[]within{ofOne("a")}, true},
+		"of several":           {[]within{ofSeveral("a", "b")}, true},
+		"with a timeout":       {[]within{timeout, ofOne("a")}, true},
+		"two of them":          {[]within{ofOne("a"), timeout, ofSeveral("b", "c")}, true},
+		"that does not end":    {[]within{apart, ofOne("a")}, false},
+		"not ending, of three": {[]within{ofOne("a"), apart, ofOne("b")}, false},
+	} {
+		for look, over := range map[string]func(context.Context) bool{
+			"Err":  func(ctx context.Context) bool { return ctx.Err() != nil },
+			"Done": func(ctx context.Context) bool { return closed(ctx.Done()) },
+		} {
+			t.Run(name+", "+look, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					c, _, clock := openFake(t)
+					ctx, cancel := acquire(t, c, "outer", holdfast.WithTTL(time.Second)).Context(t.Context())
+					defer cancel()
+					for _, derive := range o.within {
+						ctx, cancel = derive(t, c, ctx)
+						defer cancel()
+					}
+					clock.Pause()
+					time.Sleep(time.Second)
+					if over(ctx) != o.ends {
+						t.Errorf("the outer lock is over, and so is the ctx within: %v, want %v", !o.ends, o.ends)
+					}
+					if cause := context.Cause(ctx); o.ends && !errors.Is(cause, holdfast.ErrTTLExpired) {
+						t.Errorf("it has ended for %v", cause)
+					}
+					clock.Resume()
+					mustClose(t, c)
+				})
+			})
+		}
+	}
+}

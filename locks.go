@@ -92,7 +92,7 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	for i, k := range l.locks { // each of them ends ctx before it is given back
 		forgets[i] = k.atEnd(ctx, end)
 	}
-	return &lockContext{ctx, l.Err, cancel}, func() {
+	return newLockContext(ctx, l.Err, cancel), func() {
 		for _, forget := range forgets {
 			forget()
 		}
@@ -106,7 +106,7 @@ func (l *Locks) follow(parent context.Context) (context.Context, context.CancelF
 	now := *l // add changes it
 	stop := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
 	forget := context.AfterFunc(ctx, func() { stop() })
-	return &lockContext{ctx, now.Err, cancel}, func() {
+	return newLockContext(ctx, now.Err, cancel), func() {
 		forget()
 		stop()
 		cancel(nil)
