@@ -99,17 +99,19 @@ func (k *Lock) Deadline() time.Time {
 
 // Verify asks the engine's quorum whether the grant stands, and so costs a
 // round trip. It returns nil if it does and the lock is live, what Err returns
-// if it has ended or is found to have ended, and otherwise the error that kept it from
-// finding out, which says nothing about the lock.
+// if it has ended, ends meanwhile or is found to have ended, and otherwise the error that
+// kept it from finding out, which says nothing about the lock.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return failed("verify", k.key, err)
 	}
-	bound, done, err := k.client.enter(ctx)
+	entered, done, err := k.client.enter(ctx)
 	if err != nil {
 		return failed("verify", k.key, cmp.Or(k.Err(), ofAnother(ctx, err)))
 	}
 	defer done()
+	bound, cancel := k.Context(entered)
+	defer cancel()
 	if err := k.heed(bound, k.hold.Verify(bound)); err != nil {
 		return failed("verify", k.key, err)
 	}

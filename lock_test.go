@@ -357,3 +357,40 @@ func TestLoseDoesNotWaitForTheLog(t *testing.T) {
 		}
 	})
 }
+
+// R21. A call of Verify that gets no answer returns when the lock ends, with its end; so does one of all locks when one of them ends.
+func TestVerifyEndsWithTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(k *holdfast.Lock, lose func(error))
+		want error
+	}{
+		"released": {func(k *holdfast.Lock, _ func(error)) { _ = k.Release(context.Background()) }, holdfast.ErrReleased},
+		"TTL":      {func(k *holdfast.Lock, _ func(error)) { _ = k.Extend(time.Second) }, holdfast.ErrTTLExpired},
+		"lost":     {func(_ *holdfast.Lock, lose func(error)) { lose(holdfast.ErrBroken) }, holdfast.ErrBroken},
+		"lease":    {func(*holdfast.Lock, func(error)) {}, holdfast.ErrLeaseExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := &engine{verify: hang}
+				lose := b.losing()
+				l := b.open(t, driver.Config{})
+				locks := mustAll(t, l, three)
+				last := locks.Lock("c") // that of which the loss is reported
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				one, all := make(chan error, 1), make(chan error, 1)
+				go func() { one <- last.Verify(ctx) }()
+				go func() { all <- locks.Verify(ctx) }()
+				time.Sleep(time.Millisecond)
+				c.end(last, *lose)
+				for what, verified := range map[string]chan error{"the lock": one, "all": all} {
+					if err := <-verified; !errors.Is(err, c.want) || ctx.Err() != nil {
+						t.Errorf("%s: %v, want %v", what, err, c.want)
+					}
+				}
+				_ = locks.Release(t.Context())
+				mustClose(t, l)
+			})
+		})
+	}
+}

@@ -135,6 +135,11 @@ func (l *Locks) Extend(d time.Duration) error {
 // error. It returns nil only if all grants stand and all locks are live, and the end of a lock
 // rather than another error.
 func (l *Locks) Verify(ctx context.Context) error {
+	if ctx != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = l.Context(ctx) // none is asked about when another has ended
+		defer cancel()
+	}
 	var err error
 	for _, k := range l.locks {
 		if err = k.Verify(ctx); err != nil {
