@@ -245,3 +245,44 @@ func TestExpiredWhileCutOff(t *testing.T) {
 		}
 	})
 }
+
+// R22. A holder that is cut off is broken, or reclaimed, and releases before it can hear of that: nothing is left to be given back when its
+// lease has run out.
+func TestPendingReleaseOfALostGrantEndsWithTheLease(t *testing.T) {
+	me := holdfast.WithOwner("me")
+	for name, end := range map[string]func(t *testing.T, b *memlock.Client){
+		"broken":    func(t *testing.T, b *memlock.Client) { breakIt(t, b, "k") },
+		"reclaimed": func(t *testing.T, b *memlock.Client) { hold(t, b, "k", me, holdfast.WithReclaim()) },
+	} {
+		for when, wait := range map[string]time.Duration{"at once": 0, "at the end": memlock.DefaultLease / 2} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := memlock.NewStore()
+					a, b := newClient(t, s), newClient(t, s)
+					lock := hold(t, a, "k", me)
+					began := time.Now()
+					s.Cut(a)
+					end(t, b)
+					time.Sleep(wait)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					if err := lock.Release(ctx); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+					if took := time.Since(began); took != memlock.DefaultLease {
+						t.Errorf("it took %v, want the lease", took)
+					}
+					s.Heal(a)
+					if err := hold(t, a, "another").Release(t.Context()); err != nil {
+						t.Errorf("healed: %v", err)
+					}
+					for _, c := range []*memlock.Client{a, b} {
+						if err := c.Close(t.Context()); err != nil {
+							t.Errorf("Close: %v", err)
+						}
+					}
+				})
+			})
+		}
+	}
+}

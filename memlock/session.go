@@ -10,8 +10,8 @@ import (
 const beatsPerLease = 6
 
 // A session is the store's view of one client between two expiries. The client's locks and
-// contenders end with it. It is renewed, and can expire, only while it has contenders: an
-// idle client needs no timer. The store's mu guards all fields below lapsed.
+// contenders end with it. It is renewed only while it has contenders: an idle client needs no
+// timer, once its session has expired. The store's mu guards all fields below lapsed.
 type session struct {
 	engine *engine
 	lease  *driver.Lease // the client's view of the same
@@ -77,14 +77,12 @@ func (s *session) beat() {
 	}
 }
 
-// watch expires the session if it was not renewed for the length of the lease, and says so also if it had expired before.
+// watch expires the session if it was not renewed for the length of the lease, and says so also if it had expired before. An idle one
+// expires too: what its client may still want to give back, that others ended while it was cut off, goes with it.
 func (s *session) watch() {
 	s.engine.store.mu.Lock()
 	defer s.engine.store.mu.Unlock()
 	s.timer = nil
-	if !s.over && len(s.contenders) == 0 {
-		return
-	}
 	if left := time.Until(s.until); left > 0 {
 		s.timer = time.AfterFunc(left, s.watch)
 		return
