@@ -220,7 +220,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	defer a.unwind()
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
-	lock, err := c.tryAny(waitCtx, requests, a, again)
+	lock, err := c.tryAny(callCtx, waitCtx, requests, a, again)
 	if err == nil {
 		return lock, nil
 	}
@@ -238,7 +238,7 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // tryAny makes one pass over the requests, or as many as their Retry allows.
-func (c *Client) tryAny(ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
+func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *acquisition, again bool) (*Lock, error) {
 	first := requests[0]
 	passes := first.retry.policy().Start()
 	began := time.Now()
@@ -263,6 +263,9 @@ func (c *Client) tryAny(ctx context.Context, requests []*request, a *acquisition
 				}
 				if len(held) == 0 {
 					held = before
+				}
+				if callCtx.Err() == nil {
+					err = c.waited(callCtx, r, err) // who has this one
 				}
 				return nil, errors.Join(append(held, err)...)
 			}

@@ -381,3 +381,43 @@ func TestTotalOfAcquireAny(t *testing.T) {
 		mustClose(t, other.Client)
 	})
 }
+
+// R5. So does the wait of AcquireAny, and what it knows of other keys is kept.
+func TestWaitOfAcquireAnyShorterThanTheAnswer(t *testing.T) {
+	for want, inspect := range map[error]func(context.Context, string) (driver.Info, error){
+		holdfast.ErrHeld: func(_ context.Context, key string) (driver.Info, error) {
+			return driver.Info{Key: key, Held: true, Owner: "somebody"}, nil
+		},
+		context.DeadlineExceeded: nil,
+		holdfast.ErrDisconnected: func(ctx context.Context, _ string) (driver.Info, error) {
+			return driver.Info{}, hang(ctx)
+		},
+	} {
+		for answered := range 2 { // of the two keys, before the wait elapses
+			t.Run(fmt.Sprintf("%v, %d answered", want, answered), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					calls := 0
+					l := (&engine{inspect: inspect, acquire: func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+						if calls++; calls <= answered {
+							return driver.Grant{}, driver.Held(driver.Info{Key: req.Key, Held: true, Owner: "owner of " + req.Key})
+						}
+						return driver.Grant{}, hang(ctx)
+					}}).open(t, driver.Config{})
+					began := time.Now()
+					_, err := l.AcquireAny(t.Context(), []string{"a", "b"}, holdfast.WithWait(time.Millisecond))
+					if took := time.Since(began); took > 600*time.Millisecond {
+						t.Errorf("it took %v to ask who holds the key", took)
+					}
+					for _, kind := range []error{holdfast.ErrHeld, context.DeadlineExceeded, holdfast.ErrDisconnected} {
+						if errors.Is(err, kind) != (kind == want || kind == holdfast.ErrHeld && answered > 0) {
+							t.Errorf("%v; want %v of the last key", err, want)
+						}
+					}
+					if answered > 0 && !strings.Contains(err.Error(), "owner of a") {
+						t.Errorf("%v does not tell who holds the first key", err)
+					}
+				})
+			})
+		}
+	}
+}
