@@ -242,7 +242,7 @@ func (k *Lock) check() {
 	until, lost := k.lease.Ended()
 	ttlOver := k.over(ttl)
 	switch {
-	case ttlOver && (lost == nil || ttl.Mono.Before(until.Mono)):
+	case ttlOver && (lost == nil || k.passedBefore(ttl, until)):
 		k.end(ErrTTLExpired, TTLExpired)
 	case lost != nil:
 		k.end(lost, Lost)

@@ -33,6 +33,13 @@ func (k *Lock) over(ttl driver.Instant) bool {
 	return !ttl.IsZero() && (!now.Mono.Before(ttl.Mono) || !now.Wall.Before(ttl.Wall))
 }
 
+// passedBefore reports which of two moments that are over was over first: each counts on the clock that saw that sooner.
+func (k *Lock) passedBefore(one, other driver.Instant) bool {
+	now := k.client.clock.Now()
+	ago := func(i driver.Instant) time.Duration { return max(now.Mono.Sub(i.Mono), now.Wall.Sub(i.Wall)) }
+	return ago(one) > ago(other)
+}
+
 // trimTTL sees to it that a suspend is noticed that comes after the wall clock was set back, as a Lease does: what is left by it
 // is never more than what is left by the other, but for what may lie between the readings of the two.
 func (k *Lock) trimTTL() {

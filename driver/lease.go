@@ -178,7 +178,7 @@ func (t *Tenant) Detach() {
 	}
 }
 
-// Ended returns the moment at which the lock ceased to be valid under its lease, and why; nil while it is.
+// Ended returns the moment at which the lock ceased to be valid under its lease, on either clock, and why; nil while it is.
 func (t *Tenant) Ended() (at Instant, cause error) {
 	l := t.lease
 	l.mu.Lock()
@@ -240,7 +240,10 @@ func (l *Lease) closeTermLocked(cause error) []*Tenant {
 	t := l.term
 	t.ended = cause
 	if now := l.host.Now(); now.Mono.Before(t.until.Mono) {
-		t.until = now
+		t.until.Mono = now.Mono
+		if now.Wall.Before(t.until.Wall) { // else that is when it was over
+			t.until.Wall = now.Wall
+		}
 	}
 	over := slices.Collect(maps.Keys(t.locks))
 	t.locks = nil

@@ -93,6 +93,7 @@ var excluded = map[string]string{
 	"R5.2":  "what an error of AcquireAny says: the clients make no such calls",
 	"R12":   "the clients ask their locks all the time, which has the clocks compared",
 	"R12.2": "a suspend beside a clock that is set back: the clients ask their locks all the time",
+	"R12.3": "which of two causes an end has, both of which are true",
 	"R13":   "how many tries there are, and when",
 	"R14":   "a log handler that is slow, or calls the client: the clients have none",
 	"R15":   "a panic of the caller: the clients have none",
