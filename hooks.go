@@ -199,7 +199,10 @@ func join[T any](first, second func(T)) func(T) {
 	case second == nil:
 		return first
 	}
-	return func(v T) { first(v); second(v) }
+	return func(v T) {
+		defer second(v) // also if the first ends its goroutine
+		first(v)
+	}
 }
 
 // acquisition is a call as hooks see it; nil if no hook needs it.

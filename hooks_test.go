@@ -263,3 +263,21 @@ func TestResults(t *testing.T) {
 		}
 	}
 }
+
+// A hook that ends its goroutine keeps none of those that it is joined with from being called.
+func TestJoinedHookEndsItsGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var got []string
+		granted := func(name string, then func()) holdfast.Hooks {
+			return holdfast.Hooks{Granted: func(holdfast.Acquisition) { got = append(got, name); then() }}
+		}
+		l := new(engine).open(t, driver.Config{}, granted("a", func() {}), granted("b", runtime.Goexit), granted("c", runtime.Goexit), granted("d", func() {}))
+		for range 2 {
+			mustRelease(t, acquire(t, l, "k"))
+		}
+		mustClose(t, l)
+		if s := fmt.Sprint(got); s != "[a b c d a b c d]" {
+			t.Errorf("called: %s", s)
+		}
+	})
+}

@@ -100,6 +100,7 @@ var excluded = map[string]string{
 	"R16":   "the clients ask their locks all the time, which has the clocks compared",
 	"R11.2": "observers that come and go without a pause: the clients' stay, or pause",
 	"R19":   "hooks and log handlers that end their goroutine: the clients have none",
+	"R19.2": "hooks and log handlers that end their goroutine: the clients have none",
 	"R20":   "an error of Close that says too much",
 	"R21":   "how long Verify waits, on which there is no rule",
 	"R22":   "memlock, which is not simulated",
