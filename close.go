@@ -79,11 +79,11 @@ func (c *Client) Close(ctx context.Context) error {
 // shutdown sets closeErr as soon as it is known.
 func (c *Client) shutdown(ctx context.Context) {
 	defer c.feed.close() // also if a log handler panics
-	c.feed.closing()
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
 	c.endLocks(c.runningTerms())
-	c.awaitLeads(ctx)
+	c.awaitLeads(ctx) // to whom it matters whether the engine can be reached
+	c.feed.closing()
 	ctx, cancel := linger(ctx) // only now: what a lead has taken of the grace is not left for the engine
 	defer cancel()
 	c.endLocks(nil)

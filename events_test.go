@@ -1,8 +1,10 @@
 package holdfast_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,4 +178,40 @@ func TestQueueClosedWhileItIsRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The connection is reported for as long as Close waits for a lead, whose lock lives on.
+func TestConnectionWhileCloseWaitsForLead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &engine{}
+		var told []bool
+		c := renewing(t, b, driver.Config{}, holdfast.Hooks{Connection: func(c holdfast.Connection) { told = append(told, c.Ready) }})
+		b.host.SetConnected(true)
+		events := c.Events()
+		<-events.Ready()
+		result := make(chan error, 1)
+		go func() {
+			result <- election(t, c, nil).Run(t.Context(), func(ctx context.Context, term *holdfast.Lock) error {
+				<-ctx.Done()
+				b.host.SetConnected(false)
+				select {
+				case <-events.Disconnected():
+				default:
+					t.Error("the connection is gone, and the lock lives on: no event")
+				}
+				if term.Err() != nil {
+					t.Errorf("the lock: %v", term.Err())
+				}
+				b.host.SetConnected(true)
+				return ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		b.release = func(context.Context) error { b.host.SetConnected(false); return nil } // as engines do that hang up
+		mustClose(t, c)
+		<-result
+		if want := []bool{true, false, true}; !slices.Equal(told, want) {
+			t.Errorf("hooks are told %v, want %v", told, want)
+		}
+	})
 }
