@@ -19,6 +19,7 @@ var errUnwound = errors.New("lead did not return: it panicked or ended its gorou
 type leadership struct {
 	lock     *Lock
 	ctx      context.Context // that of lead
+	run      context.Context // that of Run
 	end      context.CancelCauseFunc
 	began    time.Time
 	returned chan struct{} // closed when lead has returned, before the key is given back
@@ -62,7 +63,7 @@ func (e *Election) logUnfit(ctx context.Context) {
 // lead calls lead, and gives the key back when it has returned. The candidacy may end before
 // ctx does, which is that of Run.
 func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
-	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{})}
+	t = &leadership{lock: lock, run: ctx, end: end, began: time.Now(), returned: make(chan struct{})}
 	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
@@ -125,7 +126,7 @@ func (e *Election) finish(t *leadership, err error) {
 	defer close(t.returned) // also if a log handler panics
 	defer e.client.endTerm(t)
 	cause := t.why()
-	e.client.feed.termEnded(t.lock, time.Since(t.began), t.overdue(), cause, err)
+	e.client.feed.termEnded(t.lock, time.Since(t.began), t.overdue(), cause, err, t.canceled(cause))
 	log := e.client.log.Info
 	if errors.Is(cause, ErrLost) || errors.Is(cause, ErrUnfit) {
 		log = e.client.log.Warn
@@ -142,6 +143,13 @@ func (t *leadership) why() error {
 		return context.Cause(t.ctx)
 	}
 	return nil
+}
+
+// canceled reports whether it was the end of the ctx of Run that has ended the term for a cause, and not that of the client. The cause
+// may be anything: such as the end of another lock.
+func (t *leadership) canceled(cause error) bool {
+	whole := context.Cause(t.run)
+	return cause != nil && t.lock.Err() == nil && errors.Is(whole, cause) && errors.Is(cause, whole) && !t.lock.client.closedUnder(t.run)
 }
 
 // lostBy reports whether an error of lead says no more than that its term has ended.

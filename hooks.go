@@ -136,6 +136,8 @@ type Term struct {
 	Cause error
 	// Err is what lead returned, unless that is no more than that the term had ended.
 	Err error
+
+	canceled bool // with the ctx of Run, of which Cause is the cause
 }
 
 // Observing says whether the client observes a key.
@@ -301,8 +303,10 @@ func (f *feed) termBegan(k *Lock) {
 }
 
 // termEnded reports that lead has returned.
-func (f *feed) termEnded(k *Lock, led, over time.Duration, cause, err error) {
-	f.term(f.hooks.TermEnded, Term{ID: k.id, Key: k.key, Owner: k.owner, Token: k.token, Led: led, Over: over, Cause: cause, Err: err})
+func (f *feed) termEnded(k *Lock, led, over time.Duration, cause, err error, canceled bool) {
+	f.term(f.hooks.TermEnded, Term{
+		ID: k.id, Key: k.key, Owner: k.owner, Token: k.token, Led: led, Over: over, Cause: cause, Err: err, canceled: canceled,
+	})
 }
 
 // observing reports that the client observes a key, or does not any longer.

@@ -64,6 +64,8 @@ var endings = []kind{
 func (t Term) Result() string {
 	lost := (*LostError)(nil)
 	switch {
+	case t.canceled:
+		return "canceled"
 	case errors.As(t.Cause, &lost) && (lost.Key != t.Key || lost.Token != t.Token): // of another lock, and with it the ctx of Run
 		return wordFor(t.Cause, "", "canceled", whileLive)
 	case t.Cause != nil:
