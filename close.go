@@ -113,7 +113,7 @@ func (c *Client) endLocks(but map[*Lock]*leadership) {
 	}
 	c.mu.Unlock()
 	for _, k := range locks {
-		k.endReleased()
+		k.endClosed()
 	}
 }
 

@@ -25,8 +25,9 @@ const doReleaseTimeout = 10 * time.Second
 //
 // Do returns the errors of fn and of the release, joined. If the lock ended
 // while fn ran, that is an error even if fn returned nil: [ErrLost] or
-// [ErrTTLExpired]. If fn released the lock itself, that is none. If fn
-// panics, or calls runtime.Goexit, the lock is released and the panic goes on.
+// [ErrTTLExpired], or [ErrClosed] if that was by [Client.Close]. If fn released the
+// lock itself, that is none. If fn panics, or calls runtime.Goexit, the lock is released
+// and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
 		return failed("do", key, errNoFunc())
@@ -60,7 +61,10 @@ type held interface {
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
+	endedByClose() bool
 }
+
+var errClosedMeanwhile = fmt.Errorf("holdfast: do: the lock has ended while fn ran: %w", ErrClosed)
 
 // do calls fn while what acquire returns is held, and releases it.
 func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire func() (H, error)) (err error) {
@@ -75,6 +79,9 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
+		if err == nil && lock.endedByClose() {
+			err = errClosedMeanwhile
+		}
 		err = joined(err, lock.Err(), lock.Release(releaseCtx))
 	}()
 	return fn(fnCtx, lock)

@@ -120,3 +120,54 @@ func TestDoAllTellsALossOnce(t *testing.T) {
 		}
 	}
 }
+
+// R23. The client is closed while fn runs: the lock has ended under it, which is an error although fn returns nil. If fn had released the lock
+// before, it is none, and what fn says of itself is all there is.
+func TestDoWhileTheClientIsClosed(t *testing.T) {
+	type work func(release func() error) error
+	for name, do := range map[string]func(c *holdfast.Client, fn work) error{
+		"Do": func(c *holdfast.Client, fn work) error {
+			return c.Do(t.Context(), "k", func(_ context.Context, k *holdfast.Lock) error {
+				return fn(func() error { return k.Release(t.Context()) })
+			})
+		},
+		"TryDo": func(c *holdfast.Client, fn work) error {
+			return c.TryDo(t.Context(), "k", func(_ context.Context, k *holdfast.Lock) error {
+				return fn(func() error { return k.Release(t.Context()) })
+			})
+		},
+		"DoAll": func(c *holdfast.Client, fn work) error {
+			return c.DoAll(t.Context(), three, func(_ context.Context, locks *holdfast.Locks) error {
+				return fn(func() error { return locks.Release(t.Context()) })
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := errors.New("the work failed")
+			for _, o := range []struct {
+				own      error
+				released bool
+				want     error
+			}{
+				{nil, false, holdfast.ErrClosed},
+				{failed, false, failed},
+				{nil, true, nil},
+				{failed, true, failed},
+			} {
+				c := (&engine{}).open(t, driver.Config{})
+				err := do(c, func(release func() error) error {
+					if o.released {
+						if err := release(); err != nil {
+							return err
+						}
+					}
+					mustClose(t, c)
+					return o.own
+				})
+				if !errors.Is(err, o.want) || (err == nil) != (o.want == nil) || errors.Is(err, holdfast.ErrClosed) != (o.want == holdfast.ErrClosed) {
+					t.Errorf("fn returned %v, released %v: %v, want %v", o.own, o.released, err, o.want)
+				}
+			}
+		})
+	}
+}

@@ -36,6 +36,7 @@ type Lock struct {
 	granted  bool           // token, lease and hold are set, and the lock can end
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
+	closed   bool           // Close was about to end it
 	ttl      driver.Instant // zero: none
 	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
@@ -188,6 +189,22 @@ func (k *Lock) Release(ctx context.Context) error {
 func (k *Lock) endReleased() {
 	k.check()
 	k.end(ErrReleased, 0)
+}
+
+// endClosed is endReleased for Close.
+func (k *Lock) endClosed() {
+	k.check()
+	k.mu.Lock()
+	k.closed = k.closed || k.err == nil
+	k.mu.Unlock()
+	k.end(ErrReleased, 0)
+}
+
+// endedByClose reports whether Close has ended it, and not the call of Release.
+func (k *Lock) endedByClose() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed && errors.Is(k.err, ErrReleased)
 }
 
 // grant makes a live lock of what the engine returned, or returns why it is over

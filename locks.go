@@ -172,6 +172,9 @@ func (l *Locks) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// endedByClose reports whether Close has ended any of them.
+func (l *Locks) endedByClose() bool { return slices.ContainsFunc(l.locks, (*Lock).endedByClose) }
+
 // abandon gives back what was acquired before a failure. Once ctx is done nobody waits
 // for the engine, and hardly before.
 func (l *Locks) abandon(ctx context.Context) {
