@@ -61,10 +61,8 @@ type held interface {
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
-	endedByClose() bool
+	closed() error
 }
-
-var errClosedMeanwhile = fmt.Errorf("holdfast: do: the lock has ended while fn ran: %w", ErrClosed)
 
 // do calls fn while what acquire returns is held, and releases it.
 func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire func() (H, error)) (err error) {
@@ -79,8 +77,8 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		if err == nil && lock.endedByClose() {
-			err = errClosedMeanwhile
+		if err == nil {
+			err = lock.closed()
 		}
 		err = joined(err, lock.Err(), lock.Release(releaseCtx))
 	}()

@@ -36,7 +36,7 @@ type Lock struct {
 	granted  bool           // token, lease and hold are set, and the lock can end
 	err      error          // nil while live
 	endedAt  time.Time      // set with err
-	closed   bool           // Close was about to end it
+	byClose  bool           // Close was about to end it
 	ttl      driver.Instant // zero: none
 	ttlTimer driver.Timer
 	cancels  map[*context.CancelCauseFunc]struct{} // of Context
@@ -195,16 +195,19 @@ func (k *Lock) endReleased() {
 func (k *Lock) endClosed() {
 	k.check()
 	k.mu.Lock()
-	k.closed = k.closed || k.err == nil
+	k.byClose = k.byClose || k.err == nil
 	k.mu.Unlock()
 	k.end(ErrReleased, 0)
 }
 
-// endedByClose reports whether Close has ended it, and not the call of Release.
-func (k *Lock) endedByClose() bool {
+// closed returns an error if Close has ended the lock, and not a call of Release.
+func (k *Lock) closed() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.closed && errors.Is(k.err, ErrReleased)
+	if k.byClose && errors.Is(k.err, ErrReleased) {
+		return failed("do", k.key, ErrClosed)
+	}
+	return nil
 }
 
 // grant makes a live lock of what the engine returned, or returns why it is over

@@ -172,8 +172,15 @@ func (l *Locks) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// endedByClose reports whether Close has ended any of them.
-func (l *Locks) endedByClose() bool { return slices.ContainsFunc(l.locks, (*Lock).endedByClose) }
+// closed returns an error if Close has ended any of them.
+func (l *Locks) closed() error {
+	for _, k := range l.locks {
+		if err := k.closed(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // abandon gives back what was acquired before a failure. Once ctx is done nobody waits
 // for the engine, and hardly before.
