@@ -43,19 +43,20 @@ var (
 // for until ctx ends and 1 s more, but no longer than what is left of the last lease when
 // Close begins; only then is anything given back.
 //
-// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more (after
-// the wait for lead, if ctx has ended by then), so that it may be deferred with a ctx that is done. But it waits no longer
-// than until 1 s after the last lease is over by the client's own clock (for locks that
-// never expire, a minute), so it returns although nobody answers and ctx never ends.
-// (On DynamoDB it may take two leases more to make sure of what acquisitions that were given
-// up have left.)
+// Close waits for the engine to confirm that as long as ctx allows, and for 1 s more (from
+// the return of lead on, if ctx was done by then), so that it may be deferred with a ctx
+// that is done. But it waits no longer than until 1 s after the last lease is over by the
+// client's own clock (for locks that never expire, a minute), so it returns although nobody
+// answers and ctx never ends. (On DynamoDB it may take two leases more to make sure of what
+// acquisitions that were given up have left.)
 //
 // It returns nil only if the engine has confirmed that nothing is left. If it has not, the
 // error matches [ErrReleasePending], and says what was not confirmed and why; that goes
-// with its lease, if that ever ends. If it is [ErrLost], a lock that was thought to be held turned out to have
-// been lost, as Release reports it; not every engine can tell. Errors are
-// logged too, since those of deferred calls get lost. When Close returns, no goroutine of the client is left, unless
-// the Fit of an [Election] ignores its ctx: Close waits 1 s for it. Every further call returns the result of the first.
+// with its lease, if that ever ends. If it is [ErrLost], a lock that was thought to be held
+// turned out to have been lost, as Release reports it; not every engine can tell. Errors are
+// logged too, since those of deferred calls get lost. When Close returns, no goroutine of
+// the client is left, unless the Fit of an [Election] ignores its ctx: Close waits 1 s for
+// it. Every further call returns the result of the first.
 //
 // A hook, a log handler and [Retry].Delay must not call Close: it waits for them, whatever its ctx, and would never return.
 func (c *Client) Close(ctx context.Context) error {
