@@ -267,3 +267,36 @@ func TestMismatchWithTheDeadOnAnOldReplica(t *testing.T) {
 		})
 	}
 }
+
+// D78. An old replica shows what was there before the grant of a holder that has died since: that it is seen once more is no sign of life.
+func TestMismatchWithTheDeadBeforeTheirGrant(t *testing.T) {
+	three := []holdfast.Option{holdfast.WithLimit(3)}
+	for name, opts := range map[string][]holdfast.Option{"semaphore": three, "lock": nil} {
+		for _, before := range []string{"nothing", "released", "held"} {
+			t.Run(name+" after "+before, func(t *testing.T) {
+				bubble(t, dynamolock.Options{Lease: 2 * time.Second}, func(t *testing.T, h *harness) {
+					h.db.Lag = 4 * time.Second
+					a, b := h.pair(t)
+					if before != "nothing" {
+						lock := a.hold(t, "k", opts...)
+						if before == "held" {
+							time.Sleep(10 * time.Second)
+						}
+						mustRelease(t, lock)
+					}
+					if before == "released" {
+						time.Sleep(10 * time.Second)
+					}
+					a.hold(t, "k", opts...)
+					a.conn.Cut()
+					time.Sleep(2500 * time.Millisecond) // it is over, and not on all replicas
+					if _, err := b.Acquire(within(t, 10*time.Second), "k", holdfast.WithLimit(2)); err != nil {
+						t.Error(err)
+					}
+					a.conn.Heal()
+					time.Sleep(10 * time.Second)
+				})
+			})
+		}
+	}
+}

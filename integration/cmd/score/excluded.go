@@ -61,6 +61,7 @@ var excluded = map[string]string{
 	"D74":   "rare: a request that is late by more than a lease, and a release that cannot be sent for as long",
 	"D75":   "replicas that lag by a lease: those of the simulation lag by less",
 	"D77":   "rare: a break just before a release whose answer is lost",
+	"D78":   "replicas that lag by a lease: those of the simulation lag by less",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
