@@ -124,6 +124,7 @@ var excluded = map[string]string{
 	"C19":   "the command-line tool",
 	"C20":   "the command-line tool",
 	"C21":   "the command-line tool",
+	"C22":   "the command-line tool",
 	"C6":    "tests, and how they are started",
 
 	"E1":  "the cures of Z2 and Z11: a term is a lock",
