@@ -169,12 +169,18 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	case <-ctx.Done():
 		before = c.unanswered.handOver()
 		left = c.leftovers.gaveUp(c.req.Key, c.key, c.grant, sent)
-		// Not at once: what is cancelled just as it gets its connection may have been sent, and nobody would know.
-		c.host.AfterFunc(c.opts.RetryDelay, func() {
+		unlessSent := func() {
 			if sending.never() {
 				cancel()
 			}
-		})
+		}
+		// Where nothing expires, not at once: what is cancelled just as it gets its connection may have been sent, and nobody would know.
+		// Elsewhere it takes one read to know, and what was sent after all would cost two writes, and keep others from the key meanwhile.
+		if c.opts.Mode == FailOpen {
+			unlessSent()
+		} else {
+			c.host.AfterFunc(c.opts.RetryDelay, unlessSent)
+		}
 		close(gone)
 		return outcome{}, c.waitedFor()
 	}

@@ -81,11 +81,11 @@ func TestOutageCostsNothing(t *testing.T) {
 
 // A call that is cancelled before it had a connection sends nothing, then or later.
 func TestCancelledBeforeItIsSent(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+	forEach(t, map[string]time.Duration{"late": time.Second, "a moment later": 50 * time.Millisecond}, func(t *testing.T, h *harness, connects time.Duration) {
 		a := h.client(t)
 		a.conn.ResetCounts()
-		a.conn.SetFault(always(dynamofake.Connect(time.Second)))
-		ctx := within(t, 100*time.Millisecond)
+		a.conn.SetFault(always(dynamofake.Connect(connects)))
+		ctx := within(t, connects/2)
 		if _, err := a.Acquire(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}

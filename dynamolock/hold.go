@@ -87,8 +87,11 @@ func (h *hold) takenAgain() error {
 	return driver.ErrLeaseExpired // and others may have had the key in between
 }
 
-// brokenIn reports whether an item still has this hold, as Break left it.
+// brokenIn reports whether an item shows that somebody has broken this hold: it still has that, as Break left it, or others took the key.
 func (h *hold) brokenIn(i *item) bool {
+	if h.token != 0 && i.broken == h.token {
+		return true
+	}
 	if own := i.holder(h.grant); h.entry != nil {
 		return own != nil && own.token == h.token
 	}

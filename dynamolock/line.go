@@ -1,7 +1,6 @@
 package dynamolock
 
 import (
-	"cmp"
 	"container/heap"
 	"math/rand/v2"
 	"slices"
@@ -23,10 +22,10 @@ import (
 //
 // Its fields are used in this file and in lines.go only, and lines.mu guards them.
 type line struct {
-	waiters int     // those who rest included
-	ready   waiters // those who do not rest
-	came    uint64  // who has come so far
-	busy    *waiter // who reads or writes for the line; nil if nobody does
+	waiters int              // those who rest included
+	ready   map[int]*waiters // those who do not rest, by the limit that they want; none is empty
+	came    uint64           // who has come so far
+	busy    *waiter          // who reads or writes for the line; nil if nobody does
 
 	nextPoll    driver.Instant // no poll before this; zero if there was none yet
 	nextLook    driver.Instant // no look before this
@@ -46,7 +45,7 @@ type waiter struct {
 	limit int    // of the semaphore that it wants; 0 for a lock
 	owner string // under which it reclaims; "" if it does not
 	came  uint64 // its place
-	at    int    // its index among those who are ready; -1 if it rests
+	at    int    // its index among those who are ready and want the same limit; -1 if it rests
 }
 
 // wake has the waiter look at its line.
@@ -84,11 +83,20 @@ func (w *waiters) Pop() any {
 
 // rest takes a waiter out of those who are ready, or puts it back.
 func (l *line) rest(w *waiter, rests bool) {
+	alike := l.ready[w.limit]
 	switch {
+	case !rests && alike == nil:
+		if l.ready == nil {
+			l.ready = make(map[int]*waiters)
+		}
+		w.at, l.ready[w.limit] = 0, &waiters{w}
 	case !rests:
-		heap.Push(&l.ready, w)
+		heap.Push(alike, w)
+	case w.at >= 0 && alike.Len() == 1:
+		w.at = -1
+		delete(l.ready, w.limit)
 	case w.at >= 0:
-		heap.Remove(&l.ready, w.at)
+		heap.Remove(alike, w.at)
 	}
 	if l.busy == w {
 		l.busy = nil
@@ -97,21 +105,27 @@ func (l *line) rest(w *waiter, rests bool) {
 
 // lead returns the waiter that polls: the first that does not rest. One that wants the key as something else than its holders, who
 // seem to be dead, comes after those who may share it with them: as soon as one of these has written, it is refused.
-func (l *line) lead() *waiter {
-	if len(l.ready) == 0 {
-		return nil
+func (l *line) lead() (first *waiter) {
+	if i := l.seen.item; i != nil && i.held() && l.ready[i.limit()] != nil {
+		return (*l.ready[i.limit()])[0]
 	}
-	first, i := l.ready[0], l.seen.item
-	if i == nil || !i.held() || first.limit == i.limit() {
-		return first
-	}
-	var like *waiter
-	for _, w := range l.ready {
-		if w.limit == i.limit() && (like == nil || w.came < like.came) {
-			like = w
+	for _, alike := range l.ready {
+		if w := (*alike)[0]; first == nil || w.came < first.came {
+			first = w
 		}
 	}
-	return cmp.Or(like, first)
+	return first
+}
+
+// all yields those who do not rest.
+func (l *line) all(yield func(*waiter) bool) {
+	for _, alike := range l.ready {
+		for _, w := range *alike {
+			if !yield(w) {
+				return
+			}
+		}
+	}
 }
 
 // call wakes the waiter that leads.
@@ -128,7 +142,7 @@ func (l *line) callHolders(id string) {
 	if len(shown) == 0 {
 		return
 	}
-	for _, w := range l.ready {
+	for w := range l.all {
 		if slices.Contains(shown, w.grant) {
 			w.wake()
 		}
@@ -142,7 +156,7 @@ func (l *line) callOthers(before *item) {
 	if !i.held() || before != nil && before.same(i) {
 		return
 	}
-	for _, w := range l.ready {
+	for w := range l.all {
 		if w.limit != i.limit() {
 			w.wake()
 		}
@@ -157,7 +171,7 @@ func (x *lines) callOwn(key, owner string) {
 	if l == nil {
 		return
 	}
-	for _, w := range l.ready {
+	for w := range l.all {
 		if w.owner == owner {
 			w.wake()
 		}

@@ -96,15 +96,22 @@ func (x *lines) record(key string, i *item) observation {
 }
 
 // polled is record for what an old replica may have shown: an earlier state than was seen is no news. Only here, since a read that is
-// consistent is right in any case, also where a table was restored.
-func (x *lines) polled(key string, i *item) {
+// consistent is right in any case, also where a table was restored. It returns false, and notes nothing, if the key was seen to be held
+// under a greater token: only such a read tells what was there before that grant from what is there since the item was deleted.
+func (x *lines) polled(key string, i *item) bool {
 	now := x.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if l := x.of[key]; l != nil && l.seen.item != nil && i.older(l.seen.item) {
-		i = l.seen.item
+	if l := x.of[key]; l != nil && l.seen.item != nil {
+		switch seen := l.seen.item; {
+		case seen.held() && i.token < seen.token:
+			return false
+		case i.older(seen):
+			i = seen
+		}
 	}
 	x.recordLocked(key, i, now)
+	return true
 }
 
 func (x *lines) recordLocked(key string, i *item, now driver.Instant) observation {

@@ -267,3 +267,62 @@ func TestMismatchWithTheDeadOnAnOldReplica(t *testing.T) {
 		})
 	}
 }
+
+// D78. An old replica shows what was there before the grant of a holder that has died since: that it is seen once more is no sign of life.
+func TestMismatchWithTheDeadBeforeTheirGrant(t *testing.T) {
+	three := []holdfast.Option{holdfast.WithLimit(3)}
+	for name, opts := range map[string][]holdfast.Option{"semaphore": three, "lock": nil} {
+		for _, before := range []string{"nothing", "released", "held"} {
+			t.Run(name+" after "+before, func(t *testing.T) {
+				bubble(t, dynamolock.Options{Lease: 2 * time.Second}, func(t *testing.T, h *harness) {
+					h.db.Lag = 4 * time.Second
+					a, b := h.pair(t)
+					if before != "nothing" {
+						lock := a.hold(t, "k", opts...)
+						if before == "held" {
+							time.Sleep(10 * time.Second)
+						}
+						mustRelease(t, lock)
+					}
+					if before == "released" {
+						time.Sleep(10 * time.Second)
+					}
+					a.hold(t, "k", opts...)
+					a.conn.Cut()
+					time.Sleep(2500 * time.Millisecond) // it is over, and not on all replicas
+					if _, err := b.Acquire(within(t, 10*time.Second), "k", holdfast.WithLimit(2)); err != nil {
+						t.Error(err)
+					}
+					a.conn.Heal()
+					time.Sleep(10 * time.Second)
+				})
+			})
+		}
+	}
+}
+
+// An item that somebody has deleted, or put back as it was long before, is noticed by the next poll all the same.
+func TestSmallerTokenIsNoticed(t *testing.T) {
+	forEach(t, map[string]func(h *harness){
+		"deleted":    func(h *harness) { h.db.RemoveItem(tableName, item{"id": s("k")}) },
+		"put back":   func(h *harness) { h.set("k", npm("7", "1", "a")) },
+		"by another": func(h *harness) { h.set("k", npm("7", "20000", "a")); h.set("k", npm("7", "1", "a")) },
+	}, func(t *testing.T, h *harness, change func(h *harness)) {
+		a, b := h.pair(t)
+		a.hold(t, "k")
+		a.conn.Cut()
+		waits := b.waits(t, "k")
+		time.Sleep(3 * poll)
+		b.conn.ResetCounts()
+		time.Sleep(3 * poll)
+		if n := b.conn.Calls()["GetItem"]; n > 4 {
+			t.Errorf("%d reads in three periods in which nothing changed", n)
+		}
+		change(h)
+		if d := took(func() { mustRelease(t, <-waits) }); d > 2*poll {
+			t.Errorf("it had to wait for %v", d)
+		}
+		a.conn.Heal()
+		time.Sleep(lease)
+	})
+}

@@ -183,9 +183,13 @@ func (c *contender) poll(ctx context.Context) error {
 		return nil
 	}
 	i, err := c.get(ctx, c.key, false)
+	if err == nil && !c.lines.polled(c.req.Key, i) {
+		if i, err = c.get(ctx, c.key, true); err == nil {
+			c.lines.record(c.req.Key, i)
+		}
+	}
 	switch {
 	case err == nil:
-		c.lines.polled(c.req.Key, i)
 		return nil
 	case ctx.Err() != nil:
 		return c.waitedFor()

@@ -45,8 +45,10 @@ func (h *supervisor) stopped(by syscall.Signal) {
 	stopping := h.stopping
 	h.stopping = false
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU // the terminal
-	if wants && h.terminal != nil && h.terminal.Has(h.job) {
-		// It has it already. This is how it stops itself at Ctrl-Z if it is this program, too: see suspend.
+	if wants && (stopping || h.terminal != nil && h.terminal.Has(h.job)) {
+		// It has it already, or has just been told to stop. This is how it stops itself at Ctrl-Z if it is this program, too: see suspend.
+		// To continue it, and tell it to stop once more, would be of no use: that takes the word back before it is heard.
+		// If it does want the terminal, it asks again when it goes on.
 		wants, by = false, syscall.SIGTSTP
 	}
 	switch {
@@ -55,9 +57,6 @@ func (h *supervisor) stopped(by syscall.Signal) {
 	case h.terminal == nil:
 	case wants && h.terminal.Give(h.job):
 		h.signal(syscall.SIGCONT)
-		if stopping { // the user stopped it before it had the terminal; SIGCONT has undone that
-			h.signal(syscall.SIGTSTP)
-		}
 	case wants, by == syscall.SIGTSTP:
 		h.suspend(by)
 	}
@@ -80,7 +79,7 @@ func (h *supervisor) suspend(by syscall.Signal) {
 
 // resume continues the command, unless the lock was lost in the meantime.
 func (h *supervisor) resume() {
-	h.woken = nil
+	h.woken, h.stopping = nil, false
 	if h.done != nil && h.lock.Err() != nil {
 		h.lost()
 	}

@@ -201,6 +201,31 @@ func TestTerminalCtrlZNested(t *testing.T) {
 	})
 }
 
+// TestTerminalCtrlZNestedInAPipeline is the same where the command does not ask for the terminal: Ctrl-Z reaches the outer one first.
+func TestTerminalCtrlZNestedInAPipeline(t *testing.T) {
+	eachTerminal(t, func(t *testing.T, e *engine, w *terminal, key string) {
+		// It starts nothing else: a shell cannot be stopped while it waits for a child of vfork that has been.
+		const command = `holdfast run -k $KEY.inner -- sh -c 'echo $$ >$DIR/pid; read x <$DIR/go; exit 3'`
+		must(t, syscall.Mkfifo(w.file("go"), 0o600))
+		w.enter(`set -o pipefail; export KEY=%s; holdfast run -k $KEY -- %s | cat; echo "status $?"`, key, command)
+		pid := w.pid("pid")
+		for range 2 {
+			w.press("C-z")
+			w.shows("Stopped")
+			w.prompts()
+			if s := state(pid); s != "T" {
+				t.Errorf("the command is in state %q, want it stopped", s)
+			}
+			w.clear()
+			w.enter(`fg; echo "status $?"`)
+			await(t, func() bool { return state(pid) != "T" }, "the command does not go on")
+		}
+		must(t, os.WriteFile(w.file("go"), []byte("\n"), 0o600))
+		w.shows("status 3")
+		w.prompts()
+	})
+}
+
 // TestTerminalFromTheStart checks that the command has the terminal before it runs. If it got it afterwards, a command that
 // reads at once would be stopped and continued, and a Ctrl-Z in between would be lost.
 func TestTerminalFromTheStart(t *testing.T) {
