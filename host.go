@@ -11,8 +11,8 @@ import (
 
 // New makes a client of an engine. Only engines call it: users call zklock.Dial,
 // dynamolock.New or memlock.New. It calls open once, which connects to the engine and
-// returns its driver; if that fails, so does New. A ctx is open's own business, and so is how often it tries. When it fails, it leaves
-// nothing behind.
+// returns its driver; if that fails, so does New. A ctx is open's own business, and so is
+// how often it tries. An open that fails leaves nothing behind.
 func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Driver, error)) (*Client, error) {
 	if config.Owner == "" {
 		config.Owner = defaultOwner()
