@@ -146,7 +146,7 @@ func (h *hold) renew(ctx context.Context, c *change) (confirmed bool, err error)
 	i, err := h.askInTime(ctx, sent, c)
 	switch {
 	case err == nil && i == nil:
-		h.lease.Renew(sent)
+		h.renewed(sent)
 		h.heard = sent
 		h.tell(sent, nil)
 		return true, nil
@@ -164,6 +164,16 @@ func (h *hold) renew(ctx context.Context, c *change) (confirmed bool, err error)
 	return false, nil
 }
 
+// renewed extends the lease, and reports whether it was live until now. One that was over stays so: by the time at which such a beat
+// was carried out, observers may have been told that nobody holds the key, and no token comes back that was over.
+func (h *hold) renewed(sent driver.Instant) bool {
+	if !h.lease.Live() {
+		return false
+	}
+	h.lease.Renew(sent)
+	return true
+}
+
 // prove renews a grant before its caller has it, if it began long ago: that was by a request without an answer, and so much of the
 // lease may have passed since that it would be lost before the first beat is answered.
 func (c *contender) prove(ctx context.Context, h *hold) error {
@@ -175,7 +185,9 @@ func (c *contender) prove(ctx context.Context, h *hold) error {
 		i, err := h.askInTime(ctx, sent, nil)
 		switch {
 		case err == nil && i == nil:
-			h.lease.Renew(sent)
+			if !h.renewed(sent) {
+				return errGrantOver
+			}
 			h.begun = sent
 			return nil
 		case err == nil && errors.Is(h.check(i), driver.ErrReclaimed) && (c.req.Reclaim || h.lease.Live()):

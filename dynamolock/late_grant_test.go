@@ -167,6 +167,50 @@ func TestTakenOverWhileRenewed(t *testing.T) {
 	})
 }
 
+// D79. The renewal is carried out when the lease is over: by then the others have been told that nobody holds the key, and a token that
+// was over is never told again. So the key is taken anew.
+func TestRenewedTooLate(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for _, late := range []time.Duration{2300, 2700} { // ms
+			t.Run(fmt.Sprintf("shared %v, %v ms", shared, int(late)), func(t *testing.T) {
+				bubble(t, dynamolock.Options{Poll: 150 * time.Millisecond}, func(t *testing.T, h *harness) {
+					h.db.Latency = 400 * time.Millisecond
+					a, b := h.pair(t)
+					began, renewals := time.Now(), 0
+					a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+						switch since := time.Since(began); {
+						case since == 0:
+							return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+						case since < lease-1550*time.Millisecond:
+							return dynamofake.Refuse()
+						case purposeOf(op) == beat && since < lease:
+							renewals++
+							return dynamofake.Delay(late * time.Millisecond)
+						}
+						return dynamofake.Fault{}
+					})
+					told := b.observe(t, "k")
+					opts := []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})}
+					if shared {
+						opts = append(opts, holdfast.WithShared())
+					}
+					lock := a.hold(t, "k", opts...)
+					if renewals == 0 {
+						t.Fatal("nothing was renewed")
+					}
+					time.Sleep(lease)
+					mustVerify(t, lock)
+					if tokens, _ := told.tokens(); tokens[len(tokens)-1] != lock.Token() {
+						t.Errorf("told %v, while token %d holds the key", tokens, lock.Token())
+					}
+					told.end()
+					mustRelease(t, lock)
+				})
+			})
+		}
+	}
+}
+
 // D53. The machine is suspended while the request is under way: that counts for the lease, too.
 func TestSuspendedWhileAcquiring(t *testing.T) {
 	for _, percent := range []time.Duration{30, 50, 60, 70, 80, 85, 90} {

@@ -62,6 +62,7 @@ var excluded = map[string]string{
 	"D75":   "replicas that lag by a lease: those of the simulation lag by less",
 	"D77":   "rare: a break just before a release whose answer is lost",
 	"D78":   "replicas that lag by a lease: those of the simulation lag by less",
+	"D79":   "rare: the simulation found it in hundreds of hours",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
