@@ -42,9 +42,9 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D5", "a heartbeat renews the lease from its reply on", dynamoDB, change{
 		"dynamolock/heartbeat.go",
-		`		h.lease.Renew(sent)
+		`		h.renewed(sent)
 		h.heard = sent`,
-		`		h.lease.Renew(h.host.Now())
+		`		h.renewed(h.host.Now())
 		h.heard = sent`,
 	}, nil},
 	{"D5", "a grant counts from the reply on", dynamoDB, change{
