@@ -175,8 +175,23 @@ func (h *hold) renewed(sent driver.Instant) bool {
 }
 
 // prove renews a grant before its caller has it, if it began long ago: that was by a request without an answer, and so much of the
-// lease may have passed since that it would be lost before the first beat is answered.
+// lease may have passed since that it would be lost before the first beat is answered. That somebody asks for
+// it is told when the caller gets it: the caller may get another.
 func (c *contender) prove(ctx context.Context, h *hold) error {
+	wanted := false
+	h.asked = func() { wanted = true }
+	if err := c.renewFirst(ctx, h); err != nil {
+		return err
+	}
+	h.asked = c.req.Asked
+	if wanted {
+		h.asked()
+	}
+	return nil
+}
+
+// renewFirst is the renewal of prove.
+func (c *contender) renewFirst(ctx context.Context, h *hold) error {
 	for c.opts.Mode == FailOpen && since(h.begun, c.host.Now()) > c.opts.Heartbeat {
 		if !h.lease.Live() {
 			return errGrantOver
