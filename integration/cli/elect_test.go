@@ -237,10 +237,7 @@ func TestElectTerminal(t *testing.T) {
 			await(t, func() bool { return strings.Count(w.screen(), "\nquestion") > strings.Count(w.screen(), "\nanswer") }, "the command does not run again")
 		}
 		pid := w.pid("pid")
-		w.press("C-z")
-		w.shows("Stopped")
-		w.prompts()
-		w.clear()
+		w.suspend(pid)
 		w.enter(`fg; echo "status $?"`)
 		await(t, func() bool { return state(pid) == "S" }, "the command does not go on")
 		client, ctx, granted := e.dial(t, "the other"), limited(t), make(chan *holdfast.Lock, 1)

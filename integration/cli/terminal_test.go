@@ -116,6 +116,18 @@ func (w *terminal) prompts() {
 	w.shows(fmt.Sprintf("answer-%d.", n))
 }
 
+// suspend presses Ctrl-Z, which must stop the process, and clears the screen.
+func (w *terminal) suspend(pid int) {
+	w.t.Helper()
+	w.press("C-z")
+	w.shows("Stopped")
+	w.prompts()
+	if s := state(pid); s != "T" {
+		w.t.Errorf("the command is in state %q, want it stopped", s)
+	}
+	w.clear()
+}
+
 // TestTerminalCtrlC checks that the command gets Ctrl-C once: from the terminal, not also from the tool.
 func TestTerminalCtrlC(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -147,13 +159,7 @@ func TestTerminalCtrlZ(t *testing.T) {
 		pid := w.pid("pid")
 		w.shows("\nquestion")
 		for range 2 {
-			w.press("C-z")
-			w.shows("Stopped")
-			w.prompts()
-			if s := state(pid); s != "T" {
-				t.Errorf("the command is in state %q, want it stopped", s)
-			}
-			w.clear()
+			w.suspend(pid)
 			w.enter("fg")
 			await(t, func() bool { return state(pid) == "S" }, "the command does not go on")
 		}
@@ -183,13 +189,7 @@ func TestTerminalCtrlZNested(t *testing.T) {
 			w.shows("\nquestion")
 			has(pid)
 			for range 2 {
-				w.press("C-z")
-				w.shows("Stopped")
-				w.prompts()
-				if s := state(pid); s != "T" {
-					t.Errorf("%s: the command is in state %q, want it stopped", nested, s)
-				}
-				w.clear()
+				w.suspend(pid)
 				w.enter(`fg; echo "status $?"`)
 				has(pid)
 			}
@@ -210,13 +210,7 @@ func TestTerminalCtrlZNestedInAPipeline(t *testing.T) {
 		w.enter(`set -o pipefail; export KEY=%s; holdfast run -k $KEY -- %s | cat; echo "status $?"`, key, command)
 		pid := w.pid("pid")
 		for range 2 {
-			w.press("C-z")
-			w.shows("Stopped")
-			w.prompts()
-			if s := state(pid); s != "T" {
-				t.Errorf("the command is in state %q, want it stopped", s)
-			}
-			w.clear()
+			w.suspend(pid)
 			w.enter(`fg; echo "status $?"`)
 			await(t, func() bool { return state(pid) != "T" }, "the command does not go on")
 		}
