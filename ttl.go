@@ -29,15 +29,13 @@ func (k *Lock) Extend(d time.Duration) error {
 
 // over reports whether a TTL has passed on either clock.
 func (k *Lock) over(ttl driver.Instant) bool {
-	now := k.client.clock.Now()
-	return !ttl.IsZero() && (!now.Mono.Before(ttl.Mono) || !now.Wall.Before(ttl.Wall))
+	return !ttl.IsZero() && k.client.clock.Now().Since(ttl) >= 0
 }
 
 // passedBefore reports which of two moments that are over was over first: each counts on the clock that saw that sooner.
 func (k *Lock) passedBefore(one, other driver.Instant) bool {
 	now := k.client.clock.Now()
-	ago := func(i driver.Instant) time.Duration { return max(now.Mono.Sub(i.Mono), now.Wall.Sub(i.Wall)) }
-	return ago(one) > ago(other)
+	return now.Since(one) > now.Since(other)
 }
 
 // trimTTL sees to it that a suspend is noticed that comes after the wall clock was set back, as a Lease does: what is left by it

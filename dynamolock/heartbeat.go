@@ -192,7 +192,7 @@ func (c *contender) prove(ctx context.Context, h *hold) error {
 
 // renewFirst is the renewal of prove.
 func (c *contender) renewFirst(ctx context.Context, h *hold) error {
-	for c.opts.Mode == FailOpen && since(h.begun, c.host.Now()) > c.opts.Heartbeat {
+	for c.opts.Mode == FailOpen && c.host.Now().Since(h.begun) > c.opts.Heartbeat {
 		if !h.lease.Live() {
 			return errGrantOver
 		}
@@ -216,11 +216,6 @@ func (c *contender) renewFirst(ctx context.Context, h *hold) error {
 		}
 	}
 	return nil
-}
-
-// since is how much of a lease has passed, which ends by either clock.
-func since(begun, now driver.Instant) time.Duration {
-	return max(now.Sub(begun), now.Wall.Sub(begun.Wall))
 }
 
 // tell reports a beat to hooks. One that renews no lease is not a heartbeat to them.
