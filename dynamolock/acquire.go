@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -137,6 +138,9 @@ func (c *contender) take(ctx context.Context, seen *observation) (outcome, error
 	if seen.item != nil && seen.item.holder(c.grant) != nil {
 		// It was read: a request to join that was sent now would say that it has seen its own token.
 		c.passWrite()
+		if c.brokenIn(seen.item) {
+			return outcome{}, errGrantOver
+		}
 		return outcome{hold: c.met(seen.item)}, nil
 	}
 	sent := c.host.Now()
@@ -226,6 +230,8 @@ func (c *contender) judge(sent driver.Instant, by *item, r answer) (outcome, err
 			return outcome{}, fmt.Errorf("the answer to UpdateItem: %w", err)
 		}
 		return outcome{hold: c.granted(own, sent)}, nil
+	case c.brokenIn(r.old):
+		return outcome{}, errGrantOver
 	case c.owns(r.old):
 		return outcome{hold: c.met(r.old)}, nil
 	}
@@ -254,6 +260,14 @@ func (c *contender) owns(i *item) bool {
 		return i.holder(c.grant) != nil
 	}
 	return i.held() && i.belongs(c.grant)
+}
+
+// brokenIn reports whether an item shows this contender's grant, which somebody has broken before the call knew of it.
+func (c *contender) brokenIn(i *item) bool {
+	if own := i.holder(c.grant); own != nil {
+		return own.broken()
+	}
+	return i.held() && i.isBroken() && strings.HasPrefix(i.marked, c.grant)
 }
 
 // numbered gives another request its number.

@@ -105,6 +105,14 @@ func (i *item) older(than *item) bool {
 		i.belongs(grant) && i.guid < than.guid
 }
 
+// ofGrant is the guid that the grant had which the item is of: also if it was broken since.
+func (i *item) ofGrant() string {
+	if i.isBroken() && i.marked != "" {
+		return i.marked
+	}
+	return i.guid
+}
+
 // sameGrant reports whether an item is of the grant with a token, whoever has changed it
 // since. Items without tokens never are.
 func (i *item) sameGrant(token driver.Token) bool {
@@ -117,7 +125,7 @@ func (i *item) belongs(prefix string) bool {
 	return len(i.guid) == guidLen && i.guid[:len(prefix)] == prefix
 }
 
-// grantsOf returns the grants of a client that hold the key.
+// grantsOf returns the grants of a client that hold the key, or are broken.
 func (i *item) grantsOf(client string) (grants []string) {
 	switch {
 	case !i.held():
@@ -127,8 +135,10 @@ func (i *item) grantsOf(client string) (grants []string) {
 				grants = append(grants, h.grant)
 			}
 		}
-	case i.belongs(client):
-		grants = []string{i.guid[:grantLen]}
+	default:
+		if guid := i.ofGrant(); len(guid) == guidLen && guid[:clientLen] == client {
+			grants = []string{guid[:grantLen]}
+		}
 	}
 	return grants
 }

@@ -76,10 +76,7 @@ func (e *engine) takeable(o *observation) bool {
 // deserted reports whether an item is a grant of this client that no lock and no call has any
 // more. Nobody will have it again.
 func (e *engine) deserted(i *item) bool {
-	guid := i.guid
-	if i.isBroken() && i.marked != "" {
-		guid = i.marked
-	}
+	guid := i.ofGrant()
 	return i.held() && i.sharing == nil && len(guid) == guidLen && guid[:clientLen] == e.id && !e.grants.alive(guid[:grantLen])
 }
 

@@ -35,7 +35,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			}
 		case got.hold != nil:
 			return got.hold, nil
-		case c.owns(got.met.item): // by a write without an answer: another one makes sure
+		case c.owns(got.met.item), c.brokenIn(got.met.item): // by a write without an answer: another one makes sure
 			read, seen = false, got.met
 		case !c.ripe(&got.met):
 			read, seen = false, got.met
@@ -44,7 +44,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 				if err := c.watch(ctx, &seen); err != nil {
 					return nil, err
 				}
-				if c.ripe(&seen) || c.owns(seen.item) {
+				if c.ripe(&seen) || c.owns(seen.item) || c.brokenIn(seen.item) {
 					continue
 				}
 			}

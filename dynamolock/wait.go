@@ -40,7 +40,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	for {
 		// Read once for all cases: a contender that leads only now has seen nothing yet.
 		leads, seen := c.lines.leads(c.req.Key, w), c.lines.observed(c.req.Key)
-		if seen.item != nil && c.owns(seen.item) { // by a write without an answer, which was late: another one makes sure
+		if seen.item != nil && (c.owns(seen.item) || c.brokenIn(seen.item)) { // by a write without an answer, which was late: another one makes sure
 			owed = writeStep
 		}
 		next, err := c.nextStep(ctx, owed, leads, blind, &seen)

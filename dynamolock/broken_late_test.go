@@ -1,0 +1,97 @@
+package dynamolock_test
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dynamolock"
+	"github.com/holdfast-go/holdfast/internal/dynamofake"
+)
+
+// D80. Somebody breaks a grant before the call that it was made for knows of it: the key is taken anew. Neither does the call wait for its own
+// grant until the lease of that is over, nor is a try refused over it, nor a lock granted that is broken.
+func TestBrokenBeforeItIsKnown(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		for _, shared := range []bool{false, true} {
+			for _, refusedFor := range []time.Duration{2 * time.Second, lease / 2} {
+				t.Run(fmt.Sprintf("try %v, shared %v, %v", try, shared, refusedFor), func(t *testing.T) {
+					bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+						a, b := h.pair(t)
+						began := time.Now()
+						a.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+							switch since := time.Since(began); {
+							case since == 0:
+								return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+							case since < refusedFor:
+								return dynamofake.Refuse()
+							}
+							return dynamofake.Fault{}
+						})
+						time.AfterFunc(time.Second, func() { b.breakIt(t, "k", false) })
+						opts := []holdfast.Option{holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})}
+						if shared {
+							opts = append(opts, holdfast.WithShared())
+						}
+						acquire := a.Acquire
+						if try {
+							acquire = a.TryAcquire
+						}
+						lock, err := acquire(t.Context(), "k", opts...)
+						if err != nil {
+							t.Fatalf("after %v: %v", time.Since(began), err)
+						}
+						if d := time.Since(began) - refusedFor; d > 3*time.Second {
+							t.Errorf("after %v", d)
+						}
+						time.Sleep(lease)
+						mustVerify(t, lock)
+						mustRelease(t, lock)
+						h.isFree(t, "k")
+					})
+				})
+			}
+		}
+	}
+}
+
+// D80. The same, by a write that was late (D60), and another of its client is before it in the line by then.
+func TestSecondInLineIsBrokenBeforeItKnows(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		held := a.hold(t, "k")
+		time.Sleep(time.Second)
+		const late = 4 * time.Second
+		var sent atomic.Int64
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == acquire {
+				switch sent.Add(1) {
+				case 1:
+					return dynamofake.Refuse()
+				case 2:
+					return dynamofake.DeliverLate(late, io.ErrUnexpectedEOF)
+				}
+			}
+			return dynamofake.Fault{}
+		})
+		retry := func(pause time.Duration) holdfast.Option {
+			return holdfast.WithRetry(holdfast.Retry{Initial: pause, Max: pause})
+		}
+		first := b.taking(t, retry(2*time.Second)) // it rests while the second writes, and is back before that write arrives
+		time.Sleep(20 * time.Millisecond)
+		second := b.taking(t, retry(100*time.Millisecond))
+		time.Sleep(late - 30*time.Millisecond)
+		mustRelease(t, held)
+		released := time.Now()
+		for leaseOf(h.item("k")) == 1 {
+			time.Sleep(time.Millisecond)
+		}
+		a.breakIt(t, "k", false)
+		if err1, err2 := <-first, <-second; err1 != nil || err2 != nil || time.Since(released) > lease/2 {
+			t.Errorf("after %v: %v; %v", time.Since(released), err1, err2)
+		}
+	})
+}
