@@ -95,3 +95,48 @@ func TestSecondInLineIsBrokenBeforeItKnows(t *testing.T) {
 		}
 	})
 }
+
+// D81. Somebody breaks what a call has left, before its client gives it back, or just then: it is given back all the same. The holder, who is
+// to learn of the break before anybody else has the key, is nobody.
+func TestBrokenBeforeItIsGivenBack(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for _, meanwhile := range []bool{false, true} {
+			t.Run(fmt.Sprintf("shared %v, meanwhile %v", shared, meanwhile), func(t *testing.T) {
+				bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+					a, b := h.pair(t)
+					began := time.Now()
+					a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+						switch since := time.Since(began); {
+						case since == 0:
+							return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+						case since < lease/2:
+							return dynamofake.Refuse()
+						case meanwhile && purposeOf(op) != "":
+							meanwhile = false
+							b.breakIt(t, "k", false)
+						}
+						return dynamofake.Fault{}
+					})
+					if !meanwhile {
+						time.AfterFunc(time.Second, func() { b.breakIt(t, "k", false) })
+					}
+					var opts []holdfast.Option
+					if shared {
+						opts = append(opts, holdfast.WithShared())
+					}
+					if lock, err := a.Acquire(within(t, lease/4), "k", opts...); err == nil {
+						t.Fatalf("granted: %v", lock)
+					}
+					time.Sleep(lease / 4)
+					if d := took(func() { mustRelease(t, b.hold(t, "k")) }); d > lease/4 {
+						t.Errorf("the key was free only %v later", d)
+					}
+					time.Sleep(2 * lease)
+					if n := dynamolock.Leftovers(a.Client); n != 0 {
+						t.Errorf("%d leftovers", n)
+					}
+				})
+			})
+		}
+	}
+}

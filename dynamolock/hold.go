@@ -211,10 +211,7 @@ func (h *hold) clear(ctx context.Context, left *item) {
 		}
 		return
 	}
-	asLeft := func(x *expression) string {
-		return all(x.is(attrGUID, left.guidVal), x.is(attrToken, token(left.token)))
-	}
-	if _, _, err := h.update(ctx, h.key, h.releaseIf(asLeft, h.host.Now())); err != nil {
+	if _, _, err := h.update(ctx, h.key, h.releaseIf(left.asLeft, h.host.Now())); err != nil {
 		h.host.Logger().Debug("a broken lock is left to its lease",
 			"key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
 	}

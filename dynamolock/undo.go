@@ -103,14 +103,27 @@ func (s *leftovers) giveBackDead(ctx context.Context, l *leftover) (freed bool, 
 		return false, nil // another program's
 	case err == nil && i.sharing != nil:
 		return s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })
-	case err != nil || !i.held() || !i.belongs(s.id):
+	case err != nil:
 		return false, err
 	}
-	grant := i.guid[:grantLen]
-	if !s.dead(l, grant) {
+	return s.freeDead(ctx, l, i)
+}
+
+// freeDead is giveBackDead for an item that was read, unless it is shared. Where it was broken, who is to learn of that before anybody else
+// has the key is nobody.
+func (s *leftovers) freeDead(ctx context.Context, l *leftover, i *item) (freed bool, err error) {
+	guid := i.ofGrant()
+	if !i.held() || i.sharing != nil || len(guid) != guidLen || guid[:clientLen] != s.id || !s.dead(l, guid[:grantLen]) {
 		return false, nil
 	}
-	old, err := s.giveBack(ctx, l.key, func(x *expression) string { return x.begins(grant) })
+	dead := func(x *expression) string { return x.begins(guid[:grantLen]) }
+	if i.isBroken() {
+		dead = i.asLeft
+	}
+	old, err := s.giveBack(ctx, l.key, dead)
+	if err == nil && old != nil && old.isBroken() && !i.isBroken() { // meanwhile
+		return s.freeDead(ctx, l, old)
+	}
 	return err == nil && old == nil, err
 }
 

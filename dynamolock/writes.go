@@ -170,6 +170,11 @@ func (e *engine) releaseIf(cond func(*expression) string, now driver.Instant) *e
 	return x
 }
 
+// asLeft is the condition that an item is as somebody who broke it has left it.
+func (i *item) asLeft(x *expression) string {
+	return all(x.is(attrGUID, i.guidVal), x.is(attrToken, token(i.token)))
+}
+
 // present is the condition that a grant is the one that holds the key.
 func (id grantID) present(x *expression) string {
 	if id.form == tokenless {

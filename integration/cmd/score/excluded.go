@@ -64,6 +64,7 @@ var excluded = map[string]string{
 	"D78":   "replicas that lag by a lease: those of the simulation lag by less",
 	"D79":   "rare: the simulation found it in hundreds of hours",
 	"D80":   "rare: a break of what a call without an answer has taken, and how long that call waits, on which there is no rule",
+	"D81":   "rare: a break of what a call has left, and how long others wait after that, on which there is no rule",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
