@@ -252,7 +252,7 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D60", "a waiter does not see that it has the key", dynamoClosed, change{
 		"dynamolock/wait.go",
-		`if seen.item != nil && c.owns(seen.item) {`,
+		`if seen.item != nil && (c.owns(seen.item) || c.brokenIn(seen.item)) {`,
 		`if false {`,
 	}, nil},
 	{"D60", "nobody tells a waiter that it has the key", dynamoClosed, change{
