@@ -44,6 +44,9 @@ func (c *contender) getGrant(ctx context.Context) (h *hold, err error) {
 		return nil, err
 	}
 	granted = true
+	if err := c.reclaimRest(ctx); err != nil {
+		return nil, err
+	}
 	if err := c.prove(ctx, h); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,7 @@ type contender struct {
 	insists    bool             // the item may have an intent of this contender
 	unheard    driver.Instant   // when it first saw the key in another use, whose holders seem to be dead
 	baffled    int              // writes that were refused though nothing had changed
+	joined     *item            // what it shares, as its write has left it
 
 	streak   *streak // of failures, of which it has had one; nil if none
 	writesIn *streak // in which it is the one to write; nil if it is not
@@ -307,7 +311,7 @@ func (c *contender) met(own *item) *hold {
 // the write.
 func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	c.lines.took(c.req.Key, own)
-	others := 0
+	others, shared := 0, own
 	if own.sharing != nil {
 		others = len(own.sharing.holders) - 1
 	}
@@ -328,6 +332,7 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	if own := own.holder(c.grant); own != nil {
 		entry := *own // others look at the item
 		h.token, h.entry, h.others = own.token, &entry, others
+		c.joined = shared
 	}
 	h.lease.Renew(sent)
 	return h

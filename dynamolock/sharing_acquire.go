@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -39,6 +40,23 @@ func (c *contender) gone(o *observation) []holder {
 		}
 	}
 	return gone
+}
+
+// reclaimRest ends what the request reclaims and its write had no room for. Its own grant, which is there by now, tells those who had
+// that why.
+func (c *contender) reclaimRest(ctx context.Context) error {
+	if !c.req.Reclaim || c.joined == nil {
+		return nil
+	}
+	for {
+		_, err := c.giveBackShared(ctx, c.key, c.joined, c.reclaims)
+		if err == nil {
+			return nil
+		}
+		if err := c.again(ctx, err); err != nil {
+			return err
+		}
+	}
 }
 
 // allGone reports whether nobody has a shared key any more, by what was seen.

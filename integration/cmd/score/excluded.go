@@ -65,6 +65,7 @@ var excluded = map[string]string{
 	"D79":   "rare: the simulation found it in hundreds of hours",
 	"D80":   "rare: a break of what a call without an answer has taken, and how long that call waits, on which there is no rule",
 	"D81":   "rare: a break of what a call has left, and how long others wait after that, on which there is no rule",
+	"D90":   "more than eight holds of one owner beside others: the clients have fewer",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
