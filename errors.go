@@ -32,7 +32,9 @@ var (
 	// ErrReclaimed: a client with the same owner name claimed what was its own. On
 	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
 	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
-	// So it does if the other has let go of the lock again before it can look.
+	// So it does if the other has let go of the lock again before it can look. On DynamoDB
+	// one who shared the key, where the other has to wait for it, sees ErrBroken, or, if it
+	// had several, ErrTakenOver.
 	ErrReclaimed = driver.ErrReclaimed
 	// ErrTakenOver: the engine says that another has the key.
 	ErrTakenOver = driver.ErrTakenOver

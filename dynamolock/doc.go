@@ -39,7 +39,8 @@
 //   - G3: an item that was deleted starts above its earlier tokens if it was granted less than
 //     1000 times a second and the clock of the client that creates it is not behind. Mode
 //     [FailClosed] has no tokens.
-//   - G7, G21: no queue. WithReclaim (G13) holds the key at once.
+//   - G7, G21: no queue. WithReclaim (G13) holds the key at once, unless others share it or a writer
+//     keeps readers out; what it ends is ended at once all the same.
 //   - G14, G17: changes are told once per Poll, asks at the next heartbeat.
 //   - G16: the size of the data is paid for with every heartbeat.
 //

@@ -59,6 +59,24 @@ func (c *contender) reclaimRest(ctx context.Context) error {
 	}
 }
 
+// evictFormer ends what the request reclaims from a shared key that it has to wait for all the same: behind a writer that keeps readers
+// out, or for others. Otherwise whoever is before it may wait for its former self, which may be alive. It reports whether there was any.
+func (c *contender) evictFormer(ctx context.Context, met *observation) (found bool, err error) {
+	if i := met.item; !c.req.Reclaim || i == nil || !i.held() || i.sharing == nil || c.ripe(met) || c.owns(i) || c.differs(met) {
+		return false, nil
+	}
+	for _, h := range met.item.sharing.holders {
+		if !c.reclaims(&h) {
+			continue
+		}
+		if _, err := c.depart(ctx, c.key, h.grant, h.token, len(met.item.sharing.holders)-1, evicted); err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
 // allGone reports whether nobody has a shared key any more, by what was seen.
 func (c *contender) allGone(o *observation) bool {
 	now := c.host.Now()

@@ -143,7 +143,7 @@ func TestReclaimBehindAWriter(t *testing.T) {
 		}
 		cancel()
 		<-done
-		_ = mine
+		<-mine.Done()
 	})
 }
 

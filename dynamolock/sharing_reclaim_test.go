@@ -105,3 +105,80 @@ func TestReclaimOfManyGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// Who reclaims and has to wait all the same, behind a writer or for others, ends what its former self has: nobody waits for that, which
+// may be alive, nor for its lease.
+func TestReclaimThatWaits(t *testing.T) {
+	type wait struct {
+		mode   []holdfast.Option // of who reclaims
+		others int               // who share the key with the former self
+		try    bool
+		fault  dynamofake.Fault // of the first removal
+	}
+	reader := []holdfast.Option{shared}
+	forEach(t, map[string]wait{
+		"a reader behind a writer":    {mode: reader},
+		"... tries":                   {mode: reader, try: true},
+		"... beside others":           {mode: reader, others: 1},
+		"... and tries":               {mode: reader, others: 1, try: true},
+		"a writer for others":         {others: 1},
+		"... tries, too":              {others: 1, try: true},
+		"a removal is lost":           {mode: reader, fault: dynamofake.Fail(dynamofake.Reset())},
+		"its answer is lost":          {mode: reader, fault: dynamofake.LoseReply(nil)},
+		"a removal is lost to a try":  {mode: reader, try: true, fault: dynamofake.Fail(dynamofake.Reset())},
+		"its answer is lost to a try": {mode: reader, try: true, fault: dynamofake.LoseReply(nil)},
+	}, func(t *testing.T, h *harness, c wait) {
+		a, b, w := h.client(t), h.client(t), h.client(t)
+		me := holdfast.WithOwner("me")
+		old := a.hold(t, "k", shared, me)
+		var others []*holdfast.Lock
+		for range c.others {
+			others = append(others, h.client(t).hold(t, "k", shared))
+		}
+		written := w.waits(t, "k")
+		time.Sleep(lease / 2)
+		removals := 0
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			in, ok := op.Input.(*dynamodb.UpdateItemInput)
+			if ok && strings.Contains(*in.UpdateExpression, "SET") && strings.Contains(*in.UpdateExpression, "#holdfastBrokenToken =") {
+				if removals++; removals == 1 {
+					return c.fault
+				}
+			}
+			return dynamofake.Fault{}
+		})
+		opts := append(c.mode, me, holdfast.WithReclaim())
+		again := make(chan *holdfast.Lock, 1)
+		if c.try {
+			if _, err := b.TryAcquire(t.Context(), "k", opts...); !errors.Is(err, holdfast.ErrHeld) {
+				t.Errorf("the try: %v, want ErrHeld", err)
+			}
+			close(again)
+		} else {
+			go func() {
+				defer close(again)
+				again <- b.hold(t, "k", opts...)
+			}()
+		}
+		time.Sleep(lease / 2) // a heartbeat, and what is lost
+		if err := old.Err(); !errors.Is(err, holdfast.ErrBroken) && !errors.Is(err, holdfast.ErrReclaimed) {
+			t.Errorf("the former self: %v", err)
+		}
+		for _, other := range others {
+			mustLive(t, other)
+			mustRelease(t, other)
+		}
+		time.Sleep(3 * poll)
+		if c.mode == nil && len(again) == 1 { // whoever looks first
+			mustRelease(t, <-again)
+			time.Sleep(3 * poll)
+		}
+		if len(written) == 0 {
+			t.Fatal("the writer still waits")
+		}
+		mustRelease(t, <-written)
+		for lock := range again {
+			mustRelease(t, lock)
+		}
+	})
+}

@@ -16,7 +16,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 	defer c.lines.tried(c.req.Key)
 	seen := c.lines.observed(c.req.Key)
 	read := c.probablyHeld(&seen)
-	watched := false
+	watched, cleared := false, false
 	for {
 		var got outcome
 		var err error
@@ -51,7 +51,18 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			if err := c.mismatch(&seen); err != nil {
 				return nil, err
 			}
-			return nil, c.inTheWay(seen.item)
+			found, err := c.evictFormer(ctx, &seen)
+			switch {
+			case err != nil:
+				if err := c.again(ctx, err); err != nil {
+					return nil, err
+				}
+			case !found || cleared:
+				return nil, c.inTheWay(seen.item)
+			default:
+				cleared = true
+			}
+			read = true // for whoever is in the way now
 		default: // it has become free, or its lease has ended
 			read, seen = false, got.met
 		}

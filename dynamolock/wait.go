@@ -94,6 +94,11 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			err = c.mismatch(&met)
 		}
 		if err == nil {
+			if _, err = c.evictFormer(ctx, &met); err != nil {
+				owed = writeStep // which shows what there is
+			}
+		}
+		if err == nil {
 			continue
 		}
 		c.lines.rest(c.req.Key, w, true) // others go on meanwhile

@@ -66,6 +66,7 @@ var excluded = map[string]string{
 	"D80":   "rare: a break of what a call without an answer has taken, and how long that call waits, on which there is no rule",
 	"D81":   "rare: a break of what a call has left, and how long others wait after that, on which there is no rule",
 	"D90":   "more than eight holds of one owner beside others: the clients have fewer",
+	"D91":   "former selves that are alive and do not let go: those of the simulation do, sooner or later",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",
