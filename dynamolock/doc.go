@@ -41,6 +41,7 @@
 //     [FailClosed] has no tokens.
 //   - G7, G21: no queue. WithReclaim (G13) holds the key at once, unless others share it or a writer
 //     keeps readers out; what it ends is ended at once all the same.
+//   - G20: who waits is not in the item, and does not keep what the key is used as.
 //   - G14, G17: changes are told once per Poll, asks at the next heartbeat.
 //   - G16: the size of the data is paid for with every heartbeat.
 //

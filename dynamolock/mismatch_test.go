@@ -326,3 +326,25 @@ func TestSmallerTokenIsNoticed(t *testing.T) {
 		time.Sleep(lease)
 	})
 }
+
+// Who waits is not in the item: when all have let go of a key, another use of it may come first, and then who has waited is refused. On
+// engines with a queue a waiter keeps what the key is. WithLimit says so.
+func TestWaiterDoesNotKeepTheLimit(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b, c := h.client(t), h.client(t), h.client(t)
+		lock := a.hold(t, "k", holdfast.WithLimit(1))
+		waited := make(chan error, 1)
+		go func() {
+			_, err := b.Acquire(t.Context(), "k", holdfast.WithLimit(1))
+			waited <- err
+		}()
+		time.Sleep(lease)
+		mustRelease(t, lock)
+		next := c.hold(t, "k", holdfast.WithLimit(2))
+		var mismatch *holdfast.MismatchError
+		if err := <-waited; !errors.As(err, &mismatch) || mismatch.Have != 2 || mismatch.Want != 1 {
+			t.Errorf("who has waited: %v, want a MismatchError", err)
+		}
+		mustRelease(t, next)
+	})
+}
