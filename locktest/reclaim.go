@@ -3,18 +3,23 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-var reclaimCases = []testCase{
+var reclaimCases = slices.Concat([]testCase{
 	{"G13_ReclaimsAtOnce", reclaimsAtOnce},
 	{"G13_ReclaimsFromTheDead", reclaimsFromTheDead},
 	{"G13_ReclaimsPlaces", reclaimsPlaces},
 	{"G13_TakesItsTurn", takesItsTurn},
 	{"G13_SparesStrangers", sparesStrangers},
 	{"G13_SparesTheSameClient", sparesTheSameClient},
-}
+}, sharing([]testCase{
+	{"G13_ReclaimsEachOfMany", reclaimsEachOfMany},
+	{"G13_ReclaimsBeforeItWaits", reclaimsBeforeItWaits},
+}))
 
 const ruleReclaim = "WithReclaim ends the holds of other clients under the same owner name"
 
@@ -135,4 +140,52 @@ func sparesTheSameClient(e *env) {
 	}
 	e.release(first.granted(e.engine.Soon, "a contender of the same client is never reclaimed"))
 	e.release(second.granted(e.engine.Soon, "WithReclaim takes its turn"))
+}
+
+// reclaimsEachOfMany reclaims what one of those who share a key has several times.
+func reclaimsEachOfMany(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	stranger := e.reader(c)
+	var old []*holdfast.Lock
+	for range 12 {
+		old = append(old, e.reader(a, holdfast.WithOwner("worker")))
+	}
+	e.watches(a)
+	lock := e.reader(b, reclaim()...)
+	for _, k := range old {
+		e.ends(k, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+	}
+	e.areLive([]*holdfast.Lock{stranger, lock}, ruleSpares)
+	e.release(stranger)
+	e.release(lock)
+}
+
+// reclaimsBeforeItWaits reclaims a hold that a writer waits for, to share the key as before.
+func reclaimsBeforeItWaits(e *env) {
+	const rule = ruleReclaim + ", also if it has to wait for others"
+	causes := []error{holdfast.ErrReclaimed, holdfast.ErrBroken}
+	a, b, c := e.client(), e.client(), e.client()
+	old := e.reader(a, holdfast.WithOwner("worker"))
+	e.watches(a)
+	writer := e.wait(c).waits(a, e.key, 1)
+	young := e.wait(b, append(reclaim(), holdfast.WithShared())...)
+	e.ends(old, e.engine.Notice, rule, causes...)
+	if e.engine.Ordered {
+		e.release(writer.granted(e.engine.Soon, "with a queue, earlier contenders are served first"))
+		e.release(young.granted(e.engine.Soon, "with a queue, WithReclaim takes its turn"))
+		return
+	}
+	var served sync.WaitGroup
+	for _, w := range []*waiter{writer, young} { // in whichever order
+		served.Go(func() {
+			if e.closes(w.done, e.patience()) && w.err == nil {
+				if err := w.lock.Release(e.soon()); err != nil {
+					e.Errorf("%s: Release: %v", e.rule, err)
+				}
+			}
+		})
+	}
+	served.Wait()
+	writer.granted(0, "every waiter is served in the end")
+	young.granted(0, "every waiter is served in the end")
 }
