@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 // Close does not wait for a call that waits for the confirmation of what it gives back, nor that for Close.
@@ -159,4 +161,43 @@ func TestAcquireAllUnderFire(t *testing.T) {
 	if grants, released := s.token.Load(), s.ended.Load(); int64(grants) != released {
 		t.Errorf("%d grants, %d given back", grants, released)
 	}
+}
+
+// countingClock counts its readings.
+type countingClock struct {
+	drivertest.Clock
+	readings atomic.Int64
+}
+
+func (c *countingClock) Now() driver.Instant {
+	c.readings.Add(1)
+	return c.Clock.Now()
+}
+
+// What a call costs that takes many keys grows with their number, and not with its square.
+func TestAcquireAllOfThousands(t *testing.T) {
+	bubble(t, func(t *testing.T) { // in which no time passes
+		c := &countingClock{}
+		e := &engine{}
+		client := e.open(t, driver.Config{Clock: c})
+		e.acquire = func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
+			if ctx.Err() != nil {
+				t.Error("the wait is over")
+			}
+			return e.grant(), nil
+		}
+		const n = 2000
+		keys := make([]string, n)
+		for i := range keys {
+			keys[i] = fmt.Sprint("k", i)
+		}
+		locks := mustAll(t, client, keys)
+		if each := c.readings.Load() / n; each > 100 {
+			t.Errorf("the clocks were read %d times for each key", each)
+		}
+		if err := locks.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustClose(t, client)
+	})
 }
