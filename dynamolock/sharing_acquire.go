@@ -43,13 +43,15 @@ func (c *contender) gone(o *observation) []holder {
 }
 
 // reclaimRest ends what the request reclaims and its write had no room for. Its own grant, which is there by now, tells those who had
-// that why.
+// that why. What is later than that is no former self.
 func (c *contender) reclaimRest(ctx context.Context) error {
 	if !c.req.Reclaim || c.joined == nil {
 		return nil
 	}
+	own := c.joined.holder(c.grant)
+	earlier := func(h *holder) bool { return c.reclaims(h) && h.token < own.token }
 	for {
-		_, err := c.giveBackShared(ctx, c.key, c.joined, c.reclaims)
+		_, err := c.giveBackShared(ctx, c.key, c.joined, earlier)
 		if err == nil {
 			return nil
 		}

@@ -2,6 +2,7 @@ package dynamolock_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,40 @@ func TestReclaimOfManyGivenUp(t *testing.T) {
 			if one.Token > other.Token() {
 				t.Errorf("%q has a grant with token %d, of which nobody knows", one.Owner, one.Token)
 			}
+		}
+	})
+}
+
+// Who reclaims, and learns late that it has the key, does not end what has been granted to the same owner since: that is no former self.
+func TestReclaimSparesTheLater(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b, x := h.client(t), h.client(t), h.client(t)
+		me := holdfast.WithOwner("me")
+		former, other := a.hold(t, "k", shared, me), x.hold(t, "k", shared)
+		began, joins := time.Now(), 0
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			in, ok := op.Input.(*dynamodb.UpdateItemInput)
+			switch {
+			case ok && isJoin(*in.UpdateExpression) && joins == 0:
+				joins++
+				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+			case joins == 1 && time.Since(began) < lease/4:
+				return dynamofake.Refuse()
+			}
+			return dynamofake.Fault{}
+		})
+		var later *holdfast.Lock
+		time.AfterFunc(lease/8, func() { later = x.hold(t, "k", shared, me) })
+		lock := b.hold(t, "k", shared, me, holdfast.WithReclaim())
+		if joins != 1 || later == nil || later.Token() < lock.Token() {
+			t.Fatalf("%d requests to join without an answer; %v was granted after %v", joins, later, lock)
+		}
+		time.Sleep(lease)
+		if err := former.Err(); !errors.Is(err, holdfast.ErrReclaimed) {
+			t.Errorf("the former self: %v, want ErrReclaimed", err)
+		}
+		for _, k := range []*holdfast.Lock{lock, later, other} {
+			mustVerify(t, k)
 		}
 	})
 }
