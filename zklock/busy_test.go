@@ -35,7 +35,11 @@ type wired struct {
 	*zklock.Client
 	*zkfake.Wire
 	dials, requests atomic.Int64
+	before          atomic.Pointer[func(frame []byte)]
 }
+
+// sends has a function called before each request is sent.
+func (w *wired) sends(before func(frame []byte)) { w.before.Store(&before) }
 
 // dialWired connects to the first member of an ensemble.
 func dialWired(t *testing.T, e *zkfake.Ensemble, opts zklock.Options) *wired {
@@ -54,7 +58,7 @@ func dialMember(t *testing.T, e *zkfake.Ensemble, member int, opts zklock.Option
 		if err != nil {
 			return nil, err
 		}
-		return &countedConn{conn, &w.requests}, nil
+		return &countedConn{conn, w}, nil
 	})
 	client, err := zklock.Dial(ctx, e.Addrs()[member:member+1], &opts)
 	if err != nil {
@@ -68,11 +72,14 @@ func dialMember(t *testing.T, e *zkfake.Ensemble, member int, opts zklock.Option
 // countedConn counts requests: go-zookeeper sends each by one Write.
 type countedConn struct {
 	net.Conn
-	requests *atomic.Int64
+	client *wired
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	c.requests.Add(1)
+	c.client.requests.Add(1)
+	if before := c.client.before.Load(); before != nil {
+		(*before)(b)
+	}
 	return c.Conn.Write(b)
 }
 

@@ -48,6 +48,7 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 			if all, told, err = e.observePermits(ctx, key, s, tell); told || err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return all, err
 			}
+			semaphore = len(all) > 0 // else what is for leases has gone, and is not watched: it may be there again
 		}
 		if err == nil {
 			first, err = e.holders(ctx, parent, names)

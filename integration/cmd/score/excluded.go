@@ -32,6 +32,7 @@ var excluded = map[string]string{
 	"Z66":   "a moment between two goroutines as a client closes",
 	"Z67":   "an error of Close and Release that says too much",
 	"Z68":   "how long Close takes at a server that is too busy: it is given a lease",
+	"Z69":   "a moment between two looks, in which a container is removed and made again",
 	"V1":    "what a version of the server does",
 	"V2":    "what a version of the server does, at the end of the counter",
 	"V3":    "a rule for operators, and a judgement of the command-line tool",
