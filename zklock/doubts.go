@@ -140,10 +140,23 @@ func (s *doubts) mayLeave() bool {
 
 // compareWatch leaves the present server if that has not told what has happened to a watched znode. Whoever watches it hears of
 // that at once: the next server would not tell what had happened before.
-func (s *doubts) compareWatch(ctx context.Context, watched *zkconn.Watch) {
+func (s *doubts) compareWatch(ctx context.Context, watched *zkconn.Watch) (untold bool) {
 	w := s.engine.link.Wire()
-	if s.engine.link.Recheck(ctx, watched) {
+	if untold = s.engine.link.Recheck(ctx, watched); untold {
 		s.untold(w, watched.Path)
+	}
+	return untold
+}
+
+// askNow is for a watch whose znode does not fit what was read after it. Usually something has happened to that by then, and the watch has
+// fired. If not, its event may be lost, and whoever looks again would find the same: nobody waits for it who would ask in the end. It
+// reports whether that is so.
+func (s *doubts) askNow(ctx context.Context, w *zkconn.Watch) (untold bool) {
+	select {
+	case <-w.Gone:
+		return false
+	default:
+		return s.compareWatch(ctx, w)
 	}
 }
 

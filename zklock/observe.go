@@ -38,7 +38,12 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 
 // observe tells who holds a key, and returns the watches of which one fires when that changes.
 func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) ([]*zkconn.Watch, error) {
+	var old *zkconn.Watch // of a list that does not fit what was read after it
 	for {
+		if old != nil {
+			e.doubts.askNow(ctx, old)
+			old = nil
+		}
 		names, err := e.link.Children(ctx, parent)
 		var first []entry
 		var all []*zkconn.Watch
@@ -70,6 +75,7 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		case err == nil && (len(first) == 0 || sequence.Shared(first[0].name)):
 			var w *zkconn.Watch
 			if w, err = e.watched(ctx, parent, zkconn.WatchChildren); err == nil {
+				old = w
 				if now, ok := e.found(key, w.Children); ok && (!semaphore || now != s) {
 					continue
 				}
@@ -157,6 +163,7 @@ func (e *engine) observePermits(
 			all = append(all, w)
 		}
 		if len(nodes) < len(line) {
+			e.doubts.askNow(ctx, w)
 			continue
 		}
 		name, lock, err := e.firstLock(ctx, s)

@@ -57,3 +57,79 @@ func TestLeasesComeBackAsAnObserverLooks(t *testing.T) {
 		}
 	})
 }
+
+// Z70. An event is lost that tells who shares a key, and then somebody goes of whom another one tells: who is told of last is who is there, and
+// the server is not asked without an end.
+func TestObserverLooksAtAnOldList(t *testing.T) {
+	for name, option := range map[string]holdfast.Option{"locks": holdfast.WithShared(), "permits": holdfast.WithLimit(3)} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				observer, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+				share := func() *holdfast.Lock {
+					lock, err := other.Acquire(t.Context(), "k", option)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return lock
+				}
+				first := share()
+				told := observed(t, observer, "k")
+				time.Sleep(time.Second)
+				observer.LoseEvents(true)
+				second := share()
+				time.Sleep(time.Second)
+				observer.LoseEvents(false)
+				before := observer.requests.Load()
+				if err := first.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(virtualSession)
+				if got := told(); got[len(got)-1] != second.Token() {
+					t.Errorf("told %d, and %d is there", got, second.Token())
+				}
+				if n := observer.requests.Load() - before; n > 50 {
+					t.Errorf("%d requests", n)
+				}
+			})
+		})
+	}
+}
+
+// Z70. A waiter finds a permit free by a list that an observer of its client watches, as an event was lost. It makes leases in vain, but not
+// without an end.
+func TestPermitFreeByAnOldList(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		waiter, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		share := func(client *wired) (*holdfast.Lock, error) {
+			return client.Acquire(inTime(t), "k", holdfast.WithLimit(2))
+		}
+		first, err := share(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := observed(t, waiter, "k")
+		time.Sleep(time.Second)
+		waiter.LoseEvents(true)
+		if _, err := share(other); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		waiter.LoseEvents(false)
+		before := waiter.requests.Load()
+		granted := make(chan error, 1)
+		go func() {
+			_, err := share(waiter)
+			granted <- err
+		}()
+		time.Sleep(virtualSession)
+		if n := waiter.requests.Load() - before; n > 100 {
+			t.Errorf("%d requests, told %d", n, told())
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			t.Error(err)
+		}
+	})
+}

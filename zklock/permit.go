@@ -116,6 +116,9 @@ func (p *permit) stand(ctx context.Context) error {
 				continue // it is gone, too
 			}
 			if p.free(w.Children) {
+				if vain && p.engine.doubts.askNow(ctx, w) {
+					return errStartOver // others here had watched that, and an event was lost
+				}
 				return nil
 			}
 			if !p.req.Wait {
