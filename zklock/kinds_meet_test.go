@@ -205,3 +205,58 @@ func TestLockBeforeTheLease(t *testing.T) {
 		t.Logf("%d locks and %d permits were taken", locks, permits)
 	})
 }
+
+// Z71. A key is removed while it is looked at, by an operator or since it is empty: whoever looks finds that it is free.
+func TestKeyGoesAsItIsLookedAt(t *testing.T) {
+	for name, c := range map[string]struct {
+		names zklock.Names
+		lease bool
+		lists string // before which the key goes
+		nth   int
+		call  func(t *testing.T, client *wired) error
+	}{
+		"a permit beside another form of names": {zklock.KazooNames, false, "/k/leases", 1, func(t *testing.T, client *wired) error {
+			_, err := client.Acquire(inTime(t), "k", holdfast.WithLimit(1))
+			return err
+		}},
+		"Inspect of a semaphore": {zklock.CuratorNames, true, "/k", 2, func(t *testing.T, client *wired) error {
+			info, err := client.Inspect(inTime(t), "k")
+			if info.Held {
+				t.Errorf("held by %+v", info)
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client, other := dialWired(t, e, zklock.Options{Names: c.names}), dialWired(t, e, zklock.Options{})
+				acquire(t, other, "another") // makes the root
+				key := virtualRoot + "/k"
+				paths := []string{key + "/leases", key}
+				createNode(t, other, "k", "1", 0)
+				createNode(t, other, "k/leases", "", 0)
+				if c.lease {
+					createNode(t, other, "k/leases/_c_0-lease-", "", zk.FlagEphemeral|zk.FlagSequence)
+					paths = append([]string{key + "/leases/" + e.Children(key + "/leases")[0]}, paths...)
+				}
+				lists := 0
+				client.sends(func(frame []byte) {
+					if path, _ := listing(frame); path != virtualRoot+c.lists {
+						return
+					}
+					if lists++; lists != c.nth {
+						return
+					}
+					for _, path := range paths {
+						if err := other.Conn().Delete(path, -1); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				if err := c.call(t, client); err != nil || lists < c.nth {
+					t.Errorf("after %d lists: %v", lists, err)
+				}
+			})
+		})
+	}
+}

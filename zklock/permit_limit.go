@@ -76,7 +76,10 @@ func (p *permit) refuse(ctx context.Context, children []string) error {
 	}
 	other := semaphoreAt(p.at.key, false)
 	u, err := p.engine.survey(ctx, other)
-	if err == nil && len(u.leases)+len(u.places) > 0 {
+	switch {
+	case errors.Is(err, zk.ErrNoNode): // the key's znode has gone meanwhile
+		return errStartOver
+	case err == nil && len(u.leases)+len(u.places) > 0:
 		return &NamesError{Key: key, Node: leasesName, Names: names}
 	}
 	return err

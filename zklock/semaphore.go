@@ -207,6 +207,9 @@ func (e *engine) describePermits(ctx context.Context, key string, s semaphore) (
 			continue // they are the next ones' by now
 		}
 		_, lock, err := e.firstLock(ctx, s)
+		if errors.Is(err, zk.ErrNoNode) {
+			return none, nil // the key has gone by now
+		}
 		if err != nil {
 			return none, err
 		}
