@@ -33,7 +33,7 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 			continue
 		}
 		owner, _ := decodeData(node.Data)
-		if bytes.Equal(node.Data, wish) && marked(x.name, c.req.Owner) {
+		if (bytes.Equal(node.Data, wish) || bytes.Equal(node.Data, unlock)) && marked(x.name, c.req.Owner) {
 			owner = c.req.Owner // it has been overwritten
 		}
 		later := c.role == asPlace && c.czxid != 0 && node.Stat.Czxid > c.czxid // as a permit can be
