@@ -98,11 +98,12 @@ func once(line []entry) []entry {
 // take the lock beside it. A path belongs to programs that see each other's nodes; see
 // [Options.Names]. It matches holdfast.ErrMismatch.
 //
-// Only shared locks, and all locks of a client with CuratorRWNames, fail in this way. An
-// exclusive lock waits for all nodes that it finds, of whatever form.
+// Shared locks, permits, and all locks of a client with CuratorRWNames fail in this way. Another
+// exclusive lock waits for all nodes that it finds, of whatever form, but fails so where others have
+// a semaphore of which no limit is known.
 type NamesError struct {
 	Key   string
-	Node  string // the name of one that does not fit
+	Node  string // the name of one that does not fit; the path of what has the leases, for a lock where a semaphore is
 	Names Names  // those of this client
 }
 
