@@ -80,6 +80,9 @@ func (s *story) had(key string) (all []period) {
 		if c.ret != nil && !c.granted() && s.unconfirmed(c.invoke.Process) { // Close did not give back what it has left
 			all = append(all, period{c.ret.At, c.ret.At + 2*int64(s.rules.Lease)})
 		}
+		if late, ok := s.unattended(c); ok {
+			all = append(all, late)
+		}
 		if c.ret != nil && !c.invoke.All {
 			continue
 		}
@@ -107,6 +110,22 @@ func (s *story) had(key string) (all []period) {
 	}
 	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	return all
+}
+
+// unattended is when the engine may show a grant that nobody knows of and nobody gives back: a fault had held back a request of a call
+// that is over, and its process was gone when that arrived, or soon after.
+func (s *story) unattended(c *call) (p period, ok bool) {
+	gone, dead := s.gone[c.invoke.Process]
+	if !dead || c.ret == nil {
+		return period{}, false
+	}
+	lease := int64(s.rules.Lease)
+	for _, f := range s.faults {
+		if f.begin.At <= c.ret.At && c.invoke.At <= f.till && f.till != never && f.till+lease >= gone {
+			p, ok = period{gone, max(p.till, gone+lease, f.till+lease)}, true
+		}
+	}
+	return p, ok
 }
 
 // unconfirmed reports whether the client of a process was closed, and not all that it had was given back.

@@ -26,6 +26,9 @@ func TestTurn(t *testing.T) {
 	fault := func(s *script, kind string, from, to int64) *script {
 		return s.add(from, Record{What: Begin, N: 1, Fault: kind}).add(to, Record{What: End, N: 1, Fault: kind})
 	}
+	late := func(s *script, to int64) *script { // a request of a call that is over by then
+		return fault(s.call("3.1", Acquire, 0, 20, 30, GaveUp).killed("3.1", 90), "late request", 25, to)
+	}
 	for name, c := range map[string]struct {
 		s    *script
 		says string // "": nothing is wrong
@@ -48,19 +51,24 @@ func TestTurn(t *testing.T) {
 		"late, behind that one": {
 			waits(released().call("3.1", Acquire, 0, 20, 75, GaveUp).call("3.1", Close, 0, 70, 75, Pending), 5, 326), "from 0.275000 s",
 		},
-		"late, behind one that was not killed":   {waits(released().call("3.1", Acquire, 0, 20, 199, GaveUp), 5, 240), "acquire, invoked at"},
-		"for ever":                               {released().call("2.1", Acquire, 0, 5, 400, GaveUp), "from 0.080000 s to 0.400000 s"},
-		"for as long as its process was there":   {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 130), ""},
-		"for longer":                             {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 131), "from 0.080000 s to 0.131000 s"},
-		"a try":                                  {released().call("2.1", Try, 0, 5, 300, GaveUp), ""},
-		"one that stands for election":           {stands(waits(released(), 5, 300)), ""},
-		"another may have it among others":       {waits(together(released()), 5, 350), ""},
-		"late, after that one gave up":           {waits(together(released()), 5, 351), "from 0.300000 s"},
-		"events are lost":                        {waits(fault(released(), "events lost", 85, 200), 5, 250), ""},
-		"late, though events have been lost":     {waits(fault(released(), "events lost", 85, 200), 5, 251), "from 0.200000 s"},
-		"late, though something else was wrong":  {waits(fault(released(), "break", 85, 200), 5, 150), "from 0.080000 s"},
-		"others had it for a moment":             {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 170), ""},
-		"late, after others had it for a moment": {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 176), "from 0.125000 s"},
+		"a request that arrives after its process was killed":        {waits(late(released(), 120), 5, 270), ""},
+		"late, behind a request that arrived after that":             {waits(late(released(), 120), 5, 271), "from 0.220000 s"},
+		"a request that arrives before its process was killed":       {waits(late(released(), 86), 5, 240), ""},
+		"late, behind a request that arrived before that":            {waits(late(released(), 86), 5, 241), "from 0.190000 s"},
+		"late, behind one whose process was there when that arrived": {waits(fault(released().call("3.1", Acquire, 0, 20, 30, GaveUp), "late request", 25, 120), 5, 271), "from 0.080000 s"},
+		"late, behind one that was not killed":                       {waits(released().call("3.1", Acquire, 0, 20, 199, GaveUp), 5, 240), "acquire, invoked at"},
+		"for ever":                                                   {released().call("2.1", Acquire, 0, 5, 400, GaveUp), "from 0.080000 s to 0.400000 s"},
+		"for as long as its process was there":                       {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 130), ""},
+		"for longer":                                                 {released().call("2.1", Acquire, 0, 5, 0, "").killed("2.1", 131), "from 0.080000 s to 0.131000 s"},
+		"a try":                                                      {released().call("2.1", Try, 0, 5, 300, GaveUp), ""},
+		"one that stands for election":                               {stands(waits(released(), 5, 300)), ""},
+		"another may have it among others":                           {waits(together(released()), 5, 350), ""},
+		"late, after that one gave up":                               {waits(together(released()), 5, 351), "from 0.300000 s"},
+		"events are lost":                                            {waits(fault(released(), "events lost", 85, 200), 5, 250), ""},
+		"late, though events have been lost":                         {waits(fault(released(), "events lost", 85, 200), 5, 251), "from 0.200000 s"},
+		"late, though something else was wrong":                      {waits(fault(released(), "break", 85, 200), 5, 150), "from 0.080000 s"},
+		"others had it for a moment":                                 {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 170), ""},
+		"late, after others had it for a moment":                     {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 176), "from 0.125000 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var wrong []string
