@@ -1,6 +1,7 @@
 package dynamolock_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -137,6 +138,58 @@ func TestBrokenBeforeItIsGivenBack(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// D84. Somebody breaks a lock, and its holder's request that frees the key is lost: it is sent again, though the lock is over, and neither
+// do the others wait for the lease nor does Close leave it.
+func TestBrokenAndNotFreed(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for _, told := range []bool{false, true} { // before it releases
+			for _, closes := range []bool{false, true} {
+				t.Run(fmt.Sprintf("shared %v, told %v, closes %v", shared, told, closes), func(t *testing.T) {
+					bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+						a, b := h.pair(t)
+						var opts []holdfast.Option
+						if shared {
+							opts = append(opts, holdfast.WithShared())
+						}
+						lock := a.hold(t, "k", opts...)
+						b.breakIt(t, "k", false)
+						releases := 0
+						a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+							if purposeOf(op) != release {
+								return dynamofake.Fault{}
+							}
+							if releases++; told || releases == 2 { // the first one finds that it is broken
+								a.conn.SetFault(nil)
+								return dynamofake.Fail(dynamofake.Reset())
+							}
+							return dynamofake.Fault{}
+						})
+						if told {
+							<-lock.Done()
+						}
+						if err := lock.Release(t.Context()); !errors.Is(err, holdfast.ErrBroken) {
+							t.Errorf("released: %v", err)
+						}
+						if closes {
+							if err := a.Close(t.Context()); err != nil {
+								t.Error(err)
+							}
+							h.isFree(t, "k")
+						}
+						if d := took(func() { mustRelease(t, b.hold(t, "k")) }); d > lease/4 {
+							t.Errorf("the key was free only %v later", d)
+						}
+						time.Sleep(2 * lease)
+						if n := dynamolock.Leftovers(a.Client); n != 0 && !closes {
+							t.Errorf("%d leftovers", n)
+						}
+					})
+				})
+			}
 		}
 	}
 }

@@ -108,27 +108,27 @@ func (h *hold) remains(i *item) bool {
 
 // Release implements driver.Hold. It sends nothing before the heartbeats have ended. It
 // repeats a request that got no answer; what the repetition meets shows whether the first
-// was carried out. A release that is refused for another reason becomes a leftover.
+// was carried out. A release that is refused for another reason becomes a leftover, and so
+// does what is left of a lock that somebody broke.
 func (h *hold) Release(ctx context.Context) error {
 	h.grants.enter(h.grant) // nobody has a lock on it any more
 	h.stop()
-	err := h.release(ctx)
+	owed, err := h.release(ctx)
 	h.grants.forget(h.grant, func() {
-		h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err != nil && !errors.Is(err, driver.ErrLost))
+		h.leftovers.add(h.name, h.key, h.unanswered.handOver(), owed)
 	})
 	h.leftovers.start()
 	return err
 }
 
-func (h *hold) release(ctx context.Context) error {
+// release reports with its error whether the item may still be this hold's.
+func (h *hold) release(ctx context.Context) (owed bool, err error) {
 	if broken, why := h.learned(); why != nil {
-		if broken != nil {
-			h.clear(ctx, broken)
-		}
-		return fmt.Errorf("%w: %w", driver.ErrLost, why)
+		owed = broken != nil && !h.clear(ctx, broken)
+		return owed, fmt.Errorf("%w: %w", driver.ErrLost, why)
 	}
 	unanswered := false
-	return h.persist(ctx, func() error {
+	err = h.persist(ctx, func() error {
 		slot, ok := h.releases.take(ctx, h.name)
 		if !ok {
 			return errNoAnswer
@@ -151,14 +151,13 @@ func (h *hold) release(ctx context.Context) error {
 		if why == nil {
 			return errOvertaken
 		}
-		if h.remains(old) {
-			h.clear(ctx, old)
-		}
+		owed = h.remains(old) && !h.clear(ctx, old)
 		if unanswered && !h.brokenIn(old) {
 			return nil // it was carried out, and what is there now came later
 		}
 		return fmt.Errorf("%w: %w", driver.ErrLost, why)
 	})
+	return owed || err != nil && !errors.Is(err, driver.ErrLost), err
 }
 
 // sendRelease sends the request that gives the key back. If the hold is gone, it returns the item.
@@ -201,18 +200,14 @@ func (e *engine) giveBack(ctx context.Context, key attributes, ours func(*expres
 }
 
 // clear frees the item of a lock that somebody broke. The item still has its lease so that
-// the holder learns of the break, which it has by now. clear tries once: if that fails,
-// the lease runs out.
-func (h *hold) clear(ctx context.Context, left *item) {
+// the holder learns of the break, which it has by now. clear tries once, and reports whether
+// it was answered.
+func (h *hold) clear(ctx context.Context, left *item) bool {
+	var err error
 	if own := left.holder(h.grant); own != nil {
-		if _, err := h.depart(ctx, h.key, h.grant, own.token, len(left.sharing.holders)-1, tidied); err != nil {
-			h.host.Logger().Debug("a broken lock is left to its lease",
-				"key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
-		}
-		return
+		_, err = h.depart(ctx, h.key, h.grant, own.token, len(left.sharing.holders)-1, tidied)
+	} else {
+		_, _, err = h.update(ctx, h.key, h.releaseIf(left.asLeft, h.host.Now()))
 	}
-	if _, _, err := h.update(ctx, h.key, h.releaseIf(left.asLeft, h.host.Now())); err != nil {
-		h.host.Logger().Debug("a broken lock is left to its lease",
-			"key", h.name, "owner", h.owner, "token", uint64(h.token), "error", err)
-	}
+	return err == nil
 }

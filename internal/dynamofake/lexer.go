@@ -33,7 +33,7 @@ func lex(s string) ([]token, error) {
 	if len(s) > maxExpression {
 		return nil, invalid("Expression size has exceeded the maximum allowed size;")
 	}
-	var tokens []token
+	tokens := make([]token, 0, len(s)/4)
 	for s != "" {
 		k, n := kind(s[:1]), 1
 		switch c := s[0]; {
