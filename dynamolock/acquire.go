@@ -352,8 +352,8 @@ func (c *contender) seeThrough(u unanswered, sending *sending, r answer) {
 		}
 		owed = err != nil
 	case taken:
-		_, err := c.giveBack(c.tasks.Context(), c.key, func(x *expression) string { return x.begins(c.grant) })
-		owed = err != nil
+		old, err := c.giveBack(c.tasks.Context(), c.key, func(x *expression) string { return x.begins(c.grant) })
+		owed = err != nil || old != nil // it may have been broken meanwhile
 	case sending.never():
 		sending.outlive(c.tasks.Context(), c.opts.Timeout, c.opts.RetryDelay)
 	case maybeDone(r.err), readFailed(r.err):

@@ -193,3 +193,40 @@ func TestBrokenAndNotFreed(t *testing.T) {
 		}
 	}
 }
+
+// D81. The same, of what a write takes whose caller has given up while it was under way.
+func TestBrokenAsItIsGivenBack(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a, b := h.pair(t)
+				a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+					switch purposeOf(op) {
+					case acquire:
+						return dynamofake.Delay(2 * time.Second)
+					case release:
+						a.conn.SetFault(nil)
+						time.AfterFunc(time.Second, func() { b.breakIt(t, "k", false) })
+						return dynamofake.Delay(2 * time.Second)
+					}
+					return dynamofake.Fault{}
+				})
+				var opts []holdfast.Option
+				if shared {
+					opts = append(opts, holdfast.WithShared())
+				}
+				if lock, err := a.Acquire(within(t, time.Second), "k", opts...); err == nil {
+					t.Fatalf("granted: %v", lock)
+				}
+				time.Sleep(5 * time.Second)
+				if d := took(func() { mustRelease(t, b.hold(t, "k")) }); d > lease/4 {
+					t.Errorf("the key was free only %v later", d)
+				}
+				time.Sleep(2 * lease)
+				if n := dynamolock.Leftovers(a.Client); n != 0 {
+					t.Errorf("%d leftovers", n)
+				}
+			})
+		})
+	}
+}
