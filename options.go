@@ -83,9 +83,10 @@ func WithShared() Option { return func(r *request) { r.shared = true } }
 // WithLimit makes the key a semaphore of n permits, of which this takes one: at most n hold
 // the key at a time. n is from 1 to [MaxLimit]. The engine remembers it while anybody holds
 // the key or waits for it; who names another n then, or asks for a lock, fails with a
-// [*MismatchError]. (On DynamoDB nothing shows that somebody waits: when all have let go of the key,
-// another use of it may come first, and then those who have waited fail so.) A permit is a [Lock] like any other, with at most [MaxSharedData] bytes
-// of data; WithLimit and [WithShared] do not go together.
+// [*MismatchError]. On DynamoDB nothing shows that somebody waits. So when all have let go of
+// the key, another use of it may come first, and then those who have waited fail in the same
+// way. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
+// WithLimit and [WithShared] do not go together.
 //
 // A permit cannot be fenced. Its token tells it from others, but a greater token does not
 // make a smaller one late: both may be live. Where each of n holders needs a token that

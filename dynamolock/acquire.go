@@ -311,10 +311,6 @@ func (c *contender) met(own *item) *hold {
 // the write.
 func (c *contender) granted(own *item, sent driver.Instant) *hold {
 	c.lines.took(c.req.Key, own)
-	others, shared := 0, own
-	if own.sharing != nil {
-		others = len(own.sharing.holders) - 1
-	}
 	h := &hold{
 		engine:  c.engine,
 		name:    c.req.Key,
@@ -329,10 +325,10 @@ func (c *contender) granted(own *item, sent driver.Instant) *hold {
 		touches: c.touches,
 		cleared: c.cleared,
 	}
-	if own := own.holder(c.grant); own != nil {
-		entry := *own // others look at the item
-		h.token, h.entry, h.others = own.token, &entry, others
-		c.joined = shared
+	if among := own.holder(c.grant); among != nil {
+		entry := *among // others look at the item
+		h.token, h.entry, h.others = entry.token, &entry, len(own.sharing.holders)-1
+		c.joined = own
 	}
 	h.lease.Renew(sent)
 	return h

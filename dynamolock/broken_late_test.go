@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,26 +64,7 @@ func TestSecondInLineIsBrokenBeforeItKnows(t *testing.T) {
 		a, b := h.pair(t)
 		held := a.hold(t, "k")
 		time.Sleep(time.Second)
-		const late = 4 * time.Second
-		var sent atomic.Int64
-		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if purposeOf(op) == acquire {
-				switch sent.Add(1) {
-				case 1:
-					return dynamofake.Refuse()
-				case 2:
-					return dynamofake.DeliverLate(late, io.ErrUnexpectedEOF)
-				}
-			}
-			return dynamofake.Fault{}
-		})
-		retry := func(pause time.Duration) holdfast.Option {
-			return holdfast.WithRetry(holdfast.Retry{Initial: pause, Max: pause})
-		}
-		first := b.taking(t, retry(2*time.Second)) // it rests while the second writes, and is back before that write arrives
-		time.Sleep(20 * time.Millisecond)
-		second := b.taking(t, retry(100*time.Millisecond))
-		time.Sleep(late - 30*time.Millisecond)
+		first, second := b.secondInLine(t)
 		mustRelease(t, held)
 		released := time.Now()
 		for leaseOf(h.item("k")) == 1 {
