@@ -68,10 +68,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6", "what a call takes after it was given up stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`	case taken:
-		_, err`,
-		`	case taken && owed:
-		_, err`,
+		`	case taken:`,
+		`	case taken && owed:`,
 	}, nil},
 	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
@@ -85,8 +83,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6.2", "what arrives of the acquisition of a lock that is over stays taken", dynamoClosed, change{
 		"dynamolock/hold.go",
-		`h.leftovers.add(h.name, h.key, h.unanswered.handOver(), err`,
-		`h.leftovers.add(h.name, h.key, unanswered{}, err`,
+		`h.leftovers.add(h.name, h.key, h.unanswered.handOver(), owed)`,
+		`h.leftovers.add(h.name, h.key, unanswered{}, owed)`,
 	}, []change{{"dynamolock/writes.go", `		"NOT " + x.begins(c.grant),
 	}, further...)`, `	}, further...)`}}},
 	{"D6.3", "a copy of an earlier heartbeat is carried out", dynamoDB, change{

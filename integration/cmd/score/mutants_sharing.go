@@ -190,8 +190,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"D39", "a join takes the token of the item", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`h.token, h.entry, h.others = own.token, &entry, others`,
-		`h.entry, h.others = &entry, others`,
+		`h.token, h.entry, h.others = entry.token, &entry, len(own.sharing.holders)-1`,
+		`h.entry, h.others = &entry, len(own.sharing.holders)-1`,
 	}, nil},
 	{"D39", "the lease of a join counts from its repetition", dynamoDB, change{
 		"dynamolock/sharing_acquire.go",
