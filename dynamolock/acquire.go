@@ -35,7 +35,7 @@ func (c *contender) getGrant(ctx context.Context) (h *hold, err error) {
 	defer func() {
 		if !kept {
 			c.grants.forget(c.grant, func() {
-				c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)
+				c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted || c.insists)
 			})
 			c.leftovers.start()
 		}

@@ -65,24 +65,23 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 	}
 	c.insisted, c.insists = now, true
 	_, old, err := c.update(ctx, c.key, c.intend(seen))
+	if maybeDone(err) {
+		c.unanswered.add(c.host.Now()) // it may arrive when the call is over
+	}
 	if err == nil && old != nil {
 		c.lines.record(c.req.Key, old)
 	}
 	return err
 }
 
-// withdraw removes the intent of a contender that gives up, in the background and by one
-// try: otherwise it goes with its lease.
-func (c *contender) withdraw() {
-	if !c.insists {
-		return
+// withdraw removes the intent of a call that is over.
+func (e *engine) withdraw(ctx context.Context, key attributes, i *item) (done bool, err error) {
+	if len(i.intent) < grantLen || i.intent[:clientLen] != e.id || e.grants.alive(i.intent[:grantLen]) {
+		return false, nil
 	}
-	c.tasks.Go(func(ctx context.Context) {
-		x := &expression{}
-		x.cond = "begins_with(" + x.name(attrIntent) + ", " + x.value(binary(c.grant)) + ")"
-		x.remove(attrIntent)
-		if _, _, err := c.update(ctx, c.key, x); err != nil {
-			c.host.Logger().Debug("what keeps others from joining is left to its lease", "key", c.req.Key, "error", err)
-		}
-	})
+	x := &expression{}
+	x.cond = "begins_with(" + x.name(attrIntent) + ", " + x.value(binary(i.intent[:grantLen])) + ")"
+	x.remove(attrIntent)
+	_, old, err := e.update(ctx, key, x)
+	return err == nil && old == nil, err
 }

@@ -3,6 +3,8 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,5 +118,46 @@ func TestWriterGivesUpBeforeTheReaderLooks(t *testing.T) {
 			t.Error("no writer was in the way")
 		}
 		mustRelease(t, lock)
+	})
+}
+
+// D85. A writer gives up, and what keeps the readers out for it arrives only then, or the request that removes it is lost: the readers do
+// not wait until its lease is over.
+func TestWriterGivesUpInAnOutage(t *testing.T) {
+	forEach(t, map[string]struct{ insists, withdraws dynamofake.Fault }{
+		"is late":         {insists: dynamofake.Delay(1500 * time.Millisecond)},
+		"has no answer":   {insists: dynamofake.DeliverLate(1500*time.Millisecond, dynamofake.Reset())},
+		"is not removed":  {withdraws: dynamofake.Fail(dynamofake.Reset())},
+		"is removed late": {withdraws: dynamofake.DeliverLate(time.Second, dynamofake.Reset())},
+	}, func(t *testing.T, h *harness, c struct{ insists, withdraws dynamofake.Fault }) {
+		a, b, w := h.client(t), h.client(t), h.client(t)
+		held := a.hold(t, "k", shared)
+		var intents atomic.Int64
+		w.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if in, ok := op.Input.(*dynamodb.UpdateItemInput); ok && !strings.Contains(*in.UpdateExpression, ",") { // it writes an intent, and nothing else
+				switch intents.Add(1) {
+				case 1:
+					return c.insists
+				case 2:
+					return c.withdraws
+				}
+			}
+			return dynamofake.Fault{}
+		})
+		if _, err := w.Acquire(within(t, time.Second), "k"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if intents.Load() == 0 {
+			t.Error("the writer did not insist")
+		}
+		time.Sleep(time.Second)
+		mustRelease(t, held)
+		if d := took(func() { mustRelease(t, b.hold(t, "k", shared)) }); d > lease/4 {
+			t.Errorf("a reader waited for %v", d)
+		}
+		time.Sleep(2 * lease)
+		if n := dynamolock.Leftovers(w.Client); n != 0 {
+			t.Errorf("%d leftovers", n)
+		}
 	})
 }

@@ -2,7 +2,7 @@ package dynamolock
 
 import "github.com/holdfast-go/holdfast/driver"
 
-// unanswered are writes of a grant that have had no answer: they may have been carried out, or may still
+// unanswered are writes of a grant, or of its intent, that have had no answer: they may have been carried out, or may still
 // be. They have one owner at a time, who has to see that nothing comes of them:
 //
 //	the contender   while its call goes on: its next write finds out

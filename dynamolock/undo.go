@@ -95,18 +95,25 @@ func (s *leftovers) dead(l *leftover, grant string) bool {
 }
 
 // giveBackDead frees a key if it is held by a grant of this client that nobody has any
-// more.
+// more, or kept for one.
 func (s *leftovers) giveBackDead(ctx context.Context, l *leftover) (freed bool, err error) {
 	i, err := s.get(ctx, l.key, true)
 	switch {
 	case errors.Is(err, ErrItem):
 		return false, nil // another program's
-	case err == nil && i.sharing != nil:
-		return s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })
 	case err != nil:
 		return false, err
 	}
-	return s.freeDead(ctx, l, i)
+	withdrawn, err := s.withdraw(ctx, l.key, i)
+	switch {
+	case err != nil:
+		return false, err
+	case i.sharing != nil:
+		freed, err = s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })
+	default:
+		freed, err = s.freeDead(ctx, l, i)
+	}
+	return freed || withdrawn, err
 }
 
 // freeDead is giveBackDead for an item that was read, unless it is shared. Where it was broken, who is to learn of that before anybody else

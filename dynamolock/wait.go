@@ -34,7 +34,6 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 	}
 	c.lines.join(c.req.Key, w)
 	defer c.lines.leave(c.req.Key, w)
-	defer c.withdraw()
 	blind := c.lines.leads(c.req.Key, w) // it leads, and has seen nothing yet
 	owed := c.firstStep(blind)
 	for {

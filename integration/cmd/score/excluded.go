@@ -73,6 +73,7 @@ var excluded = map[string]string{
 	"D82":   "more than eight holds of one owner beside others: the clients have fewer",
 	"D83":   "former selves that are alive and do not let go: those of the simulation do, sooner or later",
 	"D84":   "rare: the simulation found it in hundreds of hours",
+	"D85":   "rare: the simulation found it in hundreds of hours",
 	"D65":   "programs that end when they are refused: the clients go on",
 	"D64":   "calls that fail since their own client seems to hold the key: the rules take that for an answer",
 	"D23":   "permissions: all clients may do everything",

@@ -73,8 +73,8 @@ var dynamoDBMutants = []mutant{
 	}, nil},
 	{"D6", "what arrives of a call without an answer stays taken", dynamoDB, change{
 		"dynamolock/acquire.go",
-		`c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted)`,
-		`c.leftovers.add(c.req.Key, c.key, unanswered{}, granted)`,
+		`c.leftovers.add(c.req.Key, c.key, c.unanswered.handOver(), granted || c.insists)`,
+		`c.leftovers.add(c.req.Key, c.key, unanswered{}, granted || c.insists)`,
 	}, nil},
 	{"D6.2", "a holder does not look at the token", dynamoDB, change{
 		"dynamolock/hold.go",

@@ -117,9 +117,9 @@ var sharingMutants = []mutant{
 		`if !alone || false && len(c.blockers(ahead)) > 0 {`,
 	}, nil},
 	{"S2.2", "a writer that gives up goes on keeping readers out", dynamoDB, change{
-		"dynamolock/intent.go",
-		`if !c.insists {`,
-		`if true || !c.insists {`,
+		"dynamolock/acquire.go",
+		`granted || c.insists)`,
+		`granted)`,
 	}, nil},
 	{
 		"S6", "who takes a permit looks at no limit but its own", dynamoDB,
@@ -185,8 +185,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"D38.3", "a join that was given up stays", dynamoDB, change{
 		"dynamolock/undo.go",
-		`return s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })`,
-		`return false, nil`,
+		`freed, err = s.giveBackShared(ctx, l.key, i, func(h *holder) bool { return h.grant[:clientLen] == s.id && s.dead(l, h.grant) })`,
+		``,
 	}, nil},
 	{"D39", "a join takes the token of the item", dynamoDB, change{
 		"dynamolock/acquire.go",
