@@ -260,3 +260,44 @@ func TestKeyGoesAsItIsLookedAt(t *testing.T) {
 		})
 	}
 }
+
+// Z73. What a semaphore in Curator's form has left below a key is no permit in kazoo's form, and does not keep anybody from another limit.
+func TestKazooPermitWhereCuratorsWere(t *testing.T) {
+	for name, left := range map[string][]string{"leases": {"leases"}, "locks": {"locks"}, "both": {"leases", "locks"}} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				former, next := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{Names: zklock.KazooNames})
+				lock, err := former.Acquire(inTime(t), "k", holdfast.WithLimit(1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lock.Release(inTime(t)); err != nil {
+					t.Fatal(err)
+				}
+				for _, node := range []string{"leases", "locks"} {
+					path := virtualRoot + "/k/" + node
+					there, _, err := former.Conn().Exists(path)
+					switch want := slices.Contains(left, node); {
+					case err != nil:
+						t.Fatal(err)
+					case want && !there:
+						createNode(t, former, "k/"+node, "", 0)
+					case there && !want:
+						if err := former.Conn().Delete(path, -1); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				for _, limit := range []int{1, 2} {
+					lock, err := next.TryAcquire(inTime(t), "k", holdfast.WithLimit(limit))
+					if err != nil {
+						t.Fatalf("limit %d: %v", limit, err)
+					}
+					if err := lock.Release(inTime(t)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

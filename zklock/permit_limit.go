@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/go-zookeeper/zk"
@@ -102,6 +103,11 @@ func (p *permit) setLimit(ctx context.Context, limit []byte, u use) error {
 	}
 	ops := []any{&zk.DeleteRequest{Path: s.places, Version: -1}}
 	if s.kazoo {
+		for _, name := range []string{placesName, leasesName} {
+			if slices.Contains(u.keys, name) { // left from a semaphore in Curator's form
+				ops = append(ops, &zk.DeleteRequest{Path: s.key + "/" + name, Version: -1})
+			}
+		}
 		ops = append(ops, &zk.DeleteRequest{Path: s.key, Version: version},
 			&zk.CreateRequest{Path: s.key, Data: limit, Acl: e.opts.ParentACL}) // kazoo takes it for granted
 	} else {

@@ -141,6 +141,9 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, others []string,
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.role == asLease {
+		children = c.engine.semaphore(c.req.Key).permits(children) // those that count as taken
+	}
 	own := c.node
 	if c.stage == doubled {
 		own = "" // there may be another, which counts if it came before
