@@ -238,7 +238,8 @@ func (o *observation) outdated(info Info) bool {
 	case info.Token < o.token:
 		return true
 	}
-	return o.over && (info.Grant == o.last || info.Token != 0 && info.Token <= o.newest)
+	// A name may come back, where others choose it; a token does not.
+	return o.over && (info.Token == 0 && info.Grant == o.last || info.Token != 0 && info.Token <= o.newest)
 }
 
 // fail ends the observation for all.

@@ -130,6 +130,10 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 			},
 			[]string{"0", "-", "0"},
 		},
+		"another grant of the same name": { // R25
+			[]driver.Info{{Key: "k", Held: true, Token: 1, Grant: "x"}, nobody, {Key: "k", Held: true, Token: 2, Grant: "x"}},
+			[]string{"1", "-", "2"},
+		},
 		"readers that do not keep to the order": {
 			[]driver.Info{state(1, ""), unfenced(9), state(2, ""), nobody, state(3, "")},
 			[]string{"1", "9", "2", "-", "3"},

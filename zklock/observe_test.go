@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -130,6 +132,33 @@ func TestPermitFreeByAnOldList(t *testing.T) {
 		}
 		if err := <-granted; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// R25. A lock's znode is removed and made again, so its sequence numbers begin anew: an observer hears of a holder whose node has
+// the name of the one before.
+func TestObserverOfANameThatComesBack(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		observer, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, other, "another") // makes the root
+		told := observed(t, observer, "k")
+		time.Sleep(time.Second)
+		want := []holdfast.Token{0}
+		for range 2 {
+			createNode(t, other, "k", "", 0)
+			token := createNode(t, other, "k/lock-", "", zk.FlagEphemeral|zk.FlagSequence)
+			time.Sleep(time.Second)
+			for _, path := range []string{"/k/lock-0000000000", "/k"} {
+				if err := other.Conn().Delete(virtualRoot+path, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			want = append(want, holdfast.Token(token), 0)
+		}
+		if got := told(); !slices.Equal(got, want) {
+			t.Errorf("told %d, want %d", got, want)
 		}
 	})
 }

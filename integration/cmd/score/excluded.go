@@ -121,6 +121,7 @@ var excluded = map[string]string{
 	"R22":   "memlock, which is not simulated",
 	"R23":   "what an error of Do says: the clients release their locks themselves",
 	"R24":   "the cost of thousands of keys",
+	"R25":   "foreign programs whose names have nothing of their own in them",
 	"R17":   "calls in the context of another lock: the clients make none",
 	"R18":   "a key that is given back moments before a context has ended: the clients look at the locks",
 	"R6":    "goroutines that end a moment after Close, which no call shows",
