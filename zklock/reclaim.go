@@ -36,15 +36,18 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 		if (bytes.Equal(node.Data, wish) || bytes.Equal(node.Data, unlock)) && marked(x.name, c.req.Owner) {
 			owner = c.req.Owner // it has been overwritten
 		}
-		later := c.role == asPlace && c.czxid != 0 && node.Stat.Czxid > c.czxid // as a permit can be
-		if owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID || later {
+		if owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
 			continue
 		}
 		path := parent + "/" + x.name
-		if err := c.engine.evict(ctx, path, node.Data); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		switch err := c.evict(ctx, path, node.Data); {
+		case err == nil:
+			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.Stat.Czxid))
+		case !errors.Is(err, zk.ErrNoNode):
 			return false, err
+		case !c.engine.link.InSession(c.sess): // with which its own node has gone
+			return false, errStartOver
 		}
-		c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.Stat.Czxid))
 		removed = true
 	}
 	return removed, nil
@@ -52,12 +55,16 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 
 // evict deletes a node in such a way that its client can tell that it was
 // reclaimed: it writes to it in the same transaction. See ownNode.whyGone.
-func (e *engine) evict(ctx context.Context, path string, data []byte) error {
+//
+// It does so only while the contender's own node stands. Whoever waits for a permit may make its lease
+// after that; but not a later self, which evicts the contender first.
+func (c *contender) evict(ctx context.Context, path string, data []byte) error {
 	const step = "reclaim"
-	gone := &zk.DeleteRequest{Path: path, Version: -1}
-	err := e.link.Transact(ctx, step, path, &zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1}, gone)
+	link := c.engine.link
+	own, gone := &zk.CheckVersionRequest{Path: c.path(), Version: -1}, &zk.DeleteRequest{Path: path, Version: -1}
+	err := link.Transact(ctx, step, path, own, &zk.SetDataRequest{Path: path, Data: bytes.Clone(data), Version: -1}, gone)
 	if errors.Is(err, zk.ErrNoAuth) { // to write; to delete may be allowed
-		err = e.link.Transact(ctx, step, path, gone)
+		err = link.Transact(ctx, step, path, own, gone)
 	}
 	return err
 }
