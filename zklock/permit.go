@@ -35,6 +35,7 @@ type permit struct {
 	vain   bool     // its last lease came too late
 	passed bool     // one came too late that it had left the queue for, perhaps
 	limit  *zk.Stat // of the key's znode when its data was the limit
+	keeps  string   // the place in the queue that was made while the limit was that, and keeps it
 	set    bool     // it has tried to make it the limit
 }
 
@@ -121,10 +122,13 @@ func (p *permit) stand(ctx context.Context) error {
 				}
 				return nil
 			}
+			p.waited = p.req.Wait
+			if err := p.keepsLimit(ctx); err != nil {
+				return err
+			}
 			if !p.req.Wait {
 				return p.engine.permitsHeld(ctx, p.req.Key)
 			}
-			p.waited = true
 			names = p.at.permits(w.Children)
 			p.req.Queued(len(names))
 		case <-w.Gone:
@@ -198,13 +202,6 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	return grant, err
 }
 
-// lookAgain is for a limit that has changed.
-func (p *permit) lookAgain() error {
-	p.place.letGo()
-	p.queued = false
-	return errStartOver
-}
-
 // confirm looks, by lists that were made after the lease, whether the key is still what it was:
 // no lock, and the limit as it was read. Nobody changes that while there is a lease. It reports
 // whether nobody of kazoo's may be about to make a lease without looking.
@@ -216,7 +213,7 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	if err := p.refuse(ctx, keys.Names); err != nil {
 		return false, err
 	}
-	if keys.Stat == nil || p.limit == nil || keys.Stat.Czxid != p.limit.Czxid || keys.Stat.Version != p.limit.Version {
+	if p.replaced(keys.Stat) {
 		return false, p.lookAgain()
 	}
 	if !p.at.kazoo {

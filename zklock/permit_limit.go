@@ -128,3 +128,34 @@ func (p *permit) wasSet(ctx context.Context, err error) error {
 	}
 	return zkconn.AsDisconnected(ctx, err)
 }
+
+// replaced reports whether the limit is not the one any more that was read. key is what the key's znode says of itself; nil
+// if there is none.
+func (p *permit) replaced(key *zk.Stat) bool {
+	return key == nil || p.limit == nil || key.Czxid != p.limit.Czxid || key.Version != p.limit.Version
+}
+
+// keepsLimit makes sure that the limit is still what it was when the place in the queue was made, before that
+// waits: nobody replaces it any more, so one of an outdated limit would keep permits from those who want another. Whoever
+// makes a lease finds out by that.
+func (p *permit) keepsLimit(ctx context.Context) error {
+	if p.keeps == p.place.node {
+		return nil
+	}
+	stat, err := p.engine.link.Stat(ctx, p.at.key)
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && p.replaced(stat):
+		return p.lookAgain()
+	case err != nil:
+		return zkconn.AsDisconnected(ctx, err)
+	}
+	p.keeps = p.place.node
+	return nil
+}
+
+// lookAgain is for a limit that has changed.
+func (p *permit) lookAgain() error {
+	p.place.letGo()
+	p.queued = false
+	return errStartOver
+}

@@ -51,7 +51,7 @@ var sharingMutants = []mutant{
 		"Z43", "the limit is not looked at again after the lease", zooKeeper,
 		change{
 			"zklock/permit.go",
-			`if keys.Stat == nil || p.limit == nil || keys.Stat.Czxid != p.limit.Czxid || keys.Stat.Version != p.limit.Version {`,
+			`if p.replaced(keys.Stat) {`,
 			`if keys.Stat == nil {`,
 		},
 		[]change{{"zklock/permit.go", `if p.limit != nil && !p.at.kazoo {`, `if false {`}},

@@ -1,0 +1,133 @@
+package zklock_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// Z43. Whoever has read a limit makes no lease if it has been replaced meanwhile: an observer would take that for a permit.
+func TestLimitIsReplacedBeforeTheLease(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		quick, slow := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		slow.Delay(50 * time.Millisecond)
+		granted := []holdfast.Token{0}
+		told := observed(t, quick, "k")
+		take := func(client *wired, limit int) error {
+			lock, err := client.TryAcquire(inTime(t), "k", holdfast.WithLimit(limit))
+			if err != nil {
+				return err
+			}
+			granted = append(granted, lock.Token())
+			time.Sleep(time.Second)
+			return lock.Release(inTime(t))
+		}
+		replaced := 0
+		for after := time.Duration(0); after < 300*time.Millisecond; after += 10 * time.Millisecond {
+			if err := take(quick, 2); err != nil {
+				t.Fatal(err)
+			}
+			result := make(chan error, 1)
+			go func() {
+				time.Sleep(after)
+				result <- take(quick, 3)
+			}()
+			late := take(slow, 2)
+			early := <-result
+			if late == nil == (early == nil) || !errors.Is(errors.Join(early, late), holdfast.ErrMismatch) {
+				t.Errorf("after %v: %v and %v", after, late, early)
+			}
+			if early == nil {
+				replaced++
+			}
+		}
+		for _, token := range told() {
+			if !slices.Contains(granted, token) {
+				t.Errorf("an observer was told of token %d, and nobody has had that", token)
+			}
+		}
+		t.Logf("%d limits were replaced", replaced)
+	})
+}
+
+// places is where those who wait for a permit of the key k stand.
+func places(names zklock.Names) string {
+	if names == zklock.KazooNames {
+		return virtualRoot + "/k-__lock__/"
+	}
+	return virtualRoot + "/k/locks/"
+}
+
+// Z75. Whoever has read a limit, and finds no permit free, does not wait for one of that limit if it has been replaced before its place
+// stands: it would keep those permits from everybody that are more now.
+func TestLimitIsReplacedBeforeThePlace(t *testing.T) {
+	for name, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
+		for _, outage := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: " in an outage"}[outage], func(t *testing.T) {
+				withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+					opts := zklock.Options{Names: names}
+					first, old, next, third := dialWired(t, e, opts), dialWired(t, e, opts), dialWired(t, e, opts), dialWired(t, e, opts)
+					held, err := first.Acquire(inTime(t), "k", holdfast.WithLimit(1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					replace := func() {
+						if err := held.Release(inTime(t)); err != nil {
+							t.Error(err)
+						}
+						if _, err := next.Acquire(inTime(t), "k", holdfast.WithLimit(3)); err != nil {
+							t.Error(err)
+						}
+					}
+					replaced := false
+					old.sends(func(frame []byte) {
+						if replaced || !bytes.Contains(frame, []byte(places(names))) {
+							return
+						}
+						replaced = true
+						if !outage {
+							replace()
+							return
+						}
+						old.LoseRequest(opCreate)
+						old.Refuse(true)
+						go func() {
+							replace()
+							old.Refuse(false)
+						}()
+					})
+					refused := make(chan error, 1)
+					go func() {
+						_, err := old.Acquire(inTime(t), "k", holdfast.WithLimit(1))
+						refused <- err
+					}()
+					time.Sleep(time.Second)
+					synctest.Wait()
+					if !replaced {
+						t.Fatal("the limit was not replaced")
+					}
+					if _, err := third.TryAcquire(inTime(t), "k", holdfast.WithLimit(3)); err != nil {
+						t.Errorf("one of three permits is taken: %v", err)
+					}
+					select {
+					case err = <-refused:
+					default:
+						t.Error("it waits")
+						err = <-refused
+					}
+					var mismatch *holdfast.MismatchError
+					if !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 1 {
+						t.Errorf("with the former limit: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
