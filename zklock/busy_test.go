@@ -27,6 +27,7 @@ const (
 	opGetData      = 4
 	opSync         = 9
 	opGetChildren2 = 12
+	opMulti        = 14
 	opSetWatches   = 101
 )
 

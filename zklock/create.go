@@ -114,13 +114,10 @@ func (c *contender) newNode() zkconn.NewNode {
 		Path: c.parent + "/" + c.prefix(), Data: c.data, HasParent: c.parentMade, AlsoList: c.alsoList, AlsoListFirst: c.alsoListFirst,
 		// A member of a transaction that is refused is sent twice, and one of two lists could
 		// come between the two.
-		Unbatched: c.stage == unknown || c.alsoList != "",
+		Unbatched: c.stage == unknown || c.alsoList != "", OnlyIf: c.onlyIf,
 	}
-	if c.stage == absent { // else an earlier creation may have succeeded, and replaced what it was to replace
-		n.OnlyIf = c.onlyIf
-		if c.replaces != nil {
-			n.Replaces = c.replaces.path()
-		}
+	if c.stage == absent && c.replaces != nil { // else an earlier creation may have succeeded, and replaced what it was to replace
+		n.Replaces = c.replaces.path()
 	}
 	return n
 }

@@ -89,7 +89,6 @@ func TestReplyLostAtTheEndOfTheCounter(t *testing.T) {
 // Z63. At the end of the counter, a creation that is carried out late has the name of the znode that the client has kept, and given back
 // since, or given up for another, or that somebody has taken from it.
 func TestLateAtTheEndOfTheCounter(t *testing.T) {
-	const opMulti = 14
 	for name, c := range map[string]struct {
 		mode  []holdfast.Option
 		below string

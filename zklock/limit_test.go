@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -130,4 +131,65 @@ func TestLimitIsReplacedBeforeThePlace(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Z76. The request for a lease is lost, and the limit is replaced before it is repeated: no lease is made then either, which would
+// be taken for a permit, and whoever wanted it is told of the limit.
+func TestLimitIsReplacedBeforeTheLeaseIsRepeated(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		quick, slow := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		first, err := quick.Acquire(inTime(t), "k", holdfast.WithLimit(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Release(inTime(t)); err != nil {
+			t.Fatal(err)
+		}
+		var told []holdfast.Token
+		observing, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for info := range quick.Observe(observing, "k") {
+				for grant := range info.Each() {
+					told = append(told, grant.Token)
+				}
+			}
+		}()
+		defer func() { cancel(); <-ended }()
+		time.Sleep(time.Second)
+		slow.Delay(50 * time.Millisecond)
+		leases := 0
+		var permit *holdfast.Lock
+		slow.sends(func(frame []byte) {
+			if !bytes.Contains(frame, []byte("/k/leases/_c_")) {
+				return
+			}
+			switch leases++; leases {
+			case 1:
+				slow.LoseRequest(opMulti)
+			case 2:
+				lock, err := quick.Acquire(inTime(t), "k", holdfast.WithLimit(3))
+				if err != nil {
+					t.Error(err)
+				}
+				permit = lock
+			}
+		})
+		_, err = slow.Acquire(inTime(t), "k", holdfast.WithLimit(2))
+		var mismatch *holdfast.MismatchError
+		if !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 2 {
+			t.Errorf("with the former limit: %v", err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if permit == nil {
+			t.Fatal("the request for the lease was not repeated")
+		}
+		for _, token := range told {
+			if token != permit.Token() {
+				t.Errorf("an observer was told of token %d, and nobody has had that", token)
+			}
+		}
+	})
 }

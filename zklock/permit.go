@@ -170,6 +170,7 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 	}
 	ahead, _, err := c.locate(ctx)
 	if errors.Is(err, zk.ErrBadVersion) {
+		c.letGo() // or a creation that was repeated would be again, by the same limit
 		return none, p.lookAgain()
 	}
 	if err != nil {
