@@ -41,7 +41,10 @@ func (e *engine) describe(ctx context.Context, parent, key string, choose func(l
 		if err != nil {
 			return none, err
 		}
-		s, semaphore := e.found(key, names)
+		s, semaphore, err := e.found(ctx, key, names)
+		if err != nil {
+			return none, err
+		}
 		if semaphore {
 			info, err := e.describePermits(ctx, key, s)
 			if err != nil || info.Held {

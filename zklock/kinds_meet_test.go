@@ -100,24 +100,6 @@ func TestLockAfterAPlace(t *testing.T) {
 	}
 }
 
-// A lock on a key is no business of a key whose path it is below.
-func TestLockBelowLocks(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		for _, key := range []string{"/app/locks/job", "/app/locks", "/app"} {
-			told := observed(t, other, key)
-			lock, err := client.TryAcquire(inTime(t), key)
-			if err != nil {
-				t.Fatalf("%s: %v", key, err)
-			}
-			time.Sleep(time.Second)
-			if all := told(); len(all) == 0 || all[len(all)-1] != lock.Token() {
-				t.Errorf("%s: told of %v, want %v in the end", key, all, lock.Token())
-			}
-		}
-	})
-}
-
 // Z45. Whoever takes a permit has looked for a lock before it made its lease. One that was taken since then has found no lease, and
 // is seen by the look at what there is afterwards. So not both hold.
 func TestLockBeforeTheLease(t *testing.T) {

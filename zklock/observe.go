@@ -47,18 +47,22 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		names, err := e.link.Children(ctx, parent)
 		var first []entry
 		var all []*zkconn.Watch
-		s, semaphore := e.found(key, names)
-		if semaphore && err == nil {
+		var s semaphore
+		isSemaphore := false
+		if err == nil {
+			s, isSemaphore, err = e.found(ctx, key, names)
+		}
+		if isSemaphore && err == nil {
 			var told bool
 			if all, told, err = e.observePermits(ctx, key, s, tell); told || err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return all, err
 			}
-			semaphore = len(all) > 0 // else what is for leases has gone, and is not watched: it may be there again
+			isSemaphore = len(all) > 0 // else what is for leases has gone, and is not watched: it may be there again
 		}
 		if err == nil {
 			first, err = e.holders(ctx, parent, names)
 		}
-		if err == nil && semaphore && len(first) > 0 {
+		if err == nil && isSemaphore && len(first) > 0 {
 			var refused bool
 			if refused, err = e.observeRefused(ctx, s, first[0].name, &all); refused {
 				tell(driver.Info{Key: key})
@@ -76,12 +80,16 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 			var w *zkconn.Watch
 			if w, err = e.watched(ctx, parent, zkconn.WatchChildren); err == nil {
 				old = w
-				if now, ok := e.found(key, w.Children); ok && (!semaphore || now != s) {
+				now, ok, failed := e.found(ctx, key, w.Children)
+				if failed != nil {
+					return nil, failed
+				}
+				if ok && (!isSemaphore || now != s) {
 					continue
 				}
 				seen := first
 				first, err = e.holders(ctx, parent, w.Children)
-				if semaphore && len(first) > 0 && (len(seen) == 0 || seen[0].name != first[0].name) {
+				if isSemaphore && len(first) > 0 && (len(seen) == 0 || seen[0].name != first[0].name) {
 					continue // it has come meanwhile, and may be refused
 				}
 			}

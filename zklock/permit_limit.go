@@ -63,24 +63,35 @@ func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 func (p *permit) refuse(ctx context.Context, children []string) error {
 	key, names := p.req.Key, p.engine.opts.Names
 	below := false
+	var like []string
 	for _, name := range children {
-		if _, ok := parseEntry(name); ok {
+		if isLock(name) {
 			return &driver.MismatchError{Key: key, Want: p.req.Mode.Limit}
 		}
 		if !p.at.kazoo && kazooLease(name) {
-			return &NamesError{Key: key, Node: name, Names: names}
+			like = append(like, name)
 		}
 		below = below || name == leasesName
+	}
+	switch name, err := p.engine.anyLease(ctx, p.at.key, like); {
+	case err != nil:
+		return err
+	case name != "":
+		return &NamesError{Key: key, Node: name, Names: names}
 	}
 	if !p.at.kazoo || !below {
 		return nil
 	}
 	other := semaphoreAt(p.at.key, false)
 	u, err := p.engine.survey(ctx, other)
+	used := false
+	if err == nil {
+		used, err = p.engine.isUsed(ctx, other, u)
+	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode): // the key's znode has gone meanwhile
 		return errStartOver
-	case err == nil && len(u.leases)+len(u.places) > 0:
+	case used:
 		return &NamesError{Key: key, Node: leasesName, Names: names}
 	}
 	return err

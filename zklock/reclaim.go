@@ -39,6 +39,9 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 		if owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
 			continue
 		}
+		if c.role == asPlace && node.Stat.EphemeralOwner == 0 {
+			continue // the znode of a key, not of a permit
+		}
 		path := parent + "/" + x.name
 		switch err := c.evict(ctx, path, node.Data); {
 		case err == nil:

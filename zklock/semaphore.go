@@ -47,13 +47,6 @@ func semaphoreAt(path string, kazoo bool) semaphore {
 	return semaphore{key: path, places: path + "/" + placesName, leases: path + "/" + leasesName}
 }
 
-// found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
-// long as there is nothing for leases, nobody has one.)
-func (e *engine) found(key string, children []string) (semaphore, bool) {
-	kazoo := slices.ContainsFunc(children, kazooLease)
-	return semaphoreAt(e.paths.lock(key), kazoo), kazoo || slices.Contains(children, leasesName)
-}
-
 // grant returns what Info.Grant says of a lease.
 func (s semaphore) grant(name string) string {
 	if s.kazoo {
@@ -69,8 +62,7 @@ func (s semaphore) permits(children []string) []string {
 		return children
 	}
 	return slices.DeleteFunc(slices.Clone(children), func(name string) bool {
-		_, lock := parseEntry(name)
-		return lock || name == placesName || name == leasesName
+		return isLock(name) || name == placesName || name == leasesName
 	})
 }
 
@@ -128,32 +120,6 @@ func (e *engine) survey(ctx context.Context, s semaphore) (use, error) {
 	return use{data: node.Data, stat: node.Stat, keys: all[0].Names, places: all[1].Names, leases: s.permits(all[2].Names)}, nil
 }
 
-// noSemaphore refuses a lock on a key that is in use as a semaphore. It gets those children of the
-// key's znode that do not stand in the queue, as they were after the lock's own node was there. Whoever takes a permit looks for
-// locks after that too, so one of the two sees the other.
-func (e *engine) noSemaphore(ctx context.Context, key string, others []string) error {
-	s, ok := e.found(key, others)
-	if !ok {
-		return nil
-	}
-	u, err := e.survey(ctx, s)
-	if err == nil && len(u.leases)+len(u.places) == 0 {
-		// Whoever has just left the queue for the lease that it made may be in neither list.
-		var names []string
-		if names, err = e.link.Children(ctx, s.leases); len(s.permits(names)) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode)) {
-			return nil
-		}
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return errStartOver
-	case err != nil:
-		return err
-	}
-	limit, _ := u.limit()
-	return e.isSemaphore(key, limit, s)
-}
-
 // isSemaphore is why a lock is refused on a key with a semaphore of limit permits; 0 if that is
 // not known.
 func (e *engine) isSemaphore(key string, limit int, s semaphore) error {
@@ -178,7 +144,7 @@ func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) 
 	case len(line) > limit:
 		line = line[:limit] // the others were too late, and are being deleted
 	}
-	return once(line), limit, err
+	return once(noLocks(line)), limit, err
 }
 
 // describePermits describes a semaphore; not as held, if nobody has a permit of it.
@@ -259,7 +225,7 @@ func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool,
 	if err != nil {
 		return false, err
 	}
-	before, err := e.anyBefore(ctx, s.leases, s.permits, node.Stat.Czxid)
+	before, err := e.anyBefore(ctx, s.leases, isNoLock, node.Stat.Czxid)
 	if before || err != nil || s.kazoo { // kazoo's leases are the sign themselves
 		return before, err
 	}
@@ -270,25 +236,28 @@ func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool,
 	if err != nil {
 		return false, err
 	}
-	return e.anyBefore(ctx, s.places, slices.Clone[[]string], node.Stat.Czxid)
+	return e.anyBefore(ctx, s.places, isLock, node.Stat.Czxid)
 }
 
-// anyBefore reports whether one of some children of a znode was made before something else.
-func (e *engine) anyBefore(ctx context.Context, path string, some func(children []string) []string, czxid int64) (bool, error) {
+// anyBefore reports whether one of some children of a znode was made before something else. Those of keys do not count: see
+// anyLease.
+func (e *engine) anyBefore(ctx context.Context, path string, some func(child string) bool, czxid int64) (bool, error) {
 	children, err := e.link.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
 	var line []entry
-	for _, name := range some(children) {
-		line = append(line, entry{name: name})
+	for _, name := range children {
+		if some(name) {
+			line = append(line, entry{name: name})
+		}
 	}
 	var nodes map[string]zkconn.Znode
 	if err == nil {
 		nodes, err = e.readAll(ctx, path, line)
 	}
 	for _, other := range nodes {
-		if other.Stat.Czxid < czxid {
+		if other.Stat.Czxid < czxid && other.Stat.EphemeralOwner != 0 {
 			return true, err
 		}
 	}
@@ -296,11 +265,11 @@ func (e *engine) anyBefore(ctx context.Context, path string, some func(children 
 }
 
 // info describes those who have a permit, as far as they are among the nodes that were read, and
-// were made before the first lock; false if none of them was.
+// were made before the first lock; false if none of them was. The znode of a key is no permit.
 func (s semaphore) info(key string, limit int, line []entry, nodes map[string]zkconn.Znode, lock int64) (driver.Info, bool) {
 	var all []driver.Holder
 	for _, x := range line {
-		if node, ok := nodes[x.name]; ok && node.Stat.Czxid < lock {
+		if node, ok := nodes[x.name]; ok && node.Stat.Czxid < lock && node.Stat.EphemeralOwner != 0 {
 			h := holderOf(x.name, node)
 			h.Grant = s.grant(x.name)
 			all = append(all, h)

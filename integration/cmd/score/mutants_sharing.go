@@ -78,21 +78,23 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z46", "who has a lease beside a lock is told of as a holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`ok && node.Stat.Czxid < lock {`,
-		`ok && lock > 0 {`,
+		`ok && node.Stat.Czxid < lock &&`,
+		`ok && lock > 0 &&`,
 	}, nil},
 	{"Z46", "who has a lock beside a semaphore is told of as the holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`if other.Stat.Czxid < czxid {`,
-		`if false && other.Stat.Czxid < czxid {`,
+		`if other.Stat.Czxid < czxid &&`,
+		`if false && other.Stat.Czxid < czxid &&`,
 	}, nil},
 	{"Z46.2", "a lock overlooks who moves from the queue to the leases", zooKeeper, change{
-		"zklock/semaphore.go",
-		`if err == nil && len(u.leases)+len(u.places) == 0 {`,
-		`if err == nil && len(u.leases)+len(u.places) == 0 {
+		"zklock/below.go",
+		`if err == nil && !used {
+		// Whoever`,
+		`if err == nil && !used {
 		return nil
 	}
-	if false {`,
+	if false {
+		// Whoever`,
 	}, nil},
 	{"Z46.3", "an observer goes by those who wait for a permit, whether or not locks know of the semaphore", zooKeeper, change{
 		"zklock/semaphore.go",

@@ -1,0 +1,98 @@
+package zklock_test
+
+import (
+	"path"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+const hexKey = "/app/0123456789abcdef0123456789abcdef" // named as a permit of kazoo's is
+
+// Z77. A lock on a key is no business of a key whose path it is below, whatever its name.
+func TestLockBelowLocks(t *testing.T) {
+	for _, keys := range [][]string{
+		{"/app/locks/job", "/app/locks", "/app"},
+		{"/app/leases/job", "/app"},
+		{"/app/leases", "/app"},
+		{"/app/leases/job", "/app/leases", hexKey, "/app"},
+		{"/app/leases/job", "/app/locks/job", "/app"},
+		{hexKey, "/app"},
+	} {
+		for name, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
+			t.Run(name+path.Join(keys...), func(t *testing.T) {
+				withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+					client, other := dialWired(t, e, zklock.Options{Names: names}), dialWired(t, e, zklock.Options{})
+					for _, key := range keys {
+						told := observed(t, other, key)
+						lock, err := client.TryAcquire(inTime(t), key)
+						if err != nil {
+							t.Fatalf("%s: %v", key, err)
+						}
+						time.Sleep(time.Second)
+						if all := told(); len(all) == 0 || all[len(all)-1] != lock.Token() {
+							t.Errorf("%s: told of %v, want %v in the end", key, all, lock.Token())
+						}
+						for info, err := range other.List(inTime(t), key) {
+							if err != nil || info.Key == key && info.Token != lock.Token() {
+								t.Errorf("%s: listed as %+v, %v; want %v", key, info, err, lock.Token())
+							}
+						}
+						if key != "/app" {
+							continue
+						}
+						if err := lock.Release(inTime(t)); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(time.Second)
+						info, err := other.Inspect(inTime(t), key)
+						if all := told(); err != nil || info.Held || all[len(all)-1] != 0 {
+							t.Errorf("%s: told of %v, and by Inspect of %+v, %v; want nobody", key, all, info, err)
+						}
+						acquire(t, client, key)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Z77. Whoever wants a permit of a key is not refused because of locks and permits of a key below it, and reclaims none of them, nor the
+// znode of that key.
+func TestPermitAboveLocks(t *testing.T) {
+	const owner = "3" // as the data of a key of which there are so many permits
+	for _, key := range []string{"/app/leases", "/app/leases/job", hexKey} {
+		for name, mode := range map[string][]holdfast.Option{"lock": nil, "permit": {holdfast.WithLimit(3)}} {
+			for form, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
+				t.Run(form+key+"/"+name, func(t *testing.T) {
+					withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+						client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{Names: names})
+						lock, err := client.TryAcquire(inTime(t), key, append(mode, holdfast.WithOwner(owner))...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, opts := range [][]holdfast.Option{nil, {holdfast.WithReclaim(), holdfast.WithOwner(owner)}} {
+							permit, err := other.TryAcquire(inTime(t), "/app", append(opts, holdfast.WithLimit(3))...)
+							if err != nil {
+								t.Fatal(err)
+							}
+							info, err := client.Inspect(inTime(t), "/app")
+							if err != nil || info.Token != permit.Token() || len(info.Holders) != 1 {
+								t.Errorf("held by %+v, %v; want the permit", info, err)
+							}
+							if err := permit.Release(inTime(t)); err != nil {
+								t.Fatal(err)
+							}
+						}
+						if err := lock.Verify(inTime(t)); err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
