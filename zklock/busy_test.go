@@ -22,6 +22,7 @@ import (
 // The requests of the protocol that these tests name: ZooDefs.OpCode.
 const (
 	opCreate       = 1
+	opDelete       = 2
 	opCloseSession = -11
 	opExists       = 3
 	opGetData      = 4

@@ -209,7 +209,7 @@ func TestEndNamesTheTimeout(t *testing.T) {
 // Z60. What asks whether a session is over has a session of its own, in which it makes a write: what hinders that is no refusal to end the
 // other, and is tried again; and a deletion that is in vain is a write, whatever the reason.
 func TestConfirmationIsHindered(t *testing.T) {
-	const opDelete, opSetAuth, authFailed = 2, 100, -115
+	const opSetAuth, authFailed = 100, -115
 	for name, c := range map[string]struct {
 		config zkfake.Config
 		hinder func(t *testing.T, client *wired)

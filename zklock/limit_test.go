@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -192,4 +194,44 @@ func TestLimitIsReplacedBeforeTheLeaseIsRepeated(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Z78. A try that has made a lease and does not keep it, since somebody stands in kazoo's queue by then, is not told of that lease as
+// the holder's.
+func TestTryIsNotRefusedOverItself(t *testing.T) {
+	for name, held := range map[string]bool{"nobody else has a permit": false, "another has one": true} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				opts := zklock.Options{Names: zklock.KazooNames}
+				client, other := dialWired(t, e, opts), dialWired(t, e, opts)
+				acquire(t, other, "another") // makes the root
+				createNode(t, other, "k-__lock__", "", 0)
+				var want holdfast.Token
+				if held {
+					lock, err := other.Acquire(inTime(t), "k", holdfast.WithLimit(2))
+					if err != nil {
+						t.Fatal(err)
+					}
+					want = lock.Token()
+				}
+				stands := false
+				client.sends(func(frame []byte) {
+					if !stands && bytes.Contains(frame, []byte("__lease__")) {
+						stands = true
+						createNode(t, other, "k-__lock__/0123456789abcdef0123456789abcdef__lock__", "", zk.FlagEphemeral|zk.FlagSequence)
+					}
+				})
+				client.Throttle(func(kind int32) bool { return kind == opDelete }) // the lease stays for a while
+				_, err := client.TryAcquire(inTime(t), "k", holdfast.WithLimit(2), holdfast.WithOwner("me"))
+				client.Throttle(nil)
+				var refusal *holdfast.HeldError
+				if !errors.As(err, &refusal) || !stands {
+					t.Fatalf("%v, want a HeldError", err)
+				}
+				if refusal.Holder.Token != want || refusal.Holder.Owner == "me" || len(refusal.Holder.Holders) > 1 {
+					t.Errorf("held by %+v, want token %d", refusal.Holder, want)
+				}
+			})
+		})
+	}
 }

@@ -3,6 +3,8 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -34,6 +36,7 @@ type permit struct {
 	waited bool     // for others there
 	vain   bool     // its last lease came too late
 	passed bool     // one came too late that it had left the queue for, perhaps
+	former string   // the guid of the last lease that it gave up, as it stands in names: that may be there for a while
 	limit  *zk.Stat // of the key's znode when its data was the limit
 	keeps  string   // the place in the queue that was made while the limit was that, and keeps it
 	set    bool     // it has tried to make it the limit
@@ -127,7 +130,7 @@ func (p *permit) stand(ctx context.Context) error {
 				return err
 			}
 			if !p.req.Wait {
-				return p.engine.permitsHeld(ctx, p.req.Key)
+				return p.engine.permitsHeld(ctx, p.req.Key, p.former)
 			}
 			names = p.at.permits(w.Children)
 			p.req.Queued(len(names))
@@ -182,10 +185,11 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		return none, zkconn.AsDisconnected(ctx, err)
 	}
 	if !alone || len(c.blockers(ahead)) > 0 {
+		p.former = c.guidInName()
 		c.letGo()
 		p.vain, p.passed = true, p.passed || p.queued
 		if !p.queued && !p.req.Wait {
-			return none, p.engine.permitsHeld(ctx, p.req.Key)
+			return none, p.engine.permitsHeld(ctx, p.req.Key, p.former)
 		}
 		p.queued = true
 		return none, errStartOver
@@ -230,9 +234,20 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	return len(places) > 0 && places[0].name == p.place.node, nil
 }
 
-// permitsHeld returns who has the permits of a semaphore, for one that does not wait.
-func (e *engine) permitsHeld(ctx context.Context, key string) error {
+// permitsHeld returns who has the permits of a semaphore, for one that does not wait, but for a former lease of its own, of which it
+// gives the guid; "" if there is none.
+func (e *engine) permitsHeld(ctx context.Context, key, former string) error {
 	info, err := e.Inspect(ctx, key)
+	if all := len(info.Holders); all > 0 && former != "" {
+		info.Holders = slices.DeleteFunc(info.Holders, func(h driver.Holder) bool { return strings.Contains(h.Grant, former) })
+		switch len(info.Holders) {
+		case all:
+		case 0:
+			info.Held = false
+		default:
+			info = driver.Together(key, info.Limit, info.Holders)
+		}
+	}
 	switch {
 	case err != nil:
 		return zkconn.AsDisconnected(ctx, err)

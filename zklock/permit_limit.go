@@ -53,7 +53,7 @@ func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 	case p.req.Reclaim:
 		return false, nil // others learn by its place there that it reclaims
 	case !free && !p.req.Wait:
-		return false, e.permitsHeld(ctx, p.req.Key)
+		return false, e.permitsHeld(ctx, p.req.Key, p.former)
 	}
 	return free, nil
 }

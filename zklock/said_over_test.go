@@ -107,7 +107,6 @@ func TestCloseWithoutASession(t *testing.T) {
 // Z62. Where the end of an earlier session is not confirmed, a lock of the present one, which has ended, is not in doubt for that: neither
 // one that Close gives back, nor one that is being released; and one of the earlier session is.
 func TestEarlierSessionIsNotConfirmed(t *testing.T) {
-	const opDelete = 2
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		client := dialWired(t, e, zklock.Options{})
 		earlier := acquire(t, client, "earlier")
@@ -147,7 +146,6 @@ func TestEarlierSessionIsNotConfirmed(t *testing.T) {
 
 // Z67. The same, where go-zookeeper's try to end the present session is lost, and the client ends that on a connection of its own.
 func TestEarlierSessionIsNotConfirmedAndTheLastIs(t *testing.T) {
-	const opDelete = 2
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		client := dialWired(t, e, zklock.Options{})
 		first := client.Conn().SessionID()
@@ -177,7 +175,6 @@ func TestEarlierSessionIsNotConfirmedAndTheLastIs(t *testing.T) {
 
 // Z60, Z62. What asks whether a session is over leaves no session of its own behind, also where it has asked in vain.
 func TestWitnessesEnd(t *testing.T) {
-	const opDelete = 2
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		client := dialWired(t, e, zklock.Options{})
 		acquire(t, client, "a")

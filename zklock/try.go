@@ -74,7 +74,7 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 // held gives up a try that came second, and returns who came first.
 func (c *contender) held(ctx context.Context, first entry) error {
 	if c.role == asPlace {
-		return c.engine.permitsHeld(ctx, c.req.Key)
+		return c.engine.permitsHeld(ctx, c.req.Key, "")
 	}
 	path := c.parent + "/" + first.name
 	if sequence.Shared(first.name) {
