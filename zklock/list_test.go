@@ -45,3 +45,25 @@ func TestListOfSemaphoresOfKazoo(t *testing.T) {
 		}
 	})
 }
+
+// Z79. A semaphore in Curator's form has its queue below its key: another key that is named as a queue of kazoo's would be is a key.
+func TestListBesideASemaphoreOfCurator(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client := dialWired(t, e, zklock.Options{})
+		keys := []string{"a", "a-__lock__"}
+		if _, err := client.Acquire(t.Context(), keys[0], holdfast.WithLimit(1)); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, client, keys[1])
+		var listed []string
+		for info, err := range client.List(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed = append(listed, info.Key)
+		}
+		if !slices.Equal(listed, keys) {
+			t.Errorf("%q, want %q", listed, keys)
+		}
+	})
+}

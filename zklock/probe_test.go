@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -121,4 +123,23 @@ func TestTryWhileTheServerLags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Z79. Where Curator has a semaphore, of which no limit is known, a try names the same znode as a call that waits: that with the leases.
+func TestTryWhereCuratorHasASemaphore(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, other, "another") // makes the root
+		createNode(t, other, "k", "", 0)
+		createNode(t, other, "k/leases", "", 0)
+		createNode(t, other, "k/leases/_c_0-lease-", "", zk.FlagEphemeral|zk.FlagSequence)
+		_, tried := client.TryAcquire(inTime(t), "k")
+		_, waited := client.Acquire(inTime(t), "k")
+		for _, err := range []error{tried, waited} {
+			var names *zklock.NamesError
+			if !errors.As(err, &names) || names.Node != virtualRoot+"/k/leases" {
+				t.Errorf("%v, want a NamesError for what has the leases", err)
+			}
+		}
+	})
 }

@@ -74,6 +74,9 @@ func kazooLease(name string) bool {
 	return len(name) == guidLen && guidIn(name) == name // as kazoo makes them
 }
 
+// kazooGrant reports whether an Info.Grant is that of a permit in kazoo's form.
+func kazooGrant(grant string) bool { return !strings.HasPrefix(grant, leasesDir) && kazooLease(grant) }
+
 // isLease reports whether an Info.Grant is that of a permit.
 func isLease(grant string) bool { return strings.HasPrefix(grant, leasesDir) || kazooLease(grant) }
 

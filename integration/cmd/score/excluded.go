@@ -43,6 +43,7 @@ var excluded = map[string]string{
 	"Z76":   "rare: a request for a permit that is lost, and a limit that is replaced before it is repeated",
 	"Z77":   "keys below other keys, and with names that semaphores give their znodes",
 	"Z78":   "what an error says of the holder",
+	"Z79":   "what an error and a list say of a semaphore of Curator's",
 	"V1":    "what a version of the server does",
 	"V2":    "what a version of the server does, at the end of the counter",
 	"V3":    "a rule for operators, and a judgement of the command-line tool",
