@@ -210,3 +210,67 @@ func TestBrokenAsItIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// D86. What gives a key back is refused for a second, since credentials have run out: it is tried again, as after a reset, and Close does
+// not say that nothing is left.
+func TestGiveBackIsDenied(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for _, broken := range []bool{false, true} {
+			for _, closes := range []bool{false, true} {
+				t.Run(fmt.Sprintf("shared %v, broken %v, closes %v", shared, broken, closes), func(t *testing.T) {
+					bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+						a, b := h.pair(t)
+						var opts []holdfast.Option
+						if shared {
+							opts = append(opts, holdfast.WithShared())
+						}
+						lock := a.hold(t, "k", opts...)
+						if broken {
+							b.breakIt(t, "k", false)
+							<-lock.Done()
+						}
+						a.conn.SetFault(always(dynamofake.Fail(dynamofake.Denied())))
+						time.AfterFunc(time.Second, func() { a.conn.SetFault(nil) })
+						if err := lock.Release(t.Context()); err == nil {
+							t.Error("released, without credentials")
+						}
+						if closes {
+							if err := a.Close(t.Context()); err == nil {
+								h.isFree(t, "k")
+							}
+							return
+						}
+						if d := took(func() { mustRelease(t, b.hold(t, "k")) }); d > lease/4 {
+							t.Errorf("the key was free only %v later", d)
+						}
+						time.Sleep(2 * lease)
+						if n := dynamolock.Leftovers(a.Client); n != 0 {
+							t.Errorf("%d leftovers", n)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// D87. The table has said that somebody broke the lock, and ctx ends while what is left of it is being removed: Close says that it is lost.
+func TestBrokenAsCloseEnds(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, b := h.pair(t)
+		a.hold(t, "k")
+		b.breakIt(t, "k", false)
+		releases := 0
+		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if purposeOf(op) == release {
+				if releases++; releases == 2 { // the first one finds that it is broken
+					return dynamofake.Delay(3 * time.Second)
+				}
+			}
+			return dynamofake.Fault{}
+		})
+		if err := a.Close(within(t, time.Second/2)); !errors.Is(err, holdfast.ErrBroken) {
+			t.Error(err)
+		}
+	})
+}

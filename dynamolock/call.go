@@ -182,12 +182,12 @@ func (e *engine) persist(ctx context.Context, try func() error) error {
 		switch {
 		case err == nil:
 			return nil
+		case !transient(err) && !errors.Is(err, errNoAnswer): // an answer, if ctx has ended or not
+			return err
 		case ctx.Err() != nil && last != nil:
 			return last
 		case ctx.Err() != nil:
 			return errNoAnswer
-		case !transient(err):
-			return err
 		}
 		last = err
 		if !loop.Wait(ctx, e.wake(err)) {

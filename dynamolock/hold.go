@@ -128,6 +128,7 @@ func (h *hold) release(ctx context.Context) (owed bool, err error) {
 		return owed, fmt.Errorf("%w: %w", driver.ErrLost, why)
 	}
 	unanswered := false
+	var left *item
 	err = h.persist(ctx, func() error {
 		slot, ok := h.releases.take(ctx, h.name)
 		if !ok {
@@ -151,12 +152,15 @@ func (h *hold) release(ctx context.Context) (owed bool, err error) {
 		if why == nil {
 			return errOvertaken
 		}
-		owed = h.remains(old) && !h.clear(ctx, old)
+		if h.remains(old) {
+			left = old
+		}
 		if unanswered && !h.brokenIn(old) {
 			return nil // it was carried out, and what is there now came later
 		}
 		return fmt.Errorf("%w: %w", driver.ErrLost, why)
 	})
+	owed = left != nil && !h.clear(ctx, left)
 	return owed || err != nil && !errors.Is(err, driver.ErrLost), err
 }
 

@@ -63,13 +63,18 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 	case i.intent != "" && !mine && !c.intentOver(seen):
 		return nil
 	}
-	c.insisted, c.insists = now, true
 	_, old, err := c.update(ctx, c.key, c.intend(seen))
-	if maybeDone(err) {
+	switch {
+	case err == nil && old == nil:
+		c.insisted, c.insists = now, true
+	case err == nil:
+		c.lines.record(c.req.Key, old)
+	case maybeDone(err):
+		c.insists = true
 		c.unanswered.add(c.host.Now()) // it may arrive when the call is over
 	}
-	if err == nil && old != nil {
-		c.lines.record(c.req.Key, old)
+	if transient(err) {
+		return nil // the next poll is soon enough: an intent is no claim
 	}
 	return err
 }

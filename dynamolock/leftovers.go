@@ -13,7 +13,8 @@ import (
 // The limits of what a client does in the background.
 const (
 	maxGivenUp  = 64  // writes under way whose callers have gone; as long as there are so many, no others are sent
-	maxWorkers  = 4   // goroutines that give back what calls have left; one of them only for keys that do not fail
+	maxWorkers  = 4   // goroutines that give back what calls have left, in an outage; otherwise as many as releases
+	maxStuck    = 3   // of these, for keys that fail
 	maxReleases = 32  // releases under way
 	maxSlow     = 256 // the same, if answers take long
 	maxLate     = 256 // of either, that are not answered
@@ -49,12 +50,13 @@ type leftover struct {
 	writes  map[string]bool
 	settled chan struct{} // closed when there are none; nil while there are none
 
-	unanswered unanswered // writes of grants that nobody has
-	owed       bool       // a grant that is over could not be given back
-	queued     bool       // it is due, or a worker has it
-	fresh      bool       // something was added since a worker took it
-	failed     bool       // a worker has tried in vain
-	refused    bool       // by the table, and another try would not change that
+	unanswered unanswered     // writes of grants that nobody has
+	owed       bool           // a grant that is over, or its intent, could not be given back
+	noted      driver.Instant // when something was added last
+	queued     bool           // it is due, or a worker has it
+	fresh      bool           // something was added since a worker took it
+	failed     bool           // a worker has tried in vain
+	refused    bool           // by the table, and another try would not change that
 
 	timer  driver.Timer // of the next read; nil if there is none
 	delays *backoff.Loop
@@ -152,7 +154,7 @@ func (s *leftovers) addLocked(l *leftover, u unanswered, owed bool) {
 		s.tidyLocked(l)
 		return
 	}
-	l.fresh = true
+	l.fresh, l.noted = true, s.host.Now()
 	l.delays = s.times.undo.Start()
 	s.dueLocked(l)
 }

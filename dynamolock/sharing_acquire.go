@@ -71,7 +71,11 @@ func (c *contender) evictFormer(ctx context.Context, met *observation) (found bo
 		if !c.reclaims(&h) {
 			continue
 		}
-		if _, err := c.depart(ctx, c.key, h.grant, h.token, len(met.item.sharing.holders)-1, evicted); err != nil {
+		_, err := c.depart(ctx, c.key, h.grant, h.token, len(met.item.sharing.holders)-1, evicted)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return found, c.waitedFor()
+		case err != nil:
 			return found, err
 		}
 		found = true

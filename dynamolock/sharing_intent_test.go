@@ -3,7 +3,9 @@ package dynamolock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,15 +128,17 @@ func TestWriterGivesUpBeforeTheReaderLooks(t *testing.T) {
 func TestWriterGivesUpInAnOutage(t *testing.T) {
 	forEach(t, map[string]struct{ insists, withdraws dynamofake.Fault }{
 		"is late":         {insists: dynamofake.Delay(1500 * time.Millisecond)},
+		"is under way":    {insists: dynamofake.DelayReply(1500 * time.Millisecond)},
 		"has no answer":   {insists: dynamofake.DeliverLate(1500*time.Millisecond, dynamofake.Reset())},
 		"is not removed":  {withdraws: dynamofake.Fail(dynamofake.Reset())},
+		"denied":          {withdraws: dynamofake.Fail(dynamofake.Denied())},
 		"is removed late": {withdraws: dynamofake.DeliverLate(time.Second, dynamofake.Reset())},
 	}, func(t *testing.T, h *harness, c struct{ insists, withdraws dynamofake.Fault }) {
 		a, b, w := h.client(t), h.client(t), h.client(t)
 		held := a.hold(t, "k", shared)
 		var intents atomic.Int64
 		w.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
-			if in, ok := op.Input.(*dynamodb.UpdateItemInput); ok && !strings.Contains(*in.UpdateExpression, ",") { // it writes an intent, and nothing else
+			if isIntent(op) {
 				switch intents.Add(1) {
 				case 1:
 					return c.insists
@@ -144,7 +148,8 @@ func TestWriterGivesUpInAnOutage(t *testing.T) {
 			}
 			return dynamofake.Fault{}
 		})
-		if _, err := w.Acquire(within(t, time.Second), "k"); !errors.Is(err, context.DeadlineExceeded) {
+		_, err := w.Acquire(within(t, time.Second), "k")
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDisconnected) {
 			t.Error(err)
 		}
 		if intents.Load() == 0 {
@@ -158,6 +163,74 @@ func TestWriterGivesUpInAnOutage(t *testing.T) {
 		time.Sleep(2 * lease)
 		if n := dynamolock.Leftovers(w.Client); n != 0 {
 			t.Errorf("%d leftovers", n)
+		}
+	})
+}
+
+// isIntent reports whether a request writes an intent, or removes it, and does nothing else.
+func isIntent(op dynamofake.Op) bool {
+	in, ok := op.Input.(*dynamodb.UpdateItemInput)
+	return ok && !strings.Contains(*in.UpdateExpression, ",")
+}
+
+// D88. Many writers wait behind readers, each for another key, and give up at the same time: no reader waits long for that, nor does Close.
+func TestManyWritersGiveUp(t *testing.T) {
+	const keys, short = 300, 5 * time.Second
+	forEach(t, map[string]bool{"their ctx ends": false, "their client closes": true}, func(t *testing.T, h *harness, closes bool) {
+		r := h.client(t)
+		w := h.client(t, func(o *dynamolock.Options) { o.Lease = short })
+		ctx, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		var all sync.WaitGroup
+		for i := range keys {
+			r.hold(t, fmt.Sprint("k", i), shared)
+			all.Go(func() {
+				if _, err := w.Acquire(ctx, fmt.Sprint("k", i)); err == nil {
+					t.Error("granted, beside a reader")
+				}
+			})
+		}
+		time.Sleep(3 * poll)
+		w.conn.SetFault(always(dynamofake.Delay(200 * time.Millisecond)))
+		time.Sleep(short) // its requests show it
+		if closes {
+			if d := took(func() { w.close(t) }); d > short/2 {
+				t.Errorf("Close took %v", d)
+			}
+		} else {
+			giveUp()
+			time.Sleep(short / 2)
+		}
+		all.Wait()
+		for i := range keys {
+			if h.item(fmt.Sprint("k", i))["holdfastIntent"] != nil {
+				t.Fatal("readers are still kept out")
+			}
+		}
+	})
+}
+
+// D89. A writer that has written no intent leaves none: it has nothing to see to when it closes.
+func TestIntentThatWasNotWritten(t *testing.T) {
+	forEach(t, map[string]dynamofake.Fault{
+		"no connection": dynamofake.Refuse(),
+		"throttled":     dynamofake.Fail(dynamofake.Throttled()),
+	}, func(t *testing.T, h *harness, fault dynamofake.Fault) {
+		a, w := h.client(t), h.client(t)
+		a.hold(t, "k", shared)
+		w.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if isIntent(op) {
+				w.conn.SetFault(always(dynamofake.Refuse()))
+				return fault
+			}
+			return dynamofake.Fault{}
+		})
+		if _, err := w.Acquire(within(t, 3*time.Second), "k"); err == nil {
+			t.Error("granted, beside a reader")
+		}
+		var err error
+		if d := took(func() { err = w.Close(context.WithoutCancel(t.Context())) }); d > lease/2 || err != nil {
+			t.Errorf("Close took %v: %v", d, err)
 		}
 	})
 }

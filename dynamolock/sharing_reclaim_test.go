@@ -218,3 +218,27 @@ func TestReclaimThatWaits(t *testing.T) {
 		}
 	})
 }
+
+// D66. A call's time is over while it removes what it reclaims from a key that it has to wait for all the same: it says who has the key.
+func TestReclaimThatWaitsGivesUp(t *testing.T) {
+	forEach(t, map[string]bool{"waits": false, "tries": true}, func(t *testing.T, h *harness, try bool) {
+		a, b, x := h.client(t), h.client(t), h.client(t)
+		me := holdfast.WithOwner("me")
+		a.hold(t, "k", shared, me)
+		x.hold(t, "k", shared)
+		b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if isRemoval(op) {
+				return dynamofake.Delay(time.Second)
+			}
+			return dynamofake.Fault{}
+		})
+		acquire := b.Acquire
+		if try {
+			acquire = b.TryAcquire
+		}
+		_, err := acquire(within(t, time.Second/2), "k", me, holdfast.WithReclaim())
+		if !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDisconnected) {
+			t.Error(err)
+		}
+	})
+}

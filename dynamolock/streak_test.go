@@ -234,3 +234,31 @@ func TestManyWantAThrottledKey(t *testing.T) {
 		})
 	}
 }
+
+// D90. The same of what keeps readers out for writers that wait behind them: there is one request a poll, however many wait.
+func TestManyWritersOfAThrottledKey(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, c := h.client(t), h.client(t)
+		a.hold(t, "k", shared)
+		var writes atomic.Int64
+		c.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if !isIntent(op) {
+				return dynamofake.Fault{}
+			}
+			writes.Add(1)
+			return dynamofake.Fail(dynamofake.Throttled())
+		})
+		var all sync.WaitGroup
+		for range 200 {
+			all.Go(func() {
+				if _, err := c.Acquire(t.Context(), "k", holdfast.WithWait(time.Minute)); !errors.Is(err, holdfast.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := int(writes.Load()); n > 2*int(time.Minute/poll) {
+			t.Errorf("%d writes within a minute", n)
+		}
+	})
+}

@@ -18,7 +18,7 @@ import (
 // which is a task, does the work.
 func (s *leftovers) start() {
 	s.mu.Lock()
-	needed := s.workers < maxWorkers && (len(s.due) > 0 || len(s.failing) > 0 && s.stuck < maxStuck)
+	needed := s.workers < s.room() && (len(s.due) > 0 || len(s.failing) > 0 && s.stuck < maxStuck)
 	if needed {
 		s.workers++
 	}
@@ -28,8 +28,13 @@ func (s *leftovers) start() {
 	}
 }
 
-// maxStuck is how many workers may have to do with keys that fail.
-const maxStuck = maxWorkers - 1
+// room is how many workers there may be.
+func (s *leftovers) room() int {
+	if s.health.outage() {
+		return maxWorkers
+	}
+	return s.releases.room()
+}
 
 // work gives back one leftover after the other until none is due. One that fails goes to
 // the end of the queue, and the worker waits before the next. So in an outage the number
@@ -160,7 +165,7 @@ func (s *leftovers) decide(l *leftover, asked driver.Instant, freed bool, err er
 		s.dueLocked(l)
 		return false
 	case err != nil:
-		tell = s.refusedLocked(l, late, err)
+		tell = s.refusedLocked(l, asked.Sub(l.noted) > s.times.late, err)
 	case l.fresh: // the read may be older than what was added
 		s.dueLocked(l)
 		return false

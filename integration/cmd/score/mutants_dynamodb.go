@@ -147,7 +147,7 @@ var dynamoDBMutants = []mutant{
 	{"D24", "what a call may have left is looked for once", dynamoClosed, change{
 		"dynamolock/undo.go",
 		`if err == nil && !l.owed && (late || s.closing && s.opts.Mode == FailOpen) {`,
-		`if err == nil && !l.owed {`,
+		`if err == nil && !l.owed && (late || true) {`,
 	}, nil},
 	{"D29", "a try is answered from an old replica", dynamoDB, change{
 		"dynamolock/look.go",
