@@ -52,6 +52,7 @@ func (h *heartbeat) add(k *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holds[k] = h.order.PushBack(k)
+	k.doubted = time.Now()
 	if len(h.holds) > 1 || h.stopped || h.engine.opts.Heartbeat < 0 {
 		return
 	}
@@ -237,22 +238,32 @@ func above(path string, check func(path string) error) (string, error) {
 	}
 }
 
-// doubt has one of the locks asked about, now and then: whether all has been heard of what was written to its znode.
+// doubt has the locks asked about in turn, one now and then: whether all has been heard of what was written to its znode.
 func (h *heartbeat) doubt(sess *zkconn.Session) {
-	h.mu.Lock()
-	early := time.Since(h.asked) < sess.Times().Doubt
-	if !early {
-		h.asked = time.Now()
-	}
-	h.mu.Unlock()
-	if early {
-		return
-	}
-	if k := h.any(); k != nil {
+	if k := h.nextDoubted(sess); k != nil {
 		if w := k.own.watching(); w != nil {
 			h.engine.doubts.askOf(w)
 		}
 	}
+}
+
+// nextDoubted returns the lock that was asked about longest ago, or granted; nil if it is too early for another question.
+func (h *heartbeat) nextDoubted(sess *zkconn.Session) (next *hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.asked) < sess.Times().Doubt {
+		return nil
+	}
+	h.asked = time.Now()
+	for k := range h.holds {
+		if next == nil || k.doubted.Before(next.doubted) {
+			next = k
+		}
+	}
+	if next != nil {
+		next.doubted = h.asked
+	}
+	return next
 }
 
 func (h *heartbeat) holding() bool {

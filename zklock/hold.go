@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,6 +24,8 @@ type hold struct {
 	czxid   int64
 	version int32
 	known   bool // whether version is the present one, as far as this client has heard
+
+	doubted time.Time // when it was granted, or asked about last; guarded by the mutex of heartbeat
 }
 
 // Verify implements [driver.Hold]: a write to the quorum that succeeds only
