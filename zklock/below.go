@@ -28,7 +28,8 @@ func noLocks(line []entry) []entry {
 	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return isLock(x.name) })
 }
 
-// anyLease returns one of the permits among the children of a znode, perhaps one that was there a moment ago; "" if there is none.
+// anyLease returns one of the permits among the children of a znode; "" if there is none. Of what is gone by now, kazoo's alone is read:
+// its holder has given it up.
 func (e *engine) anyLease(ctx context.Context, parent string, children []string) (string, error) {
 	var line []entry
 	for _, name := range children {
@@ -45,13 +46,49 @@ func (e *engine) anyLease(ctx context.Context, parent string, children []string)
 			return "", err
 		}
 		for _, x := range some {
-			if node, there := nodes[x.name]; !there || node.Stat.EphemeralOwner != 0 {
+			if node, there := nodes[x.name]; there && node.Stat.EphemeralOwner != 0 {
 				return x.name, nil
 			}
 		}
 	}
 	return "", nil
 }
+
+// inTime returns the first of those who have made a lease, or are about to delete one that came too late: as many as there are permits.
+// The znodes of keys take permits away, but only from those who came after them.
+func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit int) ([]entry, error) {
+	if !slices.ContainsFunc(line, mayBeKey) {
+		return line[:limit], nil
+	}
+	nodes, err := e.readAll(ctx, s.leases, line)
+	if err != nil {
+		return nil, err
+	}
+	var keys []int64 // when they were made
+	line = slices.DeleteFunc(slices.Clone(line), func(x entry) bool {
+		node, there := nodes[x.name]
+		key := there && mayBeKey(x) && (isLock(x.name) || node.Stat.EphemeralOwner == 0)
+		if key {
+			keys = append(keys, node.Stat.Czxid)
+		}
+		return key
+	})
+	for i, x := range line {
+		taken := i
+		for _, czxid := range keys {
+			if node, there := nodes[x.name]; there && czxid < node.Stat.Czxid {
+				taken++
+			}
+		}
+		if taken >= limit {
+			return line[:i], nil
+		}
+	}
+	return line, nil
+}
+
+// mayBeKey reports whether what counts as a permit may be the znode of a key, or of a lock on one.
+func mayBeKey(x entry) bool { return x.seq == unnumbered }
 
 // isUsed reports whether anybody has a permit of a semaphore, or waits for one.
 func (e *engine) isUsed(ctx context.Context, s semaphore, u use) (bool, error) {

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"bytes"
 	"path"
 	"testing"
 	"time"
@@ -94,5 +95,83 @@ func TestPermitAboveLocks(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Z77. The znode of such a key is removed, as it is when nobody has used it for a while, between two looks at it: nobody is refused for that.
+func TestKeyBelowIsRemoved(t *testing.T) {
+	limited := []holdfast.Option{holdfast.WithLimit(2)}
+	for name, c := range map[string]struct {
+		below string
+		names zklock.Names // of who wants the key above
+		opts  []holdfast.Option
+		after string // what it has made by then
+	}{
+		"lock":                     {"/app/leases/job", zklock.CuratorNames, nil, "-lock-"},
+		"permit beside kazoo's":    {hexKey, zklock.CuratorNames, limited, "-lease-"},
+		"kazoo's beside Curator's": {"/app/leases/job", zklock.KazooNames, limited, "__lease__"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client, other := dialWired(t, e, zklock.Options{Names: c.names}), dialWired(t, e, zklock.Options{})
+				lock, err := other.TryAcquire(inTime(t), c.below)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lock.Release(inTime(t)); err != nil {
+					t.Fatal(err)
+				}
+				made, removed := false, false
+				client.sends(func(frame []byte) {
+					made = made || bytes.Contains(frame, []byte(c.after))
+					if made && !removed && bytes.Contains(frame, []byte(c.below)) {
+						removed = true
+						if err := other.Conn().Delete(c.below, -1); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				if _, err := client.Acquire(inTime(t), "/app", c.opts...); err != nil {
+					t.Error(err)
+				}
+				if !removed {
+					t.Error("it did not look")
+				}
+			})
+		})
+	}
+}
+
+// Z77. A key below takes a permit away from those who come later, and hides none who has one.
+func TestPermitBesideLaterKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		names zklock.Names
+		below string
+	}{
+		"curator": {below: "/app/leases/job"},
+		"kazoo":   {names: zklock.KazooNames, below: "/app/job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client, other := dialWired(t, e, zklock.Options{Names: c.names}), dialWired(t, e, zklock.Options{})
+				permit, err := client.Acquire(inTime(t), "/app", holdfast.WithLimit(1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				acquire(t, other, c.below)
+				info, err := client.Inspect(inTime(t), "/app")
+				if err != nil || info.Token != permit.Token() {
+					t.Errorf("held by %+v, %v; want the permit", info, err)
+				}
+				told := observed(t, client, "/app")
+				time.Sleep(time.Second)
+				if all := told(); len(all) == 0 || all[len(all)-1] != permit.Token() {
+					t.Errorf("told of %v, want %v", all, permit.Token())
+				}
+				if _, err := client.TryAcquire(inTime(t), "/app", holdfast.WithLimit(1)); err == nil {
+					t.Error("a second permit of one")
+				}
+			})
+		})
 	}
 }

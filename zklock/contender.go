@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -23,6 +24,8 @@ type contender struct {
 
 	replaces *contender              // whose node is deleted in the transaction that creates this one's; nil for none
 	onlyIf   *zk.CheckVersionRequest // the version of a znode without which that is refused; nil for none
+
+	mayReclaim func(context.Context) error // asked before it ends anything; nil for always
 
 	stage     stage
 	sess      *zkconn.Session

@@ -135,6 +135,50 @@ func TestLimitIsReplacedBeforeThePlace(t *testing.T) {
 	}
 }
 
+// Z80. Whoever reclaims a permit, by a limit that has been replaced before its place stands, is refused, and ends nothing.
+func TestLimitIsReplacedBeforeTheReclaim(t *testing.T) {
+	for name, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				opts := zklock.Options{Names: names}
+				first, late, next := dialWired(t, e, opts), dialWired(t, e, opts), dialWired(t, e, opts)
+				held, err := first.Acquire(inTime(t), "k", holdfast.WithLimit(1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				me := holdfast.WithOwner("me")
+				var permits []*holdfast.Lock
+				late.sends(func(frame []byte) {
+					if len(permits) > 0 || !bytes.Contains(frame, []byte(places(names))) {
+						return
+					}
+					if err := held.Release(inTime(t)); err != nil {
+						t.Error(err)
+					}
+					for range 2 {
+						permit, err := next.Acquire(inTime(t), "k", holdfast.WithLimit(3), me)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						permits = append(permits, permit)
+					}
+				})
+				_, err = late.Acquire(inTime(t), "k", holdfast.WithLimit(1), me, holdfast.WithReclaim())
+				var mismatch *holdfast.MismatchError
+				if !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 1 {
+					t.Errorf("with the former limit: %v", err)
+				}
+				for _, permit := range permits {
+					if err := permit.Verify(inTime(t)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // Z76. The request for a lease is lost, and the limit is replaced before it is repeated: no lease is made then either, which would
 // be taken for a permit, and whoever wanted it is told of the limit.
 func TestLimitIsReplacedBeforeTheLeaseIsRepeated(t *testing.T) {

@@ -50,7 +50,7 @@ func (e *engine) newPermit(req *driver.Request, data []byte) *permit {
 		p.waited = true
 		req.Queued(ahead + req.Mode.Limit)
 	}
-	p.place = contender{engine: e, req: &queue, parent: p.at.places, data: data, role: asPlace}
+	p.place = contender{engine: e, req: &queue, parent: p.at.places, data: data, role: asPlace, mayReclaim: p.keepsLimit}
 	p.lease = contender{engine: e, req: req, parent: p.at.leases, data: data, role: asLease, alsoList: p.at.key}
 	if p.at.kazoo {
 		// kazoo's client does not count again after it has made its lease, but stands in the

@@ -109,6 +109,11 @@ func (c *contender) reach(ctx context.Context) error {
 		}
 	}
 	if c.req.Reclaim && !c.reclaimed {
+		if c.mayReclaim != nil {
+			if err := c.mayReclaim(ctx); err != nil {
+				return err
+			}
+		}
 		removed, err := c.reclaimAll(ctx, ahead)
 		if err != nil {
 			return zkconn.AsDisconnected(ctx, err)

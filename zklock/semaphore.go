@@ -144,8 +144,8 @@ func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) 
 	switch {
 	case !known:
 		limit = 0
-	case len(line) > limit:
-		line = line[:limit] // the others were too late, and are being deleted
+	case err == nil && len(line) > limit:
+		line, err = e.inTime(ctx, s, line, limit)
 	}
 	return once(noLocks(line)), limit, err
 }
