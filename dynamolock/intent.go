@@ -70,7 +70,7 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 	case err == nil:
 		c.lines.record(c.req.Key, old)
 	case maybeDone(err):
-		c.insists = true
+		c.insisted, c.insists = now, true
 		c.unanswered.add(c.host.Now()) // it may arrive when the call is over
 	}
 	if transient(err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,7 +177,13 @@ func isIntent(op dynamofake.Op) bool {
 // D88. Many writers wait behind readers, each for another key, and give up at the same time: no reader waits long for that, nor does Close.
 func TestManyWritersGiveUp(t *testing.T) {
 	const keys, short = 300, 5 * time.Second
-	forEach(t, map[string]bool{"their ctx ends": false, "their client closes": true}, func(t *testing.T, h *harness, closes bool) {
+	type end struct{ closes, outage bool }
+	forEach(t, map[string]end{
+		"their ctx ends":           {},
+		"their client closes":      {closes: true},
+		"their ctx ends, unheard":  {outage: true},
+		"they close after silence": {closes: true, outage: true},
+	}, func(t *testing.T, h *harness, c end) {
 		r := h.client(t)
 		w := h.client(t, func(o *dynamolock.Options) { o.Lease = short })
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -191,9 +198,18 @@ func TestManyWritersGiveUp(t *testing.T) {
 			})
 		}
 		time.Sleep(3 * poll)
-		w.conn.SetFault(always(dynamofake.Delay(200 * time.Millisecond)))
+		slow := always(dynamofake.Delay(200 * time.Millisecond))
+		w.conn.SetFault(slow)
 		time.Sleep(short) // its requests show it
-		if closes {
+		if c.outage {
+			w.conn.SetFault(always(dynamofake.Fail(dynamofake.Reset())))
+			time.Sleep(time.Second)
+			giveUp()
+			time.Sleep(time.Second)
+			w.conn.SetFault(slow)
+			time.Sleep(time.Second) // it is heard that the outage is over
+		}
+		if c.closes {
 			if d := took(func() { w.close(t) }); d > short/2 {
 				t.Errorf("Close took %v", d)
 			}
@@ -231,6 +247,28 @@ func TestIntentThatWasNotWritten(t *testing.T) {
 		var err error
 		if d := took(func() { err = w.Close(context.WithoutCancel(t.Context())) }); d > lease/2 || err != nil {
 			t.Errorf("Close took %v: %v", d, err)
+		}
+	})
+}
+
+// An intent whose answers are lost is written once a heartbeat, as any.
+func TestIntentWithoutAnswer(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, w := h.client(t), h.client(t)
+		a.hold(t, "k", shared)
+		var intents atomic.Int64
+		w.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if isIntent(op) {
+				intents.Add(1)
+				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+			}
+			return dynamofake.Fault{}
+		})
+		if _, err := w.Acquire(within(t, time.Minute), "k"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Error(err)
+		}
+		if n, most := intents.Load(), int64(time.Minute/w.Options().Heartbeat)+2; n > most {
+			t.Errorf("%d intents within a minute, want %d at most", n, most)
 		}
 	})
 }

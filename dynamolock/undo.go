@@ -36,12 +36,27 @@ func (s *leftovers) room() int {
 	return s.releases.room()
 }
 
+// outageOver has what an outage has kept back tried at once, as if it had not failed.
+func (s *leftovers) outageOver() {
+	s.mu.Lock()
+	for _, l := range s.failing {
+		l.failed = false
+	}
+	s.due = append(s.due, s.failing...)
+	s.failing = nil
+	s.mu.Unlock()
+	for range s.room() {
+		s.start()
+	}
+}
+
 // work gives back one leftover after the other until none is due. One that fails goes to
 // the end of the queue, and the worker waits before the next. So in an outage the number
 // of requests does not depend on the number of leftovers. A worker that has met a key of
 // which it was not known that it fails does not wait, but leaves it to those who do.
 func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
+	outage := false // when it failed last
 	for {
 		l, fails := s.next(ctx)
 		if l == nil {
@@ -50,6 +65,8 @@ func (s *leftovers) work(ctx context.Context) {
 		asked := s.host.Now()
 		freed, err := s.giveBackDead(ctx, l)
 		s.conclude(ctx, l, asked, freed, err)
+		over := outage && err == nil
+		outage = transient(err) && s.health.outage()
 		if fails && transient(err) {
 			if failing == nil {
 				failing = s.times.undoFailed.Start()
@@ -62,6 +79,9 @@ func (s *leftovers) work(ctx context.Context) {
 			s.mu.Lock()
 			s.stuck--
 			s.mu.Unlock()
+		}
+		if over {
+			s.outageOver()
 		}
 	}
 }
