@@ -28,8 +28,8 @@ func noLocks(line []entry) []entry {
 	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return isLock(x.name) })
 }
 
-// anyLease returns one of the permits among the children of a znode; "" if there is none. Of what is gone by now, kazoo's alone is read:
-// its holder has given it up.
+// anyLease returns one of the permits among the children of a znode; "" if there is none. It reads those that may be keys; one that is
+// gone by then is no permit any more.
 func (e *engine) anyLease(ctx context.Context, parent string, children []string) (string, error) {
 	var line []entry
 	for _, name := range children {

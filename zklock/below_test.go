@@ -121,6 +121,15 @@ func TestKeyBelowIsRemoved(t *testing.T) {
 				if err := lock.Release(inTime(t)); err != nil {
 					t.Fatal(err)
 				}
+				if c.opts != nil { // what a permit needs is there, so nobody looks once more for that
+					permit, err := client.TryAcquire(inTime(t), "/app", c.opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := permit.Release(inTime(t)); err != nil {
+						t.Fatal(err)
+					}
+				}
 				made, removed := false, false
 				client.sends(func(frame []byte) {
 					made = made || bytes.Contains(frame, []byte(c.after))
@@ -140,6 +149,31 @@ func TestKeyBelowIsRemoved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Z77. Who has a permit of a key named as what Curator calls the queue of a semaphore does not stand in a queue: a lock on the key above is
+// granted, and shown.
+func TestLockAbovePermit(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{Names: zklock.KazooNames})
+		permit, err := client.TryAcquire(inTime(t), "/app", holdfast.WithLimit(1)) // leaves what a semaphore has
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := permit.Release(inTime(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.TryAcquire(inTime(t), "/app/locks", holdfast.WithLimit(1)); err != nil {
+			t.Fatal(err)
+		}
+		lock, err := client.TryAcquire(inTime(t), "/app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := client.Inspect(inTime(t), "/app"); err != nil || info.Token != lock.Token() {
+			t.Errorf("held by %+v, %v; want the lock", info, err)
+		}
+	})
 }
 
 // Z77. A key below takes a permit away from those who come later, and hides none who has one.
