@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -28,13 +29,13 @@ func noLocks(line []entry) []entry {
 	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return isLock(x.name) })
 }
 
-// anyLease returns one of the permits among the children of a znode; "" if there is none. It reads those that may be keys; one that is
-// gone by then is no permit any more.
-func (e *engine) anyLease(ctx context.Context, parent string, children []string) (string, error) {
+// anyLease returns one of the permits among the children of a znode; "" if there is none. It reads those that may be keys, and returns one
+// that has gone by then, too.
+func (e *engine) anyLease(ctx context.Context, parent string, children []string) (there, gone string, err error) {
 	var line []entry
 	for _, name := range children {
 		if _, numbered := sequence.OfLease(name); numbered {
-			return name, nil // nobody has such keys
+			return name, "", nil // nobody has such keys
 		}
 		if isNoLock(name) {
 			line = append(line, entry{name: name})
@@ -43,37 +44,45 @@ func (e *engine) anyLease(ctx context.Context, parent string, children []string)
 	for some := range slices.Chunk(line, readers) { // the first is one, most likely
 		nodes, err := e.readAll(ctx, parent, some)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		for _, x := range some {
-			if node, there := nodes[x.name]; there && node.Stat.EphemeralOwner != 0 {
-				return x.name, nil
+			switch node, ok := nodes[x.name]; {
+			case !ok:
+				gone = x.name
+			case node.Stat.EphemeralOwner != 0:
+				return x.name, gone, nil
 			}
 		}
 	}
-	return "", nil
+	return "", gone, nil
 }
 
 // inTime returns the first of those who have made a lease, or are about to delete one that came too late: as many as there are permits.
-// The znodes of keys take permits away, but only from those who came after them.
-func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit int) ([]entry, error) {
+// The znodes of keys take permits away, but only from those who came after them. It returns false if what may be one has gone.
+func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit int) (first []entry, ok bool, err error) {
 	if !slices.ContainsFunc(line, mayBeKey) {
-		return line[:limit], nil
+		return line[:limit], true, nil
 	}
 	nodes, err := e.readAll(ctx, s.leases, line)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var keys []int64 // when they were made
-	line = slices.DeleteFunc(slices.Clone(line), func(x entry) bool {
+	for _, x := range line {
 		node, there := nodes[x.name]
-		key := there && mayBeKey(x) && (isLock(x.name) || node.Stat.EphemeralOwner == 0)
-		if key {
+		switch {
+		case !mayBeKey(x):
+			first = append(first, x)
+		case !there:
+			return nil, false, nil
+		case isLock(x.name) || node.Stat.EphemeralOwner == 0:
 			keys = append(keys, node.Stat.Czxid)
+		default:
+			first = append(first, x)
 		}
-		return key
-	})
-	for i, x := range line {
+	}
+	for i, x := range first {
 		taken := i
 		for _, czxid := range keys {
 			if node, there := nodes[x.name]; there && czxid < node.Stat.Czxid {
@@ -81,10 +90,10 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 			}
 		}
 		if taken >= limit {
-			return line[:i], nil
+			return first[:i], true, nil
 		}
 	}
-	return line, nil
+	return first, true, nil
 }
 
 // mayBeKey reports whether what counts as a permit may be the znode of a key, or of a lock on one.
@@ -95,32 +104,37 @@ func (e *engine) isUsed(ctx context.Context, s semaphore, u use) (bool, error) {
 	if slices.ContainsFunc(u.places, isLock) {
 		return true, nil
 	}
-	name, err := e.anyLease(ctx, s.leases, u.leases)
+	name, _, err := e.anyLease(ctx, s.leases, u.leases)
 	return name != "", err
 }
 
 // found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
 // long as there is nothing for leases, nobody has one.)
 func (e *engine) found(ctx context.Context, key string, children []string) (s semaphore, ok bool, err error) {
-	var like []string
-	for _, name := range children {
-		if kazooLease(name) {
-			like = append(like, name)
-		}
-	}
 	path := e.paths.lock(key)
-	first, err := e.anyLease(ctx, path, like)
+	first, _, err := e.anyLease(ctx, path, like(children))
 	kazoo := first != ""
 	return semaphoreAt(path, kazoo), kazoo || slices.Contains(children, leasesName), err
 }
 
-// noSemaphore refuses a lock on a key that is in use as a semaphore. It gets those children of the
-// key's znode that do not stand in the queue, as they were after the lock's own node was there. Whoever takes a permit looks for
-// locks after that too, so one of the two sees the other.
-func (e *engine) noSemaphore(ctx context.Context, key string, others []string) error {
-	s, ok, err := e.found(ctx, key, others)
-	if !ok || err != nil {
-		return err
+// like returns those of the children of a key's znode that are named as permits of kazoo's are.
+func like(children []string) []string {
+	return slices.DeleteFunc(slices.Clone(children), func(name string) bool { return !kazooLease(name) })
+}
+
+// inUse looks whether anybody uses a semaphore. It gets the children of the key's znode, and returns the one that is the sign of that; ""
+// if nobody does. The limit is 0 if it is not known.
+func (e *engine) inUse(ctx context.Context, s semaphore, children []string) (sign string, limit int, err error) {
+	switch {
+	case s.kazoo:
+		var gone string
+		sign, gone, err = e.anyLease(ctx, s.key, like(children))
+		sign = cmp.Or(sign, gone) // others wait for the permit, perhaps
+	case slices.Contains(children, leasesName):
+		sign = leasesName
+	}
+	if sign == "" || err != nil {
+		return "", 0, err
 	}
 	u, err := e.survey(ctx, s)
 	used := false
@@ -132,21 +146,35 @@ func (e *engine) noSemaphore(ctx context.Context, key string, others []string) e
 		var names []string
 		names, err = e.link.Children(ctx, s.leases)
 		if errors.Is(err, zk.ErrNoNode) {
-			return nil
+			return "", 0, nil
 		}
 		if err == nil {
 			used, err = e.isUsed(ctx, s, use{leases: s.permits(names)})
 		}
-		if err == nil && !used {
-			return nil
-		}
 	}
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return errStartOver
-	case err != nil:
-		return err
+	case errors.Is(err, zk.ErrNoNode): // the key's znode has gone meanwhile
+		return "", 0, errStartOver
+	case err != nil || !used:
+		return "", 0, err
 	}
-	limit, _ := u.limit()
-	return e.isSemaphore(key, limit, s)
+	limit, _ = u.limit()
+	return sign, limit, nil
+}
+
+// noSemaphore refuses a lock on a key that is in use as a semaphore, of either form. It gets those children of the
+// key's znode that do not stand in the queue, as they were after the lock's own node was there. Whoever takes a permit looks for
+// locks after that too, so one of the two sees the other.
+func (e *engine) noSemaphore(ctx context.Context, key string, others []string) error {
+	for _, kazoo := range []bool{true, false} {
+		s := semaphoreAt(e.paths.lock(key), kazoo)
+		sign, limit, err := e.inUse(ctx, s, others)
+		if err != nil {
+			return err
+		}
+		if sign != "" {
+			return e.isSemaphore(key, limit, s)
+		}
+	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -208,4 +210,67 @@ func TestPermitBesideLaterKeys(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Z77. The znode of a key below is removed while somebody looks who has the permits: each of them is shown.
+func TestPermitsAsAKeyGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		names zklock.Names
+		below string
+	}{
+		"curator": {below: "/app/leases/job"},
+		"kazoo":   {names: zklock.KazooNames, below: "/app/job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client, other := dialWired(t, e, zklock.Options{Names: c.names}), dialWired(t, e, zklock.Options{})
+				limited := holdfast.WithLimit(2)
+				for range 2 {
+					if _, err := client.TryAcquire(inTime(t), "/app", limited); err != nil {
+						t.Fatal(err)
+					}
+				}
+				lock, err := other.TryAcquire(inTime(t), c.below)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lock.Release(inTime(t)); err != nil {
+					t.Fatal(err)
+				}
+				removed := false
+				client.sends(func(frame []byte) {
+					if !removed && bytes.Contains(frame, []byte(c.below)) {
+						removed = true
+						if err := other.Conn().Delete(c.below, -1); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				info, err := client.Inspect(inTime(t), "/app")
+				if err != nil || len(info.Holders) != 2 || !removed {
+					t.Errorf("held by %+v, %v; want both", info, err)
+				}
+			})
+		})
+	}
+}
+
+// Z77. A key below takes a permit away from who came after it: that is not shown, as it is about to give up.
+func TestPermitAfterKeys(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		acquire(t, other, "/app/leases/job")
+		permit, err := client.TryAcquire(inTime(t), "/app", holdfast.WithLimit(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = other.Conn().Create("/app/leases/_c_0-lease-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := client.Inspect(inTime(t), "/app")
+		if err != nil || info.Token != permit.Token() || len(info.Holders) != 1 {
+			t.Errorf("held by %+v, %v; want the permit", info, err)
+		}
+	})
 }

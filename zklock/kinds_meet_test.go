@@ -1,10 +1,12 @@
 package zklock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,6 +195,45 @@ func TestKeyGoesAsItIsLookedAt(t *testing.T) {
 				})
 				if err := c.call(t, client); err != nil || lists < c.nth {
 					t.Errorf("after %d lists: %v", lists, err)
+				}
+			})
+		})
+	}
+}
+
+// Z45. A permit of kazoo's is given back while a lock on the key looks at it: the lock is refused all the same, if others wait for that permit,
+// or somebody has one in Curator's form. kazoo's next holder would not look for locks.
+func TestLockAsAPermitGoes(t *testing.T) {
+	const permit = "k/0123456789abcdef0123456789abcdef"
+	const place = "k-__lock__/0123456789abcdef0123456789abcdef__lock__"
+	for name, c := range map[string]struct {
+		paths []string // the znodes of who holds or waits, that one last
+		after int64    // requests since it was read; 0: before that
+	}{
+		"others wait":   {[]string{"k-__lock__", place}, 0},
+		"... after":     {[]string{"k-__lock__", place}, 1},
+		"another form":  {[]string{"k/leases", "k/leases/_c_0-lease-"}, 0},
+		"... and after": {[]string{"k/leases", "k/leases/_c_0-lease-"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+				acquire(t, other, "another") // makes the root
+				createNode(t, other, "k", "2", 0)
+				createNode(t, other, c.paths[0], "", 0)
+				createNode(t, other, c.paths[1], "", zk.FlagEphemeral|zk.FlagSequence)
+				createNode(t, other, permit, "", zk.FlagEphemeral)
+				var sent atomic.Int64 // from the read on
+				client.sends(func(frame []byte) {
+					if sent.Load() == 0 && !bytes.Contains(frame, []byte(permit)) || sent.Add(1) != c.after+1 {
+						return
+					}
+					if err := other.Conn().Delete(virtualRoot+"/"+permit, -1); err != nil {
+						t.Error(err)
+					}
+				})
+				if _, err := client.Acquire(inTime(t), "k"); !errors.Is(err, holdfast.ErrMismatch) || sent.Load() <= c.after {
+					t.Errorf("%v; want it refused", err)
 				}
 			})
 		})

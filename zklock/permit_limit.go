@@ -61,38 +61,12 @@ func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 // refuse fails if the children of the key's znode are those of a lock, or of a semaphore in
 // the other form.
 func (p *permit) refuse(ctx context.Context, children []string) error {
-	key, names := p.req.Key, p.engine.opts.Names
-	below := false
-	var like []string
-	for _, name := range children {
-		if isLock(name) {
-			return &driver.MismatchError{Key: key, Want: p.req.Mode.Limit}
-		}
-		if !p.at.kazoo && kazooLease(name) {
-			like = append(like, name)
-		}
-		below = below || name == leasesName
+	if slices.ContainsFunc(children, isLock) {
+		return &driver.MismatchError{Key: p.req.Key, Want: p.req.Mode.Limit}
 	}
-	switch name, err := p.engine.anyLease(ctx, p.at.key, like); {
-	case err != nil:
-		return err
-	case name != "":
-		return &NamesError{Key: key, Node: name, Names: names}
-	}
-	if !p.at.kazoo || !below {
-		return nil
-	}
-	other := semaphoreAt(p.at.key, false)
-	u, err := p.engine.survey(ctx, other)
-	used := false
-	if err == nil {
-		used, err = p.engine.isUsed(ctx, other, u)
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode): // the key's znode has gone meanwhile
-		return errStartOver
-	case used:
-		return &NamesError{Key: key, Node: leasesName, Names: names}
+	sign, _, err := p.engine.inUse(ctx, semaphoreAt(p.at.key, !p.at.kazoo), children)
+	if sign != "" {
+		return &NamesError{Key: p.req.Key, Node: sign, Names: p.engine.opts.Names}
 	}
 	return err
 }

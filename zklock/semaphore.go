@@ -139,15 +139,22 @@ func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) 
 	if err != nil {
 		return nil, 0, err
 	}
-	line, _, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
 	limit, known := (&use{data: node.Data}).limit()
-	switch {
-	case !known:
+	if !known {
 		limit = 0
-	case err == nil && len(line) > limit:
-		line, err = e.inTime(ctx, s, line, limit)
 	}
-	return once(noLocks(line)), limit, err
+	for {
+		line, _, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
+		if known && err == nil && len(line) > limit {
+			var ok bool
+			if line, ok, err = e.inTime(ctx, s, line, limit); err == nil && !ok {
+				if children, err = e.link.Children(ctx, s.leases); err == nil {
+					continue
+				}
+			}
+		}
+		return once(noLocks(line)), limit, err
+	}
 }
 
 // describePermits describes a semaphore; not as held, if nobody has a permit of it.

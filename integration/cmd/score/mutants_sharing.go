@@ -91,7 +91,7 @@ var sharingMutants = []mutant{
 		`if err == nil && !used {
 		// Whoever`,
 		`if err == nil && !used {
-		return nil
+		return "", 0, nil
 	}
 	if false {
 		// Whoever`,
