@@ -78,12 +78,14 @@ func (h *health) up(op string, key attributes) {
 		h.well[0] = h.heard[0]
 	}
 	delete(h.failing, about)
-	if !h.out || h.closed {
+	if !h.out {
 		return
 	}
 	close(h.healed)
 	h.out, h.healed = false, make(chan struct{})
-	h.host.SetConnected(true) // with mu, so that reports keep their order
+	if !h.closed {
+		h.host.SetConnected(true) // with mu, so that reports keep their order
+	}
 }
 
 // down notes that a request for a key failed, and when it was sent. One broken connection is
@@ -93,9 +95,6 @@ func (h *health) down(op string, key attributes, sent driver.Instant, err error)
 	about := h.subject(op, key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		return
-	}
 	if !h.hiccup && brokenConnection(err) {
 		h.hiccup = true
 		return
@@ -106,6 +105,9 @@ func (h *health) down(op string, key attributes, sent driver.Instant, err error)
 		return
 	}
 	h.out = true
+	if h.closed {
+		return
+	}
 	h.host.SetConnected(false)
 	h.probeLocked(h.healed, h.times.firstProbe)
 }
@@ -138,7 +140,7 @@ func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
 		return false
 	case other.at.Sub(f.since) <= 0:
 		return sent.Sub(other.at) < h.opts.RetryDelay
-	case h.host.Now().Sub(other.at) <= usual, h.asking, h.out:
+	case h.host.Now().Sub(other.at) <= usual, h.asking, h.out, h.closed:
 		return true
 	}
 	if _, fails := h.failing[subject{name: other.name}]; fails || other.key == nil {
@@ -203,7 +205,7 @@ func (h *health) whenUp() <-chan struct{} {
 	return h.healed
 }
 
-// close ends reports and probes.
+// close ends reports and probes: what a client does as it closes is enough to tell when an outage is over.
 func (h *health) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

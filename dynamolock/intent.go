@@ -3,6 +3,7 @@ package dynamolock
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -56,9 +57,10 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 		return nil
 	}
 	now := c.host.Now()
-	mine := len(i.intent) >= grantLen && i.intent[:grantLen] == c.grant
+	mine := strings.HasPrefix(i.intent, c.grant)
+	arrived := strings.HasPrefix(i.intent, c.grant+ordered(c.intents))
 	switch {
-	case mine && now.Sub(c.insisted) < c.opts.Heartbeat:
+	case arrived && now.Sub(c.insisted) < c.opts.Heartbeat:
 		return nil
 	case i.intent != "" && !mine && !c.intentOver(seen):
 		return nil

@@ -14,7 +14,8 @@ import (
 const (
 	maxGivenUp  = 64  // writes under way whose callers have gone; as long as there are so many, no others are sent
 	maxWorkers  = 4   // goroutines that give back what calls have left, in an outage; otherwise as many as releases
-	maxStuck    = 3   // of these, for keys that fail
+	minStuck    = 3   // of these, for keys that fail, as long as they do
+	growth      = 3   // how many more of either there are with each answer
 	maxReleases = 32  // releases under way
 	maxSlow     = 256 // the same, if answers take long
 	maxLate     = 256 // of either, that are not answered
@@ -32,8 +33,11 @@ type leftovers struct {
 	byName  map[string]*leftover
 	due     []*leftover
 	failing []*leftover // due too, of keys that fail: they come after all others
-	workers int
-	stuck   int     // workers that have to do with those
+
+	workers   int
+	stuck     int // workers that have to do with those that fail
+	mostStuck int // how many there may be
+
 	writes  int     // under way, of all keys, whose callers have gone
 	limiter limiter // of these
 	closing bool
@@ -63,7 +67,7 @@ type leftover struct {
 }
 
 func newLeftovers(e *engine) *leftovers {
-	return &leftovers{engine: e, byName: make(map[string]*leftover), limiter: limiter{engine: e, most: maxGivenUp, mostLate: maxLate}}
+	return &leftovers{engine: e, byName: make(map[string]*leftover), mostStuck: minStuck, limiter: limiter{engine: e, most: maxGivenUp, mostLate: maxLate}}
 }
 
 // nothing reports whether there is nothing to be given back.

@@ -177,12 +177,16 @@ func isIntent(op dynamofake.Op) bool {
 // D88. Many writers wait behind readers, each for another key, and give up at the same time: no reader waits long for that, nor does Close.
 func TestManyWritersGiveUp(t *testing.T) {
 	const keys, short = 300, 5 * time.Second
-	type end struct{ closes, outage bool }
+	type end struct {
+		closes   bool
+		from, to time.Duration // nothing is answered, in reckoning from the end
+	}
 	forEach(t, map[string]end{
-		"their ctx ends":           {},
-		"their client closes":      {closes: true},
-		"their ctx ends, unheard":  {outage: true},
-		"they close after silence": {closes: true, outage: true},
+		"their ctx ends":              {},
+		"their client closes":         {closes: true},
+		"their ctx ends in silence":   {from: -time.Second, to: time.Second},
+		"their client closes in it":   {closes: true, from: -time.Second, to: time.Second},
+		"silence begins as it closes": {closes: true, from: time.Second / 10, to: time.Second / 2},
 	}, func(t *testing.T, h *harness, c end) {
 		r := h.client(t)
 		w := h.client(t, func(o *dynamolock.Options) { o.Lease = short })
@@ -201,21 +205,22 @@ func TestManyWritersGiveUp(t *testing.T) {
 		slow := always(dynamofake.Delay(200 * time.Millisecond))
 		w.conn.SetFault(slow)
 		time.Sleep(short) // its requests show it
-		if c.outage {
-			w.conn.SetFault(always(dynamofake.Fail(dynamofake.Reset())))
-			time.Sleep(time.Second)
-			giveUp()
-			time.Sleep(time.Second)
-			w.conn.SetFault(slow)
-			time.Sleep(time.Second) // it is heard that the outage is over
+		if c.to != 0 {
+			time.AfterFunc(time.Second+c.from, func() { w.conn.SetFault(always(dynamofake.Fail(dynamofake.Reset()))) })
+			time.AfterFunc(time.Second+c.to, func() { w.conn.SetFault(slow) })
+		}
+		time.Sleep(time.Second)
+		most := short / 2
+		if c.to != 0 {
+			most += c.to + time.Second // until it is heard that the silence is over
 		}
 		if c.closes {
-			if d := took(func() { w.close(t) }); d > short/2 {
+			if d := took(func() { w.close(t) }); d > most {
 				t.Errorf("Close took %v", d)
 			}
 		} else {
 			giveUp()
-			time.Sleep(short / 2)
+			time.Sleep(most)
 		}
 		all.Wait()
 		for i := range keys {
@@ -269,6 +274,37 @@ func TestIntentWithoutAnswer(t *testing.T) {
 		}
 		if n, most := intents.Load(), int64(time.Minute/w.Options().Heartbeat)+2; n > most {
 			t.Errorf("%d intents within a minute, want %d at most", n, most)
+		}
+	})
+}
+
+// An intent whose request is lost is sent with the next poll, so that the writer keeps its turn.
+func TestIntentIsLost(t *testing.T) {
+	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+		a, w := h.client(t), h.client(t)
+		a.hold(t, "k", shared)
+		var mu sync.Mutex
+		var sent []time.Time
+		w.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if isIntent(op) {
+				mu.Lock()
+				defer mu.Unlock()
+				if sent = append(sent, time.Now()); len(sent) == 2 {
+					return dynamofake.Fail(dynamofake.Reset())
+				}
+			}
+			return dynamofake.Fault{}
+		})
+		if _, err := w.Acquire(within(t, time.Minute), "k"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(sent) < 3 {
+			t.Fatalf("%d intents within a minute", len(sent))
+		}
+		if d := sent[2].Sub(sent[1]); d > 2*poll {
+			t.Errorf("the one that was lost was sent again after %v", d)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 // which is a task, does the work.
 func (s *leftovers) start() {
 	s.mu.Lock()
-	needed := s.workers < s.room() && (len(s.due) > 0 || len(s.failing) > 0 && s.stuck < maxStuck)
+	needed := s.workers < s.room() && (len(s.due) > 0 || len(s.failing) > 0 && s.stuck < s.mostStuck)
 	if needed {
 		s.workers++
 	}
@@ -36,27 +36,12 @@ func (s *leftovers) room() int {
 	return s.releases.room()
 }
 
-// outageOver has what an outage has kept back tried at once, as if it had not failed.
-func (s *leftovers) outageOver() {
-	s.mu.Lock()
-	for _, l := range s.failing {
-		l.failed = false
-	}
-	s.due = append(s.due, s.failing...)
-	s.failing = nil
-	s.mu.Unlock()
-	for range s.room() {
-		s.start()
-	}
-}
-
 // work gives back one leftover after the other until none is due. One that fails goes to
 // the end of the queue, and the worker waits before the next. So in an outage the number
 // of requests does not depend on the number of leftovers. A worker that has met a key of
 // which it was not known that it fails does not wait, but leaves it to those who do.
 func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
-	outage := false // when it failed last
 	for {
 		l, fails := s.next(ctx)
 		if l == nil {
@@ -65,24 +50,40 @@ func (s *leftovers) work(ctx context.Context) {
 		asked := s.host.Now()
 		freed, err := s.giveBackDead(ctx, l)
 		s.conclude(ctx, l, asked, freed, err)
-		over := outage && err == nil
-		outage = transient(err) && s.health.outage()
-		if fails && transient(err) {
+		answered := !transient(err)
+		if fails {
+			s.met(answered)
+		}
+		switch {
+		case answered:
+			failing = nil
+		case fails:
 			if failing == nil {
 				failing = s.times.undoFailed.Start()
 			}
 			failing.Wait(ctx, s.wake(err))
-		} else if !transient(err) {
-			failing = nil
 		}
 		if fails {
 			s.mu.Lock()
 			s.stuck--
 			s.mu.Unlock()
 		}
-		if over {
-			s.outageOver()
+		for range growth {
+			if answered {
+				s.start()
+			}
 		}
+	}
+}
+
+// met notes whether there was an answer about a key that fails. Then others may be well again, too: an outage is over, perhaps.
+func (s *leftovers) met(answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answered {
+		s.mostStuck = max(minStuck, min(s.mostStuck+growth, s.room()/2))
+	} else {
+		s.mostStuck = minStuck
 	}
 }
 
@@ -91,7 +92,7 @@ func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	queue := &s.due
-	if len(s.due) == 0 && s.stuck < maxStuck {
+	if len(s.due) == 0 && s.stuck < s.mostStuck {
 		queue, fails = &s.failing, true
 	}
 	if len(*queue) == 0 || ctx.Err() != nil {
