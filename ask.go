@@ -11,7 +11,7 @@ import (
 // grant, not even one of the same owner: [ErrChanged] if the grant is gone by now. Of several
 // that share the key it is the oldest, as for Break; [Info.Each] yields each.
 //
-// It returns when the engine has kept the wish, not when the holder has heard of it. A holder
+// It returns once the engine has recorded the wish, not once the holder has heard of it. A holder
 // that is cut off hears of it when it is back, if it has its lock then. To ask again changes
 // nothing. Other errors: [ErrInvalid] if info describes no grant, [ErrClosed],
 // [ErrDisconnected] with ctx's error, [ErrDenied], and the engine's own.

@@ -38,10 +38,10 @@ var (
 
 // Close ends the client. Locks that are held end with [ErrReleased], and calls that
 // wait fail with [ErrClosed], all at once; then what the client has is given back to
-// the engine, and the session, or the heartbeats, end. Only a lock under which an
-// [Election] leads lives on until lead, whose ctx ends, has returned, which Close waits
-// for until ctx ends and 1 s more, but no longer than what is left of the last lease when
-// Close begins; only then is anything given back.
+// the engine, and the session, or the heartbeats, end. The exception is the lock of a
+// running term of an [Election]: Close ends lead's ctx, and waits for lead to return until
+// 1 s after ctx has ended, but no longer than what was left of the last lease when Close
+// began. Nothing is given back before that.
 //
 // Close waits for the engine to confirm that as long as ctx allows, and for 1 s more (from
 // the return of lead on, if ctx was done by then), so that it may be deferred with a ctx

@@ -26,7 +26,7 @@ const doReleaseTimeout = 10 * time.Second
 // Do returns the errors of fn and of the release, joined. If the lock ended
 // while fn ran, that is an error even if fn returned nil: [ErrLost] or
 // [ErrTTLExpired], or [ErrClosed] if that was by [Client.Close]. If fn released the
-// lock itself, that is none. If fn panics, or calls runtime.Goexit, the lock is released
+// lock itself, that is no error. If fn panics, or calls runtime.Goexit, the lock is released
 // and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {

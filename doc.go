@@ -1,4 +1,4 @@
-// Package holdfast has distributed locks for programs that already run ZooKeeper or
+// Package holdfast provides distributed locks for programs that already run ZooKeeper or
 // DynamoDB. It defines what a lock promises, the same on every engine. Clients come from
 // the engines' packages: zklock for ZooKeeper, dynamolock for DynamoDB, and memlock for
 // one process and unit tests.

@@ -102,8 +102,8 @@ func (e *Election) validate() error {
 //
 // The ctx of lead ends with the term, and context.Cause tells why: it is what Lock.Err
 // returns if the lock ended, [ErrResigned], [ErrAsked], [ErrUnfit] with the error of Fit,
-// [ErrClosed], or the cause of the given ctx. Unless somebody ended a live lease on purpose, that is
-// before anybody else can be elected. lead must return soon then: the key is given back
+// [ErrClosed], or the cause of the given ctx. It ends before anybody else can be elected, unless
+// somebody ended a live lease on purpose. lead must return soon then: the key is given back
 // when lead has returned, never before. A lead that does not return keeps the key, whose
 // lease goes on being renewed, until the lock ends otherwise; see [Election.Check].
 //

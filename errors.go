@@ -32,9 +32,9 @@ var (
 	// ErrReclaimed: a client with the same owner name claimed what was its own. On
 	// ZooKeeper, a holder that was cut off when that happened, or had held the lock
 	// for some milliseconds only, sees no more than that its node is gone: ErrBroken.
-	// So it does if the other has let go of the lock again before it can look. On DynamoDB
-	// one who shared the key, where the other has to wait for it, sees ErrBroken, or, if it
-	// had several, ErrTakenOver.
+	// So it does if the other has let go of the lock again before it can look. On DynamoDB,
+	// if the other has to wait for the key, a holder that shared it sees ErrBroken, or
+	// ErrTakenOver if it had several holds.
 	ErrReclaimed = driver.ErrReclaimed
 	// ErrTakenOver: the engine says that another has the key.
 	ErrTakenOver = driver.ErrTakenOver
@@ -51,7 +51,9 @@ var (
 	// [*InvalidError] names the field and the limit.
 	ErrInvalid = driver.ErrInvalid
 	// ErrMismatch: the key is in use as a semaphore of another limit, or as one where a
-	// lock was wanted, or the reverse; a [*MismatchError] has both numbers.
+	// lock was wanted, or the reverse; a [*MismatchError] has both numbers. On ZooKeeper also:
+	// other programs have nodes there that would not respect this one's, which is a
+	// zklock.NamesError.
 	ErrMismatch = driver.ErrMismatch
 	// ErrClosed: the client has been closed.
 	ErrClosed = driver.ErrClosed

@@ -15,9 +15,9 @@ import (
 //
 //   - Started comes before everything else of an acquisition, and exactly one of Granted
 //     and Failed ends it, before Close returns;
-//   - Queued comes between the two;
+//   - Queued comes between Started and that;
 //   - Ended comes after the Granted of the same hold, once, before Close returns;
-//   - Asked comes between the two, once at most;
+//   - Asked comes between Granted and Ended, once at most;
 //   - Observed comes between the two calls of Observing for its key, of which the second
 //     comes before Close returns;
 //   - Connection is called once for each change, beginning with the first state.
@@ -59,12 +59,12 @@ type Hooks struct {
 
 	// TermEnded is called when lead has returned, or has panicked, once for each
 	// TermBegan. The key is given back after that; so the Ended of the same ID comes later,
-	// unless the lock ended while lead ran. A lead for which Close did not wait any longer
-	// has none.
+	// unless the lock ended while lead ran. It is not called for a lead that Close stopped
+	// waiting for.
 	TermEnded func(Term)
 
-	// Observing is called when the client begins to observe a key, for the first of the
-	// loops over [Client.Observe] that do so at a time, and when it has ended with the last.
+	// Observing is called when the first of any concurrent loops over [Client.Observe] for a
+	// key begins, and again when the last of them has ended.
 	Observing func(Observing)
 
 	// Observed is called for each state of a key that observers are to be told of, once

@@ -3,8 +3,8 @@ package holdfast
 import "github.com/holdfast-go/holdfast/driver"
 
 // A Token is a fencing token: it is fixed when a lock is granted, and strictly greater than
-// that of every earlier grant of the same key that excluded it or that it excludes; without
-// [WithShared] and [WithLimit], than that of every earlier grant. A resource that remembers the greatest
+// that of every earlier grant of the key that could not be held together with it. Without
+// [WithShared] and [WithLimit], that is every earlier grant. A resource that remembers the greatest
 // token it has seen, and refuses smaller ones, is safe from a holder that does not know yet
 // that it has lost its lock (Kleppmann, "How to do distributed locking", 2016).
 //

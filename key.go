@@ -34,8 +34,8 @@ func (c *Client) checkKey(key string, mode driver.Mode) error {
 }
 
 // CheckKey refuses a key that is not portable between engines, as zklock and memlock
-// do; what dynamolock takes beyond that is said there, and a program that may be
-// moved to another engine can ask here. A portable key has 1 to [MaxKey]
+// do. dynamolock accepts more, see dynamolock.Keys; a program that may be moved to
+// another engine can check its keys here. field is what the error calls the key. A portable key has 1 to [MaxKey]
 // bytes of valid UTF-8 without control characters, made of elements separated
 // by slashes, none of them empty, "." or "..".
 func CheckKey(field, key string) error {

@@ -25,15 +25,15 @@ import (
 //	}
 //
 // It tells what is, not what was: when the loop's body returns, the next pair is the
-// newest state. States that came and went meanwhile are left out, and the last one never
-// is. Tokens rise, and a grant that was over does not come back (but those of some other
+// newest state. States that came and went in the meantime are skipped; the latest one is
+// always told. Tokens rise, and a grant that was over does not come back (but those of some other
 // programs do). Nothing is told twice in a row. So a body that hears that nobody holds the
 // key, tries to take it and is beaten to it, hears no more if the key is free again before
 // it returns: [Client.Acquire], which waits, is for that.
 //
 // On ZooKeeper and in memory a change is told as soon as the client hears of it; on
 // DynamoDB, which reports nothing, when it is read: at most a poll period later.
-// A holder that died is told of until the engine gives its key away, or could.
+// A dead holder is reported until the engine has given its key to another, or could have.
 //
 // Observe goes on over outages and the ends of sessions, and tells nothing of them:
 // [Events] does. During an outage the last state that was told may be outdated; the

@@ -59,9 +59,9 @@ func WithData(data []byte) Option {
 // same client is not touched: the call then fails with [ErrHeld].
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
 
-// WithTakeover lets a try, such as [Client.TryAcquire], take the key of a holder that is dead, where that takes a wait: on
-// DynamoDB, which ends no lease by itself, the key of a holder that has died is free for whoever has watched it for a lease, and a
-// program that tries once and ends, such as a job of cron, never has. If the holder's last heartbeat was longer than a lease ago,
+// WithTakeover lets a try, such as [Client.TryAcquire], take over from a dead holder even if it has to wait to be sure. On DynamoDB no
+// lease ends by itself: the key of a holder that has died is free only for a client that has watched it unchanged for a lease, which a
+// program that tries once and ends, such as a cron job, never has. If the holder's last heartbeat was longer than a lease ago,
 // by clocks that may be wrong, the try watches it: for the holder's lease if it is dead, and otherwise until its next heartbeat, or for
 // a lease where others share the key. Then the key is held as without it. [Client.TryAcquireAll] does so for one key after the other.
 // Where a dead holder's lease ends by itself, and for [Client.Acquire], which waits for any holder, it has no meaning, and none in
@@ -82,10 +82,10 @@ func WithShared() Option { return func(r *request) { r.shared = true } }
 
 // WithLimit makes the key a semaphore of n permits, of which this takes one: at most n hold
 // the key at a time. n is from 1 to [MaxLimit]. The engine remembers it while anybody holds
-// the key or waits for it; who names another n then, or asks for a lock, fails with a
-// [*MismatchError]. On DynamoDB nothing shows that somebody waits. So when all have let go of
-// the key, another use of it may come first, and then those who have waited fail in the same
-// way. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
+// the key or waits for it; meanwhile a call with another n, or without WithLimit, fails with
+// a [*MismatchError]. On DynamoDB nothing shows that somebody waits. So once nobody holds the
+// key, another call may use it in another way before a waiter looks again, and the waiter
+// then fails in the same way. A permit is a [Lock] like any other, with at most [MaxSharedData] bytes of data;
 // WithLimit and [WithShared] do not go together.
 //
 // A permit cannot be fenced. Its token tells it from others, but a greater token does not
@@ -116,8 +116,8 @@ func yielding(yes bool) Option { return func(r *request) { r.yield = yes } }
 // delays. It is a plain value: it may be used by any number of calls.
 // Delays double from Initial to Max, each varied by a quarter either way but
 // never more than Max. A delay may end early because the engine can be reached
-// again. The try that follows does not count, but for each that counts at most one
-// does not.
+// again. The try that follows does not count; there is at most one such free try for
+// each that counts.
 type Retry struct {
 	Attempts int           // tries in all, the first included; 0: no limit
 	Initial  time.Duration // first delay; 0: 100 ms

@@ -70,8 +70,8 @@ type Driver interface {
 	//     a client that wants it again as soon as it has released it. On DynamoDB, one that has
 	//     looked in vain for some polls asks for a turn in the item, and who then releases
 	//     the key lets all others look before it takes the key again.
-	// 11. Where one message of it is lost, or its answer, it takes a free key within three quarters of a lease all
-	//     the same: time limits of requests have to be shorter.
+	// 11. It acquires a free key within three quarters of a lease even if one of its requests, or the answer, is
+	//     lost: the time limits of requests have to be shorter.
 	Acquire(ctx context.Context, req *Request) (Grant, error)
 
 	// Inspect describes a key. A key that nobody holds is no error.

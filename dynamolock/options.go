@@ -79,17 +79,16 @@ type Options struct {
 	Heartbeat time.Duration
 
 	// Poll is the time from one read of a key that is waited for to the next, give or take
-	// an eighth, and so how late a waiter may notice a release. A tenth of it, at most 100 ms, is the time from
-	// one read of a held key for those that only try to the next. Default 0:
+	// an eighth, and so how late a waiter may notice a release. Clients that only try a held key read it
+	// once per Poll/10 at most, or per 100 ms if that is less. Default 0:
 	// [DefaultPoll], or Lease if that is less. From [MinPoll] to Lease.
 	Poll time.Duration
 
 	// Timeout bounds each single request. Default 0: Lease/6, at most 5 s.
 	// Positive; Heartbeat + 2 x Timeout must be less than Lease - Margin, so that one
-	// lost request does not cost the lock. Heartbeats have less time at first: an eighth
-	// of Timeout, but at least 250 ms and three times what recent answers took, of all keys
-	// or of the lock's own. The limit rises to Timeout as more of them in a row are not
-	// answered, and before the lease is over.
+	// lost request does not cost the lock. Heartbeats start with a shorter limit: Timeout/8,
+	// but at least 250 ms, and at least three times what recent answers took. The limit rises
+	// to Timeout as more of them in a row are not answered, and before the lease is over.
 	Timeout time.Duration
 
 	// RetryDelay is the delay before a failed heartbeat, release or read is tried again.

@@ -1,4 +1,4 @@
-// Package memlock has locks inside one process. It implements the whole contract of
+// Package memlock provides locks inside one process. It implements the whole contract of
 // package holdfast without a server: for trying the library out, for programs that need
 // locks among their own goroutines only, and for unit tests of programs that use another
 // engine in production. Tests can cut a connection and expire a session on command.

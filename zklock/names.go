@@ -19,10 +19,10 @@ const (
 	// CuratorNames is the form _c_<guid>-lock-<sequence>, and for shared locks
 	// _c_<guid>-shared-lock-<sequence>, which other programs take for exclusive ones. Curator's
 	// InterProcessMutex, go-zookeeper's Lock, and kazoo's Lock with
-	// extra_lock_patterns=["lock-"] share locks in this form; but not Curator
-	// and kazoo with each other, as Curator passes over kazoo's own nodes.
-	// Curator's LeaderSelector does too; its read-write locks and LeaderLatch do
-	// not wait for these names.
+	// extra_lock_patterns=["lock-"] share locks in this form, and so does
+	// Curator's LeaderSelector. Curator and kazoo do not exclude each other, as
+	// Curator passes over kazoo's own nodes. Curator's read-write locks and
+	// LeaderLatch do not wait for these names.
 	CuratorNames Names = iota
 	// KazooNames is the form <guid>__lock__<sequence>, and for shared locks
 	// <guid>__rlock__<sequence>, which kazoo's WriteLock and ReadLock see and its Lock does
@@ -37,7 +37,7 @@ const (
 	// CuratorRWNames is the form _c_<guid>-__WRIT__<sequence>, and for shared locks
 	// _c_<guid>-__READ__<sequence>. Curator's InterProcessReadWriteLock shares locks in this
 	// form, and nobody else does. A client with these names takes no lock on a path where it
-	// finds nodes of other programs: see [NamesError].
+	// finds nodes of another form: see [NamesError].
 	CuratorRWNames
 
 	namesEnd

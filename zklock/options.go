@@ -72,8 +72,8 @@ type Options struct {
 
 	// ACL is for lock nodes, ParentACL for the znodes above them that have to
 	// be created. Default: open to the world. Whoever contends for a lock must be
-	// able to read its nodes. Who may not read its own fails with ErrDenied, or has
-	// its lock for a moment, if that is granted before it is known. Whoever may
+	// able to read its nodes. A client that may not read its own fails with ErrDenied; if a
+	// lock was granted before that is noticed, it is lost a moment later. Whoever may
 	// delete or write them can break it.
 	ACL, ParentACL []zk.ACL
 
@@ -87,7 +87,7 @@ type Options struct {
 	TLS *tls.Config
 
 	// Margin is taken off the session timeout for the drift of clocks. Default: max(50 ms, session/20).
-	// The rest has to last from one heartbeat to the answer to the next but one or two. So it is a third of
+	// The rest has to last from one heartbeat until the second or third after it has been answered. So it is a third of
 	// SessionTimeout at most, a twelfth with heartbeats every quarter of that, and nearly half with
 	// heartbeats every twenty-fourth.
 	Margin time.Duration

@@ -1,4 +1,4 @@
-// Package drivertest has a clock for the tests of engines.
+// Package drivertest provides a clock for the tests of engines.
 package drivertest
 
 import (
