@@ -29,15 +29,30 @@ func noLocks(line []entry) []entry {
 	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return isLock(x.name) })
 }
 
-// anyLease returns one of the permits among the children of a znode; "" if there is none. It reads those that may be keys, and returns one
-// that has gone by then, too.
+// isPermit reports whether a node has the name that clients give to that of a permit, with a guid and a number. Nobody has such keys.
+func isPermit(name string) bool {
+	_, numbered := sequence.OfLease(name)
+	return numbered && guidIn(name) != ""
+}
+
+// isPlace is isPermit for a place in a queue.
+func isPlace(name string) bool { return isLock(name) && guidIn(name) != "" }
+
+// anyLease returns one of the permits among the children of a znode; "" if there is none. It returns one that has gone since they were
+// listed, too.
 func (e *engine) anyLease(ctx context.Context, parent string, children []string) (there, gone string, err error) {
+	return e.anyOf(ctx, parent, children, isNoLock, isPermit)
+}
+
+// anyOf returns one of the children of a znode that are somebody's nodes: that are so by their names, or that may be and are ephemeral. It
+// returns one of the latter that has gone, too.
+func (e *engine) anyOf(ctx context.Context, parent string, children []string, may, are func(name string) bool) (there, gone string, err error) {
 	var line []entry
 	for _, name := range children {
-		if _, numbered := sequence.OfLease(name); numbered {
-			return name, "", nil // nobody has such keys
-		}
-		if isNoLock(name) {
+		switch {
+		case are(name):
+			return name, "", nil
+		case may(name):
 			line = append(line, entry{name: name})
 		}
 	}
@@ -61,7 +76,7 @@ func (e *engine) anyLease(ctx context.Context, parent string, children []string)
 // inTime returns the first of those who have made a lease, or are about to delete one that came too late: as many as there are permits.
 // The znodes of keys take permits away, but only from those who came after them. It returns false if what may be one has gone.
 func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit int) (first []entry, ok bool, err error) {
-	if !slices.ContainsFunc(line, mayBeKey) {
+	if !slices.ContainsFunc(line, func(x entry) bool { return !isPermit(x.name) }) {
 		return line[:limit], true, nil
 	}
 	nodes, err := e.readAll(ctx, s.leases, line)
@@ -72,7 +87,7 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 	for _, x := range line {
 		node, there := nodes[x.name]
 		switch {
-		case !mayBeKey(x):
+		case isPermit(x.name):
 			first = append(first, x)
 		case !there:
 			return nil, false, nil
@@ -96,15 +111,12 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 	return first, true, nil
 }
 
-// mayBeKey reports whether what counts as a permit may be the znode of a key, or of a lock on one.
-func mayBeKey(x entry) bool { return x.seq == unnumbered }
-
 // isUsed reports whether anybody has a permit of a semaphore, or waits for one.
 func (e *engine) isUsed(ctx context.Context, s semaphore, u use) (bool, error) {
-	if slices.ContainsFunc(u.places, isLock) {
-		return true, nil
+	name, _, err := e.anyOf(ctx, s.places, u.places, isLock, isPlace)
+	if name == "" && err == nil {
+		name, _, err = e.anyLease(ctx, s.leases, u.leases)
 	}
-	name, _, err := e.anyLease(ctx, s.leases, u.leases)
 	return name != "", err
 }
 

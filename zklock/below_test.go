@@ -24,6 +24,9 @@ func TestLockBelowLocks(t *testing.T) {
 		{"/app/leases/job", "/app/leases", hexKey, "/app"},
 		{"/app/leases/job", "/app/locks/job", "/app"},
 		{hexKey, "/app"},
+		{"/app/release-1732792601", "/app"}, // ends as Curator's permits do
+		{"/app/leases/release-1732792601", "/app"},
+		{"/app/leases/job", "/app/locks/thread-1732792601", "/app"}, // and as places do
 	} {
 		for name, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
 			t.Run(name+path.Join(keys...), func(t *testing.T) {
