@@ -140,8 +140,10 @@ func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
 		return false
 	case other.at.Sub(f.since) <= 0:
 		return sent.Sub(other.at) < h.opts.RetryDelay
-	case h.host.Now().Sub(other.at) <= usual, h.asking, h.out, h.closed:
+	case h.host.Now().Sub(other.at) <= usual, h.asking, h.out:
 		return true
+	case h.closed:
+		return false // nobody probes any more
 	}
 	if _, fails := h.failing[subject{name: other.name}]; fails || other.key == nil {
 		return false // its reads would tell nothing

@@ -58,7 +58,7 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 	}
 	now := c.host.Now()
 	mine := strings.HasPrefix(i.intent, c.grant)
-	arrived := strings.HasPrefix(i.intent, c.grant+ordered(c.intents))
+	arrived := mine && (!c.unsure || strings.HasPrefix(i.intent, c.grant+ordered(c.intents)))
 	switch {
 	case arrived && now.Sub(c.insisted) < c.opts.Heartbeat:
 		return nil
@@ -66,12 +66,13 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 		return nil
 	}
 	_, old, err := c.update(ctx, c.key, c.intend(seen))
+	c.unsure = maybeDone(err)
 	switch {
 	case err == nil && old == nil:
 		c.insisted, c.insists = now, true
 	case err == nil:
 		c.lines.record(c.req.Key, old)
-	case maybeDone(err):
+	case c.unsure:
 		c.insisted, c.insists = now, true
 		c.unanswered.add(c.host.Now()) // it may arrive when the call is over
 	}

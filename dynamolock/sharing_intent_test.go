@@ -205,11 +205,18 @@ func TestManyWritersGiveUp(t *testing.T) {
 		slow := always(dynamofake.Delay(200 * time.Millisecond))
 		w.conn.SetFault(slow)
 		time.Sleep(short) // its requests show it
+		var unheard atomic.Int64
 		if c.to != 0 {
-			time.AfterFunc(time.Second+c.from, func() { w.conn.SetFault(always(dynamofake.Fail(dynamofake.Reset()))) })
+			time.AfterFunc(time.Second+c.from, func() {
+				w.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+					unheard.Add(1)
+					return dynamofake.Fail(dynamofake.Reset())
+				})
+			})
 			time.AfterFunc(time.Second+c.to, func() { w.conn.SetFault(slow) })
 		}
 		time.Sleep(time.Second)
+		unheard.Store(0)
 		most := short / 2
 		if c.to != 0 {
 			most += c.to + time.Second // until it is heard that the silence is over
@@ -223,6 +230,9 @@ func TestManyWritersGiveUp(t *testing.T) {
 			time.Sleep(most)
 		}
 		all.Wait()
+		if n := unheard.Load(); n > 60 && c.from < 0 {
+			t.Errorf("%d requests in a second of silence, for %d keys", n, keys)
+		}
 		for i := range keys {
 			if h.item(fmt.Sprint("k", i))["holdfastIntent"] != nil {
 				t.Fatal("readers are still kept out")
@@ -256,23 +266,33 @@ func TestIntentThatWasNotWritten(t *testing.T) {
 	})
 }
 
-// An intent whose answers are lost is written once a heartbeat, as any.
-func TestIntentWithoutAnswer(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+// An intent is written once a heartbeat, also if its answers are lost, or reads do not show it yet.
+func TestIntentsPerHeartbeat(t *testing.T) {
+	type trouble struct {
+		lag   time.Duration
+		fault dynamofake.Fault
+	}
+	forEach(t, map[string]trouble{
+		"none":              {},
+		"lost answers":      {fault: dynamofake.LoseReply(io.ErrUnexpectedEOF)},
+		"replicas that lag": {lag: 3 * poll},
+	}, func(t *testing.T, h *harness, c trouble) {
+		h.db.Lag = c.lag
 		a, w := h.client(t), h.client(t)
 		a.hold(t, "k", shared)
 		var intents atomic.Int64
 		w.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if isIntent(op) {
 				intents.Add(1)
-				return dynamofake.LoseReply(io.ErrUnexpectedEOF)
+				return c.fault
 			}
 			return dynamofake.Fault{}
 		})
 		if _, err := w.Acquire(within(t, time.Minute), "k"); !errors.Is(err, holdfast.ErrHeld) {
 			t.Error(err)
 		}
-		if n, most := intents.Load(), int64(time.Minute/w.Options().Heartbeat)+2; n > most {
+		first := int64(c.lag / poll) // until one is seen
+		if n, most := intents.Load(), int64(time.Minute/w.Options().Heartbeat)+2+first; n > most {
 			t.Errorf("%d intents within a minute, want %d at most", n, most)
 		}
 	})

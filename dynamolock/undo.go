@@ -38,8 +38,8 @@ func (s *leftovers) room() int {
 
 // work gives back one leftover after the other until none is due. One that fails goes to
 // the end of the queue, and the worker waits before the next. So in an outage the number
-// of requests does not depend on the number of leftovers. A worker that has met a key of
-// which it was not known that it fails does not wait, but leaves it to those who do.
+// of requests does not depend on the number of leftovers. Otherwise a worker that has met a
+// key of which it was not known that it fails does not wait, but leaves it to those who do.
 func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
 	for {
@@ -57,7 +57,7 @@ func (s *leftovers) work(ctx context.Context) {
 		switch {
 		case answered:
 			failing = nil
-		case fails:
+		case fails, s.health.outage():
 			if failing == nil {
 				failing = s.times.undoFailed.Start()
 			}
@@ -65,7 +65,9 @@ func (s *leftovers) work(ctx context.Context) {
 		}
 		if fails {
 			s.mu.Lock()
-			s.stuck--
+			if s.stuck--; s.stuck == 0 && len(s.failing) == 0 {
+				s.mostStuck = minStuck
+			}
 			s.mu.Unlock()
 		}
 		for range growth {
@@ -95,7 +97,7 @@ func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 	if len(s.due) == 0 && s.stuck < s.mostStuck {
 		queue, fails = &s.failing, true
 	}
-	if len(*queue) == 0 || ctx.Err() != nil {
+	if len(*queue) == 0 || s.workers-s.stuck > s.room() || ctx.Err() != nil {
 		s.workers--
 		s.quietLocked()
 		return nil, false
