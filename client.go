@@ -114,9 +114,10 @@ func (c *Client) inspect(ctx context.Context, key string) (Info, error) {
 	return info, c.explain(ctx, err)
 }
 
-// List yields the keys that begin with prefix and are held or waited for. The
-// empty prefix is for all. It is not a snapshot of one moment. The last pair
-// has the error, if there is one.
+// List yields the keys that begin with prefix and are held. The empty prefix is for
+// all; on ZooKeeper for all but paths, of which it lists one level, down to the last
+// slash of prefix. It is not a snapshot of one moment. The last pair has the error, if
+// there is one. What it costs is in docs/engines.md.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		fail := func(err error) { yield(Info{}, failed("list", prefix, err)) }

@@ -56,7 +56,7 @@ var (
 // turned out to have been lost, as Release reports it; not every engine can tell. Errors are
 // logged too, since those of deferred calls get lost. When Close returns, no goroutine of
 // the client is left, unless the Fit of an [Election] ignores its ctx: Close waits 1 s for
-// it. Every further call returns the result of the first.
+// it. Every further call waits for the first, whatever its own ctx, and returns its result.
 //
 // A hook, a log handler and [Retry].Delay must not call Close: it waits for them, whatever its ctx, and would never return.
 func (c *Client) Close(ctx context.Context) error {

@@ -33,7 +33,7 @@ type ElectionOptions struct {
 	// again FitEvery later. Its ctx ends FitEvery after the call: a Fit that takes longer
 	// counts as an error. It is called on a goroutine of its own, one call at a time, and
 	// must return when its ctx ends: Run waits for it, and Close does so for 1 s. No call
-	// begins after Close has. A call of runtime.Goexit counts as an error.
+	// begins after Close has. A call of runtime.Goexit counts as an error; a panic ends the process.
 	Fit func(ctx context.Context) error
 
 	// FitEvery is the period of Fit. Default 0: 5 s.

@@ -100,7 +100,7 @@ func WithRetry(retry Retry) Option { return func(r *request) { r.retry = &retry 
 
 // WithWait bounds the wait for a holder, in [Client.AcquireAll] for all of them together: when d > 0 has passed, the call fails
 // with a [*HeldError], or as [Client.Acquire] says. The default is to wait until
-// ctx ends.
+// ctx ends. A call that does not wait, such as [Client.TryAcquire], refuses it: [ErrInvalid].
 func WithWait(d time.Duration) Option {
 	return func(r *request) { r.wait, r.waitOK = d, true }
 }

@@ -77,7 +77,7 @@ type Driver interface {
 	// Inspect describes a key. A key that nobody holds is no error.
 	Inspect(ctx context.Context, key string) (Info, error)
 
-	// List describes the keys that begin with prefix and are held or waited for.
+	// List describes the keys that begin with prefix and are held.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
 	// Observe tells who holds a key, for as long as ctx lasts.

@@ -26,10 +26,10 @@ and the break, nothing is broken either (exit status 1).
 
 On ZooKeeper the key is free at once, and the holder learns of it at once. On DynamoDB
 the holder learns of it at its next heartbeat, and the key is free then; if the holder
-is dead, when somebody has waited for its lease. With --now it is free at once there,
-too. Until the holder learns of it, it may act on a lock that is somebody else's; only
-resources that compare fencing tokens are safe from that. A command under "holdfast run"
-is killed when its holder learns of it.`
+is dead, when somebody has waited for its lease. With --now, or if the lock never
+expires, it is free at once there, too. Until the holder learns of it, it may act on a
+lock that is somebody else's; only resources that compare fencing tokens are safe from
+that. A command under "holdfast run" is killed when its holder learns of it.`
 
 func newBreakCommand(a *app) *cobra.Command {
 	var yes, all, now bool

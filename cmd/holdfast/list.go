@@ -17,8 +17,8 @@ func newListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls [PREFIX]",
 		Aliases: []string{"list"},
-		Short:   "List the keys that are held or waited for",
-		Long: `List the keys that are held or waited for; with PREFIX, those that begin with it. The
+		Short:   "List the keys that are held",
+		Long: `List the keys that are held; with PREFIX, those that begin with it. The
 list is not a snapshot of one moment. SINCE is when the holder was granted the lock;
 ZooKeeper does not know that, and it is "queued" with when it joined the queue. In JSON,
 each key is a line. What cannot be read is reported at the end, with exit status 69.`,
@@ -72,7 +72,7 @@ const (
 	completeMax     = 500
 )
 
-// completeKey offers the keys that are held or waited for. After an error it offers
+// completeKey offers the keys that are held. After an error it offers
 // nothing: a shell cannot show it.
 func (a *app) completeKey(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
