@@ -142,8 +142,6 @@ func (h *health) aloneLocked(about subject, sent driver.Instant) bool {
 		return sent.Sub(other.at) < h.opts.RetryDelay
 	case h.host.Now().Sub(other.at) <= usual, h.asking, h.out:
 		return true
-	case h.closed:
-		return false // nobody probes any more
 	}
 	if _, fails := h.failing[subject{name: other.name}]; fails || other.key == nil {
 		return false // its reads would tell nothing
@@ -207,7 +205,7 @@ func (h *health) whenUp() <-chan struct{} {
 	return h.healed
 }
 
-// close ends reports and probes: what a client does as it closes is enough to tell when an outage is over.
+// close ends reports, and probes for the end of an outage: what a client does as it closes is enough to tell when it is over.
 func (h *health) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

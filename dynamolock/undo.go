@@ -37,9 +37,10 @@ func (s *leftovers) room() int {
 }
 
 // work gives back one leftover after the other until none is due. One that fails goes to
-// the end of the queue, and the worker waits before the next. So in an outage the number
-// of requests does not depend on the number of leftovers. Otherwise a worker that has met a
-// key of which it was not known that it fails does not wait, but leaves it to those who do.
+// the end of the queue, and the worker waits before the next. So in an outage, once each
+// has been tried, the number of requests does not depend on the number of leftovers. Otherwise
+// a worker that has met a key of which it was not known that it fails does not wait, but
+// leaves it to those who do.
 func (s *leftovers) work(ctx context.Context) {
 	var failing *backoff.Loop
 	for {
@@ -65,9 +66,7 @@ func (s *leftovers) work(ctx context.Context) {
 		}
 		if fails {
 			s.mu.Lock()
-			if s.stuck--; s.stuck == 0 && len(s.failing) == 0 {
-				s.mostStuck = minStuck
-			}
+			s.stuck--
 			s.mu.Unlock()
 		}
 		for range growth {
@@ -97,7 +96,7 @@ func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 	if len(s.due) == 0 && s.stuck < s.mostStuck {
 		queue, fails = &s.failing, true
 	}
-	if len(*queue) == 0 || s.workers-s.stuck > s.room() || ctx.Err() != nil {
+	if len(*queue) == 0 || ctx.Err() != nil {
 		s.workers--
 		s.quietLocked()
 		return nil, false
