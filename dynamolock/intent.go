@@ -66,7 +66,7 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 		return nil
 	}
 	_, old, err := c.update(ctx, c.key, c.intend(seen))
-	c.unsure = maybeDone(err)
+	c.unsure = maybeDone(err) || c.unsure && err != nil
 	switch {
 	case err == nil && old == nil:
 		c.insisted, c.insists = now, true

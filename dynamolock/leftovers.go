@@ -36,7 +36,7 @@ type leftovers struct {
 
 	workers   int
 	stuck     int // workers that have to do with those that fail
-	mostStuck int // how many there may be
+	mostStuck int // how many there may be, if there is room
 
 	writes  int     // under way, of all keys, whose callers have gone
 	limiter limiter // of these

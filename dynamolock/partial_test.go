@@ -109,16 +109,24 @@ func TestTriesBesideSilence(t *testing.T) {
 }
 
 // TestUndoBesideSilence tests hazard D56: what a call has left for a key that is answered is given back at once, whatever is left for
-// keys that are not.
+// keys that are not. That they had been answered again after an earlier silence does not matter.
 func TestUndoBesideSilence(t *testing.T) {
-	bubble(t, dynamolock.Options{Mode: dynamolock.FailClosed}, func(t *testing.T, h *harness) {
+	test := func(t *testing.T, h *harness, again bool) {
 		a, b := h.client(t), h.client(t)
-		a.conn.SetFault(silentPartition)
-		var all sync.WaitGroup
-		for i := range 300 {
-			all.Go(func() { _, _ = a.TryAcquire(within(t, lease), fmt.Sprint("silent", i), once) })
+		silence := func() {
+			a.conn.SetFault(silentPartition)
+			var all sync.WaitGroup
+			for i := range 300 {
+				all.Go(func() { _, _ = a.TryAcquire(within(t, lease), fmt.Sprint("silent", i), once) })
+			}
+			all.Wait()
 		}
-		all.Wait()
+		if again {
+			silence()
+			a.conn.SetFault(nil)
+			time.Sleep(20 * time.Minute)
+		}
+		silence()
 		lost := false
 		a.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
 			if keyOf(op) == "healthy" && !lost {
@@ -141,7 +149,12 @@ func TestUndoBesideSilence(t *testing.T) {
 		mustRelease(t, lock)
 		a.conn.SetFault(nil)
 		time.Sleep(20 * time.Minute)
-	})
+	}
+	for name, again := range map[string]bool{"first": false, "second": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{Mode: dynamolock.FailClosed}, func(t *testing.T, h *harness) { test(t, h, again) })
+		})
+	}
 }
 
 // TestReleaseAfterAnOutage tests hazard D56: keys of which reads had failed, long before, do not count as silent.

@@ -171,7 +171,7 @@ func TestWriterGivesUpInAnOutage(t *testing.T) {
 // isIntent reports whether a request writes an intent, or removes it, and does nothing else.
 func isIntent(op dynamofake.Op) bool {
 	in, ok := op.Input.(*dynamodb.UpdateItemInput)
-	return ok && !strings.Contains(*in.UpdateExpression, ",")
+	return ok && strings.Contains(*in.UpdateExpression, "Intent") && !strings.Contains(*in.UpdateExpression, ",")
 }
 
 // D88. Many writers wait behind readers, each for another key, and give up at the same time: no reader waits long for that, nor does Close.
@@ -298,9 +298,9 @@ func TestIntentsPerHeartbeat(t *testing.T) {
 	})
 }
 
-// An intent whose request is lost is sent with the next poll, so that the writer keeps its turn.
+// An intent whose request is lost is sent with the next poll, so that the writer keeps its turn; also if the table refuses the one after it.
 func TestIntentIsLost(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+	forEach(t, map[string]int{"lost": 0, "lost, then throttled": 1}, func(t *testing.T, h *harness, throttled int) {
 		a, w := h.client(t), h.client(t)
 		a.hold(t, "k", shared)
 		var mu sync.Mutex
@@ -309,8 +309,11 @@ func TestIntentIsLost(t *testing.T) {
 			if isIntent(op) {
 				mu.Lock()
 				defer mu.Unlock()
-				if sent = append(sent, time.Now()); len(sent) == 2 {
+				switch sent = append(sent, time.Now()); {
+				case len(sent) == 2:
 					return dynamofake.Fail(dynamofake.Reset())
+				case len(sent) > 2 && len(sent) <= 2+throttled:
+					return dynamofake.Fail(dynamofake.Throttled())
 				}
 			}
 			return dynamofake.Fault{}
@@ -320,11 +323,13 @@ func TestIntentIsLost(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if len(sent) < 3 {
+		if len(sent) < 3+throttled {
 			t.Fatalf("%d intents within a minute", len(sent))
 		}
-		if d := sent[2].Sub(sent[1]); d > 2*poll {
-			t.Errorf("the one that was lost was sent again after %v", d)
+		for i := 2; i <= 2+throttled; i++ {
+			if d := sent[i].Sub(sent[i-1]); d > 2*poll {
+				t.Errorf("the one that was lost was sent again after %v", d)
+			}
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 // which is a task, does the work.
 func (s *leftovers) start() {
 	s.mu.Lock()
-	needed := s.workers < s.room() && (len(s.due) > 0 || len(s.failing) > 0 && s.stuck < s.mostStuck)
+	needed := s.workers < s.room() && (len(s.due) > 0 || len(s.failing) > 0 && s.mayStickLocked())
 	if needed {
 		s.workers++
 	}
@@ -34,6 +34,12 @@ func (s *leftovers) room() int {
 		return maxWorkers
 	}
 	return s.releases.room()
+}
+
+// mayStickLocked reports whether one more worker may have to do with a key that fails. Most are for others, however many keys that failed
+// were answered before.
+func (s *leftovers) mayStickLocked() bool {
+	return s.stuck < max(minStuck, min(s.mostStuck, s.room()/2))
 }
 
 // work gives back one leftover after the other until none is due. One that fails goes to
@@ -82,7 +88,7 @@ func (s *leftovers) met(answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answered {
-		s.mostStuck = max(minStuck, min(s.mostStuck+growth, s.room()/2))
+		s.mostStuck += growth
 	} else {
 		s.mostStuck = minStuck
 	}
@@ -93,7 +99,7 @@ func (s *leftovers) next(ctx context.Context) (l *leftover, fails bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	queue := &s.due
-	if len(s.due) == 0 && s.stuck < s.mostStuck {
+	if len(s.due) == 0 && s.mayStickLocked() {
 		queue, fails = &s.failing, true
 	}
 	if len(*queue) == 0 || ctx.Err() != nil {
