@@ -115,17 +115,25 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 func (e *engine) isUsed(ctx context.Context, s semaphore, u use) (bool, error) {
 	name, _, err := e.anyOf(ctx, s.places, u.places, isLock, isPlace)
 	if name == "" && err == nil {
-		name, _, err = e.anyLease(ctx, s.leases, u.leases)
+		leases := u.leases
+		if s.kazoo {
+			leases = like(leases) // a program may have others below its key, which take permits away, but are none
+		}
+		name, _, err = e.anyLease(ctx, s.leases, leases)
 	}
 	return name != "", err
 }
 
 // found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
-// long as there is nothing for leases, nobody has one.)
+// long as there is nothing for leases, nobody has one.) It fails with errStartOver if one of them has gone that
+// may have been a permit: the next one has it by now, perhaps.
 func (e *engine) found(ctx context.Context, key string, children []string) (s semaphore, ok bool, err error) {
 	path := e.paths.lock(key)
-	first, _, err := e.anyLease(ctx, path, like(children))
+	first, gone, err := e.anyLease(ctx, path, like(children))
 	kazoo := first != ""
+	if err == nil && !kazoo && gone != "" {
+		return s, false, errStartOver
+	}
 	return semaphoreAt(path, kazoo), kazoo || slices.Contains(children, leasesName), err
 }
 

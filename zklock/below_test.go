@@ -2,7 +2,9 @@ package zklock_test
 
 import (
 	"bytes"
+	"context"
 	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,10 +113,13 @@ func TestKeyBelowIsRemoved(t *testing.T) {
 		names zklock.Names // of who wants the key above
 		opts  []holdfast.Option
 		after string // what it has made by then
+		other string // a program's own znode, which ends with its session
 	}{
-		"lock":                     {"/app/leases/job", zklock.CuratorNames, nil, "-lock-"},
-		"permit beside kazoo's":    {hexKey, zklock.CuratorNames, limited, "-lease-"},
-		"kazoo's beside Curator's": {"/app/leases/job", zklock.KazooNames, limited, "__lease__"},
+		"lock":                     {"/app/leases/job", zklock.CuratorNames, nil, "-lock-", ""},
+		"permit beside kazoo's":    {hexKey, zklock.CuratorNames, limited, "-lease-", ""},
+		"kazoo's beside Curator's": {"/app/leases/job", zklock.KazooNames, limited, "__lease__", ""},
+		"lock beside a worker":     {hexKey, zklock.CuratorNames, nil, "-lock-", "/app/worker"},
+		"permit beside a worker":   {hexKey, zklock.CuratorNames, limited, "-lease-", "/app/worker"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
@@ -132,6 +137,11 @@ func TestKeyBelowIsRemoved(t *testing.T) {
 						t.Fatal(err)
 					}
 					if err := permit.Release(inTime(t)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.other != "" {
+					if _, err := other.Conn().Create(c.other, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -252,6 +262,48 @@ func TestPermitsAsAKeyGoes(t *testing.T) {
 				info, err := client.Inspect(inTime(t), "/app")
 				if err != nil || len(info.Holders) != 2 || !removed {
 					t.Errorf("held by %+v, %v; want both", info, err)
+				}
+			})
+		})
+	}
+}
+
+// Z77. A permit goes while somebody looks for permits, and the next one has come: it is shown.
+func TestNextPermitIsShown(t *testing.T) {
+	const first, next = "/app/0123456789abcdef0123456789abcdef", "/app/fedcba9876543210fedcba9876543210"
+	looks := map[string]func(ctx context.Context, of *zklock.Client) (holdfast.Info, error){
+		"Inspect": func(ctx context.Context, of *zklock.Client) (holdfast.Info, error) { return of.Inspect(ctx, "/app") },
+		"Observe": func(ctx context.Context, of *zklock.Client) (holdfast.Info, error) {
+			for info, err := range of.Observe(ctx, "/app") {
+				return info, err
+			}
+			return holdfast.Info{}, ctx.Err()
+		},
+	}
+	for name, look := range looks {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+				create := func(path, data string, flags int32) {
+					if _, err := other.Conn().Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll)); err != nil {
+						t.Error(err)
+					}
+				}
+				create("/app", "2", 0)
+				create(first, "", zk.FlagEphemeral)
+				gone := false
+				client.sends(func(frame []byte) {
+					if !gone && bytes.Contains(frame, []byte(first)) {
+						gone = true
+						create(next, "", zk.FlagEphemeral)
+						if err := other.Conn().Delete(first, -1); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				info, err := look(inTime(t), client.Client)
+				if err != nil || !gone || len(info.Holders) != 1 || !strings.HasSuffix(next, info.Grant) {
+					t.Errorf("held by %+v, %v; want the next one", info, err)
 				}
 			})
 		})

@@ -42,6 +42,9 @@ func (e *engine) describe(ctx context.Context, parent, key string, choose func(l
 			return none, err
 		}
 		s, semaphore, err := e.found(ctx, key, names)
+		if errors.Is(err, errStartOver) {
+			continue
+		}
 		if err != nil {
 			return none, err
 		}

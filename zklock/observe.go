@@ -52,6 +52,9 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		if err == nil {
 			s, isSemaphore, err = e.found(ctx, key, names)
 		}
+		if errors.Is(err, errStartOver) {
+			continue
+		}
 		if isSemaphore && err == nil {
 			var told bool
 			if all, told, err = e.observePermits(ctx, key, s, tell); told || err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -81,6 +84,9 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 			if w, err = e.watched(ctx, parent, zkconn.WatchChildren); err == nil {
 				old = w
 				now, ok, failed := e.found(ctx, key, w.Children)
+				if errors.Is(failed, errStartOver) {
+					continue
+				}
 				if failed != nil {
 					return nil, failed
 				}
