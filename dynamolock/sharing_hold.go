@@ -41,7 +41,7 @@ type departure int
 const (
 	leaves  departure = iota // its holder, unless somebody has broken it
 	tidied                   // whoever finds what is left of it
-	evicted                  // BreakNow
+	evicted                  // BreakNow, or a reclaim
 )
 
 // depart removes a grant from those who share a key; others is how many they are besides,

@@ -38,14 +38,14 @@ func isPermit(name string) bool {
 // isPlace is isPermit for a place in a queue.
 func isPlace(name string) bool { return isLock(name) && guidIn(name) != "" }
 
-// anyLease returns one of the permits among the children of a znode; "" if there is none. It returns one that has gone since they were
-// listed, too.
+// anyLease returns one of the permits among the children of a znode, or else one that may have been a permit and has gone since they were
+// listed, or neither.
 func (e *engine) anyLease(ctx context.Context, parent string, children []string) (there, gone string, err error) {
 	return e.anyOf(ctx, parent, children, isNoLock, isPermit)
 }
 
-// anyOf returns one of the children of a znode that are somebody's nodes: that are so by their names, or that may be and are ephemeral. It
-// returns one of the latter that has gone, too.
+// anyOf returns one of the children of a znode that are somebody's nodes: that are so by their names, or that may be and are ephemeral.
+// If there is none, it returns one that may have been and has gone.
 func (e *engine) anyOf(ctx context.Context, parent string, children []string, may, are func(name string) bool) (there, gone string, err error) {
 	var line []entry
 	for _, name := range children {
@@ -66,7 +66,7 @@ func (e *engine) anyOf(ctx context.Context, parent string, children []string, ma
 			case !ok:
 				gone = x.name
 			case node.Stat.EphemeralOwner != 0:
-				return x.name, gone, nil
+				return x.name, "", nil
 			}
 		}
 	}
@@ -130,10 +130,10 @@ func (e *engine) isUsed(ctx context.Context, s semaphore, u use) (bool, error) {
 func (e *engine) found(ctx context.Context, key string, children []string) (s semaphore, ok bool, err error) {
 	path := e.paths.lock(key)
 	first, gone, err := e.anyLease(ctx, path, like(children))
-	kazoo := first != ""
-	if err == nil && !kazoo && gone != "" {
+	if gone != "" {
 		return s, false, errStartOver
 	}
+	kazoo := first != ""
 	return semaphoreAt(path, kazoo), kazoo || slices.Contains(children, leasesName), err
 }
 
