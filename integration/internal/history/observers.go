@@ -205,7 +205,7 @@ func (s *story) narrow(m *moment, r *Record, g *grant, over bool) {
 		m.notAfter(s.freed(g), fmt.Sprintf("although the release of %v, had been confirmed", g))
 	case over && g.held && g.last > r.At && !s.excused(g, r.At, r.At, g.last):
 		m.wrong = s.outlives(g, g.last) + s.noExcuse(g, r.At)
-	case over && g.process == r.Process: // its client leaves it out of whatever it has read
+	case g.process == r.Process && (over || alive <= r.At): // its client leaves it out of whatever it has read
 	case over:
 		if alive > m.from {
 			m.from, m.after = alive, g

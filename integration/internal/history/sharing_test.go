@@ -63,6 +63,11 @@ func (s *script) tells(at int64, m Mode, tokens ...uint64) *script {
 // read is a history of readers 1 and 2 and writer 3, whom somebody observes.
 func read() *script { return together().shared(1, 2).observe("7.1", 0, 700) }
 
+// reader is a history of two readers, of whom the first observes the key, and stays longer.
+func reader() *script {
+	return (&script{}).hold("1.1", 1, 0, 150).hold("2.1", 2, 20, 100).shared(1, 2).observe("1.1", 0, 700)
+}
+
 // uploads is one of three who hold one of three permits, whom somebody observes.
 func uploads() *script { return crowded(3).permits(3, 1, 2, 3).observe("7.1", 0, 700) }
 
@@ -108,6 +113,7 @@ func TestSharingAcquitted(t *testing.T) {
 		"told of all who come and go":       quiet(read().tells(4, shared, 1).tells(21, shared, 1, 2).tells(101, shared, 2).tells(116, Mode{}).tells(131, Mode{}, 3).tells(160, Mode{})),
 		"told of both, and of none":         quiet(read().tells(21, shared, 1, 2).tells(160, Mode{})),
 		"told by one who has left":          quiet(together().shared(1, 2).observe("2.1", 0, 700).tells(30, shared, 1, 2).tells(130, shared, 1).tells(131, Mode{}, 3).tells(160, Mode{})),
+		"told by one who came and left":     quiet(reader().tells(151, shared, 2).tells(152, Mode{})),
 		"told late":                         quiet(read().tells(129, shared, 1, 2).tells(154, Mode{}, 3).tells(590, Mode{})),
 		"told of the second first":          quiet(read().remove(of(Held, "1.1", 1)).remove(func(r *Record) bool { return r.Process == "1.1" && r.Call == Verify }).held("1.1", 1, 40).edit(func(r *Record) bool { return r.Process == "1.1" && r.Call == Acquire && r.What == Return }, func(r *Record) { r.At = 39 * ms }).tells(26, shared, 2).tells(40, shared, 1, 2).tells(160, Mode{})),
 		"told of permits":                   quiet(uploads().tells(10, permitOf(3), 1).tells(60, permitOf(3), 1, 2, 3).tells(201, permitOf(3), 2, 3).tells(241, Mode{})),
@@ -181,6 +187,8 @@ var plantedSharing = []planted{
 	wrong(RuleFailed, "another limit, which nobody wants yet", "which nobody wanted", crowded(2).permits(3, 1).permits(2, 2).remove(func(r *Record) bool { return r.Process == "2.1" }).mismatched("8.1", 10, 15, permitOf(3)).acquire("2.1", 2, 300, 310).killed("2.1", 320).permits(2, 2)),
 
 	wrong(RuleObserve, "told of one reader of two", `although process "1.1", token 1, shared, held it until 0.095000 s`, read().tells(50, shared, 2)),
+	wrong(RuleObserve, "told by a reader, as if it had left", `although process "1.1", token 1, shared, held it until 0.145000 s`,
+		reader().tells(50, shared, 2)),
 	wrong(RuleObserve, "told that a reader has left", `although process "1.1", token 1, shared, held it until 0.094000 s`, read().tells(10, shared, 1).tells(50, shared, 2)),
 	wrong(RuleObserve, "told that both have left", "that nobody has it: although", read().tells(30, shared, 1, 2).tells(50, Mode{})),
 	wrong(RuleObserve, "told of one who has left, when the other has", `although the release of process "1.1", token 1, shared, had been confirmed at 0.100000 s`,
