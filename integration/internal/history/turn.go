@@ -3,7 +3,9 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,7 +50,7 @@ func (s *story) troubled() (all []period) {
 		}
 		all = append(all, period{fault.begin.At, till})
 	}
-	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	inOrder(all)
 	return all
 }
 
@@ -67,6 +69,10 @@ func without(p period, others []period) (left []period) {
 
 // period is a time between two moments.
 type period struct{ from, till int64 }
+
+func inOrder(all []period) {
+	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+}
 
 // had returns when somebody may have had a key, or nobody could be expected to get it: in the order of their beginnings.
 func (s *story) had(key string) (all []period) {
@@ -108,7 +114,7 @@ func (s *story) had(key string) (all []period) {
 			all = append(all, period{fault.begin.At, fault.till})
 		}
 	}
-	slices.SortFunc(all, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	inOrder(all)
 	return all
 }
 
@@ -199,8 +205,29 @@ func (s *story) left(key string) (all []period) {
 	return all
 }
 
+// beset returns when more than one fault was under way that hit single requests of a process. However few such faults may cost, one after
+// the other may hit whatever its client tries.
+func (s *story) beset(process string) (all []period) {
+	client, _, _ := strings.Cut(process, ".")
+	var hits []period
+	for _, f := range s.faults {
+		if strings.HasPrefix(f.begin.Target, "client "+client+":") {
+			hits = append(hits, period{f.begin.At, f.till})
+		}
+	}
+	inOrder(hits)
+	hit := int64(math.MinInt64) // until then, by one of those before
+	for _, p := range hits {
+		if till := min(p.till, hit); p.from < till {
+			all = append(all, period{p.from, till})
+		}
+		hit = max(hit, p.till)
+	}
+	return all
+}
+
 // checkTurn finds who has waited for too long in a time in which nobody had the key. Who asked while there was something left of
-// holders that were gone has a lease more.
+// holders that were gone has a lease more, and who is beset waits for itself.
 func (s *story) checkTurn(f *findings, calls []*call, left []period, free period, most int64) {
 	if free.till-free.from <= most {
 		return
@@ -217,7 +244,15 @@ func (s *story) checkTurn(f *findings, calls []*call, left []period, free period
 			from += int64(s.rules.Lease)
 		}
 		from = max(free.from, from)
-		if till = min(till, free.till); till-from > most {
+		till = min(till, free.till)
+		if till-from <= most {
+			continue
+		}
+		waited := int64(0)
+		for _, p := range without(period{from, till}, s.beset(r.Process)) {
+			waited += p.till - p.from
+		}
+		if waited > most {
 			f.add(Violation{
 				Rule: RuleTurn, Key: r.Key, From: from, To: till,
 				Text: fmt.Sprintf("process %q: %s%v, invoked at %s, has waited from %s to %s (%v), while nobody had it",

@@ -7,7 +7,7 @@ import (
 )
 
 // TestTurn: a key is free from the confirmed release of the last who had it on, or else from a lease after it was lost, or its process
-// was gone. From then on, or since it asked, nobody may have waited for longer than a turn.
+// was gone. From then on, or since it asked, nobody may have waited for longer than a turn, apart from when two faults hit its requests.
 func TestTurn(t *testing.T) {
 	rules := scriptRules
 	rules.Turn, rules.Hushed, rules.Endured = 50*time.Millisecond, []string{"events lost"}, []string{"events lost"}
@@ -26,6 +26,11 @@ func TestTurn(t *testing.T) {
 	fault := func(s *script, kind string, from, to int64) *script {
 		return s.add(from, Record{What: Begin, N: 1, Fault: kind}).add(to, Record{What: End, N: 1, Fault: kind})
 	}
+	hit := func(s *script, n int, from, to int64, client string) *script { // single requests
+		target := client + ": next 3 of kind grant, unexpected EOF"
+		return s.add(from, Record{What: Begin, N: n, Fault: "late request", Target: target}).add(to, Record{What: End, N: n, Fault: "late request", Target: target})
+	}
+	beset := func(client string) *script { return hit(hit(released(), 1, 85, 120, client), 2, 90, 130, client) }
 	late := func(s *script, to int64) *script { // a request of a call that is over by then
 		return fault(s.call("3.1", Acquire, 0, 20, 30, GaveUp).killed("3.1", 90), "late request", 25, to)
 	}
@@ -67,6 +72,10 @@ func TestTurn(t *testing.T) {
 		"events are lost":                                            {waits(fault(released(), "events lost", 85, 200), 5, 250), ""},
 		"late, though events have been lost":                         {waits(fault(released(), "events lost", 85, 200), 5, 251), "from 0.200000 s"},
 		"late, though something else was wrong":                      {waits(fault(released(), "break", 85, 200), 5, 150), "from 0.080000 s"},
+		"two faults at once hit who waits":                           {waits(beset("client 2"), 5, 160), ""},
+		"late, after two faults at once":                             {waits(beset("client 2"), 5, 161), "from 0.080000 s to 0.161000 s"},
+		"late, and two faults hit others":                            {waits(beset("client 1"), 5, 131), "from 0.080000 s"},
+		"late, though one fault hits who waits":                      {waits(hit(released(), 1, 85, 120, "client 2"), 5, 131), "from 0.080000 s"},
 		"others had it for a moment":                                 {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 170), ""},
 		"late, after others had it for a moment":                     {waits(released().acquire("3.1", 3, 20, 120).held("3.1", 3, 121).release("3.1", 3, 122, 125), 5, 176), "from 0.125000 s"},
 	} {
