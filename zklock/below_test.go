@@ -268,19 +268,25 @@ func TestPermitsAsAKeyGoes(t *testing.T) {
 	}
 }
 
-// Z77. A permit goes while somebody looks for permits, and the next one has come: it is shown.
+// Z77. A permit goes while somebody looks for permits, and the next one has come: it is shown. An observer looks twice: at a list that it
+// reads, and at one that it watches if nobody is in the first.
 func TestNextPermitIsShown(t *testing.T) {
 	const first, next = "/app/0123456789abcdef0123456789abcdef", "/app/fedcba9876543210fedcba9876543210"
-	looks := map[string]func(ctx context.Context, of *zklock.Client) (holdfast.Info, error){
-		"Inspect": func(ctx context.Context, of *zklock.Client) (holdfast.Info, error) { return of.Inspect(ctx, "/app") },
-		"Observe": func(ctx context.Context, of *zklock.Client) (holdfast.Info, error) {
-			for info, err := range of.Observe(ctx, "/app") {
-				return info, err
-			}
-			return holdfast.Info{}, ctx.Err()
-		},
+	inspect := func(ctx context.Context, of *zklock.Client) (holdfast.Info, error) { return of.Inspect(ctx, "/app") }
+	observe := func(ctx context.Context, of *zklock.Client) (holdfast.Info, error) {
+		for info, err := range of.Observe(ctx, "/app") {
+			return info, err
+		}
+		return holdfast.Info{}, ctx.Err()
 	}
-	for name, look := range looks {
+	for name, c := range map[string]struct {
+		look    func(ctx context.Context, of *zklock.Client) (holdfast.Info, error)
+		watched bool // the first permit comes as late as the second list is read
+	}{
+		"Inspect":                 {look: inspect},
+		"Observe":                 {look: observe},
+		"Observe, a watched list": {look: observe, watched: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 				client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
@@ -290,10 +296,16 @@ func TestNextPermitIsShown(t *testing.T) {
 					}
 				}
 				create("/app", "2", 0)
-				create(first, "", zk.FlagEphemeral)
-				gone := false
+				come, gone := !c.watched, false
+				if come {
+					create(first, "", zk.FlagEphemeral)
+				}
 				client.sends(func(frame []byte) {
-					if !gone && bytes.Contains(frame, []byte(first)) {
+					switch {
+					case !come && bytes.HasSuffix(frame, []byte("/app\x01")): // a read with a watch
+						come = true
+						create(first, "", zk.FlagEphemeral)
+					case !gone && bytes.Contains(frame, []byte(first)):
 						gone = true
 						create(next, "", zk.FlagEphemeral)
 						if err := other.Conn().Delete(first, -1); err != nil {
@@ -301,7 +313,7 @@ func TestNextPermitIsShown(t *testing.T) {
 						}
 					}
 				})
-				info, err := look(inTime(t), client.Client)
+				info, err := c.look(inTime(t), client.Client)
 				if err != nil || !gone || len(info.Holders) != 1 || !strings.HasSuffix(next, info.Grant) {
 					t.Errorf("held by %+v, %v; want the next one", info, err)
 				}
