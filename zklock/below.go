@@ -13,8 +13,8 @@ import (
 
 // Keys that are paths may be below each other, and what is below a key has names like those of a semaphore's znodes: the key
 // "/app/leases" is where Curator has the permits of "/app", and 32 hexadecimal digits are the name of a permit of kazoo's. Permits are
-// ephemeral, and the znodes of keys are not; and whoever has a lock, or waits for one, is told by its name. Only whether a permit is free is
-// reckoned by all that is there, as Curator and kazoo do.
+// ephemeral, and the znodes of keys are not; and whoever has a lock, or waits for one, is told by its name. A program may have ephemeral
+// znodes of its own below a key. Only whether a permit is free is reckoned by all that is there, as Curator and kazoo do.
 
 // isLock reports whether a node is that of a lock, or of a place in a queue.
 func isLock(name string) bool {
@@ -22,11 +22,14 @@ func isLock(name string) bool {
 	return ok
 }
 
-func isNoLock(name string) bool { return !isLock(name) }
+// mayBeLease reports whether a child of the znode with the leases may be one, by its name. Curator has a znode for nothing else.
+func (s semaphore) mayBeLease(name string) bool {
+	return !isLock(name) && (!s.kazoo || kazooLease(name))
+}
 
-// noLocks leaves out what is none of a semaphore's.
-func noLocks(line []entry) []entry {
-	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return isLock(x.name) })
+// mayBeLeases leaves out what cannot be a lease.
+func (s semaphore) mayBeLeases(line []entry) []entry {
+	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return !s.mayBeLease(x.name) })
 }
 
 // isPermit reports whether a node has the name that clients give to that of a permit, with a guid and a number. Nobody has such keys.
@@ -38,35 +41,39 @@ func isPermit(name string) bool {
 // isPlace is isPermit for a place in a queue.
 func isPlace(name string) bool { return isLock(name) && guidIn(name) != "" }
 
-// anyLease returns one of the permits among the children of a znode, or else one that may have been a permit and has gone since they were
-// listed, or neither.
-func (e *engine) anyLease(ctx context.Context, parent string, children []string) (there, gone string, err error) {
-	return e.anyOf(ctx, parent, children, isNoLock, isPermit)
+// anyLease returns one of the permits among the children of the znode with the leases, or else one that may have been a permit and has gone
+// since they were listed, or neither. Those in keys are known not to be permits; it adds those that it finds not to be.
+func (e *engine) anyLease(ctx context.Context, s semaphore, children []string, keys map[string]bool) (there, gone string, err error) {
+	return e.anyOf(ctx, s.leases, children, s.mayBeLease, isPermit, keys)
 }
 
 // anyOf returns one of the children of a znode that are somebody's nodes: that are so by their names, or that may be and are ephemeral.
 // If there is none, it returns one that may have been and has gone.
-func (e *engine) anyOf(ctx context.Context, parent string, children []string, may, are func(name string) bool) (there, gone string, err error) {
+func (e *engine) anyOf(
+	ctx context.Context, parent string, children []string, may, are func(name string) bool, keys map[string]bool,
+) (there, gone string, err error) {
 	var line []entry
 	for _, name := range children {
 		switch {
 		case are(name):
 			return name, "", nil
-		case may(name):
+		case may(name) && !keys[name]:
 			line = append(line, entry{name: name})
 		}
 	}
 	for some := range slices.Chunk(line, readers) { // the first is one, most likely
-		nodes, err := e.readAll(ctx, parent, some)
+		stats, err := e.statAll(ctx, parent, some)
 		if err != nil {
 			return "", "", err
 		}
 		for _, x := range some {
-			switch node, ok := nodes[x.name]; {
+			switch stat, ok := stats[x.name]; {
 			case !ok:
 				gone = x.name
-			case node.Stat.EphemeralOwner != 0:
+			case stat.EphemeralOwner != 0:
 				return x.name, "", nil
+			case keys != nil:
+				keys[x.name] = true
 			}
 		}
 	}
@@ -74,7 +81,7 @@ func (e *engine) anyOf(ctx context.Context, parent string, children []string, ma
 }
 
 // inTime returns the first of those who have made a lease, or are about to delete one that came too late: as many as there are permits.
-// The znodes of keys take permits away, but only from those who came after them. It returns false if what may be one has gone.
+// The znodes of keys, and of programs, take permits away, but only from those who came after them. It returns false if what may be one has gone.
 func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit int) (first []entry, ok bool, err error) {
 	if !slices.ContainsFunc(line, func(x entry) bool { return !isPermit(x.name) }) {
 		return line[:limit], true, nil
@@ -91,7 +98,7 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 			first = append(first, x)
 		case !there:
 			return nil, false, nil
-		case isLock(x.name) || node.Stat.EphemeralOwner == 0:
+		case !s.mayBeLease(x.name) || node.Stat.EphemeralOwner == 0:
 			keys = append(keys, node.Stat.Czxid)
 		default:
 			first = append(first, x)
@@ -113,33 +120,25 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 
 // isUsed reports whether anybody has a permit of a semaphore, or waits for one.
 func (e *engine) isUsed(ctx context.Context, s semaphore, u use) (bool, error) {
-	name, _, err := e.anyOf(ctx, s.places, u.places, isLock, isPlace)
+	name, _, err := e.anyOf(ctx, s.places, u.places, isLock, isPlace, nil)
 	if name == "" && err == nil {
-		leases := u.leases
-		if s.kazoo {
-			leases = like(leases) // a program may have others below its key, which take permits away, but are none
-		}
-		name, _, err = e.anyLease(ctx, s.leases, leases)
+		name, _, err = e.anyLease(ctx, s, u.leases, nil)
 	}
 	return name != "", err
 }
 
 // found returns the semaphore that the children of a key's znode are a sign of, if they are. (As
-// long as there is nothing for leases, nobody has one.) It fails with errStartOver if one of them has gone that
-// may have been a permit: the next one has it by now, perhaps.
-func (e *engine) found(ctx context.Context, key string, children []string) (s semaphore, ok bool, err error) {
+// long as there is nothing for leases, nobody has one.) It fails with errStartOver if none of them is a permit of kazoo's, and one has gone
+// that may have been: the next one has it by now, perhaps. Those that it has found not to be are in keys, for the next time: each of very
+// many is read once, however often another goes meanwhile.
+func (e *engine) found(ctx context.Context, key string, children []string, keys map[string]bool) (s semaphore, ok bool, err error) {
 	path := e.paths.lock(key)
-	first, gone, err := e.anyLease(ctx, path, like(children))
+	first, gone, err := e.anyLease(ctx, semaphoreAt(path, true), children, keys)
 	if gone != "" {
 		return s, false, errStartOver
 	}
 	kazoo := first != ""
 	return semaphoreAt(path, kazoo), kazoo || slices.Contains(children, leasesName), err
-}
-
-// like returns those of the children of a key's znode that are named as permits of kazoo's are.
-func like(children []string) []string {
-	return slices.DeleteFunc(slices.Clone(children), func(name string) bool { return !kazooLease(name) })
 }
 
 // inUse looks whether anybody uses a semaphore. It gets the children of the key's znode, and returns the one that is the sign of that; ""
@@ -148,7 +147,7 @@ func (e *engine) inUse(ctx context.Context, s semaphore, children []string) (sig
 	switch {
 	case s.kazoo:
 		var gone string
-		sign, gone, err = e.anyLease(ctx, s.key, like(children))
+		sign, gone, err = e.anyLease(ctx, s, children, nil)
 		sign = cmp.Or(sign, gone) // others wait for the permit, perhaps
 	case slices.Contains(children, leasesName):
 		sign = leasesName

@@ -32,7 +32,7 @@ func onlyHolders(line []entry) ([]entry, error) { return holders(line), nil }
 // empty; if that is nobody, the key is described as free. What vanishes while it is read is
 // left out.
 func (e *engine) describe(ctx context.Context, parent, key string, choose func(line []entry) ([]entry, error)) (driver.Info, error) {
-	none := driver.Info{Key: key}
+	none, keys := driver.Info{Key: key}, map[string]bool{}
 	for {
 		names, err := e.link.Children(ctx, parent)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -41,7 +41,7 @@ func (e *engine) describe(ctx context.Context, parent, key string, choose func(l
 		if err != nil {
 			return none, err
 		}
-		s, semaphore, err := e.found(ctx, key, names)
+		s, semaphore, err := e.found(ctx, key, names, keys)
 		if errors.Is(err, errStartOver) {
 			continue
 		}

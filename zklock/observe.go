@@ -39,6 +39,7 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 // observe tells who holds a key, and returns the watches of which one fires when that changes.
 func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) ([]*zkconn.Watch, error) {
 	var old *zkconn.Watch // of a list that does not fit what was read after it
+	keys := map[string]bool{}
 	for {
 		if old != nil {
 			e.doubts.askNow(ctx, old)
@@ -50,7 +51,7 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 		var s semaphore
 		isSemaphore := false
 		if err == nil {
-			s, isSemaphore, err = e.found(ctx, key, names)
+			s, isSemaphore, err = e.found(ctx, key, names, keys)
 		}
 		if errors.Is(err, errStartOver) {
 			continue
@@ -83,7 +84,7 @@ func (e *engine) observe(ctx context.Context, parent, key string, tell func(driv
 			var w *zkconn.Watch
 			if w, err = e.watched(ctx, parent, zkconn.WatchChildren); err == nil {
 				old = w
-				now, ok, failed := e.found(ctx, key, w.Children)
+				now, ok, failed := e.found(ctx, key, w.Children, keys)
 				if errors.Is(failed, errStartOver) {
 					continue
 				}

@@ -271,7 +271,7 @@ func (e *engine) reclaimLeases(ctx context.Context, c *contender) error {
 	}
 	line, _, err := e.orderBy(ctx, s.leases, s.permits(names), "", parseLease)
 	if err == nil {
-		_, err = c.reclaim(ctx, s.leases, noLocks(line))
+		_, err = c.reclaim(ctx, s.leases, s.mayBeLeases(line))
 	}
 	return err
 }

@@ -141,11 +141,22 @@ func ties(line []entry) []entry {
 
 // readAll reads nodes, several at a time. Those that are gone have no entry.
 func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
+	return eachOf(ctx, parent, line, e.link.Get)
+}
+
+// statAll is readAll for what there is to know of nodes but their data, which may be others' business.
+func (e *engine) statAll(ctx context.Context, parent string, line []entry) (map[string]*zk.Stat, error) {
+	return eachOf(ctx, parent, line, e.link.Stat)
+}
+
+func eachOf[T any](
+	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (T, error),
+) (map[string]T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
 		mu    sync.Mutex
-		nodes = make(map[string]zkconn.Znode, len(line))
+		nodes = make(map[string]T, len(line))
 		wg    sync.WaitGroup
 		slots = make(chan struct{}, readers)
 	)
@@ -154,7 +165,7 @@ func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[
 		wg.Go(func() {
 			defer func() { <-slots }()
 			path := parent + "/" + x.name
-			node, err := e.link.Get(ctx, path)
+			node, err := read(ctx, path)
 			switch {
 			case err == nil:
 				mu.Lock()

@@ -77,7 +77,7 @@ func TestCostOfALook(t *testing.T) {
 			if err != nil || len(line) != 3 || len(others) > 0 {
 				t.Fatal(len(line), others, err)
 			}
-			if _, semaphore, err := e.found(t.Context(), "key", children); semaphore || err != nil {
+			if _, semaphore, err := e.found(t.Context(), "key", children, nil); semaphore || err != nil {
 				t.Fatal("a queue is taken for a semaphore")
 			}
 		})

@@ -153,7 +153,7 @@ func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) 
 				}
 			}
 		}
-		return once(noLocks(line)), limit, err
+		return once(s.mayBeLeases(line)), limit, err
 	}
 }
 
@@ -235,7 +235,7 @@ func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool,
 	if err != nil {
 		return false, err
 	}
-	before, err := e.anyBefore(ctx, s.leases, isNoLock, node.Stat.Czxid)
+	before, err := e.anyBefore(ctx, s.leases, s.mayBeLease, node.Stat.Czxid)
 	if before || err != nil || s.kazoo { // kazoo's leases are the sign themselves
 		return before, err
 	}
@@ -262,12 +262,12 @@ func (e *engine) anyBefore(ctx context.Context, path string, some func(child str
 			line = append(line, entry{name: name})
 		}
 	}
-	var nodes map[string]zkconn.Znode
+	var stats map[string]*zk.Stat
 	if err == nil {
-		nodes, err = e.readAll(ctx, path, line)
+		stats, err = e.statAll(ctx, path, line)
 	}
-	for _, other := range nodes {
-		if other.Stat.Czxid < czxid && other.Stat.EphemeralOwner != 0 {
+	for _, stat := range stats {
+		if stat.Czxid < czxid && stat.EphemeralOwner != 0 {
 			return true, err
 		}
 	}
