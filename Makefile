@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # Tests that measure time want no company.
 .NOTPARALLEL:
 
-# Further flags for every "go test", such as TESTFLAGS='-run Release -v'.
+# Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
 .PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
@@ -134,8 +134,8 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_CHAOS=5m go test -race -v -timeout 30m -skip '$(virtual)' ./integration/cmd/chaos
 	HOLDFAST_OPERATIONS=20000 go test -v -timeout 10m -run 'TestDynamoDifferential$$' ./integration
 	HOLDFAST_SESSIONS=2000 go test -v -timeout 20m -run 'TestCapacity$$' ./integration
-	HOLDFAST_CLIENTS=1000 go test -v -timeout 10m -run 'TestMany(Expire|Return)AtOnce$$' ./dynamolock
-	HOLDFAST_CLIENTS=10000 go test -v -timeout 10m -run 'TestManyWantOneKey$$' ./dynamolock
+	HOLDFAST_CLIENTS=1000 go test -v -timeout 10m -run 'TestManyExpireAtOnce$$' ./dynamolock
+	HOLDFAST_CLIENTS=10000 go test -v -timeout 10m -run 'TestMany(WantOneKey|ReturnAtOnce)$$' ./dynamolock
 	integration/setup.sh versions integration/versions.sh everything 3.5.10
 	HOLDFAST_CLIENTS=100000 go test -v -timeout 30m -run 'TestManyClients$$' ./dynamolock
 

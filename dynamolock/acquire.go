@@ -90,7 +90,7 @@ type contender struct {
 	askedTurn  driver.Instant   // before a turn was asked for last
 	behind     bool             // it waits for others
 	insists    bool             // the item may have an intent of this contender
-	unsure     bool             // the last of its intents had no answer
+	unsure     bool             // one of its intents had no answer, and none after it any effect
 	unheard    driver.Instant   // when it first saw the key in another use, whose holders seem to be dead
 	baffled    int              // writes that were refused though nothing had changed
 	joined     *item            // what it shares, as its write has left it

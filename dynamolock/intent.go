@@ -72,7 +72,7 @@ func (c *contender) insist(ctx context.Context, seen *observation) error {
 		c.insisted, c.insists = now, true
 	case err == nil:
 		c.lines.record(c.req.Key, old)
-	case c.unsure:
+	case maybeDone(err):
 		c.insisted, c.insists = now, true
 		c.unanswered.add(c.host.Now()) // it may arrive when the call is over
 	}

@@ -13,7 +13,7 @@ import (
 // The limits of what a client does in the background.
 const (
 	maxGivenUp  = 64  // writes under way whose callers have gone; as long as there are so many, no others are sent
-	maxWorkers  = 4   // goroutines that give back what calls have left, in an outage; otherwise as many as releases
+	maxWorkers  = 4   // goroutines that give back what calls have left, that start in an outage; otherwise as many as releases
 	minStuck    = 3   // of these, for keys that fail, as long as they do
 	growth      = 3   // how many more of either there are with each answer
 	maxReleases = 32  // releases under way

@@ -36,8 +36,8 @@ func (s *leftovers) room() int {
 	return s.releases.room()
 }
 
-// mayStickLocked reports whether one more worker may have to do with a key that fails. Most are for others, however many keys that failed
-// were answered before.
+// mayStickLocked reports whether one more worker may have to do with a key that fails. Half of them at least are for others, however many
+// keys that failed were answered before.
 func (s *leftovers) mayStickLocked() bool {
 	return s.stuck < max(minStuck, min(s.mostStuck, s.room()/2))
 }

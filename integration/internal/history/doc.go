@@ -48,7 +48,8 @@
 //	              it. It is free when its release was confirmed, or a lease after its holder was lost or its process was
 //	              gone. Where the engine does not tell what is watched for, the time begins when it does again. In any run, it
 //	              stays free for less than a lease in times in which nothing is wrong; and for a lease more where whoever asks
-//	              later than a holder was gone has to watch what that has left (Rules.Watched).
+//	              later than a holder was gone has to watch what that has left (Rules.Watched). Who waits does not count while two
+//	              faults are meant for its requests.
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error. Closing a client
 //	              takes three leases at most, and what its ctx allows, whatever is wrong. Setting data ends with its lock.
 //	history       The records do not contradict each other, and contain at least one hold.

@@ -142,8 +142,8 @@ func (s *story) observed(key string) *observed {
 //   - those were over that were told of before and are not now, and those of lower tokens that exclude one that was told of
 //   - and none of a higher token had returned that excludes one that was told of now
 //
-// A strike is an excuse, as it is between holders. What the observer's own client had may be over at a later moment. Each state
-// takes the earliest moment that is left to it.
+// A strike is an excuse, as it is between holders. What the observer's own client had is left out once that has shown its
+// last sign of life. Each state takes the earliest moment that is left to it.
 func (s *story) checkMoments(c *call, o *observed, f *findings) {
 	at, next := int64(math.MinInt64), 0
 	var active []*grant // which may have been held at that moment, or later

@@ -205,8 +205,8 @@ func (s *story) left(key string) (all []period) {
 	return all
 }
 
-// beset returns when more than one fault was under way that hit single requests of a process. However few such faults may cost, one after
-// the other may hit whatever its client tries.
+// beset returns when more than one fault was under way that was meant for single requests of a process. However little such faults may cost,
+// one after the other may hit whatever its client tries. Only those of DynamoDB's runs name a client so.
 func (s *story) beset(process string) (all []period) {
 	client, _, _ := strings.Cut(process, ".")
 	var hits []period
