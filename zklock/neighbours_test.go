@@ -49,6 +49,28 @@ func TestWorkerHasNoPermit(t *testing.T) {
 	})
 }
 
+// Z77. Nor is a lock refused for an older znode of that kind: it is shown, even while a permit is there that came after it.
+func TestWorkerBeforeALock(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		create := func(path string, flags int32) {
+			if _, err := other.Conn().Create(path, nil, flags, zk.WorldACL(zk.PermAll)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		create("/app", 0)
+		create("/app/worker", zk.FlagEphemeral)
+		lock, err := client.TryAcquire(inTime(t), "/app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(hexKey, zk.FlagEphemeral)
+		if info, err := client.Inspect(inTime(t), "/app"); err != nil || info.Token != lock.Token() {
+			t.Errorf("held by %+v, %v; want the lock", info, err)
+		}
+	})
+}
+
 // Z77. Such a znode has the owner's name for its data: whoever reclaims permits leaves it alone.
 func TestWorkerIsNotReclaimed(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
