@@ -83,8 +83,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z46", "who has a lock beside a semaphore is told of as the holder", zooKeeper, change{
 		"zklock/semaphore.go",
-		`if other.Stat.Czxid < czxid &&`,
-		`if false && other.Stat.Czxid < czxid &&`,
+		`if stat.Czxid < czxid &&`,
+		`if false && stat.Czxid < czxid &&`,
 	}, nil},
 	{"Z46.2", "a lock overlooks who moves from the queue to the leases", zooKeeper, change{
 		"zklock/below.go",
