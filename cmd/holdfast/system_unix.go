@@ -28,12 +28,20 @@ func unread(w io.Writer) error {
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 		return nil
 	}
-	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
-	for {
-		if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
-			return &fs.PathError{Op: "write", Path: f.Name(), Err: unix.EPIPE}
-		}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil
 	}
+	var broken error
+	_ = raw.Control(func(fd uintptr) { // it fails if the file is closed, and keeps it from being closed meanwhile
+		fds := []unix.PollFd{{Fd: int32(fd)}}
+		for broken == nil {
+			if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
+				broken = &fs.PathError{Op: "write", Path: f.Name(), Err: unix.EPIPE}
+			}
+		}
+	})
+	return broken
 }
 
 // readInBackground makes reads from the terminal in the background fail with EIO rather
