@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,14 +66,28 @@ func TestSecondInLineIsBrokenBeforeItKnows(t *testing.T) {
 		held := a.hold(t, "k")
 		time.Sleep(time.Second)
 		first, second := b.secondInLine(t)
+		holder := guidOf(h.item("k"))
+		var arrived atomic.Bool
+		broken := make(chan struct{})
+		b.conn.SetFault(func(dynamofake.Op) dynamofake.Fault {
+			switch now := h.item("k"); {
+			case leaseOf(now) == 1 && !arrived.Load(): // it is released, and the late write is to take it
+				return dynamofake.Refuse()
+			case guidOf(now) == holder:
+			default: // the late write has, and b is about to see it
+				if arrived.CompareAndSwap(false, true) {
+					a.breakIt(t, "k", false)
+					time.Sleep(time.Second) // all replicas know of it
+					close(broken)
+				}
+				<-broken
+			}
+			return dynamofake.Fault{}
+		})
 		mustRelease(t, held)
 		released := time.Now()
-		for leaseOf(h.item("k")) == 1 {
-			time.Sleep(time.Millisecond)
-		}
-		a.breakIt(t, "k", false)
-		if err1, err2 := <-first, <-second; err1 != nil || err2 != nil || time.Since(released) > lease/2 {
-			t.Errorf("after %v: %v; %v", time.Since(released), err1, err2)
+		if err1, err2 := <-first, <-second; err1 != nil || err2 != nil || time.Since(released) > lease/2 || !arrived.Load() {
+			t.Errorf("after %v: %v; %v; broken: %v", time.Since(released), err1, err2, arrived.Load())
 		}
 	})
 }
