@@ -91,7 +91,7 @@ func TestAnswersThroughTheSDK(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client, err := dynamolock.New(t.Context(), sdk(c.answers, someCredentials),
-				&dynamolock.Options{Table: tableName, Lease: 10 * time.Second})
+				&dynamolock.Options{Table: tableName, Lease: time.Minute, Timeout: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

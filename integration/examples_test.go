@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integration/internal/dynamoserver"
 	"github.com/holdfast-go/holdfast/integration/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 )
 
 // exampleTests are the tests of the examples, by name.
@@ -235,8 +236,16 @@ func oneAtATime(t *testing.T, workers ...*example) {
 		if turn.ends.IsZero() {
 			t.Errorf("the turn with token %d has no end", turn.token)
 		}
-		if i > 0 && (turn.token == turns[i-1].token || turn.works.Before(turns[i-1].ends)) {
-			t.Errorf("token %d works from %v, token %d until %v", turn.token, turn.works, turns[i-1].token, turns[i-1].ends)
+		if i == 0 {
+			continue
+		}
+		// A holder learns that its lock is over a margin before others can have the key. On a machine that stood still
+		// meanwhile it may say so after the next one.
+		before := turns[i-1]
+		if over := turn.works.Before(before.ends); over && verdict.Stalled(t) >= verdict.Excuse {
+			verdict.Inconclusive(t, "token %d works from %v, token %d until %v", turn.token, turn.works, before.token, before.ends)
+		} else if over || turn.token == before.token {
+			t.Errorf("token %d works from %v, token %d until %v", turn.token, turn.works, before.token, before.ends)
 		}
 	}
 	if t.Failed() {

@@ -95,7 +95,7 @@ func story(signalled context.Context, out *teller, e *engine.Engine) error {
 	return nil
 }
 
-// settled waits until somebody other than one leads, and a second more.
+// settled waits until somebody other than one leads, and a lease more.
 func settled(ctx context.Context, e *engine.Engine, other string) (string, error) {
 	client, err := e.NewClient(ctx, "audience")
 	if err != nil {
@@ -108,7 +108,7 @@ func settled(ctx context.Context, e *engine.Engine, other string) (string, error
 		}
 		if leader.Held && leader.Owner != other {
 			select {
-			case <-time.After(time.Second):
+			case <-time.After(e.Lease):
 			case <-ctx.Done():
 			}
 			return leader.Owner, nil

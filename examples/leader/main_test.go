@@ -11,13 +11,13 @@ import (
 )
 
 // The leader leaves, the next is cut off: one leads at a time, and the client is answered
-// by each. It takes seconds of real time, as requests go over the network.
+// by each. It takes four leases of real time, as requests go over the network.
 func TestHandovers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out strings.Builder
-	if err := story(ctx, &teller{out: &out}, engine.Memory()); err != nil {
+	if err := story(ctx, &teller{out: &out}, engine.MemoryWithLease(8*time.Second)); err != nil {
 		t.Fatalf("%v after\n%s", err, out.String())
 	}
 	text := out.String()

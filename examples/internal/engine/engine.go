@@ -52,13 +52,16 @@ type Client struct {
 }
 
 // Memory is an engine within this process.
-func Memory() *Engine {
+func Memory() *Engine { return MemoryWithLease(memoryLease) }
+
+// MemoryWithLease is [Memory] for tests that a machine which stands still must not fail: their locks outlast that.
+func MemoryWithLease(lease time.Duration) *Engine {
 	store := memlock.NewStore()
 	return &Engine{
-		Name: "memory", Where: "the memory of this process", Local: true, Lease: memoryLease,
+		Name: "memory", Where: "the memory of this process", Local: true, Lease: lease,
 		NewClient: func(_ context.Context, owner string, hooks ...holdfast.Hooks) (*Client, error) {
 			client, err := memlock.New(&memlock.Options{
-				Store: store, Owner: owner, Lease: memoryLease, Hooks: holdfast.JoinHooks(hooks...),
+				Store: store, Owner: owner, Lease: lease, Hooks: holdfast.JoinHooks(hooks...),
 			})
 			if err != nil {
 				return nil, err

@@ -61,7 +61,7 @@ func free(port int) bool {
 
 // Listen listens on a leased port. The port may be busy for a moment: see free.
 func Listen(network, addr string) (net.Listener, error) {
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		l, err := net.Listen(network, addr)
 		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
 			return l, err

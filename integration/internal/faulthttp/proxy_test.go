@@ -6,9 +6,12 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/integration/internal/child"
 )
 
 // TestRefuse guards that the proxy refuses new connections at an unchanged address, and that live ones continue.
@@ -114,13 +117,12 @@ func TestDrop(t *testing.T) {
 // TestUpstreamIsGone guards that a client sees a dead server as a broken connection, and that the proxy survives.
 func TestUpstreamIsGone(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	port, err := child.LeasePort() // on which nobody else listens
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "http://" + l.Addr().String()
-	l.Close()
-	p, err := Listen(url)
+	defer port.Release()
+	p, err := Listen("http://127.0.0.1:" + strconv.Itoa(port.Port))
 	if err != nil {
 		t.Fatal(err)
 	}
