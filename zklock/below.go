@@ -22,9 +22,14 @@ func isLock(name string) bool {
 	return ok
 }
 
-// mayBeLease reports whether a child of the znode with the leases may be one, by its name. Curator has a znode for nothing else.
+// mayBeLease reports whether a child of the znode with the leases may be one, by its name. That of a lease in the other form is not:
+// kazoo's permits of the key "/app/leases" are no permits of "/app".
 func (s semaphore) mayBeLease(name string) bool {
-	return !isLock(name) && (!s.kazoo || kazooLease(name))
+	if s.kazoo {
+		return kazooLease(name)
+	}
+	_, ok := sequence.OfCuratorLease(name)
+	return ok
 }
 
 // mayBeLeases leaves out what cannot be a lease.
@@ -32,19 +37,19 @@ func (s semaphore) mayBeLeases(line []entry) []entry {
 	return slices.DeleteFunc(slices.Clone(line), func(x entry) bool { return !s.mayBeLease(x.name) })
 }
 
-// isPermit reports whether a node has the name that clients give to that of a permit, with a guid and a number. Nobody has such keys.
-func isPermit(name string) bool {
+// isPermit is mayBeLease for names that clients give to permits and to nothing else, with a guid and a number. Nobody has such keys.
+func (s semaphore) isPermit(name string) bool {
 	_, numbered := sequence.OfLease(name)
-	return numbered && guidIn(name) != ""
+	return numbered && guidIn(name) != "" && s.mayBeLease(name)
 }
 
-// isPlace is isPermit for a place in a queue.
+// isPlace is that for a place in a queue.
 func isPlace(name string) bool { return isLock(name) && guidIn(name) != "" }
 
 // anyLease returns one of the permits among the children of the znode with the leases, or else one that may have been a permit and has gone
 // since they were listed, or neither. Those in keys are known not to be permits; it adds those that it finds not to be.
 func (e *engine) anyLease(ctx context.Context, s semaphore, children []string, keys map[string]bool) (there, gone string, err error) {
-	return e.anyOf(ctx, s.leases, children, s.mayBeLease, isPermit, keys)
+	return e.anyOf(ctx, s.leases, children, s.mayBeLease, s.isPermit, keys)
 }
 
 // anyOf returns one of the children of a znode that are somebody's nodes: that are so by their names, or that may be and are ephemeral.
@@ -83,23 +88,24 @@ func (e *engine) anyOf(
 // inTime returns the first of those who have made a lease, or are about to delete one that came too late: as many as there are permits.
 // The znodes of keys, and of programs, take permits away, but only from those who came after them. It returns false if what may be one has gone.
 func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit int) (first []entry, ok bool, err error) {
-	if !slices.ContainsFunc(line, func(x entry) bool { return !isPermit(x.name) }) {
+	if !slices.ContainsFunc(line, func(x entry) bool { return !s.isPermit(x.name) }) {
 		return line[:limit], true, nil
 	}
-	nodes, err := e.readAll(ctx, s.leases, line)
+	stats, err := e.statAll(ctx, s.leases, line)
 	if err != nil {
 		return nil, false, err
 	}
 	var keys []int64 // when they were made
 	for _, x := range line {
-		node, there := nodes[x.name]
+		stat, there := stats[x.name]
 		switch {
-		case isPermit(x.name):
+		case s.isPermit(x.name):
 			first = append(first, x)
-		case !there:
+		case !there && s.mayBeLease(x.name):
 			return nil, false, nil
-		case !s.mayBeLease(x.name) || node.Stat.EphemeralOwner == 0:
-			keys = append(keys, node.Stat.Czxid)
+		case !there: // it has gone before the others were listed, as it were
+		case !s.mayBeLease(x.name) || stat.EphemeralOwner == 0:
+			keys = append(keys, stat.Czxid)
 		default:
 			first = append(first, x)
 		}
@@ -107,7 +113,7 @@ func (e *engine) inTime(ctx context.Context, s semaphore, line []entry, limit in
 	for i, x := range first {
 		taken := i
 		for _, czxid := range keys {
-			if node, there := nodes[x.name]; there && czxid < node.Stat.Czxid {
+			if stat, there := stats[x.name]; there && czxid < stat.Czxid {
 				taken++
 			}
 		}

@@ -15,7 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
-const hexKey = "/app/0123456789abcdef0123456789abcdef" // named as a permit of kazoo's is
+// These are named as permits are.
+const (
+	hexKey   = "/app/0123456789abcdef0123456789abcdef" // kazoo's
+	leaseKey = "/app/leases/release-1732792601"        // Curator's
+)
 
 // Z77. A lock on a key is no business of a key whose path it is below, whatever its name.
 func TestLockBelowLocks(t *testing.T) {
@@ -27,7 +31,7 @@ func TestLockBelowLocks(t *testing.T) {
 		{"/app/leases/job", "/app/locks/job", "/app"},
 		{hexKey, "/app"},
 		{"/app/release-1732792601", "/app"}, // ends as Curator's permits do
-		{"/app/leases/release-1732792601", "/app"},
+		{leaseKey, "/app"},
 		{"/app/leases/job", "/app/locks/thread-1732792601", "/app"}, // and as places do
 	} {
 		for name, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
@@ -72,12 +76,16 @@ func TestLockBelowLocks(t *testing.T) {
 // znode of that key.
 func TestPermitAboveLocks(t *testing.T) {
 	const owner = "3" // as the data of a key of which there are so many permits
-	for _, key := range []string{"/app/leases", "/app/leases/job", hexKey} {
+	for _, key := range []string{"/app/leases", "/app/leases/job", leaseKey, hexKey} {
 		for name, mode := range map[string][]holdfast.Option{"lock": nil, "permit": {holdfast.WithLimit(3)}} {
-			for form, names := range map[string]zklock.Names{"curator": zklock.CuratorNames, "kazoo": zklock.KazooNames} {
+			for form, names := range map[string][2]zklock.Names{ // below, and above
+				"curator":                 {},
+				"kazoo":                   {zklock.CuratorNames, zklock.KazooNames},
+				"kazoo's below Curator's": {zklock.KazooNames, zklock.CuratorNames},
+			} {
 				t.Run(form+key+"/"+name, func(t *testing.T) {
 					withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-						client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{Names: names})
+						client, other := dialWired(t, e, zklock.Options{Names: names[0]}), dialWired(t, e, zklock.Options{Names: names[1]})
 						lock, err := client.TryAcquire(inTime(t), key, append(mode, holdfast.WithOwner(owner))...)
 						if err != nil {
 							t.Fatal(err)
@@ -115,9 +123,9 @@ func TestKeyBelowIsRemoved(t *testing.T) {
 		after string // what it has made by then
 		other string // a program's own znode, which ends with its session
 	}{
-		"lock":                     {"/app/leases/job", zklock.CuratorNames, nil, "-lock-", ""},
+		"lock":                     {leaseKey, zklock.CuratorNames, nil, "-lock-", ""},
 		"permit beside kazoo's":    {hexKey, zklock.CuratorNames, limited, "-lease-", ""},
-		"kazoo's beside Curator's": {"/app/leases/job", zklock.KazooNames, limited, "__lease__", ""},
+		"kazoo's beside Curator's": {leaseKey, zklock.KazooNames, limited, "__lease__", ""},
 		"lock beside a worker":     {hexKey, zklock.CuratorNames, nil, "-lock-", "/app/worker"},
 		"permit beside a worker":   {hexKey, zklock.CuratorNames, limited, "-lease-", "/app/worker"},
 	} {
@@ -231,8 +239,10 @@ func TestPermitsAsAKeyGoes(t *testing.T) {
 		names zklock.Names
 		below string
 	}{
-		"curator": {below: "/app/leases/job"},
-		"kazoo":   {names: zklock.KazooNames, below: "/app/job"},
+		"curator":              {below: "/app/leases/job"},
+		"kazoo":                {names: zklock.KazooNames, below: "/app/job"},
+		"curator, as a permit": {below: leaseKey},
+		"kazoo, as a permit":   {names: zklock.KazooNames, below: hexKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {

@@ -126,7 +126,7 @@ func FuzzNodeName(f *testing.F) {
 }
 
 // leaseForm is a permit's name: Curator's, and this client's beside kazoo's.
-var leaseForm = regexp.MustCompile(`(?s)^.*(?:lease-|__lease__)([0-9]{10}|-[0-9]{9,10})$`)
+var leaseForm = regexp.MustCompile(`(?s)^.*(lease-|__lease__)([0-9]{10}|-[0-9]{9,10})$`)
 
 // FuzzLeaseName tests which children of a key's znode are permits: those whose name has the form of one, or is
 // a guid of kazoo's; none of them stands in a queue. Ours are read back with the server's sequence number.
@@ -143,20 +143,24 @@ func FuzzLeaseName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, id []byte, seq int32) {
 		match := leaseForm.FindStringSubmatch(name)
 		kazoo := regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(name)
-		if got := kazooLease(name); got != (match != nil || kazoo) || got && !isLease(name) {
+		beside := match != nil && match[1] == "__lease__"
+		if got := kazooLease(name); got != (beside || kazoo) || got && !isLease(name) {
 			t.Fatalf("kazooLease(%q) = %v", name, got)
+		}
+		if got := (semaphore{}).mayBeLease(name); got != (match != nil && !beside) {
+			t.Fatalf("mayBeLease(%q) = %v in Curator's form", name, got)
 		}
 		if n, ok := sequence.OfLease(name); ok != (match != nil) {
 			t.Fatalf("OfLease(%q) = %v, %v", name, n, ok)
 		} else if want := int64(unnumbered); name != "" {
 			if match != nil {
-				want, _ = strconv.ParseInt(match[1], 10, 64)
+				want, _ = strconv.ParseInt(match[2], 10, 64)
 			}
 			if x, ok := parseLease(name); !ok || x.name != name || x.seq != want {
 				t.Fatalf("parseLease(%q) = %+v, %v; want sequence %d", name, x, ok, want)
 			}
 		}
-		if _, queued := parseEntry(name); queued && kazooLease(name) {
+		if _, queued := parseEntry(name); queued && (match != nil || kazoo) {
 			t.Fatalf("%q is both a permit and a lock", name)
 		}
 
@@ -165,7 +169,7 @@ func FuzzLeaseName(f *testing.F) {
 		own := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 		for _, names := range []Names{CuratorNames, KazooNames, CuratorRWNames} {
 			made := names.lease(own) + fmt.Sprintf("%010d", seq)
-			if x, ok := parseLease(made); !ok || x.seq != int64(seq) || !kazooLease(made) || !strings.Contains(made, names.guid(own)) {
+			if x, ok := parseLease(made); !ok || x.seq != int64(seq) || !(semaphore{kazoo: names == KazooNames}).isPermit(made) || !strings.Contains(made, names.guid(own)) {
 				t.Fatalf("%v: %q is read back as %+v, %v", names, made, x, ok)
 			}
 			if _, queued := parseEntry(made); queued {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
@@ -149,36 +150,48 @@ func (e *engine) statAll(ctx context.Context, parent string, line []entry) (map[
 	return eachOf(ctx, parent, line, e.link.Stat)
 }
 
+// eachOf returns the first error. No request is sent after that, or after ctx has ended: those that are under way go on, which nobody
+// waits for, and must not be more than readers.
 func eachOf[T any](
 	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (T, error),
 ) (map[string]T, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var (
-		mu    sync.Mutex
-		nodes = make(map[string]T, len(line))
-		wg    sync.WaitGroup
-		slots = make(chan struct{}, readers)
+		mu     sync.Mutex
+		nodes  = make(map[string]T, len(line))
+		failed error
+		wg     sync.WaitGroup
+		slots  = make(chan struct{}, readers)
 	)
+	note := func(name string, node T, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			nodes[name] = node
+		case failed == nil && !errors.Is(err, zk.ErrNoNode):
+			failed = err
+			cancel()
+		}
+	}
 	for _, x := range line {
 		slots <- struct{}{}
+		if reading.Err() != nil {
+			break
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			path := parent + "/" + x.name
-			node, err := read(ctx, path)
-			switch {
-			case err == nil:
-				mu.Lock()
-				nodes[x.name] = node
-				mu.Unlock()
-			case !errors.Is(err, zk.ErrNoNode):
-				cancel(err)
-			}
+			node, err := read(reading, parent+"/"+x.name)
+			note(x.name, node, err)
 		})
 	}
 	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+	if failed == nil && reading.Err() != nil && len(line) > 0 { // before the last was read, or just then
+		failed = zkconn.StepError("read", parent, driver.ContextError(ctx))
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	return nodes, nil
 }

@@ -1,10 +1,16 @@
 package zklock
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // TestOrderOfADowngrade tests the cure of hazard Z19: a reader with the number of a writer comes right
@@ -84,5 +90,46 @@ func TestCostOfALook(t *testing.T) {
 		if allocations > waiting/20 {
 			t.Errorf("%s: a look at %d names makes %v allocations", form, waiting, allocations)
 		}
+	}
+}
+
+// Many nodes are to be read, and the first read fails, or the caller's ctx ends: no more are sent than may be under way, and the error
+// says what it was.
+func TestReadsEndWithTheFirstFailure(t *testing.T) {
+	line := make([]entry, 1000)
+	for i := range line {
+		line[i].name = fmt.Sprint("n-", i)
+	}
+	errDenied, errWaited := errors.New("read /k/n-0: denied"), errors.New("waited long enough")
+	for name, c := range map[string]struct {
+		read func(ctx context.Context, end context.CancelCauseFunc) error
+		want error
+	}{
+		"a read fails": {func(context.Context, context.CancelCauseFunc) error { return errDenied }, errDenied},
+		"ctx ends": {func(ctx context.Context, end context.CancelCauseFunc) error {
+			end(errWaited)
+			<-ctx.Done()
+			return fmt.Errorf("read /k/n-0: %w", driver.ContextError(ctx))
+		}, errWaited},
+		"ctx ends between two reads": {func(_ context.Context, end context.CancelCauseFunc) error {
+			end(errWaited)
+			return nil
+		}, errWaited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			var sent atomic.Int64
+			_, err := eachOf(ctx, "/k", line, func(ctx context.Context, _ string) (int, error) {
+				sent.Add(1)
+				return 0, c.read(ctx, cancel)
+			})
+			if n := sent.Load(); n > readers {
+				t.Errorf("%d reads", n)
+			}
+			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), "read /k") || c.want == errWaited && !errors.Is(err, context.Canceled) {
+				t.Errorf("it returns %v", err)
+			}
+		})
 	}
 }

@@ -68,7 +68,7 @@ func (s semaphore) permits(children []string) []string {
 
 // kazooLease reports whether a child of a key's znode is a permit.
 func kazooLease(name string) bool {
-	if _, ok := sequence.OfLease(name); ok {
+	if _, ok := sequence.OfKazooLease(name); ok {
 		return true
 	}
 	return len(name) == guidLen && guidIn(name) == name // as kazoo makes them
@@ -216,10 +216,10 @@ func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid
 	}
 	line, err := e.order(ctx, s.key, children, "")
 	for _, x := range line {
-		node, err := e.link.Get(ctx, s.key+"/"+x.name)
+		stat, err := e.link.Stat(ctx, s.key+"/"+x.name)
 		switch {
 		case err == nil:
-			return x.name, node.Stat.Czxid, nil
+			return x.name, stat.Czxid, nil
 		case !errors.Is(err, zk.ErrNoNode):
 			return "", 0, err
 		}
@@ -231,22 +231,22 @@ func (e *engine) firstLock(ctx context.Context, s semaphore) (name string, czxid
 // waited for one, before. Who waits for a permit counts only if there was something for leases, too, before the
 // lock: otherwise the lock may have been granted, since it knows a semaphore by that. See found.
 func (e *engine) outranked(ctx context.Context, s semaphore, lock string) (bool, error) {
-	node, err := e.link.Get(ctx, s.key+"/"+lock)
+	stat, err := e.link.Stat(ctx, s.key+"/"+lock)
 	if err != nil {
 		return false, err
 	}
-	before, err := e.anyBefore(ctx, s.leases, s.mayBeLease, node.Stat.Czxid)
+	before, err := e.anyBefore(ctx, s.leases, s.mayBeLease, stat.Czxid)
 	if before || err != nil || s.kazoo { // kazoo's leases are the sign themselves
 		return before, err
 	}
-	leases, err := e.link.Get(ctx, s.leases)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && leases.Stat.Czxid > node.Stat.Czxid {
+	leases, err := e.link.Stat(ctx, s.leases)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && leases.Czxid > stat.Czxid {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return e.anyBefore(ctx, s.places, isLock, node.Stat.Czxid)
+	return e.anyBefore(ctx, s.places, isLock, stat.Czxid)
 }
 
 // anyBefore reports whether one of some children of a znode was made before something else. Those of keys do not count: see

@@ -35,11 +35,25 @@ var markers = []string{"lock-", "latch-", "read-", "write-", "__lock__", "__rloc
 // or ten. (Parsed by hand, because each look parses the name of every waiter.)
 func Of(name string) (int64, bool) { return behind(markers, name) }
 
-// leases mark the permits of a semaphore: Curator's, and holdfast's beside kazoo's.
-var leases = []string{"lease-", "__lease__"}
+// These mark the permits of a semaphore: Curator's, and holdfast's beside kazoo's.
+var (
+	curatorLease = []string{"lease-"}
+	kazooLease   = []string{"__lease__"}
+)
 
-// OfLease is Of for a permit of a semaphore.
-func OfLease(name string) (int64, bool) { return behind(leases, name) }
+// OfLease is Of for a permit of a semaphore, of either form.
+func OfLease(name string) (int64, bool) {
+	if seq, ok := OfCuratorLease(name); ok {
+		return seq, true
+	}
+	return OfKazooLease(name)
+}
+
+// OfCuratorLease is OfLease for a permit of Curator's form.
+func OfCuratorLease(name string) (int64, bool) { return behind(curatorLease, name) }
+
+// OfKazooLease is OfLease for a permit beside kazoo's. Those of kazoo itself have no number.
+func OfKazooLease(name string) (int64, bool) { return behind(kazooLease, name) }
 
 // behind returns the sequence number that stands behind a marker.
 func behind(markers []string, name string) (int64, bool) {

@@ -98,8 +98,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z46.3", "an observer goes by those who wait for a permit, whether or not locks know of the semaphore", zooKeeper, change{
 		"zklock/semaphore.go",
-		`leases.Stat.Czxid > node.Stat.Czxid {`,
-		`leases.Stat.Czxid < 0 {`,
+		`leases.Czxid > stat.Czxid {`,
+		`leases.Czxid < 0 {`,
 	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/kind.go",
