@@ -172,7 +172,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			if err == nil && !info.Held {
 				continue
 			}
-			if kazooGrant(info.Grant) {
+			if kazooLease(info.Grant) {
 				queues[key+kazooQueue] = true
 			}
 			if !yield(info, err) || err != nil {

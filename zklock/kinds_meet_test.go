@@ -65,7 +65,7 @@ func TestLockAfterAPlace(t *testing.T) {
 		place []string // the znodes, the place last
 		lease []string
 	}{
-		"curator": {zklock.CuratorNames, []string{"k/locks", "k/locks/_c_0-lock-"}, []string{"k/leases", "k/leases/_c_0-lease-"}},
+		"curator": {zklock.CuratorNames, []string{"k/locks", "k/locks/_c_0-lock-"}, []string{"k/leases", "k/leases/_c_0-lease-0000000000"}},
 		"kazoo": {
 			zklock.KazooNames,
 			[]string{"k-__lock__", "k-__lock__/0123456789abcdef0123456789abcdef__lock__"},

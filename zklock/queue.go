@@ -150,8 +150,8 @@ func (e *engine) statAll(ctx context.Context, parent string, line []entry) (map[
 	return eachOf(ctx, parent, line, e.link.Stat)
 }
 
-// eachOf returns the first error. No request is sent after that, or after ctx has ended: those that are under way go on, which nobody
-// waits for, and must not be more than readers.
+// eachOf returns the first error, and begins no read after that, or after ctx has ended: the requests of those that have begun
+// go on, though nobody waits for them, and must not be many.
 func eachOf[T any](
 	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (T, error),
 ) (map[string]T, error) {

@@ -66,16 +66,13 @@ func (s semaphore) permits(children []string) []string {
 	})
 }
 
-// kazooLease reports whether a child of a key's znode is a permit.
+// kazooLease reports whether a child of a key's znode is a permit, or an Info.Grant that of a permit in kazoo's form.
 func kazooLease(name string) bool {
 	if _, ok := sequence.OfKazooLease(name); ok {
 		return true
 	}
 	return len(name) == guidLen && guidIn(name) == name // as kazoo makes them
 }
-
-// kazooGrant reports whether an Info.Grant is that of a permit in kazoo's form.
-func kazooGrant(grant string) bool { return !strings.HasPrefix(grant, leasesDir) && kazooLease(grant) }
 
 // isLease reports whether an Info.Grant is that of a permit.
 func isLease(grant string) bool { return strings.HasPrefix(grant, leasesDir) || kazooLease(grant) }

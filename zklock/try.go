@@ -65,7 +65,7 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 	case err != nil || !info.Held:
 		return zkconn.AsDisconnected(ctx, err)
 	case isLease(info.Grant):
-		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooGrant(info.Grant)))
+		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
 	e.doubts.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
 	return driver.Held(info)
