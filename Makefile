@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup setup-all demo compile test test-unit test-integration test-conformance test-servers test-random test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,12 +23,16 @@ dist: ## Make what a release consists of: archives, packages and checksums in di
 setup: ## Install what the integration tests start (as root on Debian), or say what is missing
 	@integration/setup.sh local
 
-setup-all: ## Install what the tests on other versions of servers start, too
-	@integration/setup.sh versions
-
 demo: ## See locks, waiting, loss and fencing on a real ZooKeeper
 	@integration/setup.sh any
 	go run ./integration/cmd/demo
+
+quick: ## Check format and vet, and run the unit tests without the race detector and a minute of simulation: at most five minutes
+	$(timed)
+	test -z "$$(GOWORK=off go tool -modfile=tools/go.mod gofumpt -l . | tee /dev/stderr)"
+	go vet $(units) ./integration/...
+	go test -p 2 $(patience) $(TESTFLAGS) $(units)
+	HOLDFAST_SIM_HOURS=0.8 go test -timeout 5m -run '^TestSimulation$$' ./integration/cmd/chaos
 
 test: ## Run all tests, those on real servers too, with the race detector; without root, in a container if need be
 	@integration/setup.sh local make --no-print-directory --keep-going test-unit sim test-integration
@@ -86,6 +90,9 @@ test-servers: ## Run the other tests on real servers
 	$(timed)
 	go test -race -shuffle=on -p 2 -parallel 5 $(patience) -skip '^TestConformance$$|$(virtual)|$(random)'"$${SKIP:+|$$SKIP}" $(TESTFLAGS) ./integration/...
 
+test-newest: ## Run the suite of the contract on the newest ZooKeeper, which comes from Maven Central
+	@integration/setup.sh newest integration/versions.sh newest
+
 test-random: ## Run fleets of programs in several languages that are killed, and chaos, for seconds each
 	@integration/setup.sh local
 	$(timed)
@@ -138,6 +145,10 @@ test-long: ## Run for minutes what "make test-random" runs for seconds, and with
 	HOLDFAST_CLIENTS=10000 go test -v -timeout 10m -run 'TestMany(WantOneKey|ReturnAtOnce)$$' ./dynamolock
 	integration/setup.sh versions integration/versions.sh everything 3.5.10
 	HOLDFAST_CLIENTS=100000 go test -v -timeout 30m -run 'TestManyClients$$' ./dynamolock
+
+# Each part notes its result below .nightly, so a run that was interrupted continues; FRESH=1 begins anew.
+nightly: ## Run everything that .ci/run leaves out, at most 150 minutes, as root (PART='versions slow' for some of it)
+	@integration/nightly.sh $(PART)
 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=5m; 30s by default)
 	@tools/fuzz.sh $(or $(FUZZTIME),30s)

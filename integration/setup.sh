@@ -2,7 +2,7 @@
 # Installs what the tests need: ZooKeeper, what they use of npm, Curator, kazoo, Spin, tmux, bash-completion, and a C
 # compiler.
 #
-# Usage: integration/setup.sh [any|local|versions|bench] [COMMAND...]
+# Usage: integration/setup.sh [any|local|newest|versions|bench] [COMMAND...]
 #   local   (default) a JDK and ZooKeeper's jars on this machine, because the fault tests stop, pause and partition the servers'
 #           own processes; Node.js and npm's packages, because locks are shared with a client that comes from npm; Curator's jars,
 #           and a Python with kazoo, because locks are shared with those; Spin, which checks the models of the recipes, with a C
@@ -12,6 +12,7 @@
 #           all of that, Maven, and a Python that makes virtual environments, with which integration/versions.sh fetches other
 #           versions of servers and of the programs that locks are shared with: what
 #           "make test-versions" needs
+#   newest  all of local, Maven, and the newest ZooKeeper: what "make test-newest" needs
 #   bench   a JDK, ZooKeeper's jars, Node.js and npm's packages as above, Maven and such a Python, with which integration/versions.sh
 #           fetches the lock libraries of other languages: what "make bench" needs
 #   any     ZooKeeper as above and a server for DynamoDB's API from npm, or a Docker daemon: enough for programs that only talk to
@@ -98,9 +99,9 @@ c_compiler_is_here() {
 docker_answers() { have docker && timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 case $need in
-any | local | versions | bench) ;;
+any | local | newest | versions | bench) ;;
 *)
-	say "unknown argument $need; want any, local, versions or bench" >&2
+	say "unknown argument $need; want any, local, newest, versions or bench" >&2
 	exit 2
 	;;
 esac
@@ -117,18 +118,18 @@ missing() {
 	if npm_is_wanted && ! npm_is_here; then
 		echo nodejs npm
 	fi
-	if [ "$need" = versions ] || [ "$need" = bench ]; then
-		maven_is_here || echo maven
-		venv_is_here || echo python3-venv
-	fi
-	if [ "$need" = local ] || [ "$need" = versions ]; then
+	case $need in newest | versions | bench) maven_is_here || echo maven ;; esac
+	case $need in versions | bench) venv_is_here || echo python3-venv ;; esac
+	case $need in
+	local | newest | versions)
 		c_compiler_is_here || echo gcc libc6-dev
 		curator_is_here || echo libcurator-recipes-java
 		kazoo_is_here || echo python3-kazoo
 		have spin || echo spin
 		have tmux || echo tmux
 		[ -f /usr/share/bash-completion/bash_completion ] || echo bash-completion
-	fi
+		;;
+	esac
 }
 
 # in_container runs a command as root in a Debian container. The repository goes there through a pipe: nothing in it can change,
@@ -178,6 +179,7 @@ finish() {
 		}
 	fi
 	case $need in
+	newest) "$(dirname "$0")/versions.sh" fetch newest ;;
 	versions) "$(dirname "$0")/versions.sh" fetch ;;
 	bench) "$(dirname "$0")/versions.sh" peers >/dev/null ;;
 	esac

@@ -4,12 +4,14 @@
 # nothing if everything is there.
 #
 # Usage: integration/versions.sh fetch      fetch all
+#        integration/versions.sh fetch newest  fetch the newest ZooKeeper only
 #        integration/versions.sh peers      fetch the lock libraries that "make bench" compares with, and print a line for each: its
 #                                           name, its version, and its classpath or Python, with tabs between
 #        integration/versions.sh home NAME  print the folder of one of them, such as zookeeper-3.9.5: one for ZOOKEEPER_HOME
 #        integration/versions.sh test       run the tests that talk to ZooKeeper on each version: all of them on the newest, with those of
 #                                           doctor, the conformance tests of one form of names on the others; those that share locks with
 #                                           Curator and kazoo with these versions of them; and those that talk to DynamoDB on moto
+#        integration/versions.sh newest     run the conformance tests of ZooKeeper on its newest version
 #        integration/versions.sh everything VERSION
 #                                           run all of them on one version of ZooKeeper
 set -euo pipefail
@@ -37,6 +39,8 @@ log_of() {
 	*) echo org.slf4j:slf4j-simple:2.0.13 ;;
 	esac
 }
+
+newest=${zookeeper[-1]}
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/maven
 
@@ -174,7 +178,7 @@ programs() {
 }
 
 test_all() {
-	local newest=${zookeeper[-1]} code=0
+	local code=0
 	HOLDFAST_RESULTS=$(mktemp)
 	export HOLDFAST_RESULTS
 	part "ZooKeeper $newest" all_of_it "$newest" || code=1
@@ -194,10 +198,11 @@ fetch_aws() { jars "aws-lock-client-$aws" "com.amazonaws:dynamodb-lock-client:$a
 case ${1:-} in
 home) printf '%s\n' "$cache/$2" ;;
 fetch)
+	[ "${2:-}" != newest ] || zookeeper=("$newest")
 	for version in "${zookeeper[@]}"; do
 		jars "zookeeper-$version" "org.apache.zookeeper:zookeeper:$version" "${server[@]}" "$(log_of "$version")"
 	done
-	fetch_peers
+	[ "${2:-}" = newest ] || fetch_peers
 	;;
 peers)
 	fetch_peers >&2
@@ -206,6 +211,7 @@ peers)
 		"AWS's lock client" "$aws" "$cache/aws-lock-client-$aws/lib/*"
 	;;
 test) test_all ;;
+newest) part "ZooKeeper $newest" conformance "$newest" ;;
 everything) part "ZooKeeper $2" all_of_it "$2" ;;
 *)
 	printf 'versions: unknown argument %s\n' "${1:-}" >&2
