@@ -3,6 +3,8 @@ package holdfast
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Ask asks the holder of the grant that info describes, as returned by Inspect or List or
@@ -16,7 +18,7 @@ import (
 // nothing. Other errors: [ErrInvalid] if info describes no grant, [ErrClosed],
 // [ErrDisconnected] with ctx's error, [ErrDenied], and the engine's own.
 func (c *Client) Ask(ctx context.Context, info Info) error {
-	if err := c.onGrant(ctx, info, c.engine.Ask); err != nil {
+	if err := c.onGrant(ctx, info, driver.Driver.Ask); err != nil {
 		return failed("ask", info.Key, err)
 	}
 	c.log.Info("holder asked to let go", "key", info.Key, "owner", info.Owner, "token", uint64(info.Token))
@@ -30,6 +32,9 @@ func (c *Client) Ask(ctx context.Context, info Info) error {
 // ended. See [Events.Asked] and [Hooks].
 func (k *Lock) Asked() <-chan struct{} {
 	k.check()
+	if k.client == nil {
+		return noEvents.done
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.asked == nil {

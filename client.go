@@ -85,11 +85,21 @@ func defaultOwner() string {
 }
 
 // Owner returns the client's default owner name.
-func (c *Client) Owner() string { return c.owner }
+func (c *Client) Owner() string {
+	if c == nil {
+		return ""
+	}
+	return c.owner
+}
 
 // Events subscribes to what happens to this client and its locks, from now on.
 // After Close it returns a subscription that has ended already.
-func (c *Client) Events() *Events { return c.feed.subscribe() }
+func (c *Client) Events() *Events {
+	if c.valid() != nil {
+		return nil
+	}
+	return c.feed.subscribe()
+}
 
 // Inspect describes a key as the engine knows it. A key that nobody holds is
 // no error: Held is false.
@@ -150,7 +160,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 // one. It is for operators: until the holder hears of it, it may still act on the lock. Only fencing
 // covers that gap.
 func (c *Client) Break(ctx context.Context, info Info) error {
-	if err := c.onGrant(ctx, info, c.engine.Break); err != nil {
+	if err := c.onGrant(ctx, info, driver.Driver.Break); err != nil {
 		return failed("break", info.Key, err)
 	}
 	c.log.Info("lock broken", "key", info.Key, "owner", info.Owner, "token", uint64(info.Token))
@@ -158,7 +168,7 @@ func (c *Client) Break(ctx context.Context, info Info) error {
 }
 
 // onGrant calls the engine about the grant that info describes.
-func (c *Client) onGrant(ctx context.Context, info Info, call func(context.Context, Info) error) error {
+func (c *Client) onGrant(ctx context.Context, info Info, call func(driver.Driver, context.Context, Info) error) error {
 	if err := c.checkKey(info.Key, driver.Mode{}); err != nil {
 		return err
 	}
@@ -170,7 +180,7 @@ func (c *Client) onGrant(ctx context.Context, info Info, call func(context.Conte
 		return err
 	}
 	defer done()
-	return c.explain(ctx, call(ctx, info))
+	return c.explain(ctx, call(c.engine, ctx, info))
 }
 
 // enter begins a call that Close waits for.
@@ -236,6 +246,9 @@ func (c *Client) closedUnder(ctx context.Context) bool {
 }
 
 func (c *Client) checkPrefix(prefix string) error {
+	if err := c.valid(); err != nil {
+		return err
+	}
 	if prefix == "" || c.anyKey || (c.absolute && prefix == "/") {
 		return nil
 	}

@@ -60,8 +60,12 @@ var (
 //
 // A hook, a log handler and [Retry].Delay must not call Close: it waits for them, whatever its ctx, and would never return.
 func (c *Client) Close(ctx context.Context) error {
-	if ctx == nil {
-		return fmt.Errorf("holdfast: close: %w", errNoContext())
+	err := c.valid()
+	if err == nil && ctx == nil {
+		err = errNoContext()
+	}
+	if err != nil {
+		return fmt.Errorf("holdfast: close: %w", err)
 	}
 	c.mu.Lock()
 	first := !c.closed

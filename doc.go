@@ -58,6 +58,9 @@
 //   - G15: terms of an [Election] never overlap, and the key is given back after lead has returned.
 //   - G18: [Client.AcquireAll] takes several keys, or leaves none held.
 //
+// Clients, elections, subscriptions and locks come from calls of this library. Of a zero value, all methods that return an error
+// fail with [ErrInvalid], channels and contexts have ended, and other results are zero.
+//
 // # What is not guaranteed
 //
 //   - A lock alone does not make writes safe: a process can be stopped between its last

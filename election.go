@@ -130,6 +130,9 @@ func (e *Election) validate() error {
 // If lead panics, or calls runtime.Goexit, the key is given back and the panic goes on.
 // Run may be called again when it has returned.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Lock) error) error {
+	if err := e.client.valid(); err != nil {
+		return failed("elect", e.key, err)
+	}
 	if lead == nil {
 		return failed("elect", e.key, driver.Invalid("lead", "it is nil"))
 	}
@@ -214,6 +217,9 @@ func (e *Election) Term() *Lock {
 // lead should return instead. If it calls Resign with its own ctx, that ends in the
 // call, which therefore does not wait; with another ctx, it waits for itself.
 func (e *Election) Resign(ctx context.Context) error {
+	if err := e.client.valid(); err != nil {
+		return failed("resign", e.key, err)
+	}
 	if ctx == nil {
 		return failed("resign", e.key, errNoContext())
 	}
@@ -251,6 +257,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Info, error] {
 // candidate leads or not. It sends nothing. It is for a liveness probe, whose failure ends
 // the process: nothing else stops code that ignores its ctx.
 func (e *Election) Check(grace time.Duration) error {
+	if err := e.client.valid(); err != nil {
+		return failed("elect", e.key, err)
+	}
 	t := e.leads()
 	if t == nil {
 		return nil

@@ -74,30 +74,49 @@ type Events struct {
 }
 
 // Ready delivers an event when the engine has become reachable.
-func (e *Events) Ready() <-chan Event { return e.ready }
+func (e *Events) Ready() <-chan Event { return e.orEnded().ready }
 
 // Disconnected delivers an event when the engine has become unreachable.
-func (e *Events) Disconnected() <-chan Event { return e.disconnected }
+func (e *Events) Disconnected() <-chan Event { return e.orEnded().disconnected }
 
 // TTLExpired delivers an event for each lock that reached its TTL.
-func (e *Events) TTLExpired() <-chan Event { return e.ttlExpired.out }
+func (e *Events) TTLExpired() <-chan Event { return e.orEnded().ttlExpired.out }
 
 // Lost delivers an event for each lock that was lost for another reason.
-func (e *Events) Lost() <-chan Event { return e.lost.out }
+func (e *Events) Lost() <-chan Event { return e.orEnded().lost.out }
 
 // Asked delivers an event for each lock for which somebody has asked: see [Lock.Asked]. Its
 // Err is nil, as the lock lives on.
-func (e *Events) Asked() <-chan Event { return e.asked.out }
+func (e *Events) Asked() <-chan Event { return e.orEnded().asked.out }
 
 // Done returns a channel that is closed when the subscription has ended, by its own
 // Close or by that of the client. Nothing is delivered after that.
-func (e *Events) Done() <-chan struct{} { return e.done }
+func (e *Events) Done() <-chan struct{} { return e.orEnded().done }
 
 // Close ends the subscription: Done closes, and unread events are dropped. Closing the
 // client does the same. Further calls do nothing.
 func (e *Events) Close() {
-	e.feed.remove(e)
-	e.stop()
+	if e = e.orEnded(); e != noEvents {
+		e.feed.remove(e)
+		e.stop()
+	}
+}
+
+// noEvents stands for a subscription that no client has made: its channels are closed.
+var noEvents = func() *Events {
+	e := &Events{ready: make(chan Event), done: make(chan struct{})}
+	close(e.ready)
+	close(e.done)
+	q := &queue{out: e.ready}
+	e.disconnected, e.ttlExpired, e.lost, e.asked = e.ready, q, q, q
+	return e
+}()
+
+func (e *Events) orEnded() *Events {
+	if e == nil || e.feed == nil {
+		return noEvents
+	}
+	return e
 }
 
 func (e *Events) stop() {

@@ -47,6 +47,14 @@ func New(config driver.Config, hooks Hooks, open func(driver.Host) (driver.Drive
 	return newClient(config, h, engine), nil
 }
 
+// valid refuses a client that no engine has made, such as that within a zero zklock.Client.
+func (c *Client) valid() error {
+	if c == nil || c.engine == nil {
+		return driver.Invalid("client", "it was not made by an engine, such as zklock.Dial or dynamolock.New")
+	}
+	return nil
+}
+
 // HoldOf returns the engine's side of a lock that the client of host was granted; nil
 // for another client's. It is for engines that offer more than the contract.
 func HoldOf(h driver.Host, lock *Lock) driver.Hold {

@@ -20,6 +20,9 @@ const (
 
 // checkKey applies the portable rules, then the engine's own.
 func (c *Client) checkKey(key string, mode driver.Mode) error {
+	if err := c.valid(); err != nil {
+		return err
+	}
 	if c.anyKey && key != "" {
 		return c.engine.CheckKey(key, mode)
 	}

@@ -67,13 +67,22 @@ func (k *Lock) Token() Token { return k.token }
 // context.Context.
 func (k *Lock) Done() <-chan struct{} {
 	k.check()
+	if k.client == nil {
+		return noEvents.done
+	}
 	return k.done
 }
+
+// errNotAcquired is the end of a lock, or of locks, that no client has returned.
+func errNotAcquired() error { return driver.Invalid("lock", "it was not acquired") }
 
 // Err returns nil while the lock is live, and then the reason of its end, which
 // never changes: [ErrReleased], [ErrTTLExpired], or a [*LostError], which
 // matches [ErrLost] and its cause.
 func (k *Lock) Err() error {
+	if k.client == nil {
+		return errNotAcquired()
+	}
 	k.check()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,7 +167,7 @@ func ofAnother(ctx context.Context, err error) error {
 func (k *Lock) Release(ctx context.Context) error {
 	switch {
 	case k.client == nil:
-		return failed("release", k.key, driver.Invalid("lock", "it was not acquired"))
+		return failed("release", k.key, errNotAcquired())
 	case ctx == nil:
 		return failed("release", k.key, errNoContext())
 	}

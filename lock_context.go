@@ -9,9 +9,21 @@ import "context"
 // the context is kept in memory. Its Err and Done compare the clocks, as all methods of the
 // lock do, for the locks that parent follows too.
 func (k *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	k.check()
+	if err := k.Err(); err != nil {
+		return endedContext(parent, err)
+	}
 	ctx, end := context.WithCancelCause(parent)
 	return newLockContext(ctx, k.Err, end), k.cancelAtEnd(ctx, end)
+}
+
+// endedContext is that of a lock, or of locks, that have ended.
+func endedContext(parent context.Context, why error) (context.Context, context.CancelFunc) {
+	if parent == nil { // with a zero lock, no method panics
+		parent = context.Background()
+	}
+	ctx, end := context.WithCancelCause(parent)
+	end(why)
+	return ctx, func() {}
 }
 
 // A lockContext sees at the first look that its lock, or one of its locks, is over, or one of those whose context it is within.

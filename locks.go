@@ -51,12 +51,18 @@ func (l *Locks) All() []*Lock { return slices.Clone(l.locks) }
 // Done returns a channel that is closed when the first of the locks ends.
 func (l *Locks) Done() <-chan struct{} {
 	_ = l.Err() // compares the clocks
+	if l.live == nil {
+		return noEvents.done
+	}
 	return l.live.Done()
 }
 
 // Err returns nil while all locks are live, and then the [Lock.Err] of the first that was
 // seen to end, which never changes.
 func (l *Locks) Err() error {
+	if l.live == nil {
+		return errNotAcquired()
+	}
 	for _, k := range l.locks {
 		if err := k.Err(); err != nil {
 			l.end(err) // as whoever ended the lock is about to do, who may be the one that asks
@@ -69,6 +75,9 @@ func (l *Locks) Err() error {
 // Deadline returns the earliest [Lock.Deadline] of the locks: when the first ends if
 // nothing more is heard from the engine. Once one has ended it is past.
 func (l *Locks) Deadline() time.Time {
+	if l.live == nil {
+		return time.Time{}
+	}
 	first := l.locks[0].Deadline()
 	for _, k := range l.locks[1:] {
 		if deadline := k.Deadline(); deadline.Before(first) {
@@ -82,9 +91,7 @@ func (l *Locks) Deadline() time.Time {
 // the locks ends, with what Err returns as its cause, or when the CancelFunc is called.
 func (l *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if err := l.Err(); err != nil {
-		ctx, cancel := context.WithCancelCause(parent)
-		cancel(err)
-		return ctx, func() {}
+		return endedContext(parent, err)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	end := func(err error) {
@@ -133,6 +140,9 @@ func (l *Locks) overByNow() error {
 // Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It
 // fails with what Err returns if one of the locks has ended.
 func (l *Locks) Extend(d time.Duration) error {
+	if l.live == nil {
+		return failed("extend", "", errNotAcquired())
+	}
 	if d < 0 {
 		return failed("extend", l.locks[0].key, driver.Invalid("TTL", "%v is negative", d))
 	}
@@ -152,6 +162,9 @@ func (l *Locks) Extend(d time.Duration) error {
 // error. It returns nil only if all grants stand and all locks are live, and the end of a lock
 // rather than another error.
 func (l *Locks) Verify(ctx context.Context) error {
+	if l.live == nil {
+		return failed("verify", "", errNotAcquired())
+	}
 	if ctx != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = l.Context(ctx) // none is asked about when another has ended
@@ -176,6 +189,9 @@ func (l *Locks) Verify(ctx context.Context) error {
 // of [Lock.Release] of all of them, joined: one that fails does not keep the others. It
 // may be called again, and locks may be released one by one before it.
 func (l *Locks) Release(ctx context.Context) error {
+	if l.live == nil {
+		return failed("release", "", errNotAcquired())
+	}
 	if ctx == nil {
 		return failed("release", l.locks[0].key, errNoContext())
 	}

@@ -59,7 +59,12 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 }
 
 // Options returns the options in force, defaults filled in.
-func (c *Client) Options() Options { return c.engine.opts }
+func (c *Client) Options() Options {
+	if c.engine == nil {
+		return Options{}
+	}
+	return c.engine.opts
+}
 
 // ConditionCheck returns a check to put into your own transaction (TransactWriteItems).
 // The transaction then succeeds only while the table says that lock is held: not once it
@@ -82,8 +87,8 @@ func (c *Client) Options() Options { return c.engine.opts }
 // ConditionCheck itself sends nothing. If the lock has ended, it fails with the error of
 // lock.Err; if the lock is not one of this client, with [holdfast.ErrInvalid].
 func (c *Client) ConditionCheck(lock *holdfast.Lock) (*types.ConditionCheck, error) {
-	if lock == nil {
-		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is nil"))
+	if lock == nil || c.engine == nil {
+		return nil, fmt.Errorf("dynamolock: condition check: %w", driver.Invalid("lock", "it is not a lock of this client"))
 	}
 	if err := lock.Err(); err != nil {
 		return nil, fmt.Errorf("dynamolock: condition check %q: %w", lock.Key(), err)

@@ -180,7 +180,10 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 // know until its next heartbeat, and somebody else may have the key by then. Only fencing
 // covers that gap. Errors are those of Break.
 func (c *Client) BreakNow(ctx context.Context, info holdfast.Info) error {
-	return c.Break(context.WithValue(ctx, breakNow{}, true), info)
+	if ctx != nil { // else Break refuses it
+		ctx = context.WithValue(ctx, breakNow{}, true)
+	}
+	return c.Break(ctx, info)
 }
 
 // breakNow is the key of a context whose Break is a BreakNow.

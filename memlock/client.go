@@ -52,4 +52,9 @@ func New(options *Options) (*Client, error) {
 }
 
 // Lease is how long the store waits for a silent client.
-func (c *Client) Lease() time.Duration { return c.engine.lease }
+func (c *Client) Lease() time.Duration {
+	if c.engine == nil {
+		return 0
+	}
+	return c.engine.lease
+}

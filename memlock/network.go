@@ -37,7 +37,7 @@ func (s *Store) Heal(c *Client) { s.setCut(c, false) }
 // it is healed, or when its own lease is over, whichever is first. Expire returns at once.
 // It does nothing if the client belongs to another store.
 func (s *Store) Expire(c *Client) {
-	if c.engine.store != s {
+	if c.engine == nil || c.engine.store != s {
 		return
 	}
 	s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *Store) Expire(c *Client) {
 
 func (s *Store) setCut(c *Client, cut bool) {
 	e := c.engine
-	if e.store != s {
+	if e == nil || e.store != s {
 		return
 	}
 	s.mu.Lock()

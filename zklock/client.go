@@ -80,18 +80,28 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 // Conn returns the client's connection, so that an application can use the same
 // session for its own work, until Close. It ignores the chroot: its paths are whole.
 // The session's events go to holdfast alone. Do not close it.
-func (c *Client) Conn() *zk.Conn { return c.engine.link.Conn() }
+func (c *Client) Conn() *zk.Conn {
+	if c.engine == nil {
+		return nil
+	}
+	return c.engine.link.Conn()
+}
 
 // SessionTimeout returns the session timeout that was negotiated last: it is negotiated
 // again whenever the session is resumed. Locks go by the shortest one of their session.
-func (c *Client) SessionTimeout() time.Duration { return c.engine.link.Times().Session }
+func (c *Client) SessionTimeout() time.Duration {
+	if c.engine == nil {
+		return 0
+	}
+	return c.engine.link.Times().Session
+}
 
 // Guard returns a check for a transaction (zk.Conn.Multi), which then succeeds
 // only while lock is held: its node must exist. Guard fails with lock.Err's error
 // if the lock has ended, and with holdfast.ErrInvalid if it is not a lock of this client.
 func (c *Client) Guard(lock *holdfast.Lock) (*zk.CheckVersionRequest, error) {
-	if lock == nil {
-		return nil, fmt.Errorf("zklock: guard: %w", driver.Invalid("lock", "it is nil"))
+	if lock == nil || c.engine == nil {
+		return nil, fmt.Errorf("zklock: guard: %w", driver.Invalid("lock", "it is not a lock of this client"))
 	}
 	if err := lock.Err(); err != nil {
 		return nil, fmt.Errorf("zklock: guard %q: %w", lock.Key(), err)
