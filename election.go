@@ -57,6 +57,7 @@ type Election struct {
 	mu      strict.Mutex[strict.Election]
 	running bool
 	now     *leadership // nil unless lead runs
+	last    *leadership // the latest term, also when it is over; nil before the first
 }
 
 // Election returns a candidate for the leadership of key; o may be nil. It sends
@@ -207,7 +208,7 @@ func (e *Election) Term() *Lock {
 
 // Resign ends the ctx of lead, with [ErrResigned] as its cause, waits until lead has
 // returned, and then for the engine to confirm that it has the key back. It returns nil
-// then, and if lead does not run. The candidate stands again, behind those who wait; to
+// then. If lead has returned before, it waits for that confirmation only. The candidate stands again, behind those who wait; to
 // end the candidacy, end the ctx of Run.
 //
 // ctx bounds only the wait: when it ends first, the error matches [ErrReleasePending] and
@@ -223,12 +224,16 @@ func (e *Election) Resign(ctx context.Context) error {
 	if ctx == nil {
 		return failed("resign", e.key, errNoContext())
 	}
-	t := e.leads()
-	if t == nil {
+	e.mu.Lock()
+	t, leads := e.last, e.now != nil
+	e.mu.Unlock()
+	switch {
+	case t == nil:
 		return nil
+	case leads:
+		t.lock.check() // what has ended it before comes first
+		t.end(ErrResigned)
 	}
-	t.lock.check() // what has ended it before comes first
-	t.end(ErrResigned)
 	select {
 	case <-t.returned:
 	default:
@@ -238,7 +243,17 @@ func (e *Election) Resign(ctx context.Context) error {
 			return failed("resign", e.key, unconfirmedYet(ctx))
 		}
 	}
-	return t.lock.Release(ctx)
+	if leads {
+		return t.lock.Release(ctx)
+	}
+	t.lock.endReleased()
+	if errors.Is(t.lock.Err(), ErrLost) {
+		return nil // the key was not left to be given back
+	}
+	if err := t.lock.delivered(ctx); errors.Is(err, ErrReleasePending) {
+		return failed("resign", e.key, err)
+	}
+	return nil
 }
 
 // Leader tells who leads, as [Client.Inspect] does: Held is false if nobody does, and

@@ -178,3 +178,50 @@ func TestLogHandlerPanicsInATerm(t *testing.T) {
 		})
 	}
 }
+
+// Resign returns nil only when the engine has the key back, also if another caller or lead itself has ended the term.
+func TestResign_LeadHasReturned_WaitsForTheEngine(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttl time.Duration
+		end func(e *holdfast.Election, down chan struct{})
+	}{
+		"resigned":     {0, func(e *holdfast.Election, _ chan struct{}) { go func() { _ = e.Resign(context.Background()) }() }},
+		"stepped down": {0, func(_ *holdfast.Election, down chan struct{}) { close(down) }},
+		"TTL":          {time.Second / 4, func(*holdfast.Election, chan struct{}) { time.Sleep(time.Second / 2) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				back, down := make(chan struct{}), make(chan struct{})
+				l := (&engine{release: func(context.Context) error { <-back; return nil }}).open(t, driver.Config{})
+				e, err := l.Election("k", &holdfast.ElectionOptions{Candidacy: []holdfast.Option{holdfast.WithTTL(c.ttl)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() {
+					_ = e.Run(ctx, func(ctx context.Context, _ *holdfast.Lock) error {
+						select {
+						case <-ctx.Done():
+						case <-down:
+						}
+						return nil
+					})
+				}()
+				synctest.Wait()
+				c.end(e, down)
+				synctest.Wait()
+				short, stop := context.WithTimeout(t.Context(), time.Millisecond)
+				defer stop()
+				if err := e.Resign(short); !errors.Is(err, holdfast.ErrReleasePending) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("before the engine has the key back: %v", err)
+				}
+				cancel()
+				close(back)
+				if err := e.Resign(t.Context()); err != nil {
+					t.Errorf("once it has: %v", err)
+				}
+				mustClose(t, l)
+			})
+		})
+	}
+}

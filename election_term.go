@@ -75,6 +75,7 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 		t.released = lock.Release(releaseCtx)
 	}()
 	if !e.begin(t) {
+		close(t.returned)
 		return t, nil // it ended before it began
 	}
 	err = errUnwound
@@ -109,6 +110,9 @@ func (t *leadership) pending() error {
 
 // begin makes t the present term, unless it is over already.
 func (e *Election) begin(t *leadership) bool {
+	e.mu.Lock()
+	e.last = t
+	e.mu.Unlock()
 	if t.lock.Err() != nil || t.ctx.Err() != nil || !e.client.beginTerm(t) {
 		return false
 	}

@@ -178,19 +178,25 @@ func (k *Lock) Release(ctx context.Context) error {
 	if !errors.Is(ended, ErrReleased) {
 		return failed("release", k.key, ended)
 	}
-	select {
-	case <-k.givenBack:
-	default:
-		select {
-		case <-k.givenBack:
-		case <-ctx.Done():
-			return failed("release", k.key, unconfirmedYet(ctx))
-		}
-	}
-	if k.releErr != nil {
-		return failed("release", k.key, k.releErr)
+	if err := k.delivered(ctx); err != nil {
+		return failed("release", k.key, err)
 	}
 	return nil
+}
+
+// delivered waits for what comes of giving back a lock that has ended.
+func (k *Lock) delivered(ctx context.Context) error {
+	select {
+	case <-k.givenBack:
+		return k.releErr
+	default:
+	}
+	select {
+	case <-k.givenBack:
+		return k.releErr
+	case <-ctx.Done():
+		return unconfirmedYet(ctx)
+	}
 }
 
 // endReleased ends the lock for its holder, if nothing has ended it before, and has the engine
