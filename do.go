@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -25,8 +26,8 @@ const doReleaseTimeout = 10 * time.Second
 //
 // Do returns the errors of fn and of the release, joined. If the lock ended
 // while fn ran, that is an error even if fn returned nil: [ErrLost] or
-// [ErrTTLExpired], or [ErrClosed] if that was by [Client.Close]. If fn released the
-// lock itself, that is no error. If fn panics, or calls runtime.Goexit, the lock is released
+// [ErrTTLExpired], or [ErrClosed] if that was by [Client.Close]. It takes the place of
+// the error of fn's ctx. If fn released the lock itself, that is no error. If fn panics, or calls runtime.Goexit, the lock is released
 // and the panic goes on.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...Option) error {
 	if fn == nil {
@@ -62,6 +63,7 @@ type held interface {
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
 	closed() error
+	each() []*Lock // the first that has ended comes first
 }
 
 // do calls fn while what acquire returns is held, and releases it.
@@ -72,6 +74,13 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 	}
 	fnCtx, cancel := lock.Context(ctx)
 	defer func() {
+		why := lock.Err() // what has ended the ctx of fn, if that was the lock
+		if fnCtx.Err() == nil || context.Cause(fnCtx) != why {
+			why = nil
+		}
+		if why != nil && (err == why || err == fnCtx.Err()) {
+			err = nil
+		}
 		cancel()
 		releaseCtx, stop := linger(ctx)
 		defer stop()
@@ -80,19 +89,57 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		if err == nil {
 			err = lock.closed()
 		}
-		err = joined(err, lock.Err(), lock.Release(releaseCtx))
+		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
+		err = joined(err, why, outcomes(releaseCtx, lock.each()))
 	}()
 	return fn(fnCtx, lock)
 }
 
-// joined joins the errors of fn and of the release. What has ended the lock while fn ran may be in both, and is told once.
-func joined(err, ended, released error) error {
-	several, ok := released.(interface{ Unwrap() []error })
-	switch {
-	case ended == nil || !errors.Is(err, ended) || !errors.Is(released, ended) || ok && len(several.Unwrap()) > 1:
-		return errors.Join(err, released)
-	case err == ended: // as context.Cause has it
-		return released
+// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release; locks that have ended for one
+// cause, as with a session, are one error.
+func outcomes(ctx context.Context, locks []*Lock) (errs []error) {
+	told := make(map[string]*keyError)
+	for _, k := range locks {
+		err := k.Release(ctx)
+		var of *keyError
+		if errors.As(err, &of) && (errors.Is(of.err, ErrLost) || errors.Is(of.err, ErrTTLExpired)) {
+			cause := lossText(of.err)
+			if first := told[cause]; first != nil {
+				first.more++
+				continue
+			}
+			told[cause], err = of, of
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
 	}
-	return err
+	for i, err := range errs {
+		if of, ok := err.(*keyError); ok {
+			errs[i] = fmt.Errorf("holdfast: do %w", of)
+		}
+	}
+	return errs
 }
+
+// joined joins the errors of fn and of the releases. What has ended the lock while fn ran may be in both, and is told once.
+func joined(err, why error, released []error) error {
+	switch {
+	case why == nil || err == nil || len(released) != 1 || !errors.Is(released[0], why):
+		return errors.Join(append([]error{err}, released...)...)
+	case errors.Is(err, why):
+		return err
+	case errors.Is(err, context.Canceled):
+		return &interruptedError{released[0], err}
+	}
+	return errors.Join(err, released[0])
+}
+
+// An interruptedError is the end of a lock, and an error of fn that comes of it: the text does not repeat that ctx was canceled.
+type interruptedError struct{ ended, fn error }
+
+func (e *interruptedError) Error() string {
+	return fmt.Sprintf("%v: %s", e.ended, strings.TrimSuffix(e.fn.Error(), ": "+context.Canceled.Error()))
+}
+
+func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.fn} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -64,10 +65,12 @@ func TestDoTellsALossOnce(t *testing.T) {
 		fn   func(ctx context.Context) error
 		want string
 	}{
-		"its cause":         {context.Cause, `holdfast: release "k": lock "k" (token 1) lost: broken by somebody else`},
+		"its cause":         {context.Cause, `holdfast: do "k": lock lost: broken by somebody else`},
 		"its cause, within": {func(ctx context.Context) error { return fmt.Errorf("job 7: %w", context.Cause(ctx)) }, `job 7: lock "k" (token 1) lost: broken by somebody else`},
-		"nothing":           {func(context.Context) error { return nil }, `holdfast: release "k": lock "k" (token 1) lost: broken by somebody else`},
-		"its error":         {context.Context.Err, "context canceled\n" + `holdfast: release "k": lock "k" (token 1) lost: broken by somebody else`},
+		"nothing":           {func(context.Context) error { return nil }, `holdfast: do "k": lock lost: broken by somebody else`},
+		"its error":         {context.Context.Err, `holdfast: do "k": lock lost: broken by somebody else`},
+		"its error, within": {func(ctx context.Context) error { return fmt.Errorf("job 7: %w", ctx.Err()) }, `holdfast: do "k": lock lost: broken by somebody else: job 7`},
+		"another":           {func(context.Context) error { return errors.New("job 7") }, "job 7\n" + `holdfast: do "k": lock lost: broken by somebody else`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, err := memlock.New(nil)
@@ -91,6 +94,35 @@ func TestDoTellsALossOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A TTL and the end of a session are told in one line, too, and the latter for all keys together. A session that ended after the ctx
+// of fn did explains nothing.
+func TestDo_EndOfLock_OneLine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lost := `holdfast: do key and 2 more: lock lost: lease expired`
+		for name, want := range map[string]string{"TTL": `holdfast: do "k": TTL expired`, "lease": lost, "canceled": "context canceled\n" + lost} {
+			client := (&engine{}).open(t, driver.Config{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := client.TryDo(ctx, "k", func(ctx context.Context, _ *holdfast.Lock) error { <-ctx.Done(); return ctx.Err() }, holdfast.WithTTL(time.Second))
+			if name != "TTL" {
+				err = client.DoAll(ctx, three, func(ctx context.Context, locks *holdfast.Locks) error {
+					if name == "canceled" {
+						cancel()
+					}
+					<-ctx.Done()
+					err := ctx.Err()
+					<-locks.Done()
+					return err
+				})
+			}
+			if got := regexp.MustCompile(`"[abc]"`).ReplaceAllString(fmt.Sprint(err), "key"); got != want {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+			mustClose(t, client)
+		}
+	})
 }
 
 // With several keys, too, and the others are released.

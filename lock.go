@@ -199,6 +199,8 @@ func (k *Lock) delivered(ctx context.Context) error {
 	}
 }
 
+func (k *Lock) each() []*Lock { return []*Lock{k} }
+
 // endReleased ends the lock for its holder, if nothing has ended it before, and has the engine
 // told.
 func (k *Lock) endReleased() {

@@ -205,6 +205,14 @@ func (l *Locks) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+func (l *Locks) each() []*Lock {
+	all := l.All()
+	if i := slices.IndexFunc(all, func(k *Lock) bool { return k.Err() == l.Err() }); i > 0 {
+		all[0], all[i] = all[i], all[0]
+	}
+	return all
+}
+
 // closed returns an error if Close has ended any of them.
 func (l *Locks) closed() error {
 	for _, k := range l.locks {
