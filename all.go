@@ -139,7 +139,7 @@ func (c *Client) tryAll(
 		} else {
 			err = c.unfinished(callCtx, waitCtx, r, err)
 		}
-		err = &keyError{key: r.key, err: err}
+		err = &keyError{r.key, err}
 		a.failed(err)
 		over = true
 		return nil, again, err

@@ -47,7 +47,7 @@ func (c *Client) TryDo(ctx context.Context, key string, fn func(ctx context.Cont
 
 // DoAll is like [Client.Do] with the locks of several keys, acquired and released as by
 // [Client.AcquireAll]: the ctx of fn ends when the first of them does, and the errors are
-// those of all of them.
+// those of all of them, but one for each cause of an end.
 func (c *Client) DoAll(ctx context.Context, keys []string, fn func(ctx context.Context, locks *Locks) error, opts ...Option) error {
 	if fn == nil {
 		return fmt.Errorf("holdfast: do with %d keys: %w", len(keys), errNoFunc())
@@ -62,7 +62,6 @@ type held interface {
 	Err() error
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context) error
-	closed() error
 	each() []*Lock // the first that has ended comes first
 }
 
@@ -87,7 +86,7 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
 		if err == nil {
-			err = lock.closed()
+			err = lock.each()[0].closed()
 		}
 		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
 		err = joined(err, why, outcomes(releaseCtx, lock.each()))
@@ -95,28 +94,22 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 	return fn(fnCtx, lock)
 }
 
-// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release; locks that have ended for one
-// cause, as with a session, are one error.
+// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release; of locks that have ended for
+// one cause, as with a session, the first is named.
 func outcomes(ctx context.Context, locks []*Lock) (errs []error) {
-	told := make(map[string]*keyError)
+	told := make(map[string]bool)
 	for _, k := range locks {
 		err := k.Release(ctx)
 		var of *keyError
 		if errors.As(err, &of) && (errors.Is(of.err, ErrLost) || errors.Is(of.err, ErrTTLExpired)) {
 			cause := lossText(of.err)
-			if first := told[cause]; first != nil {
-				first.more++
+			if told[cause] {
 				continue
 			}
-			told[cause], err = of, of
+			told[cause], err = true, fmt.Errorf("holdfast: do %w", of)
 		}
 		if err != nil {
 			errs = append(errs, err)
-		}
-	}
-	for i, err := range errs {
-		if of, ok := err.(*keyError); ok {
-			errs[i] = fmt.Errorf("holdfast: do %w", of)
 		}
 	}
 	return errs

@@ -100,7 +100,7 @@ func TestDoTellsALossOnce(t *testing.T) {
 // of fn did explains nothing.
 func TestDo_EndOfLock_OneLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		lost := `holdfast: do key and 2 more: lock lost: lease expired`
+		lost := `holdfast: do key: lock lost: lease expired`
 		for name, want := range map[string]string{"TTL": `holdfast: do "k": TTL expired`, "lease": lost, "canceled": "context canceled\n" + lost} {
 			client := (&engine{}).open(t, driver.Config{})
 			ctx, cancel := context.WithCancel(t.Context())

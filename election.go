@@ -218,9 +218,6 @@ func (e *Election) Term() *Lock {
 // lead should return instead. If it calls Resign with its own ctx, that ends in the
 // call, which therefore does not wait; with another ctx, it waits for itself.
 func (e *Election) Resign(ctx context.Context) error {
-	if err := e.client.valid(); err != nil {
-		return failed("resign", e.key, err)
-	}
 	if ctx == nil {
 		return failed("resign", e.key, errNoContext())
 	}
@@ -229,7 +226,7 @@ func (e *Election) Resign(ctx context.Context) error {
 	e.mu.Unlock()
 	switch {
 	case t == nil:
-		return nil
+		return e.client.valid()
 	case leads:
 		t.lock.check() // what has ended it before comes first
 		t.end(ErrResigned)
@@ -272,12 +269,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Info, error] {
 // candidate leads or not. It sends nothing. It is for a liveness probe, whose failure ends
 // the process: nothing else stops code that ignores its ctx.
 func (e *Election) Check(grace time.Duration) error {
-	if err := e.client.valid(); err != nil {
-		return failed("elect", e.key, err)
-	}
 	t := e.leads()
 	if t == nil {
-		return nil
+		return e.client.valid()
 	}
 	t.lock.check()
 	if over := t.overdue(); over > max(grace, 0) {

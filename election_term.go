@@ -98,12 +98,10 @@ func (t *leadership) pending() error {
 	if t == nil || !errors.Is(t.released, ErrReleasePending) {
 		return nil
 	}
-	select {
-	case <-t.lock.givenBack:
-		if !errors.Is(t.lock.releErr, ErrReleasePending) {
-			return nil
-		}
-	default:
+	now, stop := context.WithTimeout(context.Background(), 0)
+	defer stop()
+	if !errors.Is(t.lock.delivered(now), ErrReleasePending) {
+		return nil
 	}
 	return t.released
 }

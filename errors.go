@@ -128,22 +128,17 @@ type MismatchError = driver.MismatchError
 
 // failed dresses the error of an operation on a key, for the user.
 func failed(op, key string, err error) error {
-	return fmt.Errorf("holdfast: %s %w", op, &keyError{key: key, err: err})
+	return fmt.Errorf("holdfast: %s %w", op, &keyError{key, err})
 }
 
 // A keyError says what failed on which key. Its text has the key once, though errors that can stand alone have it too.
 type keyError struct {
-	key  string
-	more int // how many keys of the same call met the same
-	err  error
+	key string
+	err error
 }
 
 func (e *keyError) Error() string {
-	more := ""
-	if e.more > 0 {
-		more = fmt.Sprintf(" and %d more", e.more)
-	}
-	return fmt.Sprintf("%q%s: %s", clip(e.key), more, strings.Replace(lossText(e.err), strconv.Quote(e.key)+" is ", "", 1))
+	return fmt.Sprintf("%q: %s", clip(e.key), strings.Replace(lossText(e.err), strconv.Quote(e.key)+" is ", "", 1))
 }
 
 // lossText is the text of an error; that of a loss without the key and the token.

@@ -75,12 +75,9 @@ func (l *Locks) Err() error {
 // Deadline returns the earliest [Lock.Deadline] of the locks: when the first ends if
 // nothing more is heard from the engine. Once one has ended it is past.
 func (l *Locks) Deadline() time.Time {
-	if l.live == nil {
-		return time.Time{}
-	}
-	first := l.locks[0].Deadline()
-	for _, k := range l.locks[1:] {
-		if deadline := k.Deadline(); deadline.Before(first) {
+	var first time.Time
+	for i, k := range l.locks {
+		if deadline := k.Deadline(); i == 0 || deadline.Before(first) {
 			first = deadline
 		}
 	}
@@ -162,15 +159,12 @@ func (l *Locks) Extend(d time.Duration) error {
 // error. It returns nil only if all grants stand and all locks are live, and the end of a lock
 // rather than another error.
 func (l *Locks) Verify(ctx context.Context) error {
-	if l.live == nil {
-		return failed("verify", "", errNotAcquired())
-	}
 	if ctx != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = l.Context(ctx) // none is asked about when another has ended
 		defer cancel()
 	}
-	var err error
+	err := l.Err()
 	for _, k := range l.locks {
 		if err = k.Verify(ctx); err != nil {
 			break
@@ -211,16 +205,6 @@ func (l *Locks) each() []*Lock {
 		all[0], all[i] = all[i], all[0]
 	}
 	return all
-}
-
-// closed returns an error if Close has ended any of them.
-func (l *Locks) closed() error {
-	for _, k := range l.locks {
-		if err := k.closed(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // abandon gives back what was acquired before a failure. Once ctx is done nobody waits
