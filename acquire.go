@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,7 +36,7 @@ const holderTimeout = 250 * time.Millisecond
 // be handed out.
 //
 // Locks are not re-entrant: a second Acquire of a key that this client holds waits like
-// anybody else's.
+// anybody else's, and logs a warning.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, true, opts)
 }
@@ -100,7 +102,7 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	info, unasked := c.engine.Inspect(ctx, r.key)
 	switch {
 	case unasked == nil && info.Held:
-		return &HeldError{Key: r.key, Holder: info}
+		return &HeldError{Key: r.key, Holder: info, Own: c.own(r) != nil}
 	case known:
 		return held
 	case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast
@@ -111,8 +113,13 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 
 // acquireKey asks the engine for one key until there is a grant or an error that stands.
 func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
-	if r.reclaim && c.holds(r.key, r.owner) {
+	if r.reclaim && slices.ContainsFunc(c.live(r.key), func(k *Lock) bool { return k.owner == r.owner }) {
 		return nil, driver.Held(Info{Key: r.key, Held: true, Owner: r.owner})
+	}
+	if wait && c.log.Enabled(ctx, slog.LevelWarn) {
+		if k := c.own(r); k != nil {
+			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
+		}
 	}
 	again := func(ctx context.Context, err error, wake <-chan struct{}) error {
 		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
@@ -138,6 +145,9 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			Asked:    k.ask,
 		})
 		if err != nil {
+			if held := (*HeldError)(nil); errors.As(err, &held) {
+				held.Own = c.own(r) != nil
+			}
 			return nil, err
 		}
 		c.register(k)

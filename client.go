@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -344,20 +345,25 @@ func (c *Client) noteRelease(k *Lock, err error) {
 	delete(c.outstanding, k)
 }
 
-// holds reports whether this client has a live lock on key under owner.
-func (c *Client) holds(key, owner string) bool {
+// live returns the live locks of this client on a key.
+func (c *Client) live(key string) []*Lock {
 	c.mu.Lock()
 	var found []*Lock
 	for k := range c.held {
-		if k.key == key && k.owner == owner {
+		if k.key == key {
 			found = append(found, k)
 		}
 	}
 	c.mu.Unlock()
-	for _, k := range found {
-		if k.Err() == nil {
-			return true
+	return slices.DeleteFunc(found, func(k *Lock) bool { return k.Err() != nil })
+}
+
+// own returns a lock of this client that keeps a request from its key, or nil. Permits do so if there is none left for others.
+func (c *Client) own(r *request) *Lock {
+	for n, k := range c.live(r.key) {
+		if k.mode.Limit == r.limit && (r.mode().Excludes(k.mode) || n+1 == r.limit) {
+			return k
 		}
 	}
-	return false
+	return nil
 }

@@ -36,6 +36,7 @@ type HeldError struct {
 	// Holder is what the engine told of the grant in the way, or of several that share
 	// the key. Only its Key is set where there was no time to ask.
 	Holder Info
+	Own    bool // a live lock of the same client is in the way; set by holdfast.Client
 }
 
 // Held returns a [*HeldError].
@@ -49,6 +50,9 @@ func (e *HeldError) Error() string {
 	text := fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
 	if n := len(e.Holder.Holders); n > 1 {
 		text += fmt.Sprintf(" and %d more", n-1)
+	}
+	if e.Own {
+		text += ", by this client; locks are not re-entrant"
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,4 +126,49 @@ func TestLoggersMayCallTheClient(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A wait behind a lock of the same client logs one warning, and a try says so. Readers and permits beside others that let them in do not.
+func TestOwnHold_InTheWay_IsTold(t *testing.T) {
+	shared, permit := []holdfast.Option{holdfast.WithShared()}, []holdfast.Option{holdfast.WithLimit(2)}
+	const warning = "waiting for a lock of this client: locks are not re-entrant"
+	for name, c := range map[string]struct {
+		held [][]holdfast.Option
+		want []holdfast.Option
+		told bool
+	}{
+		"locks":       {[][]holdfast.Option{nil}, nil, true},
+		"writer":      {[][]holdfast.Option{shared}, nil, true},
+		"reader":      {[][]holdfast.Option{shared}, shared, false},
+		"permit":      {[][]holdfast.Option{permit}, permit, false},
+		"all permits": {[][]holdfast.Option{permit, permit}, permit, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &logtest.Recorder{}
+			a, err := memlock.New(&memlock.Options{Logger: log.Logger(), Owner: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close(t.Context())
+			for _, opts := range c.held {
+				if _, err := a.Acquire(t.Context(), "k", opts...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.told {
+				var held *holdfast.HeldError
+				if _, err := a.TryAcquire(t.Context(), "k", c.want...); !errors.As(err, &held) || !held.Own || !strings.HasSuffix(err.Error(), ", by this client; locks are not re-entrant") {
+					t.Errorf("the try: %v", err)
+				}
+			}
+			wait := map[bool]time.Duration{true: time.Millisecond, false: time.Minute}[c.told]
+			_, err = a.Acquire(t.Context(), "k", append(c.want, holdfast.WithOwner("b"), holdfast.WithWait(wait))...)
+			if (err != nil) != c.told || log.Has(warning) != c.told {
+				t.Errorf("the wait: %v; warned: %v", err, log.Has(warning))
+			}
+			if c.told {
+				log.Check(t, nil, logtest.Want{Text: warning, Level: slog.LevelWarn, Attrs: "key owner holder"})
+			}
+		})
+	}
 }

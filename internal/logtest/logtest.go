@@ -17,6 +17,7 @@ import (
 var Attributes = map[string]string{
 	"key":      "string",
 	"owner":    "string",
+	"holder":   "string",
 	"token":    "uint64",
 	"error":    "error",
 	"ahead":    "int",
