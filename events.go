@@ -159,8 +159,9 @@ type feed struct {
 
 	mu           strict.Mutex[strict.Feed]
 	seq          uint64
-	acquisitions uint64 // numbered for hooks
-	state        Event  // the last Ready or Disconnected; zero before the first
+	acquisitions uint64        // numbered for hooks
+	state        Event         // the last Ready or Disconnected; zero before the first
+	connection   chan struct{} // closed by Disconnected, replaced by the next Ready
 	subs         map[*Events]struct{}
 	quiet        bool // the client is closing: changes of the connection are no events
 	closed       bool
@@ -169,7 +170,7 @@ type feed struct {
 func newFeed(c driver.Clock, log *slog.Logger, hooks Hooks) *feed {
 	return &feed{
 		clock: c, log: log, silent: log.Handler() == slog.DiscardHandler,
-		hooks: hooks, calls: newRunner(), logs: newRunner(), subs: make(map[*Events]struct{}),
+		hooks: hooks, calls: newRunner(), logs: newRunner(), subs: make(map[*Events]struct{}), connection: make(chan struct{}),
 	}
 }
 
@@ -220,12 +221,25 @@ func (f *feed) setConnected(connected bool) {
 	if f.quiet || f.closed || f.state.Kind == kind {
 		return
 	}
+	switch {
+	case !connected:
+		close(f.connection)
+	case f.state.Kind == Disconnected:
+		f.connection = make(chan struct{})
+	}
 	f.state = f.stampLocked(Event{Kind: kind})
 	for e := range f.subs {
 		e.setState(f.state)
 	}
 	callLocked(f, f.hooks.Connection, Connection{Time: f.state.Time, Ready: connected})
 	f.logState(connected)
+}
+
+// connected returns a channel that is closed when the engine becomes unreachable, or is so now.
+func (f *feed) connected() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.connection
 }
 
 // logState logs on a goroutine: engines report from under their locks, and a user's

@@ -29,6 +29,9 @@ func consume(ctx context.Context, client *holdfast.Client, name string, messages
 			if err != nil {
 				return // ctx has ended
 			}
+			if info.Stale {
+				continue // the newest state follows
+			}
 			select {
 			case news <- info:
 			case <-ctx.Done():

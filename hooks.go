@@ -68,7 +68,7 @@ type Hooks struct {
 	Observing func(Observing)
 
 	// Observed is called for each state of a key that observers are to be told of, once
-	// however many they are. A loop whose body is slow may skip it.
+	// however many they are. A loop whose body is slow may skip it. That a state is Stale, Connection tells.
 	Observed func(Sight)
 
 	// Heartbeat is called with the outcome of each request that was to keep a lease

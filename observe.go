@@ -21,7 +21,7 @@ import (
 //		if err != nil {
 //			return err // of ctx, ErrClosed, ErrDenied or the engine's own; it is the last pair
 //		}
-//		route(info.Held, info.Data)
+//		route(info.Held && !info.Stale, info.Data)
 //	}
 //
 // It tells what is, not what was: when the loop's body returns, the next pair is the
@@ -35,9 +35,11 @@ import (
 // DynamoDB, which reports nothing, when it is read: at most a poll period later.
 // A dead holder is reported until the engine has given its key to another, or could have.
 //
-// Observe goes on over outages and the ends of sessions, and tells nothing of them:
-// [Events] does. During an outage the last state that was told may be outdated; the
-// newest is told once the engine can be reached again.
+// Observe goes on over outages and the ends of sessions. When the client finds that the engine
+// cannot be reached, as [Disconnected] reports, the last state is told again with Stale set: it
+// may be outdated. That takes one session timeout at most on ZooKeeper; on DynamoDB, one Poll and
+// the time limit of a request. A state without Stale follows when the engine has been
+// asked again, also if nothing has changed.
 //
 // It ends in an error, with an empty Info, that matches the error of ctx, or [ErrClosed];
 // or with one that no further try would change, such as [ErrInvalid] or [ErrDenied]. The
@@ -71,7 +73,7 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 	defer c.leave(o)
 	var told *Info
 	for {
-		state, changed, err := o.present()
+		state, connected, changed, err := o.present()
 		if ctx.Err() != nil {
 			return c.explain(ctx, driver.ContextError(ctx))
 		}
@@ -91,6 +93,7 @@ func (c *Client) observe(ctx context.Context, key string, yield func(Info, error
 			return err
 		}
 		select {
+		case <-connected:
 		case <-changed:
 		case <-ctx.Done():
 		}
@@ -108,10 +111,11 @@ type observation struct {
 	end       context.CancelFunc
 	ended     chan struct{} // closed when the engine's Observe has returned, and hooks know
 
-	mu      strict.Mutex[strict.Observation]
-	state   *Info // nil before the first
-	changed chan struct{}
-	err     error // what has ended it
+	mu        strict.Mutex[strict.Observation]
+	state     *Info           // nil before the first
+	connected <-chan struct{} // closed when state is stale
+	changed   chan struct{}
+	err       error // what has ended it
 
 	token  Token  // the greatest that was told of an oldest grant, of those that keep to the order
 	newest Token  // the same of any grant
@@ -171,12 +175,19 @@ func (c *Client) drop(o *observation) {
 	}
 }
 
-// present returns the newest state, nil before the first, and a channel that closes when
-// there is a newer one, or err.
-func (o *observation) present() (state *Info, changed <-chan struct{}, err error) {
+// present returns the newest state, nil before the first, a channel that closes when that
+// becomes stale, nil if it is, and one that closes when there is a newer one, or err.
+func (o *observation) present() (state *Info, connected, changed <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state, o.changed, o.err
+	select {
+	case <-o.connected:
+		stale := *o.state
+		stale.Stale = true
+		return &stale, nil, o.changed, o.err
+	default:
+		return o.state, o.connected, o.changed, o.err
+	}
 }
 
 // tell takes in a state. The engine calls it, perhaps while it holds locks of its own.
@@ -186,7 +197,12 @@ func (o *observation) tell(info Info) {
 	if o.outdated(info) {
 		return
 	}
+	before := o.connected
+	o.connected = o.feed.connected()
 	if info = o.withoutRevived(info); o.state != nil && info.Same(*o.state) {
+		if o.connected != before {
+			o.wakeLocked()
+		}
 		return
 	}
 	switch {

@@ -64,6 +64,7 @@ func observe(t *testing.T, c *holdfast.Client) *observing {
 	go func() {
 		for info, err := range c.Observe(ctx, "k") {
 			o.mu.Lock()
+			stale := map[bool]string{true: " stale"}[info.Stale]
 			switch {
 			case err != nil:
 				o.err = err
@@ -72,9 +73,9 @@ func observe(t *testing.T, c *holdfast.Client) *observing {
 				for _, h := range info.Holders[min(1, len(info.Holders)):] {
 					tokens = append(tokens, fmt.Sprint(h.Token))
 				}
-				o.got = append(o.got, strings.Join(tokens, "+")+string(info.Data))
+				o.got = append(o.got, strings.Join(tokens, "+")+string(info.Data)+stale)
 			default:
-				o.got = append(o.got, "-")
+				o.got = append(o.got, "-"+stale)
 			}
 			o.mu.Unlock()
 		}
@@ -201,6 +202,40 @@ func TestObserveIsShared(t *testing.T) {
 		again.expect(t)
 		(<-s.tells)(state(2, "")) // which is nothing new for the client, but for its observer
 		again.expect(t, "2")
+	})
+}
+
+// During an outage the last state is told again as stale. Only what the engine tells after that ends it.
+func TestObserve_Outage_StaleUntilToldAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		client, b, _ := openFake(t)
+		defer client.Close(t.Context())
+		s := b.told()
+		b.host.SetConnected(true)
+		o := observe(t, client)
+		tell := <-s.tells
+		b.host.SetConnected(false)
+		o.expect(t) // there is no last state
+		b.host.SetConnected(true)
+		tell(state(1, ""))
+		o.expect(t, "1")
+		b.host.SetConnected(false)
+		o.expect(t, "1", "1 stale")
+		late := observe(t, client)
+		late.expect(t, "1 stale")
+		tell(state(2, "")) // was read before
+		late.expect(t, "1 stale", "2 stale")
+		b.host.SetConnected(true)
+		late.expect(t, "1 stale", "2 stale")
+		tell(state(1, "")) // is outdated, and confirms nothing
+		late.expect(t, "1 stale", "2 stale")
+		tell(state(2, ""))
+		late.expect(t, "1 stale", "2 stale", "2")
+		b.host.SetConnected(false)
+		b.host.SetConnected(true)
+		tell(nobody)
+		late.expect(t, "1 stale", "2 stale", "2", "-")
+		o.expect(t, "1", "1 stale", "2 stale", "2", "-")
 	})
 }
 

@@ -88,7 +88,8 @@ type Driver interface {
 	//     twice, but in the end it tells the last one. It tells of no grant that was over
 	//     when it asked the engine, and of nobody who only waits. Infos have no Queue.
 	//  3. It goes on over outages and the ends of sessions: it waits until the engine can
-	//     be reached, and tells what it finds then.
+	//     be reached, and tells what it finds then, also if nothing has changed. It tells that
+	//     after SetConnected(true), and nothing that it found before.
 	//  4. When ctx ends it returns at once, also if the engine does not answer. Otherwise
 	//     it returns only if the key cannot be observed, and another try would not
 	//     change that, with the reason.

@@ -28,7 +28,7 @@ func (t Token) String() string { return strconv.FormatUint(uint64(t), 10) }
 // describe a holder are those of the oldest grant.
 type Info struct {
 	Key   string
-	Held  bool      // false: all below is zero, but for Queue
+	Held  bool      // false: all below is zero, but for Queue and Stale
 	Owner string    // "" if the holder's program left none
 	Token Token     // of the present grant; 0 if its format has none
 	Since time.Time // of the present grant, on the engine's clock (on DynamoDB, the holder's); zero if unknown, as on ZooKeeper
@@ -46,6 +46,8 @@ type Info struct {
 	// Grant is the engine's own name for this very grant: holdfast.Client.Break uses
 	// it to remove no other, and holdfast.Client.Ask to ask for no other.
 	Grant string
+	// Stale is set by holdfast.Client.Observe alone: the engine has not confirmed this state since it was last unreachable.
+	Stale bool
 
 	// Shared says that others may hold the key at the same time, by holdfast.WithShared or
 	// holdfast.WithLimit; Limit is that of a semaphore, else 0.
@@ -117,11 +119,11 @@ func Together(key string, limit int, holders []Holder) Info {
 }
 
 // Same reports whether two infos of a key tell an observer the same: who holds it, by
-// which grants, and with which data. The times and the queue do not count. Where tokens
+// which grants, with which data, and whether that is stale. The times and the queue do not count. Where tokens
 // keep to the order they tell grants apart; Grant may change once, when a grant is broken.
 func (i Info) Same(j Info) bool {
 	fenced := i.Token != 0 && !i.Unfenced && !j.Unfenced
-	if i.Held != j.Held || i.Shared != j.Shared || i.Limit != j.Limit || !i.first().same(j.first(), fenced) {
+	if i.Held != j.Held || i.Stale != j.Stale || i.Shared != j.Shared || i.Limit != j.Limit || !i.first().same(j.first(), fenced) {
 		return false
 	}
 	return slices.EqualFunc(i.Holders, j.Holders, func(a, b Holder) bool { return a.same(b, fenced) })

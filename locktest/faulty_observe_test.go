@@ -122,6 +122,20 @@ var faultyObservers = []fault{
 			return func(info holdfast.Info, err error) bool { return err == nil && deaf.Load() || yield(info, err) }
 		})(c)
 	}},
+	{name: "an outage is not told", breaks: "G14", client: yields(
+		func(yield func(holdfast.Info, error) bool) func(holdfast.Info, error) bool {
+			return func(info holdfast.Info, err error) bool { return info.Stale || yield(info, err) }
+		},
+	)},
+	{name: "after an outage only a change is told", breaks: "G14", engine: tells(func(_ *faulty, tell func(driver.Info)) func(driver.Info) {
+		var last driver.Info
+		return func(info driver.Info) {
+			if last.Key == "" || !info.Same(last) {
+				tell(info)
+			}
+			last = info
+		}
+	})},
 	{name: "who observes stands in the queue", breaks: "G14", engine: replaced(func(f *faulty) {
 		f.observe = func(ctx context.Context, key string, tell func(driver.Info)) error {
 			f.leave(&driver.Request{Key: key, Owner: "observer", Queued: func(int) {}})

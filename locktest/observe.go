@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -28,6 +29,7 @@ const (
 	ruleNobody   = "that nobody holds the key is told"
 	ruleHolder   = "only a holder is told, never somebody who waits"
 	ruleLast     = "the last state is always told"
+	ruleStale    = "the last state is told again with Stale during an outage, and without it after that, also if nothing has changed"
 	ruleGoesOn   = "Observe goes on over outages and the ends of sessions"
 	ruleTogether = "each of many who observe a key is told, whatever the others do"
 	ruleEnds     = "Observe ends in one pair with an empty Info and the error"
@@ -160,26 +162,29 @@ func goesOnOverOutages(e *env) {
 	events := b.Events()
 	defer events.Close()
 	for range 2 {
-		b.Cut()
-		if e.engine.Ordered { // it has something to be in doubt of
-			e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
-		}
 		told := len(o.all())
-		b.Heal()
-		e.settle()
-		if all := o.all(); len(all) != told {
-			e.broken("an outage during which nothing changes is not told", "%+v", all[told-1:])
-		}
 		b.Cut()
+		e.next(events.Disconnected(), e.engine.Lease+e.engine.Soon, ruleState)
+		o.last(ruleStale, func(i holdfast.Info) bool { return i.Stale })
+		o.stale(lock, told)
+		e.observe(b, nil).last(ruleStale, func(i holdfast.Info) bool { return i.Stale })
+		b.Heal()
+		o.holds(lock, ruleStale)
+		told = len(o.all())
+		b.Cut()
+		before := lock
 		e.release(lock)
 		e.release(e.mine(a))
 		lock = e.mine(a)
 		e.settle()
-		if all := o.all(); len(all) != told {
-			e.Fatalf("%s: a client that is cut off was told %+v", e.rule, all[told:])
-		}
+		o.stale(before, told)
 		b.Heal()
 		o.holds(lock, ruleGoesOn)
+		for _, info := range o.all()[told:] {
+			if !info.Stale && info.Token == before.Token() && info.Owner == before.Owner() {
+				e.broken(ruleStale, "the state before the outage is told as a new one: %+v", info)
+			}
+		}
 	}
 	b.Cut()
 	e.release(lock)
@@ -206,7 +211,7 @@ func goesOnOverSessions(e *env) {
 	e.release(lock)
 	o.free(ruleGoesOn)
 	o.holds(e.mine(a), ruleGoesOn)
-	if told := o.all(); len(told) != 3 {
+	if told := slices.CompactFunc(slices.Clone(o.all()), alike); len(told) != 3 { // Stale or not
 		e.broken(ruleGoesOn, "%+v", told)
 	}
 }

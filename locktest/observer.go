@@ -67,7 +67,7 @@ func (o *observer) add(info holdfast.Info, err error) {
 	}
 	for i, before := range o.told {
 		switch {
-		case i == len(o.told)-1 && alike(before, info):
+		case i == len(o.told)-1 && alike(before, info) && before.Stale == info.Stale:
 			complain("told twice in a row: %+v", info)
 		case !before.Held || !info.Held:
 		case before.Token > info.Token:
@@ -108,16 +108,28 @@ func (o *observer) last(rule string, cond func(holdfast.Info) bool) holdfast.Inf
 	return told[len(told)-1]
 }
 
+// stale insists that all that was told after the first n states is a lock, with Stale.
+func (o *observer) stale(lock *holdfast.Lock, n int) {
+	o.e.Helper()
+	for _, info := range o.all()[n:] {
+		if !info.Stale || info.Token != lock.Token() || info.Owner != lock.Owner() {
+			o.e.broken(ruleStale, "a client that is cut off was told %+v", info)
+		}
+	}
+}
+
 // free insists that it is told that nobody holds the key.
 func (o *observer) free(rule string) {
 	o.e.Helper()
-	o.last(rule, func(i holdfast.Info) bool { return !i.Held })
+	o.last(rule, func(i holdfast.Info) bool { return !i.Held && !i.Stale })
 }
 
 // holds insists that a lock is told of.
 func (o *observer) holds(lock *holdfast.Lock, rule string) holdfast.Info {
 	o.e.Helper()
-	return o.last(rule, func(i holdfast.Info) bool { return i.Held && i.Token == lock.Token() && i.Owner == lock.Owner() })
+	return o.last(rule, func(i holdfast.Info) bool {
+		return i.Held && !i.Stale && i.Token == lock.Token() && i.Owner == lock.Owner()
+	})
 }
 
 // mine acquires the key of the case under an owner name of its own: where there are no tokens,

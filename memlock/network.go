@@ -67,6 +67,9 @@ func (s *Store) setCut(c *Client, cut bool) {
 		for _, f := range missed {
 			e.pushLocked(f)
 		}
+		for key := range s.news {
+			s.changedLocked(key) // or is stale no longer
+		}
 	}
 	e.host.SetConnected(!cut) // with mu, so that reports keep their order
 }

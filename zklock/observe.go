@@ -18,19 +18,22 @@ import (
 // written to, the queue is listed, and the node that is now the first is read and watched.
 // Only where there is none, the queue itself is watched, or for the creation of its parent, which an
 // observer does not make. So a change costs one event and two reads, however long the
-// queue is, and however many here observe the key. Those who share a key are watched each, and
+// queue is, and however many here observe the key. After a reconnect the queue is listed, which confirms
+// what was told. Those who share a key are watched each, and
 // the queue too, since others may join them.
 func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
 	for {
 		var all []*zkconn.Watch
+		var lost <-chan struct{}
 		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
+			lost = e.link.Lost()
 			all, err = e.observe(ctx, e.paths.lock(key), key, tell)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := e.awaitChange(ctx, all); err != nil {
+		if err := e.awaitChange(ctx, all, lost); err != nil {
 			return err
 		}
 	}
@@ -216,10 +219,10 @@ func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind
 	}
 }
 
-// awaitChange waits until one of the watches has fired. Of what stays as it is for very
+// awaitChange waits until one of the watches has fired, or the connection is lost. Of what stays as it is for very
 // long, it asks whether it still is: see doubts. There may be many observers,
 // of which all begin at the same moment, so they ask late, and not all at a time.
-func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch) error {
+func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch, lost <-chan struct{}) error {
 	waiting, fired := context.WithCancel(ctx)
 	defer fired()
 	for _, w := range all[1:] {
@@ -238,6 +241,8 @@ func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch) error {
 	for {
 		select {
 		case <-all[0].Gone:
+			return nil
+		case <-lost:
 			return nil
 		case <-timer.C:
 			for _, w := range all {

@@ -9,7 +9,7 @@ import (
 )
 
 // told are the variables by which this program tells a command of a key.
-var told = []string{"HOLDFAST_KEY", "HOLDFAST_OWNER", "HOLDFAST_TOKEN", "HOLDFAST_HELD", "HOLDFAST_DATA"}
+var told = []string{"HOLDFAST_KEY", "HOLDFAST_OWNER", "HOLDFAST_TOKEN", "HOLDFAST_HELD", "HOLDFAST_STALE", "HOLDFAST_DATA"}
 
 // environment is this program's environment and what a command is told. An outer holdfast's
 // variables do not show through. Empty values count as none.

@@ -17,10 +17,13 @@ one, nobody.
 
   TIME held key=KEY owner=NAME token=N since=TIME queued=TIME lease=D data=TEXT
   TIME free key=KEY
+  TIME held key=KEY ... stale=true
 
-TIME is when observe saw it. Fields that are unknown or empty are left out; what is
-not plain text is quoted like a Go string. With -o json each line has "time" and the
-fields of "show" except "queue". To see who waits, use "holdfast watch".
+While the engine cannot be reached, the last state is told again with stale=true; the
+newest one follows when it can be reached. TIME is when observe saw it. Fields that are
+unknown or empty are left out; what is not plain text is quoted like a Go string. With
+-o json each line has "time" and the fields of "show" except "queue". To see who waits,
+use "holdfast watch".
 
 With --exec nothing is printed. A shell ($SHELL, or /bin/sh) runs STRING for the
 present state and again for each change, with
@@ -30,6 +33,7 @@ present state and again for each change, with
   HOLDFAST_OWNER  the holder's owner name
   HOLDFAST_TOKEN  its fencing token
   HOLDFAST_DATA   its data (not set if there is a zero byte in it)
+  HOLDFAST_STALE  true while the engine cannot be reached
 
 in its environment; what there is none of is not set. Others write owner names and
 data: quote the variables. One runs at a time. When it ends, the next one is for the
@@ -39,7 +43,7 @@ runs; timeout(1) bounds it. Its standard input is empty.
 
 ZooKeeper reports each change; DynamoDB is read every --poll (1s by default). The last
 state is always told, states that came and went between two looks are not. An outage
-ends nothing: standard error tells of it, and the newest state comes when it is over.
+ends nothing; standard error tells of it, too.
 Ctrl-C ends observe, and a command that runs: SIGTERM, and SIGKILL 5 seconds later.`
 
 const observeExample = `  holdfast observe reports/leader
@@ -162,6 +166,9 @@ func (a *app) runForChange(ctx context.Context, script string, info holdfast.Inf
 		if info.Token != 0 {
 			tell["HOLDFAST_TOKEN"] = info.Token.String()
 		}
+	}
+	if info.Stale {
+		tell["HOLDFAST_STALE"] = "true"
 	}
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = environment(tell), a.out, a.err, execGrace
 	defer inGroup(cmd)()

@@ -31,23 +31,24 @@ func (s *scene) observe(o observeFlags) (stop func()) {
 	}
 }
 
-// TestObservePrintsChanges checks that observe prints one line for each change of holder, and
-// no other: not for those who wait, and not for an outage.
+// TestObservePrintsChanges checks that observe prints one line for each change of holder, one for the begin of an
+// outage and one for its end, and no other: not for those who wait.
 func TestObservePrintsChanges(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
 		defer s.observe(observeFlags{})()
 		s.prints("free key=k")
 		lock := s.take(holdfast.WithOwner("a b"), holdfast.WithData([]byte("x\x1b[31m=")))
 		const time = `[-0-9]{10}T[:0-9]{8}\S*`
-		s.prints(fmt.Sprintf(`held key=k owner="a b" token=%d since=%s lease=10s data="x\\x1b\[31m="`, lock.Token(), time))
+		held := fmt.Sprintf(`held key=k owner="a b" token=%d since=%s lease=10s data="x\\x1b\[31m="`, lock.Token(), time)
+		s.prints(held)
 		ctx, giveUp := context.WithCancel(context.Background())
 		go func() { _, _ = s.other.Acquire(ctx, "k") }()
 		s.prints()
 		giveUp()
 		s.store.Cut(s.watched)
-		s.prints()
+		s.prints(held + " stale=true")
 		s.store.Heal(s.watched)
-		s.prints()
+		s.prints(held)
 		if err := lock.Release(context.Background()); err != nil {
 			t.Fatal(err)
 		}

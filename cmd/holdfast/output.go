@@ -59,6 +59,7 @@ func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0
 type lockJSON struct {
 	Key      string         `json:"key"`
 	Held     bool           `json:"held"`
+	Stale    bool           `json:"stale,omitempty"`
 	Owner    string         `json:"owner,omitempty"`
 	Token    holdfast.Token `json:"token,omitempty"`
 	Since    *time.Time     `json:"since,omitempty"`
@@ -99,6 +100,7 @@ func newLockJSON(info holdfast.Info) lockJSON {
 	l := lockJSON{
 		Key:      info.Key,
 		Held:     info.Held,
+		Stale:    info.Stale,
 		Owner:    info.Owner,
 		Token:    info.Token,
 		Since:    timeJSON(info.Since),

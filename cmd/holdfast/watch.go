@@ -239,6 +239,9 @@ func (w *watcher) observe(ctx context.Context, changes chan<- holdfast.Info, bro
 			if err != nil {
 				break
 			}
+			if info.Stale {
+				continue // "disconnected" is shown
+			}
 			select {
 			case changes <- info:
 			case <-ctx.Done():

@@ -88,6 +88,9 @@ func (s sight) line() string {
 	if n := len(info.Queue); n > 0 {
 		text += fmt.Sprintf(" waiting=%d next=%s", n, word(info.Queue[0].Owner))
 	}
+	if info.Stale {
+		text += " stale=true"
+	}
 	return text
 }
 

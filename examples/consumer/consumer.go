@@ -102,6 +102,9 @@ func (c *consumer) observe(ctx context.Context, stream string, failed chan<- err
 			}
 			return
 		}
+		if info.Stale {
+			continue // it goes on; the newest state follows
+		}
 		info.Key = stream
 		select {
 		case c.news <- info:

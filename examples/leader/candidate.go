@@ -95,6 +95,8 @@ func (c *candidate) follow(ctx context.Context) {
 			if ctx.Err() == nil {
 				c.out.say(c.name, "no longer sees who leads: %v", err)
 			}
+		case leader.Stale:
+			c.out.say(c.name, "cannot see who leads")
 		case leader.Held:
 			c.out.say(c.name, "sees that %s leads, at %s", leader.Owner, leader.Data)
 		default:

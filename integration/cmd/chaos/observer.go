@@ -38,11 +38,16 @@ func (o *observer) upTo(d time.Duration) time.Duration {
 // observe reports what it is told of a key. Now and then it is slow.
 func (o *observer) observe(ctx context.Context, key string) {
 	invoked := o.report.invoke(history.Record{Call: history.Observe, Key: key})
+	var last *holdfast.Info
 	for info, err := range o.locker.Observe(ctx, key) {
 		if err != nil {
 			invoked.returned(err, 0, "")
 			return
 		}
+		if info.Stale || last != nil && info.Same(*last) {
+			continue // the history of a key knows no outages
+		}
+		last = &info
 		o.told(invoked, info)
 		if o.random.IntN(10) == 0 {
 			sleep(ctx, o.upTo(o.config.Login.Lease/4))

@@ -139,6 +139,16 @@ func (l *Link) Wire() *Wire {
 	return l.wire
 }
 
+// Lost returns a channel that closes when the present connection is lost, and is closed if there is none.
+func (l *Link) Lost() <-chan struct{} {
+	if w := l.Wire(); w != nil {
+		return w.dead
+	}
+	lost := make(chan struct{})
+	close(lost)
+	return lost
+}
+
 // LookedAgain reports whether w is the newest connection, and all znodes that are watched by Watch have
 // been read again on it.
 func (l *Link) LookedAgain(w *Wire) bool {
