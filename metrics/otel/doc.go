@@ -13,8 +13,10 @@
 //	---------------------------------  -------------  ------------  -------------------------------------  ---------------
 //	holdfast.acquire.duration          Histogram      s             acquisitions, to the lock or error     error.type
 //	holdfast.acquire.pending_requests  UpDownCounter  {request}     those under way that wait for holders
+//	holdfast.acquire.oldest_wait       Gauge          s             how long the oldest of them has waited
 //	holdfast.queue.length              Histogram      {request}     how many were ahead of a waiter
 //	holdfast.lock.count                UpDownCounter  {lock}        locks held
+//	holdfast.lock.oldest_hold          Gauge          s             how long the oldest has been held
 //	holdfast.lock.held_duration        Histogram      s             from the grant to the end
 //	holdfast.lock.lost                 Counter        {lock}        locks lost                             holdfast.cause
 //	holdfast.lock.ttl_expired          Counter        {lock}        locks that reached their TTL

@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/oldest"
 )
 
 // scope is the name of the instrumentation.
@@ -62,6 +64,8 @@ type Metrics struct {
 	term       metric.Float64Histogram
 	heartbeat  metric.Float64Histogram
 	connected  metric.Int64UpDownCounter
+
+	waits, holds oldest.Spans[attribute.Set]
 }
 
 // New creates the instruments. A nil provider means the global one; options may be nil.
@@ -143,12 +147,30 @@ func (m *Metrics) instruments(meter metric.Meter) (err error) {
 	m.connected, e = meter.Int64UpDownCounter("holdfast.connection.count", metric.WithUnit("{connection}"),
 		metric.WithDescription("Clients whose engine can be reached."))
 	try(e)
+	_, e = meter.Float64ObservableGauge("holdfast.acquire.oldest_wait", metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest acquisition under way has waited for holders, or 0."),
+		metric.WithFloat64Callback(ages(&m.waits)))
+	try(e)
+	_, e = meter.Float64ObservableGauge("holdfast.lock.oldest_hold", metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest lock has been held, or 0."),
+		metric.WithFloat64Callback(ages(&m.holds)))
+	try(e)
 	return err
+}
+
+// ages observes the age of the oldest span of each series.
+func ages(spans *oldest.Spans[attribute.Set]) metric.Float64Callback {
+	return func(_ context.Context, o metric.Float64Observer) error {
+		spans.Each(func(set attribute.Set, age time.Duration) { o.Observe(age.Seconds(), metric.WithAttributeSet(set)) })
+		return nil
+	}
 }
 
 // begin creates the series that are known in advance.
 func (m *Metrics) begin() {
 	ctx := context.Background()
+	m.waits.Note(m.set(), nil, time.Time{})
+	m.holds.Note(m.set(), nil, time.Time{})
 	for _, cause := range lossCauses {
 		m.lost.Add(ctx, 0, m.with(causeKey.String(cause)))
 	}
@@ -162,18 +184,26 @@ func (m *Metrics) begin() {
 	m.connected.Add(ctx, 0, m.with())
 }
 
-// with returns the attributes of all metrics, and more.
-func (m *Metrics) with(more ...attribute.KeyValue) metric.MeasurementOption {
+// set returns the attributes of all metrics, and more.
+func (m *Metrics) set(more ...attribute.KeyValue) attribute.Set {
 	all := append(make([]attribute.KeyValue, 0, len(m.common)+len(more)), m.common...)
-	return metric.WithAttributeSet(attribute.NewSet(append(all, more...)...))
+	return attribute.NewSet(append(all, more...)...)
 }
 
-// of returns the same for metrics about a lock.
-func (m *Metrics) of(key string, more ...attribute.KeyValue) metric.MeasurementOption {
+func (m *Metrics) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(m.set(more...))
+}
+
+// setOf returns the same for metrics about a lock.
+func (m *Metrics) setOf(key string, more ...attribute.KeyValue) attribute.Set {
 	if m.keyAttribute != nil {
 		more = append(more, lockKey.String(valid(m.keyAttribute(key))))
 	}
-	return m.with(more...)
+	return m.set(more...)
+}
+
+func (m *Metrics) of(key string, more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(m.setOf(key, more...))
 }
 
 // failure is the attribute of a failure.
@@ -190,7 +220,7 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 // Hooks returns the hooks for a client. Call it once for each client; if several share
 // Metrics, the metrics are their sums.
 func (m *Metrics) Hooks() holdfast.Hooks {
-	w := &watcher{Metrics: m, waits: make(map[uint64]metric.MeasurementOption)}
+	w := &watcher{Metrics: m, waiters: make(map[uint64]attribute.Set)}
 	return holdfast.Hooks{
 		Started:    w.started,
 		Queued:     w.queued,
@@ -212,22 +242,26 @@ func (m *Metrics) Hooks() holdfast.Hooks {
 type watcher struct {
 	*Metrics
 
-	mu    sync.Mutex // for callers other than a client
-	waits map[uint64]metric.MeasurementOption
-	ready bool
+	mu      sync.Mutex // for callers other than a client
+	waiters map[uint64]attribute.Set
+	ready   bool
 }
 
 func (w *watcher) started(a holdfast.Acquisition) {
 	if !a.Wait {
 		return
 	}
-	// Decrease the same series: AcquireAny has no key before it is granted.
-	attributes := w.of(a.Key)
-	w.pending.Add(context.Background(), 1, attributes)
+	// Its end has the same attributes: AcquireAny has no key before it is granted.
+	set := w.setOf(a.Key)
+	w.pending.Add(context.Background(), 1, metric.WithAttributeSet(set))
+	w.waits.Note(set, w.span(a.ID), a.Time)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waits[a.ID] = attributes
+	w.waiters[a.ID] = set
 }
+
+// span is the ID of a wait or a hold among those of all clients.
+func (w *watcher) span(acquisition uint64) any { return [2]any{w, acquisition} }
 
 func (w *watcher) queued(p holdfast.Place) {
 	w.queue.Record(context.Background(), int64(p.Ahead), w.of(p.Key))
@@ -236,13 +270,15 @@ func (w *watcher) queued(p holdfast.Place) {
 func (w *watcher) granted(a holdfast.Acquisition) {
 	w.over(a)
 	w.locks.Add(context.Background(), 1, w.of(a.Key))
+	w.holds.Note(w.setOf(a.Key), w.span(a.ID), a.Time)
 }
 
 func (w *watcher) over(a holdfast.Acquisition) {
 	w.mu.Lock()
-	if attributes, ok := w.waits[a.ID]; ok {
-		w.pending.Add(context.Background(), -1, attributes)
-		delete(w.waits, a.ID)
+	if set, ok := w.waiters[a.ID]; ok {
+		w.pending.Add(context.Background(), -1, metric.WithAttributeSet(set))
+		w.waits.Note(set, w.span(a.ID), time.Time{})
+		delete(w.waiters, a.ID)
 	}
 	w.mu.Unlock()
 	w.acquire.Record(context.Background(), a.Took.Seconds(), w.of(a.Key, failure(a.Err, a.Result())...))
@@ -255,6 +291,7 @@ func (w *watcher) wish(about holdfast.Wish) {
 func (w *watcher) ended(e holdfast.Ending) {
 	ctx := context.Background()
 	w.locks.Add(ctx, -1, w.of(e.Key))
+	w.holds.Note(w.setOf(e.Key), w.span(e.ID), time.Time{})
 	w.held.Record(ctx, e.Held.Seconds(), w.of(e.Key))
 	switch result := e.Result(); result {
 	case "released":

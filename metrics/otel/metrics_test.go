@@ -52,6 +52,10 @@ func (w *world) series(t testing.TB) []string {
 			for _, p := range data.DataPoints {
 				add(p.Attributes, fmt.Sprint(p.Value))
 			}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				add(p.Attributes, fmt.Sprint(p.Value))
+			}
 		case metricdata.Histogram[float64]:
 			for _, p := range data.DataPoints {
 				add(p.Attributes, fmt.Sprintf("%d %v", p.Count, p.Sum))
@@ -97,6 +101,8 @@ func TestMetrics(t *testing.T) {
 		w.Story(t, func(step string) {
 			want, ok := map[string]string{
 				"nothing has happened": `
+					holdfast.acquire.oldest_wait{OWN} 0
+					holdfast.lock.oldest_hold{OWN} 0
 					holdfast.lock.count{OWN} 0
 					holdfast.lock.ttl_expired{OWN} 0
 					holdfast.lock.asked{OWN} 0
@@ -109,8 +115,11 @@ func TestMetrics(t *testing.T) {
 					holdfast.queue.length{OWN} 2 3`,
 				"one holds, one waits": `
 					holdfast.acquire.pending_requests{OWN} 1
+					holdfast.acquire.oldest_wait{OWN} 2
 					holdfast.lock.count{OWN} 1`,
 				"both have released": `
+					holdfast.acquire.oldest_wait{OWN} 0
+					holdfast.lock.oldest_hold{OWN} 0
 					holdfast.acquire.duration{OWN} 2 5
 					holdfast.lock.held_duration{OWN} 2 2`,
 				"refused, expired, broken, lost": `
@@ -182,12 +191,18 @@ func TestKeys(t *testing.T) {
 		if _, err := w.Client.AcquireAny(t.Context(), []string{"orders/1", "reports/1"}, holdfast.WithWait(time.Second)); err != nil {
 			t.Fatal(err)
 		}
+		go func() { _, _ = w.Client.Acquire(t.Context(), "orders/2") }()
+		time.Sleep(time.Second)
 		synctest.Wait()
 		w.shows(t, `
+			holdfast.lock.oldest_hold{holdfast.key=orders} 1
+			holdfast.lock.oldest_hold{holdfast.key=reports} 1
+			holdfast.acquire.oldest_wait{holdfast.key=} 0
+			holdfast.acquire.oldest_wait{holdfast.key=orders} 1
 			holdfast.lock.count{holdfast.key=orders} 2
 			holdfast.lock.count{holdfast.key=reports} 1
 			holdfast.acquire.pending_requests{holdfast.key=} 0
-			holdfast.acquire.pending_requests{holdfast.key=orders} 0`)
+			holdfast.acquire.pending_requests{holdfast.key=orders} 1`)
 	})
 }
 
@@ -207,7 +222,7 @@ func TestDocumentation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		documented := regexp.MustCompile(`(?m)^//\t(holdfast\.\S+) +(Histogram|UpDownCounter|Counter) +(\S+) .*?(error\.type|holdfast\.cause)?$`).
+		documented := regexp.MustCompile(`(?m)^//\t(holdfast\.\S+) +(Histogram|UpDownCounter|Counter|Gauge) +(\S+) .*?(error\.type|holdfast\.cause)?$`).
 			FindAllStringSubmatch(string(doc), -1)
 		table := make(map[string]string)
 		for _, row := range documented {
@@ -225,6 +240,8 @@ func TestDocumentation(t *testing.T) {
 				for _, p := range data.DataPoints {
 					sets = append(sets, p.Attributes)
 				}
+			case metricdata.Gauge[float64]:
+				kind = "Gauge"
 			case metricdata.Histogram[float64]:
 				for _, p := range data.DataPoints {
 					sets = append(sets, p.Attributes)

@@ -3,10 +3,12 @@ package holdfastprom
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/oldest"
 )
 
 // The values of the labels result and cause, except those for unexpected errors. Their
@@ -25,8 +27,12 @@ type Collector struct {
 
 	acquire    *prometheus.HistogramVec
 	waiting    *prometheus.GaugeVec
+	oldestWait *prometheus.GaugeVec
+	waits      oldest.Spans[prometheus.Gauge]
 	queue      *prometheus.HistogramVec
 	heldLocks  *prometheus.GaugeVec
+	oldestHold *prometheus.GaugeVec
+	holds      oldest.Spans[prometheus.Gauge]
 	held       *prometheus.HistogramVec
 	lost       *prometheus.CounterVec
 	ttlExpired *prometheus.CounterVec
@@ -79,6 +85,10 @@ func New(options *Options) (*Collector, error) {
 	c.waiting = prometheus.NewGaugeVec(gauge, labels())
 	gauge.Name, gauge.Help = "holdfast_held_locks", "Locks held."
 	c.heldLocks = prometheus.NewGaugeVec(gauge, labels())
+	gauge.Name, gauge.Help = "holdfast_oldest_wait_seconds", "How long the oldest acquisition under way has waited for holders, or 0."
+	c.oldestWait = prometheus.NewGaugeVec(gauge, labels())
+	gauge.Name, gauge.Help = "holdfast_oldest_hold_seconds", "How long the oldest lock has been held, or 0."
+	c.oldestHold = prometheus.NewGaugeVec(gauge, labels())
 	gauge.Name, gauge.Help = "holdfast_leading", "Terms of elections under way."
 	c.leading = prometheus.NewGaugeVec(gauge, labels())
 	gauge.Name, gauge.Help = "holdfast_observed_keys", "Keys that are observed."
@@ -112,6 +122,8 @@ func (c *Collector) begin() {
 	}
 	c.leading.WithLabelValues()
 	c.waiting.WithLabelValues()
+	c.oldestWait.WithLabelValues()
+	c.oldestHold.WithLabelValues()
 	c.queue.WithLabelValues()
 	c.heldLocks.WithLabelValues()
 	c.held.WithLabelValues()
@@ -124,7 +136,7 @@ func (c *Collector) begin() {
 func (c *Collector) parts() []prometheus.Collector {
 	return []prometheus.Collector{
 		c.acquire, c.waiting, c.queue, c.heldLocks, c.held, c.lost, c.ttlExpired, c.asked,
-		c.keys, c.sights, c.leading, c.term, c.heartbeat, c.connected,
+		c.keys, c.sights, c.leading, c.term, c.heartbeat, c.connected, c.oldestWait, c.oldestHold,
 	}
 }
 
@@ -137,6 +149,9 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	set := func(gauge prometheus.Gauge, age time.Duration) { gauge.Set(age.Seconds()) }
+	c.waits.Each(set)
+	c.holds.Each(set)
 	for _, part := range c.parts() {
 		part.Collect(out)
 	}
@@ -154,7 +169,7 @@ func (c *Collector) labels(key string, own ...string) []string {
 // Collector, the metrics are their sums, and holdfast_connected is the number of
 // connected clients.
 func (c *Collector) Hooks() holdfast.Hooks {
-	w := &watcher{Collector: c, waits: make(map[uint64]prometheus.Gauge)}
+	w := &watcher{Collector: c, waiters: make(map[uint64][]string)}
 	return holdfast.Hooks{
 		Started:    w.started,
 		Queued:     w.queued,
@@ -175,22 +190,26 @@ func (c *Collector) Hooks() holdfast.Hooks {
 type watcher struct {
 	*Collector
 
-	mu    sync.Mutex // for callers other than a client
-	waits map[uint64]prometheus.Gauge
-	ready bool
+	mu      sync.Mutex          // for callers other than a client
+	waiters map[uint64][]string // the labels of each
+	ready   bool
 }
 
 func (w *watcher) started(a holdfast.Acquisition) {
 	if !a.Wait {
 		return
 	}
-	// Decrease the same gauge: AcquireAny has no key before it is granted.
-	gauge := w.waiting.WithLabelValues(w.labels(a.Key)...)
-	gauge.Inc()
+	// Its end has the same labels: AcquireAny has no key before it is granted.
+	labels := w.labels(a.Key)
+	w.waiting.WithLabelValues(labels...).Inc()
+	w.waits.Note(w.oldestWait.WithLabelValues(labels...), w.span(a.ID), a.Time)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waits[a.ID] = gauge
+	w.waiters[a.ID] = labels
 }
+
+// span is the ID of a wait or a hold among those of all clients.
+func (w *watcher) span(acquisition uint64) any { return [2]any{w, acquisition} }
 
 func (w *watcher) queued(p holdfast.Place) {
 	w.queue.WithLabelValues(w.labels(p.Key)...).Observe(float64(p.Ahead))
@@ -199,13 +218,15 @@ func (w *watcher) queued(p holdfast.Place) {
 func (w *watcher) granted(a holdfast.Acquisition) {
 	w.over(a)
 	w.heldLocks.WithLabelValues(w.labels(a.Key)...).Inc()
+	w.holds.Note(w.oldestHold.WithLabelValues(w.labels(a.Key)...), w.span(a.ID), a.Time)
 }
 
 func (w *watcher) over(a holdfast.Acquisition) {
 	w.mu.Lock()
-	if gauge, ok := w.waits[a.ID]; ok {
-		gauge.Dec()
-		delete(w.waits, a.ID)
+	if labels, ok := w.waiters[a.ID]; ok {
+		w.waiting.WithLabelValues(labels...).Dec()
+		w.waits.Note(w.oldestWait.WithLabelValues(labels...), w.span(a.ID), time.Time{})
+		delete(w.waiters, a.ID)
 	}
 	w.mu.Unlock()
 	w.acquire.WithLabelValues(w.labels(a.Key, a.Result())...).Observe(a.Took.Seconds())
@@ -217,6 +238,7 @@ func (w *watcher) wish(about holdfast.Wish) {
 
 func (w *watcher) ended(e holdfast.Ending) {
 	w.heldLocks.WithLabelValues(w.labels(e.Key)...).Dec()
+	w.holds.Note(w.oldestHold.WithLabelValues(w.labels(e.Key)...), w.span(e.ID), time.Time{})
 	w.held.WithLabelValues(w.labels(e.Key)...).Observe(e.Held.Seconds())
 	switch result := e.Result(); result {
 	case "released":

@@ -84,6 +84,8 @@ func TestMetrics(t *testing.T) {
 			want, ok := map[string]string{
 				"nothing has happened": `
 					holdfast_waiting{LABELS} 0
+					holdfast_oldest_wait_seconds{LABELS} 0
+					holdfast_oldest_hold_seconds{LABELS} 0
 					holdfast_held_locks{LABELS} 0
 					holdfast_lost_total{cause="session_expired",LABELS} 0
 					holdfast_ttl_expired_total{LABELS} 0
@@ -98,9 +100,12 @@ func TestMetrics(t *testing.T) {
 					holdfast_queue_length_sum{LABELS} 3`,
 				"one holds, one waits": `
 					holdfast_waiting{LABELS} 1
+					holdfast_oldest_wait_seconds{LABELS} 2
 					holdfast_held_locks{LABELS} 1`,
 				"both have released": `
 					holdfast_waiting{LABELS} 0
+					holdfast_oldest_wait_seconds{LABELS} 0
+					holdfast_oldest_hold_seconds{LABELS} 0
 					holdfast_held_locks{LABELS} 0
 					holdfast_held_seconds_count{LABELS} 2
 					holdfast_held_seconds_sum{LABELS} 2
@@ -267,15 +272,22 @@ func TestKeyLabel(t *testing.T) {
 		}
 		metricstest.Release(t, any)
 		metricstest.Release(t, metricstest.Acquire(t, w.Client, "reports/2", holdfast.WithTTL(time.Hour)))
+		time.Sleep(time.Second)
+		metricstest.Acquire(t, w.Client, "orders/4")
+		go func() { _, _ = w.Client.Acquire(t.Context(), "orders/4") }()
+		time.Sleep(time.Second)
 		synctest.Wait()
 		shows(t, w.metrics, `
-			holdfast_held_locks{client="",engine="",key="orders"} 2
+			holdfast_oldest_hold_seconds{client="",engine="",key="orders"} 2
+			holdfast_oldest_wait_seconds{client="",engine="",key="orders"} 1
+			holdfast_oldest_wait_seconds{client="",engine="",key=""} 0
+			holdfast_held_locks{client="",engine="",key="orders"} 3
 			holdfast_held_locks{client="",engine="",key="reports"} 1
 			holdfast_held_locks{client="",engine="",key="`+"\uFFFD"+`"} 1
 			holdfast_waiting{client="",engine="",key=""} 0
-			holdfast_waiting{client="",engine="",key="orders"} 0
+			holdfast_waiting{client="",engine="",key="orders"} 1
 			holdfast_held_seconds_count{client="",engine="",key="orders"} 1
-			holdfast_acquire_duration_seconds_count{client="",engine="",key="orders",result="granted"} 3`)
+			holdfast_acquire_duration_seconds_count{client="",engine="",key="orders",result="granted"} 4`)
 	})
 }
 

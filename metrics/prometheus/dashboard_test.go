@@ -158,6 +158,31 @@ func TestDashboardAsksForWhatIsCollected(t *testing.T) {
 	}
 }
 
+// Each alerting rule asks for metrics that are collected. A test in tools checks the syntax.
+func TestRules_Metrics_AreCollected(t *testing.T) {
+	text, err := os.ReadFile("rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, suffix := collected(t), regexp.MustCompile(`_(bucket|count|sum)$`)
+	rules := regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(string(text), -1)
+	for _, rule := range rules {
+		names := regexp.MustCompile(`holdfast_[a-z_]+`).FindAllString(rule[1], -1)
+		for _, name := range names {
+			base := suffix.ReplaceAllString(name, "")
+			if m, ok := metrics[base]; !ok || (m.kind == dto.MetricType_HISTOGRAM) != (base != name) {
+				t.Errorf("there is no metric %s: %s", name, rule[1])
+			}
+		}
+		if len(names) == 0 {
+			t.Errorf("no metric of holdfast: %s", rule[1])
+		}
+	}
+	if alerts := strings.Count(string(text), "- alert: "); alerts == 0 || alerts != len(rules) {
+		t.Errorf("%d alerts, %d expressions", alerts, len(rules))
+	}
+}
+
 // The documentation lists the metrics that there are, with their types.
 func TestDocumentationListsWhatIsCollected(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
@@ -234,7 +259,7 @@ func TestDashboardCanBeImported(t *testing.T) {
 				}
 			}
 		}
-		seconds := strings.Contains(p.Targets[0].Expr, "_seconds_bucket")
+		seconds := regexp.MustCompile(`_seconds(_bucket)?\{`).MatchString(p.Targets[0].Expr)
 		if (p.FieldConfig.Defaults.Unit == "s") != seconds {
 			t.Errorf("panel %q is in %q", p.Title, p.FieldConfig.Defaults.Unit)
 		}

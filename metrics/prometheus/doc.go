@@ -11,8 +11,10 @@
 //
 //	holdfast_acquire_duration_seconds    histogram  how long acquisitions took, by result
 //	holdfast_waiting                     gauge      acquisitions under way that wait for holders
+//	holdfast_oldest_wait_seconds         gauge      how long the oldest of them has waited
 //	holdfast_queue_length                histogram  how many were ahead when a waiter learned its place
 //	holdfast_held_locks                  gauge      locks held
+//	holdfast_oldest_hold_seconds         gauge      how long the oldest lock has been held
 //	holdfast_held_seconds                histogram  how long locks were held
 //	holdfast_lost_total                  counter    locks lost, by cause
 //	holdfast_ttl_expired_total           counter    locks that reached their TTL
@@ -35,12 +37,6 @@
 //
 // # Alarms
 //
-// Alarms worth waking somebody, in PromQL:
-//
-//	increase(holdfast_lost_total{cause!="reclaimed"}[10m]) > 0    work was interrupted, or done twice if nothing fences it
-//	holdfast_connected == 0                                       for longer than the lease: all locks are lost
-//	increase(holdfast_ttl_expired_total[10m]) > 0                 work takes longer than expected
-//	sum(holdfast_leading) == 0                                    for longer than a hand-over: nobody leads
-//
-// A dashboard for Grafana is in metrics/grafana.
+// metrics/prometheus/rules.yml has alerting rules: adapt their thresholds. With elections, add sum(holdfast_leading) == 0, for
+// longer than a hand-over takes: no candidate leads. A dashboard for Grafana is in metrics/grafana.
 package holdfastprom
