@@ -102,7 +102,9 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 	info, unasked := c.engine.Inspect(ctx, r.key)
 	switch {
 	case unasked == nil && info.Held:
-		return &HeldError{Key: r.key, Holder: info, Own: c.own(r) != nil}
+		errors.As(driver.Held(info), &held)
+		held.Own = c.own(r) != nil
+		return held
 	case known:
 		return held
 	case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast

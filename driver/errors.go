@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // What the errors of an engine match. Package holdfast has the same under the same names, and says what
@@ -36,11 +37,21 @@ type HeldError struct {
 	// Holder is what the engine told of the grant in the way, or of several that share
 	// the key. Only its Key is set where there was no time to ask.
 	Holder Info
-	Own    bool // a live lock of the same client is in the way; set by holdfast.Client
+	// LastHeard is the latest Holder.LastHeard of those who hold the key; zero where that is not known.
+	LastHeard time.Time
+	Own       bool // a live lock of the same client is in the way; set by holdfast.Client
 }
 
 // Held returns a [*HeldError].
-func Held(holder Info) error { return &HeldError{Key: holder.Key, Holder: holder} }
+func Held(holder Info) error {
+	e := &HeldError{Key: holder.Key, Holder: holder}
+	for grant := range holder.Each() {
+		if grant.LastHeard.After(e.LastHeard) {
+			e.LastHeard = grant.LastHeard
+		}
+	}
+	return e
+}
 
 // Error implements error.
 func (e *HeldError) Error() string {

@@ -40,6 +40,9 @@ type Info struct {
 	// Lease is how long the engine waits for a silent holder; 0 if unknown, or
 	// if it waits for ever.
 	Lease time.Duration
+	// LastHeard is when the holder last renewed its lease, by the holder's own clock, which may be wrong: see [Info.SeemsDead].
+	// It is zero where the engine ends the lease of a dead holder itself, or waits for ever: it is set on DynamoDB, in mode FailOpen.
+	LastHeard time.Time
 	// Queue has those who wait, the next one first, where the engine keeps a
 	// queue (ZooKeeper and memlock).
 	Queue []Waiter
@@ -64,13 +67,20 @@ type Info struct {
 
 // A Holder is one of those who share a key. Its fields are as in [Info].
 type Holder struct {
-	Owner    string
-	Token    Token
-	Since    time.Time
-	QueuedAt time.Time
-	Data     []byte
-	Lease    time.Duration
-	Grant    string
+	Owner     string
+	Token     Token
+	Since     time.Time
+	QueuedAt  time.Time
+	Data      []byte
+	Lease     time.Duration
+	LastHeard time.Time
+	Grant     string
+}
+
+// SeemsDead reports whether the holder has been silent for longer than its lease at now. The result is a hint only: it compares the
+// holder's clock with the caller's. Where several share the key it is about the oldest grant; see Each for the others.
+func (i Info) SeemsDead(now time.Time) bool {
+	return i.Lease > 0 && !i.LastHeard.IsZero() && now.Sub(i.LastHeard) > i.Lease
 }
 
 // Each yields an Info of each grant of the key, the oldest first: one if it is not shared,
@@ -91,7 +101,7 @@ func (i Info) Each() iter.Seq[Info] {
 		for _, h := range all {
 			one := i
 			one.Owner, one.Token, one.Since, one.QueuedAt = h.Owner, h.Token, h.Since, h.QueuedAt
-			one.Data, one.Lease, one.Grant = h.Data, h.Lease, h.Grant
+			one.Data, one.Lease, one.LastHeard, one.Grant = h.Data, h.Lease, h.LastHeard, h.Grant
 			if !yield(one) {
 				return
 			}
@@ -113,7 +123,7 @@ func Together(key string, limit int, holders []Holder) Info {
 	first := holders[0]
 	return Info{
 		Key: key, Held: true, Owner: first.Owner, Token: first.Token, Since: first.Since, QueuedAt: first.QueuedAt,
-		Data: first.Data, Lease: first.Lease, Grant: first.Grant,
+		Data: first.Data, Lease: first.Lease, LastHeard: first.LastHeard, Grant: first.Grant,
 		Shared: true, Limit: limit, Holders: holders,
 	}
 }

@@ -154,7 +154,7 @@ func (i *item) info(key string) driver.Info {
 	}
 	info.Owner, info.Token, info.Since, info.Data = i.owner, i.token, i.since, i.data
 	if i.form == leased {
-		info.Lease = i.lease
+		info.Lease, info.LastHeard = i.lease, i.touched
 	}
 	id := i.grant()
 	info.Grant = id.String()

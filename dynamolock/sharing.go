@@ -176,7 +176,7 @@ func (i *item) sharedInfo(key string, holders []holder) driver.Info {
 	all := make([]driver.Holder, 0, len(holders))
 	for _, h := range holders {
 		all = append(all, driver.Holder{
-			Owner: h.owner, Token: h.token, Since: h.since, Data: h.data, Lease: h.lease,
+			Owner: h.owner, Token: h.token, Since: h.since, Data: h.data, Lease: h.lease, LastHeard: h.touched,
 			Grant: grantID{form: leased, shared: true, token: h.token, grant: h.grant}.String(),
 		})
 	}

@@ -20,8 +20,10 @@ func newListCommand(a *app) *cobra.Command {
 		Short:   "List the keys that are held",
 		Long: `List the keys that are held; with PREFIX, those that begin with it. The
 list is not a snapshot of one moment. SINCE is when the holder was granted the lock;
-ZooKeeper does not know that, and it is "queued" with when it joined the queue. In JSON,
-each key is a line. What cannot be read is reported at the end, with exit status 69.`,
+ZooKeeper does not know that, and it is "queued" with when it joined the queue. HEARD is,
+on DynamoDB, the last heartbeat of the holder by its own clock; one that is silent for
+longer than its lease "seems dead". In JSON, each key is a line. What cannot be read is
+reported at the end, with exit status 69.`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +35,7 @@ each key is a line. What cannot be read is reported at the end, with exit status
 			ctx, cancel := a.bounded(cmd.Context())
 			defer cancel()
 			t := columns(a.out)
-			header := "KEY\tOWNER\tTOKEN\tSINCE\tWAITING\n"
+			header := "KEY\tOWNER\tTOKEN\tSINCE\tHEARD\tWAITING\n"
 			var failed error
 			for info, err := range c.List(ctx, strings.Join(args, "")) {
 				if err != nil { // about the list, or items that cannot be read; it comes last
@@ -50,7 +52,7 @@ each key is a line. What cannot be read is reported at the end, with exit status
 				if info.Held {
 					owner = holders(info)
 				}
-				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%d\n", header, plain(info.Key), owner, info.Token, since(info), len(info.Queue))
+				fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%s\t%d\n", header, plain(info.Key), owner, info.Token, since(info), heard(info, moment), len(info.Queue))
 				header = ""
 			}
 			return errors.Join(t.Flush(), failed) // what was found is printed in any case

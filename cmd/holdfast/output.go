@@ -65,6 +65,7 @@ type lockJSON struct {
 	Since    *time.Time     `json:"since,omitempty"`
 	QueuedAt *time.Time     `json:"queued_at,omitempty"`
 	LeaseMS  int64          `json:"lease_ms,omitempty"`
+	heardJSON
 	dataJSON
 	Shared  bool         `json:"shared,omitempty"`
 	Limit   int          `json:"limit,omitempty"`
@@ -79,7 +80,18 @@ type holderJSON struct {
 	Since    *time.Time     `json:"since,omitempty"`
 	QueuedAt *time.Time     `json:"queued_at,omitempty"`
 	LeaseMS  int64          `json:"lease_ms,omitempty"`
+	heardJSON
 	dataJSON
+}
+
+// heardJSON is when a holder was last heard of, where that shows whether it lives.
+type heardJSON struct {
+	LastHeard *time.Time `json:"last_heard,omitempty"`
+	SeemsDead bool       `json:"seems_dead,omitempty"`
+}
+
+func newHeardJSON(grant holdfast.Info) heardJSON {
+	return heardJSON{timeJSON(grant.LastHeard), grant.SeemsDead(time.Now())}
 }
 
 // waiterJSON is a place in the queue.
@@ -109,11 +121,16 @@ func newLockJSON(info holdfast.Info) lockJSON {
 		dataJSON: newDataJSON(info.Data),
 		Shared:   info.Shared,
 		Limit:    info.Limit,
+
+		heardJSON: newHeardJSON(info),
 	}
-	for _, h := range info.Holders {
+	for h := range info.Each() {
+		if !info.Shared {
+			break
+		}
 		l.Holders = append(l.Holders, holderJSON{
 			Owner: h.Owner, Token: h.Token, Since: timeJSON(h.Since), QueuedAt: timeJSON(h.QueuedAt),
-			LeaseMS: h.Lease.Milliseconds(), dataJSON: newDataJSON(h.Data),
+			LeaseMS: h.Lease.Milliseconds(), heardJSON: newHeardJSON(h), dataJSON: newDataJSON(h.Data),
 		})
 	}
 	for _, w := range info.Queue {

@@ -18,7 +18,9 @@ func newShowCommand(a *app) *cobra.Command {
 "since" is when the holder was granted the lock, which DynamoDB records; "queued" is
 when it joined the queue, which ZooKeeper records: it may have waited for a long time
 and hold the lock only since a moment ago. ZooKeeper keeps a queue of the waiters;
-DynamoDB does not. If several share the key, each of them is shown, the oldest first.
+DynamoDB does not. "last heard", on DynamoDB, is the holder's last heartbeat by its own
+clock: a holder that is silent for longer than its lease "seems dead". If several share
+the key, each of them is shown, the oldest first.
 
 A key that nobody holds is not an error; in JSON, see "held".`,
 		Args:              exactlyOneKey,
@@ -77,6 +79,9 @@ func describe(w io.Writer, info holdfast.Info) error {
 		for _, d := range details(grant, momentAndAge, plain) {
 			fmt.Fprintf(t, "%s\t%s\n", d[0], d[1])
 		}
+		if !grant.LastHeard.IsZero() {
+			fmt.Fprintf(t, "last heard\t%s\n", heard(grant, momentAndAge))
+		}
 	}
 	if !info.Held {
 		fmt.Fprintf(t, "held by\tnobody\n")
@@ -92,6 +97,16 @@ func describe(w io.Writer, info holdfast.Info) error {
 		fmt.Fprintf(t, "waiting %d\t%s, since %s%s\n", i+1, plain(waiter.Owner), momentAndAge(waiter.Since), data)
 	}
 	return t.Flush()
+}
+
+// heard is when the holder was last heard of; of several, the oldest one that seems to be dead, if there is one.
+func heard(info holdfast.Info, tell func(time.Time) string) string {
+	for grant := range info.Each() {
+		if grant.SeemsDead(time.Now()) {
+			return tell(grant.LastHeard) + ", seems dead"
+		}
+	}
+	return tell(info.LastHeard)
 }
 
 // momentAndAge formats a time with its age, by this machine's clock.

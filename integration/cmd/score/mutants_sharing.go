@@ -138,7 +138,7 @@ var sharingMutants = []mutant{
 	},
 	{"S7", "a break reaches the oldest of those who share a key", dynamoDB, change{
 		"driver/info.go",
-		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, h.Grant`,
+		`one.Data, one.Lease, one.LastHeard, one.Grant = h.Data, h.Lease, h.LastHeard, h.Grant`,
 		`one.Data, one.Lease, one.Grant = h.Data, h.Lease, i.Grant`,
 	}, nil},
 	{"S8", "a reader that is gone comes back to observers", zooKeeper, change{

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
@@ -173,10 +174,10 @@ func (t *table) name(item map[string]types.AttributeValue) string {
 	return strings.Join(parts, "/")
 }
 
-// maxLeft is how many locks that never expire are listed.
+// maxLeft is how many locks that never expire, or whose holders seem to be dead, are listed.
 const maxLeft = 20
 
-// locks counts the held locks, and reports those that never expire and corrupt items.
+// locks counts the held locks, and reports those that never expire, those of holders that seem to be dead, and corrupt items.
 func (t *table) locks(ctx context.Context) ([]Finding, error) {
 	if t.denied["Scan"] || t.denied["Query"] {
 		return nil, errUnseen
@@ -192,29 +193,40 @@ func (t *table) locks(ctx context.Context) ([]Finding, error) {
 			return nil, err
 		}
 		held++
-		if info.Lease != 0 {
-			continue
+		for grant := range info.Each() {
+			if grant.Lease != 0 && !grant.SeemsDead(time.Now()) {
+				continue
+			}
+			if left++; left <= maxLeft {
+				findings = append(findings, t.stuck(grant))
+			}
 		}
-		if left++; left > maxLeft {
-			continue
-		}
-		since := "an unknown time"
-		if !info.Since.IsZero() {
-			since = info.Since.UTC().Format(time.RFC3339)
-		}
-		cure := t.command("break " + shell(info.Key))
-		if info.Token != 0 {
-			cure += " --token " + info.Token.String()
-		}
-		findings = append(findings, warning("if the holder is dead, "+cure, "%q is held by %q since %s, and never expires", info.Key, info.Owner, since))
 	}
 	if left > maxLeft {
-		findings = append(findings, warning(t.command("ls"), "%d more locks never expire", left-maxLeft))
+		findings = append(findings, warning(t.command("ls"), "%d more locks never expire, or seem to have dead holders", left-maxLeft))
 	}
 	if len(findings) == 0 {
 		return only(ok("%s held, each of which expires if its holder dies", count(held, "lock")))
 	}
 	return findings, nil
+}
+
+// stuck reports a lock that never expires, or whose holder seems to be dead.
+func (t *table) stuck(grant holdfast.Info) Finding {
+	since := "an unknown time"
+	if !grant.Since.IsZero() {
+		since = grant.Since.UTC().Format(time.RFC3339)
+	}
+	cure := t.command("break " + shell(grant.Key))
+	if grant.Token != 0 {
+		cure += " --token " + grant.Token.String()
+	}
+	if grant.Lease == 0 {
+		return warning("if the holder is dead, "+cure, "%q is held by %q since %s, and never expires", grant.Key, grant.Owner, since)
+	}
+	return warning("the next client that wants it takes it over after a lease; or, if the holder is dead, "+cure+" --now",
+		"%q is held by %q since %s, which seems dead: it was last heard of at %s by its own clock, and its lease is %v",
+		grant.Key, grant.Owner, since, grant.LastHeard.UTC().Format(time.RFC3339), grant.Lease)
 }
 
 // latency measures single writes that change nothing: one must get through in time per heartbeat.

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 )
 
@@ -37,6 +38,15 @@ func TestJudgeCalls(t *testing.T) {
 		cure := map[bool]string{true: "--lease"}[status != OK]
 		is(t, judgeCalls(latencies{worst, 0, 0}, 2*time.Second, time.Second), status, "0s in the median", cure)
 	}
+}
+
+// TestStuck tests what is said of a holder that seems to be dead, and of a lock that never expires.
+func TestStuck(t *testing.T) {
+	x := &table{DynamoDB: DynamoDB{Options: dynamolock.Options{Table: "locks"}}}
+	info := holdfast.Info{Key: "k", Held: true, Owner: "gone", Token: 7}
+	is(t, x.stuck(info), Warning, `"k" is held by "gone" since an unknown time, and never expires`, "break k --table locks --token 7")
+	info.Lease, info.LastHeard = 20*time.Second, time.Unix(0, 0)
+	is(t, x.stuck(info), Warning, "seems dead: it was last heard of at 1970-01-01T00:00:00Z by its own clock, and its lease is 20s", "--token 7 --now")
 }
 
 // TestMissing tests without which permissions locks do not work, by mode.
