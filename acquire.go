@@ -41,10 +41,14 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock
 	return c.acquire(ctx, key, true, opts)
 }
 
-// TryAcquire takes the lock of key if nobody has it, and fails with a
-// [*HeldError] otherwise. It does not wait for a holder, unless that may be dead and [WithTakeover] was given, but it does wait for
-// the engine's answer, even while the connection is lost, for as long as ctx and
-// [WithRetry] allow: without either, for ever. Errors are those of Acquire.
+// TryAcquire takes the lock of key if nobody has it, and fails with a [*HeldError] otherwise. It does not wait for a live holder. It
+// does wait for the engine's answer, even while the connection is lost, for as long as ctx and [WithRetry] allow: without either, for
+// ever. Errors are those of Acquire.
+//
+// On DynamoDB no lease ends by itself: in mode FailOpen a try takes over from a dead holder after it has seen no heartbeat for the
+// holder's lease. If the last heartbeat, by the holder's clock, is older than the lease, the try watches the key for that lease at most;
+// the first heartbeat ends the watch with the [*HeldError]. Tries of the key of a dead holder whose clock is fast are refused until that
+// time has passed.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...Option) (*Lock, error) {
 	return c.acquire(ctx, key, false, opts)
 }
@@ -68,6 +72,11 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
 	lock, err := c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
+	if err != nil && !wait {
+		if err = c.watch(waitCtx, err, []*request{r}, false); err == nil {
+			lock, err = c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
+		}
+	}
 	if err == nil {
 		return lock, nil
 	}
@@ -123,28 +132,21 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 		}
 	}
-	again := func(ctx context.Context, err error, wake <-chan struct{}) error {
-		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
-		if loop.Wait(ctx, wake) {
-			return nil
-		}
-		return err
-	}
+	again := c.retries(r, loop)
 	for {
 		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
-			Key:      r.key,
-			Owner:    r.owner,
-			Data:     r.data,
-			Mode:     k.mode,
-			Wait:     wait,
-			Reclaim:  r.reclaim,
-			Takeover: r.takeover && !wait,
-			Yield:    r.yield,
-			Retry:    again,
-			Queued:   c.queued(r, a),
-			Lost:     k.lose,
-			Asked:    k.ask,
+			Key:     r.key,
+			Owner:   r.owner,
+			Data:    r.data,
+			Mode:    k.mode,
+			Wait:    wait,
+			Reclaim: r.reclaim,
+			Yield:   r.yield,
+			Retry:   again,
+			Queued:  c.queued(r, a),
+			Lost:    k.lose,
+			Asked:   k.ask,
 		})
 		if err != nil {
 			if held := (*HeldError)(nil); errors.As(err, &held) {
@@ -169,6 +171,62 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			return nil, err
 		}
 	}
+}
+
+// retries is what an engine calls with each transient failure of a request.
+func (c *Client) retries(r *request, loop *backoff.Loop) func(context.Context, error, <-chan struct{}) error {
+	return func(ctx context.Context, err error, wake <-chan struct{}) error {
+		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
+		if loop.Wait(ctx, wake) {
+			return nil
+		}
+		return err
+	}
+}
+
+// watch finds out whether the holders are dead that have made a try fail with refused, on an engine that cannot know. It watches all
+// keys at the same time, and returns nil when another try may get all of them, or one of them if one is set; otherwise why not.
+func (c *Client) watch(ctx context.Context, refused error, requests []*request, one bool) error {
+	engine, ok := c.engine.(driver.Watcher)
+	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) && !errors.Is(refused, ErrMismatch) {
+		return refused
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(requests))
+	for _, r := range requests {
+		watch := func() {
+			err := errCallUnwound
+			defer func() { ended <- err }()
+			err = engine.Watch(ctx, &driver.Request{
+				Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: c.retries(r, r.retry.policy().Start()),
+			})
+			switch before := (*HeldError)(nil); {
+			case err == nil:
+			case errors.Is(err, ErrHeld) && errors.As(refused, &before) && before.Key == r.key:
+				err = refused // with the holder's data, which the engine may have forgotten
+			case len(requests) > 1:
+				err = &keyError{r.key, err}
+			}
+		}
+		if len(requests) == 1 {
+			watch() // here: its caller's Retry may panic
+		} else {
+			c.calls.Go(watch)
+		}
+	}
+	for range requests {
+		switch err := <-ended; {
+		case err == nil && one:
+			return nil
+		case err != nil && !one:
+			return err
+		}
+	}
+	if one {
+		return refused
+	}
+	return nil
 }
 
 // errCallUnwound is why an acquisition has failed during which a Retry.Delay or a log handler has panicked or ended the goroutine.
@@ -203,8 +261,8 @@ func (c *Client) logGrant(k *Lock) {
 // shuffled by [WithRandomOrder], that nobody has. If none is free it fails with
 // an error that joins the [*HeldError] of each; with [WithWait] or [WithRetry]
 // it makes further passes, after the delays of the Retry, until the wait has
-// elapsed or the Retry ends. It never stands in a queue. Other errors are those
-// of Acquire.
+// elapsed or the Retry ends. It never stands in a queue. In the end it watches holders that seem
+// to be dead, of all keys at the same time, as [Client.TryAcquire] does. Other errors are those of Acquire.
 func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) (*Lock, error) {
 	fail := func(err error) (*Lock, error) {
 		return nil, fmt.Errorf("holdfast: acquire any of %d keys: %w", len(keys), err)
@@ -218,7 +276,6 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 		if err != nil {
 			return fail(err)
 		}
-		r.takeover = false // another key may be free
 		requests[i] = r
 	}
 	callCtx, done, err := c.enter(ctx)
@@ -255,6 +312,7 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 	passes := first.retry.policy().Start()
 	began := time.Now()
 	var before []error // what the last whole pass said
+	watched := false
 	for {
 		if first.shuffle {
 			rand.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
@@ -284,7 +342,11 @@ func (c *Client) tryAny(callCtx, ctx context.Context, requests []*request, a *ac
 			held = append(held, err)
 		}
 		if !again || !passes.Wait(ctx, nil) {
-			return nil, errors.Join(held...)
+			err := errors.Join(held...)
+			if watched || c.watch(ctx, err, requests, true) != nil {
+				return nil, err
+			}
+			watched = true
 		}
 		before = held
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -275,27 +274,6 @@ func TestHeldErrorThatIsWrapped(t *testing.T) {
 	var held *holdfast.HeldError
 	if !errors.As(err, &held) || held.Key != "k" || held.Holder.Owner != "somebody" || held.Holder.Token != 7 || !errors.Is(err, more) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// A try is to find out whether a holder is gone, if its caller wants that, and knows of no other key that may be free.
-func TestTakeoverIsForATry(t *testing.T) {
-	var asked []string
-	l := (&engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		if req.Takeover {
-			asked = append(asked, req.Key)
-		}
-		return driver.Grant{}, driver.Held(driver.Info{Key: req.Key})
-	}}).open(t, driver.Config{})
-	takeover := holdfast.WithTakeover()
-	_, _ = l.TryAcquire(t.Context(), "plain")
-	_, _ = l.TryAcquire(t.Context(), "try", takeover)
-	_, _ = l.Acquire(t.Context(), "wait", takeover)
-	_, _ = l.AcquireAny(t.Context(), []string{"any", "other"}, takeover)
-	_, _ = l.TryAcquireAll(t.Context(), []string{"all"}, takeover)
-	_ = l.TryDo(t.Context(), "do", func(context.Context, *holdfast.Lock) error { return nil }, takeover)
-	if want := []string{"try", "all", "do"}; !slices.Equal(asked, want) {
-		t.Errorf("%q, want %q", asked, want)
 	}
 }
 

@@ -44,9 +44,9 @@ func (c *Client) AcquireAll(ctx context.Context, keys []string, opts ...Option) 
 
 // TryAcquireAll takes the locks of all keys if nobody has any of them, and fails with the
 // [*HeldError] of one of those that are held otherwise. Until it has found that out, it
-// may hold others of the keys for a moment; with [WithTakeover], for the leases of those holders that
-// may be dead. Otherwise it does not wait for a holder, but it does wait for the engine's answers, as
-// [Client.TryAcquire] does. The rest is as with [Client.AcquireAll].
+// may hold others of the keys for a moment. It does not wait for a live holder, but it does wait for the engine's answers, as
+// [Client.TryAcquire] does. It watches the holders of all keys that seem to be dead at the same time, and holds none of the keys
+// meanwhile. The rest is as with [Client.AcquireAll].
 func (c *Client) TryAcquireAll(ctx context.Context, keys []string, opts ...Option) (*Locks, error) {
 	return c.acquireAll(ctx, keys, false, opts)
 }
@@ -67,10 +67,18 @@ func (c *Client) acquireAll(ctx context.Context, keys []string, wait bool, opts 
 	waitCtx, cancel := requests[0].bound(callCtx)
 	defer cancel()
 	loop := requests[0].retry.policy().Start()
+	watched := wait
 	for {
 		locks, again, err := c.tryAll(callCtx, waitCtx, requests, ttl, wait, loop)
 		if err == nil {
 			return locks, nil
+		}
+		if !again && !watched {
+			watched = true
+			if err = c.watch(waitCtx, err, requests, false); err == nil {
+				continue
+			}
+			err = c.unfinished(callCtx, waitCtx, requests[0], err)
 		}
 		if !again {
 			return fail(err)

@@ -13,21 +13,20 @@ type Option func(*request)
 
 // request is an acquisition with its options applied.
 type request struct {
-	key      string
-	owner    string // "" until the client's own is filled in
-	ownerOK  bool   // WithOwner was given
-	data     []byte
-	ttl      time.Duration
-	wait     time.Duration
-	waitOK   bool // WithWait was given
-	reclaim  bool
-	takeover bool // WithTakeover was given
-	shuffle  bool
-	shared   bool
-	limit    int
-	limitOK  bool // WithLimit was given
-	yield    bool // let others have the key first
-	retry    *Retry
+	key     string
+	owner   string // "" until the client's own is filled in
+	ownerOK bool   // WithOwner was given
+	data    []byte
+	ttl     time.Duration
+	wait    time.Duration
+	waitOK  bool // WithWait was given
+	reclaim bool
+	shuffle bool
+	shared  bool
+	limit   int
+	limitOK bool // WithLimit was given
+	yield   bool // let others have the key first
+	retry   *Retry
 }
 
 // WithTTL limits how long the lock may be held, from the grant on: when d has
@@ -58,15 +57,6 @@ func WithData(data []byte) Option {
 // must be one that no two live processes use at a time. A live hold of the
 // same client is not touched: the call then fails with [ErrHeld].
 func WithReclaim() Option { return func(r *request) { r.reclaim = true } }
-
-// WithTakeover lets a try, such as [Client.TryAcquire], take over from a dead holder even if it has to wait to be sure. On DynamoDB no
-// lease ends by itself: the key of a holder that has died is free only for a client that has watched it unchanged for a lease, which a
-// program that tries once and ends, such as a cron job, never has. If the holder's last heartbeat was longer than a lease ago,
-// by clocks that may be wrong, the try watches it: for the holder's lease if it is dead, and otherwise until its next heartbeat, or for
-// a lease where others share the key. Then the key is held as without it. [Client.TryAcquireAll] does so for one key after the other.
-// Where a dead holder's lease ends by itself, and for [Client.Acquire], which waits for any holder, it has no meaning, and none in
-// [Client.AcquireAny].
-func WithTakeover() Option { return func(r *request) { r.takeover = true } }
 
 // WithShared shares the key with others that ask for it in the same way, such as readers of
 // what the key protects. It excludes those who do not, and is excluded by them: they wait

@@ -53,7 +53,7 @@ type Driver interface {
 	//  2. Its error then says what it was waiting for: a [*HeldError], or
 	//      something that matches [ErrDisconnected].
 	//  3. With req.Wait unset, it does not wait for another holder, nor for those who
-	//      wait, but returns a [*HeldError] that describes the key.
+	//      wait, but returns a [*HeldError] that describes the key. See also Watcher.
 	//  4. It passes each transient failure to req.Retry.
 	//  5. It never returns a grant of which the engine knows nothing, and
 	//      never leaves one in the engine that was not returned.
@@ -137,6 +137,17 @@ type Ender interface {
 	EndSession(ctx context.Context) error
 }
 
+// A Watcher is a Driver of an engine in which no lease ends by itself: a client may take over from a dead holder only after it has
+// seen no heartbeat of that holder for a lease.
+type Watcher interface {
+	// Watch finds out whether the holders of a key are dead, after Acquire has refused req, which does not wait.
+	//  1. It returns nil when another try may get the key. It may return a later grant's holders as in the way at once.
+	//  2. If the holders seem to live, it returns at once what is in the way: a [*HeldError] or a [*MismatchError]. Otherwise it
+	//     watches the key, for their longest lease at most, and returns the same as soon as it sees a heartbeat.
+	//  3. When ctx ends it returns a [*HeldError] at once. It passes each transient failure to req.Retry, and leaves nothing.
+	Watch(ctx context.Context, req *Request) error
+}
+
 // A Request is what a Driver is asked to acquire. Its functions may be called from
 // anywhere; only Retry blocks.
 type Request struct {
@@ -146,9 +157,6 @@ type Request struct {
 	Mode    Mode
 	Wait    bool // wait for the present holders
 	Reclaim bool // end other clients' grants under the same Owner, and their places in the queue if there is one
-	// Takeover, without Wait, asks an engine in which no lease ends by itself to find out whether a holder is gone that seems
-	// to be, before it says that the key is held: that may take a lease.
-	Takeover bool
 	// Yield asks an engine without a queue to let all others who wait look at the key
 	// first: the client has just given it back so that another can have it.
 	Yield bool

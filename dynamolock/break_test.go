@@ -368,6 +368,7 @@ func TestLongOwner(t *testing.T) {
 		a := h.client(t)
 		i := npm("7", "20000", "g")
 		i["owner"] = s(strings.Repeat("\u00e4\n", 100_000))
+		i["lockAcquiredTimeUnixMs"] = n(fmt.Sprint(time.Now().UnixMilli()))
 		h.set("k", i)
 		_, err := a.TryAcquire(t.Context(), "k")
 		if !errors.Is(err, holdfast.ErrHeld) || len(err.Error()) > 2048 {

@@ -145,7 +145,7 @@ func (c *contender) differs(o *observation) bool {
 // silent reports whether all who have the key seem to be dead, by clocks that may be wrong, and have not written since
 // the call saw that first. Whoever is refused over them may not stay to watch the item for their leases.
 func (c *contender) silent(o *observation) bool {
-	if doubt := c.doubtful(o); !c.vacant(&doubt) {
+	if doubt := c.doubtful(o, c.host.Now()); !c.vacant(&doubt) {
 		return false
 	}
 	if c.unheard.IsZero() {

@@ -111,7 +111,9 @@ func TestManyDeadHolders(t *testing.T) {
 		h.db.Latency = 0
 		a := h.client(t)
 		for k := range dead {
-			h.set(fmt.Sprint(k), npm("7", "20000", "g"))
+			held := npm("7", "20000", "g")
+			held["lockAcquiredTimeUnixMs"] = n(fmt.Sprint(time.Now().Add(time.Hour).UnixMilli())) // it does not seem to be dead
+			h.set(fmt.Sprint(k), held)
 		}
 		left := make([]int, dead)
 		for k := range left {

@@ -57,14 +57,9 @@ func TestTakeoverByATry(t *testing.T) {
 		a.dies(t)
 		b.dies(t)
 		time.Sleep(10 * lease)
-		for range 3 { // programs that begin and end
-			if lock, err := tries(t, h, c.want...); !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrMismatch) {
-				t.Fatalf("a plain try: %v, %v", lock, err)
-			}
-		}
 		var lock *holdfast.Lock
 		var err error
-		took := took(func() { lock, err = tries(t, h, append(c.want, holdfast.WithTakeover())...) })
+		took := took(func() { lock, err = tries(t, h, c.want...) })
 		if err != nil || took < lease-poll || took > lease+2*poll {
 			t.Fatalf("%v, after %v", err, took)
 		}
@@ -76,8 +71,8 @@ func TestTakeoverByATry(t *testing.T) {
 // heartbeat.
 func TestTakeoverOfALiveHolder(t *testing.T) {
 	for name, jumps := range map[string]struct{ holder, other time.Duration }{
-		"right clocks": {}, "the holder's clock is slow": {holder: -24 * time.Hour}, "the other's is fast": {other: 24 * time.Hour},
-		"the holder's clock is fast": {holder: 24 * time.Hour},
+		"right clocks": {}, "the holder's clock is slow": {holder: -lease}, "the other's is fast": {other: 24 * time.Hour},
+		"the holder's clock is fast": {holder: lease},
 	} {
 		for kind, opts := range map[string][]holdfast.Option{"alone": nil, "shared": {holdfast.WithShared()}} {
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -90,13 +85,10 @@ func TestTakeoverOfALiveHolder(t *testing.T) {
 					b.clock.Jump(jumps.other)
 					var err error
 					most := lease/4 + 2*poll // a heartbeat
-					switch {
-					case jumps.holder >= 0 && jumps.other == 0:
+					if jumps.holder >= 0 && jumps.other == 0 {
 						most = poll / 2
-					case opts != nil: // its heartbeat tells of one of those who share the key
-						most = lease + 2*poll
 					}
-					if d := took(func() { _, err = b.TryAcquire(t.Context(), "k", holdfast.WithTakeover()) }); !errors.Is(err, holdfast.ErrHeld) || d > most {
+					if d := took(func() { _, err = b.TryAcquire(t.Context(), "k") }); !errors.Is(err, holdfast.ErrHeld) || d > most {
 						t.Errorf("%v, after %v", err, d)
 					}
 					mustVerify(t, lock)
@@ -115,8 +107,9 @@ func TestTakeoverMeanwhile(t *testing.T) {
 		time.Sleep(3 * lease)
 		ctx, cancel := context.WithTimeout(t.Context(), lease/2)
 		defer cancel()
-		if _, err := h.client(t).TryAcquire(ctx, "k", holdfast.WithTakeover()); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrHeld) {
-			t.Errorf("given up: %v", err)
+		var held *holdfast.HeldError
+		if _, err := h.client(t).TryAcquire(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || held.LastHeard.IsZero() {
+			t.Errorf("given up: %v, %+v", err, held)
 		}
 		other := h.client(t)
 		go func() {
@@ -125,7 +118,7 @@ func TestTakeoverMeanwhile(t *testing.T) {
 		}()
 		b := h.client(t)
 		var err error
-		d := took(func() { lock, err = b.TryAcquire(t.Context(), "k", holdfast.WithTakeover()) })
+		d := took(func() { lock, err = b.TryAcquire(t.Context(), "k") })
 		if err != nil || d < lease/2 || d > lease/2+2*poll {
 			t.Fatalf("%v, after %v", err, d)
 		}
@@ -153,7 +146,7 @@ func TestTakeoverAndBreak(t *testing.T) {
 						<-broken
 					}
 					var err error
-					if d := took(func() { _, err = tries(t, h, holdfast.WithTakeover()) }); err != nil || d > lease+2*poll {
+					if d := took(func() { _, err = tries(t, h) }); err != nil || d > lease+2*poll {
 						t.Errorf("%v, after %v", err, d)
 					}
 					<-broken
@@ -179,7 +172,7 @@ func TestTakeoverBehindADeadWriter(t *testing.T) {
 		if broken {
 			h.client(t).breakIt(t, "k", false)
 		}
-		next, err := tries(t, h, holdfast.WithShared(), holdfast.WithTakeover())
+		next, err := tries(t, h, holdfast.WithShared())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +191,7 @@ func TestTakeoverBehindALiveWriter(t *testing.T) {
 		granted := writer.waits(t, "k")
 		time.Sleep(10 * lease)
 		waited := took(func() {
-			if _, err := tries(t, h, holdfast.WithShared(), holdfast.WithTakeover()); !errors.Is(err, holdfast.ErrHeld) {
+			if _, err := tries(t, h, holdfast.WithShared()); !errors.Is(err, holdfast.ErrHeld) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -224,10 +217,97 @@ func TestTakeoverMeetsItself(t *testing.T) {
 			other.breakIt(t, "k", true)
 		}()
 		retry := holdfast.WithRetry(holdfast.Retry{Initial: 10 * time.Millisecond, Max: 10 * time.Millisecond})
-		lock, err := b.TryAcquire(t.Context(), "k", holdfast.WithTakeover(), retry)
+		lock, err := b.TryAcquire(t.Context(), "k", retry)
 		if err != nil {
 			t.Fatal(err)
 		}
 		mustRelease(t, lock)
+	})
+}
+
+// D54. A job of cron, each run of which is a process of its own that tries once, goes on after a crash, whatever the clock of the machine
+// that crashed. While a clock that is fast has not passed, a run is refused at once.
+func TestCronJobAfterACrash(t *testing.T) {
+	const period = lease / 2
+	forEach(t, map[string]time.Duration{"right": 0, "a lease slow": -lease, "a lease fast": lease}, func(t *testing.T, h *harness, ahead time.Duration) {
+		a := h.client(t)
+		a.clock.Jump(ahead)
+		a.hold(t, "job")
+		time.Sleep(3 * lease)
+		a.dies(t)
+		died := time.Now()
+		for ran := false; !ran; time.Sleep(period) {
+			began := time.Now()
+			err := h.client(t).TryDo(t.Context(), "job", func(context.Context, *holdfast.Lock) error { ran = true; return nil })
+			silent, took := began.Sub(died)+a.Options().Heartbeat-ahead, time.Since(began)
+			switch {
+			case ran != (err == nil), err != nil && !errors.Is(err, holdfast.ErrHeld):
+				t.Fatal(err)
+			case !ran && took > poll && ahead >= 0, silent > lease+a.Options().Heartbeat && !ran, took > lease+2*poll:
+				t.Fatalf("%v after the crash: %v, after %v", began.Sub(died), err, took)
+			}
+		}
+		if after := time.Since(died); after < lease-a.Options().Heartbeat {
+			t.Errorf("it ran %v after the crash", after)
+		}
+	})
+}
+
+// D54. Tries of several keys watch all holders that seem to be dead at the same time, hold nothing meanwhile, and end with the first
+// holder that lives; a try of any key takes what is free first.
+func TestTakeoverOfSeveral(t *testing.T) {
+	keys := []string{"a", "b", "c"}
+	type several struct {
+		live    string
+		behind  time.Duration // the clock of its holder
+		any     bool
+		granted bool
+		most    time.Duration
+	}
+	forEach(t, map[string]several{
+		"all are dead":                     {granted: true, most: lease + 2*poll},
+		"one lives":                        {live: "c", most: poll / 2},
+		"one lives, and its clock is slow": {live: "c", behind: 2 * lease, most: lease/4 + 2*poll},
+		"any, and all are dead":            {any: true, granted: true, most: lease + 2*poll},
+		"any, and one lives":               {any: true, live: "a", behind: 2 * lease, granted: true, most: lease + 2*poll},
+	}, func(t *testing.T, h *harness, c several) {
+		a, b := h.client(t), h.client(t)
+		b.clock.Jump(-c.behind)
+		for _, key := range keys {
+			if key == c.live {
+				b.hold(t, key)
+			} else {
+				a.hold(t, key)
+			}
+		}
+		a.dies(t)
+		time.Sleep(10*lease + lease/10)
+		var err error
+		waited := took(func() {
+			if c.any {
+				_, err = h.client(t).AcquireAny(t.Context(), keys)
+			} else {
+				_, err = h.client(t).TryAcquireAll(t.Context(), keys)
+			}
+		})
+		if (err == nil) != c.granted || err != nil && !errors.Is(err, holdfast.ErrHeld) || waited > c.most {
+			t.Errorf("%v, after %v", err, waited)
+		}
+	})
+}
+
+// Where locks never expire, a try takes nothing over, and waits for nobody.
+func TestNoTakeoverFailClosed(t *testing.T) {
+	inEach(t, closedModes, func(t *testing.T, h *harness) {
+		a := h.client(t)
+		held := a.hold(t, "k")
+		a.conn.Cut()
+		time.Sleep(10 * lease)
+		var err error
+		if d := took(func() { _, err = tries(t, h) }); !errors.Is(err, holdfast.ErrHeld) || d > poll/2 {
+			t.Errorf("%v, after %v", err, d)
+		}
+		a.conn.Heal()
+		mustRelease(t, held)
 	})
 }

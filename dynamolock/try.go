@@ -1,10 +1,12 @@
 package dynamolock
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
@@ -16,7 +18,7 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 	defer c.lines.tried(c.req.Key)
 	seen := c.lines.observed(c.req.Key)
 	read := c.probablyHeld(&seen)
-	watched, cleared := false, false
+	cleared := false
 	for {
 		var got outcome
 		var err error
@@ -39,15 +41,6 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			read, seen = false, got.met
 		case !c.ripe(&got.met):
 			read, seen = false, got.met
-			if c.req.Takeover && !watched {
-				watched = true
-				if err := c.watch(ctx, &seen); err != nil {
-					return nil, err
-				}
-				if c.ripe(&seen) || c.owns(seen.item) || c.brokenIn(seen.item) {
-					continue
-				}
-			}
 			if err := c.mismatch(&seen); err != nil {
 				return nil, err
 			}
@@ -79,43 +72,65 @@ func (c *contender) probablyHeld(seen *observation) bool {
 	return i != nil && i.held() && !c.deserted(i)
 }
 
-// watch waits until the key can be taken because its holders are gone, if they seem to be, or it turns out that they are not.
-// Whether they seem to be is told by clocks, which may be wrong; that they are, only by an item that has not changed for its
-// lease. If a clock is wrong, the holder's next heartbeat ends the wait, or what others do to an item that is shared does within a
-// lease. Whoever keeps readers out ends it too, by the next word of that.
-func (c *contender) watch(ctx context.Context, o *observation) error {
-	first, began := o.item, c.host.Now()
-	for {
-		doubt := c.doubtful(o)
-		changed := first.sharing == nil && !first.same(o.item) && !first.justBroken(o.item)
-		insists := c.req.Mode.Shared && first.intent != "" && o.item.intent != "" && first.intent != o.item.intent
-		if c.ripe(o) || !c.ripe(&doubt) || changed || insists {
+// Watch implements driver.Watcher. Whether holders seem to be dead is told by clocks, which may be wrong; that they are, only by an item
+// that has not changed for its lease.
+func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
+	key, err := e.opts.Keys.encode(req.Key)
+	if err != nil {
+		return err
+	}
+	c := &contender{engine: e, req: req, key: key, began: e.host.Now()}
+	ripe := false
+	defer func() {
+		if !ripe { // what was seen is for the next try
+			c.lines.tried(req.Key)
+		}
+	}()
+	o, began := c.lines.observed(req.Key), c.began
+	var first *item
+	for read := o.item == nil; ; read = true {
+		if read {
+			met, err := c.look(ctx)
+			switch {
+			case err == nil && o.item == nil:
+				o, began = met, c.host.Now()
+			case err == nil:
+				o.update(met.item, c.host.Now())
+			case ctx.Err() != nil && o.item != nil:
+				return c.inTheWay(o.item)
+			default:
+				if err := c.again(ctx, err); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if first == nil {
+			first = o.item
+		}
+		doubt := c.doubtful(&o, began)
+		insists := req.Mode.Shared && first.intent != "" && o.item.intent != "" && first.intent != o.item.intent
+		if ripe = c.ripe(&o); ripe {
 			return nil
 		}
-		left, _ := c.leftFor(o)
-		if c.host.Now().Sub(began) > o.item.longest()+c.opts.Poll {
-			return nil
+		if !c.ripe(&doubt) || insists || c.host.Now().Sub(began) > o.item.longest()+c.opts.Poll {
+			return cmp.Or(c.mismatch(&o), c.inTheWay(o.item))
 		}
+		left, _ := c.leftFor(&o)
 		if !backoff.Sleep(ctx, max(min(left, c.opts.Poll), c.times.look), nil) {
-			return c.waitedFor()
-		}
-		met, err := c.look(ctx)
-		if err == nil {
-			o.update(met.item, c.host.Now())
-		} else if err := c.again(ctx, err); err != nil {
-			return err
+			return c.inTheWay(o.item)
 		}
 	}
 }
 
 // doubtful returns what would have been seen if those holders had been silent since their lease began whose last heartbeat was longer
-// ago than that, by the clocks of the machines.
-func (c *contender) doubtful(o *observation) observation {
+// ago than that, by the clocks of the machines, and who were not seen to write since a moment.
+func (c *contender) doubtful(o *observation, since driver.Instant) observation {
 	now, doubt := c.host.Now(), *o
-	silent := func(touched time.Time, lease time.Duration) bool {
-		return now.Wall.After(touched.Add(lease))
+	silent := func(touched time.Time, lease time.Duration, written driver.Instant) bool {
+		return now.Wall.After(touched.Add(lease)) && written.Sub(since) <= 0
 	}
-	if silent(o.item.touched, o.item.lease) {
+	if silent(o.item.touched, o.item.lease, o.since) {
 		doubt.since = now.Add(-o.item.lease)
 	}
 	if o.item.intent != "" { // it has no time of its own, and others renew the item's
@@ -124,7 +139,7 @@ func (c *contender) doubtful(o *observation) observation {
 	if o.item.sharing != nil {
 		doubt.entries = maps.Clone(o.entries)
 		for _, h := range o.item.sharing.holders {
-			if silent(h.touched, h.lease) {
+			if silent(h.touched, h.lease, o.entries[h.grant]) {
 				doubt.entries[h.grant] = now.Add(-h.lease)
 			}
 		}

@@ -87,18 +87,18 @@ func holderKnowsFirst(e *env) {
 
 // takeoverByATry has clients try that have not looked at the key before.
 func takeoverByATry(e *env) {
-	const rule = "a try with WithTakeover finds out that the holder is gone, and that it is not"
+	const rule = "a try finds out that the holder is gone, and that it is not"
 	a, b := e.client(), e.client()
 	lock := e.hold(a)
-	e.isHeld(b, e.key, rule, holdfast.WithTakeover())
+	e.isHeld(b, e.key, rule)
 	a.Cut()
 	time.Sleep(2*e.engine.Lease + e.engine.Late)
 	if e.engine.NeverExpires {
-		e.isHeld(e.client(), e.key, rule, holdfast.WithTakeover())
+		e.isHeld(e.client(), e.key, rule)
 		a.Heal()
 		return
 	}
-	next, err := e.client().API.TryAcquire(e.within(e.patience()), e.key, holdfast.WithTakeover())
+	next, err := e.client().API.TryAcquire(e.within(e.patience()), e.key)
 	if err != nil {
 		e.broken(rule, "TryAcquire: %v", err)
 		return

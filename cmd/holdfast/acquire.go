@@ -19,7 +19,6 @@ type acquireFlags struct {
 	data     string
 	wait     time.Duration
 	try      bool
-	takeover bool // of --try
 	reclaim  bool
 	quiet    bool
 	conflict int
@@ -31,9 +30,7 @@ type acquireFlags struct {
 func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f := cmd.Flags()
 	f.DurationVarP(&q.wait, "wait", "w", 0, "give up if the lock is not granted within this time (default: wait as long as it takes)")
-	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock")
-	f.BoolVar(&q.takeover, "takeover", true, "with --try on DynamoDB: if the holder seems to be dead, find out whether it is, which may take its lease")
-	f.Lookup("takeover").Annotations = map[string][]string{engineAnnotation: {(*dynamoDB)(nil).about().name}}
+	f.BoolVarP(&q.try, "try", "n", false, "give up at once if somebody else holds the lock; on DynamoDB, first find out whether a holder that seems to be dead is")
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
 	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
 	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")
@@ -59,8 +56,6 @@ func (q *acquireFlags) check(cmd *cobra.Command) error {
 		return usagef("--wait and --try exclude each other")
 	case waits && q.wait <= 0:
 		return usagef("--wait: %v is not positive; leave it out to wait as long as it takes; --try does not wait", q.wait)
-	case cmd.Flags().Changed("takeover") && !q.try:
-		return usagef("--takeover goes with --try: who waits finds out anyway whether the holder is dead")
 	case cmd.Flags().Changed("limit") && (q.limit < 1 || q.limit > holdfast.MaxLimit):
 		return usagef("--limit: %d is not from 1 to %d", q.limit, holdfast.MaxLimit)
 	case q.limit > 0 && q.shared:
@@ -126,7 +121,7 @@ func acquireBy[L any](
 	ctx context.Context, a *app, c *client, q *acquireFlags, acquire func(context.Context, ...holdfast.Option) (L, error),
 ) (L, error) {
 	a.log.Info("connected; the lock is asked for", "key", q.key)
-	wait := func(more ...holdfast.Option) (L, error) {
+	wait := func(ctx context.Context, more ...holdfast.Option) (L, error) {
 		if !q.quiet {
 			defer a.tellWaiting(ctx, c, q.key)()
 		}
@@ -135,20 +130,16 @@ func acquireBy[L any](
 	try := func() (L, error) {
 		bounded, cancel := a.bounded(ctx)
 		defer cancel()
-		lock, err := acquire(bounded)
+		lock, err := wait(bounded)
 		var held *holdfast.HeldError
-		inUse := errors.As(err, &held) || errors.Is(err, holdfast.ErrMismatch)
-		if !q.takeover || c.queues || !inUse || bounded.Err() != nil {
+		if c.queues || !errors.As(err, &held) || bounded.Err() == nil || ctx.Err() != nil {
 			return lock, err
 		}
-		// That was an answer. The next may take as long as the holder's lease.
-		total := a.set.timeout + c.lease()
-		if held != nil {
-			total = max(total, a.set.timeout+held.Holder.Lease)
-		}
-		return wait(holdfast.WithTakeover(), holdfast.WithRetry(holdfast.Retry{Total: total}))
+		// The engine answers, and the holder seems to be dead: that takes as long as the holder's lease.
+		total := a.set.timeout + max(c.lease(), held.Holder.Lease)
+		return wait(ctx, holdfast.WithRetry(holdfast.Retry{Total: total}))
 	}
-	ask := func() (L, error) { return wait() }
+	ask := func() (L, error) { return wait(ctx) }
 	if q.try {
 		ask = try
 	}

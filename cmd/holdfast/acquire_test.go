@@ -45,7 +45,7 @@ func TestTryOfADeadSemaphore(t *testing.T) {
 					a := &app{err: io.Discard, log: slog.New(slog.DiscardHandler)}
 					a.set.timeout = 10 * time.Second
 					q := q
-					q.key, q.try, q.takeover, q.quiet, q.conflict = "k", true, true, true, 1
+					q.key, q.try, q.quiet, q.conflict = "k", true, true, 1
 					if lock, err := a.acquire(t.Context(), c, &q); err != nil {
 						t.Errorf("run %d: %v", run, err)
 					} else if err := lock.Release(t.Context()); err != nil {

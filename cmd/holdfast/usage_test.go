@@ -118,8 +118,6 @@ func TestBadUsage(t *testing.T) {
 		{dynamo, "--names ($HOLDFAST_NAMES) is for ZooKeeper, and the engine is DynamoDB\n", []string{"ls --names kazoo"}},
 		{map[string]string{"HOLDFAST_TABLE": "locks", "HOLDFAST_AUTH": "digest:a:b"}, "$HOLDFAST_AUTH is for ZooKeeper", []string{"ls", "run a true"}},
 		{dynamo, "--mode", []string{"ls --mode fail"}},
-		{dynamo, "--takeover goes with --try", []string{"run a --takeover true", "hold a --takeover=false", "run a --wait 1s --takeover=false true"}},
-		{zk, "--takeover is for DynamoDB, and the engine is ZooKeeper\n", []string{"run a --try --takeover=false true", "hold a -n --takeover"}},
 		{dynamo, "--partition-key", []string{"ls --partition-key :N"}},
 		{dynamo, "--sort-key", []string{"ls --sort-key a:"}},
 		{dynamo, "AWS_REGION", []string{"ls", "doctor"}},

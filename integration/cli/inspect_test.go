@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -106,7 +107,7 @@ func TestListWithCorruptItems(t *testing.T) {
 	item := func(key, owner string, token types.AttributeValue) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{
 			dynamoserver.DefaultKey: attrS(base + "/" + key), "guid": &types.AttributeValueMemberB{Value: make([]byte, 64)},
-			"fencingToken": token, "leaseDurationMs": attrN(10_000), "lockAcquiredTimeUnixMs": attrN(1), "owner": attrS(owner),
+			"fencingToken": token, "leaseDurationMs": attrN(10_000), "lockAcquiredTimeUnixMs": attrN(time.Now().UnixMilli()), "owner": attrS(owner),
 		}
 	}
 	putItem(t, e.direct, item("corrupt", "x", attrS("seven")))
@@ -123,7 +124,7 @@ func TestListWithCorruptItems(t *testing.T) {
 			t.Errorf("ls has printed %d bytes", n)
 		}
 	}
-	p := e.run(t, "run", "-k", base+"/long", "--try", "--takeover=false", "--", "true")
+	p := e.run(t, "run", "-k", base+"/long", "--try", "--", "true")
 	p.exits(75)
 	if n := len(read(p.stderr)); n > 5000 {
 		t.Errorf("an error of %d bytes", n)

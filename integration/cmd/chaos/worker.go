@@ -64,9 +64,6 @@ func (w *worker) acquire() *holdfast.Lock {
 	switch n := w.random.IntN(100); {
 	case n < 12:
 		rec.Call, bound = history.Try, w.between(lease/10, 2*lease)
-		if n%2 == 0 {
-			opts = append(opts, holdfast.WithTakeover())
-		}
 	case n < 25:
 		bound = w.between(time.Millisecond, lease/4)
 	case n < 35:
