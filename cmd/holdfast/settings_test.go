@@ -27,3 +27,11 @@ func TestChoices(t *testing.T) {
 		}
 	}
 }
+
+// TestCreatorByCertificate checks that TLS counts as an identity for --acl creator: the server derives it from the certificate.
+func TestCreatorByCertificate(t *testing.T) {
+	z := zooKeeper{servers: []string{"127.0.0.1:1"}, names: "curator", acl: "creator", tlsSettings: tlsSettings{tls: true}}
+	if o, err := z.options(); err != nil || len(o.ACL) != 1 || o.ACL[0].Scheme != "auth" {
+		t.Errorf("--acl creator with TLS makes %+v (%v)", o, err)
+	}
+}

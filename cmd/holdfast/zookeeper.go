@@ -45,7 +45,7 @@ func (z *zooKeeper) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&z.root, "root", zklock.DefaultRoot, "ZooKeeper: the znode, below the chroot, under which keys without a leading slash live")
 	f.StringVar(&z.names, "names", "curator", "ZooKeeper: form of the node names, curator, kazoo, curator-latch for an election with LeaderLatch, or curator-rw: all clients of a lock must agree")
 	f.StringVar(&z.authFile, "auth-file", "", "ZooKeeper: file with SCHEME:CREDENTIALS lines, such as digest:user:password; HOLDFAST_AUTH has one such line itself")
-	f.StringVar(&z.acl, "acl", "open", "ZooKeeper: who may use the znodes that are created: open (everybody) or creator (clients with the same credentials)")
+	f.StringVar(&z.acl, "acl", "open", "ZooKeeper: who may use the znodes that are created: open (everybody) or creator (clients with the same credentials or certificate)")
 	f.DurationVar(&z.tick, "tick-time", 0, "ZooKeeper: the servers' tickTime, where they accept sessions of less than two ticks")
 	z.tlsSettings.addFlags(f)
 }
@@ -64,18 +64,20 @@ func (z *zooKeeper) options() (*zklock.Options, error) {
 	if o.Auth, err = z.credentials(); err != nil {
 		return nil, err
 	}
+	if o.TLS, err = z.config(); err != nil {
+		return nil, err
+	}
 	switch z.acl {
 	case "open":
 	case "creator":
-		if len(o.Auth) == 0 {
-			return nil, usagef("--acl creator needs credentials: --auth-file or HOLDFAST_AUTH")
+		if len(o.Auth) == 0 && o.TLS == nil { // a server may authenticate a TLS client by its certificate
+			return nil, usagef("--acl creator needs credentials: --auth-file, HOLDFAST_AUTH or --tls-cert")
 		}
 		o.ACL, o.ParentACL = zk.AuthACL(zk.PermAll), zk.AuthACL(zk.PermAll)
 	default:
 		return nil, usagef("--acl: %q is neither open nor creator", z.acl)
 	}
-	o.TLS, err = z.config()
-	return o, err
+	return o, nil
 }
 
 // credentials reads HOLDFAST_AUTH and the --auth-file, whose contents appear in no message.
@@ -161,6 +163,7 @@ func (z *zooKeeper) about() about {
 			"Options.SessionTimeout": "--lease",
 			"Options.TickTime":       "--tick-time",
 			"Options.Root":           "--root",
+			"Options.ACL":            "--acl",
 		},
 	}
 }

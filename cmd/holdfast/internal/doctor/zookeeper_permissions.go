@@ -78,7 +78,7 @@ func (e *ensemble) permissionsAbove(ctx context.Context) ([]Finding, error) {
 // lacking reports a missing permission.
 func lacking(how func(cure, found string, args ...any) Finding, permission, where string) Finding {
 	return how(
-		fmt.Sprintf("give the credentials that have it (HOLDFAST_AUTH, --auth-file), or grant %s to yours (zkCli.sh: getAcl, setAcl)", permission),
+		fmt.Sprintf("give the credentials that have it (HOLDFAST_AUTH, --auth-file, --tls-cert), or grant %s to yours (zkCli.sh: getAcl, setAcl)", permission),
 		"%s is missing on %s", permission, where,
 	)
 }
@@ -180,7 +180,7 @@ func judgeACLs(open []string, newOnes, credentials bool) Finding {
 	if len(told) == 0 {
 		return ok("only those with credentials can take or break locks")
 	}
-	cure := "give all clients credentials (HOLDFAST_AUTH, --auth-file) and --acl creator, and set the ACL of what is there (zkCli.sh: setAcl)"
+	cure := "give all clients credentials (HOLDFAST_AUTH, --auth-file, --tls-cert) and --acl creator, and set the ACL of what is there (zkCli.sh: setAcl)"
 	if credentials {
 		cure = "give all clients --acl creator, and set the ACL of what is there (zkCli.sh: setAcl); there are credentials already"
 	}
