@@ -2,9 +2,12 @@ package holdfast_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -293,6 +296,26 @@ func bookOrder(client *zklock.Client, lock *holdfast.Lock, order []byte) error {
 
 var _ = bookOrder
 
+// withRenewedCertificates uses files as they are when it connects.
+func withRenewedCertificates(ctx context.Context) (*zklock.Client, error) {
+	options := &zklock.Options{TLSConfig: func() (*tls.Config, error) { // called for each connection
+		pair, err := tls.LoadX509KeyPair("client.pem", "client-key.pem")
+		if err != nil {
+			return nil, err
+		}
+		authorities, err := os.ReadFile("ca.pem")
+		if err != nil {
+			return nil, err
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(authorities) {
+			return nil, errors.New("ca.pem has no certificate")
+		}
+		return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
+	}}
+	return zklock.Dial(ctx, []string{"zk1:2281", "zk2:2281", "zk3:2281"}, options)
+}
+
 // onDynamoDB makes the table, if need be, and a client of it.
 func onDynamoDB(ctx context.Context, ddb *dynamodb.Client) (*dynamolock.Client, error) {
 	options := &dynamolock.Options{Table: "locks", Lease: 20 * time.Second}
@@ -302,7 +325,7 @@ func onDynamoDB(ctx context.Context, ddb *dynamodb.Client) (*dynamolock.Client, 
 	return dynamolock.New(ctx, ddb, options)
 }
 
-var _ = onDynamoDB
+var _, _ = onDynamoDB, withRenewedCertificates
 
 // bookItem writes to DynamoDB only while the lock is held.
 func bookItem(ctx context.Context, ddb *dynamodb.Client, client *dynamolock.Client, lock *holdfast.Lock, order *types.Put) error {

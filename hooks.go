@@ -75,7 +75,8 @@ type Hooks struct {
 	// alive. On ZooKeeper a session sends heartbeats while it holds locks, unless they
 	// are turned off; on DynamoDB each lock has its own, unless it never expires
 	// (FailClosed); memlock sends none. A heartbeat still under way when the lock is
-	// released or the client closed is left out.
+	// released or the client closed is left out. On ZooKeeper one that is due without a
+	// connection counts as failed; its error says why there is none, such as a refused certificate.
 	Heartbeat func(Heartbeat)
 
 	// Connection is called when the engine becomes reachable or unreachable.

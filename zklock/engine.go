@@ -51,7 +51,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		SessionTimeout:    opts.SessionTimeout,
 		Times:             opts.times,
 		AnyAnswer:         opts.Heartbeat < 0,
-		TLS:               opts.TLS,
+		TLS:               opts.TLSConfig,
 		Auth:              auth,
 		ACL:               opts.ACL,
 		ParentACL:         opts.ParentACL,

@@ -169,6 +169,9 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
 	link := h.engine.link
 	w := link.Usable()
 	if w == nil {
+		if err := link.Unconnected(); err != nil && h.holding() {
+			h.engine.host.Heartbeat("", h.engine.host.Now(), err)
+		}
 		return
 	}
 	limited := func(f func() error) error {

@@ -86,6 +86,11 @@ type Options struct {
 	// host dialled.
 	TLS *tls.Config
 
+	// TLSConfig, if set, takes the place of TLS: each connection attempt calls it, perhaps several at the same
+	// time, and uses what it returns; nil is a configuration with all defaults. So certificates and authorities that were
+	// renewed come into use. It should not block. With an error, the attempt fails, and another one follows.
+	TLSConfig func() (*tls.Config, error)
+
 	// Margin is taken off the session timeout for the drift of clocks. Default: max(50 ms, session/20).
 	// The rest has to last from one heartbeat until the second or third after it has been answered. So it is a third of
 	// SessionTimeout at most, a twelfth with heartbeats every quarter of that, and nearly half with
@@ -170,8 +175,12 @@ func (o *Options) resolve() (Options, error) {
 	}
 	c.Auth = slices.Clone(c.Auth)
 	c.ACL, c.ParentACL = aclOrOpen(c.ACL), aclOrOpen(c.ParentACL)
-	if c.TLS != nil {
-		c.TLS = c.TLS.Clone()
+	switch {
+	case c.TLS != nil && c.TLSConfig != nil:
+		return c, driver.Invalid("Options.TLSConfig", "Options.TLS is set as well")
+	case c.TLS != nil:
+		config := c.TLS.Clone()
+		c.TLS, c.TLSConfig = config, func() (*tls.Config, error) { return config, nil }
 	}
 	return c, nil
 }

@@ -65,6 +65,7 @@ func TestOptionsRefused(t *testing.T) {
 		"Options.DialTimeout":    {{DialTimeout: -1}},
 		"Options.Heartbeat":      {{Heartbeat: 1}, {Heartbeat: time.Microsecond}, {Heartbeat: time.Hour}, {Heartbeat: DefaultSessionTimeout/4 + 1}},
 		"Options.TickTime":       {{TickTime: -1}},
+		"Options.TLSConfig":      {{TLS: &tls.Config{}, TLSConfig: func() (*tls.Config, error) { return nil, nil }}},
 		"Options.Margin":         {{Margin: -1}, {Margin: DefaultSessionTimeout * 34 / 100}, {Margin: DefaultSessionTimeout / 11, Heartbeat: DefaultSessionTimeout / 4}},
 		"Options.Names":          {{Names: namesEnd}, {Names: -1}},
 		"Options.Auth":           {{Auth: []Auth{{"", "u:p"}}}},

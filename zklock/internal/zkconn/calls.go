@@ -22,10 +22,7 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 		if isOpen {
 			return s, nil
 		}
-		err := fmt.Errorf("zookeeper: %w", driver.ErrDisconnected)
-		if lastErr != nil {
-			err = fmt.Errorf("%w: %w", err, lastErr)
-		}
+		err := unconnected(lastErr)
 		if again != nil {
 			if err := again(ctx, err, gate); err != nil {
 				return nil, err
@@ -37,6 +34,24 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// Unconnected says why no calls can be made; nil if they can.
+func (l *Link) Unconnected() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == open {
+		return nil
+	}
+	return unconnected(l.lastErr)
+}
+
+func unconnected(last error) error {
+	err := fmt.Errorf("zookeeper: %w", driver.ErrDisconnected)
+	if last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
 }
 
 // retryFunc is the type of driver.Request.Retry.

@@ -26,7 +26,7 @@ type Config struct {
 	Times          func(session time.Duration) *zktimes.Times // that follow from a timeout
 	AnyAnswer      bool                                       // whatever a server answers renews the lease, as nothing is sent to prove more
 
-	TLS  *tls.Config
+	TLS  func() (*tls.Config, error) // of a connection; nil without TLS
 	Auth []Auth
 
 	ACL               []zk.ACL // of the znodes that Create makes

@@ -162,7 +162,15 @@ func dialDelay(failures int, longest time.Duration) time.Duration {
 	return min(5*time.Millisecond<<min(failures, 10), longest)
 }
 
-func handshake(ctx context.Context, conn net.Conn, config *tls.Config, address string) (net.Conn, error) {
+func handshake(ctx context.Context, conn net.Conn, configure func() (*tls.Config, error), address string) (net.Conn, error) {
+	config, err := configure()
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	if config == nil {
+		config = new(tls.Config)
+	}
 	if config.ServerName == "" && !config.InsecureSkipVerify {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {

@@ -18,7 +18,11 @@ import (
 
 // dial opens a link to servers, and closes it again.
 func dial(ctx context.Context, t *testing.T, servers []string, config *tls.Config) error {
-	l := New(ctx, zktest.Host(t, nil), complete(Config{TLS: config}))
+	var c Config
+	if config != nil {
+		c.TLS = func() (*tls.Config, error) { return config, nil }
+	}
+	l := New(ctx, zktest.Host(t, nil), complete(c))
 	defer l.Close()
 	return l.Connect(ctx, servers)
 }

@@ -44,7 +44,7 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	if err != nil {
 		s.down = true
 		cure := "start the server, let this machine through to it, or take it out of --servers"
-		if network := (*net.OpError)(nil); e.Options.TLS != nil && !errors.As(err, &network) {
+		if network := (*net.OpError)(nil); e.Options.TLSConfig != nil && !errors.As(err, &network) {
 			cure = "see to the server's certificate, whether it speaks TLS at this port, and the --tls flags"
 		}
 		return problem(cure, "%s cannot be reached: %v", s.addr, err), nil
@@ -73,8 +73,12 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 
 // dial connects to a server, over TLS if the settings say so.
 func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
-	if e.Options.TLS != nil {
-		return (&tls.Dialer{Config: e.Options.TLS}).DialContext(ctx, "tcp", addr)
+	if e.Options.TLSConfig != nil {
+		config, err := e.Options.TLSConfig()
+		if err != nil {
+			return nil, err
+		}
+		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 }
