@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -22,8 +24,9 @@ type app struct {
 
 	set   settings
 	log   *slog.Logger
-	began bool // the command line is valid
-	hasty bool // the engine is not waited for any more than need be
+	beat  atomic.Pointer[holdfast.Heartbeat] // the last one
+	began bool                               // the command line is valid
+	hasty bool                               // the engine is not waited for any more than need be
 }
 
 // begin is called once all flags have been read.
@@ -47,6 +50,7 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
+	o.hooks.Heartbeat = func(h holdfast.Heartbeat) { a.beat.Store(&h) }
 	places := make(chan holdfast.Place, 1)
 	if o.waits {
 		tell := func(p holdfast.Place) {
@@ -64,6 +68,15 @@ func (a *app) connect(ctx context.Context, o connectOptions) (*client, error) {
 		c.places = places
 	}
 	return c, err
+}
+
+// because adds to the loss of a lock why the last heartbeat before it failed.
+func (a *app) because(lost error) error {
+	expired := errors.Is(lost, holdfast.ErrSessionExpired) || errors.Is(lost, holdfast.ErrLeaseExpired)
+	if beat := a.beat.Load(); expired && beat != nil && beat.Err != nil {
+		return fmt.Errorf("%w (%s)", lost, message(beat.Err))
+	}
+	return lost
 }
 
 // disconnect ends the session or the heartbeats. An engine that cannot be reached notices

@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -129,7 +131,34 @@ func (d *dynamoDB) open(ctx context.Context, a *app) (*dynamodb.Client, *dynamol
 	if c.Region == "" {
 		return nil, nil, usagef("DynamoDB needs a region: set AWS_REGION")
 	}
+	if hasFileKeys(c) {
+		load := func() (aws.Config, error) {
+			c, err := config.LoadDefaultConfig(context.Background(), config.WithLogger(logging.Nop{}))
+			if err == nil && !hasFileKeys(c) { // the SDK would go on to the next source of credentials
+				err = errors.New("no keys in the files")
+			}
+			return c, err
+		}
+		keys, err := newRenewed(load, cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), config.DefaultSharedCredentialsFilename()),
+			cmp.Or(os.Getenv("AWS_CONFIG_FILE"), config.DefaultSharedConfigFilename()))
+		if err != nil {
+			return nil, nil, fmt.Errorf("AWS settings: %w", err)
+		}
+		c.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			return keys.get().Credentials.Retrieve(ctx)
+		})
+	}
 	return dynamodb.NewFromConfig(c), options, nil
+}
+
+// hasFileKeys reports whether there are keys in the shared credentials or configuration file, which the SDK reads once.
+func hasFileKeys(c aws.Config) bool {
+	for _, source := range c.ConfigSources {
+		if shared, ok := source.(config.SharedConfig); ok {
+			return shared.Credentials.HasKeys() || shared.Source != nil && shared.Source.Credentials.HasKeys()
+		}
+	}
+	return false
 }
 
 func (d *dynamoDB) connect(ctx context.Context, a *app, o connectOptions) (*client, error) {

@@ -93,7 +93,7 @@ func (a *app) releaseHold(ctx context.Context, lock *holdfast.Lock) error {
 	}
 	switch {
 	case errors.Is(lock.Err(), holdfast.ErrLost):
-		return &exitError{exitLost, lock.Err()}
+		return &exitError{exitLost, a.because(lock.Err())}
 	case errors.Is(err, holdfast.ErrLost): // noticed by the release
 		return &exitError{exitLost, err}
 	case errors.Is(lock.Err(), holdfast.ErrTTLExpired):

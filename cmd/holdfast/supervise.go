@@ -264,7 +264,7 @@ func (h *supervisor) end(status int, why error, at time.Time) {
 	}
 	if h.over == 0 {
 		h.over = status
-		h.app.warn("%v: %s", why, how)
+		h.app.warn("%v: %s", h.app.because(why), how)
 	}
 }
 
@@ -295,7 +295,7 @@ func (h *supervisor) result() error {
 		if h.status.Signal == syscall.SIGKILL {
 			what = "the command was killed" // by the guard, if holdfast was stopped
 		}
-		h.app.warn("%v: %s", err, what)
+		h.app.warn("%v: %s", h.app.because(err), what)
 	}
 	if h.over != 0 {
 		return &exitError{code: h.over}

@@ -28,6 +28,8 @@ type zooKeeper struct {
 	acl      string
 	tick     time.Duration
 	tlsSettings
+
+	renewedAuth *renewed[[]zklock.Auth] // set by options
 }
 
 // authVariable has credentials, which no flag may have: everybody on the machine could read them.
@@ -61,16 +63,17 @@ func (z *zooKeeper) options() (*zklock.Options, error) {
 	}
 	o := &zklock.Options{Root: z.root, TickTime: z.tick, Names: names}
 	var err error
-	if o.Auth, err = z.credentials(); err != nil {
+	if z.renewedAuth, err = newRenewed(z.credentials, z.authFile); err != nil {
 		return nil, err
 	}
-	if o.TLS, err = z.config(); err != nil {
+	o.Auth = z.renewedAuth.value
+	if o.TLSConfig, err = z.config(); err != nil {
 		return nil, err
 	}
 	switch z.acl {
 	case "open":
 	case "creator":
-		if len(o.Auth) == 0 && o.TLS == nil { // a server may authenticate a TLS client by its certificate
+		if len(o.Auth) == 0 && o.TLSConfig == nil { // a server may authenticate a TLS client by its certificate
 			return nil, usagef("--acl creator needs credentials: --auth-file, HOLDFAST_AUTH or --tls-cert")
 		}
 		o.ACL, o.ParentACL = zk.AuthACL(zk.PermAll), zk.AuthACL(zk.PermAll)
@@ -122,33 +125,50 @@ func (t *tlsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.tlsServer, "tls-server-name", "", "ZooKeeper: name in the servers' certificates (default: the host dialled)")
 }
 
-// config returns nil without TLS.
-func (t *tlsSettings) config() (*tls.Config, error) {
+// config returns what makes the configuration of each connection, by the files of that moment; nil without TLS.
+func (t *tlsSettings) config() (func() (*tls.Config, error), error) {
 	if !t.tls && t.caFile == "" && t.certFile == "" && t.keyFile == "" && t.tlsServer == "" {
 		return nil, nil
 	}
-	c := &tls.Config{ServerName: t.tlsServer}
+	var authorities *renewed[*x509.CertPool]
+	var certificate *renewed[tls.Certificate]
+	var err error
 	if t.caFile != "" {
-		pem, err := os.ReadFile(t.caFile)
-		if err != nil {
-			return nil, usagef("--tls-ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usagef("--tls-ca: %s has no certificate in PEM", t.caFile)
+		if authorities, err = newRenewed(t.readAuthorities, t.caFile); err != nil {
+			return nil, err
 		}
 	}
 	if t.certFile != "" || t.keyFile != "" {
 		if t.certFile == "" || t.keyFile == "" {
 			return nil, usagef("--tls-cert and --tls-key go together")
 		}
-		pair, err := tls.LoadX509KeyPair(t.certFile, t.keyFile)
-		if err != nil {
+		load := func() (tls.Certificate, error) { return tls.LoadX509KeyPair(t.certFile, t.keyFile) }
+		if certificate, err = newRenewed(load, t.certFile, t.keyFile); err != nil {
 			return nil, usagef("--tls-cert, --tls-key: %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
 	}
-	return c, nil
+	return func() (*tls.Config, error) {
+		c := &tls.Config{ServerName: t.tlsServer}
+		if authorities != nil {
+			c.RootCAs = authorities.get()
+		}
+		if certificate != nil {
+			c.Certificates = []tls.Certificate{certificate.get()}
+		}
+		return c, nil
+	}, nil
+}
+
+func (t *tlsSettings) readAuthorities() (*x509.CertPool, error) {
+	pem, err := os.ReadFile(t.caFile)
+	if err != nil {
+		return nil, usagef("--tls-ca: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, usagef("--tls-ca: %s has no certificate in PEM", t.caFile)
+	}
+	return roots, nil
 }
 
 func (z *zooKeeper) about() about {
@@ -205,7 +225,33 @@ func (z *zooKeeper) connect(ctx context.Context, a *app, o connectOptions) (*cli
 	if err != nil {
 		return nil, err
 	}
+	if z.authFile != "" {
+		go renewAuth(c, slices.Clone(options.Auth), z.renewedAuth)
+	}
 	return &client{Client: c.Client, lease: c.SessionTimeout, queues: true}, nil
+}
+
+// renewAuth presents new credentials of --auth-file until the client is closed. ZooKeeper takes them in addition to the former ones, to
+// which the client's znodes may belong.
+func renewAuth(c *zklock.Client, known []zklock.Auth, file *renewed[[]zklock.Auth]) {
+	events := c.Events()
+	defer events.Close()
+	look := time.NewTicker(5 * time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-events.Ready():
+		case <-look.C:
+		case <-events.Done():
+			return
+		}
+		for _, a := range file.get() {
+			if !slices.Contains(known, a) {
+				known = append(known, a)
+				go func() { _ = c.Conn().AddAuth(a.Scheme, []byte(a.Credentials)) }() // which may wait for a connection
+			}
+		}
+	}
 }
 
 func (z *zooKeeper) doctor(_ context.Context, a *app, prefix string) (func(context.Context, func(doctor.Finding) error) error, error) {
