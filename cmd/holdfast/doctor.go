@@ -12,10 +12,10 @@ import (
 const doctorLong = `Check whether locks will work: connect to each server, or to the table; check settings,
 permissions, clocks and latencies, and the locks whose keys begin with PREFIX.
 
-Each finding is a line: ok, warning or problem, the name of the check, and what was
-found. The line below a warning or a problem says what to do. In JSON, each finding is
-a line with id, status, found and cure. The exit status is 1 if there is a problem, and
-0 otherwise.
+Each finding is a line: ok, skipped, warning or problem, the name of the check, and what
+was found. A skipped check could not be made. Unless all is ok, the line below says what
+to do. In JSON, each finding is a line with id, status, found and cure. The exit status
+is 1 if there is a problem, and 0 otherwise.
 
 doctor disturbs nobody. What it writes has a name of its own that begins with
 holdfast-doctor-, and is removed at the end, after Ctrl-C too. On DynamoDB it reads

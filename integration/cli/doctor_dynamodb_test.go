@@ -93,6 +93,9 @@ func TestDoctorDenied(t *testing.T) {
 		all := examined(t, env, map[string]int{"problem": 1}[test.want.Status], "--mode", test.mode)
 		finds(t, all, test.want.ID, test.want.Status, test.want.Found, "allow dynamodb:")
 		well(t, all, test.want.ID)
+		if skipped := map[string]string{"Scan": "foreign", "UpdateItem": "lock"}[test.call]; skipped != "" {
+			finds(t, all, skipped, "skipped", "for want of permissions", "grant the permissions")
+		}
 		nothingLeft(t, env)
 		if t.Failed() {
 			t.Fatalf("with %s denied", test.call)
@@ -296,6 +299,11 @@ func TestDoctorReplies(t *testing.T) {
 		"unknown credentials": {
 			refusing("UnrecognizedClientException", 0), finding{"table", "problem", "UnrecognizedClientException: No.", "credentials"},
 		},
+		"a throttled question": {func(x *exchange) {
+			if x.call == "DescribeTimeToLive" {
+				refusing("ThrottlingException", 0)(x)
+			}
+		}, finding{"ttl", "skipped", "ThrottlingException", "later"}},
 		"a global table": {
 			table("Replicas", []map[string]string{{"RegionName": region}, {"RegionName": "elsewhere"}}),
 			finding{"replicas", "warning", "a global table, with replicas in elsewhere: ", "have all clients use " + region},

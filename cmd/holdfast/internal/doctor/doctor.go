@@ -22,9 +22,10 @@ import (
 type Status string
 
 // A problem keeps locks from working or from excluding; a warning may lead to that, or is
-// a matter of choice.
+// a matter of choice. A skipped check could not be made.
 const (
 	OK      Status = "ok"
+	Skipped Status = "skipped"
 	Warning Status = "warning"
 	Problem Status = "problem"
 )
@@ -39,6 +40,10 @@ type Finding struct {
 
 func ok(found string, args ...any) Finding {
 	return Finding{Status: OK, Found: fmt.Sprintf(found, args...)}
+}
+
+func skipped(cure, found string, args ...any) Finding {
+	return Finding{Status: Skipped, Found: fmt.Sprintf(found, args...), Cure: cure}
 }
 
 func warning(cure, found string, args ...any) Finding {
@@ -82,7 +87,7 @@ func examine[S any](ctx context.Context, e examination, subject S, checks []chec
 		switch {
 		case err == nil, errors.Is(err, errEnough):
 		case errors.Is(err, errUnseen):
-			findings, err = append(findings, ok("%v", err)), nil
+			findings, err = append(findings, skipped("grant the permissions that are missing, as other lines say", "%v", err)), nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, holdfast.ErrInvalid):

@@ -42,6 +42,7 @@ func TestExamine(t *testing.T) {
 		"all is well":    {t.Context(), good, nil, "a ok, a ok, b ok, b ok", "nil"},
 		"refused":        {t.Context(), fails(fmt.Errorf("x: %w", errRefused)), nil, "a problem, b ok, b ok", "nil"},
 		"silent":         {t.Context(), fails(errors.New("reset")), nil, "a problem", "nil"},
+		"no permission":  {t.Context(), fails(errUnseen), nil, "a skipped, b ok, b ok", "nil"},
 		"enough":         {t.Context(), fails(errEnough), nil, "", "nil"},
 		"makes no sense": {t.Context(), fails(driver.Invalid("prefix", "it is odd")), nil, "", "it is odd"},
 		"interrupted":    {interrupted, fails(context.Canceled), nil, "", "Ctrl-C"},

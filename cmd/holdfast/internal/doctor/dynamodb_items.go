@@ -277,7 +277,7 @@ func (t *table) trial(ctx context.Context) ([]Finding, error) {
 // trial has left. Otherwise each such write costs another read.
 func (t *table) reason(ctx context.Context) ([]Finding, error) {
 	if !t.present {
-		return only(ok("not looked at, for want of an item"))
+		return only(skipped("see to the permissions, or to what keeps a lock from leaving an item", "not looked at, for want of an item"))
 	}
 	_, err := t.ddb.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &t.Options.Table, Key: t.item,
@@ -305,7 +305,7 @@ const farApart = 5 * time.Minute
 func (t *table) clock(context.Context) ([]Finding, error) {
 	_, clock, _ := t.wire.seen()
 	if !clock.known {
-		return only(ok("the answers do not tell the time"))
+		return only(skipped("see whether this machine's clock is set (NTP): signatures contain the time", "the answers do not tell the time"))
 	}
 	return only(judgeClock(clock))
 }

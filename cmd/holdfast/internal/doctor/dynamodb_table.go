@@ -154,6 +154,9 @@ func (t *table) timeToLive(ctx context.Context) ([]Finding, error) {
 		if api.ErrorCode() == "UnknownOperationException" {
 			return only(ok("the server has no Time to Live"))
 		}
+		if !deniedCall(err) { // such as a throttled one: DynamoDB allows ten of these a second, for an account
+			return only(skipped("look again later", "not told: %v", api))
+		}
 		return only(warning("allow dynamodb:DescribeTimeToLive, or give --ttl-attribute to all clients if Time to Live is on",
 			"not told: should Time to Live be on, clients that do not know its attribute leave it as it is, and DynamoDB may delete the items of locks that are held"))
 	}

@@ -129,7 +129,7 @@ func (s *server) describe(answer string) Finding {
 	case strings.Contains(answer, "not currently serving"):
 		return problem("see why it finds no quorum: its log tells, and whether the servers reach one another", "%s serves nobody", s.addr)
 	case s.mode == "":
-		return ok("%s: not told; allow it with 4lw.commands.whitelist=srvr", s.addr)
+		return skipped("allow it with 4lw.commands.whitelist=srvr", "%s: not told", s.addr)
 	case before(s.version, 3, 5):
 		return problem("upgrade to 3.5 or newer", "%s: %s, version %s, which has no container znodes", s.addr, s.mode, s.version)
 	}

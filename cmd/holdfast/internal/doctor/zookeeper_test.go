@@ -43,8 +43,8 @@ func TestDescribe(t *testing.T) {
 		{"Zookeeper version: 3.5.0-1" + rest, OK, "version 3.5.0", ""},
 		{"Zookeeper version: 3.4.14-4c25d480e66aadd371de8bd2fd8da255ac140bcf" + rest, Problem, "version 3.4.14", "upgrade"},
 		{"Zookeeper version: odd" + rest, OK, "version odd", ""},
-		{"srvr is not executed because it is not in the whitelist.\n", OK, "4lw.commands.whitelist=srvr", ""},
-		{"", OK, "not told", ""},
+		{"srvr is not executed because it is not in the whitelist.\n", Skipped, "not told", "4lw.commands.whitelist=srvr"},
+		{"", Skipped, "not told", "whitelist"},
 		{"This ZooKeeper instance is not currently serving requests\n", Problem, "serves nobody", "quorum"},
 	} {
 		s := &server{addr: "a:1"}
