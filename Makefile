@@ -9,13 +9,17 @@ SHELL := /bin/bash
 # Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the command line tool, bin/holdfast
 	cd cmd/holdfast && GOWORK=off go build -o ../../bin/ .
+
+man: build ## Write the manual pages of the command line tool, bin/man
+	mkdir -p bin/man
+	bin/holdfast man bin/man
 
 dist: ## Make what a release consists of: archives, packages and checksums in dist/ (PLATFORMS=linux/amd64 for less)
 	@packaging/dist.sh
