@@ -34,7 +34,7 @@ func (q *acquireFlags) addFlags(cmd *cobra.Command, ttlUsage string) {
 	f.IntVarP(&q.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit status for \"not acquired\"")
 	f.BoolVar(&q.shared, "shared", false, "share the lock with others that say --shared, such as readers")
 	f.IntVar(&q.limit, "limit", 0, "let this many hold it at a time: a semaphore, for which all must name the same number")
-	f.BoolVarP(&q.quiet, "quiet", "q", false, "do not say who holds the lock while waiting")
+	f.BoolVarP(&q.quiet, "quiet", "q", false, "do not say who holds the lock while waiting, nor that the engine is away")
 	q.addHoldFlags(cmd, ttlUsage)
 }
 
@@ -92,6 +92,14 @@ func (q *acquireFlags) options() []holdfast.Option {
 		opts = append(opts, holdfast.WithWait(q.wait))
 	}
 	return opts
+}
+
+// tellOutage is tellOutages while a lock is held, unless -q is given.
+func (a *app) tellOutage(c *client, q *acquireFlags) (stop func()) {
+	if q.quiet {
+		return func() {}
+	}
+	return a.tellOutages(c, "the lock is lost unless the engine is back in time")
 }
 
 // acquire takes the lock. Unless -q is given, it reports whom it waits for.

@@ -80,6 +80,7 @@ func (e *elector) lead(ctx context.Context, term *holdfast.Lock) error {
 		return errUnsteady
 	}
 	e.say("leading %s%s", plain(term.Key()), withToken(term.Token()))
+	defer e.app.tellOutage(e.client, &e.flags.acquireFlags)()
 	h := &supervisor{app: e.app, lock: term, key: term.Key(), window: e.window, ttl: e.flags.ttl, term: ctx}
 	if !e.flags.stepDown { // otherwise ctx ends
 		h.asked = asked(term)

@@ -60,6 +60,7 @@ func (a *app) hold(ctx context.Context, q *acquireFlags) error {
 	if err != nil {
 		return err
 	}
+	defer a.tellOutage(c, q)()
 	if err := a.printHold(lock); err != nil {
 		return errors.Join(err, a.releaseHold(ctx, lock))
 	}

@@ -99,7 +99,7 @@ func (a *app) observe(parent context.Context, o observeFlags) error {
 			}
 		}()
 	}
-	defer a.tellOutages(c)()
+	defer a.tellOutages(c, "the last state may be outdated")()
 	switch err := a.tellChanges(ctx, c, o); {
 	case parent.Err() != nil: // an interrupt is the usual way to end it, and needs no message
 		return &exitError{code: exitCode(parent, context.Cause(parent))}
@@ -177,9 +177,8 @@ func (a *app) runForChange(ctx context.Context, script string, info holdfast.Inf
 	}
 }
 
-// tellOutages says on stderr when what was told may be outdated, and when it is not any
-// more, until stop is called.
-func (a *app) tellOutages(c *client) (stop func()) {
+// tellOutages says on stderr when the engine cannot be reached, with what follows from it, and when it can again, until stop is called.
+func (a *app) tellOutages(c *client, so string) (stop func()) {
 	events := c.Events()
 	ended, quit := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -189,7 +188,7 @@ func (a *app) tellOutages(c *client) (stop func()) {
 			select {
 			case <-events.Disconnected():
 				if !down {
-					a.warn("disconnected: the last state may be outdated")
+					a.warn("disconnected: %s", so)
 				}
 				down = true
 			case <-events.Ready():

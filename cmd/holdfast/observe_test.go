@@ -78,7 +78,7 @@ func TestObserveOutages(t *testing.T) {
 	inScene(t, func(t *testing.T, s *scene) {
 		var stderr bytes.Buffer
 		s.w.app.err = &stderr
-		stop := s.w.app.tellOutages(s.w.client)
+		stop := s.w.app.tellOutages(s.w.client, "the last state may be outdated")
 		time.Sleep(time.Second)
 		s.store.Cut(s.watched)
 		time.Sleep(time.Minute)

@@ -67,6 +67,9 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, e := range a.set.engines {
 		root.AddCommand(e.commands(a)...)
 	}
+	for _, c := range root.Commands() {
+		c.SuggestFor = map[string][]string{"run": {"lock"}, "hold": {"lock"}, "show": {"inspect"}, "break": {"unlock"}}[c.Name()]
+	}
 	root.AddCommand(newVersionCommand(a), newManCommand())
 	root.Version = readVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -86,6 +89,13 @@ func newRootCommand(a *app) *cobra.Command {
 // commandLineError turns a command line error of cobra into one line.
 func commandLineError(err error) error {
 	unknown, similar, ok := strings.Cut(err.Error(), ` for "holdfast"`)
+	_, number, unitless := strings.Cut(unknown, `time: missing unit in duration "`)
+	switch {
+	case unknown == "unknown flag: --json":
+		err = fmt.Errorf("%w; did you mean -o json?", err)
+	case unitless:
+		err = fmt.Errorf("%w; did you mean %ss?", err, strings.TrimRight(number, `"`))
+	}
 	if !ok {
 		return &exitError{exitUsage, err}
 	}

@@ -40,6 +40,7 @@ func (a *app) run(ctx context.Context, r *runFlags) error {
 		}
 		h.lock, h.asked, env = lock, asked(lock), grantEnvironment(lock)
 	}
+	defer a.tellOutage(c, &r.acquireFlags)()
 	if c.lease() == w.lease {
 		err = h.run(ctx, job.Command{Path: path, Args: r.command, Env: env})
 	} else { // the session was replaced during the wait for the lock

@@ -105,6 +105,9 @@ func (z *zooKeeper) credentials() ([]zklock.Auth, error) {
 			if !ok || scheme == "" {
 				return nil, usagef("%s: a line is not of the form SCHEME:CREDENTIALS, such as digest:user:password", s.name)
 			}
+			if _, password, _ := strings.Cut(credentials, ":"); scheme == "digest" && password == "" {
+				return nil, usagef("%s: a line has no password: it is of the form digest:user:password", s.name)
+			}
 			auth = append(auth, zklock.Auth{Scheme: scheme, Credentials: credentials})
 		}
 	}

@@ -70,6 +70,20 @@ func TestRunLostAtTheEnd(t *testing.T) {
 	})
 }
 
+// TestRunOutage checks that a line tells when the engine cannot be reached, and another one when it can again.
+func TestRunOutage(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		p := e.start(t, "run", "-k", newKey(t), "--lease", calm, "--", "sh", "-c", untilGo)
+		p.pid("pid")
+		e.cut()
+		p.writes("stderr", "holdfast: disconnected: the lock is lost unless the engine is back in time\n")
+		e.heal()
+		p.writes("stderr", "holdfast: connected again\n")
+		p.goes()
+		p.exits(5)
+	})
+}
+
 // TestRunReleaseUnconfirmed tests the end of a command during an outage: its own status, and a warning.
 func TestRunReleaseUnconfirmed(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {

@@ -155,13 +155,14 @@ func (p *tool) exits(status int, says ...string) *tool {
 	return p
 }
 
-// says fails the test unless stderr, without the log and the lines about waiting, is one
+// says fails the test unless stderr, without the log and the lines about waiting and outages, is one
 // line of the tool with a text in it; "" stands for no line.
 func (p *tool) says(text string) {
 	p.t.Helper()
 	p.wait()
 	lines := slices.DeleteFunc(slices.Collect(strings.Lines(read(p.stderr))), func(line string) bool {
-		return strings.HasPrefix(line, "time=") || strings.HasPrefix(line, "holdfast: waiting for ")
+		return strings.HasPrefix(line, "time=") || strings.HasPrefix(line, "holdfast: waiting for ") ||
+			strings.HasPrefix(line, "holdfast: disconnected: ") || line == "holdfast: connected again\n"
 	})
 	got := strings.Join(lines, "")
 	if text == "" {
