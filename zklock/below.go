@@ -60,6 +60,7 @@ func (e *engine) anyOf(
 	var line []entry
 	for _, name := range children {
 		switch {
+		case void(name):
 		case are(name):
 			return name, "", nil
 		case may(name) && !keys[name]:
@@ -174,7 +175,7 @@ func (e *engine) inUse(ctx context.Context, s semaphore, children []string) (sig
 			return "", 0, nil
 		}
 		if err == nil {
-			used, err = e.isUsed(ctx, s, use{leases: s.permits(names)})
+			used, err = e.isUsed(ctx, s, use{leases: s.permits(names, "")})
 		}
 	}
 	switch {

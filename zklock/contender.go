@@ -30,6 +30,7 @@ type contender struct {
 	stage     stage
 	sess      *zkconn.Session
 	guid      string
+	bound     int64  // in its guid; 0 for none; see neverBound
 	node      string   // its name, from the stage doubled on; "" if that is to be learned from the list
 	czxid     int64    // of the node; 0: to be learned from it
 	own       *ownNode // in the stage queued
@@ -111,7 +112,10 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 
 // letGo gives up whatever the contender has, or may have, and deletes it in the background: also a node that seems to be gone, since
 // a server may show less than others have.
-func (c *contender) letGo() {
+func (c *contender) letGo() { c.leave() }
+
+// leave is letGo that returns a channel, which closes when a node that is known has been deleted; nil if there is none.
+func (c *contender) leave() (gone <-chan struct{}) {
 	if c.own != nil {
 		c.own.stop() // before the node goes
 	}
@@ -119,9 +123,25 @@ func (c *contender) letGo() {
 	case unknown, doubled:
 		c.removeCreations()
 	case created, queued:
-		c.engine.removeLater(c.sess, c.path())
+		gone = c.engine.removeLater(c.sess, c.path())
 	}
 	c.forget()
+	return gone
+}
+
+// withdraw is letGo that waits until the node is deleted. If ctx ends first, withdraw returns its error, and the
+// background goes on.
+func (c *contender) withdraw(ctx context.Context) error {
+	gone := c.leave()
+	if gone == nil {
+		return nil
+	}
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return zkconn.Disconnected(ctx)
+	}
 }
 
 // forget makes the contender begin anew, with another guid. It deletes nothing.
@@ -134,8 +154,11 @@ func (c *contender) forget() {
 		c.engine.late.keepNot(c.sess, c.path())
 	}
 	c.stage, c.guid, c.node, c.czxid, c.own = absent, newGUID(), "", 0, nil
-	if c.req.Reclaim {
+	switch {
+	case c.req.Reclaim:
 		c.guid = c.engine.markedGUID(c.req.Owner)
+	case c.bound > 0:
+		c.guid = boundedGUID(c.bound)
 	}
 }
 

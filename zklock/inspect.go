@@ -25,23 +25,22 @@ func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
 	return info, err
 }
 
-func everybody(line []entry) ([]entry, error)   { return line, nil }
-func onlyHolders(line []entry) ([]entry, error) { return holders(line), nil }
+func everybody(_ *zk.Stat, line []entry) ([]entry, error)   { return line, nil }
+func onlyHolders(_ *zk.Stat, line []entry) ([]entry, error) { return holders(line), nil }
 
-// describe reads the queue of a lock, as far as choose says, who gets a line that is not
-// empty; if that is nobody, the key is described as free. What vanishes while it is read is
+// describe reads the queue of a lock, as far as choose says, which gets the line and the Stat of its parent; if that is nobody, the key is described as free. What vanishes while it is read is
 // left out.
-func (e *engine) describe(ctx context.Context, parent, key string, choose func(line []entry) ([]entry, error)) (driver.Info, error) {
+func (e *engine) describe(ctx context.Context, parent, key string, choose func(stat *zk.Stat, line []entry) ([]entry, error)) (driver.Info, error) {
 	none, keys := driver.Info{Key: key}, map[string]bool{}
 	for {
-		names, err := e.link.Children(ctx, parent)
+		listed, err := e.link.List(ctx, parent, "", false)
 		if errors.Is(err, zk.ErrNoNode) {
 			return none, nil
 		}
 		if err != nil {
 			return none, err
 		}
-		s, semaphore, err := e.found(ctx, key, names, keys)
+		s, semaphore, err := e.found(ctx, key, listed.Names, keys)
 		if errors.Is(err, errStartOver) {
 			continue
 		}
@@ -54,14 +53,11 @@ func (e *engine) describe(ctx context.Context, parent, key string, choose func(l
 				return info, err
 			}
 		}
-		line, err := e.order(ctx, parent, names, "")
+		line, err := e.order(ctx, parent, listed.Names, "")
 		if err != nil {
 			return none, err
 		}
-		if len(line) == 0 {
-			return none, nil
-		}
-		if semaphore {
+		if semaphore && len(line) > 0 {
 			switch refused, err := e.outranked(ctx, s, line[0].name); {
 			case errors.Is(err, zk.ErrNoNode):
 				continue // it is the next one's by now
@@ -69,7 +65,7 @@ func (e *engine) describe(ctx context.Context, parent, key string, choose func(l
 				return none, err
 			}
 		}
-		read, err := choose(line)
+		read, err := choose(listed.Stat, line)
 		if err != nil || len(read) == 0 {
 			return none, err
 		}

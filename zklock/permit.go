@@ -3,8 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -36,7 +34,6 @@ type permit struct {
 	waited bool     // for others there
 	vain   bool     // its last lease came too late
 	passed bool     // one came too late that it had left the queue for, perhaps
-	former string   // the guid of the last lease that it gave up, as it stands in names: that may be there for a while
 	limit  *zk.Stat // of the key's znode when its data was the limit
 	keeps  string   // the place in the queue that was made while the limit was that, and keeps it
 	set    bool     // it has tried to make it the limit
@@ -123,6 +120,7 @@ func (p *permit) stand(ctx context.Context) error {
 				if vain && p.engine.doubts.askNow(ctx, w) {
 					return errStartOver // others here had watched that, and an event was lost
 				}
+				p.limitTo(w)
 				return nil
 			}
 			p.waited = p.req.Wait
@@ -130,9 +128,9 @@ func (p *permit) stand(ctx context.Context) error {
 				return err
 			}
 			if !p.req.Wait {
-				return p.engine.permitsHeld(ctx, p.req.Key, p.former)
+				return c.held(ctx, entry{})
 			}
-			names = p.at.permits(w.Children)
+			names = p.at.permits(w.Children, "")
 			p.req.Queued(len(names))
 		case <-w.Gone:
 			if err := w.Refused(); err != nil {
@@ -141,6 +139,7 @@ func (p *permit) stand(ctx context.Context) error {
 			if vain || w.Why != zk.EventNodeChildrenChanged && w.Why != zk.EventNodeDeleted {
 				return errStartOver
 			}
+			p.limitTo(w)
 			return nil // a lease has gone, most likely
 		case <-timer.C:
 			for _, name := range names {
@@ -158,7 +157,17 @@ func (p *permit) stand(ctx context.Context) error {
 }
 
 // free reports whether a permit is free.
-func (p *permit) free(leases []string) bool { return len(p.at.permits(leases)) < p.req.Mode.Limit }
+func (p *permit) free(leases []string) bool { return len(p.at.permits(leases, "")) < p.req.Mode.Limit }
+
+// limitTo makes the next lease void if more are made before it than there is room for beside those of a list. If there was no
+// room, a lease of the list has gone.
+func (p *permit) limitTo(w *zkconn.Watch) {
+	bound := int64(0)
+	if w.IsSet() {
+		bound = nextNumber(w.Node.Stat) + int64(max(1, p.req.Mode.Limit-len(p.at.permits(w.Children, ""))))
+	}
+	p.lease.limitTo(bound)
+}
 
 // take makes a lease and is granted the permit, unless it came too late.
 func (p *permit) take(ctx context.Context) (driver.Grant, error) {
@@ -184,14 +193,20 @@ func (p *permit) take(ctx context.Context) (driver.Grant, error) {
 		c.letGo()
 		return none, zkconn.AsDisconnected(ctx, err)
 	}
-	if !alone || len(c.blockers(ahead)) > 0 {
-		p.former = c.guidInName()
-		c.letGo()
+	if blocked := !alone || len(c.blockers(ahead)) > 0; blocked || void(c.node) {
 		p.vain, p.passed = true, p.passed || p.queued
-		if !p.queued && !p.req.Wait {
-			return none, p.engine.permitsHeld(ctx, p.req.Key, p.former)
+		if !blocked { // the leases that came between are gone
+			c.bound = neverBound
 		}
-		p.queued = true
+		if p.req.Wait {
+			c.letGo()
+		} else if err := c.withdraw(ctx); err != nil {
+			return none, err
+		}
+		if blocked && !p.queued && !p.req.Wait {
+			return none, p.engine.permitsHeld(ctx, p.req.Key)
+		}
+		p.queued = p.queued || blocked
 		return none, errStartOver
 	}
 	if err := c.prove(ctx); err != nil {
@@ -234,20 +249,9 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 	return len(places) > 0 && places[0].name == p.place.node, nil
 }
 
-// permitsHeld returns who has the permits of a semaphore, for one that does not wait, but for a former lease of its own, of which it
-// gives the guid; "" if there is none.
-func (e *engine) permitsHeld(ctx context.Context, key, former string) error {
+// permitsHeld returns who has the permits of a semaphore, for a call that does not wait.
+func (e *engine) permitsHeld(ctx context.Context, key string) error {
 	info, err := e.Inspect(ctx, key)
-	if all := len(info.Holders); all > 0 && former != "" {
-		info.Holders = slices.DeleteFunc(info.Holders, func(h driver.Holder) bool { return strings.Contains(h.Grant, former) })
-		switch len(info.Holders) {
-		case all:
-		case 0:
-			info.Held = false
-		default:
-			info = driver.Together(key, info.Limit, info.Holders)
-		}
-	}
 	switch {
 	case err != nil:
 		return zkconn.AsDisconnected(ctx, err)
@@ -269,7 +273,7 @@ func (e *engine) reclaimLeases(ctx context.Context, c *contender) error {
 		}
 		return err
 	}
-	line, _, err := e.orderBy(ctx, s.leases, s.permits(names), "", parseLease)
+	line, _, err := e.orderBy(ctx, s.leases, s.permits(names, ""), "", parseLease)
 	if err == nil {
 		_, err = c.reclaim(ctx, s.leases, s.mayBeLeases(line))
 	}

@@ -53,15 +53,16 @@ func (p *permit) lookOnce(ctx context.Context) (free bool, err error) {
 	case p.req.Reclaim:
 		return false, nil // others learn by its place there that it reclaims
 	case !free && !p.req.Wait:
-		return false, e.permitsHeld(ctx, p.req.Key, p.former)
+		return false, e.permitsHeld(ctx, p.req.Key)
 	}
+	p.lease.limitTo(u.next + int64(p.req.Mode.Limit-len(u.leases)))
 	return free, nil
 }
 
 // refuse fails if the children of the key's znode are those of a lock, or of a semaphore in
 // the other form.
 func (p *permit) refuse(ctx context.Context, children []string) error {
-	if slices.ContainsFunc(children, isLock) {
+	if slices.ContainsFunc(children, func(name string) bool { return isLock(name) && !void(name) }) {
 		return &driver.MismatchError{Key: p.req.Key, Want: p.req.Mode.Limit}
 	}
 	sign, _, err := p.engine.inUse(ctx, semaphoreAt(p.at.key, !p.at.kazoo), children)

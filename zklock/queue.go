@@ -35,7 +35,7 @@ func parseEntry(name string) (entry, bool) {
 }
 
 // order returns the entries among the children of a lock node, the first in
-// line first. Children that are none are left out, and so are those that come
+// line first. Children that are none or void are left out, and so are those that come
 // after own, if that is the name of one of them and not empty: whoever waits for
 // those before has no need of an order among a thousand that came later.
 //
@@ -64,6 +64,9 @@ func (e *engine) orderBy(
 			continue
 		}
 		last = max(last, x.seq)
+		if void(child) && child != own {
+			continue
+		}
 		if !known || x.rank() <= me.rank() {
 			line = append(line, x)
 		}

@@ -46,12 +46,14 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	if req.Mode.Limit > 0 {
 		c = e.newPermit(req, data)
 	} else {
-		c = &contender{engine: e, req: req, parent: parent, data: data}
+		lock := &contender{engine: e, req: req, parent: parent, data: data}
 		if !req.Wait && !req.Reclaim {
-			if err := e.probe(ctx, parent, req); err != nil {
+			var err error
+			if lock.bound, err = e.probe(ctx, parent, req); err != nil {
 				return driver.Grant{}, err
 			}
 		}
+		c = lock
 	}
 	var grant driver.Grant
 	granted := false
@@ -125,7 +127,15 @@ func (c *contender) reach(ctx context.Context) error {
 	}
 	blockers := c.blockers(ahead)
 	c.behind = false
-	if len(blockers) == 0 {
+	switch {
+	case len(blockers) > 0:
+	case void(c.node): // and the nodes that came between are gone
+		c.bound = neverBound
+		if err := c.withdraw(ctx); err != nil {
+			return err
+		}
+		return errStartOver
+	default:
 		return nil
 	}
 	if !c.req.Wait {
@@ -147,7 +157,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, others []string,
 		return nil, nil, err
 	}
 	if c.role == asLease {
-		children = c.engine.semaphore(c.req.Key).permits(children) // those that count as taken
+		children = c.engine.semaphore(c.req.Key).permits(children, c.node) // those that count as taken
 	}
 	own := c.node
 	if c.stage == doubled {

@@ -10,9 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// removeLater is remove in the background.
-func (e *engine) removeLater(sess *zkconn.Session, path string) {
-	e.tasks.Go(func(ctx context.Context) { _, _ = e.remove(ctx, sess, path, false) })
+// removeLater is remove in the background. The channel closes when it has ended.
+func (e *engine) removeLater(sess *zkconn.Session, path string) <-chan struct{} {
+	ended := make(chan struct{})
+	if !e.tasks.Go(func(ctx context.Context) {
+		defer close(ended)
+		_, _ = e.remove(ctx, sess, path, false)
+	}) {
+		close(ended)
+	}
+	return ended
 }
 
 // remove deletes a node that was made in the session sess. It tries until the node is known to be gone: deleted, not

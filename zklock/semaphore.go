@@ -56,13 +56,10 @@ func (s semaphore) grant(name string) string {
 }
 
 // permits returns the leases among the children of the znode that has them. Whatever stands there
-// counts, as it does for Curator and kazoo; but kazoo's znode has had other uses, perhaps.
-func (s semaphore) permits(children []string) []string {
-	if !s.kazoo {
-		return children
-	}
+// counts, as it does for Curator and kazoo, but for void leases other than own; and kazoo's znode has had other uses, perhaps.
+func (s semaphore) permits(children []string, own string) []string {
 	return slices.DeleteFunc(slices.Clone(children), func(name string) bool {
-		return isLock(name) || name == placesName || name == leasesName
+		return void(name) && name != own || s.kazoo && (isLock(name) || name == placesName || name == leasesName)
 	})
 }
 
@@ -97,6 +94,7 @@ type use struct {
 	keys   []string // its children
 	places []string
 	leases []string
+	next   int64 // the sequence number of the next lease
 }
 
 // limit returns how many permits there are; false if the data of the key's znode is no number.
@@ -117,7 +115,14 @@ func (e *engine) survey(ctx context.Context, s semaphore) (use, error) {
 	if err != nil {
 		return use{}, err
 	}
-	return use{data: node.Data, stat: node.Stat, keys: all[0].Names, places: all[1].Names, leases: s.permits(all[2].Names)}, nil
+	leases := all[2]
+	if leases.Err != nil {
+		leases.Stat = &zk.Stat{}
+	}
+	return use{
+		data: node.Data, stat: node.Stat, keys: all[0].Names, places: all[1].Names,
+		leases: s.permits(leases.Names, ""), next: nextNumber(leases.Stat),
+	}, nil
 }
 
 // isSemaphore is why a lock is refused on a key with a semaphore of limit permits; 0 if that is
@@ -141,7 +146,7 @@ func (e *engine) holdersOf(ctx context.Context, s semaphore, children []string) 
 		limit = 0
 	}
 	for {
-		line, _, err = e.orderBy(ctx, s.leases, s.permits(children), "", parseLease)
+		line, _, err = e.orderBy(ctx, s.leases, s.permits(children, ""), "", parseLease)
 		if known && err == nil && len(line) > limit {
 			var ok bool
 			if line, ok, err = e.inTime(ctx, s, line, limit); err == nil && !ok {
@@ -255,7 +260,7 @@ func (e *engine) anyBefore(ctx context.Context, path string, some func(child str
 	}
 	var line []entry
 	for _, name := range children {
-		if some(name) {
+		if some(name) && !void(name) {
 			line = append(line, entry{name: name})
 		}
 	}

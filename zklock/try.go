@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -13,12 +12,12 @@ import (
 )
 
 // probe fails with a HeldError if anybody is in the queue who blocks the request, so that
-// tries that are bound to fail create no nodes, over which other tries would fail.
-func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) error {
+// tries that are bound to fail create no nodes, over which tries of other programs would fail. It returns the bound of the node.
+func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) (bound int64, err error) {
 	var seen error // the last refusal, by what a server showed that may lag behind
-	err := e.link.Retry(ctx, req.Retry, func(*zkconn.Session) error {
-		return e.upToDate(ctx, parent, func() error {
-			err := e.obstacle(ctx, parent, req)
+	err = e.link.Retry(ctx, req.Retry, func(*zkconn.Session) error {
+		return e.upToDate(ctx, parent, func() (err error) {
+			bound, err = e.obstacle(ctx, parent, req)
 			if errors.Is(err, driver.ErrHeld) {
 				seen = err
 			}
@@ -26,9 +25,9 @@ func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) 
 		})
 	})
 	if errors.Is(err, driver.ErrDisconnected) && seen != nil && ctx.Err() != nil && e.link.IsOpen() {
-		return seen // there was no time to ask again
+		return 0, seen // there was no time to ask again
 	}
-	return err
+	return bound, err
 }
 
 // upToDate returns what look says of a try. Before the try is refused, the server catches up and look
@@ -53,9 +52,11 @@ func (e *engine) outOfTime(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err()) && e.link.IsOpen()
 }
 
-// obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil.
-func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Request) error {
-	info, err := e.describe(ctx, parent, req.Key, func(line []entry) ([]entry, error) {
+// obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil and the bound of its node.
+func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Request) (bound int64, err error) {
+	bound = 1 // if the parent is missing
+	info, err := e.describe(ctx, parent, req.Key, func(stat *zk.Stat, line []entry) ([]entry, error) {
+		bound = nextNumber(stat) + 1
 		if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
 			return nil, err
 		}
@@ -63,40 +64,45 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 	})
 	switch {
 	case err != nil || !info.Held:
-		return zkconn.AsDisconnected(ctx, err)
+		return bound, zkconn.AsDisconnected(ctx, err)
 	case isLease(info.Grant):
-		return e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
+		return 0, e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
 	e.doubts.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
-	return driver.Held(info)
+	return 0, driver.Held(info)
 }
 
-// held gives up a try that came second, and returns who came first.
+// held gives up a try that came second, and returns who came first. The try's own node is deleted by then, unless ctx ends.
 func (c *contender) held(ctx context.Context, first entry) error {
-	if c.role == asPlace {
-		return c.engine.permitsHeld(ctx, c.req.Key, "")
-	}
-	path := c.parent + "/" + first.name
-	if sequence.Shared(first.name) {
-		info, err := c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
+	var info driver.Info
+	switch {
+	case c.role == asPlace:
+		if err := c.withdraw(ctx); err != nil {
+			return err
+		}
+		return c.engine.permitsHeld(ctx, c.req.Key)
+	case sequence.Shared(first.name):
+		var err error
+		info, err = c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
 		switch {
 		case err != nil:
 			return zkconn.AsDisconnected(ctx, err)
 		case info.Grant == c.node || !info.Held:
 			return errStartOver
 		}
-		c.letGo()
-		c.engine.doubts.askIfOld(path, info.QueuedAt)
-		return driver.Held(info)
+	default:
+		node, err := c.engine.link.Get(ctx, c.parent+"/"+first.name)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return errStartOver
+		case err != nil:
+			return zkconn.AsDisconnected(ctx, err)
+		}
+		info = infoOf(c.req.Key, first.name, node)
 	}
-	node, err := c.engine.link.Get(ctx, path)
-	switch {
-	case err == nil:
-		c.letGo()
-		c.engine.doubts.askIfOld(path, time.UnixMilli(node.Stat.Ctime))
-		return driver.Held(infoOf(c.req.Key, first.name, node))
-	case errors.Is(err, zk.ErrNoNode):
-		return errStartOver
+	c.engine.doubts.askIfOld(c.parent+"/"+first.name, info.QueuedAt)
+	if err := c.withdraw(ctx); err != nil {
+		return err
 	}
-	return zkconn.AsDisconnected(ctx, err)
+	return driver.Held(info)
 }

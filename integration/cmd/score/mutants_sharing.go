@@ -115,8 +115,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"S5", "a permit is taken however many are", zooKeeper, change{
 		"zklock/permit.go",
-		`if !alone || len(c.blockers(ahead)) > 0 {`,
-		`if !alone || false && len(c.blockers(ahead)) > 0 {`,
+		`if blocked := !alone || len(c.blockers(ahead)) > 0; blocked || void(c.node) {`,
+		`if blocked := !alone; blocked {`,
 	}, nil},
 	{"S2.2", "a writer that gives up goes on keeping readers out", dynamoDB, change{
 		"dynamolock/acquire.go",

@@ -201,7 +201,7 @@ var zooKeeperMutants = []mutant{
 	{"Z20", "a contender forgets a node that may be there", zooKeeper, change{
 		"zklock/contender.go",
 		`	case created, queued:
-		c.engine.removeLater(c.sess, c.path())`,
+		gone = c.engine.removeLater(c.sess, c.path())`,
 		`	case created, queued:`,
 	}, nil},
 	{"Z22", "Close waits for a server for as long as it takes", zooKeeper, change{
