@@ -157,7 +157,8 @@ func ofAnother(ctx context.Context, err error) error {
 // goes out also if ctx is done already, as it often is in a deferred call: ctx
 // bounds only the wait for the confirmation. It returns
 //
-//   - nil: released, and confirmed by the engine;
+//   - nil: released, and confirmed by the engine: no Inspect or List that begins later shows the grant, while an
+//     observer may be told later;
 //   - [ErrReleasePending], with ctx's error: ended here, delivery goes on in
 //     the background;
 //   - [ErrTTLExpired] or [ErrLost]: it had ended before, which may have been

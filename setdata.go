@@ -19,8 +19,8 @@ import (
 // another holder, however late it arrives. Calls on one lock are carried out one after the
 // other, and the last one called wins.
 //
-// It returns nil once whoever looks sees the new data; what Err returns if the lock has
-// ended, or ends meanwhile; an [*InvalidError] if data is too large, which sends nothing;
+// It returns nil once every Inspect and List that begins later, by any client, shows the new data or newer; an observer may be
+// told of it later. It returns what Err returns if the lock has ended, or ends meanwhile; an [*InvalidError] if data is too large, which sends nothing;
 // and otherwise ctx's error and what kept the engine from confirming. Then, and when the
 // lock ended meanwhile, others may see the old data or the new, and the new may still
 // appear a while later; but never after that of a later SetData, and never beyond the end

@@ -14,7 +14,8 @@
 //   - A failure is transient if another try may not meet it: the engine cannot be reached, does not answer, is too
 //     busy, or has ended the session before there was a grant. Acquire passes each to Request.Retry, which knows
 //     what the user wants. All other methods try again by themselves, with growing pauses, until ctx ends; their
-//     error then matches [ErrDisconnected]. The client adds what ctx ended with.
+//     error then matches [ErrDisconnected]. The client adds what ctx ended with. Inspect, List, Ask and Break may
+//     fail so after a lease if ctx has no deadline.
 //   - What the engine refuses for good is returned at once: [ErrDenied], [ErrInvalid], [ErrMismatch] and the like.
 //   - A ctx that ends ends the call at once. What it has begun and cannot know the outcome of, it settles in the
 //     background, in time for Close.

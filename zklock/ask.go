@@ -75,18 +75,18 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 		return err
 	}
 	changed := fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
-	return e.link.Retry(ctx, nil, func(*zkconn.Session) error {
+	return e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) error {
 		for {
-			node, err := e.link.Get(ctx, path)
-			switch {
-			case errors.Is(err, zk.ErrNoNode):
-				return changed
-			case err != nil:
-				return zkconn.AsDisconnected(ctx, err)
-			case driver.Token(node.Stat.Czxid) != info.Token:
-				return changed
-			case isWish(node.Data):
-				return nil
+			var node zkconn.Znode
+			err := e.ifCurrent(ctx, func() (err error) {
+				node, err = e.link.Get(ctx, path)
+				if errors.Is(err, zk.ErrNoNode) || err == nil && driver.Token(node.Stat.Czxid) != info.Token {
+					err = changed
+				}
+				return err
+			})
+			if err != nil || isWish(node.Data) {
+				return err
 			}
 			_, err = e.link.Set(ctx, path, withWish(node.Data), node.Stat.Version, func(error) {})
 			switch {
@@ -96,7 +96,7 @@ func (e *engine) Ask(ctx context.Context, info driver.Info) error {
 				e.doubts.ask(path)
 				return changed
 			}
-			return zkconn.AsDisconnected(ctx, err)
+			return err
 		}
 	})
 }

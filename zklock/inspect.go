@@ -15,22 +15,62 @@ import (
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
-// Inspect implements [driver.Driver].
+// Inspect implements [driver.Driver]. The server catches up first, so that Inspect shows what was confirmed to other clients.
 func (e *engine) Inspect(ctx context.Context, key string) (driver.Info, error) {
-	var info driver.Info
-	err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
+	if err := e.catchUp(ctx); err != nil {
+		return driver.Info{Key: key}, err
+	}
+	return e.inspect(ctx, key)
+}
+
+// inspect is Inspect at a server that may lag behind.
+func (e *engine) inspect(ctx context.Context, key string) (info driver.Info, err error) {
+	err = e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) (err error) {
 		info, err = e.describe(ctx, e.paths.lock(key), key, everybody)
 		return err
 	})
 	return info, err
 }
 
+// catchUp makes the server catch up with the leader. What the client reads after that, on other connections too, is not older.
+func (e *engine) catchUp(ctx context.Context) error {
+	return e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) error { return e.link.Sync(ctx, "/") })
+}
+
+// bounded is Retry for what takes a moment. A ctx without a deadline bounds it by a session timeout: the client may never reach a
+// server that follows its leader.
+func (e *engine) bounded(ctx context.Context, f func(ctx context.Context, sess *zkconn.Session) error) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if _, ok := ctx.Deadline(); !ok {
+		limited, cancel = context.WithTimeout(ctx, e.link.Times().Session)
+	}
+	defer cancel()
+	err := e.link.Retry(limited, nil, func(sess *zkconn.Session) error { return zkconn.AsDisconnected(limited, f(limited, sess)) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("zookeeper: %w: no answer for a session timeout", driver.ErrDisconnected)
+	}
+	return err
+}
+
+// ifCurrent returns what look says. Before it returns ErrChanged, the server catches up and look runs again.
+func (e *engine) ifCurrent(ctx context.Context, look func() error) error {
+	err := look()
+	if errors.Is(err, driver.ErrChanged) {
+		if err = e.catchUp(ctx); err == nil {
+			err = look()
+		}
+	}
+	return err
+}
+
 func everybody(_ *zk.Stat, line []entry) ([]entry, error)   { return line, nil }
 func onlyHolders(_ *zk.Stat, line []entry) ([]entry, error) { return holders(line), nil }
 
-// describe reads the queue of a lock, as far as choose says, which gets the line and the Stat of its parent; if that is nobody, the key is described as free. What vanishes while it is read is
-// left out.
-func (e *engine) describe(ctx context.Context, parent, key string, choose func(stat *zk.Stat, line []entry) ([]entry, error)) (driver.Info, error) {
+// describe reads the nodes of a queue that choose returns, which gets the line and the Stat of its parent. If choose returns
+// none, the key is described as free. Nodes that vanish while they are read are left out.
+func (e *engine) describe(
+	ctx context.Context, parent, key string, choose func(stat *zk.Stat, line []entry) ([]entry, error),
+) (driver.Info, error) {
 	none, keys := driver.Info{Key: key}, map[string]bool{}
 	for {
 		listed, err := e.link.List(ctx, parent, "", false)
@@ -142,8 +182,10 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 	return func(yield func(driver.Info, error) bool) {
 		parent, keyOf := e.paths.search(prefix)
 		var names []string
-		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
-			names, err = e.link.Children(ctx, parent)
+		err := e.bounded(ctx, func(ctx context.Context, _ *zkconn.Session) (err error) {
+			if err = e.link.Sync(ctx, parent); err == nil {
+				names, err = e.link.Children(ctx, parent)
+			}
 			return err
 		})
 		if err != nil {
@@ -164,7 +206,7 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			if queues[key] {
 				continue
 			}
-			info, err := e.Inspect(ctx, key)
+			info, err := e.inspect(ctx, key)
 			if err == nil && !info.Held {
 				continue
 			}
@@ -185,17 +227,20 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 	if err != nil {
 		return err
 	}
-	sent := false
-	return e.link.Retry(ctx, nil, func(sess *zkconn.Session) error {
-		now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, onlyHolders)
-		if err != nil {
-			return err
-		}
-		if !has(now, info) {
-			if sent {
-				return nil // the request of which no reply came has done it
+	sent, changed := false, fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
+	return e.bounded(ctx, func(ctx context.Context, sess *zkconn.Session) error {
+		err := e.ifCurrent(ctx, func() error {
+			now, err := e.describe(ctx, e.paths.lock(info.Key), info.Key, onlyHolders)
+			if err == nil && !has(now, info) {
+				err = changed
 			}
-			return fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
+			return err
+		})
+		switch {
+		case errors.Is(err, driver.ErrChanged) && sent:
+			return nil // the request of which no reply came has done it
+		case err != nil:
+			return err
 		}
 		again := sent
 		err = e.link.Delete(ctx, sess, path, again)
@@ -205,7 +250,7 @@ func (e *engine) Break(ctx context.Context, info driver.Info) error {
 			return nil // the same, and the list was of a server that is behind
 		case errors.Is(err, zk.ErrNoNode):
 			e.doubts.ask(path)
-			return fmt.Errorf("zookeeper: %s: %w", path, driver.ErrChanged)
+			return changed
 		}
 		return err
 	})

@@ -251,7 +251,7 @@ func (p *permit) confirm(ctx context.Context) (alone bool, err error) {
 
 // permitsHeld returns who has the permits of a semaphore, for a call that does not wait.
 func (e *engine) permitsHeld(ctx context.Context, key string) error {
-	info, err := e.Inspect(ctx, key)
+	info, err := e.inspect(ctx, key)
 	switch {
 	case err != nil:
 		return zkconn.AsDisconnected(ctx, err)
