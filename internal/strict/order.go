@@ -20,7 +20,6 @@ type (
 	Waiters         struct{} // zklock
 	Watches         struct{} // zkconn
 	Batches         struct{} // zkconn
-	Prospects       struct{} // zkconn
 	Wire            struct{} // zkconn
 	Link            struct{} // zkconn
 	Streaks         struct{} // dynamolock
@@ -54,7 +53,6 @@ func (ZooKeeperEngine) rank() int { return 10 }
 func (Waiters) rank() int         { return 11 }
 func (Watches) rank() int         { return 12 }
 func (Batches) rank() int         { return 13 }
-func (Prospects) rank() int       { return 14 }
 func (Wire) rank() int            { return 15 }
 func (Link) rank() int            { return 16 }
 func (Streaks) rank() int         { return 17 }

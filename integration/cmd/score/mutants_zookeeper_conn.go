@@ -179,7 +179,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z60", "a server's word that a session is over confirms that", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`		err = l.confirmOver(ctx, address, one)
+		`		err = l.confirmOver(ctx, s, one)
 `,
 		``,
 	}, []change{{"zklock/remove.go", `&& !proof {`, `{`}}},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -75,7 +74,7 @@ func TestAnswersToAnEnd(t *testing.T) {
 				}()
 				return ours, nil
 			})
-			if err := l.endAt(ctx, "server:2181", one); (err == nil) != c.over || one.over != c.over {
+			if err := l.endAt(ctx, theServer, one); (err == nil) != c.over || one.over != c.over {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -107,56 +106,11 @@ func TestCredentialsForStrangers(t *testing.T) {
 			}()
 			return ours, nil
 		})
-		if err := l.endAt(ctx, "server:2181", &sessionToEnd{greeting: greeting}); err == nil || visits != 2 {
+		if err := l.endAt(ctx, theServer, &sessionToEnd{greeting: greeting}); err == nil || visits != 2 {
 			t.Errorf("%d visits: %v", visits, err)
 		}
 		if synctest.Wait(); bytes.Contains(heard.Bytes(), []byte("user:secret")) {
 			t.Error("they have got the credentials")
-		}
-	})
-}
-
-// at is a connection to an address.
-type at struct {
-	net.Conn
-	remote net.TCPAddr
-}
-
-func (c at) RemoteAddr() net.Addr { return &c.remote }
-
-// TestNameOfSeveralServers: a name may stand for several servers. The question whether a session is over goes to the one that has to confirm
-// the answer.
-func TestNameOfSeveralServers(t *testing.T) {
-	const name = "servers:2181"
-	began := zktest.ConnectResponse(6000, 8)
-	synctest.Test(t, func(t *testing.T) {
-		l, _ := testLink(t, Config{})
-		l.times = l.config.Times(standardSession)
-		var dialled []string
-		ctx := network.With(t.Context(), func(_ context.Context, _, address string) (net.Conn, error) {
-			dialled = append(dialled, address)
-			ours, theirs := net.Pipe()
-			answer := zktest.ConnectResponse(0, 0)
-			if len(dialled) == 2 {
-				answer = began
-			}
-			go func() {
-				defer theirs.Close()
-				request := make([]byte, 1<<10)
-				if _, err := theirs.Read(request); err != nil {
-					return
-				}
-				_, _ = theirs.Write(answer)
-				_, _ = theirs.Read(request)
-			}()
-			return at{ours, net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(len(dialled))), Port: 2181}}, nil
-		})
-		one := &sessionToEnd{greeting: zktest.Frame(int32(0), int64(1), int32(6000), int64(7), string(make([]byte, 16)))}
-		if err := l.endAt(ctx, name, one); err == nil {
-			t.Error("it is over, though nothing was written")
-		}
-		if want := []string{name, name, "10.0.0.2:2181"}; !slices.Equal(dialled, want) {
-			t.Errorf("dialled: %q, want %q", dialled, want)
 		}
 	})
 }

@@ -52,22 +52,23 @@ type Link struct {
 
 	// tasks wait for go-zookeeper, or pass on what it has reported. All of them end by
 	// themselves when it has stopped, since it answers every request then.
-	tasks     *task.Group
-	watches   *watches
-	batches   *batches
-	closing   context.Context         // ends when Close begins
-	close     context.CancelCauseFunc // ends closing
-	dialling  context.Context         // ends when no further connection is wanted; with closing at the latest
-	noMore    context.CancelFunc      // ends dialling
-	prospects *prospects              // set by Connect
-	servers   []string                // all of them, with ports; set by Connect
-	started   chan struct{}           // closed when conn is set
-	stopped   chan struct{}           // closed when go-zookeeper has stopped
-	quitOnce  sync.Once
-	resting   chan struct{} // closed when it has no connection and gets no further one
-	quitting  chan struct{} // closed when it is told to stop
-	quitDone  chan struct{} // closed when it was
-	renewals  atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
+	tasks    *task.Group
+	watches  *watches
+	batches  *batches
+	closing  context.Context         // ends when Close begins
+	close    context.CancelCauseFunc // ends closing
+	dialling context.Context         // ends when no further connection is wanted; with closing at the latest
+	noMore   context.CancelFunc      // ends dialling
+	names    []string                // of the servers, with ports; set by Connect
+	hopeless context.Context         // ends when Connect gives up
+	giveUp   context.CancelCauseFunc // ends hopeless
+	started  chan struct{}           // closed when conn is set
+	stopped  chan struct{}           // closed when go-zookeeper has stopped
+	quitOnce sync.Once
+	resting  chan struct{} // closed when it has no connection and gets no further one
+	quitting chan struct{} // closed when it is told to stop
+	quitDone chan struct{} // closed when it was
+	renewals atomic.Int32  // of watches, which go-zookeeper has handed itself and not sent; see opened
 
 	mu      strict.Mutex[strict.Link]
 	state   state
@@ -82,6 +83,10 @@ type Link struct {
 	joinedLast driver.Instant          // until when a server kept the session, as far as is known
 	refusals   int                     // connections in a row on which a server has hung up instead of greeting
 	failures   int                     // attempts at a connection since a request was answered last
+	servers    []*server               // that the names stand for, as far as is known
+	target     *server                 // that is dialled, or was last
+	turns      int                     // how often a server was dialled
+	left       int                     // servers that this round has not come to
 	lastErr    error                   // why there is no connection
 	created    map[string]*creating    // by path; see expectCreated
 	toEnd      map[int64]*sessionToEnd // by their ids: sessions that go-zookeeper is not to resume again; see leave.go
@@ -104,6 +109,7 @@ func New(ctx context.Context, host driver.Host, config Config) *Link {
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
+	l.hopeless, l.giveUp = context.WithCancelCause(l.closing)
 	l.watches = newWatches(l)
 	l.batches = newBatches(l)
 	return l
@@ -204,9 +210,10 @@ func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
 	w, isOpen := l.wire, l.state == open
 	l.mu.Unlock()
-	address, confirmed := "", false
+	var first *server
+	confirmed := false
 	if w != nil {
-		address = w.address
+		first = w.server
 	}
 	l.noMore()
 	if !isOpen {
@@ -227,7 +234,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.noteToEndLocked(s, l.times.Session).over = confirmed
 	}
 	l.mu.Unlock()
-	return l.endAll(ctx, address)
+	return l.endAll(ctx, first)
 }
 
 // Ended reports whether the end of a session is confirmed.

@@ -21,7 +21,7 @@ func TestEndOfAnotherSession(t *testing.T) {
 			l, _ := testLink(t, Config{})
 			l.conn = &zk.Conn{}
 			l.quitOnce.Do(func() {}) // it has not been started
-			l.servers, l.times = []string{"server:2181"}, l.config.Times(standardSession)
+			l.names, l.servers, l.times = []string{"server:2181"}, []*server{theServer}, l.config.Times(standardSession)
 			l.closing = network.With(t.Context(), func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed })
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"time"
@@ -14,16 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/network"
+	"github.com/holdfast-go/holdfast/internal/zktimes"
 )
 
 // Connect starts go-zookeeper and waits for the first session.
 func (l *Link) Connect(ctx context.Context, servers []string) error {
-	l.servers = zk.FormatServers(servers)
-	l.prospects = newProspects(l.servers)
+	l.names = zk.FormatServers(servers)
+	rand.Shuffle(len(l.names), func(i, j int) { l.names[i], l.names[j] = l.names[j], l.names[i] })
 	conn, events, err := zk.Connect(
-		servers, l.config.SessionTimeout,
+		l.names, l.config.SessionTimeout,
 		zk.WithDialer(l.dial),
-		zk.WithHostProvider(&ring{closing: l.dialling, rests: l.resting, quitting: l.quitting}),
+		zk.WithHostProvider(&ring{pick: l.next, closing: l.dialling, rests: l.resting, quitting: l.quitting}),
 		zk.WithEventCallback(l.onEvent),
 		zk.WithLogger(discard{}),
 		zk.WithLogInfo(false),
@@ -41,16 +43,21 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 	return l.awaitAdmission(ctx, servers)
 }
 
+// hope waits for a connection, or until Connect gives up.
+func (l *Link) hope(ctx context.Context, _ error, up <-chan struct{}) error {
+	select {
+	case <-up:
+	case <-ctx.Done():
+	case <-l.hopeless.Done():
+		return context.Cause(l.hopeless)
+	}
+	return nil
+}
+
 // awaitAdmission waits for the first session, and then for the servers to accept the credentials, if there are any.
 func (l *Link) awaitAdmission(ctx context.Context, servers []string) error {
-	if _, err := l.ready(ctx, l.prospects.wait); err != nil {
-		l.mu.Lock()
-		last := l.lastErr
-		l.mu.Unlock()
-		if last != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", err, last)
-		}
-		return fmt.Errorf("zookeeper: no server of %s gave a session: %w", strings.Join(servers, ","), err)
+	if _, err := l.ready(ctx, l.hope); err != nil {
+		return fmt.Errorf("zookeeper: no server of %s gave a session: %w: %w", strings.Join(servers, ","), err, l.causes())
 	}
 	for _, auth := range l.config.Auth {
 		err := l.Retry(ctx, nil, func(*Session) error {
@@ -102,28 +109,26 @@ func NoChroot(chroot string) error {
 // dial opens one connection for go-zookeeper. The delay between attempts is here, where closing
 // ends it, and grows while none has led to more than a greeting: a server, or what stands
 // before it, may hang up on all who have been greeted.
-func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error) {
+func (l *Link) dial(protocol, _ string, _ time.Duration) (net.Conn, error) {
 	l.mu.Lock()
+	s, share, t := l.target, l.shareLocked(), l.timesLocked()
 	l.failures++
-	failures, t := l.failures, l.config.Times(l.config.SessionTimeout)
-	if l.session != nil {
-		t = l.session.Times()
-	}
+	failures := l.failures
 	l.mu.Unlock()
 	if failures > 1 && !backoff.Sleep(l.dialling, backoff.Jittered(dialDelay(failures-1, t.Redial)), nil) {
 		return nil, driver.ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(l.dialling, t.FirstReply)
+	ctx, cancel := context.WithTimeout(l.dialling, share)
 	defer cancel()
-	conn, err := l.reach(ctx, protocol, address, address)
+	conn, err := l.reach(ctx, protocol, s)
 	if err != nil {
 		l.mu.Lock()
 		l.lastErr = err
 		l.mu.Unlock()
 		return nil, err
 	}
-	w := newWire(newBuffered(conn), l, t.FirstReply)
-	w.address = address
+	w := newWire(newBuffered(conn), l, share)
+	w.server = s
 	l.connected(w)
 	if l.dialling.Err() != nil { // since before hangUp could see it
 		l.Leave(w)
@@ -132,19 +137,30 @@ func (l *Link) dial(protocol, address string, _ time.Duration) (net.Conn, error)
 	return w, nil
 }
 
-// reach opens a connection to a server, by its address or by one of those that this stands for.
-func (l *Link) reach(ctx context.Context, protocol, address, at string) (net.Conn, error) {
-	conn, err := network.Dial(ctx, protocol, at)
+// timesLocked are the times of the session, or of the one that is wanted.
+func (l *Link) timesLocked() *zktimes.Times {
+	if l.session != nil {
+		return l.session.Times()
+	}
+	return l.config.Times(l.config.SessionTimeout)
+}
+
+// reach opens a connection to a server.
+func (l *Link) reach(ctx context.Context, protocol string, s *server) (net.Conn, error) {
+	if s.at == "" {
+		return nil, s.cause
+	}
+	conn, err := network.Dial(ctx, protocol, s.at)
 	if err != nil {
-		l.prospects.note(address, err)
+		l.noteCause(s, err)
 		return nil, err
 	}
 	if l.config.TLS == nil {
 		return conn, nil
 	}
-	conn, err = handshake(ctx, conn, l.config.TLS, address)
+	conn, err = handshake(ctx, conn, l.config.TLS, s.name)
 	if err != nil {
-		return nil, l.unanswered(ctx, address, err)
+		return nil, l.unanswered(ctx, s, err)
 	}
 	return conn, nil
 }
@@ -180,9 +196,13 @@ func handshake(ctx context.Context, conn net.Conn, configure func() (*tls.Config
 		config.ServerName = host
 	}
 	secure := tls.Client(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("TLS: %w", err)
+	err = secure.HandshakeContext(ctx)
+	if err == nil {
+		return secure, nil
 	}
-	return secure, nil
+	_ = conn.Close()
+	if ctx.Err() != nil {
+		return nil, errors.New("TLS: no answer to the handshake")
+	}
+	return nil, fmt.Errorf("TLS: %w", err)
 }

@@ -50,11 +50,10 @@ func named(err error) error {
 	return err
 }
 
-// ring is a zk.HostProvider that goes round its servers and resolves their
-// names when they are dialled, not before. It leaves the delays to dial.
+// ring is a zk.HostProvider for which the link picks the server. It leaves the delays to dial.
 type ring struct {
 	servers []string
-	next    int
+	pick    func() string // nil: the first, always
 	closing context.Context
 
 	rests    chan struct{}   // closed when go-zookeeper wants a server, and is to be given none; nil if nobody waits for that
@@ -72,11 +71,13 @@ func (r *ring) Len() int { return len(r.servers) }
 // Next returns the next server. Saying that a round is over makes go-zookeeper
 // look whether it is being closed, which it does nowhere else.
 func (r *ring) Next() (server string, roundOver bool) {
-	server = r.servers[r.next]
-	r.next = (r.next + 1) % len(r.servers)
+	server = r.servers[0]
 	roundOver = r.closing.Err() != nil
-	if roundOver && r.rests != nil {
+	switch {
+	case roundOver && r.rests != nil:
 		r.rest()
+	case r.pick != nil:
+		server = r.pick()
 	}
 	return server, roundOver
 }

@@ -74,8 +74,9 @@ func (l *Link) endLaterLocked(one *sessionToEnd, after time.Duration) {
 	// Clients that have left their sessions together are not to come back together.
 	one.timer = l.host.AfterFunc(after+rand.N(after/4+1), func() {
 		l.tasks.Go(func(context.Context) {
-			for _, i := range rand.Perm(len(l.servers)) {
-				if l.endAt(l.dialling, l.servers[i], one) == nil {
+			servers := l.resolve(l.dialling)
+			for _, i := range rand.Perm(len(servers)) {
+				if l.endAt(l.dialling, servers[i], one) == nil {
 					return
 				}
 			}
@@ -92,9 +93,9 @@ func (l *Link) forgetEndedLocked() {
 	maps.DeleteFunc(l.toEnd, func(_ int64, one *sessionToEnd) bool { return one.over })
 }
 
-// endAll ends the sessions that are to be ended. It tries the server at the address first, unless that is "". It goes on until all are
+// endAll ends the sessions that are to be ended. It tries the first server first, unless that is nil. It goes on until all are
 // over, ctx ends, or all servers refuse. It returns nil if all are over. The background has ceased to try by now: see noMore.
-func (l *Link) endAll(ctx context.Context, first string) error {
+func (l *Link) endAll(ctx context.Context, first *server) error {
 	l.mu.Lock()
 	all := maps.Clone(l.toEnd)
 	for _, one := range all {
@@ -125,17 +126,21 @@ func (l *Link) endAll(ctx context.Context, first string) error {
 var errRefused = errors.New("refused")
 
 // endOne ends one of them, at one server after the other.
-func (l *Link) endOne(ctx context.Context, one *sessionToEnd, first string) error {
+func (l *Link) endOne(ctx context.Context, one *sessionToEnd, first *server) error {
 	l.mu.Lock()
 	over := one.over
+	servers := slices.Clone(l.servers)
 	l.mu.Unlock()
-	servers := l.servers
-	if first != "" {
-		servers = append([]string{first}, servers...)
+	if first != nil {
+		servers = slices.Insert(servers, 0, first)
 	}
-	refusals := 0
+	refusals, tried := 0, 0
 	for failures := 0; !over; {
-		err := l.endAt(ctx, servers[failures%len(servers)], one)
+		if tried == len(servers) {
+			servers, tried = l.resolve(ctx), 0
+		}
+		err := l.endAt(ctx, servers[tried], one)
+		tried++
 		if err == nil {
 			break
 		}
@@ -144,7 +149,7 @@ func (l *Link) endOne(ctx context.Context, one *sessionToEnd, first string) erro
 		}
 		failures++
 		// Each server that resumes the session begins its timeout anew.
-		if refusals == len(servers) || !backoff.Sleep(ctx, backoff.Jittered(dialDelay(failures, l.Times().Redial)), nil) {
+		if refusals >= len(servers) || !backoff.Sleep(ctx, backoff.Jittered(dialDelay(failures, l.Times().Redial)), nil) {
 			return err
 		}
 	}
@@ -166,13 +171,13 @@ func (l *Link) resumption(one *sessionToEnd) []byte {
 }
 
 // endAt ends a session at one server.
-func (l *Link) endAt(ctx context.Context, address string, one *sessionToEnd) error {
-	over, err := l.resumeAndEnd(ctx, address, address, one)
+func (l *Link) endAt(ctx context.Context, s *server, one *sessionToEnd) error {
+	over, err := l.resumeAndEnd(ctx, s, one)
 	if err == nil && over {
-		err = l.confirmOver(ctx, address, one)
+		err = l.confirmOver(ctx, s, one)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", address, err)
+		return fmt.Errorf("%s: %w", s, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,8 +200,8 @@ func (l *Link) endAt(ctx context.Context, address string, one *sessionToEnd) err
 // which lets a session expire has asked for its end by the time that it takes the write. It does so right behind the step by which the
 // session is over for those who ask (SessionTrackerImpl.run), and the write comes a round trip to the client later; but what a follower
 // passes on takes another way than that (LeaderZooKeeperServer.submitLearnerRequest).
-func (l *Link) confirmOver(ctx context.Context, address string, one *sessionToEnd) error {
-	witness, err := l.visit(ctx, address, address)
+func (l *Link) confirmOver(ctx context.Context, s *server, one *sessionToEnd) error {
+	witness, err := l.visit(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -205,7 +210,7 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *sessionToEn
 	if err := witness.begin(l.Times().Session); err != nil { // shorter, it might end before the question is answered
 		return fmt.Errorf("another session: %v", err) // and not errRefused
 	}
-	over, err := l.resumeAndEnd(ctx, address, witness.at(address), one)
+	over, err := l.resumeAndEnd(ctx, s, one)
 	if err != nil {
 		return err
 	}
@@ -218,8 +223,8 @@ func (l *Link) confirmOver(ctx context.Context, address string, one *sessionToEn
 }
 
 // resumeAndEnd resumes a session at one server and ends it, or reports that the server says that it is over.
-func (l *Link) resumeAndEnd(ctx context.Context, address, at string, one *sessionToEnd) (over bool, err error) {
-	v, err := l.visit(ctx, address, at)
+func (l *Link) resumeAndEnd(ctx context.Context, s *server, one *sessionToEnd) (over bool, err error) {
+	v, err := l.visit(ctx, s)
 	if err != nil {
 		return false, err
 	}

@@ -32,7 +32,7 @@ func TestAskToResume(t *testing.T) {
 		"one of which others know it":    {session: 8, want: asked(0, 4000, 8, append([]byte{'0' ^ 0xff}, password[1:]...))},
 	} {
 		l, clock := testLink(t, Config{SessionTimeout: 10 * time.Second})
-		l.session, l.servers, l.refusals, l.toEnd = testSession(id), make([]string, 3), c.refusals, map[int64]*sessionToEnd{6: {}, 8: {over: true}}
+		l.session, l.servers, l.refusals, l.toEnd = testSession(id), make([]*server, 3), c.refusals, map[int64]*sessionToEnd{6: {}, 8: {over: true}}
 		l.session.shortest.Store(standard(10 * time.Second))
 		l.joinedLast = clock.Time
 		clock.Time = clock.Time.Add(c.down)
@@ -51,7 +51,7 @@ func TestAskToResume(t *testing.T) {
 // the client away since.
 func TestGivenAndLost(t *testing.T) {
 	l, clock := testLink(t, Config{})
-	l.servers = make([]string, 3)
+	l.servers = make([]*server, 3)
 	w := settledWire(nil, l, time.Second)
 	l.connected(w)
 	w.noteRequest(zktest.ConnectRequest())

@@ -14,9 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/network"
-	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
 // Frames are bounded before go-zookeeper sees their length: it allocates what
@@ -57,23 +55,24 @@ func (w *Wire) greeted() bool {
 // and notes it.
 func (w *Wire) explain(err error) error {
 	if w.greeted() {
+		w.link.noteCause(w.server, fmt.Errorf("%s: %w", w.server, err))
 		return err
 	}
 	ctx, cancel := context.WithTimeout(w.link.closing, time.Second)
 	defer cancel()
-	return w.link.unanswered(ctx, w.address, err)
+	return w.link.unanswered(ctx, w.server, err)
 }
 
 // unanswered notes why a server has not come to answer, and says it better if it can.
-func (l *Link) unanswered(ctx context.Context, address string, err error) error {
+func (l *Link) unanswered(ctx context.Context, s *server, err error) error {
 	l.mu.Lock()
 	before := l.times == nil // the first session
 	l.mu.Unlock()
 	if before {
-		err = explain(ctx, address, l.config.TLS != nil, err)
+		err = explain(ctx, s.at, l.config.TLS != nil, err)
 	}
-	err = fmt.Errorf("%s: %w", address, err)
-	l.prospects.note(address, err)
+	err = fmt.Errorf("%s: %w", s, err)
+	l.noteCause(s, err)
 	return err
 }
 
@@ -178,59 +177,4 @@ func answersPlain(ctx context.Context, address string) bool {
 	return slices.ContainsFunc([]string{"Zookeeper version", "ZooKeeper instance", "srvr is not executed"}, func(text string) bool {
 		return bytes.Contains(answer, []byte(text))
 	})
-}
-
-// prospects are what is to be expected of the servers that were named, while the first
-// session is waited for.
-type prospects struct {
-	mu      strict.Mutex[strict.Prospects]
-	servers []string
-	refused map[string]error // what no waiting would mend
-	gone    chan struct{}    // closed when that is all servers
-}
-
-func newProspects(servers []string) *prospects {
-	return &prospects{servers: servers, refused: make(map[string]error), gone: make(chan struct{})}
-}
-
-// note takes in why a server has given no session. Without prospects, as in tests of a
-// link alone, it does nothing.
-func (h *prospects) note(server string, err error) {
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.allLocked() {
-		return
-	}
-	delete(h.refused, server)
-	var s *strangerError
-	if errors.As(err, &s) {
-		h.refused[server] = err
-	}
-	if h.allLocked() {
-		close(h.gone)
-	}
-}
-
-func (h *prospects) allLocked() bool {
-	return !slices.ContainsFunc(h.servers, func(server string) bool { return h.refused[server] == nil })
-}
-
-// wait waits for a connection, or for the last hope to go.
-func (h *prospects) wait(ctx context.Context, _ error, up <-chan struct{}) error {
-	select {
-	case <-up:
-	case <-ctx.Done():
-	case <-h.gone:
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		err := fmt.Errorf("%w: %w", driver.ErrDisconnected, h.refused[h.servers[0]])
-		for _, server := range h.servers[1:] {
-			err = fmt.Errorf("%w; %w", err, h.refused[server])
-		}
-		return err
-	}
-	return nil
 }

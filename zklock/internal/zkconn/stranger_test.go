@@ -122,36 +122,6 @@ func TestStrangersAmongServers(t *testing.T) {
 	}
 }
 
-// TestHopes checks that the last answer of each server counts.
-func TestHopes(t *testing.T) {
-	h := newProspects([]string{"a", "b", "a"})
-	foreign := stranger([]byte("HTTP"))
-	gone := func() bool {
-		select {
-		case <-h.gone:
-			return true
-		default:
-			return false
-		}
-	}
-	for _, step := range []struct {
-		server string
-		err    error
-		gone   bool
-	}{
-		{"a", foreign, false},
-		{"other", foreign, false},
-		{"a", io.EOF, false},
-		{"b", foreign, false},
-		{"a", foreign, true},
-		{"a", io.EOF, true},
-	} {
-		if h.note(step.server, step.err); gone() != step.gone {
-			t.Errorf("after %+v: gone is %v", step, gone())
-		}
-	}
-}
-
 // TestReplyTooLong checks that lengths are bounded after the handshake, too, and long replies are read.
 func TestReplyTooLong(t *testing.T) {
 	for _, c := range []struct {

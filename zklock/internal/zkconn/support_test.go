@@ -19,6 +19,9 @@ const patience = time.Minute
 
 func init() { strict.On() }
 
+// theServer is one of a link without servers.
+var theServer = &server{name: "server:2181", at: "server:2181"}
+
 // standardSession is the timeout of sessions where nothing else is said.
 const standardSession = 10 * time.Second
 
@@ -82,6 +85,7 @@ func testSession(id int64) *Session { return NewSession(id, nil, standard(standa
 // settledWire makes a wire whose replies are passed on at once.
 func settledWire(conn net.Conn, l *Link, first time.Duration) *Wire {
 	w := newWire(conn, l, first)
+	w.server = theServer
 	w.settleOnce.Do(func() { close(w.settled) })
 	return w
 }

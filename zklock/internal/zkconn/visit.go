@@ -22,12 +22,12 @@ type visit struct {
 	leave    func()        // closes it, as the end of ctx does
 }
 
-// visit connects to a server, for as long as ctx lasts: by its address, or by one of those that this stands for.
-func (l *Link) visit(ctx context.Context, address, at string) (*visit, error) {
+// visit connects to a server, for as long as ctx lasts.
+func (l *Link) visit(ctx context.Context, s *server) (*visit, error) {
 	patience := l.Times().FirstReply
 	within, cancel := context.WithTimeout(network.Of(ctx, l.closing), patience)
 	defer cancel()
-	conn, err := l.reach(within, "tcp", address, at)
+	conn, err := l.reach(within, "tcp", s)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +43,6 @@ func (l *Link) visit(ctx context.Context, address, at string) (*visit, error) {
 			<-closed
 		}
 	}}, nil
-}
-
-// at returns the address of the very server that is visited: that which the client was given may be a name for several.
-func (v *visit) at(address string) string {
-	if remote, ok := v.RemoteAddr().(*net.TCPAddr); ok {
-		return remote.String()
-	}
-	return address
 }
 
 // greeting is a server's answer to a ConnectRequest.

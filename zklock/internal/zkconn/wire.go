@@ -42,7 +42,7 @@ const (
 type Wire struct {
 	net.Conn
 	link     *Link
-	address  string
+	server   *server
 	greeting []byte // the ConnectRequest; from the answer on, what resumes the session that it gave
 
 	mu      strict.Mutex[strict.Wire]
@@ -84,6 +84,7 @@ func newWire(conn net.Conn, l *Link, first time.Duration) *Wire {
 	return &Wire{
 		Conn:           conn,
 		link:           l,
+		server:         &server{},
 		sent:           make(map[int32]request),
 		silence:        first,
 		watchesSet:     make(chan struct{}),

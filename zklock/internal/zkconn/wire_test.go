@@ -1,7 +1,6 @@
 package zkconn
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -340,29 +339,5 @@ func TestDialDelay(t *testing.T) {
 		if timeout >= 400*time.Millisecond && total > timeout/2 {
 			t.Errorf("timeout %v: five tries take %v", timeout, total)
 		}
-	}
-}
-
-func TestRing(t *testing.T) {
-	closing, stop := context.WithCancel(context.Background())
-	r := &ring{closing: closing}
-	if err := r.Init([]string{"a:1", "b:1", "c:1"}); err != nil || r.Len() != 3 {
-		t.Fatal(err, r.Len())
-	}
-	var got []string
-	for range 7 {
-		server, over := r.Next()
-		if over {
-			t.Error("a round is over, which would make go-zookeeper wait for a second")
-		}
-		got = append(got, server)
-		r.Connected()
-	}
-	if want := []string{"a:1", "b:1", "c:1", "a:1", "b:1", "c:1", "a:1"}; !slices.Equal(got, want) {
-		t.Errorf("servers %q, want %q", got, want)
-	}
-	stop()
-	if _, over := r.Next(); !over {
-		t.Error("no round is over while closing, so go-zookeeper does not end")
 	}
 }

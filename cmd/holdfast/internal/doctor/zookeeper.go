@@ -3,8 +3,10 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/zklock"
 )
 
@@ -49,13 +52,13 @@ func (z ZooKeeper) Examine(ctx context.Context, report func(Finding) error) erro
 	if chroot != "" {
 		e.chroot = "/" + chroot
 	}
-	for addr := range strings.SplitSeq(hosts, ",") {
-		e.servers = append(e.servers, &server{addr: addr})
-	}
 	e.root = e.chroot + cmp.Or(e.Options.Root, zklock.DefaultRoot)
 	e.probe = join(e.root, probeName())
 	if err := valid(func(ctx context.Context) error { _, err := zklock.Dial(ctx, e.Servers, &e.Options); return err }); err != nil {
 		return err
+	}
+	for _, name := range zk.FormatServers(strings.Split(hosts, ",")) {
+		e.servers = append(e.servers, z.lookUp(ctx, name)...)
 	}
 	defer e.close()
 	return examine(ctx, examination{timeout: z.Timeout, report: report, refused: refusedByZooKeeper}, e, zooKeeperChecks)
@@ -92,12 +95,39 @@ type ensemble struct {
 
 // A server is one of those named, with its own session.
 type server struct {
-	addr    string
+	addr    string         // for people
+	at      string         // to connect to
+	tls     *tls.Config    // nil for none
 	down    bool           // it cannot be connected to
 	client  *zklock.Client // nil without a session
 	calls   sync.WaitGroup // requests under way, including abandoned ones
 	mode    string         // leader, follower, observer or standalone; "" if unknown
 	version string
+}
+
+// lookUp returns a server for each address of a name. A name with one address of each family is one server.
+func (z ZooKeeper) lookUp(ctx context.Context, name string) []*server {
+	ctx, cancel := context.WithTimeout(ctx, z.Timeout)
+	defer cancel()
+	host, port, _ := net.SplitHostPort(name)
+	var config *tls.Config
+	if z.Options.TLSConfig != nil {
+		config = new(tls.Config)
+		if present, err := z.Options.TLSConfig(); err == nil && present != nil {
+			config = present.Clone()
+		}
+		config.ServerName = cmp.Or(config.ServerName, host)
+	}
+	addresses, _ := network.LookUp(ctx, host) // if it fails, so does the connection, by the same error
+	isIPv6 := func(address string) bool { return strings.Contains(address, ":") }
+	if len(addresses) < 2 || len(addresses) == 2 && isIPv6(addresses[0]) != isIPv6(addresses[1]) {
+		return []*server{{addr: name, at: name, tls: config}}
+	}
+	var all []*server
+	for _, address := range addresses {
+		all = append(all, &server{addr: fmt.Sprintf("%s (%s)", name, address), at: net.JoinHostPort(address, port), tls: config})
+	}
+	return all
 }
 
 // reached are the servers that granted a session.

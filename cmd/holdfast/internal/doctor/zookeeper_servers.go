@@ -40,11 +40,11 @@ func (e *ensemble) reach(ctx context.Context) ([]Finding, error) {
 // reachOne fails only if the settings make no sense.
 func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	began := time.Now()
-	conn, err := e.dial(ctx, s.addr)
+	conn, err := s.dial(ctx)
 	if err != nil {
 		s.down = true
 		cure := "start the server, let this machine through to it, or take it out of --servers"
-		if network := (*net.OpError)(nil); e.Options.TLSConfig != nil && !errors.As(err, &network) {
+		if network := (*net.OpError)(nil); s.tls != nil && !errors.As(err, &network) {
 			cure = "see to the server's certificate, whether it speaks TLS at this port, and the --tls flags"
 		}
 		return problem(cure, "%s cannot be reached: %v", s.addr, err), nil
@@ -52,8 +52,9 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	_ = conn.Close()
 	connected := time.Since(began)
 	options := e.Options
+	options.TLS, options.TLSConfig = s.tls, nil
 	began = time.Now()
-	client, err := zklock.Dial(ctx, []string{s.addr + e.chroot}, &options)
+	client, err := zklock.Dial(ctx, []string{s.at + e.chroot}, &options)
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid):
 		return Finding{}, err
@@ -72,15 +73,11 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 }
 
 // dial connects to a server, over TLS if the settings say so.
-func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
-	if e.Options.TLSConfig != nil {
-		config, err := e.Options.TLSConfig()
-		if err != nil {
-			return nil, err
-		}
-		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
+func (s *server) dial(ctx context.Context) (net.Conn, error) {
+	if s.tls != nil {
+		return (&tls.Dialer{Config: s.tls}).DialContext(ctx, "tcp", s.at)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	return (&net.Dialer{}).DialContext(ctx, "tcp", s.at)
 }
 
 // wordTimeout bounds the wait for a word's answer, which a healthy server gives at once.
@@ -91,7 +88,7 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 	servers := slices.DeleteFunc(slices.Clone(e.servers), func(s *server) bool { return s.down })
 	findings := make([]Finding, len(servers))
 	_ = each(len(servers), func(i int) error {
-		answer := e.word(ctx, servers[i].addr, "srvr")
+		answer := servers[i].word(ctx, "srvr")
 		servers[i].note(answer)
 		findings[i] = servers[i].describe(answer)
 		return nil
@@ -102,16 +99,16 @@ func (e *ensemble) roles(ctx context.Context) ([]Finding, error) {
 		case "standalone":
 			alone++
 		case "leader":
-			leader = parseNumber(e.word(ctx, s.addr, "conf"), "serverId=")
+			leader = parseNumber(s.word(ctx, "conf"), "serverId=")
 		case "follower":
-			if n := parseNumber(e.word(ctx, s.addr, "mntr"), "zk_synced_observers\t"); n != "" && n != "0" {
+			if n := parseNumber(s.word(ctx, "mntr"), "zk_synced_observers\t"); n != "" && n != "0" {
 				above = s.addr
 			}
 		}
 	}
 	for i, s := range servers {
 		if s.mode == "observer" && findings[i].Status == OK {
-			findings[i] = s.observes(leader, above, parseNumber(e.word(ctx, s.addr, "mntr"), "zk_observer_master_id\t"))
+			findings[i] = s.observes(leader, above, parseNumber(s.word(ctx, "mntr"), "zk_observer_master_id\t"))
 		}
 	}
 	if alone > 0 && len(e.servers) > 1 {
@@ -176,10 +173,10 @@ func parseNumber(answer, name string) string {
 }
 
 // word sends one of ZooKeeper's four-letter words, and returns as much of an answer as comes.
-func (e *ensemble) word(ctx context.Context, addr, word string) string {
+func (s *server) word(ctx context.Context, word string) string {
 	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
 	defer cancel()
-	conn, err := e.dial(ctx, addr)
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return ""
 	}
@@ -222,7 +219,7 @@ func (e *ensemble) session(ctx context.Context) ([]Finding, error) {
 			))
 		}
 	}
-	tick, _ := strconv.Atoi(parseNumber(e.word(ctx, e.main.addr, "conf"), "tickTime=")) // in milliseconds
+	tick, _ := strconv.Atoi(parseNumber(e.main.word(ctx, "conf"), "tickTime=")) // in milliseconds
 	return only(judgeSession(asked, got, e.Options.TickTime, time.Duration(tick)*time.Millisecond))
 }
 

@@ -1,14 +1,43 @@
 package doctor
 
 import (
+	"context"
+	"crypto/tls"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/sequence"
+	"github.com/holdfast-go/holdfast/zklock"
 )
+
+// TestLookUp_OneName_ServerPerAddress: addresses of both families may be one server's.
+func TestLookUp_OneName_ServerPerAddress(t *testing.T) {
+	z := ZooKeeper{Timeout: time.Minute, Options: zklock.Options{TLSConfig: func() (*tls.Config, error) { return nil, nil }}}
+	for _, c := range []struct {
+		addresses []string
+		want      string
+	}{
+		{[]string{"10.0.0.1"}, "zk:2181 at zk:2181;"},
+		{[]string{"::1", "10.0.0.1"}, "zk:2181 at zk:2181;"},
+		{[]string{"::1", "::2"}, "zk:2181 (::1) at [::1]:2181;zk:2181 (::2) at [::2]:2181;"},
+	} {
+		ctx := network.WithNames(t.Context(), func(context.Context, string) ([]string, error) { return c.addresses, nil })
+		got := ""
+		for _, s := range z.lookUp(ctx, "zk:2181") {
+			got += s.addr + " at " + s.at + ";"
+			if s.tls.ServerName != "zk" {
+				t.Errorf("%s: the certificate is to be for %q", s.addr, s.tls.ServerName)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.addresses, got, c.want)
+		}
+	}
+}
 
 // TestJudgeSession tests the findings about session timeouts.
 func TestJudgeSession(t *testing.T) {

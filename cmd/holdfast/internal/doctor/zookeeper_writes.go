@@ -100,7 +100,9 @@ func (e *ensemble) trial(ctx context.Context) ([]Finding, error) {
 	if err := e.makeRoot(ctx); refusedByZooKeeper(err) {
 		return nil, errUnseen
 	}
-	client, err := zklock.Dial(ctx, []string{e.main.addr + e.chroot}, &e.Options)
+	options := e.Options
+	options.TLS, options.TLSConfig = e.main.tls, nil
+	client, err := zklock.Dial(ctx, []string{e.main.at + e.chroot}, &options)
 	if err != nil {
 		return nil, err
 	}
