@@ -20,8 +20,15 @@ type Client struct {
 	engine *engine
 }
 
-// Dial connects to an ensemble and waits for a session. ctx bounds the wait only;
-// without a deadline, Options.DialTimeout does. opts may be nil.
+// Without any deadline, Dial ends after two rounds over all addresses. A server that gives a session and then does not serve ends it later.
+const (
+	dialRounds  = 2
+	maxDialTime = time.Minute
+)
+
+// Dial connects to an ensemble and waits for a session. ctx bounds the wait only: Dial tries all addresses, round after round, until
+// ctx's deadline, or else for Options.DialTimeout. Without either, Dial tries each address twice, with a second between the two
+// rounds, and takes a minute at most. opts may be nil.
 //
 // servers are host:port addresses, or whole connect strings as all ZooKeeper clients
 // take them: "h1:2181,h2:2181/app". The path after the last address, if there is one,
@@ -32,7 +39,7 @@ type Client struct {
 //
 // Dial fails with holdfast.ErrInvalid if an option or servers is invalid, or the chroot does
 // not exist; with holdfast.ErrDenied if a server refused the credentials; and with
-// holdfast.ErrDisconnected and ctx's error if no server gave a session in time. It fails
+// holdfast.ErrDisconnected if no server gave a session, with the cause at each address, and ctx's error if ctx ended. It fails
 // with holdfast.ErrDisconnected at once if no server ever will: each is no ZooKeeper
 // server, or only one side speaks TLS, or a certificate is refused.
 func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error) {
@@ -47,9 +54,14 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("zklock: dial %s: %w: %w", strings.Join(servers, ","), driver.ErrDisconnected, driver.ContextError(ctx))
 	}
+	rounds := 0
 	if _, ok := ctx.Deadline(); !ok {
+		limit := resolved.DialTimeout
+		if limit == 0 {
+			rounds, limit = dialRounds, maxDialTime
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, resolved.DialTimeout)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	c := &Client{}
@@ -60,7 +72,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		AbsoluteKeys: true,
 		Clock:        clock.From(ctx),
 	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
-		c.engine = newEngine(ctx, host, resolved, chroot)
+		c.engine = newEngine(ctx, host, resolved, chroot, rounds)
 		err := c.engine.link.Connect(ctx, addresses)
 		if err == nil && chroot != "" {
 			err = c.engine.link.FindChroot(ctx, chroot)

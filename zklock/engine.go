@@ -28,8 +28,8 @@ type engine struct {
 	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
 }
 
-// newEngine makes an engine that dials as ctx does.
-func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string) *engine {
+// newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
+func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
 		host:    host,
 		opts:    opts,
@@ -50,6 +50,7 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 	e.link = zkconn.New(ctx, host, zkconn.Config{
 		SessionTimeout:    opts.SessionTimeout,
 		Times:             opts.times,
+		Rounds:            rounds,
 		AnyAnswer:         opts.Heartbeat < 0,
 		TLS:               opts.TLSConfig,
 		Auth:              auth,

@@ -27,7 +27,7 @@ func TestHeartbeatPhase(t *testing.T) {
 				host := zktest.Host(t, clock)
 				sess.Lease = driver.NewLease(host, sess.Times().Session, nil)
 				sess.Lease.Renew(host.Now())
-				h := newHeartbeat(newEngine(t.Context(), host, Options{}, ""))
+				h := newHeartbeat(newEngine(t.Context(), host, Options{}, "", 0))
 				c.begin(h)
 				h.beat(sess)
 				h.beat(sess)

@@ -3,12 +3,16 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/network"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -79,4 +83,41 @@ func TestOneName_SomeAddressesFail_AnotherServes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDial_NoDeadline_TwoRounds: the error names the cause at each address, and no deadline.
+func TestDial_NoDeadline_TwoRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials []time.Duration
+		began := time.Now()
+		ctx := network.With(t.Context(), func(ctx context.Context, _, address string) (net.Conn, error) {
+			dials = append(dials, time.Since(began).Truncate(time.Second/2))
+			if address == "10.0.0.2:2181" {
+				<-ctx.Done()
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+			}
+			return nil, errors.New(address + ": connection refused")
+		})
+		ctx = network.WithNames(ctx, func(context.Context, string) ([]string, error) { return []string{"10.0.0.1", "10.0.0.2"}, nil })
+		_, err := zklock.Dial(ctx, []string{"zk.test"}, nil)
+		share := zklock.DefaultSessionTimeout / 4
+		if want := []time.Duration{0, 0, share + time.Second, share + time.Second}; !slices.Equal(dials, want) {
+			t.Errorf("dials at %v, want %v", dials, want)
+		}
+		if !errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want ErrDisconnected alone", err)
+		}
+		for _, cause := range []string{"10.0.0.1:2181: connection refused; ", "dial tcp: "} {
+			if strings.Count(fmt.Sprint(err), cause) != 1 {
+				t.Errorf("%v, want %q once", err, cause)
+			}
+		}
+		dials = nil
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = zklock.Dial(ctx, []string{"zk.test"}, nil)
+		if len(dials) < 10 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a deadline, %d dials: %v", len(dials), err)
+		}
+	})
 }

@@ -20,7 +20,6 @@ import (
 const (
 	DefaultRoot           = "/holdfast"
 	DefaultSessionTimeout = 10 * time.Second
-	DefaultDialTimeout    = 15 * time.Second
 )
 
 // MaxSessionTimeout is the longest session timeout that may be asked for.
@@ -39,8 +38,7 @@ type Options struct {
 	// the result. Default: DefaultSessionTimeout; 1 ms to MaxSessionTimeout.
 	SessionTimeout time.Duration
 
-	// DialTimeout bounds Dial if its ctx has no deadline. Default:
-	// DefaultDialTimeout.
+	// DialTimeout bounds Dial if its ctx has no deadline. Default: two rounds over all addresses; see [Dial].
 	DialTimeout time.Duration
 
 	// Heartbeat is how often a session that holds locks sends a sync, and then
@@ -130,7 +128,7 @@ func (o *Options) resolve() (Options, error) {
 		most     time.Duration
 	}{
 		{"Options.SessionTimeout", &c.SessionTimeout, DefaultSessionTimeout, MaxSessionTimeout},
-		{"Options.DialTimeout", &c.DialTimeout, DefaultDialTimeout, MaxSessionTimeout},
+		{"Options.DialTimeout", &c.DialTimeout, 0, MaxSessionTimeout},
 		{"Options.TickTime", &c.TickTime, 0, MaxSessionTimeout},
 		{"Options.Margin", &c.Margin, 0, MaxSessionTimeout},
 	} {

@@ -20,7 +20,7 @@ func TestOptionsDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got.Root != DefaultRoot || got.SessionTimeout != DefaultSessionTimeout || got.DialTimeout != DefaultDialTimeout ||
+		if got.Root != DefaultRoot || got.SessionTimeout != DefaultSessionTimeout || got.DialTimeout != 0 ||
 			got.Names != CuratorNames || len(got.ACL) != 1 || len(got.ParentACL) != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -24,7 +24,7 @@ func testEngine(t testing.TB, server *zktest.NodeServer) (*engine, *zktest.Still
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(ctx, zktest.Host(t, clock), opts, "")
+	e := newEngine(ctx, zktest.Host(t, clock), opts, "", 0)
 	t.Cleanup(e.abort)
 	if err := e.link.Connect(ctx, []string{"in memory"}); err != nil {
 		t.Fatal(err)

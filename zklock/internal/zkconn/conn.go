@@ -24,6 +24,7 @@ type Auth struct{ Scheme, Credentials string }
 type Config struct {
 	SessionTimeout time.Duration                              // to ask for
 	Times          func(session time.Duration) *zktimes.Times // that follow from a timeout
+	Rounds         int                                        // over all servers before Connect gives up; 0: until its ctx ends
 	AnyAnswer      bool                                       // whatever a server answers renews the lease, as nothing is sent to prove more
 
 	TLS  func() (*tls.Config, error) // of a connection; nil without TLS
@@ -87,6 +88,7 @@ type Link struct {
 	target     *server                 // that is dialled, or was last
 	turns      int                     // how often a server was dialled
 	left       int                     // servers that this round has not come to
+	rounds     int                     // that have ended before the first session
 	lastErr    error                   // why there is no connection
 	created    map[string]*creating    // by path; see expectCreated
 	toEnd      map[int64]*sessionToEnd // by their ids: sessions that go-zookeeper is not to resume again; see leave.go

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/network"
 )
 
@@ -91,13 +92,13 @@ func lookUp(ctx context.Context, name string) ([]string, error) {
 // its turn. Names are resolved when all servers have been dialled, and when the last connection has served: it may have lasted for days.
 func (l *Link) next() string {
 	l.mu.Lock()
-	roundOver := l.left <= 0
-	due := roundOver || l.failures == 0
-	if roundOver {
-		l.endRoundLocked()
+	due, pause := l.left <= 0 || l.failures == 0, time.Duration(0)
+	if l.left <= 0 {
+		pause = l.endRoundLocked()
 	}
 	l.mu.Unlock()
 	if due {
+		backoff.Sleep(l.dialling, pause, nil)
 		l.resolve(l.dialling)
 	}
 	l.mu.Lock()
@@ -119,12 +120,21 @@ func (l *Link) shareLocked() time.Duration {
 	return min(most, 2*most*time.Duration(1+l.failures/n)/time.Duration(n))
 }
 
-// endRoundLocked is called when all servers have been dialled. Connect fails if none of them will ever give a session.
-func (l *Link) endRoundLocked() {
-	stranger := func(s *server) bool { return errors.As(s.cause, new(*strangerError)) }
-	if len(l.servers) > 0 && !l.admitted && !slices.ContainsFunc(l.servers, func(s *server) bool { return !stranger(s) }) {
+// endRoundLocked is called when all servers have been dialled. Connect fails if none of them will ever give a session, or after its last
+// round. The next round begins after a pause.
+func (l *Link) endRoundLocked() (pause time.Duration) {
+	if len(l.servers) == 0 || l.admitted {
+		return 0
+	}
+	l.rounds++
+	mayServe := func(s *server) bool { return !errors.As(s.cause, new(*strangerError)) }
+	if l.rounds == l.config.Rounds || !slices.ContainsFunc(l.servers, mayServe) {
 		l.giveUp(driver.ErrDisconnected)
 	}
+	if l.config.Rounds == 0 {
+		return 0
+	}
+	return time.Second
 }
 
 // noteCause notes why a server gives no session.
@@ -145,6 +155,8 @@ func (l *Link) causes() (all error) {
 			cause = fmt.Errorf("%s: not tried yet", s)
 		case cause == nil:
 			cause = fmt.Errorf("%s: no answer yet", s)
+		case errors.Is(cause, context.DeadlineExceeded): // the limit of one server, and not the caller's
+			cause = errors.New(cause.Error())
 		}
 		if all == nil {
 			all = cause
