@@ -17,6 +17,9 @@ import (
 // errWaited is the cause of a wait that WithWait ended.
 var errWaited = errors.New("wait elapsed")
 
+// errAway is why a try has ended that was given no answer for a lease.
+var errAway = fmt.Errorf("%w: no answer for a lease", ErrDisconnected)
+
 // holderTimeout bounds the question who holds a key that was waited for in
 // vain: worth a round trip, not worth an outage.
 const holderTimeout = 250 * time.Millisecond
@@ -42,8 +45,8 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...Option) (*Lock
 }
 
 // TryAcquire takes the lock of key if nobody has it, and fails with a [*HeldError] otherwise. It does not wait for a live holder. It
-// does wait for the engine's answer, even while the connection is lost, for as long as ctx and [WithRetry] allow: without either, for
-// ever. Errors are those of Acquire.
+// does wait for the engine's answer, even while the connection is lost, for as long as ctx and [WithRetry] allow, and for a session
+// timeout (on DynamoDB, a lease) at most: then the error matches [ErrDisconnected]. Errors are those of Acquire.
 //
 // On DynamoDB no lease ends by itself: in mode FailOpen a try takes over from a dead holder after it has seen no heartbeat for the
 // holder's lease. If the last heartbeat, by the holder's clock, is older than the lease, the try watches the key for that lease at most;
@@ -132,7 +135,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 		}
 	}
-	again := c.retries(r, loop)
+	again := c.retries(r, loop, wait)
 	for {
 		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
@@ -174,11 +177,26 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 }
 
 // retries is what an engine calls with each transient failure of a request.
-func (c *Client) retries(r *request, loop *backoff.Loop) func(context.Context, error, <-chan struct{}) error {
+func (c *Client) retries(r *request, loop *backoff.Loop, wait bool) func(context.Context, error, <-chan struct{}) error {
+	failing := c.clock.Now() // since when nothing but failures is known
+	tried := failing
 	return func(ctx context.Context, err error, wake <-chan struct{}) error {
 		c.log.Debug("acquisition is to be tried again", "key", r.key, "owner", r.owner, "error", err)
+		if !wait && !r.passes && c.lease != nil {
+			now, most := c.clock.Now(), c.lease()
+			if now.Sub(tried) >= most { // a request that fails takes less: the engine has answered meanwhile
+				failing = now
+			}
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, most-now.Sub(failing), errAway)
+			defer cancel()
+		}
 		if loop.Wait(ctx, wake) {
+			tried = c.clock.Now()
 			return nil
+		}
+		if context.Cause(ctx) == errAway && !errors.Is(err, ErrDisconnected) {
+			return fmt.Errorf("%w: %w", errAway, err)
 		}
 		return err
 	}
@@ -199,7 +217,7 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 			err := errCallUnwound
 			defer func() { ended <- err }()
 			err = engine.Watch(ctx, &driver.Request{
-				Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: c.retries(r, r.retry.policy().Start()),
+				Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: c.retries(r, r.retry.policy().Start(), false),
 			})
 			switch before := (*HeldError)(nil); {
 			case err == nil:
@@ -285,6 +303,9 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 	defer done()
 	first := requests[0]
 	again := first.waitOK || first.retry != nil
+	for _, r := range requests {
+		r.passes = again
+	}
 	a := c.feed.started("", first, again)
 	defer a.unwind()
 	waitCtx, cancel := first.bound(callCtx)

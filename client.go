@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -27,6 +28,7 @@ type Client struct {
 	owner    string
 	absolute bool
 	anyKey   bool
+	lease    func() time.Duration // nil: unknown
 
 	// closing ends waiters when Close begins; background ends releases when
 	// Close gives up on them.
@@ -62,6 +64,7 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		owner:       host.owner,
 		absolute:    config.AbsoluteKeys,
 		anyKey:      config.AnyKey,
+		lease:       config.Lease,
 		held:        make(map[*Lock]struct{}),
 		outstanding: make(map[*Lock]struct{}),
 		clocks:      clocks{first: host.Now()},

@@ -25,6 +25,7 @@ type request struct {
 	shared  bool
 	limit   int
 	limitOK bool // WithLimit was given
+	passes  bool // a try is one of many: see AcquireAny
 	yield   bool // let others have the key first
 	retry   *Retry
 }

@@ -233,6 +233,9 @@ type Config struct {
 	// the portable rules are not applied, but that a key is not empty.
 	AnyKey bool
 	Clock  Clock // nil: the machine's; for tests of engines
+	// Lease is the present length of the session or of a lease: a try fails when it has met nothing but transient failures for as long.
+	// nil: a try goes on until its ctx ends.
+	Lease func() time.Duration
 }
 
 // A Host is the client as its Driver sees it: what the engine reports to. No method

@@ -3,6 +3,7 @@ package dynamolock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -44,6 +45,7 @@ func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 		AnyKey: true,
 		Logger: o.Logger,
 		Clock:  clock.From(ctx),
+		Lease:  func() time.Duration { return o.Lease },
 	}, o.Hooks, func(host driver.Host) (driver.Driver, error) {
 		e = newEngine(host, ddb, o)
 		if err := e.open(ctx); err != nil {

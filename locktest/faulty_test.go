@@ -392,6 +392,14 @@ var faults = []fault{
 			return err
 		},
 	)},
+	{name: "a try goes on in an outage", breaks: "G5", engine: failing(
+		func(ctx context.Context, _ *faulty, req *driver.Request, err error) error {
+			if !req.Wait && ctx.Err() == nil {
+				time.Sleep(time.Minute)
+			}
+			return err
+		},
+	)},
 	{name: "giving up does not say for what", breaks: "G5", engine: failing(
 		func(ctx context.Context, _ *faulty, _ *driver.Request, err error) error {
 			return cmp.Or(ctx.Err(), err)

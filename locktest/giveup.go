@@ -12,6 +12,7 @@ import (
 var giveUpCases = []testCase{
 	{"G5_CancelWhileWaiting", cancelWhileWaiting},
 	{"G5_CancelWhileDisconnected", cancelWhileDisconnected},
+	{"G5_TryWhileDisconnected", tryWhileDisconnected},
 	{"G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected},
 	{"G5_CancelAtAnyMoment", cancelAtAnyMoment},
 	{"G5_CancelledBefore", cancelledBefore},
@@ -25,6 +26,7 @@ const (
 	ruleAtOnce   = "Acquire returns as soon as its ctx ends"
 	ruleSays     = "its error matches the error of ctx and says what it waited for"
 	ruleNothing  = "a waiter that gives up leaves nothing behind"
+	ruleAway     = "a try fails when the engine has been away for a lease"
 	ruleWaitsFor = "a client that is cut off waits as long as ctx allows"
 )
 
@@ -81,6 +83,23 @@ func cancelWhileDisconnected(e *env) {
 	e.settle()
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 	e.release(e.holdWithin(e.patience(), a, e.key))
+}
+
+// tryWhileDisconnected tries without an end of ctx. Half a lease more is for a request that was under way.
+func tryWhileDisconnected(e *env) {
+	a := e.client()
+	a.Cut()
+	began := time.Now()
+	_, err := a.TryAcquire(e.ctx, e.key)
+	if !errors.Is(err, holdfast.ErrDisconnected) || errors.Is(err, holdfast.ErrHeld) {
+		e.broken(ruleAway, "%v, want ErrDisconnected", err)
+	}
+	if took := time.Since(began); took > e.engine.Lease*3/2+e.engine.Soon {
+		e.broken(ruleAway, "it took %v", took)
+	}
+	a.Heal()
+	e.settle()
+	e.leavesNothing(e.key, e.patience(), ruleNothing)
 }
 
 func cancelWhileWaitingDisconnected(e *env) {

@@ -4,6 +4,7 @@ package locktest
 var stallCases = []testCase{
 	stalled("G2_HolderKnowsFirst", holderKnowsFirst),
 	stalled("G5_CancelWhileDisconnected", cancelWhileDisconnected),
+	stalled("G5_TryWhileDisconnected", tryWhileDisconnected),
 	stalled("G5_CancelWhileWaitingDisconnected", cancelWhileWaitingDisconnected),
 	stalled("G6_CutDuringAcquire", cutDuringAcquire),
 	stalled("G6_CutDuringRelease", cutDuringRelease),

@@ -71,6 +71,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 		Logger:       resolved.Logger,
 		AbsoluteKeys: true,
 		Clock:        clock.From(ctx),
+		Lease:        c.SessionTimeout,
 	}, resolved.Hooks, func(host driver.Host) (driver.Driver, error) {
 		c.engine = newEngine(ctx, host, resolved, chroot, rounds)
 		err := c.engine.link.Connect(ctx, addresses)
