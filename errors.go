@@ -113,17 +113,23 @@ func lossCause(err error) error {
 }
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
+//
+// Fields: Key, Holder (an [Info], of which only Key is set where there was no time to ask), Own (a lock of this client is in the way).
 type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows
 // it ("key", "TTL", "Options.SessionTimeout"), its Reason is the rule that the input
 // broke, with its limit. It matches [ErrInvalid].
+//
+// Fields: Field, Reason.
 type InvalidError = driver.InvalidError
 
 // A MismatchError says that a key is in use in another way than was asked for: Have is the
 // limit of the semaphore that it is, Want that of the one that was asked for, and 0 stands
 // for a lock. It matches [ErrMismatch]. The key can be used in any way again once nobody
 // holds it or waits for it.
+//
+// Fields: Key, Have, Want.
 type MismatchError = driver.MismatchError
 
 // failed dresses the error of an operation on a key, for the user.

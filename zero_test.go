@@ -9,6 +9,7 @@ import (
 	"iter"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,13 +48,18 @@ func TestZeroValues_EveryMethod_FailsWithErrInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.IsExported() && !strings.HasSuffix(name, "_test.go") {
 				declared = append(declared, spec.Name.Name)
+			}
+			if decl, ok := n.(*ast.GenDecl); ok && decl.Tok == token.TYPE {
+				if spec := decl.Specs[0].(*ast.TypeSpec); spec.Assign.IsValid() {
+					checkFields(t, spec.Name.Name, decl.Doc.Text())
+				}
 			}
 			return true
 		})
@@ -62,6 +68,23 @@ func TestZeroValues_EveryMethod_FailsWithErrInvalid(t *testing.T) {
 	slices.Sort(declared)
 	if !slices.Equal(named, declared) {
 		t.Errorf("the list of types has\n%v, the package\n%v", named, declared)
+	}
+}
+
+// checkFields compares the list of fields in the comment of an alias, for which go doc shows nothing else, with its type.
+func checkFields(t *testing.T, name, doc string) {
+	of := reflect.TypeOf(exported[slices.IndexFunc(exported, func(v any) bool { return reflect.TypeOf(v).Name() == name })])
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	var fields []string
+	for _, field := range reflect.VisibleFields(of) {
+		fields = append(fields, field.Name)
+	}
+	_, list, _ := strings.Cut(doc, "\nFields: ")
+	list = strings.TrimSuffix(strings.ReplaceAll(regexp.MustCompile(` \([^)]*\)`).ReplaceAllString(list, ""), "\n", " "), ". ")
+	if got := strings.Split(list, ", "); !slices.Equal(got, fields) {
+		t.Errorf("the comment of %s lists the fields %q, the type has %q", name, got, fields)
 	}
 }
 
