@@ -9,17 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
-
-// once switches off the SDK's retries for one request: whether and when to retry depends
-// on the lease, and must not depend on a quota that all users of the SDK's client share.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // paceKey is the key of a context's value: a *pulse that hears of its requests, too.
 type paceKey struct{}
@@ -38,7 +33,7 @@ func call[In, Out any](
 	var sent driver.Instant
 	err := settle(attempt, func() (err error) {
 		sent = e.host.Now()
-		out, err = send(attempt, in, once)
+		out, err = send(attempt, in, e.reach.once)
 		if answered(err) {
 			took := e.host.Now().Sub(sent)
 			e.pulse.heard(took)

@@ -29,7 +29,11 @@ type Client struct {
 // is sent; with [ErrTable] if there is no such table, or one with other keys;
 // with [holdfast.ErrDenied] if the credentials are missing or do not suffice;
 // and with [holdfast.ErrDisconnected], and what ctx ended with, if nothing
-// answers in time. ddb is used until Close, and is not closed.
+// answers in time. ddb is used until Close, and is not closed. Of an HTTP client that the SDK
+// has built ([awshttp.BuildableClient]) New uses a copy, with a connection pool of its own, that dials every
+// address of the endpoint's name within [Options.Timeout].
+//
+// [awshttp.BuildableClient]: https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/aws/transport/http#BuildableClient
 func New(ctx context.Context, ddb API, options *Options) (*Client, error) {
 	if ddb == nil {
 		return nil, fmt.Errorf("dynamolock: %w", driver.Invalid("ddb", "it is nil"))

@@ -22,6 +22,7 @@ type engine struct {
 	beats  atomic.Uint64 // numbers the holds, to spread their heartbeats
 	ttl    timeToLive
 	pulse  pulse
+	reach  reach
 
 	calendar calendar
 
@@ -43,6 +44,7 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 		id:     newClientID(),
 		tasks:  task.NewGroup(),
 		grants: newGrants(),
+		reach:  reach{timeout: o.Timeout},
 	}
 	e.lines = newLines(e)
 	e.streaks = newStreaks(e)
@@ -58,8 +60,9 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 func (e *engine) open(ctx context.Context) error {
 	ctx, cancel := e.opts.open(ctx)
 	defer cancel()
-	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, heard: e.pulse.heard, dated: e.dated, log: e.host.Logger()}
+	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, reach: &e.reach, heard: e.pulse.heard, dated: e.dated, log: e.host.Logger()}
 	if err := t.wait(ctx); err != nil {
+		e.reach.close()
 		return ended(ctx, err)
 	}
 	e.learnTTL(ctx)
@@ -96,6 +99,7 @@ func (e *engine) Close(ctx context.Context) error {
 	defer cancel()
 	e.leftovers.settle(limit)
 	e.tasks.Close(limit)
+	e.reach.close()
 	err := e.leftovers.remaining()
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))

@@ -62,7 +62,7 @@ func (e *engine) lookAtTTL() {
 // on.
 func (e *engine) learnTTL(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, e.opts.Timeout)
-	out, err := e.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &e.opts.Table}, once)
+	out, err := e.api.DescribeTimeToLive(attempt, &dynamodb.DescribeTimeToLiveInput{TableName: &e.opts.Table}, e.reach.once)
 	cancel()
 	if err == nil {
 		e.dated(out)
