@@ -26,8 +26,8 @@ import (
 //
 // It tells what is, not what was: when the loop's body returns, the next pair is the
 // newest state. States that came and went in the meantime are skipped; the latest one is
-// always told. Tokens rise, and a grant that was over does not come back (but those of some other
-// programs do). Nothing is told twice in a row. So a body that hears that nobody holds the
+// always told. Tokens rise unless the engine was wiped or restored, and a grant that was over does not come back (but those
+// of some other programs do). Nothing is told twice in a row. So a body that hears that nobody holds the
 // key, tries to take it and is beaten to it, hears no more if the key is free again before
 // it returns: [Client.Acquire], which waits, is for that.
 //
@@ -144,6 +144,10 @@ func (c *Client) join(key string) (*observation, error) {
 			}
 			c.feed.observing(key, true)
 			err := c.engine.Observe(ctx, key, o.tell)
+			for errors.Is(err, driver.ErrHistoryLost) {
+				o.forget()
+				err = c.engine.Observe(ctx, key, o.tell)
+			}
 			c.feed.observing(key, false)
 			close(o.ended)
 			c.drop(o)
@@ -221,6 +225,13 @@ func (o *observation) tell(info Info) {
 	o.state = &info
 	o.feed.observed(info)
 	o.wakeLocked()
+}
+
+// forget makes tokens begin anew.
+func (o *observation) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.token, o.newest, o.last, o.over = 0, 0, "", false
 }
 
 // withoutRevived leaves out of those who share a key whoever is not new and was left out

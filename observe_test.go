@@ -111,7 +111,7 @@ func sharers(tokens ...holdfast.Token) driver.Info {
 	return driver.Together("k", 0, holders)
 }
 
-var nobody = driver.Info{Key: "k"}
+var nobody, wiped = driver.Info{Key: "k"}, driver.Info{Key: "wiped"}
 
 func TestObserveDropsWhatIsNoNews(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -151,6 +151,10 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 			[]driver.Info{sharers(1, 2), sharers(1), sharers(1, 2), sharers(1, 2, 3), sharers(2, 3), nobody, sharers(2, 4)},
 			[]string{"1+2", "1", "1+3", "3", "-", "4"},
 		},
+		"after a wipe": {
+			[]driver.Info{sharers(8, 9), nobody, wiped, state(3, ""), state(2, ""), nobody, wiped, sharers(1, 2)},
+			[]string{"8+9", "-", "3", "-", "1+2"},
+		},
 		"the last sharer, when that was over": {[]driver.Info{sharers(1, 2), sharers(1), sharers(2), sharers(3)}, []string{"1+2", "1", "-", "3"}},
 		"the queue": {[]driver.Info{state(1, ""), {
 			Key: "k", Held: true, Token: 1, Grant: "grant 1", Queue: []driver.Waiter{{Owner: "w"}},
@@ -165,6 +169,11 @@ func TestObserveDropsWhatIsNoNews(t *testing.T) {
 				tell := <-s.tells
 				o.expect(t)
 				for _, info := range c.engine {
+					if info.Key == wiped.Key {
+						s.fail <- driver.ErrHistoryLost
+						tell = <-s.tells
+						continue
+					}
 					tell(info)
 					synctest.Wait()
 				}

@@ -94,6 +94,9 @@ type Driver interface {
 	//  4. When ctx ends it returns at once, also if the engine does not answer. Otherwise
 	//     it returns only if the key cannot be observed, and another try would not
 	//     change that, with the reason.
+	//  5. It returns [ErrHistoryLost] if the engine was wiped or restored, and a live grant has a lower token
+	//     than it told of before. It has made sure of that at the engine: not by a replica that may lag
+	//     behind, or a primary that may be deposed. The client then forgets the tokens, and calls again.
 	//
 	// A client calls it once per key at a time, however many observe the key, and again
 	// soon after it has returned.

@@ -21,6 +21,9 @@ var (
 	ErrDenied       = errors.New("permission denied")
 	ErrChanged      = errors.New("held by another grant by now")
 
+	// Why [Driver.Observe] has ended although the key can be observed: the engine has lost what it told before.
+	ErrHistoryLost = errors.New("the engine was wiped or restored")
+
 	// That a grant is gone, and why: the causes that [Request.Lost], [Lease.End] and the methods of a [Hold] give.
 	ErrLost           = errors.New("lock lost")
 	ErrSessionExpired = errors.New("session expired")
