@@ -2,7 +2,6 @@ package holdfast_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -49,11 +48,7 @@ func ExampleClient_Observe() {
 		log.Fatal(err)
 	}
 	ready := &readiness{}
-	go func() {
-		if err := ready.follow(context.Background(), client.Client); !errors.Is(err, holdfast.ErrClosed) {
-			log.Print(err)
-		}
-	}()
+	go func() { log.Print(ready.follow(context.Background(), client.Client)) }()
 	probe := func(want int) {
 		for {
 			answer := httptest.NewRecorder()
