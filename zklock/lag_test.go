@@ -57,7 +57,10 @@ func TestReads_FollowerLags_ShowWhatWasConfirmed(t *testing.T) {
 		}
 		calls := map[string]func(context.Context, holdfast.Info) error{
 			"Ask": reader.Ask, "Break": reader.Client.Break,
-			"Inspect": func(ctx context.Context, info holdfast.Info) error { _, err := reader.Inspect(ctx, info.Key); return err },
+			"Inspect": func(ctx context.Context, info holdfast.Info) error {
+				_, err := reader.Inspect(ctx, info.Key)
+				return err
+			},
 		}
 		infos := make(map[string]holdfast.Info)
 		for name, call := range calls {

@@ -22,21 +22,64 @@ import (
 // what was told. Those who share a key are watched each, and
 // the queue too, since others may join them.
 func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)) error {
+	var told, confirmed driver.Info // what was told last; a grant with a lower token that the quorum has
+	var newest driver.Token         // that was told
 	for {
 		var all []*zkconn.Watch
 		var lost <-chan struct{}
+		var lower driver.Info
 		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
 			lost = e.link.Lost()
-			all, err = e.observe(ctx, e.paths.lock(key), key, tell)
+			all, err = e.observe(ctx, e.paths.lock(key), key, func(info driver.Info) {
+				lower = driver.Info{}
+				for grant := range info.Each() {
+					switch {
+					case info.Unfenced:
+					case grant.Token < newest && !has(told, grant):
+						lower = grant
+						return
+					default:
+						newest = max(newest, grant.Token)
+					}
+				}
+				told = info
+				tell(info)
+			})
 			return err
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !lower.Held:
+		case has(confirmed, lower):
+			return driver.ErrHistoryLost
+		default:
+			if confirmed, err = e.confirm(ctx, lower); err != nil {
+				return err
+			}
+			if confirmed.Held {
+				continue
+			}
 		}
 		if err := e.awaitChange(ctx, all, lost); err != nil {
 			return err
 		}
 	}
+}
+
+// confirm returns a grant if its node is there by a transaction, which neither a follower that lags behind nor a deposed leader
+// completes, and nothing otherwise. The next read of the same client is not older than that.
+func (e *engine) confirm(ctx context.Context, grant driver.Info) (driver.Info, error) {
+	path := e.paths.lock(grant.Key) + "/" + grant.Grant
+	err := e.link.Retry(ctx, nil, func(*zkconn.Session) error { return e.link.Check(ctx, path) })
+	if errors.Is(err, zk.ErrNoNode) {
+		e.doubts.ask(path) // the server may have diverged
+		return driver.Info{}, nil
+	}
+	if err != nil {
+		return driver.Info{}, zkconn.AsDisconnected(ctx, err)
+	}
+	return grant, nil
 }
 
 // observe tells who holds a key, and returns the watches of which one fires when that changes.
