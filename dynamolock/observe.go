@@ -21,7 +21,8 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 	// the same time do not stay in step.
 	delay := time.Duration(rand.Int64N(int64(e.opts.Poll))) + 1
 	var seen observation
-	for {
+	var newest driver.Token // of the item: it never falls, unless the table was wiped or restored
+	for lower := false; ; {
 		var sent driver.Instant
 		var i *item
 		err := e.persist(ctx, func() (err error) {
@@ -32,6 +33,14 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 		if err != nil {
 			return err
 		}
+		if i.token != 0 && i.token < newest {
+			if lower {
+				return driver.ErrHistoryLost
+			}
+			lower = true // a second read has to show the same
+			continue
+		}
+		lower, newest = false, max(newest, i.token)
 		e.lines.record(key, i) // first: when it is told that nobody holds the key, a try is to get it
 		seen.update(i, e.host.Now())
 		info := i.info(key)

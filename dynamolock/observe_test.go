@@ -286,3 +286,48 @@ func TestObserveABreak(t *testing.T) {
 		o.end()
 	})
 }
+
+// An observer that survives a wiped or restored table tells of the new holder, whose token is lower; a replica that lags behind changes
+// nothing.
+func TestObserveLostHistory(t *testing.T) {
+	forEach(t, map[string]bool{"restored": false, "wiped": true}, func(t *testing.T, h *harness, wiped bool) {
+		a, o := h.client(t), h.client(t)
+		mustRelease(t, a.hold(t, "k"))
+		backup := h.item("k")
+		for range 5 {
+			mustRelease(t, a.hold(t, "k"))
+		}
+		lock := a.hold(t, "k")
+		told := o.observe(t, "k")
+		time.Sleep(2 * poll)
+		stale := npm("1", "20000", "g") // of a replica
+		live := h.item("k")
+		h.set("k", stale)
+		var reads atomic.Int64
+		o.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+			if reads.Add(1) == 2 {
+				h.db.SetItem(tableName, live)
+			}
+			return dynamofake.Fault{}
+		})
+		time.Sleep(4 * poll)
+		if tokens, _ := told.tokens(); !slices.Equal(tokens, []holdfast.Token{lock.Token()}) {
+			t.Errorf("a stale read: told %v", tokens)
+		}
+		a.dies(t)
+		if wiped {
+			backup["fencingToken"] = n("7")
+		}
+		h.db.SetItem(tableName, backup)
+		b := h.client(t)
+		next := b.hold(t, "k", holdfast.WithOwner("the next"))
+		time.Sleep(3 * poll)
+		told.mu.Lock()
+		last := told.told[len(told.told)-1]
+		told.mu.Unlock()
+		if last.Token != next.Token() || next.Token() >= lock.Token() || last.Owner != "the next" {
+			t.Errorf("told %+v, the holder's token is %d, and was %d", last, next.Token(), lock.Token())
+		}
+		told.end()
+	})
+}
