@@ -20,15 +20,8 @@ type Client struct {
 	engine *engine
 }
 
-// Without any deadline, Dial ends after two rounds over all addresses. A server that gives a session and then does not serve ends it later.
-const (
-	dialRounds  = 2
-	maxDialTime = time.Minute
-)
-
-// Dial connects to an ensemble and waits for a session. ctx bounds the wait only: Dial tries all addresses, round after round, until
-// ctx's deadline, or else for Options.DialTimeout. Without either, Dial tries each address twice, with a second between the two
-// rounds, and takes a minute at most. opts may be nil.
+// Dial connects to an ensemble and waits for a session. ctx bounds the wait only; without a deadline, Options.DialTimeout does. Without
+// either, Dial tries all addresses twice, with a second between the two rounds, for a minute at most. opts may be nil.
 //
 // servers are host:port addresses, or whole connect strings as all ZooKeeper clients
 // take them: "h1:2181,h2:2181/app". The path after the last address, if there is one,
@@ -58,7 +51,7 @@ func Dial(ctx context.Context, servers []string, opts *Options) (*Client, error)
 	if _, ok := ctx.Deadline(); !ok {
 		limit := resolved.DialTimeout
 		if limit == 0 {
-			rounds, limit = dialRounds, maxDialTime
+			rounds, limit = 2, time.Minute // for a server that gives a session and then does not serve
 		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)

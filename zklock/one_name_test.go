@@ -52,13 +52,12 @@ func TestOneName_SomeAddressesFail_AnotherServes(t *testing.T) {
 				link := e.Link()
 				var serving atomic.Value
 				serving.Store(third)
-				ctx := network.With(t.Context(), func(ctx context.Context, protocol, address string) (net.Conn, error) {
+				ctx := network.WithNames(t.Context(), func(ctx context.Context, protocol, address string) (net.Conn, error) {
 					if address != serving.Load() {
 						return fails(ctx, protocol, address)
 					}
 					return link.Dial(ctx, protocol, e.Addrs()[0])
-				})
-				ctx = network.WithNames(ctx, func(context.Context, string) ([]string, error) {
+				}, func(context.Context, string) ([]string, error) {
 					return []string{"10.0.0.1", "fe80::2%eth0", "10.0.0.3"}, nil
 				})
 				ctx, cancel := context.WithTimeout(ctx, zklock.DefaultSessionTimeout)
@@ -90,15 +89,14 @@ func TestDial_NoDeadline_TwoRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials []time.Duration
 		began := time.Now()
-		ctx := network.With(t.Context(), func(ctx context.Context, _, address string) (net.Conn, error) {
+		ctx := network.WithNames(t.Context(), func(ctx context.Context, _, address string) (net.Conn, error) {
 			dials = append(dials, time.Since(began).Truncate(time.Second/2))
 			if address == "10.0.0.2:2181" {
 				<-ctx.Done()
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
 			}
 			return nil, errors.New(address + ": connection refused")
-		})
-		ctx = network.WithNames(ctx, func(context.Context, string) ([]string, error) { return []string{"10.0.0.1", "10.0.0.2"}, nil })
+		}, func(context.Context, string) ([]string, error) { return []string{"10.0.0.1", "10.0.0.2"}, nil })
 		_, err := zklock.Dial(ctx, []string{"zk.test"}, nil)
 		share := zklock.DefaultSessionTimeout / 4
 		if want := []time.Duration{0, 0, share + time.Second, share + time.Second}; !slices.Equal(dials, want) {

@@ -9,50 +9,44 @@ import (
 // A Dialer is the type of [net.Dialer.DialContext].
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Names looks up a host name, as [net.Resolver.LookupHost] does.
-type Names func(ctx context.Context, host string) ([]string, error)
+type contextKey struct{}
 
-type (
-	contextKey struct{}
-	namesKey   struct{}
-)
+// instead is put in the machine's place.
+type instead struct {
+	dial   Dialer
+	lookUp func(ctx context.Context, host string) ([]string, error) // [net.Resolver.LookupHost]
+}
 
-// With returns a context with which opened clients dial by d. Only this module's tests can use it.
+// With returns a context with which opened clients dial names by d. Only this module's tests can use it.
 func With(ctx context.Context, d Dialer) context.Context {
-	return context.WithValue(ctx, contextKey{}, d)
+	return WithNames(ctx, d, func(_ context.Context, host string) ([]string, error) { return []string{host}, nil })
 }
 
-// WithNames returns a context with which opened clients look names up by n. Only this module's tests can use it.
-func WithNames(ctx context.Context, n Names) context.Context {
-	return context.WithValue(ctx, namesKey{}, n)
+// WithNames is With for clients that look names up by lookUp.
+func WithNames(ctx context.Context, d Dialer, lookUp func(context.Context, string) ([]string, error)) context.Context {
+	return context.WithValue(ctx, contextKey{}, instead{d, lookUp})
 }
 
-// Of returns a context like ctx that dials and looks names up as another one does.
+// Of returns a context like ctx that dials as another one does.
 func Of(ctx, other context.Context) context.Context {
-	if d, ok := other.Value(contextKey{}).(Dialer); ok {
-		ctx = With(ctx, d)
-	}
-	if n, ok := other.Value(namesKey{}).(Names); ok {
-		ctx = WithNames(ctx, n)
+	if i, ok := other.Value(contextKey{}).(instead); ok {
+		return WithNames(ctx, i.dial, i.lookUp)
 	}
 	return ctx
 }
 
-// LookUp returns the addresses of a host, by the names of ctx or by the machine's. A dialer that is put in the machine's place gets the name itself.
+// LookUp returns the addresses of a host, by the resolver of ctx or by the machine's.
 func LookUp(ctx context.Context, host string) ([]string, error) {
-	if n, ok := ctx.Value(namesKey{}).(Names); ok {
-		return n(ctx, host)
-	}
-	if _, ok := ctx.Value(contextKey{}).(Dialer); ok {
-		return []string{host}, nil
+	if i, ok := ctx.Value(contextKey{}).(instead); ok {
+		return i.lookUp(ctx, host)
 	}
 	return net.DefaultResolver.LookupHost(ctx, host)
 }
 
 // Dial connects by the dialer of ctx, or by the machine's.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if d, ok := ctx.Value(contextKey{}).(Dialer); ok {
-		return d(ctx, network, address)
+	if i, ok := ctx.Value(contextKey{}).(instead); ok {
+		return i.dial(ctx, network, address)
 	}
 	var machine net.Dialer
 	return machine.DialContext(ctx, network, address)

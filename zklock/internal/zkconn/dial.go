@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 // Connect starts go-zookeeper and waits for the first session.
 func (l *Link) Connect(ctx context.Context, servers []string) error {
-	l.names = zk.FormatServers(servers)
+	l.names = slices.Compact(slices.Sorted(slices.Values(zk.FormatServers(servers))))
 	rand.Shuffle(len(l.names), func(i, j int) { l.names[i], l.names[j] = l.names[j], l.names[i] })
 	conn, events, err := zk.Connect(
 		l.names, l.config.SessionTimeout,
@@ -188,21 +189,13 @@ func handshake(ctx context.Context, conn net.Conn, configure func() (*tls.Config
 		config = new(tls.Config)
 	}
 	if config.ServerName == "" && !config.InsecureSkipVerify {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			host = address
-		}
 		config = config.Clone()
-		config.ServerName = host
+		config.ServerName, _, _ = net.SplitHostPort(address)
 	}
 	secure := tls.Client(conn, config)
-	err = secure.HandshakeContext(ctx)
-	if err == nil {
-		return secure, nil
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	_ = conn.Close()
-	if ctx.Err() != nil {
-		return nil, errors.New("TLS: no answer to the handshake")
-	}
-	return nil, fmt.Errorf("TLS: %w", err)
+	return secure, nil
 }

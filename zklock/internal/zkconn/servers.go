@@ -27,8 +27,7 @@ func (s *server) String() string {
 	if s.at == "" || s.at == s.name {
 		return s.name
 	}
-	host, _, _ := net.SplitHostPort(s.at)
-	return fmt.Sprintf("%s (%s)", s.name, host)
+	return fmt.Sprintf("%s (%s)", s.name, s.at)
 }
 
 // resolve looks the names up again, and returns their servers. A name whose look-up fails or takes too long keeps the addresses that it had.
@@ -53,19 +52,19 @@ func (l *Link) resolve(ctx context.Context) []*server {
 	defer l.mu.Unlock()
 	var now []*server
 	for i, name := range l.names {
-		known := slices.DeleteFunc(slices.Clone(l.servers), func(s *server) bool { return s.name != name || s.at == "" })
-		if len(found[i]) == 0 {
-			if len(known) == 0 {
-				known = []*server{{name: name, cause: failures[i]}}
+		begin := len(now)
+		for _, s := range l.servers {
+			if s.name == name && s.at != "" && (len(found[i]) == 0 || slices.Contains(found[i], s.at)) {
+				now = append(now, s)
 			}
-			now = append(now, known...)
 		}
 		for _, at := range found[i] {
-			s := &server{name: name, at: at}
-			if j := slices.IndexFunc(known, func(s *server) bool { return s.at == at }); j >= 0 {
-				s = known[j]
+			if !slices.ContainsFunc(now[begin:], func(s *server) bool { return s.at == at }) {
+				now = append(now, &server{name: name, at: at})
 			}
-			now = append(now, s)
+		}
+		if len(now) == begin {
+			now = append(now, &server{name: name, cause: failures[i]})
 		}
 	}
 	l.servers = now
@@ -74,14 +73,8 @@ func (l *Link) resolve(ctx context.Context) []*server {
 
 // lookUp returns the addresses that a name stands for.
 func lookUp(ctx context.Context, name string) ([]string, error) {
-	host, port, err := net.SplitHostPort(name)
-	if err != nil {
-		return nil, err
-	}
+	host, port, _ := net.SplitHostPort(name)
 	addresses, err := network.LookUp(ctx, host)
-	if err == nil && len(addresses) == 0 {
-		err = fmt.Errorf("lookup %s: no addresses", host)
-	}
 	for i, address := range addresses {
 		addresses[i] = net.JoinHostPort(address, port)
 	}
@@ -90,15 +83,22 @@ func lookUp(ctx context.Context, name string) ([]string, error) {
 
 // next returns the server to dial: the one that was dialled longest ago, so that no order of a resolver's answers keeps a server from
 // its turn. Names are resolved when all servers have been dialled, and when the last connection has served: it may have lasted for days.
+// Connect fails when all servers have been dialled and none of them will ever give a session, and after its last round.
 func (l *Link) next() string {
 	l.mu.Lock()
-	due, pause := l.left <= 0 || l.failures == 0, time.Duration(0)
-	if l.left <= 0 {
-		pause = l.endRoundLocked()
+	due, inVain := l.left <= 0 || l.failures == 0, l.left <= 0 && len(l.servers) > 0 && !l.admitted
+	if inVain {
+		l.rounds++
+		mayServe := func(s *server) bool { return !errors.As(s.cause, new(*strangerError)) }
+		if l.rounds == l.config.Rounds || !slices.ContainsFunc(l.servers, mayServe) {
+			l.giveUp(driver.ErrDisconnected)
+		}
 	}
 	l.mu.Unlock()
+	if inVain && l.config.Rounds > 0 {
+		backoff.Sleep(l.dialling, time.Second, nil)
+	}
 	if due {
-		backoff.Sleep(l.dialling, pause, nil)
 		l.resolve(l.dialling)
 	}
 	l.mu.Lock()
@@ -120,23 +120,6 @@ func (l *Link) shareLocked() time.Duration {
 	return min(most, 2*most*time.Duration(1+l.failures/n)/time.Duration(n))
 }
 
-// endRoundLocked is called when all servers have been dialled. Connect fails if none of them will ever give a session, or after its last
-// round. The next round begins after a pause.
-func (l *Link) endRoundLocked() (pause time.Duration) {
-	if len(l.servers) == 0 || l.admitted {
-		return 0
-	}
-	l.rounds++
-	mayServe := func(s *server) bool { return !errors.As(s.cause, new(*strangerError)) }
-	if l.rounds == l.config.Rounds || !slices.ContainsFunc(l.servers, mayServe) {
-		l.giveUp(driver.ErrDisconnected)
-	}
-	if l.config.Rounds == 0 {
-		return 0
-	}
-	return time.Second
-}
-
 // noteCause notes why a server gives no session.
 func (l *Link) noteCause(s *server, err error) {
 	l.mu.Lock()
@@ -149,20 +132,14 @@ func (l *Link) causes() (all error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.servers {
-		cause := s.cause
-		switch {
-		case cause == nil && s.turn == 0:
-			cause = fmt.Errorf("%s: not tried yet", s)
-		case cause == nil:
-			cause = fmt.Errorf("%s: no answer yet", s)
-		case errors.Is(cause, context.DeadlineExceeded): // the limit of one server, and not the caller's
+		cause := cmp.Or(s.cause, fmt.Errorf("%s: no session yet", s))
+		if errors.Is(cause, context.DeadlineExceeded) { // the limit of one server, and not the caller's
 			cause = errors.New(cause.Error())
 		}
-		if all == nil {
-			all = cause
-		} else {
-			all = fmt.Errorf("%w; %w", all, cause)
+		if all != nil {
+			cause = fmt.Errorf("%w; %w", all, cause)
 		}
+		all = cause
 	}
 	return all
 }

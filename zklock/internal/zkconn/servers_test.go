@@ -32,7 +32,7 @@ func (n names) lookUp(ctx context.Context, host string) ([]string, error) {
 // namesLink is a link that resolves by n.
 func namesLink(t *testing.T, n names, hosts ...string) *Link {
 	l, _ := testLink(t, Config{})
-	l.dialling = network.WithNames(context.Background(), n.lookUp)
+	l.dialling = network.WithNames(context.Background(), nil, n.lookUp)
 	for _, host := range hosts {
 		l.names = append(l.names, net.JoinHostPort(host, "2181"))
 	}
@@ -102,7 +102,7 @@ func TestShare_ManyServers_RoundTakesHalfASession(t *testing.T) {
 func TestConnect_OneName_CausePerAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := map[string]string{"10.0.0.1:2181": "HTTP/1.1 400 Bad Request\r\n\r\n", "10.0.0.2:2181": "220 mail.example ESMTP\r\n"}
-		ctx := network.With(t.Context(), func(_ context.Context, _, address string) (net.Conn, error) {
+		ctx := network.WithNames(t.Context(), func(_ context.Context, _, address string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			go func() {
 				defer theirs.Close()
@@ -110,10 +110,9 @@ func TestConnect_OneName_CausePerAddress(t *testing.T) {
 				_, _ = io.WriteString(theirs, answers[address])
 			}()
 			return ours, nil
-		})
-		ctx = network.WithNames(ctx, names{"a": {"10.0.0.1", "10.0.0.2"}}.lookUp)
+		}, names{"a": {"10.0.0.1", "10.0.0.2"}}.lookUp)
 		err := dial(ctx, t, []string{"a"}, nil)
-		for _, want := range []string{"a:2181 (10.0.0.1): it is an HTTP server", "a:2181 (10.0.0.2): it does not speak"} {
+		for _, want := range []string{"a:2181 (10.0.0.1:2181): it is an HTTP server", "a:2181 (10.0.0.2:2181): it does not speak"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}

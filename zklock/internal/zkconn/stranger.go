@@ -55,7 +55,6 @@ func (w *Wire) greeted() bool {
 // and notes it.
 func (w *Wire) explain(err error) error {
 	if w.greeted() {
-		w.link.noteCause(w.server, fmt.Errorf("%s: %w", w.server, err))
 		return err
 	}
 	ctx, cancel := context.WithTimeout(w.link.closing, time.Second)

@@ -119,13 +119,12 @@ func (z ZooKeeper) lookUp(ctx context.Context, name string) []*server {
 		config.ServerName = cmp.Or(config.ServerName, host)
 	}
 	addresses, _ := network.LookUp(ctx, host) // if it fails, so does the connection, by the same error
-	isIPv6 := func(address string) bool { return strings.Contains(address, ":") }
-	if len(addresses) < 2 || len(addresses) == 2 && isIPv6(addresses[0]) != isIPv6(addresses[1]) {
+	if len(addresses) < 2 || len(addresses) == 2 && strings.Contains(addresses[0], ":") != strings.Contains(addresses[1], ":") {
 		return []*server{{addr: name, at: name, tls: config}}
 	}
-	var all []*server
-	for _, address := range addresses {
-		all = append(all, &server{addr: fmt.Sprintf("%s (%s)", name, address), at: net.JoinHostPort(address, port), tls: config})
+	all := make([]*server, len(addresses))
+	for i, address := range addresses {
+		all[i] = &server{addr: fmt.Sprintf("%s (%s)", name, address), at: net.JoinHostPort(address, port), tls: config}
 	}
 	return all
 }

@@ -25,7 +25,7 @@ func TestLookUp_OneName_ServerPerAddress(t *testing.T) {
 		{[]string{"::1", "10.0.0.1"}, "zk:2181 at zk:2181;"},
 		{[]string{"::1", "::2"}, "zk:2181 (::1) at [::1]:2181;zk:2181 (::2) at [::2]:2181;"},
 	} {
-		ctx := network.WithNames(t.Context(), func(context.Context, string) ([]string, error) { return c.addresses, nil })
+		ctx := network.WithNames(t.Context(), nil, func(context.Context, string) ([]string, error) { return c.addresses, nil })
 		got := ""
 		for _, s := range z.lookUp(ctx, "zk:2181") {
 			got += s.addr + " at " + s.at + ";"
