@@ -5,12 +5,14 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -213,5 +215,30 @@ func TestCredentialsComeFirst(t *testing.T) {
 				t.Fatalf("%d connections, of which one was broken", n)
 			}
 		}
+	})
+}
+
+// Clients without credentials are refused in every call, however many wait, and whichever request had the server's answer.
+func TestNoCredentials_ServerDemandsThem_EveryCallIsDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		latency := func() time.Duration { return time.Duration(rand.N(int64(5 * time.Millisecond))) }
+		e := zkfake.New(zkfake.Config{Latency: latency, Closed: true})
+		t.Cleanup(e.Close)
+		client := dialWired(t, e, zklock.Options{})
+		var calls sync.WaitGroup
+		for range 20 {
+			calls.Go(func() {
+				_, acquire := client.Acquire(inTime(t), "a")
+				_, try := client.TryAcquire(inTime(t), "a")
+				_, inspect := client.Inspect(inTime(t), "a")
+				for call, err := range map[string]error{"Acquire": acquire, "TryAcquire": try, "Inspect": inspect} {
+					if !errors.Is(err, holdfast.ErrDenied) {
+						t.Errorf("%s: %v, want ErrDenied", call, err)
+					}
+				}
+			})
+		}
+		calls.Wait()
+		_ = client.Close(inTime(t))
 	})
 }

@@ -22,6 +22,9 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 		if isOpen {
 			return s, nil
 		}
+		if err := l.denied(); err != nil {
+			return nil, err
+		}
 		err := unconnected(lastErr)
 		if again != nil {
 			if err := again(ctx, err, gate); err != nil {
@@ -68,9 +71,13 @@ func (l *Link) Retry(ctx context.Context, again retryFunc, f func(s *Session) er
 			return err
 		}
 		err = f(s)
-		switch {
-		case err == nil || !transient(err):
+		if err == nil || !transient(err) {
 			return err
+		}
+		if denied := l.denied(); denied != nil {
+			return denied
+		}
+		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", err, driver.ContextError(ctx))
 		case again == nil:

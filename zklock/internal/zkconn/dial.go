@@ -171,6 +171,11 @@ func (l *Link) serves() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures = 0
+	for _, s := range l.servers {
+		if s.at != "" {
+			s.cause = nil
+		}
+	}
 }
 
 // dialDelay doubles from a few milliseconds to the longest, which is short enough for a

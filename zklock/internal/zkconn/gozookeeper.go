@@ -2,12 +2,8 @@ package zkconn
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // What is assumed of go-zookeeper 1.0.4, beyond its documentation. TestGoZooKeeper has a case for each, by the same name, against the
@@ -29,26 +25,6 @@ import (
 //	unsent       It answers what it has not sent as a round ends, and not when it stops. See ring.rest.
 //	closing      It asks a server to end the session when it is closed, last of all, and begins no session after that. See EndSession.
 //	unnamed      It makes an error of a code that it does not know, and says so by a text. See named.
-
-// unnamed are the errors that go-zookeeper makes of codes for which it has no name, by their texts.
-var unnamed = map[string]error{
-	fmt.Sprint("unknown error: ", codeTooLong): errTooLong,
-
-	"unknown error: -120": errors.New("there is no such watch"),
-	"unknown error: -124": fmt.Errorf("%w: the server serves only sessions that have authenticated", driver.ErrDenied),
-	"unknown error: -125": errors.New("the quota of a znode is used up"),
-	"unknown error: -127": errBusy,
-}
-
-// named returns what such an error means, and all others as they are.
-func named(err error) error {
-	if err != nil && errors.Unwrap(err) == nil {
-		if name := unnamed[err.Error()]; name != nil {
-			return name
-		}
-	}
-	return err
-}
 
 // ring is a zk.HostProvider for which the link picks the server. It leaves the delays to dial.
 type ring struct {

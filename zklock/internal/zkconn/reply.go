@@ -2,11 +2,14 @@ package zkconn
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Read hands go-zookeeper what the server sends, and reads along: what became of each request, and what that proves.
@@ -130,6 +133,9 @@ func (w *Wire) noteReply(h []byte) error {
 	r, failed, known := w.requestOf(xid, h)
 	if !known {
 		return nil
+	}
+	if err := meanings[int32(binary.BigEndian.Uint32(h[12:]))]; errors.Is(err, driver.ErrDenied) {
+		w.link.noteCause(w.server, fmt.Errorf("%s: %w", w.server, err))
 	}
 	if r.op == opSetWatches && failed { // go-zookeeper would go on as if nothing had happened
 		return errNotRewatched

@@ -120,6 +120,21 @@ func (l *Link) shareLocked() time.Duration {
 	return min(most, 2*most*time.Duration(1+l.failures/n)/time.Duration(n))
 }
 
+// denied is why no server serves this client: since one served last, each has been asked, and one refuses the connection.
+func (l *Link) denied() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.servers {
+		if s.cause == nil {
+			return nil
+		}
+		if errors.Is(s.cause, driver.ErrDenied) {
+			err = fmt.Errorf("zookeeper: %w", s.cause)
+		}
+	}
+	return err
+}
+
 // noteCause notes why a server gives no session.
 func (l *Link) noteCause(s *server, err error) {
 	l.mu.Lock()

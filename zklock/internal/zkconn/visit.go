@@ -99,7 +99,7 @@ func (v *visit) authenticate() error {
 			e.Bytes([]byte(auth.Credentials))
 		})
 		if err == nil && code != 0 {
-			err = fmt.Errorf("credentials of scheme %q: %w: error %d", auth.Scheme, errRefused, code)
+			err = fmt.Errorf("credentials of scheme %q: %w: %w", auth.Scheme, errRefused, codeError(code))
 		}
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (v *visit) end() (over bool, err error) {
 	v.last++
 	code, err := v.request(v.last, opCloseSession, func(*jute.Encoder) {})
 	if err == nil && code != 0 && code != codeSessionExpired {
-		err = fmt.Errorf("the end of the session: %w: error %d", errRefused, code)
+		err = fmt.Errorf("the end of the session: %w: %w", errRefused, codeError(code))
 	}
 	return code == codeSessionExpired, err
 }
@@ -131,10 +131,8 @@ func (v *visit) part() {
 // agree to its error, whichever of those that a deletion can have.
 func (v *visit) write() error {
 	const (
-		path                 = "/holdfast-no-such-znode"
-		noNode, noAuth       = -101, -102
-		badVersion, notEmpty = -103, -111
-		version              = -2 // which no znode has
+		path    = "/holdfast-no-such-znode"
+		version = -2 // which no znode has
 	)
 	v.last++
 	code, err := v.request(v.last, opDelete, func(e *jute.Encoder) {
@@ -144,11 +142,11 @@ func (v *visit) write() error {
 	if err != nil {
 		return err
 	}
-	switch code {
-	case noNode, noAuth, badVersion, notEmpty:
+	switch codes[code] {
+	case "NONODE", "NOAUTH", "BADVERSION", "NOTEMPTY":
 		return nil
 	}
-	return fmt.Errorf("error %d", code)
+	return codeError(code)
 }
 
 // request returns the code of the reply to a request.

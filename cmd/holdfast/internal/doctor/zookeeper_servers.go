@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -55,6 +57,12 @@ func (e *ensemble) reachOne(ctx context.Context, s *server) (Finding, error) {
 	options.TLS, options.TLSConfig = s.tls, nil
 	began = time.Now()
 	client, err := zklock.Dial(ctx, []string{s.at + e.chroot}, &options)
+	if err == nil {
+		if _, e := client.Inspect(ctx, "holdfast-doctor"); errors.Is(e, holdfast.ErrDenied) && !errors.Is(e, zk.ErrNoAuth) {
+			err = e // the server demands authentication
+			_ = client.Close(ctx)
+		}
+	}
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid):
 		return Finding{}, err
