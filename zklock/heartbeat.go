@@ -169,7 +169,7 @@ func (h *heartbeat) send(ctx context.Context, sess *zkconn.Session, sync bool) {
 	link := h.engine.link
 	w := link.Usable()
 	if w == nil {
-		if err := link.Unconnected(); err != nil && h.holding() {
+		if err := link.Unconnected(ctx); err != nil && ctx.Err() == nil && h.holding() {
 			h.engine.host.Heartbeat("", h.engine.host.Now(), err)
 		}
 		return

@@ -2,11 +2,16 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/logtest"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
@@ -37,4 +42,22 @@ func TestAnotherSessionTimeout(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHeartbeat_NoConnection_TellsWhy checks that hooks hear why a session has no connection, before its lock is lost.
+func TestHeartbeat_NoConnection_TellsWhy(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		var last atomic.Value
+		client := dialWired(t, e, zklock.Options{Hooks: holdfast.Hooks{Heartbeat: func(h holdfast.Heartbeat) {
+			last.Store(fmt.Sprint(h.Err))
+		}}})
+		lock := acquire(t, client, "k")
+		client.Refuse(true)
+		client.Break()
+		<-lock.Done()
+		synctest.Wait()
+		if text := last.Load(); !strings.Contains(fmt.Sprint(text), "connection refused") || !errors.Is(lock.Err(), holdfast.ErrSessionExpired) {
+			t.Errorf("the last heartbeat: %v, the lock: %v", text, lock.Err())
+		}
+	})
 }

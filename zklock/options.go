@@ -84,9 +84,8 @@ type Options struct {
 	// host dialled.
 	TLS *tls.Config
 
-	// TLSConfig, if set, takes the place of TLS: each connection attempt calls it, perhaps several at the same
-	// time, and uses what it returns; nil is a configuration with all defaults. So certificates and authorities that were
-	// renewed come into use. It should not block. With an error, the attempt fails, and another one follows.
+	// TLSConfig, if set, takes the place of TLS: each attempt at a connection calls it, perhaps several at the same time, and uses
+	// what it returns, so that renewed certificates count; nil has all defaults. It must not block. An error fails that attempt only.
 	TLSConfig func() (*tls.Config, error)
 
 	// Margin is taken off the session timeout for the drift of clocks. Default: max(50 ms, session/20).

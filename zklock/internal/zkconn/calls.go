@@ -25,7 +25,10 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 		if err := l.denied(); err != nil {
 			return nil, err
 		}
-		err := unconnected(lastErr)
+		err := fmt.Errorf("zookeeper: %w", driver.ErrDisconnected)
+		if lastErr != nil {
+			err = fmt.Errorf("%w: %w", err, lastErr)
+		}
 		if again != nil {
 			if err := again(ctx, err, gate); err != nil {
 				return nil, err
@@ -40,20 +43,8 @@ func (l *Link) ready(ctx context.Context, again retryFunc) (*Session, error) {
 }
 
 // Unconnected says why no calls can be made; nil if they can.
-func (l *Link) Unconnected() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state == open {
-		return nil
-	}
-	return unconnected(l.lastErr)
-}
-
-func unconnected(last error) error {
-	err := fmt.Errorf("zookeeper: %w", driver.ErrDisconnected)
-	if last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
+func (l *Link) Unconnected(ctx context.Context) error {
+	_, err := l.ready(ctx, func(_ context.Context, err error, _ <-chan struct{}) error { return err })
 	return err
 }
 

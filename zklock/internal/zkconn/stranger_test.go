@@ -150,6 +150,34 @@ func TestTLSWithAStranger(t *testing.T) {
 	}
 }
 
+// TestTLS_IsConfiguredForEachConnection checks that each attempt at a connection makes its own configuration, and that a failure to make
+// one ends no other attempt.
+func TestTLS_IsConfiguredForEachConnection(t *testing.T) {
+	secure := httptest.NewTLSServer(nil) // for its certificate
+	defer secure.Close()
+	config := &tls.Config{Certificates: secure.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert}
+	addr := serving(t, func(conn net.Conn) {
+		if server := tls.Server(conn, config); server.Handshake() == nil {
+			_, _ = io.WriteString(server, "220 mail.example ESMTP\r\n") // which ends the wait
+			_, _ = io.Copy(io.Discard, server)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	attempts := 0
+	l := New(ctx, zktest.Host(t, nil), complete(Config{TLS: func() (*tls.Config, error) {
+		if attempts++; attempts == 1 {
+			return nil, errors.New("half written")
+		}
+		return &tls.Config{InsecureSkipVerify: true, Certificates: secure.TLS.Certificates}, nil
+	}}))
+	defer l.Close()
+	err := l.Connect(ctx, []string{addr})
+	if ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), "220 mail.example") {
+		t.Errorf("after %d attempts: %v", attempts, err)
+	}
+}
+
 // TestServerOfBothKinds: the client waits for a server without a quorum whose port also speaks TLS.
 func TestServerOfBothKinds(t *testing.T) {
 	secure := httptest.NewTLSServer(nil) // for its certificate
