@@ -135,7 +135,9 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 		}
 	}
-	again := c.retries(r, loop, wait)
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	again := c.retries(r, loop, wait, giveUp)
 	for {
 		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
@@ -176,8 +178,10 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 	}
 }
 
-// retries is what an engine calls with each transient failure of a request.
-func (c *Client) retries(r *request, loop *backoff.Loop, wait bool) func(context.Context, error, <-chan struct{}) error {
+// retries is what an engine calls with each transient failure of a request. When the engine was away for a lease, a try ends by giveUp.
+func (c *Client) retries(
+	r *request, loop *backoff.Loop, wait bool, giveUp context.CancelCauseFunc,
+) func(context.Context, error, <-chan struct{}) error {
 	failing := c.clock.Now() // since when nothing but failures is known
 	tried := failing
 	return func(ctx context.Context, err error, wake <-chan struct{}) error {
@@ -195,8 +199,11 @@ func (c *Client) retries(r *request, loop *backoff.Loop, wait bool) func(context
 			tried = c.clock.Now()
 			return nil
 		}
-		if context.Cause(ctx) == errAway && !errors.Is(err, ErrDisconnected) {
-			return fmt.Errorf("%w: %w", errAway, err)
+		if context.Cause(ctx) == errAway {
+			giveUp(errAway) // the engine may know of a holder
+			if !errors.Is(err, ErrDisconnected) {
+				err = fmt.Errorf("%w: %w", errAway, err)
+			}
 		}
 		return err
 	}
@@ -209,15 +216,15 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) && !errors.Is(refused, ErrMismatch) {
 		return refused
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	ended := make(chan error, len(requests))
 	for _, r := range requests {
 		watch := func() {
 			err := errCallUnwound
 			defer func() { ended <- err }()
 			err = engine.Watch(ctx, &driver.Request{
-				Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: c.retries(r, r.retry.policy().Start(), false),
+				Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: c.retries(r, r.retry.policy().Start(), false, giveUp),
 			})
 			switch before := (*HeldError)(nil); {
 			case err == nil:

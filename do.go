@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,8 +86,8 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		if err == nil {
-			err = lock.each()[0].closed()
+		for _, k := range lock.each() {
+			err = cmp.Or(err, k.closed())
 		}
 		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
 		err = joined(err, why, outcomes(releaseCtx, lock.each()))

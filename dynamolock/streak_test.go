@@ -81,7 +81,7 @@ func TestEndOfAStreak(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(dynamolock.DefaultLease / 2) // a try ends after a lease
 		failing.Store(false)
 		writes.Store(0)
 		all.Wait()
