@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # Further flags for "go test" in the targets that CONTRIBUTING.md names, such as TESTFLAGS='-run Release -v'.
 TESTFLAGS ?=
 
-.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams recording
+.PHONY: help build man dist setup demo compile quick test test-unit test-integration test-conformance test-servers test-newest test-random nightly test-memory sim score test-slow test-versions test-long test-containers chaos model lint fuzz bench bench-draw deps-update diagrams
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -164,10 +164,6 @@ bench: ## Measure against other lock libraries on real servers, and draw what do
 
 bench-draw: ## Draw that again from docs/bench.json, without measuring
 	go run ./integration/cmd/bench -draw
-
-recording: ## Record docs/takeover.svg anew: two programs and an operator in terminals, on a real ZooKeeper
-	@integration/setup.sh local
-	go run ./integration/cmd/recording docs/takeover.svg
 
 diagrams: ## Draw the pictures of the documentation from their sources in docs/pictures
 	@cd tools && GOWORK=off go run ./diagrams ../docs/pictures
