@@ -141,14 +141,11 @@ type Ender interface {
 	EndSession(ctx context.Context) error
 }
 
-// A Watcher is a Driver of an engine in which no lease ends by itself: a client may take over from a dead holder only after it has
-// seen no heartbeat of that holder for a lease.
+// A Watcher is a Driver of an engine in which a dead holder keeps its key until a client has seen no heartbeat for a lease.
 type Watcher interface {
-	// Watch finds out whether the holders of a key are dead, after Acquire has refused req, which does not wait.
-	//  1. It returns nil when another try may get the key. It may return a later grant's holders as in the way at once.
-	//  2. If the holders seem to live, it returns at once what is in the way: a [*HeldError] or a [*MismatchError]. Otherwise it
-	//     watches the key, for their longest lease at most, and returns the same as soon as it sees a heartbeat.
-	//  3. When ctx ends it returns a [*HeldError] at once. It passes each transient failure to req.Retry, and leaves nothing.
+	// Watch finds out whether the holders of a key are dead, after Acquire has refused req. It returns nil when another try may get
+	// the key. If they seem to live, it returns a [*HeldError] or [*MismatchError] at once. Otherwise it watches the key, for their
+	// longest lease at most; a heartbeat, or the end of ctx, ends that with the same. req.Retry is as for Acquire.
 	Watch(ctx context.Context, req *Request) error
 }
 

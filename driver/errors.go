@@ -40,20 +40,14 @@ type HeldError struct {
 	// Holder is what the engine told of the grant in the way, or of several that share
 	// the key. Only its Key is set where there was no time to ask.
 	Holder Info
-	// LastHeard is the latest Holder.LastHeard of those who hold the key; zero where that is not known.
+	// LastHeard is Holder.LastHeard.
 	LastHeard time.Time
 	Own       bool // a live lock of the same client is in the way; set by holdfast.Client
 }
 
 // Held returns a [*HeldError].
 func Held(holder Info) error {
-	e := &HeldError{Key: holder.Key, Holder: holder}
-	for grant := range holder.Each() {
-		if grant.LastHeard.After(e.LastHeard) {
-			e.LastHeard = grant.LastHeard
-		}
-	}
-	return e
+	return &HeldError{Key: holder.Key, Holder: holder, LastHeard: holder.LastHeard}
 }
 
 // Error implements error.

@@ -12,40 +12,33 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A reach is how requests reach the table. Where the SDK has built the HTTP client, requests go through a copy of it that dials each
-// address of the endpoint within the time limit of a request: the SDK's dialer would stay for seconds with one that is silent.
+// A reach is a copy of an HTTP client that the SDK has built. It dials each address of the endpoint within the limit of a request.
 type reach struct {
 	timeout time.Duration
-
-	mu    sync.Mutex
-	built *awshttp.BuildableClient // the SDK's
-	copy  *http.Client
+	first   sync.Once    // copies the client that the SDK has built
+	copy    *http.Client // nil if there is none
 }
 
-// once is the option of each request. It also switches off the SDK's retries: whether and when to retry depends on the lease, and must
-// not depend on a quota that all users of the SDK's client share.
+// once is the option of each request. The SDK's own retries would depend on a quota that all users of its client share, not on the lease.
 func (r *reach) once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	built, ok := o.HTTPClient.(*awshttp.BuildableClient)
 	if !ok {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.built != built {
+	r.first.Do(func() {
 		tr := built.GetTransport()
 		tr.DialContext = r.each(tr.DialContext)
-		r.built = built
-		r.copy = &http.Client{Transport: tr, Timeout: built.GetTimeout(), CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
+		direct := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		r.copy = &http.Client{Transport: tr, Timeout: built.GetTimeout(), CheckRedirect: direct}
+	})
+	if r.copy != nil {
+		o.HTTPClient = r.copy
 	}
-	o.HTTPClient = r.copy
 }
 
 func (r *reach) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.first.Do(func() {})
 	if r.copy != nil {
 		r.copy.CloseIdleConnections()
 	}

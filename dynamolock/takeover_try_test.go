@@ -295,19 +295,3 @@ func TestTakeoverOfSeveral(t *testing.T) {
 		}
 	})
 }
-
-// Where locks never expire, a try takes nothing over, and waits for nobody.
-func TestNoTakeoverFailClosed(t *testing.T) {
-	inEach(t, closedModes, func(t *testing.T, h *harness) {
-		a := h.client(t)
-		held := a.hold(t, "k")
-		a.conn.Cut()
-		time.Sleep(10 * lease)
-		var err error
-		if d := took(func() { _, err = tries(t, h) }); !errors.Is(err, holdfast.ErrHeld) || d > poll/2 {
-			t.Errorf("%v, after %v", err, d)
-		}
-		a.conn.Heal()
-		mustRelease(t, held)
-	})
-}

@@ -72,8 +72,7 @@ func (c *contender) probablyHeld(seen *observation) bool {
 	return i != nil && i.held() && !c.deserted(i)
 }
 
-// Watch implements driver.Watcher. Whether holders seem to be dead is told by clocks, which may be wrong; that they are, only by an item
-// that has not changed for its lease.
+// Watch implements driver.Watcher. Clocks, which may be wrong, decide only whether it watches.
 func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
 	key, err := e.opts.Keys.encode(req.Key)
 	if err != nil {
@@ -87,7 +86,6 @@ func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
 		}
 	}()
 	o, began := c.lines.observed(req.Key), c.began
-	var first *item
 	for read := o.item == nil; ; read = true {
 		if read {
 			met, err := c.look(ctx)
@@ -98,6 +96,8 @@ func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
 				o.update(met.item, c.host.Now())
 			case ctx.Err() != nil && o.item != nil:
 				return c.inTheWay(o.item)
+			case c.host.Now().Sub(began) >= e.opts.Lease: // the engine is away
+				return err
 			default:
 				if err := c.again(ctx, err); err != nil {
 					return err
@@ -105,15 +105,11 @@ func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
 				continue
 			}
 		}
-		if first == nil {
-			first = o.item
-		}
 		doubt := c.doubtful(&o, began)
-		insists := req.Mode.Shared && first.intent != "" && o.item.intent != "" && first.intent != o.item.intent
 		if ripe = c.ripe(&o); ripe {
 			return nil
 		}
-		if !c.ripe(&doubt) || insists || c.host.Now().Sub(began) > o.item.longest()+c.opts.Poll {
+		if !c.ripe(&doubt) { // they live, or one of them has written since
 			return cmp.Or(c.mismatch(&o), c.inTheWay(o.item))
 		}
 		left, _ := c.leftFor(&o)
@@ -133,7 +129,7 @@ func (c *contender) doubtful(o *observation, since driver.Instant) observation {
 	if silent(o.item.touched, o.item.lease, o.since) {
 		doubt.since = now.Add(-o.item.lease)
 	}
-	if o.item.intent != "" { // it has no time of its own, and others renew the item's
+	if o.item.intent != "" && o.intentSince.Sub(since) <= 0 { // it has no time of its own, and others renew the item's
 		doubt.intentSince = o.intentSince.Add(-c.intentLeft(o, now))
 	}
 	if o.item.sharing != nil {
@@ -145,15 +141,4 @@ func (c *contender) doubtful(o *observation, since driver.Instant) observation {
 		}
 	}
 	return doubt
-}
-
-// longest is the longest lease of those who hold the item.
-func (i *item) longest() time.Duration {
-	longest := i.lease
-	if i.sharing != nil {
-		for _, h := range i.sharing.holders {
-			longest = max(longest, h.lease)
-		}
-	}
-	return longest
 }

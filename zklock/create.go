@@ -49,6 +49,7 @@ func (c *contender) keep(l zkconn.Listing) {
 // create makes one try to create the node. If it has a reply, it returns the list that came with that; the list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	n := c.newNode()
+	c.engine.countChild(n.Path)
 	began, path := time.Now(), n.Path
 	creation := c.engine.link.Create(c.sess, n)
 	var node zkconn.Outcome
@@ -158,27 +159,7 @@ func (c *contender) removeCreated(node zkconn.Outcome) {
 		c.engine.removeLater(c.sess, node.Path)
 	case node.Err == nil, zkconn.UnknownOutcome(node.Err), c.stage == unknown:
 		c.removeCreations()
+	default:
+		c.engine.tidy(c.parent)
 	}
-}
-
-// createParents creates the znode of a lock, with data, and those above it, as far as they are
-// missing, but not the chroot. The lowest is tried first: usually the others are there.
-func (e *engine) createParents(ctx context.Context, path string, data []byte) error {
-	err := e.link.CreateParent(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
-		return zkconn.NoChroot(dir(path))
-	}
-	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
-		if err := e.createParents(ctx, dir(path), nil); err != nil {
-			return err
-		}
-		err = e.link.CreateParent(ctx, path, data)
-	}
-	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case errors.Is(err, zk.ErrNoNode):
-		return errStartOver // removed again, by the server that found it empty: from the top
-	}
-	return err
 }

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
@@ -20,12 +21,16 @@ type engine struct {
 	waiters   waiters
 	late      *lateCreations
 	tasks     *task.Group // what goes on between calls
+	tidying   *task.Group // deletions of empty parents
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
+
+	creating sync.WaitGroup // creations of parents
 
 	mu      strict.Mutex[strict.ZooKeeperEngine]
 	warned  map[string]bool     // locks whose counter nears its end
 	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
+	made    map[string]int64    // parents without a grant that the client has created; how many children it has created in each
 }
 
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
@@ -36,9 +41,11 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		paths:   paths{chroot: chroot, root: opts.Root},
 		waiters: waiters{byPath: make(map[string]*waiter)},
 		tasks:   task.NewGroup(),
+		tidying: task.NewGroup(),
 		mark:    newGUID()[:8],
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
+		made:    make(map[string]int64),
 	}
 	e.heartbeat = newHeartbeat(e)
 	e.doubts = newDoubts(e)
@@ -79,6 +86,7 @@ func (e *engine) CheckKey(key string, mode driver.Mode) error {
 func (e *engine) EndSession(ctx context.Context) error {
 	e.heartbeat.stop()
 	e.late.stop()
+	e.tidyUp(ctx)
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	e.tasks.Close(now)

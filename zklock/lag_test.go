@@ -62,21 +62,23 @@ func TestReads_FollowerLags_ShowWhatWasConfirmed(t *testing.T) {
 				return err
 			},
 		}
-		infos := make(map[string]holdfast.Info)
-		for name, call := range calls {
-			take(name)
-			info, err := holder.Inspect(inTime(t), name)
+		grant := func(key string) holdfast.Info {
+			take(key)
+			info, err := holder.Inspect(inTime(t), key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			infos[name] = info
-			if err := call(inTime(t), info); err != nil {
+			return info
+		}
+		for name, call := range calls {
+			if err := call(inTime(t), grant(name)); err != nil {
 				t.Errorf("%s of a live grant: %v", name, err)
 			}
 		}
 		e.Turn(follower, true, false)
+		unseen := grant("unseen")
 		for name, call := range calls {
-			if err := call(t.Context(), infos[name]); !errors.Is(err, holdfast.ErrDisconnected) {
+			if err := call(t.Context(), unseen); !errors.Is(err, holdfast.ErrDisconnected) {
 				t.Errorf("%s through a follower that is cut off: %v", name, err)
 			}
 		}

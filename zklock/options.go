@@ -77,7 +77,9 @@ type Options struct {
 
 	// PersistentParents makes the parents plain persistent znodes. The default
 	// is container znodes, which the server removes some time after they have
-	// become empty.
+	// become empty. With KazooNames parents are always persistent: an object of kazoo that has
+	// seen its parent never creates it again, and fails for good once the parent is removed.
+	// The client deletes an empty parent that it has created in either form if nothing was granted there.
 	PersistentParents bool
 
 	// TLS, if set, is used for every connection. ServerName defaults to the
@@ -170,6 +172,7 @@ func (o *Options) resolve() (Options, error) {
 			return c, driver.Invalid("Options.Auth", "a scheme is empty")
 		}
 	}
+	c.PersistentParents = c.PersistentParents || c.Names == KazooNames
 	c.Auth = slices.Clone(c.Auth)
 	c.ACL, c.ParentACL = aclOrOpen(c.ACL), aclOrOpen(c.ParentACL)
 	switch {

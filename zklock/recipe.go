@@ -61,6 +61,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		if !granted { // the caller's Retry may have panicked
 			c.letGo()
 		}
+		e.leaveParents(parent, granted)
 	}()
 	for {
 		err := e.link.Retry(ctx, req.Retry, func(sess *zkconn.Session) (err error) {

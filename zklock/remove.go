@@ -60,6 +60,7 @@ func (e *engine) tryRemove(ctx context.Context, sess *zkconn.Session, path strin
 	})
 	if err == nil {
 		e.late.keepNot(sess, path)
+		e.tidy(dir(path))
 	}
 	return missing, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,8 +104,7 @@ func (a *app) tellOutage(c *client, q *acquireFlags) (stop func()) {
 // acquire takes the lock. Unless -q is given, it reports whom it waits for.
 func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...holdfast.Option) (*holdfast.Lock, error) {
 	opts = append(opts, q.options()...)
-	return acquireBy(ctx, a, c, q, func(ctx context.Context, more ...holdfast.Option) (*holdfast.Lock, error) {
-		opts := slices.Concat(opts, more)
+	return acquireBy(ctx, a, c, q, func(ctx context.Context) (*holdfast.Lock, error) {
 		if q.try {
 			return c.TryAcquire(ctx, q.key, opts...)
 		}
@@ -116,42 +114,26 @@ func (a *app) acquire(ctx context.Context, c *client, q *acquireFlags, opts ...h
 
 // acquireAll takes the locks of several keys.
 func (a *app) acquireAll(ctx context.Context, c *client, r *runFlags) (*holdfast.Locks, error) {
-	return acquireBy(ctx, a, c, &r.acquireFlags, func(ctx context.Context, more ...holdfast.Option) (*holdfast.Locks, error) {
-		opts := append(r.options(), more...)
+	return acquireBy(ctx, a, c, &r.acquireFlags, func(ctx context.Context) (*holdfast.Locks, error) {
 		if r.try {
-			return c.TryAcquireAll(ctx, r.all, opts...)
+			return c.TryAcquireAll(ctx, r.all, r.options()...)
 		}
-		return c.AcquireAll(ctx, r.all, opts...)
+		return c.AcquireAll(ctx, r.all, r.options()...)
 	})
 }
 
-func acquireBy[L any](
-	ctx context.Context, a *app, c *client, q *acquireFlags, acquire func(context.Context, ...holdfast.Option) (L, error),
-) (L, error) {
+func acquireBy[L any](ctx context.Context, a *app, c *client, q *acquireFlags, acquire func(context.Context) (L, error)) (L, error) {
 	a.log.Info("connected; the lock is asked for", "key", q.key)
-	wait := func(ctx context.Context, more ...holdfast.Option) (L, error) {
-		if !q.quiet {
-			defer a.tellWaiting(ctx, c, q.key)()
-		}
-		return acquire(ctx, more...)
-	}
-	try := func() (L, error) {
+	call := ctx
+	switch {
+	case q.try && c.queues:
 		bounded, cancel := a.bounded(ctx)
 		defer cancel()
-		lock, err := wait(bounded)
-		var held *holdfast.HeldError
-		if c.queues || !errors.As(err, &held) || bounded.Err() == nil || ctx.Err() != nil {
-			return lock, err
-		}
-		// The engine answers, and the holder seems to be dead: that takes as long as the holder's lease.
-		total := a.set.timeout + max(c.lease(), held.Holder.Lease)
-		return wait(ctx, holdfast.WithRetry(holdfast.Retry{Total: total}))
+		call = bounded
+	case !q.quiet: // on DynamoDB a try, too, may wait: for a holder that seems to be dead
+		defer a.tellWaiting(ctx, c, q.key)()
 	}
-	ask := func() (L, error) { return wait(ctx) }
-	if q.try {
-		ask = try
-	}
-	lock, err := ask()
+	lock, err := acquire(call)
 	if held := (*holdfast.HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil {
 		err = held // without the library's prefix, which repeats the key
 		if q.wait > 0 {

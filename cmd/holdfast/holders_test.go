@@ -120,33 +120,18 @@ func TestShareFlags(t *testing.T) {
 
 // TestSeemsDead checks that show, ls and JSON tell which holders seem to be dead.
 func TestSeemsDead(t *testing.T) {
-	now := time.Now()
-	alone := holdfast.Info{Key: "k", Held: true, Owner: "web1", Lease: 20 * time.Second, LastHeard: now.Add(-26 * time.Second)}
-	live := alone
-	live.LastHeard = now.Add(-5 * time.Second)
-	others := shared(0)
-	others.Lease, others.LastHeard = live.Lease, live.LastHeard
-	for i := range others.Holders {
-		others.Holders[i].Lease, others.Holders[i].LastHeard = live.Lease, live.LastHeard
-	}
-	others.Holders[2].LastHeard = alone.LastHeard
-	for name, test := range map[string]struct {
-		info holdfast.Info
-		dead int
-	}{"dead": {alone, 1}, "live": {live, 0}, "shared": {others, 1}, "unknown": {shared(0), 0}} {
+	for dead, age := range []time.Duration{5 * time.Second, 26 * time.Second} {
+		info := shared(0)
+		for i := range info.Holders {
+			info.Holders[i].Lease, info.Holders[i].LastHeard = 20*time.Second, time.Now()
+		}
+		info.Holders[2].LastHeard = time.Now().Add(-age)
 		var out bytes.Buffer
-		if err := describe(&out, test.info); err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(out.String(), "s ago), seems dead\n"); n != test.dead {
-			t.Errorf("%s: show prints\n%s", name, out.String())
-		}
-		if got := heard(test.info, moment); strings.HasSuffix(got, ", seems dead") != (test.dead > 0) {
-			t.Errorf("%s: ls prints %q", name, got)
-		}
-		text, err := json.Marshal(newLockJSON(test.info))
-		if n := strings.Count(string(text), `"seems_dead":true`); err != nil || n != test.dead {
-			t.Errorf("%s: %s, %v", name, text, err)
+		err := describe(&out, info)
+		text, jsonErr := json.Marshal(newLockJSON(info))
+		if err != nil || jsonErr != nil || strings.Count(out.String(), "s ago), seems dead\n") != dead ||
+			strings.HasSuffix(heard(info, moment), ", seems dead") != (dead > 0) || strings.Count(string(text), `"seems_dead":true`) != dead {
+			t.Errorf("%v ago: show prints\n%s, JSON %s", age, out.String(), text)
 		}
 	}
 }

@@ -57,15 +57,16 @@ func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0
 
 // lockJSON is a key and its holder in JSON.
 type lockJSON struct {
-	Key      string         `json:"key"`
-	Held     bool           `json:"held"`
-	Stale    bool           `json:"stale,omitempty"`
-	Owner    string         `json:"owner,omitempty"`
-	Token    holdfast.Token `json:"token,omitempty"`
-	Since    *time.Time     `json:"since,omitempty"`
-	QueuedAt *time.Time     `json:"queued_at,omitempty"`
-	LeaseMS  int64          `json:"lease_ms,omitempty"`
-	heardJSON
+	Key       string         `json:"key"`
+	Held      bool           `json:"held"`
+	Stale     bool           `json:"stale,omitempty"`
+	Owner     string         `json:"owner,omitempty"`
+	Token     holdfast.Token `json:"token,omitempty"`
+	Since     *time.Time     `json:"since,omitempty"`
+	QueuedAt  *time.Time     `json:"queued_at,omitempty"`
+	LeaseMS   int64          `json:"lease_ms,omitempty"`
+	LastHeard *time.Time     `json:"last_heard,omitempty"`
+	SeemsDead bool           `json:"seems_dead,omitempty"`
 	dataJSON
 	Shared  bool         `json:"shared,omitempty"`
 	Limit   int          `json:"limit,omitempty"`
@@ -75,23 +76,14 @@ type lockJSON struct {
 
 // holderJSON is one of those who share a key.
 type holderJSON struct {
-	Owner    string         `json:"owner"`
-	Token    holdfast.Token `json:"token,omitempty"`
-	Since    *time.Time     `json:"since,omitempty"`
-	QueuedAt *time.Time     `json:"queued_at,omitempty"`
-	LeaseMS  int64          `json:"lease_ms,omitempty"`
-	heardJSON
+	Owner     string         `json:"owner"`
+	Token     holdfast.Token `json:"token,omitempty"`
+	Since     *time.Time     `json:"since,omitempty"`
+	QueuedAt  *time.Time     `json:"queued_at,omitempty"`
+	LeaseMS   int64          `json:"lease_ms,omitempty"`
+	LastHeard *time.Time     `json:"last_heard,omitempty"`
+	SeemsDead bool           `json:"seems_dead,omitempty"`
 	dataJSON
-}
-
-// heardJSON is when a holder was last heard of, where that shows whether it lives.
-type heardJSON struct {
-	LastHeard *time.Time `json:"last_heard,omitempty"`
-	SeemsDead bool       `json:"seems_dead,omitempty"`
-}
-
-func newHeardJSON(grant holdfast.Info) heardJSON {
-	return heardJSON{timeJSON(grant.LastHeard), grant.SeemsDead(time.Now())}
 }
 
 // waiterJSON is a place in the queue.
@@ -110,19 +102,19 @@ type dataJSON struct {
 
 func newLockJSON(info holdfast.Info) lockJSON {
 	l := lockJSON{
-		Key:      info.Key,
-		Held:     info.Held,
-		Stale:    info.Stale,
-		Owner:    info.Owner,
-		Token:    info.Token,
-		Since:    timeJSON(info.Since),
-		QueuedAt: timeJSON(info.QueuedAt),
-		LeaseMS:  info.Lease.Milliseconds(),
-		dataJSON: newDataJSON(info.Data),
-		Shared:   info.Shared,
-		Limit:    info.Limit,
-
-		heardJSON: newHeardJSON(info),
+		Key:       info.Key,
+		Held:      info.Held,
+		Stale:     info.Stale,
+		Owner:     info.Owner,
+		Token:     info.Token,
+		Since:     timeJSON(info.Since),
+		QueuedAt:  timeJSON(info.QueuedAt),
+		LeaseMS:   info.Lease.Milliseconds(),
+		dataJSON:  newDataJSON(info.Data),
+		Shared:    info.Shared,
+		Limit:     info.Limit,
+		LastHeard: timeJSON(info.LastHeard),
+		SeemsDead: info.SeemsDead(time.Now()),
 	}
 	for h := range info.Each() {
 		if !info.Shared {
@@ -130,7 +122,8 @@ func newLockJSON(info holdfast.Info) lockJSON {
 		}
 		l.Holders = append(l.Holders, holderJSON{
 			Owner: h.Owner, Token: h.Token, Since: timeJSON(h.Since), QueuedAt: timeJSON(h.QueuedAt),
-			LeaseMS: h.Lease.Milliseconds(), heardJSON: newHeardJSON(h), dataJSON: newDataJSON(h.Data),
+			LeaseMS: h.Lease.Milliseconds(), dataJSON: newDataJSON(h.Data),
+			LastHeard: timeJSON(h.LastHeard), SeemsDead: h.SeemsDead(time.Now()),
 		})
 	}
 	for _, w := range info.Queue {

@@ -101,14 +101,15 @@ func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) 
 	}
 }
 
-// CreateParent creates a znode that does not end with the session.
-func (l *Link) CreateParent(ctx context.Context, path string, data []byte) error {
+// CreateParent creates a znode that does not end with the session. ended is as for Set.
+func (l *Link) CreateParent(ctx context.Context, path string, data []byte, ended func(error)) error {
 	return l.do(ctx, "create parent", path, func() error {
 		create, kind := l.conn.CreateContainer, int32(zk.FlagContainer)
 		if l.config.PersistentParents {
 			create, kind = l.conn.Create, zk.FlagPersistent
 		}
 		_, err := create(path, data, kind, l.config.ParentACL)
+		ended(err)
 		return err
 	})
 }

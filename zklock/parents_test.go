@@ -1,0 +1,90 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/zkfake"
+	"github.com/holdfast-go/holdfast/zklock"
+)
+
+// Calls that are given up at any moment leave no parent: those that were never granted anything are deleted by the client, also if it
+// closes at once. A parent that had a grant stays if it is persistent, and is removed by the server if it is a container.
+func TestParents_CallGivenUp_AreDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		names zklock.Names
+		opts  []holdfast.Option
+		below string
+	}{
+		"lock":         {},
+		"reader":       {opts: []holdfast.Option{holdfast.WithShared()}},
+		"kazoo lock":   {names: zklock.KazooNames},
+		"permit":       {opts: []holdfast.Option{holdfast.WithLimit(2)}},
+		"kazoo permit": {names: zklock.KazooNames, opts: []holdfast.Option{holdfast.WithLimit(2)}},
+		"lock below":   {below: "/app/jobs"},
+		"kazoo below":  {below: "/app/jobs", names: zklock.KazooNames},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+				acquire(t, dialWired(t, e, zklock.Options{}), "another") // makes the root
+				client := dialWired(t, e, zklock.Options{Names: c.names})
+				var granted []string
+				call := func(client *wired, i int, limit time.Duration) {
+					key := fmt.Sprint("k", i)
+					if c.below != "" {
+						key = fmt.Sprint(c.below, i, "/", key)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					acquire := client.Acquire
+					if i%2 == 1 {
+						acquire = client.TryAcquire
+					}
+					lock, err := acquire(ctx, key, c.opts...)
+					if err != nil {
+						return
+					}
+					granted = append(granted, key)
+					if err := lock.Release(inTime(t)); err != nil {
+						t.Error(err)
+					}
+				}
+				for i := range 60 {
+					call(client, i, time.Duration(i)*time.Millisecond/2)
+				}
+				for i := range 20 * int(1-min(c.names, 1)) { // from the moment that the parent is made
+					short := dialWired(t, e, zklock.Options{Names: c.names})
+					call(short, 100+i, time.Duration(i)*time.Millisecond/2)
+					if err := short.Close(inTime(t)); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(10 * time.Minute)
+				if len(granted) == 0 || len(granted) == 80 {
+					t.Fatalf("%d calls were granted the key", len(granted))
+				}
+				left := slices.Concat(e.Children(virtualRoot), e.Children("/app"))
+				for _, name := range left {
+					kept := c.names == zklock.KazooNames && slices.ContainsFunc(granted, func(key string) bool {
+						return strings.Contains(key+"/", name+"/") || strings.TrimSuffix(name, "-__lock__") == key
+					})
+					if name != "another" && !kept {
+						t.Errorf("%q is left", name)
+					}
+				}
+				if c.names == zklock.KazooNames && c.below == "" {
+					for _, key := range granted {
+						if !slices.Contains(left, key) {
+							t.Errorf("%q had a grant, and is gone", key)
+						}
+					}
+				}
+			})
+		})
+	}
+}
