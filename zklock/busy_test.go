@@ -230,9 +230,10 @@ func TestUnnamedAnswers(t *testing.T) {
 		is   error
 		text string
 	}{
-		-120: {nil, "there is no such watch"},
+		-120: {nil, "localSessionsEnabled"},
+		-121: {nil, "NOWATCHER"},
 		-124: {holdfast.ErrDenied, "have authenticated"},
-		-125: {nil, "quota"},
+		-125: {nil, "QUOTAEXCEEDED"},
 	} {
 		withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 			client := dialWired(t, e, zklock.Options{})

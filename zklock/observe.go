@@ -52,12 +52,16 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 			return err
 		case !lower.Held:
 		case has(confirmed, lower):
+			e.link.Unwatch(all)
 			return driver.ErrHistoryLost
 		default:
-			if confirmed, err = e.confirm(ctx, lower); err != nil {
-				return err
+			if confirmed, err = e.confirm(ctx, lower); err != nil || confirmed.Held {
+				e.link.Unwatch(all)
 			}
-			if confirmed.Held {
+			switch {
+			case err != nil:
+				return err
+			case confirmed.Held:
 				continue
 			}
 		}
@@ -266,6 +270,7 @@ func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind
 // long, it asks whether it still is: see doubts. There may be many observers,
 // of which all begin at the same moment, so they ask late, and not all at a time.
 func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch, lost <-chan struct{}) error {
+	defer e.link.Unwatch(all)
 	waiting, fired := context.WithCancel(ctx)
 	defer fired()
 	for _, w := range all[1:] {

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -159,6 +160,44 @@ func TestObserverOfANameThatComesBack(t *testing.T) {
 		}
 		if got := told(); !slices.Equal(got, want) {
 			t.Errorf("told %d, want %d", got, want)
+		}
+	})
+}
+
+// TestObserve_FreeKeysLeft_ReconnectReadsNoneOfThem: watches that nobody waits on cost no requests.
+func TestObserve_FreeKeysLeft_ReconnectReadsNoneOfThem(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		for i := range 200 {
+			for range client.Observe(t.Context(), fmt.Sprint("left-", i)) {
+				break
+			}
+		}
+		seen := make(chan bool, 10)
+		go func() {
+			for info, err := range client.Observe(t.Context(), "kept") {
+				if err != nil {
+					return
+				}
+				seen <- info.Held
+			}
+		}()
+		<-seen
+		before := client.requests.Load()
+		client.Break()
+		time.Sleep(virtualSession / 2)
+		if n := client.requests.Load() - before; n > 50 {
+			t.Errorf("%d requests at a reconnect", n)
+		}
+		acquire(t, other, "kept")
+		if !<-seen {
+			t.Error("the observer that waits still is not told")
+		}
+		for info := range client.Observe(t.Context(), "left-7") {
+			if info.Held {
+				t.Error("the key is free")
+			}
+			break
 		}
 	})
 }

@@ -139,8 +139,8 @@ var zooKeeperMutantsFrom30 = []mutant{
 	}, nil},
 	{"Z51", "Close does not end the session that was left", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",
-		`l.endOne(ctx, one, first); err != nil {`,
-		`l.endOne(ctx, one, first); false && err != nil {`,
+		`l.endOne(ctx, one); err != nil {`,
+		`l.endOne(ctx, one); false && err != nil {`,
 	}, nil},
 	{"Z51", "a session that was left is ended while it may have a lock", zooKeeper, change{
 		"zklock/internal/zkconn/leave.go",

@@ -61,8 +61,7 @@ type Link struct {
 	dialling context.Context         // ends when no further connection is wanted; with closing at the latest
 	noMore   context.CancelFunc      // ends dialling
 	names    []string                // of the servers, with ports; set by Connect
-	hopeless context.Context         // ends when Connect gives up
-	giveUp   context.CancelCauseFunc // ends hopeless
+	giveUp   context.CancelFunc      // has Connect wait for no session any more
 	started  chan struct{}           // closed when conn is set
 	stopped  chan struct{}           // closed when go-zookeeper has stopped
 	quitOnce sync.Once
@@ -111,7 +110,6 @@ func New(ctx context.Context, host driver.Host, config Config) *Link {
 	}
 	l.closing, l.close = context.WithCancelCause(network.Of(context.Background(), ctx))
 	l.dialling, l.noMore = context.WithCancel(l.closing)
-	l.hopeless, l.giveUp = context.WithCancelCause(l.closing)
 	l.watches = newWatches(l)
 	l.batches = newBatches(l)
 	return l
@@ -212,11 +210,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 	l.mu.Lock()
 	w, isOpen := l.wire, l.state == open
 	l.mu.Unlock()
-	var first *server
 	confirmed := false
-	if w != nil {
-		first = w.server
-	}
 	l.noMore()
 	if !isOpen {
 		l.hangUp()
@@ -236,7 +230,7 @@ func (l *Link) EndSession(ctx context.Context) error {
 		l.noteToEndLocked(s, l.times.Session).over = confirmed
 	}
 	l.mu.Unlock()
-	return l.endAll(ctx, first)
+	return l.endAll(ctx)
 }
 
 // Ended reports whether the end of a session is confirmed.

@@ -23,6 +23,9 @@ import (
 func (l *Link) Connect(ctx context.Context, servers []string) error {
 	l.names = slices.Compact(slices.Sorted(slices.Values(zk.FormatServers(servers))))
 	rand.Shuffle(len(l.names), func(i, j int) { l.names[i], l.names[j] = l.names[j], l.names[i] })
+	until, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	l.giveUp = giveUp
 	conn, events, err := zk.Connect(
 		l.names, l.config.SessionTimeout,
 		zk.WithDialer(l.dial),
@@ -41,23 +44,15 @@ func (l *Link) Connect(ctx context.Context, servers []string) error {
 		for range events {
 		}
 	})
-	return l.awaitAdmission(ctx, servers)
+	return l.awaitAdmission(ctx, until, servers)
 }
 
-// hope waits for a connection, or until Connect gives up.
-func (l *Link) hope(ctx context.Context, _ error, up <-chan struct{}) error {
-	select {
-	case <-up:
-	case <-ctx.Done():
-	case <-l.hopeless.Done():
-		return context.Cause(l.hopeless)
-	}
-	return nil
-}
-
-// awaitAdmission waits for the first session, and then for the servers to accept the credentials, if there are any.
-func (l *Link) awaitAdmission(ctx context.Context, servers []string) error {
-	if _, err := l.ready(ctx, l.hope); err != nil {
+// awaitAdmission waits for the first session, until Connect gives up, and then for the servers to accept the credentials, if there are any.
+func (l *Link) awaitAdmission(ctx, until context.Context, servers []string) error {
+	if _, err := l.ready(until, nil); err != nil {
+		if ctx.Err() == nil {
+			err = driver.ErrDisconnected
+		}
 		return fmt.Errorf("zookeeper: no server of %s gave a session: %w: %w", strings.Join(servers, ","), err, l.causes())
 	}
 	for _, auth := range l.config.Auth {

@@ -93,9 +93,9 @@ func (l *Link) forgetEndedLocked() {
 	maps.DeleteFunc(l.toEnd, func(_ int64, one *sessionToEnd) bool { return one.over })
 }
 
-// endAll ends the sessions that are to be ended. It tries the first server first, unless that is nil. It goes on until all are
+// endAll ends the sessions that are to be ended. It goes on until all are
 // over, ctx ends, or all servers refuse. It returns nil if all are over. The background has ceased to try by now: see noMore.
-func (l *Link) endAll(ctx context.Context, first *server) error {
+func (l *Link) endAll(ctx context.Context) error {
 	l.mu.Lock()
 	all := maps.Clone(l.toEnd)
 	for _, one := range all {
@@ -110,7 +110,7 @@ func (l *Link) endAll(ctx context.Context, first *server) error {
 	for i, id := range ids { // at the same time: one that cannot be ended keeps no other
 		one := all[id]
 		sides.Go(func() {
-			if err := l.endOne(ctx, one, first); err != nil {
+			if err := l.endOne(ctx, one); err != nil {
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				failures[i] = fmt.Errorf("zookeeper: the end of session %#x is not confirmed; its nodes go when the servers have not heard of it for %v: %w: %w",
@@ -125,15 +125,12 @@ func (l *Link) endAll(ctx context.Context, first *server) error {
 // errRefused is why a session that a server has resumed cannot be ended there. Nothing is resumed by what another session cannot do.
 var errRefused = errors.New("refused")
 
-// endOne ends one of them, at one server after the other.
-func (l *Link) endOne(ctx context.Context, one *sessionToEnd, first *server) error {
+// endOne ends one of them, at one server after the other. The first is the one that the client was connected to last.
+func (l *Link) endOne(ctx context.Context, one *sessionToEnd) error {
 	l.mu.Lock()
 	over := one.over
-	servers := slices.Clone(l.servers)
+	servers := slices.SortedFunc(slices.Values(l.servers), func(a, b *server) int { return b.turn - a.turn })
 	l.mu.Unlock()
-	if first != nil {
-		servers = slices.Insert(servers, 0, first)
-	}
 	refusals, tried := 0, 0
 	for failures := 0; !over; {
 		if tried == len(servers) {

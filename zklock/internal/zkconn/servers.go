@@ -91,7 +91,7 @@ func (l *Link) next() string {
 		l.rounds++
 		mayServe := func(s *server) bool { return !errors.As(s.cause, new(*strangerError)) }
 		if l.rounds == l.config.Rounds || !slices.ContainsFunc(l.servers, mayServe) {
-			l.giveUp(driver.ErrDisconnected)
+			l.giveUp()
 		}
 	}
 	l.mu.Unlock()

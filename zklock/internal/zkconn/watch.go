@@ -13,11 +13,9 @@ import (
 // recheckers is how many reads are under way at a time after a reconnect.
 const recheckers = 16
 
-// watches has one watch of a kind for each znode that somebody here waits on, shared by
-// all who do. Waiters watch by a data read (GetW): one on a znode that is gone
-// already fails, and so cannot be left behind in the server, as an exists watch
-// would be. The other kinds are for observers of keys that nobody holds. What is left of
-// those when they have gone is one watch per key, until it fires or is used again.
+// watches has one watch of a kind for each znode that somebody here waits on, shared by all who do. Waiters watch by a data read (GetW):
+// one on a znode that is gone already fails, and so cannot be left behind in the server, as an exists watch would be. The other kinds
+// are for observers of keys that nobody holds. When they have gone, one watch per key is left, until it fires or the connection ends.
 type watches struct {
 	link *Link
 
@@ -71,9 +69,9 @@ type Watch struct {
 	Why  zk.EventType  // set before that
 
 	// Guarded by the mutex of the watches.
-	owner  Owner // nil, or who created the node
-	shared bool  // others wait on it
-	fired  bool  // Gone is closed, or about to be
+	owner Owner // nil, or who created the node
+	users int   // that wait on it, other than the owner
+	fired bool  // Gone is closed, or about to be
 }
 
 // An Owner hears first what happens to its node, in the order in which that is received.
@@ -96,8 +94,17 @@ func (l *Link) Watch(background context.Context, path string, kind WatchKind) *W
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w := ws.joinLocked(background, watchKey{path, kind})
-	w.shared = true
+	w.users++
 	return w
+}
+
+// Unwatch gives watches up. A watch without users ends with its connection.
+func (l *Link) Unwatch(all []*Watch) {
+	l.watches.mu.Lock()
+	defer l.watches.mu.Unlock()
+	for _, w := range all {
+		w.users--
+	}
 }
 
 // WatchOwn watches a znode for its owner, who hears of it before anybody else.
@@ -283,19 +290,24 @@ func (l *Link) Disown(w *Watch) {
 	w.owner = nil
 }
 
-// recheck reads again, on a new connection, the znodes that are watched by Watch. go-zookeeper has set
-// its watches again by now, but if that failed it reported nothing. It ends with the connection:
-// the next one begins anew. A znode that only its owner watches is left out: the owner must find
-// out by itself whether the znode is still there.
+// recheck reads again, on a new connection, the znodes that are watched by Watch. go-zookeeper has set its watches again by now, but if
+// that failed it reported nothing. It ends with the connection: the next one begins anew. A znode that only its owner watches is left
+// out: the owner must find out by itself whether the znode is still there.
 func (ws *watches) recheck(on *Wire) {
 	ws.mu.Lock()
-	var shared []*Watch
+	var shared, unused []*Watch
 	for _, w := range ws.byPath {
-		if w.shared {
+		switch {
+		case w.users > 0:
 			shared = append(shared, w)
+		case w.owner == nil:
+			unused = append(unused, w)
 		}
 	}
 	ws.mu.Unlock()
+	for _, w := range unused {
+		ws.finish(w, zk.EventNotWatching)
+	}
 	slots := make(chan struct{}, recheckers)
 	var reads sync.WaitGroup
 	for _, w := range shared {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,15 +27,15 @@ func TestLookUp_OneName_ServerPerAddress(t *testing.T) {
 		{[]string{"::1", "::2"}, "zk:2181 (::1) at [::1]:2181;zk:2181 (::2) at [::2]:2181;"},
 	} {
 		ctx := network.WithNames(t.Context(), nil, func(context.Context, string) ([]string, error) { return c.addresses, nil })
-		got := ""
+		var got strings.Builder
 		for _, s := range z.lookUp(ctx, "zk:2181") {
-			got += s.addr + " at " + s.at + ";"
+			got.WriteString(s.addr + " at " + s.at + ";")
 			if s.tls.ServerName != "zk" {
 				t.Errorf("%s: the certificate is to be for %q", s.addr, s.tls.ServerName)
 			}
 		}
-		if got != c.want {
-			t.Errorf("%q: %s, want %s", c.addresses, got, c.want)
+		if got.String() != c.want {
+			t.Errorf("%q: %s, want %s", c.addresses, got.String(), c.want)
 		}
 	}
 }
