@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -75,6 +76,7 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 						refused <- err
 					}()
 					time.Sleep(40 * time.Millisecond)
+					synctest.Wait()
 					granted = append(granted, first.Token())
 					if err := first.Release(inTime(t)); err != nil {
 						t.Fatal(err)
