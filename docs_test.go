@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -83,37 +82,6 @@ func TestDocsNameFiles(t *testing.T) {
 			}
 			dir = filepath.Dir(name)
 			exists("docs/design/hazards.md", strings.Replace(name, "zkconn/", "zklock/internal/zkconn/", 1))
-		}
-	}
-}
-
-// The design pages describe each file of the root and of the engines.
-func TestDesignNamesFiles(t *testing.T) {
-	for dir, page := range map[string]string{".": "docs/design/README.md", "zklock": "docs/design/zookeeper.md", "dynamolock": "docs/design/dynamodb.md"} {
-		_, table, _ := strings.Cut(read(t, page), "\n| file | |\n")
-		table, _, _ = strings.Cut(table, "\n## ")
-		var told []string
-		for _, name := range regexp.MustCompile("`([a-z_/]+\\.go)`").FindAllStringSubmatch(table, -1) {
-			told = append(told, name[1])
-		}
-		slices.Sort(told)
-		var files []string
-		err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-			name, _ := filepath.Rel(dir, path)
-			switch {
-			case err == nil && entry.IsDir() && (dir == "." && name != "." || entry.Name() == "zktest"):
-				return filepath.SkipDir
-			case filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && filepath.Base(name) != "doc.go":
-				files = append(files, filepath.Base(name))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(files)
-		if !slices.Equal(told, files) {
-			t.Errorf("%s tells of\n%v\nand %s has\n%v", page, told, dir, files)
 		}
 	}
 }

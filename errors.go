@@ -114,7 +114,7 @@ func lossCause(err error) error {
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 //
-// Fields: Key, Holder (an [Info], of which only Key is set where there was no time to ask), Own (a lock of this client is in the way).
+// Fields: Key, Holder (an [Info], of which only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
 type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows

@@ -17,12 +17,12 @@ type Token = driver.Token
 // Info is what an engine tells of a key: who holds it, with which token and data, since when, and who waits. It is a snapshot,
 // possibly outdated by the time it is read. Each yields one of each who share the key.
 //
-// Fields: Key, Held, Owner, Token, Since, QueuedAt, Data, Lease, Queue (of [Waiter]), Grant, Shared, Limit, Unfenced, Holders (of [Holder]).
+// Fields: Key, Held, Owner, Token, Since, QueuedAt, Data, Lease, LastHeard, Queue (of [Waiter]), Grant, Stale, Shared, Limit, Unfenced, Holders (of [Holder]).
 type Info = driver.Info
 
 // A Holder is one of those who share a key. Its fields are as in [Info].
 //
-// Fields: Owner, Token, Since, QueuedAt, Data, Lease, Grant.
+// Fields: Owner, Token, Since, QueuedAt, Data, Lease, LastHeard, Grant.
 type Holder = driver.Holder
 
 // A Waiter is one of those who wait for a key.

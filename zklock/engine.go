@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/task"
@@ -25,12 +24,12 @@ type engine struct {
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
-	creating sync.WaitGroup // creations of parents
-
-	mu      strict.Mutex[strict.ZooKeeperEngine]
-	warned  map[string]bool     // locks whose counter nears its end
-	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
-	made    map[string]int64    // parents without a grant that the client has created; how many children it has created in each
+	mu       strict.Mutex[strict.ZooKeeperEngine]
+	warned   map[string]bool     // locks whose counter nears its end
+	refused  map[string]struct{} // nodes that the server will not delete; see keepRemoving
+	creating int                 // parents
+	created  chan struct{}       // closed when there are none
+	made     map[string]int64    // parents without a grant that the client has created; how many children it has created in each
 }
 
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.

@@ -42,7 +42,7 @@ func TestObserve_EnsembleWiped_TellsTheNewHolder(t *testing.T) {
 					t.Fatal(err)
 				}
 				next := take()
-				if want := []holdfast.Token{0, before.Token(), 0, lock.Token(), 0, next.Token()}; !slices.Equal(told(), want) {
+				if want := []holdfast.Token{0, before.Token(), 0, lock.Token(), 0, next.Token()}; !slices.Equal(slices.Compact(slices.Clone(told())), want) {
 					t.Errorf("told %d, want %d", told(), want)
 				}
 			})

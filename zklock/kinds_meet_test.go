@@ -47,7 +47,9 @@ func observed(t *testing.T, client *wired, key string) func() []holdfast.Token {
 				}
 				return
 			}
-			told = append(told, info.Token)
+			if !info.Stale {
+				told = append(told, info.Token)
+			}
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -38,9 +39,11 @@ func (e *engine) createParents(ctx context.Context, path string, data []byte) er
 
 // createParent creates one parent, and notes that, unless it is the root or above the root.
 func (e *engine) createParent(ctx context.Context, path string, data []byte) error {
-	e.creating.Add(1)
+	e.mu.Lock()
+	e.creating++
+	e.mu.Unlock()
 	return e.link.CreateParent(ctx, path, data, func(err error) {
-		defer e.creating.Done()
+		defer e.parentCreated()
 		if err != nil && !zkconn.UnknownOutcome(err) || within(e.paths.chroot+e.paths.root, path) {
 			return
 		}
@@ -52,6 +55,16 @@ func (e *engine) createParent(ctx context.Context, path string, data []byte) err
 			e.tidy(path)
 		}
 	})
+}
+
+// parentCreated notes that the creation of a parent is over.
+func (e *engine) parentCreated() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.creating--; e.creating == 0 && e.created != nil {
+		close(e.created)
+		e.created = nil
+	}
 }
 
 // countChild notes that this client creates a child.
@@ -120,18 +133,24 @@ func (e *engine) tidy(path string) {
 	})
 }
 
-// tidyUp waits for creations and deletions of parents before the client closes, if it is connected, for as long as a server may take to answer.
+// tidyUp waits for creations and deletions of parents before the client closes, if it is connected, for as long as a server may take
+// to answer.
 func (e *engine) tidyUp(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, e.link.Times().Answer)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !e.link.IsOpen() {
+	if e.link.IsOpen() {
+		defer time.AfterFunc(e.link.Times().Answer, cancel).Stop()
+	} else { // perhaps there was no session, and there are no Times
 		cancel()
 	}
+	e.mu.Lock()
 	created := make(chan struct{})
-	go func() {
-		e.creating.Wait()
+	if e.creating > 0 {
+		e.created = created
+	} else {
 		close(created)
-	}()
+	}
+	e.mu.Unlock()
 	select {
 	case <-created:
 	case <-ctx.Done():
