@@ -155,7 +155,7 @@ func (c *consumer) try(ctx context.Context, stream string) {
 func (c *consumer) result(ctx context.Context, a attempt) error {
 	c.trying[a.stream] = false
 	switch {
-	case errors.Is(a.err, holdfast.ErrHeld):
+	case errors.Is(a.err, holdfast.ErrHeld), errors.Is(a.err, holdfast.ErrDisconnected):
 		c.again(ctx, a.stream)
 	case a.err != nil:
 		if ctx.Err() == nil {
