@@ -240,7 +240,9 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 	defer u.mu.Unlock()
 	switch {
 	case f.Op == faultproxy.OpCreate && f.Err == 0, createsLease(f):
-		u.paths[createdPath(f)] = struct{}{}
+		if path := createdPath(f); isSequential(path) { // and no parent
+			u.paths[path] = struct{}{}
+		}
 	case f.Op == faultproxy.OpSetData && f.Err == 0: // it has spent the watch, if there was one
 		u.paths[f.Path] = struct{}{}
 	case f.Op == faultproxy.OpGetData, f.Op == faultproxy.OpDelete:
@@ -252,6 +254,10 @@ func (u *unreadNodes) see(f faultproxy.Frame) {
 func createsLease(f faultproxy.Frame) bool {
 	return f.Op == faultproxy.OpMulti && strings.Contains(f.Path, "/leases/") && len(f.Payload) > 25 &&
 		binary.BigEndian.Uint32(f.Payload[16:]) == uint32(faultproxy.OpCreate) // else it has failed
+}
+
+func isSequential(path string) bool {
+	return len(path) > 10 && strings.Trim(path[len(path)-10:], "0123456789") == ""
 }
 
 func (u *unreadNodes) none() bool {
