@@ -38,7 +38,7 @@ type Client struct {
 	giveUp     context.CancelCauseFunc
 
 	mu          strict.Mutex[strict.Client]
-	held        map[*Lock]struct{} // live
+	held        map[string][]*Lock // live, by key
 	outstanding map[*Lock]struct{} // live, or ended and not known to be given back
 	clocks      clocks
 	toGiveBack  []*Lock // ended since Close began, which gives them back
@@ -65,7 +65,7 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		absolute:    config.AbsoluteKeys,
 		anyKey:      config.AnyKey,
 		lease:       config.Lease,
-		held:        make(map[*Lock]struct{}),
+		held:        make(map[string][]*Lock),
 		outstanding: make(map[*Lock]struct{}),
 		clocks:      clocks{first: host.Now()},
 		observed:    make(map[string]*observation),
@@ -274,7 +274,7 @@ func (c *Client) checkPrefix(prefix string) error {
 func (c *Client) register(k *Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held[k] = struct{}{}
+	c.held[k.key] = append(c.held[k.key], k)
 	c.outstanding[k] = struct{}{}
 	c.unended.Add(1)
 	c.watchClocksLocked()
@@ -323,7 +323,10 @@ func (c *Client) lockEnded(k *Lock) {
 	defer c.unended.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.held, k)
+	left := slices.DeleteFunc(c.held[k.key], func(other *Lock) bool { return other == k })
+	if c.held[k.key] = left; len(left) == 0 {
+		delete(c.held, k.key)
+	}
 	if c.closed {
 		c.toGiveBack = append(c.toGiveBack, k)
 		return
@@ -351,12 +354,7 @@ func (c *Client) noteRelease(k *Lock, err error) {
 // live returns the live locks of this client on a key.
 func (c *Client) live(key string) []*Lock {
 	c.mu.Lock()
-	var found []*Lock
-	for k := range c.held {
-		if k.key == key {
-			found = append(found, k)
-		}
-	}
+	found := slices.Clone(c.held[key])
 	c.mu.Unlock()
 	return slices.DeleteFunc(found, func(k *Lock) bool { return k.Err() != nil })
 }

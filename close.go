@@ -110,12 +110,7 @@ func (c *Client) shutdown(ctx context.Context) {
 // is told of any.
 func (c *Client) endLocks(but map[*Lock]*leadership) {
 	c.mu.Lock()
-	locks := make([]*Lock, 0, len(c.held))
-	for k := range c.held {
-		if but[k] == nil {
-			locks = append(locks, k)
-		}
-	}
+	locks := slices.DeleteFunc(slices.Concat(slices.Collect(maps.Values(c.held))...), func(k *Lock) bool { return but[k] != nil })
 	c.mu.Unlock()
 	for _, k := range locks {
 		k.endClosed()

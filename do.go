@@ -78,7 +78,11 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		if fnCtx.Err() == nil || context.Cause(fnCtx) != why {
 			why = nil
 		}
-		if why != nil && (err == why || err == fnCtx.Err()) {
+		var closed error
+		for _, k := range lock.each() {
+			closed = cmp.Or(closed, k.closed())
+		}
+		if why != nil && (why != ErrReleased || closed != nil) && (err == why || err == fnCtx.Err()) {
 			err = nil
 		}
 		cancel()
@@ -86,9 +90,7 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		releaseCtx, stop = context.WithTimeout(releaseCtx, doReleaseTimeout)
 		defer stop()
-		for _, k := range lock.each() {
-			err = cmp.Or(err, k.closed())
-		}
+		err = cmp.Or(err, closed)
 		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
 		err = joined(err, why, outcomes(releaseCtx, lock.each()))
 	}()

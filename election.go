@@ -224,13 +224,11 @@ func (e *Election) Resign(ctx context.Context) error {
 	e.mu.Lock()
 	t, leads := e.last, e.now != nil
 	e.mu.Unlock()
-	switch {
-	case t == nil:
+	if t == nil {
 		return e.client.valid()
-	case leads:
-		t.lock.check() // what has ended it before comes first
-		t.end(ErrResigned)
 	}
+	t.lock.check()     // what has ended it before comes first
+	t.end(ErrResigned) // also if it is about to begin
 	select {
 	case <-t.returned:
 	default:

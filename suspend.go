@@ -1,6 +1,8 @@
 package holdfast
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -60,9 +62,7 @@ func (c *Client) compareClocks() {
 	c.mu.Lock()
 	var held []*Lock
 	if c.jumpedLocked() {
-		for k := range c.held {
-			held = append(held, k)
-		}
+		held = slices.Concat(slices.Collect(maps.Values(c.held))...)
 	}
 	c.clocks.timer = nil
 	c.watchClocksLocked()

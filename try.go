@@ -47,16 +47,19 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) && !errors.Is(refused, ErrMismatch) {
 		return refused
 	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	ended := make(chan error, len(requests))
 	for _, r := range requests {
-		watch := func() {
-			err := errCallUnwound
-			defer func() { ended <- err }()
-			err = engine.Watch(ctx, &driver.Request{
-				Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: c.retries(r, r.retry.policy().Start(), false, giveUp),
-			})
+		c.calls.Go(func() {
+			loop := backoff.Policy{}.Start() // the engine bounds the failures: a user's Retry belongs to the try
+			again := func(ctx context.Context, err error, wake <-chan struct{}) error {
+				if loop.Wait(ctx, wake) {
+					return nil
+				}
+				return err
+			}
+			err := engine.Watch(ctx, &driver.Request{Key: r.key, Owner: r.owner, Mode: r.mode(), Reclaim: r.reclaim, Retry: again})
 			switch before := (*HeldError)(nil); {
 			case err == nil:
 			case errors.Is(err, ErrHeld) && errors.As(refused, &before) && before.Key == r.key:
@@ -64,12 +67,8 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 			case len(requests) > 1:
 				err = &keyError{r.key, err}
 			}
-		}
-		if len(requests) == 1 {
-			watch() // here: its caller's Retry may panic
-		} else {
-			c.calls.Go(watch)
-		}
+			ended <- err
+		})
 	}
 	for range requests {
 		switch err := <-ended; {

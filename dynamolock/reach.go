@@ -1,6 +1,7 @@
 package dynamolock
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -27,10 +28,12 @@ func (r *reach) once(o *dynamodb.Options) {
 		return
 	}
 	r.first.Do(func() {
-		tr := built.GetTransport()
-		tr.DialContext = r.each(tr.DialContext)
-		direct := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		r.copy = &http.Client{Transport: tr, Timeout: built.GetTimeout(), CheckRedirect: direct}
+		names := cmp.Or(built.GetDialer().Resolver, net.DefaultResolver)
+		r.copy, _ = built.WithTransportOptions(func(tr *http.Transport) {
+			if tr.DialContext != nil { // else the transport dials by itself
+				tr.DialContext = r.each(tr.DialContext, names)
+			}
+		}).Freeze().(*http.Client)
 	})
 	if r.copy != nil {
 		o.HTTPClient = r.copy
@@ -47,10 +50,10 @@ func (r *reach) close() {
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // each dials the addresses of a name in turn. All but the last share half of the time limit.
-func (r *reach) each(one dial) dial {
+func (r *reach) each(one dial, names *net.Resolver) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		host, port, _ := net.SplitHostPort(addr)
-		all, err := net.DefaultResolver.LookupHost(ctx, host)
+		all, err := names.LookupHost(ctx, host)
 		if err != nil || len(all) < 2 {
 			return one(ctx, network, addr)
 		}

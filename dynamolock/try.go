@@ -85,18 +85,20 @@ func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
 			c.lines.tried(req.Key)
 		}
 	}()
-	o, began := c.lines.observed(req.Key), c.began
+	o, began, heard := c.lines.observed(req.Key), c.began, c.began
 	for read := o.item == nil; ; read = true {
 		if read {
 			met, err := c.look(ctx)
 			switch {
 			case err == nil && o.item == nil:
 				o, began = met, c.host.Now()
+				heard = began
 			case err == nil:
-				o.update(met.item, c.host.Now())
+				heard = c.host.Now()
+				o.update(met.item, heard)
 			case ctx.Err() != nil && o.item != nil:
 				return c.inTheWay(o.item)
-			case c.host.Now().Sub(began) >= e.opts.Lease: // the engine is away
+			case c.host.Now().Sub(heard) >= e.opts.Lease: // the engine is away
 				return err
 			default:
 				if err := c.again(ctx, err); err != nil {

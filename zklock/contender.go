@@ -2,7 +2,9 @@ package zklock
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -136,9 +138,13 @@ func (c *contender) withdraw(ctx context.Context) error {
 	if gone == nil {
 		return nil
 	}
+	limit := time.NewTimer(c.engine.link.Times().Session)
+	defer limit.Stop()
 	select {
 	case <-gone:
 		return nil
+	case <-limit.C:
+		return fmt.Errorf("zookeeper: %w: a node is not deleted after a session timeout", driver.ErrDisconnected)
 	case <-ctx.Done():
 		return zkconn.Disconnected(ctx)
 	}

@@ -49,7 +49,6 @@ func (c *contender) keep(l zkconn.Listing) {
 // create makes one try to create the node. If it has a reply, it returns the list that came with that; the list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	n := c.newNode()
-	c.engine.countChild(n.Path)
 	began, path := time.Now(), n.Path
 	creation := c.engine.link.Create(c.sess, n)
 	var node zkconn.Outcome
@@ -66,6 +65,7 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		c.forget()
 		return zkconn.Listing{}, errStartOver
 	case err == nil:
+		c.engine.countChild(node.Path)
 		c.node, c.hangUps = base(node.Path), 0
 		if c.stage == unknown {
 			c.stage = doubled // the node that is kept may be the other one
@@ -154,6 +154,9 @@ func (c *contender) leaveCreating(creation *zkconn.Creation) {
 
 // removeCreated removes whatever came of a creation that nobody wants any more.
 func (c *contender) removeCreated(node zkconn.Outcome) {
+	if node.Err == nil {
+		c.engine.countChild(node.Path)
+	}
 	switch {
 	case node.Err == nil && node.InSession && c.stage == absent:
 		c.engine.removeLater(c.sess, node.Path)

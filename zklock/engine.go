@@ -20,16 +20,13 @@ type engine struct {
 	waiters   waiters
 	late      *lateCreations
 	tasks     *task.Group // what goes on between calls
-	tidying   *task.Group // deletions of empty parents
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
-	mu       strict.Mutex[strict.ZooKeeperEngine]
-	warned   map[string]bool     // locks whose counter nears its end
-	refused  map[string]struct{} // nodes that the server will not delete; see keepRemoving
-	creating int                 // parents
-	created  chan struct{}       // closed when there are none
-	made     map[string]int64    // parents without a grant that the client has created; how many children it has created in each
+	mu      strict.Mutex[strict.ZooKeeperEngine]
+	warned  map[string]bool     // locks whose counter nears its end
+	refused map[string]struct{} // nodes that the server will not delete; see keepRemoving
+	made    map[string]int64    // parents without a grant that the client has created; how many children it has created in each
 }
 
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
@@ -40,7 +37,6 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		paths:   paths{chroot: chroot, root: opts.Root},
 		waiters: waiters{byPath: make(map[string]*waiter)},
 		tasks:   task.NewGroup(),
-		tidying: task.NewGroup(),
 		mark:    newGUID()[:8],
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
@@ -85,7 +81,6 @@ func (e *engine) CheckKey(key string, mode driver.Mode) error {
 func (e *engine) EndSession(ctx context.Context) error {
 	e.heartbeat.stop()
 	e.late.stop()
-	e.tidyUp(ctx)
 	now, cancel := context.WithCancel(ctx)
 	cancel()
 	e.tasks.Close(now)

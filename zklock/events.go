@@ -13,4 +13,5 @@ import "github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 func (e *engine) reopened(sess *zkconn.Session) {
 	e.heartbeat.reopened(sess)
 	e.late.reopened()
+	e.tidyAll()
 }

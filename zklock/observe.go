@@ -262,6 +262,7 @@ func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind
 	case <-w.Read:
 		return w, w.Err
 	case <-ctx.Done():
+		e.link.Unwatch([]*zkconn.Watch{w})
 		return nil, zkconn.Disconnected(ctx)
 	}
 }

@@ -3,7 +3,8 @@ package zklock
 import (
 	"context"
 	"errors"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -39,11 +40,7 @@ func (e *engine) createParents(ctx context.Context, path string, data []byte) er
 
 // createParent creates one parent, and notes that, unless it is the root or above the root.
 func (e *engine) createParent(ctx context.Context, path string, data []byte) error {
-	e.mu.Lock()
-	e.creating++
-	e.mu.Unlock()
 	return e.link.CreateParent(ctx, path, data, func(err error) {
-		defer e.parentCreated()
 		if err != nil && !zkconn.UnknownOutcome(err) || within(e.paths.chroot+e.paths.root, path) {
 			return
 		}
@@ -55,16 +52,6 @@ func (e *engine) createParent(ctx context.Context, path string, data []byte) err
 			e.tidy(path)
 		}
 	})
-}
-
-// parentCreated notes that the creation of a parent is over.
-func (e *engine) parentCreated() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.creating--; e.creating == 0 && e.created != nil {
-		close(e.created)
-		e.created = nil
-	}
 }
 
 // countChild notes that this client creates a child.
@@ -102,10 +89,10 @@ func (e *engine) tidy(path string) {
 		children, ok = e.made[path]
 		return children, ok
 	}
-	if _, ok := made(); !ok {
+	if _, ok := made(); !ok || !e.link.IsOpen() { // else see reopened
 		return
 	}
-	e.tidying.Go(func(ctx context.Context) {
+	e.tasks.Go(func(ctx context.Context) {
 		err := e.link.Retry(ctx, nil, func(*zkconn.Session) error {
 			stat, err := e.link.Stat(ctx, path)
 			if err != nil {
@@ -133,27 +120,12 @@ func (e *engine) tidy(path string) {
 	})
 }
 
-// tidyUp waits for creations and deletions of parents before the client closes, if it is connected, for as long as a server may take
-// to answer.
-func (e *engine) tidyUp(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if e.link.IsOpen() {
-		defer time.AfterFunc(e.link.Times().Answer, cancel).Stop()
-	} else { // perhaps there was no session, and there are no Times
-		cancel()
-	}
+// tidyAll is tidy for all parents.
+func (e *engine) tidyAll() {
 	e.mu.Lock()
-	created := make(chan struct{})
-	if e.creating > 0 {
-		e.created = created
-	} else {
-		close(created)
-	}
+	all := slices.Collect(maps.Keys(e.made))
 	e.mu.Unlock()
-	select {
-	case <-created:
-	case <-ctx.Done():
+	for _, path := range all {
+		e.tidy(path)
 	}
-	e.tidying.Close(ctx)
 }

@@ -105,6 +105,7 @@ func (p *permit) stand(ctx context.Context) error {
 	c.leaveWaiters(true) // whoever is behind it and sees it go is the next
 	var names []string
 	w := link.Watch(p.engine.tasks.Context(), p.at.leases, zkconn.WatchChildren)
+	defer link.Unwatch([]*zkconn.Watch{w})
 	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -218,6 +218,7 @@ func (c *contender) wait(ctx context.Context, o *outlook) error {
 	link, background := c.engine.link, c.engine.tasks.Context()
 	before := c.parent + "/" + o.last
 	w := link.Watch(background, before, zkconn.WatchData)
+	defer func() { link.Unwatch([]*zkconn.Watch{w}) }()
 	if o.beyond != "" {
 		c.watchBeyond(o)
 	}
