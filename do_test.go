@@ -203,3 +203,18 @@ func TestDoWhileTheClientIsClosed(t *testing.T) {
 		})
 	}
 }
+
+// TestDo_FnReleases_ItsErrorStays: fn releases the lock, and returns the error of its ctx, as its work is unfinished.
+func TestDo_FnReleases_ItsErrorStays(t *testing.T) {
+	c := (&engine{}).open(t, driver.Config{})
+	err := c.Do(t.Context(), "k", func(ctx context.Context, k *holdfast.Lock) error {
+		if err := k.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
@@ -294,4 +296,31 @@ func TestTakeoverOfSeveral(t *testing.T) {
 			t.Errorf("%v, after %v", err, waited)
 		}
 	})
+}
+
+// TestTakeover_OneReadFails_GoesOn: one throttled read late in the watch of a dead holder does not end the try.
+func TestTakeover_OneReadFails_GoesOn(t *testing.T) {
+	for name, c := range map[string]struct{ holder, after time.Duration }{
+		"at the end": {lease, lease - poll/2}, "after the own lease": {3 * lease, 2 * lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
+				a, b := h.client(t, func(o *dynamolock.Options) { o.Lease = c.holder }), h.client(t)
+				a.hold(t, "k")
+				a.dies(t)
+				time.Sleep(3 * c.holder)
+				began, failed := time.Now(), false
+				b.conn.SetFault(func(op dynamofake.Op) dynamofake.Fault {
+					if failed || op.Name != "GetItem" || time.Since(began) < c.after {
+						return dynamofake.Fault{}
+					}
+					failed = true
+					return dynamofake.Fail(&types.ProvisionedThroughputExceededException{})
+				})
+				if _, err := b.TryAcquire(t.Context(), "k"); err != nil || !failed {
+					t.Errorf("a read failed: %v, the try: %v", failed, err)
+				}
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -172,6 +173,14 @@ func TestObserve_FreeKeysLeft_ReconnectReadsNoneOfThem(t *testing.T) {
 			for range client.Observe(t.Context(), fmt.Sprint("left-", i)) {
 				break
 			}
+		}
+		for i := range 200 { // and waiters that have given up
+			acquire(t, other, fmt.Sprint("held-", i))
+			ctx, cancel := context.WithTimeout(t.Context(), virtualSession/100)
+			if _, err := client.Acquire(ctx, fmt.Sprint("held-", i)); err == nil {
+				t.Fatal("granted twice")
+			}
+			cancel()
 		}
 		seen := make(chan bool, 10)
 		go func() {

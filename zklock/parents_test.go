@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -80,4 +81,36 @@ func TestParents_CallGivenUp_AreDeleted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestParents_AnotherClientsGrant_Stay: with KazooNames a parent stays that had a grant, although the client that created it had none.
+func TestParents_AnotherClientsGrant_Stay(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		acquire(t, dialWired(t, e, zklock.Options{}), "another")
+		a, b := dialWired(t, e, zklock.Options{Names: zklock.KazooNames}), dialWired(t, e, zklock.Options{Names: zklock.KazooNames})
+		cut := false
+		a.sends(func(frame []byte) { // of its first creation below the parent
+			if !cut && bytes.Contains(frame, []byte("__lock__")) && slices.Contains(e.Children(virtualRoot), "k") {
+				cut = true
+				a.Hold(true, true)
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			if err := acquire(t, b, "k").Release(inTime(t)); err != nil {
+				t.Error(err)
+			}
+		}()
+		if _, err := a.Acquire(ctx, "k"); err == nil || !cut {
+			t.Fatalf("cut off: %v, %v", cut, err)
+		}
+		a.Break()
+		a.Hold(false, false)
+		time.Sleep(10 * time.Minute)
+		if !slices.Contains(e.Children(virtualRoot), "k") {
+			t.Error("the parent is deleted")
+		}
+	})
 }

@@ -169,3 +169,29 @@ func TestTries_AtTheSameTime_FillTheKey(t *testing.T) {
 		})
 	}
 }
+
+// TestTry_EngineGoesAwayBeforeItsNode_EndsAfterASession: a try that comes second waits for its node's deletion, but not for an outage to end.
+func TestTry_EngineGoesAwayBeforeItsNode_EndsAfterASession(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		slow, quick := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		if err := acquire(t, quick, "k").Release(inTime(t)); err != nil {
+			t.Fatal(err)
+		}
+		var first *holdfast.Lock
+		slow.sends(func(frame []byte) {
+			switch {
+			case first == nil && bytes.Contains(frame, []byte("/k/_c_")):
+				first = acquire(t, quick, "k")
+			case first != nil && len(frame) > 12 && binary.BigEndian.Uint32(frame[8:]) == opDelete:
+				go slow.Hold(true, true)
+			}
+		})
+		began := time.Now()
+		_, err := slow.TryAcquire(t.Context(), "k")
+		if took := time.Since(began); !errors.Is(err, holdfast.ErrDisconnected) || took > 2*virtualSession {
+			t.Errorf("after %v: %v", took, err)
+		}
+		slow.sends(func([]byte) {})
+		slow.Hold(false, false)
+	})
+}

@@ -63,10 +63,8 @@ var rows = []row{
 	{"dynamodb-calls", onDynamoDB(calls)},
 	{"dynamodb-shared", onDynamoDB(sharedCalls)},
 	{"dynamodb-held", onDynamoDB(manyLeases)}, // before the npm row, which leaves much garbage
-	{"dynamodb-line", onDynamoDB(waitingLine)},
 	{"dynamodb-notice", onDynamoDB(notice)},
 	{"dynamodb-observe", onDynamoDB(polling)},
-	{"dynamodb-resign", onDynamoDB(resigning)},
 	{"dynamodb-npm", contest(dynamoDB, oneLock, npmClient, report.AtLeast(2))},
 	{"dynamodb-aws", contest(dynamoDB.of(20), oneLock, awsClient, report.AtLeast(1.5))},
 	{"dynamodb-aws", contest(farDynamoDB.of(20), oneLock, awsClient, report.AtLeast(1.5))},
