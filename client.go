@@ -350,21 +350,3 @@ func (c *Client) noteRelease(k *Lock, err error) {
 	defer c.mu.Unlock()
 	delete(c.outstanding, k)
 }
-
-// live returns the live locks of this client on a key.
-func (c *Client) live(key string) []*Lock {
-	c.mu.Lock()
-	found := slices.Clone(c.held[key])
-	c.mu.Unlock()
-	return slices.DeleteFunc(found, func(k *Lock) bool { return k.Err() != nil })
-}
-
-// own returns a lock of this client that keeps a request from its key, or nil. Permits do so if there is none left for others.
-func (c *Client) own(r *request) *Lock {
-	for n, k := range c.live(r.key) {
-		if k.mode.Limit == r.limit && (r.mode().Excludes(k.mode) || n+1 == r.limit) {
-			return k
-		}
-	}
-	return nil
-}

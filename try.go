@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
@@ -80,6 +81,24 @@ func (c *Client) watch(ctx context.Context, refused error, requests []*request, 
 	}
 	if one {
 		return refused
+	}
+	return nil
+}
+
+// live returns the live locks of this client on a key.
+func (c *Client) live(key string) []*Lock {
+	c.mu.Lock()
+	found := slices.Clone(c.held[key])
+	c.mu.Unlock()
+	return slices.DeleteFunc(found, func(k *Lock) bool { return k.Err() != nil })
+}
+
+// own returns a lock of this client that keeps a request from its key, or nil. Permits do so if there is none left for others.
+func (c *Client) own(r *request) *Lock {
+	for n, k := range c.live(r.key) {
+		if k.mode.Limit == r.limit && (r.mode().Excludes(k.mode) || n+1 == r.limit) {
+			return k
+		}
 	}
 	return nil
 }

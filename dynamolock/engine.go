@@ -58,9 +58,10 @@ func newEngine(host driver.Host, api API, o Options) *engine {
 
 // open waits until the table can be used.
 func (e *engine) open(ctx context.Context) error {
+	rounds := roundsOf(ctx)
 	ctx, cancel := e.opts.open(ctx)
 	defer cancel()
-	t := &table{ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, reach: &e.reach, heard: e.pulse.heard, dated: e.dated, log: e.host.Logger()}
+	t := &table{rounds: rounds, ddb: e.api, name: e.opts.Table, keys: e.opts.Keys, timeout: e.opts.Timeout, reach: &e.reach, heard: e.pulse.heard, dated: e.dated, log: e.host.Logger()}
 	if err := t.wait(ctx); err != nil {
 		e.reach.close()
 		return ended(ctx, err)

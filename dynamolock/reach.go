@@ -3,6 +3,7 @@ package dynamolock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -57,6 +58,7 @@ func (r *reach) each(one dial, names *net.Resolver) dial {
 		if err != nil || len(all) < 2 {
 			return one(ctx, network, addr)
 		}
+		var causes []error
 		for _, ip := range all[:len(all)-1] {
 			attempt, cancel := context.WithTimeout(ctx, r.timeout/time.Duration(2*len(all)))
 			conn, err := one(attempt, network, net.JoinHostPort(ip, port))
@@ -64,7 +66,12 @@ func (r *reach) each(one dial, names *net.Resolver) dial {
 			if err == nil {
 				return conn, nil
 			}
+			causes = append(causes, err)
 		}
-		return one(ctx, network, net.JoinHostPort(all[len(all)-1], port))
+		conn, err := one(ctx, network, net.JoinHostPort(all[len(all)-1], port))
+		if err != nil {
+			err = errors.Join(append(causes, err)...) // each names its address
+		}
+		return conn, err
 	}
 }

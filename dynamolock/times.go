@@ -71,6 +71,14 @@ func (o *Options) open(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, o.OpenTimeout)
 }
 
+// roundsOf is how many requests without an answer end New or CreateTable: two if ctx has no deadline, else any number.
+func roundsOf(ctx context.Context) int {
+	if _, ok := ctx.Deadline(); ok {
+		return 0
+	}
+	return 2
+}
+
 // times are the durations that follow from a client's options.
 type times struct {
 	// hold is the length of the lease of a hold.
