@@ -13,7 +13,7 @@ import (
 // arrival, and what was last seen of the item. A waiter is in one of these states:
 //
 //	ready   others are before it: it waits to be called
-//	leads   it is the first that is ready and wants the key as what it is in use as, if there is one. It polls, for
+//	leads   it is the first that is ready. It polls, for
 //	        all of them, or writes; while it does, it is busy, and stays so also if one that was before it is back
 //	rests   it waits before its next try, in its caller's Retry; those behind it go on
 //
@@ -103,12 +103,8 @@ func (l *line) rest(w *waiter, rests bool) {
 	}
 }
 
-// lead returns the waiter that polls: the first that does not rest. One that wants the key as something else than its holders, who
-// seem to be dead, comes after those who may share it with them: as soon as one of these has written, it is refused.
+// lead returns the waiter that polls: the first that does not rest.
 func (l *line) lead() (first *waiter) {
-	if i := l.seen.item; i != nil && i.held() && l.ready[i.limit()] != nil {
-		return (*l.ready[i.limit()])[0]
-	}
 	for _, alike := range l.ready {
 		if w := (*alike)[0]; first == nil || w.came < first.came {
 			first = w
@@ -144,20 +140,6 @@ func (l *line) callHolders(id string) {
 	}
 	for w := range l.all {
 		if slices.Contains(shown, w.grant) {
-			w.wake()
-		}
-	}
-}
-
-// callOthers wakes those who want the key as something else than it is used as, and are to be refused, when somebody has written
-// since it was seen last: as another use of it, or as one who had seemed to be dead.
-func (l *line) callOthers(before *item) {
-	i := l.seen.item
-	if !i.held() || before != nil && before.same(i) {
-		return
-	}
-	for w := range l.all {
-		if w.limit != i.limit() {
 			w.wake()
 		}
 	}
