@@ -96,16 +96,15 @@ func (e *env) inTurn(queue string) {
 		e.settle()
 		waits := len(line) // the index of the first that waits
 		for i, t := range line {
-			switch {
-			case t.mayHold(line[:i]):
-				if t.lock == nil {
-					t.lock = t.w.granted(e.handOver(), ruleModes+", and for no other")
-				}
-				e.isLive(t.lock, ruleOthers)
-			default:
+			if !t.mayHold(line[:i]) {
 				t.w.stillWaits(ruleModes)
 				waits = min(waits, i)
+				continue
 			}
+			if t.lock == nil {
+				t.lock = t.w.granted(e.handOver(), ruleModes+", and for no other")
+			}
+			e.isLive(t.lock, ruleOthers)
 		}
 		leaves := waits - 1 // the newest holder
 		if waits < len(line) && line[waits].quits == "?" {
