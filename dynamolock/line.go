@@ -22,10 +22,10 @@ import (
 //
 // Its fields are used in this file and in lines.go only, and lines.mu guards them.
 type line struct {
-	waiters int              // those who rest included
-	ready   map[int]*waiters // those who do not rest, by the limit that they want; none is empty
-	came    uint64           // who has come so far
-	busy    *waiter          // who reads or writes for the line; nil if nobody does
+	waiters int     // those who rest included
+	ready   waiters // those that do not rest
+	came    uint64  // who has come so far
+	busy    *waiter // who reads or writes for the line; nil if nobody does
 
 	nextPoll    driver.Instant // no poll before this; zero if there was none yet
 	nextLook    driver.Instant // no look before this
@@ -42,10 +42,9 @@ type line struct {
 type waiter struct {
 	up    chan struct{} // capacity 1; full when this waiter may have come to lead, or may have the key
 	grant string
-	limit int    // of the semaphore that it wants; 0 for a lock
 	owner string // under which it reclaims; "" if it does not
 	came  uint64 // its place
-	at    int    // its index among those who are ready and want the same limit; -1 if it rests
+	at    int    // its index in line.ready; -1 if it rests
 }
 
 // wake has the waiter look at its line.
@@ -83,20 +82,10 @@ func (w *waiters) Pop() any {
 
 // rest takes a waiter out of those who are ready, or puts it back.
 func (l *line) rest(w *waiter, rests bool) {
-	alike := l.ready[w.limit]
-	switch {
-	case !rests && alike == nil:
-		if l.ready == nil {
-			l.ready = make(map[int]*waiters)
-		}
-		w.at, l.ready[w.limit] = 0, &waiters{w}
-	case !rests:
-		heap.Push(alike, w)
-	case w.at >= 0 && alike.Len() == 1:
-		w.at = -1
-		delete(l.ready, w.limit)
-	case w.at >= 0:
-		heap.Remove(alike, w.at)
+	if !rests {
+		heap.Push(&l.ready, w)
+	} else if w.at >= 0 {
+		heap.Remove(&l.ready, w.at)
 	}
 	if l.busy == w {
 		l.busy = nil
@@ -104,24 +93,11 @@ func (l *line) rest(w *waiter, rests bool) {
 }
 
 // lead returns the waiter that polls: the first that does not rest.
-func (l *line) lead() (first *waiter) {
-	for _, alike := range l.ready {
-		if w := (*alike)[0]; first == nil || w.came < first.came {
-			first = w
-		}
+func (l *line) lead() *waiter {
+	if len(l.ready) == 0 {
+		return nil
 	}
-	return first
-}
-
-// all yields those who do not rest.
-func (l *line) all(yield func(*waiter) bool) {
-	for _, alike := range l.ready {
-		for _, w := range *alike {
-			if !yield(w) {
-				return
-			}
-		}
-	}
+	return l.ready[0]
 }
 
 // call wakes the waiter that leads.
@@ -138,7 +114,7 @@ func (l *line) callHolders(id string) {
 	if len(shown) == 0 {
 		return
 	}
-	for w := range l.all {
+	for _, w := range l.ready {
 		if slices.Contains(shown, w.grant) {
 			w.wake()
 		}
@@ -153,7 +129,7 @@ func (x *lines) callOwn(key, owner string) {
 	if l == nil {
 		return
 	}
-	for w := range l.all {
+	for _, w := range l.ready {
 		if w.owner == owner {
 			w.wake()
 		}

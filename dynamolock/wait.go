@@ -28,7 +28,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
-	w := &waiter{grant: c.grant, limit: c.req.Mode.Limit}
+	w := &waiter{grant: c.grant}
 	if c.req.Reclaim {
 		w.owner = c.req.Owner
 	}
