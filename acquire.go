@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -30,7 +31,7 @@ const holderTimeout = 250 * time.Millisecond
 // When ctx ends, Acquire returns at once with an error that matches ctx.Err()
 // and what it was waiting for, [ErrHeld] or [ErrDisconnected]; what it had
 // begun is undone in the background. Other errors: [ErrInvalid], [ErrClosed],
-// [ErrMismatch] (the key is in use as something else, see [WithLimit]), [ErrDenied],
+// [ErrNames] (on ZooKeeper, of programs with other names), [ErrDenied],
 // [ErrReclaimed] (another client with the same owner name took over this
 // place by [WithReclaim]), and the engine's own. When [WithWait] has elapsed, the error
 // is a [*HeldError]; or it matches [ErrDisconnected] if the engine could not be reached,
@@ -137,7 +138,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	again := c.retries(r, loop, wait, giveUp)
+	again, behind := c.retries(r, loop, wait, giveUp), c.behind(r)
 	for {
 		k := &Lock{client: c, key: r.key, owner: r.owner, mode: r.mode(), done: make(chan struct{})}
 		grant, err := c.engine.Acquire(ctx, &driver.Request{
@@ -150,6 +151,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			Yield:   r.yield,
 			Retry:   again,
 			Queued:  c.queued(r, a),
+			Behind:  behind,
 			Lost:    k.lose,
 			Asked:   k.ask,
 		})
@@ -175,6 +177,16 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 		if err := again(ctx, fmt.Errorf("granted too late: %w", err), nil); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// behind returns what an engine calls: see Request.Behind.
+func (c *Client) behind(r *request) func(driver.Mode) {
+	var once sync.Once
+	return func(other driver.Mode) {
+		once.Do(func() {
+			c.log.Info("waiting behind another mode", "key", r.key, "owner", r.owner, "mode", r.mode().String(), "other", other.String())
+		})
 	}
 }
 

@@ -44,8 +44,8 @@
 // The conformance suite, locktest, tests each on every engine; [docs/design/contract.md]
 // has them in full, with a table of failures.
 //
-//   - G1, G19, G20: at most one live grant of a key; or readers together ([WithShared]); or as many
-//     permits as the limit of a semaphore ([WithLimit]).
+//   - G1, G19, G20: at most one live grant of a key; or readers together ([WithShared]); or n permits of
+//     the same n ([WithLimit]). A request waits for every earlier request that does not share with it.
 //   - G2, G4: Done closes before the engine gives the key to another, unless somebody ends a live
 //     lease on purpose. There is one end with one cause, and nothing brings a lock back.
 //   - G3: of two grants that exclude each other, the later has the greater token.

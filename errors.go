@@ -50,11 +50,9 @@ var (
 	// ErrInvalid: bad input, refused before anything was sent; an
 	// [*InvalidError] names the field and the limit.
 	ErrInvalid = driver.ErrInvalid
-	// ErrMismatch: the key is in use as a semaphore of another limit, or as one where a
-	// lock was wanted, or the reverse; a [*MismatchError] has both numbers. On ZooKeeper also:
-	// other programs have nodes there that would not respect this one's, which is a
-	// zklock.NamesError.
-	ErrMismatch = driver.ErrMismatch
+	// ErrNames: on ZooKeeper, a node ahead belongs to a program that ignores this client's
+	// names; a zklock.NamesError has the node.
+	ErrNames = driver.ErrNames
 	// ErrClosed: the client has been closed.
 	ErrClosed = driver.ErrClosed
 	// ErrDisconnected: the engine could not be reached.
@@ -114,7 +112,7 @@ func lossCause(err error) error {
 
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 //
-// Fields: Key, Holder (an [Info], of which only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
+// Fields: Key, Holder (an [Info] with the mode of the holders; only Key is set where there was no time to ask), LastHeard, Own (a lock of this client is in the way).
 type HeldError = driver.HeldError
 
 // An InvalidError says which input was refused: its Field is named as the caller knows
@@ -123,14 +121,6 @@ type HeldError = driver.HeldError
 //
 // Fields: Field, Reason.
 type InvalidError = driver.InvalidError
-
-// A MismatchError says that a key is in use in another way than was asked for: Have is the
-// limit of the semaphore that it is, Want that of the one that was asked for, and 0 stands
-// for a lock. It matches [ErrMismatch]. The key can be used in any way again once nobody
-// holds it or waits for it.
-//
-// Fields: Key, Have, Want.
-type MismatchError = driver.MismatchError
 
 // failed dresses the error of an operation on a key, for the user.
 func failed(op, key string, err error) error {

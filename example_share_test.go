@@ -61,12 +61,8 @@ func ExampleWithLimit() {
 	if err := uploadFile(ctx, client.Client, "a.txt"); err != nil {
 		log.Fatal(err)
 	}
-	if err := otherNumber(ctx, client.Client); err != nil {
-		log.Fatal(err)
-	}
 	// Output:
 	// uploading a.txt
-	// others say 5, not 8
 }
 
 func uploadFile(ctx context.Context, client *holdfast.Client, file string) error {
@@ -78,18 +74,6 @@ func uploadFile(ctx context.Context, client *holdfast.Client, file string) error
 func upload(_ context.Context, file string) error {
 	fmt.Println("uploading", file)
 	return nil
-}
-
-func otherNumber(ctx context.Context, client *holdfast.Client) error {
-	return client.Do(ctx, "uploads", func(context.Context, *holdfast.Lock) error {
-		_, err := client.TryAcquire(ctx, "uploads", holdfast.WithLimit(8))
-		var mismatch *holdfast.MismatchError
-		if !errors.As(err, &mismatch) {
-			return err
-		}
-		fmt.Printf("others say %d, not %d\n", mismatch.Have, mismatch.Want)
-		return nil
-	}, holdfast.WithLimit(5))
 }
 
 // Each of several who share a key can be asked to let go.

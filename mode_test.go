@@ -54,29 +54,6 @@ func TestMode(t *testing.T) {
 	}
 }
 
-func TestMismatchError(t *testing.T) {
-	b := &engine{acquire: func(_ context.Context, req *driver.Request) (driver.Grant, error) {
-		return driver.Grant{}, &driver.MismatchError{Key: req.Key, Have: 3, Want: req.Mode.Limit}
-	}}
-	l := b.open(t, driver.Config{})
-	_, err := l.Acquire(t.Context(), "k", holdfast.WithLimit(5))
-	var mismatch *holdfast.MismatchError
-	if !errors.Is(err, holdfast.ErrMismatch) || !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 5 {
-		t.Error(err)
-	}
-	if want := `holdfast: acquire "k": in use as a semaphore of 3, and wanted as a semaphore of 5`; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-	_, err = l.TryAcquire(t.Context(), "k")
-	if want := `holdfast: acquire "k": in use as a semaphore of 3, and wanted as a lock`; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-	if got := (holdfast.Acquisition{Err: err}).Result(); got != "mismatch" {
-		t.Error(got)
-	}
-	mustClose(t, l)
-}
-
 // together is a key that is shared under tokens, named by their data.
 func together(tokens ...holdfast.Token) driver.Info {
 	var holders []driver.Holder
@@ -144,13 +121,22 @@ func TestInfoEach(t *testing.T) {
 	}
 }
 
+// A HeldError gives the mode of the holders.
 func TestHeldErrorOfSeveral(t *testing.T) {
-	b := &engine{acquire: func(context.Context, *driver.Request) (driver.Grant, error) {
-		return driver.Grant{}, driver.Held(together(5, 7, 9))
-	}}
-	_, err := b.open(t, driver.Config{}).TryAcquire(t.Context(), "k")
-	if want := `holdfast: acquire "k": held by "owner5" (token 5) and 2 more`; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %s", err, want)
+	permits := together(5)
+	permits.Limit = 3
+	for want, info := range map[string]driver.Info{
+		`held by "owner5" (reader, token 5) and 2 more`: together(5, 7, 9),
+		`held by "owner5" (permit of 3, token 5)`:       permits,
+		`held by "a" (token 5)`:                         {Key: "k", Held: true, Owner: "a", Token: 5},
+	} {
+		b := &engine{acquire: func(context.Context, *driver.Request) (driver.Grant, error) {
+			return driver.Grant{}, driver.Held(info)
+		}}
+		_, err := b.open(t, driver.Config{}).TryAcquire(t.Context(), "k")
+		if want = `holdfast: acquire "k": ` + want; fmt.Sprint(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

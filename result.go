@@ -19,7 +19,7 @@ type kind struct {
 //	closed        the client was closed
 //	denied        the engine refused the credentials
 //	invalid       the engine refused the input
-//	mismatch      the key is in use as something else
+//	names         a program that ignores this client's names uses the key
 //	disconnected  the engine could not be asked, or did not answer
 //	canceled      its ctx was canceled
 //	reclaimed     somebody claimed its place by WithReclaim
@@ -32,7 +32,7 @@ var failures = []kind{
 	{ErrClosed, "closed"},
 	{ErrDenied, "denied"},
 	{ErrInvalid, "invalid"},
-	{ErrMismatch, "mismatch"},
+	{ErrNames, "names"},
 	{ErrDisconnected, "disconnected"},
 	{context.Canceled, "canceled"}, // before the next, for which another lock may have been lost, and ctx with it
 	{ErrReclaimed, "reclaimed"},

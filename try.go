@@ -45,7 +45,7 @@ func (c *Client) retries(
 // keys at the same time, and returns nil when another try may get all of them, or one of them if one is set; otherwise why not.
 func (c *Client) watch(ctx context.Context, refused error, requests []*request, one bool) error {
 	engine, ok := c.engine.(driver.Watcher)
-	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) && !errors.Is(refused, ErrMismatch) {
+	if !ok || ctx.Err() != nil || !errors.Is(refused, ErrHeld) {
 		return refused
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +96,7 @@ func (c *Client) live(key string) []*Lock {
 // own returns a lock of this client that keeps a request from its key, or nil. Permits do so if there is none left for others.
 func (c *Client) own(r *request) *Lock {
 	for n, k := range c.live(r.key) {
-		if k.mode.Limit == r.limit && (r.mode().Excludes(k.mode) || n+1 == r.limit) {
+		if !r.mode().SharesWith(k.mode) || n+1 == r.limit {
 			return k
 		}
 	}

@@ -26,7 +26,7 @@ var exported = append([]any(nil),
 	holdfast.Acquisition{}, holdfast.Client{}, holdfast.Connection{}, holdfast.Election{}, holdfast.ElectionOptions{},
 	holdfast.Ending{}, holdfast.Event{}, holdfast.EventKind(0), holdfast.Events{}, holdfast.Heartbeat{}, holdfast.HeldError{},
 	holdfast.Holder{}, holdfast.Hooks{}, holdfast.Info{}, holdfast.InvalidError{}, holdfast.Lock{}, holdfast.Locks{},
-	holdfast.LostError{}, holdfast.MismatchError{}, holdfast.Observing{}, holdfast.Option(nil), holdfast.Place{},
+	holdfast.LostError{}, holdfast.Observing{}, holdfast.Option(nil), holdfast.Place{},
 	holdfast.Retry{}, holdfast.Sight{}, holdfast.Term{}, holdfast.Token(0), holdfast.Waiter{}, holdfast.Wish{})
 
 func TestZeroValues_EveryMethod_FailsWithErrInvalid(t *testing.T) {

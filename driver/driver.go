@@ -16,7 +16,7 @@
 //     what the user wants. All other methods try again by themselves, with growing pauses, until ctx ends; their
 //     error then matches [ErrDisconnected]. The client adds what ctx ended with. Inspect, List, Ask and Break may
 //     fail so after a lease if ctx has no deadline.
-//   - What the engine refuses for good is returned at once: [ErrDenied], [ErrInvalid], [ErrMismatch] and the like.
+//   - What the engine refuses for good is returned at once: [ErrDenied], [ErrInvalid], [ErrNames] and the like.
 //   - A ctx that ends ends the call at once. What it has begun and cannot know the outcome of, it settles in the
 //     background, in time for Close.
 //   - A grant whose lease has run out by the time that Acquire returns is void: the client calls Release on its Hold,
@@ -63,10 +63,10 @@ type Driver interface {
 	//      learned that there are any: at each entry, and whenever it looks again.
 	//  7. Of two grants of a key that exclude each other, the later has the greater
 	//     token. Shared ones have different tokens.
-	//  8. A key is a lock or a semaphore of one limit for as long as it is held or waited
-	//     for: what does not fit is refused with a [*MismatchError], and leaves nothing.
-	//  9. If the engine has a queue, it holds for all modes alike: who waits lets nobody
-	//     pass who came later, also if that one could be granted at once.
+	//  8. A request waits for every earlier request that does not share with it by [Mode.SharesWith], and holds when
+	//     fewer than Mode.Limit that do are ahead. It calls req.Behind when a holder, or a request ahead, has another Limit.
+	//  9. If the engine has a queue, its order applies to every mode: a later request never overtakes a waiter, even if
+	//     it could be granted immediately.
 	// 10. If it has none, whoever waits gets the key in the end all the same, also beside
 	//     a client that wants it again as soon as it has released it. On DynamoDB, one that has
 	//     looked in vain for some polls asks for a turn in the item, and who then releases
@@ -144,7 +144,7 @@ type Ender interface {
 // A Watcher is a Driver of an engine in which a dead holder keeps its key until a client has seen no heartbeat for a lease.
 type Watcher interface {
 	// Watch finds out whether the holders of a key are dead, after Acquire has refused req. It returns nil when another try may get
-	// the key. If they seem to live, it returns a [*HeldError] or [*MismatchError] at once. Otherwise it watches the key, for their
+	// the key. If they seem to live, it returns a [*HeldError] at once. Otherwise it watches the key, for their
 	// longest lease at most; a heartbeat, or the end of ctx, ends that with the same. req.Retry is as for Acquire.
 	Watch(ctx context.Context, req *Request) error
 }
@@ -170,6 +170,10 @@ type Request struct {
 	// Queued is called as the sixth obligation of Acquire says, and not after Acquire
 	// has returned.
 	Queued func(ahead int)
+
+	// Behind is called with the mode of a holder, or of a request ahead, whose Limit is not that of a request that waits. It
+	// may be called often, but not after Acquire has returned: the client logs the first call.
+	Behind func(other Mode)
 
 	// Lost is called when the grant is found to have ended in the engine: cause is
 	// [ErrBroken], [ErrReclaimed], [ErrTakenOver], or [ErrSessionExpired] or [ErrLeaseExpired] where it is this

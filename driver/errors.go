@@ -15,7 +15,8 @@ var (
 	// Why a call failed.
 	ErrHeld         = errors.New("held by another")
 	ErrInvalid      = errors.New("invalid")
-	ErrMismatch     = errors.New("in use in another way")
+	ErrMismatch     = errors.New("in use in another way") // see MismatchError
+	ErrNames        = errors.New("in use by a program that ignores this client's names")
 	ErrClosed       = errors.New("client closed")
 	ErrDisconnected = errors.New("not connected")
 	ErrDenied       = errors.New("permission denied")
@@ -37,8 +38,8 @@ var (
 // A HeldError says who holds a key that was wanted. It matches [ErrHeld].
 type HeldError struct {
 	Key string
-	// Holder is what the engine told of the grant in the way, or of several that share
-	// the key. Only its Key is set where there was no time to ask.
+	// Holder describes the grant in the way, or all grants that share the key, with their mode.
+	// Only its Key is set where there was no time to ask.
 	Holder Info
 	// LastHeard is Holder.LastHeard.
 	LastHeard time.Time
@@ -55,7 +56,11 @@ func (e *HeldError) Error() string {
 	if e.Holder.Owner == "" {
 		return fmt.Sprintf("%q is held by another", e.Key)
 	}
-	text := fmt.Sprintf("%q is held by %s (token %d)", e.Key, quoteOwner(e.Holder.Owner), e.Holder.Token)
+	as := ""
+	if mode := (Mode{e.Holder.Shared, e.Holder.Limit}); mode.Shared {
+		as = mode.String() + ", "
+	}
+	text := fmt.Sprintf("%q is held by %s (%stoken %d)", e.Key, quoteOwner(e.Holder.Owner), as, e.Holder.Token)
 	if n := len(e.Holder.Holders); n > 1 {
 		text += fmt.Sprintf(" and %d more", n-1)
 	}

@@ -52,8 +52,7 @@ type Info struct {
 	// Stale is set by holdfast.Client.Observe alone: the engine has not confirmed this state since it was last unreachable.
 	Stale bool
 
-	// Shared says that others may hold the key at the same time, by holdfast.WithShared or
-	// holdfast.WithLimit; Limit is that of a semaphore, else 0.
+	// Shared and Limit are the mode of all holders, as in Mode.
 	Shared bool
 	Limit  int
 	// Unfenced says that the grant is a foreign program's, of a kind that does not keep to
@@ -114,7 +113,8 @@ type Waiter struct {
 	Owner  string
 	Since  time.Time // when it began to wait, on the engine's clock; zero if unknown
 	Data   []byte
-	Shared bool // it waits to share the key
+	Shared bool // Shared and Limit are the mode that it waits for
+	Limit  int
 }
 
 // Together describes a shared key that holders have, of whom there is at least one, the

@@ -2,18 +2,17 @@ package driver
 
 import "fmt"
 
-// A Mode says with which other grants of its key a grant goes together. The zero Mode
-// excludes all.
+// A Mode says which grants of a key can be live together. The zero Mode excludes all.
 //
 //	Mode{}                       an exclusive lock
 //	Mode{Shared: true}           a shared lock, of a reader
 //	Mode{Shared: true, Limit: n} a permit of a semaphore of n
 //
-// Exclusive and shared locks wait for each other, a semaphore is something else: see
-// [MismatchError].
+// One rule decides on every engine: a request waits for every earlier request that does not share with it, and for a place
+// among at most Limit that do.
 type Mode struct {
-	Shared bool // goes together with other grants of the same Mode
-	Limit  int  // at most so many at a time, the same number for all of them; 0: no limit
+	Shared bool // shares the key with other grants of the same Mode
+	Limit  int  // at most so many grants of the Mode are live at a time; 0: no limit
 }
 
 // Option is what asked for the mode, as in the Field of an [InvalidError]: "shared" or
@@ -28,13 +27,22 @@ func (m Mode) Option() string {
 	return ""
 }
 
-// Excludes reports whether a grant of one mode keeps one of the other out, however few
-// there are.
-func (m Mode) Excludes(other Mode) bool { return !m.Shared || m != other }
+// SharesWith reports whether grants of the two modes can be live together, as far as Limit allows: readers with readers,
+// permits with permits of the same limit.
+func (m Mode) SharesWith(other Mode) bool { return m.Shared && m == other }
 
-// A MismatchError says that a key cannot be had in the wanted way while it is in use: as a
-// semaphore of n permits it takes no locks, as a lock no permits, and no permits of
-// another number. It is a holdfast.MismatchError.
+// String names the mode for a message: "lock", "reader" or "permit of n".
+func (m Mode) String() string {
+	switch {
+	case m.Limit != 0:
+		return fmt.Sprintf("permit of %d", m.Limit)
+	case m.Shared:
+		return "reader"
+	}
+	return "lock"
+}
+
+// A MismatchError is the refusal of another limit by zklock, until its permits stand in the lock's own queue.
 type MismatchError struct {
 	Key  string
 	Have int // the permits of the semaphore that the key is; 0 if it is a lock

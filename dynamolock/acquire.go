@@ -91,7 +91,6 @@ type contender struct {
 	behind     bool             // it waits for others
 	insists    bool             // the item may have an intent of this contender
 	unsure     bool             // one of its intents had no answer, and none after it any effect
-	unheard    driver.Instant   // when it first saw the key in another use, whose holders seem to be dead
 	baffled    int              // writes that were refused though nothing had changed
 	joined     *item            // what it shares, as its write has left it
 

@@ -53,7 +53,7 @@ func (e *engine) intentLeft(o *observation, now driver.Instant) time.Duration {
 // alone.
 func (c *contender) insist(ctx context.Context, seen *observation) error {
 	i := seen.item
-	if c.req.Mode.Shared || i == nil || !i.held() || i.sharing == nil || i.limit() > 0 {
+	if c.req.Mode.Shared || i == nil || !i.held() || i.sharing == nil {
 		return nil
 	}
 	now := c.host.Now()

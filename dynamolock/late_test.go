@@ -287,3 +287,29 @@ func TestTakenAgainAfterTheLease(t *testing.T) {
 			}
 		})
 }
+
+// An item that somebody has deleted, or put back as it was long before, is noticed by the next poll all the same.
+func TestSmallerTokenIsNoticed(t *testing.T) {
+	forEach(t, map[string]func(h *harness){
+		"deleted":    func(h *harness) { h.db.RemoveItem(tableName, item{"id": s("k")}) },
+		"put back":   func(h *harness) { h.set("k", npm("7", "1", "a")) },
+		"by another": func(h *harness) { h.set("k", npm("7", "20000", "a")); h.set("k", npm("7", "1", "a")) },
+	}, func(t *testing.T, h *harness, change func(h *harness)) {
+		a, b := h.pair(t)
+		a.hold(t, "k")
+		a.conn.Cut()
+		waits := b.waits(t, "k")
+		time.Sleep(3 * poll)
+		b.conn.ResetCounts()
+		time.Sleep(3 * poll)
+		if n := b.conn.Calls()["GetItem"]; n > 4 {
+			t.Errorf("%d reads in three periods in which nothing changed", n)
+		}
+		change(h)
+		if d := took(func() { mustRelease(t, <-waits) }); d > 2*poll {
+			t.Errorf("it had to wait for %v", d)
+		}
+		a.conn.Heal()
+		time.Sleep(lease)
+	})
+}

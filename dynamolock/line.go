@@ -13,7 +13,7 @@ import (
 // arrival, and what was last seen of the item. A waiter is in one of these states:
 //
 //	ready   others are before it: it waits to be called
-//	leads   it is the first that is ready and wants the key as what it is in use as, if there is one. It polls, for
+//	leads   it is the first that is ready. It polls, for
 //	        all of them, or writes; while it does, it is busy, and stays so also if one that was before it is back
 //	rests   it waits before its next try, in its caller's Retry; those behind it go on
 //
@@ -22,10 +22,10 @@ import (
 //
 // Its fields are used in this file and in lines.go only, and lines.mu guards them.
 type line struct {
-	waiters int              // those who rest included
-	ready   map[int]*waiters // those who do not rest, by the limit that they want; none is empty
-	came    uint64           // who has come so far
-	busy    *waiter          // who reads or writes for the line; nil if nobody does
+	waiters int     // those who rest included
+	ready   waiters // those that do not rest
+	came    uint64  // who has come so far
+	busy    *waiter // who reads or writes for the line; nil if nobody does
 
 	nextPoll    driver.Instant // no poll before this; zero if there was none yet
 	nextLook    driver.Instant // no look before this
@@ -42,10 +42,9 @@ type line struct {
 type waiter struct {
 	up    chan struct{} // capacity 1; full when this waiter may have come to lead, or may have the key
 	grant string
-	limit int    // of the semaphore that it wants; 0 for a lock
 	owner string // under which it reclaims; "" if it does not
 	came  uint64 // its place
-	at    int    // its index among those who are ready and want the same limit; -1 if it rests
+	at    int    // its index in line.ready; -1 if it rests
 }
 
 // wake has the waiter look at its line.
@@ -83,49 +82,22 @@ func (w *waiters) Pop() any {
 
 // rest takes a waiter out of those who are ready, or puts it back.
 func (l *line) rest(w *waiter, rests bool) {
-	alike := l.ready[w.limit]
-	switch {
-	case !rests && alike == nil:
-		if l.ready == nil {
-			l.ready = make(map[int]*waiters)
-		}
-		w.at, l.ready[w.limit] = 0, &waiters{w}
-	case !rests:
-		heap.Push(alike, w)
-	case w.at >= 0 && alike.Len() == 1:
-		w.at = -1
-		delete(l.ready, w.limit)
-	case w.at >= 0:
-		heap.Remove(alike, w.at)
+	if !rests {
+		heap.Push(&l.ready, w)
+	} else if w.at >= 0 {
+		heap.Remove(&l.ready, w.at)
 	}
 	if l.busy == w {
 		l.busy = nil
 	}
 }
 
-// lead returns the waiter that polls: the first that does not rest. One that wants the key as something else than its holders, who
-// seem to be dead, comes after those who may share it with them: as soon as one of these has written, it is refused.
-func (l *line) lead() (first *waiter) {
-	if i := l.seen.item; i != nil && i.held() && l.ready[i.limit()] != nil {
-		return (*l.ready[i.limit()])[0]
+// lead returns the waiter that polls: the first that does not rest.
+func (l *line) lead() *waiter {
+	if len(l.ready) == 0 {
+		return nil
 	}
-	for _, alike := range l.ready {
-		if w := (*alike)[0]; first == nil || w.came < first.came {
-			first = w
-		}
-	}
-	return first
-}
-
-// all yields those who do not rest.
-func (l *line) all(yield func(*waiter) bool) {
-	for _, alike := range l.ready {
-		for _, w := range *alike {
-			if !yield(w) {
-				return
-			}
-		}
-	}
+	return l.ready[0]
 }
 
 // call wakes the waiter that leads.
@@ -142,22 +114,8 @@ func (l *line) callHolders(id string) {
 	if len(shown) == 0 {
 		return
 	}
-	for w := range l.all {
+	for _, w := range l.ready {
 		if slices.Contains(shown, w.grant) {
-			w.wake()
-		}
-	}
-}
-
-// callOthers wakes those who want the key as something else than it is used as, and are to be refused, when somebody has written
-// since it was seen last: as another use of it, or as one who had seemed to be dead.
-func (l *line) callOthers(before *item) {
-	i := l.seen.item
-	if !i.held() || before != nil && before.same(i) {
-		return
-	}
-	for w := range l.all {
-		if w.limit != i.limit() {
 			w.wake()
 		}
 	}
@@ -171,7 +129,7 @@ func (x *lines) callOwn(key, owner string) {
 	if l == nil {
 		return
 	}
-	for w := range l.all {
+	for _, w := range l.ready {
 		if w.owner == owner {
 			w.wake()
 		}

@@ -121,10 +121,8 @@ func (x *lines) recordLocked(key string, i *item, now driver.Instant) observatio
 		first.update(i, now)
 		return first
 	}
-	before := l.seen.item
 	l.seen.update(i, now)
 	l.heard, l.err = now, nil
-	l.callOthers(before)
 	l.callHolders(x.id)
 	seen := l.seen
 	x.tidyLocked(key, l, false)
@@ -137,10 +135,8 @@ func (x *lines) took(key string, own *item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if l := x.of[key]; l != nil {
-		before := l.seen.item
 		l.seen.update(own, now)
 		l.heard, l.err, l.deniedSince = now, nil, driver.Instant{}
-		l.callOthers(before)
 		x.tidyLocked(key, l, own.sharing == nil)
 	}
 }

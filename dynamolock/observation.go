@@ -47,20 +47,6 @@ func (o *observation) update(i *item, now driver.Instant) {
 	o.item = i // even if it is the same: what is remembered may be without its data
 }
 
-// lastWord returns when one of those who have the key was last seen to have written. A break is the word of somebody else.
-func (o *observation) lastWord() driver.Instant {
-	if o.item.sharing == nil {
-		return o.since
-	}
-	var last driver.Instant
-	for _, since := range o.entries {
-		if last.IsZero() || since.Sub(last) > 0 {
-			last = since
-		}
-	}
-	return last
-}
-
 // takeable reports whether the key may be taken, by what was seen.
 func (e *engine) takeable(o *observation) bool {
 	switch {

@@ -64,7 +64,7 @@ func (c *contender) reclaimRest(ctx context.Context) error {
 // evictFormer ends what the request reclaims from a shared key that it has to wait for all the same: behind a writer that keeps readers
 // out, or for others. Otherwise whoever is before it may wait for its former self, which may be alive. It reports whether there was any.
 func (c *contender) evictFormer(ctx context.Context, met *observation) (found bool, err error) {
-	if i := met.item; !c.req.Reclaim || i == nil || !i.held() || i.sharing == nil || c.ripe(met) || c.owns(i) || c.differs(met) {
+	if i := met.item; !c.req.Reclaim || i == nil || !i.held() || i.sharing == nil || c.ripe(met) || c.owns(i) {
 		return false, nil
 	}
 	for _, h := range met.item.sharing.holders {
@@ -125,33 +125,6 @@ func (c *contender) joins(o *observation) bool {
 	i := o.item
 	return i != nil && i.sharing != nil && c.req.Mode.Shared && i.sharing.limit == c.req.Mode.Limit &&
 		len(i.sharing.holders)-len(c.gone(o)) < room(c.req.Mode)
-}
-
-// mismatch is the error of a request for a key that is in use as something else; nil if it is
-// not, or a request that waits has to find out.
-func (c *contender) mismatch(o *observation) error {
-	if !c.differs(o) || c.req.Wait && c.silent(o) {
-		return nil
-	}
-	return &driver.MismatchError{Key: c.req.Key, Have: o.item.limit(), Want: c.req.Mode.Limit}
-}
-
-// differs reports whether the key is in use as something else than the request wants, by what was seen.
-func (c *contender) differs(o *observation) bool {
-	i := o.item
-	return i != nil && i.held() && !c.vacant(o) && !c.reclaimable(i) && i.limit() != c.req.Mode.Limit
-}
-
-// silent reports whether all who have the key seem to be dead, by clocks that may be wrong, and have not written since
-// the call saw that first. Whoever is refused over them may not stay to watch the item for their leases.
-func (c *contender) silent(o *observation) bool {
-	if doubt := c.doubtful(o, c.host.Now()); !c.vacant(&doubt) {
-		return false
-	}
-	if c.unheard.IsZero() {
-		c.unheard = c.host.Now()
-	}
-	return c.unheard.Sub(o.lastWord()) >= 0
 }
 
 // sentAs returns a moment before the request with a number was sent, whoever may have repeated it.

@@ -258,53 +258,6 @@ func TestTryAfterADeadWriter(t *testing.T) {
 	})
 }
 
-// A replica that is behind shows a use of the key that is over: that is no mismatch.
-func TestMismatchOnAnOldReplica(t *testing.T) {
-	forEach(t, map[string][2][]holdfast.Option{
-		"a permit after a lock":  {{}, {holdfast.WithLimit(1)}},
-		"a lock after a permit":  {{holdfast.WithLimit(1)}, {}},
-		"a permit after another": {{holdfast.WithLimit(2)}, {holdfast.WithLimit(1)}},
-	}, func(t *testing.T, h *harness, uses [2][]holdfast.Option) {
-		h.db.Lag = 3 * time.Second
-		a, b := h.pair(t)
-		before := a.hold(t, "k", uses[0]...)
-		time.Sleep(lease)
-		mustRelease(t, before)
-		lock := a.hold(t, "k", uses[1]...)
-		waited := make(chan error, 1)
-		go func() {
-			_, err := b.Acquire(t.Context(), "k", uses[1]...)
-			waited <- err
-		}()
-		time.Sleep(lease)
-		mustRelease(t, lock)
-		if err := <-waited; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Who wants another limit learns it at once, also behind others of its client that wait.
-func TestMismatchBehindAWaiter(t *testing.T) {
-	bubble(t, dynamolock.Options{}, func(t *testing.T, h *harness) {
-		a, b := h.pair(t)
-		a.hold(t, "k", holdfast.WithLimit(1))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = b.Acquire(ctx, "k", holdfast.WithLimit(1))
-		}()
-		time.Sleep(2 * poll)
-		var mismatch *holdfast.MismatchError
-		if _, err := b.Acquire(t.Context(), "k", holdfast.WithLimit(2), holdfast.WithWait(lease)); !errors.As(err, &mismatch) {
-			t.Errorf("%v, want a MismatchError", err)
-		}
-		cancel()
-		<-done
-	})
-}
-
 // A grant of which its client has not heard is broken at once. The call goes on with another: what it sends for the first one is
 // refused from then on.
 func TestBrokenBeforeItWasKnown(t *testing.T) {

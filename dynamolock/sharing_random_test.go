@@ -168,7 +168,7 @@ func (c *mob) use(t *testing.T, user *client, owner string) {
 	}
 	lock, err := acquire(ctx, "k", append(opts, holdfast.WithOwner(owner))...)
 	if err != nil {
-		if errors.Is(err, holdfast.ErrMismatch) || errors.Is(err, dynamolock.ErrItem) {
+		if errors.Is(err, dynamolock.ErrItem) {
 			t.Error(err)
 		}
 		time.Sleep(c.upTo(5 * time.Second))

@@ -1,7 +1,6 @@
 package dynamolock
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -41,9 +40,6 @@ func (c *contender) try(ctx context.Context) (*hold, error) {
 			read, seen = false, got.met
 		case !c.ripe(&got.met):
 			read, seen = false, got.met
-			if err := c.mismatch(&seen); err != nil {
-				return nil, err
-			}
 			found, err := c.evictFormer(ctx, &seen)
 			switch {
 			case err != nil:
@@ -112,7 +108,7 @@ func (e *engine) Watch(ctx context.Context, req *driver.Request) error {
 			return nil
 		}
 		if !c.ripe(&doubt) { // they live, or one of them has written since
-			return cmp.Or(c.mismatch(&o), c.inTheWay(o.item))
+			return c.inTheWay(o.item)
 		}
 		left, _ := c.leftFor(&o)
 		if !backoff.Sleep(ctx, max(min(left, c.opts.Poll), c.times.look), nil) {

@@ -28,7 +28,7 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 			return nil, err
 		}
 	}
-	w := &waiter{grant: c.grant, limit: c.req.Mode.Limit}
+	w := &waiter{grant: c.grant}
 	if c.req.Reclaim {
 		w.owner = c.req.Owner
 	}
@@ -89,8 +89,8 @@ func (c *contender) wait(ctx context.Context) (*hold, error) {
 				return nil, c.waitedFor()
 			}
 		}
-		if err == nil {
-			err = c.mismatch(&met)
+		if i := met.item; i != nil && i.held() && i.limit() != c.req.Mode.Limit {
+			c.req.Behind(driver.Mode{Shared: i.sharing != nil, Limit: i.limit()})
 		}
 		if err == nil {
 			if _, err = c.evictFormer(ctx, &met); err != nil {
@@ -115,7 +115,7 @@ func (c *contender) firstStep(leads bool) step {
 	switch {
 	case c.req.Reclaim:
 		return writeStep
-	case leads && c.probablyHeld(&remembered), c.differs(&remembered): // what is remembered may be over
+	case leads && c.probablyHeld(&remembered): // what is remembered may be over
 		return lookStep
 	}
 	return noStep
@@ -131,8 +131,6 @@ func (c *contender) nextStep(ctx context.Context, owed step, leads, blind bool, 
 		return yieldStep, nil
 	case leads && (blind || c.ripe(seen)):
 		return writeStep, nil
-	case c.mismatch(seen) != nil: // an old replica may have shown that
-		return lookStep, nil
 	case c.req.Reclaim && !c.req.Mode.Shared && c.grants.holding(c.req.Key, c.req.Owner):
 		// this client's own lock, which stands
 		return noStep, driver.Held(driver.Info{Key: c.req.Key, Held: true, Owner: c.req.Owner})

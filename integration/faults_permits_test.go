@@ -166,23 +166,6 @@ func TestLeaseReplyLost(t *testing.T) {
 	})
 }
 
-// Z43. The limit is replaced between the look at it and the lease that is made for it.
-func TestLimitThatChanges(t *testing.T) {
-	play(t, nil, func(t *testing.T, s *scene) {
-		s.used(t, 2)
-		made, goOn := s.proxy.HoldRequest(faultproxy.OpMulti, s.parent+"/leases")
-		got := s.acquiring(limited(t), holdfast.WithLimit(2))
-		receive(t, "a lease", made)
-		other := take(t, s.other(t), s.key, holdfast.WithLimit(3))
-		goOn()
-		var mismatch *holdfast.MismatchError
-		if o := receive(t, "Acquire returns", got); !errors.As(o.err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 2 {
-			t.Errorf("Acquire returns %v, %v", o.lock, o.err)
-		}
-		release(t, other)
-	})
-}
-
 // Z44. A client of kazoo's that stands in the queue may have counted the leases before ours was made, and makes its own without another
 // look.
 func TestPermitBesideKazoo(t *testing.T) {

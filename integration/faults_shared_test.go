@@ -230,7 +230,7 @@ func TestNamesThatDoNotFit(t *testing.T) {
 					}
 					for _, err := range []error{err, tried} {
 						var misfit *zklock.NamesError
-						if !errors.As(err, &misfit) || !errors.Is(err, holdfast.ErrMismatch) || misfit.Node != path.Base(node) || misfit.Key != s.key || misfit.Names != test.names {
+						if !errors.As(err, &misfit) || !errors.Is(err, holdfast.ErrNames) || misfit.Node != path.Base(node) || misfit.Key != s.key || misfit.Names != test.names {
 							t.Errorf("error is %v, want a NamesError about %s", err, node)
 						}
 					}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/integration/internal/verdict"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -129,11 +130,11 @@ func (c *interopCell) permitWanted(t *testing.T, client *zklock.Client, pair int
 		if must(t, err); !info.Held || !info.Shared || len(info.Holders) != 1 {
 			t.Errorf("Inspect says %+v", info)
 		}
-		if _, err := client.TryAcquire(limited(t), key); !errors.Is(err, holdfast.ErrMismatch) {
+		if _, err := client.TryAcquire(limited(t), key); !errors.Is(err, driver.ErrMismatch) {
 			t.Errorf("a lock beside its permit: %v", err)
 		}
 		return waiting
-	case errors.Is(err, holdfast.ErrMismatch):
+	case errors.Is(err, driver.ErrMismatch):
 		return refusing
 	}
 	t.Fatal(err)

@@ -189,7 +189,7 @@ func oppositeOrders(e *env) {
 						if lock == nil {
 							return fmt.Errorf("%q is not among them", keys[i])
 						}
-						defer inside[i].enter(e, ruleOne, lock, 0)()
+						defer inside[i].enter(e, ruleOne, lock)()
 					}
 					time.Sleep(e.engine.Lease / 100)
 					return locks.Err()

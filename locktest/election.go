@@ -59,7 +59,7 @@ func oneTermAtATime(e *env) {
 	for range n {
 		c := e.candidate(e.client(), nil)
 		c.during = func(r *reign) {
-			leave := leading.enter(e, ruleOneTerm, r.lock, 0)
+			leave := leading.enter(e, ruleOneTerm, r.lock)
 			mu.Lock()
 			tokens = append(tokens, r.lock.Token())
 			mu.Unlock()

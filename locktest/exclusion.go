@@ -46,26 +46,33 @@ func notReentrant(e *env) {
 
 // A crowd are locks of a key that goroutines of a case hold. Whether they believe in them counts, not when they run.
 type crowd struct {
-	mu sync.Mutex
-	in map[*holdfast.Lock]bool
+	mu   sync.Mutex
+	in   map[*holdfast.Lock]bool
+	most int // so many were live at a time
 }
 
-// enter notes a lock that has been granted, until it is about to be released. Beside it so many others may be live, and any
-// number if both are shared and of no limit.
-func (c *crowd) enter(e *env, rule string, lock *holdfast.Lock, most int) (leave func()) {
+// enter notes a lock that has been granted, until it is about to be released. Only locks that share with it may be live beside it.
+func (c *crowd) enter(e *env, rule string, lock *holdfast.Lock) (leave func()) {
 	e.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var live []holdfast.Token
+	var sharing, excluded []holdfast.Token
 	for other := range c.in {
-		readers := lock.Shared() && other.Shared() && lock.Limit() == 0
-		if !readers && other.Err() == nil {
-			live = append(live, other.Token())
+		switch {
+		case other.Err() != nil:
+		case lock.Shared() && other.Shared() && other.Limit() == lock.Limit():
+			sharing = append(sharing, other.Token())
+		default:
+			excluded = append(excluded, other.Token())
 		}
 	}
-	if len(live) > most && lock.Err() == nil { // asked last, so that all were live when this began
-		e.unexcused().Error(e.breach(rule, "while the lock with token %v was live, so were those with %v", lock.Token(), live))
+	if limit := lock.Limit(); limit > 0 && len(sharing) >= limit {
+		excluded = append(excluded, sharing...)
 	}
+	if len(excluded) > 0 && lock.Err() == nil { // asked last, so that all were live when this began
+		e.unexcused().Error(e.breach(rule, "while the lock with token %v was live, so were those with %v", lock.Token(), excluded))
+	}
+	c.most = max(c.most, len(sharing)+1)
 	if c.in == nil {
 		c.in = make(map[*holdfast.Lock]bool)
 	}
@@ -93,7 +100,7 @@ func oneHolderAmongMany(e *env) {
 					e.Errorf("%s: Acquire: %v", e.rule, err)
 					return
 				}
-				leave := inside.enter(e, ruleOne, lock, 0)
+				leave := inside.enter(e, ruleOne, lock)
 				grants.Add(1)
 				time.Sleep(time.Millisecond)
 				leave()

@@ -275,52 +275,18 @@ var faultyPermits = []fault{
 			}
 		})
 	}()},
-	{name: "another limit is taken for the first", breaks: "G20", engine: replaced(func(f *faulty) {
-		f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-			g, err := f.Driver.Acquire(ctx, req)
-			var mismatch *driver.MismatchError
-			if errors.As(err, &mismatch) && mismatch.Have > 0 && mismatch.Want > 0 {
-				same := *req
-				same.Mode.Limit = mismatch.Have
-				return f.Driver.Acquire(ctx, &same)
-			}
-			return g, err
-		}
-	})},
 	{name: "each limit is a semaphore of its own", breaks: "G20", engine: requestOf(
 		isPermit,
 		func(_ context.Context, _ *faulty, req *driver.Request) { req.Key += string(rune('a' + req.Mode.Limit)) },
 	)},
-	{name: "the first limit is never forgotten", breaks: "G20", engine: func() wrapper {
-		var first sync.Map
-		return replaced(func(f *faulty) {
-			f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
-				if isPermit(req.Mode) {
-					if limit, known := first.LoadOrStore(req.Key, req.Mode.Limit); known && limit != req.Mode.Limit {
-						return driver.Grant{}, &driver.MismatchError{Key: req.Key, Have: limit.(int), Want: req.Mode.Limit}
-					}
-				}
-				return f.Driver.Acquire(ctx, req)
+	{name: "another limit is refused, and does not wait", breaks: "G20", engine: replaced(func(f *faulty) {
+		f.acquire = func(ctx context.Context, req *driver.Request) (driver.Grant, error) {
+			if info, err := f.Driver.Inspect(ctx, req.Key); err == nil && info.Limit > 0 && info.Limit != req.Mode.Limit {
+				return driver.Grant{}, driver.Held(info)
 			}
-		})
-	}()},
-	{name: "a mismatch is held", breaks: "G20", engine: failing(
-		func(_ context.Context, _ *faulty, req *driver.Request, err error) error {
-			if errors.Is(err, driver.ErrMismatch) {
-				return driver.Held(driver.Info{Key: req.Key})
-			}
-			return err
-		},
-	)},
-	{name: "a mismatch has its numbers the other way round", breaks: "G20", engine: failing(
-		func(_ context.Context, _ *faulty, _ *driver.Request, err error) error {
-			var mismatch *driver.MismatchError
-			if errors.As(err, &mismatch) {
-				return &driver.MismatchError{Key: mismatch.Key, Have: mismatch.Want, Want: mismatch.Have}
-			}
-			return err
-		},
-	)},
+			return f.Driver.Acquire(ctx, req)
+		}
+	})},
 	{name: "of releases at once one is noticed", breaks: "G20", engine: func() wrapper {
 		var mu sync.Mutex
 		var last time.Time
@@ -385,7 +351,7 @@ func takingTurns(expires time.Duration) wrapper {
 			for {
 				var g driver.Grant
 				var err error
-				if req.Mode == readerMode && keptOut(req.Key) {
+				if req.Mode.Shared && keptOut(req.Key) {
 					info, _ := f.Driver.Inspect(ctx, req.Key)
 					err = driver.Held(info)
 				} else {

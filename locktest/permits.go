@@ -14,21 +14,23 @@ var permitCases = sharing([]testCase{
 	{"G20_NeverMoreNeverFewer", neverMoreNeverFewer},
 	{"G20_AnyHolderLetsTheNextIn", anyHolderLetsTheNextIn},
 	{"G20_TryIsExact", tryIsExact},
-	{"G20_Mismatch", mismatch},
-	{"G20_MismatchForgetsTheIdle", mismatchForgetsTheIdle},
+	{"G20_OtherModesExclude", otherModesExclude},
+	{"G20_OtherModesWait", func(e *env) { e.inTurn("2 2 2 3 r 1 w 2 2 3 3") }},
+	{"G20_GivingUpAmongModes", func(e *env) { e.inTurn("2 w? 2 r! 2? 3 3 3! 3 r? r w! r") }},
+	{"G20_GivingUpBeforePermits", func(e *env) { e.inTurn("3 2! 3 w? 3 3 r? 2 2") }},
+	{"G20_MixedModes", mixedModes},
 	{"G20_GivingUpKeepsThePermits", givingUpKeepsThePermits},
 	{"G20_ReleasesAtOnce", releasesAtOnce},
 	{"G20_AllHoldersTold", allPermitsTold},
 	{"G20_OneIsALock", oneIsALock},
 	{"G20_ReclaimsAPermit", reclaimsAPermit},
-	{"G20_ReclaimsNoOtherUseBeside", reclaimsNoOtherUseBeside},
+	{"G20_ReclaimsAnyMode", reclaimsAnyMode},
 })
 
 const (
-	ruleMost     = "at most n hold a semaphore of n at a time"
-	ruleFewer    = "n can hold a semaphore of n at a time"
-	ruleNext     = "a permit that is given back, or lost, goes to the next"
-	ruleMismatch = "a key that is in use as something else is refused with a MismatchError that has both numbers"
+	ruleMost  = "at most n hold a semaphore of n at a time"
+	ruleFewer = "n can hold a semaphore of n at a time"
+	ruleNext  = "a permit that is given back, or lost, goes to the next"
 )
 
 // permits takes n permits of a semaphore of n, which is free, and insists that there are no more.
@@ -74,33 +76,7 @@ func neverMoreNeverFewer(e *env) {
 		}
 		e.release(lock)
 	}
-	var grants atomic.Int32
-	var inside crowd
-	var wg sync.WaitGroup
-	for i := range 3 * n {
-		wg.Go(func() {
-			for range rounds {
-				lock, err := clients[i%len(clients)].Acquire(e.within(e.patience()), e.key, holdfast.WithLimit(n))
-				if err != nil {
-					e.Errorf("%s: Acquire: %v", e.rule, err)
-					return
-				}
-				leave := inside.enter(e, ruleMost, lock, n-1)
-				grants.Add(1)
-				time.Sleep(time.Millisecond)
-				leave()
-				if err := lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if got := int(grants.Load()); got != 3*n*rounds && !e.Failed() {
-		e.broken("every waiter is served", "%d grants, want %d", got, 3*n*rounds)
-	}
-	e.leavesNothing(e.key, e.patience(), ruleNothing)
+	e.mix(ruleMost, clients, 3*n, rounds, func(int, int) mode { return "3" })
 	e.allPermits(clients, n, "many rounds")
 }
 
@@ -276,4 +252,35 @@ func allPermitsTold(e *env) {
 	}
 	e.release(locks[0])
 	e.release(locks[1])
+}
+
+func oneIsALock(e *env) {
+	a, b := e.client(), e.client()
+	one := holdfast.WithLimit(1)
+	lock := e.takes(a, e.key, ruleFewer, one)
+	for range 3 {
+		e.isHeld(b, e.key, ruleMost, one)
+		w := e.wait(b, one).waits(a, e.key, 1)
+		e.release(lock)
+		next := w.granted(e.handOver(), ruleNext)
+		e.newer(next.Token(), lock.Token(), "the tokens of a semaphore of one rise")
+		lock = next
+		a, b = b, a
+	}
+	e.release(lock)
+}
+
+func reclaimsAPermit(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	limit := holdfast.WithLimit(2)
+	old := e.takes(a, e.key, ruleFewer, limit, holdfast.WithOwner("worker"))
+	other := e.takes(c, e.key, ruleFewer, limit)
+	e.watches(a)
+	lock := e.hold(b, append(reclaim(), limit)...)
+	e.ends(old, e.engine.Notice, ruleReclaim, holdfast.ErrReclaimed)
+	e.isLive(other, ruleSpares)
+	e.isHeld(c, e.key, ruleMost, limit)
+	e.release(lock)
+	e.release(other)
+	e.allPermits([]*Client{a, b}, 2, "a reclaim")
 }

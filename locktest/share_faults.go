@@ -2,8 +2,6 @@ package locktest
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -75,42 +73,8 @@ func readersGiveUp(e *env) {
 func readersAndWriters(e *env) {
 	const rounds = 6
 	clients := []*Client{e.client(), e.client(), e.client()}
-	var readers, most atomic.Int32
-	var inside crowd
-	var wg sync.WaitGroup
-	for i := range 2 * len(clients) {
-		wg.Go(func() {
-			for round := range rounds {
-				shared := (round+i)%3 != 0
-				var opts []holdfast.Option
-				if shared {
-					opts = append(opts, holdfast.WithShared())
-				}
-				lock, err := clients[i%len(clients)].Acquire(e.within(e.patience()), e.key, opts...)
-				if err != nil {
-					e.Errorf("%s: Acquire: %v", e.rule, err)
-					return
-				}
-				leave := inside.enter(e, ruleExclude, lock, 0)
-				if shared {
-					n := readers.Add(1)
-					most.Store(max(most.Load(), n))
-				}
-				time.Sleep(time.Millisecond)
-				if shared {
-					readers.Add(-1)
-				}
-				leave()
-				if err := lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if most.Load() < 2 && e.engine.Ordered && !e.Failed() {
+	most := e.mix(ruleExclude, clients, 2*len(clients), rounds, func(worker, round int) mode { return modeOf((worker+round)%3 != 0, 0) })
+	if most < 2 && e.engine.Ordered && !e.Failed() {
 		e.broken(ruleShare, "no two readers were together in %d rounds", rounds)
 	}
-	e.leavesNothing(e.key, e.patience(), ruleNothing)
 }

@@ -8,125 +8,22 @@ import (
 )
 
 var turnCases = sharing([]testCase{
-	{"G21_ArrivalOrder", arrivalOrder},
-	{"G21_PermitsInOrder", permitsInOrder},
+	{"G21_ArrivalOrder", func(e *env) { e.inTurn("r r w r r w") }},
+	{"G21_PermitsInOrder", func(e *env) { e.inTurn("2 2 2 2 2 2") }},
 	{"G21_OneWokenPerPermit", oneWokenPerPermit},
-	{"G21_ReaderBehindWaitingWriter", readerBehindWaitingWriter},
+	{"G21_ReaderBehindWaitingWriter", func(e *env) { e.behindWaitingWriter("r") }},
+	{"G21_PermitBehindWaitingWriter", func(e *env) { e.behindWaitingWriter("3") }},
 	{"G21_WriterGivesUp", writerGivesUp},
-	{"G21_WriterIsServed", writerIsServed},
+	{"G21_WriterIsServed", func(e *env) { e.writerIsServed("r") }},
+	{"G21_WriterIsServedAmongPermits", func(e *env) { e.writerIsServed("4") }},
 	{"G21_DeadWriterKeepsNobodyOut", deadWriterKeepsNobodyOut},
 })
 
 const (
 	ruleTurns    = "readers and writers are served first come, first served"
 	ruleKeepsOut = "a writer that waits keeps new readers out"
-	ruleServed   = "a steady stream of readers keeps no writer out"
+	ruleStream   = "a steady stream of readers or permits keeps no writer out"
 )
-
-// arrivalOrder has readers and writers wait behind a writer: S S X S S X.
-func arrivalOrder(e *env) {
-	a := e.client()
-	last := e.hold(a)
-	var waiting []*waiter
-	kinds := []bool{true, true, false, true, true, false}
-	for i, shared := range kinds {
-		var opts []holdfast.Option
-		if shared {
-			opts = append(opts, holdfast.WithShared())
-		}
-		waiting = append(waiting, e.wait(e.client(), opts...).waits(a, e.key, i+1))
-	}
-	if !e.engine.Ordered {
-		e.release(last)
-		var served sync.WaitGroup
-		for _, w := range waiting {
-			served.Go(func() {
-				if e.closes(w.done, e.patience()) && w.err == nil {
-					if err := w.lock.Release(e.soon()); err != nil {
-						e.Errorf("%s: Release: %v", e.rule, err)
-					}
-				}
-			})
-		}
-		served.Wait()
-		for _, w := range waiting {
-			w.granted(0, "every reader and writer is served in the end")
-		}
-		return
-	}
-	for i, w := range e.inspect(a).Queue {
-		if w.Shared != kinds[i] {
-			e.broken("Inspect says who of those who wait would share the key", "number %d: %v", i, w.Shared)
-		}
-	}
-	ends := []*holdfast.Lock{last}
-	for len(waiting) > 0 {
-		for _, lock := range ends {
-			for _, w := range waiting {
-				w.stillWaits(ruleTurns)
-			}
-			e.release(lock)
-			e.settle()
-		}
-		n := 1
-		for kinds[0] && n < len(kinds) && kinds[n] {
-			n++
-		}
-		ends = nil
-		for _, w := range waiting[:n] {
-			ends = append(ends, w.granted(e.handOver(), "readers that wait side by side are served together"))
-		}
-		waiting, kinds = waiting[n:], kinds[n:]
-		e.areLive(ends, ruleShare)
-	}
-	e.release(ends[0])
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
-
-func permitsInOrder(e *env) {
-	const n = 2
-	a := e.client()
-	locks := e.permits([]*Client{a}, n)
-	var waiting []*waiter
-	for i := range 4 {
-		waiting = append(waiting, e.wait(e.client(), holdfast.WithLimit(n)).waits(a, e.key, i+1))
-	}
-	if e.engine.Ordered {
-		e.isHeld(a, e.key, ruleMost, holdfast.WithLimit(n))
-	}
-	for len(waiting) > 0 {
-		e.release(locks[0])
-		next := waiting[0]
-		if e.engine.Ordered {
-			next.granted(e.handOver(), "the permits of a semaphore go to those who wait, first come, first served")
-			e.settle()
-			for _, w := range waiting[1:] {
-				w.stillWaits("a permit that is given back goes to one waiter")
-			}
-			waiting = waiting[1:]
-		} else {
-			i := -1
-			if !e.eventually(e.patience(), func() bool {
-				for j, w := range waiting {
-					if isClosed(w.done) {
-						i = j
-					}
-				}
-				return i >= 0
-			}) {
-				e.broken("every waiter is served in the end", "none of %d", len(waiting))
-			}
-			next = waiting[i]
-			next.granted(0, ruleNext)
-			waiting = append(waiting[:i:i], waiting[i+1:]...)
-		}
-		locks = append(locks[1:], next.lock)
-	}
-	for _, lock := range locks {
-		e.release(lock)
-	}
-	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
-}
 
 // oneWokenPerPermit counts, by the places that hooks are told, who looks at the queue when a permit comes back.
 func oneWokenPerPermit(e *env) {
@@ -156,12 +53,13 @@ func oneWokenPerPermit(e *env) {
 	e.closed(b, log)
 }
 
-func readerBehindWaitingWriter(e *env) {
+// behindWaitingWriter has a request of a mode wait behind a writer, which waits for another of the mode.
+func (e *env) behindWaitingWriter(m mode) {
 	a, b, c := e.client(), e.client(), e.client()
-	lock := e.reader(a)
+	lock := e.hold(a, m.option())
 	writer := e.wait(b).waits(a, e.key, 1)
-	e.isHeld(c, e.key, ruleKeepsOut, holdfast.WithShared())
-	reader := e.wait(c, holdfast.WithShared()).waits(a, e.key, 2)
+	e.isHeld(c, e.key, ruleKeepsOut, m.option())
+	reader := e.wait(c, m.option()).waits(a, e.key, 2)
 	e.settle()
 	reader.stillWaits(ruleKeepsOut)
 	e.release(lock)
@@ -173,8 +71,8 @@ func readerBehindWaitingWriter(e *env) {
 		if e.eventually(e.patience(), func() bool { return isClosed(writer.done) || isClosed(reader.done) }) && isClosed(reader.done) {
 			first, second = reader, writer
 		}
-		e.release(first.granted(0, "every waiter is served in the end"))
-		e.release(second.granted(e.patience(), "every waiter is served in the end"))
+		e.release(first.granted(0, ruleServed))
+		e.release(second.granted(e.patience(), ruleServed))
 	}
 	e.leavesNothing(e.key, e.engine.Soon, ruleNothing)
 }
@@ -213,14 +111,14 @@ func writerGivesUp(e *env) {
 	e.leavesNothing(e.key, e.patience(), ruleNothing)
 }
 
-// writerIsServed keeps a key shared without a gap, by readers that hold it in turns.
-func writerIsServed(e *env) {
+// writerIsServed keeps a key shared without a gap, by requests of one mode that hold it in turns.
+func (e *env) writerIsServed(m mode) {
 	a, b, c := e.client(), e.client(), e.client()
 	stop := make(chan struct{})
 	var stream sync.WaitGroup
 	defer stream.Wait()
 	defer close(stop)
-	first := e.reader(a)
+	first := e.hold(a, m.option())
 	for i := range 3 {
 		stream.Go(func() {
 			lock := first
@@ -241,7 +139,7 @@ func writerIsServed(e *env) {
 				default:
 				}
 				var err error
-				if lock, err = []*Client{a, b}[i%2].Acquire(e.within(e.patience()), e.key, holdfast.WithShared()); err != nil {
+				if lock, err = []*Client{a, b}[i%2].Acquire(e.within(e.patience()), e.key, m.option()); err != nil {
 					e.Errorf("%s: Acquire: %v", e.rule, err)
 					return
 				}
@@ -250,7 +148,7 @@ func writerIsServed(e *env) {
 	}
 	lock, err := c.Acquire(e.within(e.patience()), e.key)
 	if err != nil {
-		e.broken(ruleServed, "%v", err)
+		e.broken(ruleStream, "%v", err)
 	}
 	e.release(lock)
 }

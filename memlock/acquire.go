@@ -3,6 +3,7 @@ package memlock
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,8 +19,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 		switch {
 		case err == nil:
 			return driver.Grant{Token: c.token, Lease: c.session.lease, Hold: &hold{c}}, nil
-		case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrReclaimed),
-			errors.Is(err, driver.ErrMismatch), ctx.Err() != nil:
+		case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrReclaimed), ctx.Err() != nil:
 			return driver.Grant{}, err
 		}
 		if err := req.Retry(ctx, err, e.whenHealed()); err != nil {
@@ -28,8 +28,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// join puts a contender into the queue, unless it does not fit the use of the key, or would
-// have to wait and does not.
+// join puts a contender into the queue, unless it would have to wait and does not.
 func (e *engine) join(req *driver.Request) (*contender, error) {
 	sent := e.host.Now()
 	s := e.store
@@ -41,14 +40,10 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 	if e.session == nil || e.session.over {
 		e.session = e.newSession()
 	}
-	if err := e.checkLimitLocked(req); err != nil {
-		s.mu.Unlock()
-		return nil, err
-	}
 	if req.Reclaim {
 		e.reclaimLocked(req)
 	}
-	if !req.Wait && !fits(s.queues[req.Key], req.Mode) {
+	if !req.Wait && !mayHold(req.Mode, s.queues[req.Key]) {
 		info := s.infoLocked(req.Key)
 		s.mu.Unlock()
 		return nil, driver.Held(info)
@@ -64,20 +59,20 @@ func (e *engine) join(req *driver.Request) (*contender, error) {
 		session: e.session,
 	}
 	s.joinLocked(c)
-	ahead := 0
-	if !c.told {
-		ahead = len(s.queues[c.key]) - 1
+	var ahead []*contender
+	if queue := s.queues[c.key]; !c.told {
+		ahead = slices.Clone(queue[:len(queue)-1])
 	}
 	s.mu.Unlock()
 	c.session.lease.Renew(sent)
-	if ahead > 0 {
+	if len(ahead) > 0 {
 		e.tellPlace(c, req, ahead)
 	}
 	return c, nil
 }
 
-// tellPlace tells the place of a contender, which leaves the queue if a log handler that is told panics: nobody else knows of it.
-func (e *engine) tellPlace(c *contender, req *driver.Request, ahead int) {
+// tellPlace reports the requests ahead of a contender. The contender leaves the queue if a log handler panics.
+func (e *engine) tellPlace(c *contender, req *driver.Request, ahead []*contender) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -86,34 +81,18 @@ func (e *engine) tellPlace(c *contender, req *driver.Request, ahead int) {
 			e.store.removeLocked(c, holdfast.ErrReleased)
 		}
 	}()
-	req.Queued(ahead)
-	returned = true
-}
-
-// checkLimitLocked refuses a request for another limit than that of those who hold the key
-// or wait for it, but for those that it reclaims.
-func (e *engine) checkLimitLocked(req *driver.Request) error {
-	for _, c := range e.store.queues[req.Key] {
-		if c.mode.Limit == req.Mode.Limit {
-			return nil // as all others
-		}
-		if !req.Reclaim || !e.reclaims(req, c) {
-			return &driver.MismatchError{Key: req.Key, Have: c.mode.Limit, Want: req.Mode.Limit}
-		}
+	req.Queued(len(ahead))
+	if i := slices.IndexFunc(ahead, func(x *contender) bool { return x.mode.Limit != c.mode.Limit }); i >= 0 {
+		req.Behind(ahead[i].mode)
 	}
-	return nil
-}
-
-// reclaims reports whether a request ends a contender: another client's of the same owner.
-func (e *engine) reclaims(req *driver.Request, c *contender) bool {
-	return c.owner == req.Owner && c.session.engine != e
+	returned = true
 }
 
 // reclaimLocked ends what other clients have under the same owner name.
 func (e *engine) reclaimLocked(req *driver.Request) {
 	var mine []*contender
 	for _, c := range e.store.queues[req.Key] {
-		if e.reclaims(req, c) {
+		if c.owner == req.Owner && c.session.engine != e {
 			mine = append(mine, c)
 		}
 	}

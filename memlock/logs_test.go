@@ -42,6 +42,11 @@ func TestLogs(t *testing.T) {
 		}()
 		mustRelease(t, acquire(a, "waited for"))
 
+		acquire(other, "limited", holdfast.WithLimit(2))
+		if _, err := a.Acquire(t.Context(), "limited", holdfast.WithShared(), holdfast.WithWait(time.Second)); !errors.Is(err, holdfast.ErrHeld) {
+			t.Error(err)
+		}
+
 		acquire(other, "broken")
 		breakIt(t, a, "broken")
 
@@ -62,6 +67,7 @@ func TestLogs(t *testing.T) {
 			logtest.Want{Text: "connected", Level: slog.LevelInfo},
 			logtest.Want{Text: "disconnected", Level: slog.LevelWarn},
 			logtest.Want{Text: "waiting in the queue", Level: slog.LevelDebug, Attrs: "key owner ahead"},
+			logtest.Want{Text: "waiting behind another mode", Level: slog.LevelInfo, Attrs: "key owner mode other"},
 			logtest.Want{Text: "acquisition is to be tried again", Level: slog.LevelDebug, Attrs: "key owner error"},
 			logtest.Want{Text: "lock granted", Level: slog.LevelDebug, Attrs: "key owner token"},
 			logtest.Want{Text: "lock released", Level: slog.LevelDebug, Attrs: "key owner token"},
@@ -141,6 +147,7 @@ func TestOwnHold_InTheWay_IsTold(t *testing.T) {
 		"writer":      {[][]holdfast.Option{shared}, nil, true},
 		"reader":      {[][]holdfast.Option{shared}, shared, false},
 		"permit":      {[][]holdfast.Option{permit}, permit, false},
+		"other limit": {[][]holdfast.Option{permit}, shared, true},
 		"all permits": {[][]holdfast.Option{permit, permit}, permit, true},
 	} {
 		t.Run(name, func(t *testing.T) {

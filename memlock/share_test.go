@@ -71,30 +71,6 @@ func TestSharersOfOneClient(t *testing.T) {
 	})
 }
 
-// A reclaim is not refused for the sake of those that it ends, and ends nobody if others are there.
-func TestReclaimAndMismatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memlock.NewStore()
-		a, b, c := newClient(t, s), newClient(t, s), newClient(t, s)
-		me := []holdfast.Option{holdfast.WithOwner("me"), holdfast.WithReclaim()}
-		old := hold(t, a, "k", holdfast.WithOwner("me"), holdfast.WithLimit(2))
-		lock := hold(t, b, "k", append(me, holdfast.WithLimit(3))...)
-		if lock.Limit() != 3 {
-			t.Error(lock.Limit())
-		}
-		synctest.Wait()
-		if !errors.Is(old.Err(), holdfast.ErrReclaimed) {
-			t.Error(old.Err())
-		}
-		other := hold(t, c, "k", holdfast.WithLimit(3))
-		_, err := a.TryAcquire(t.Context(), "k", append(me, holdfast.WithLimit(2))...)
-		if !errors.Is(err, holdfast.ErrMismatch) || lock.Err() != nil {
-			t.Error(err, lock.Err())
-		}
-		mustReleaseAll(t, lock, other)
-	})
-}
-
 // A permit that is granted to a client which is cut off goes to the next with its lease, and the limit stays.
 func TestPermitWhileCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

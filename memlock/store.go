@@ -25,8 +25,8 @@ func NewStore() *Store {
 	return &Store{queues: make(map[string][]*contender), news: make(map[string]map[chan struct{}]struct{})}
 }
 
-// A contender is one request in the queue for a key. The first of a queue holds the key,
-// and so do those behind it that share it, up to the first that does not fit. All fields below session are guarded by the store's mu.
+// A contender is one request in the queue for a key. The first few of a queue hold the key: see mayHold. All fields below session are
+// guarded by the store's mu.
 type contender struct {
 	key     string
 	owner   string
@@ -53,7 +53,7 @@ func (c *contender) grant() string { return strconv.FormatUint(uint64(c.token), 
 // joinLocked puts a contender at the end of its queue.
 func (s *Store) joinLocked(c *contender) {
 	c.queued = time.Now()
-	granted := fits(s.queues[c.key], c.mode)
+	granted := mayHold(c.mode, s.queues[c.key])
 	s.queues[c.key] = append(s.queues[c.key], c)
 	c.session.addLocked(c)
 	if granted {
@@ -63,11 +63,10 @@ func (s *Store) joinLocked(c *contender) {
 	}
 }
 
-// fits reports whether a contender that comes behind others has the key at once: nobody is
-// there, or all have it and share it with more like it.
-func fits(before []*contender, mode driver.Mode) bool {
-	n := len(before)
-	return n == 0 || before[n-1].token != 0 && !mode.Excludes(before[0].mode) && (mode.Limit == 0 || n < mode.Limit)
+// mayHold reports whether a request of a mode holds the key behind the contenders ahead: all share with it, and are fewer than its limit.
+func mayHold(mode driver.Mode, ahead []*contender) bool {
+	return (mode.Limit == 0 || len(ahead) < mode.Limit) &&
+		!slices.ContainsFunc(ahead, func(c *contender) bool { return !mode.SharesWith(c.mode) })
 }
 
 func (s *Store) grantLocked(c *contender) {
@@ -97,7 +96,7 @@ func (s *Store) removeLocked(c *contender, cause error) {
 		return
 	}
 	s.queues[c.key] = queue
-	for n := holders(queue); n < len(queue) && fits(queue[:n], queue[n].mode); n++ {
+	for n := holders(queue); n < len(queue) && mayHold(queue[n].mode, queue[:n]); n++ {
 		s.grantLocked(queue[n])
 		queue[n].tellLocked()
 	}
@@ -164,7 +163,7 @@ func (s *Store) infoLocked(key string) driver.Info {
 	queue := s.queues[key]
 	for _, c := range queue[holders(queue):] {
 		info.Queue = append(info.Queue, driver.Waiter{
-			Owner: c.owner, Since: c.queued, Data: slices.Clone(c.data), Shared: c.mode.Shared,
+			Owner: c.owner, Since: c.queued, Data: slices.Clone(c.data), Shared: c.mode.Shared, Limit: c.mode.Limit,
 		})
 	}
 	return info

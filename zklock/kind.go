@@ -96,7 +96,7 @@ func once(line []entry) []entry {
 // A NamesError says that a lock was not taken because of the names of the nodes on its path:
 // another program stands there, which does not see the nodes of this client, and so would
 // take the lock beside it. A path belongs to programs that see each other's nodes; see
-// [Options.Names]. It matches holdfast.ErrMismatch.
+// [Options.Names]. It matches holdfast.ErrNames.
 //
 // Shared locks, permits, and all locks of a client with CuratorRWNames fail in this way. Another
 // exclusive lock waits for all nodes that it finds, of whatever form, but fails so where others have
@@ -112,8 +112,8 @@ func (e *NamesError) Error() string {
 	return fmt.Sprintf("%q is in use by a program that passes over names of the form %q: it has the node %q", e.Key, e.Names, e.Node)
 }
 
-// Unwrap makes errors.Is match holdfast.ErrMismatch.
-func (e *NamesError) Unwrap() error { return driver.ErrMismatch }
+// Unwrap makes errors.Is match holdfast.ErrNames.
+func (e *NamesError) Unwrap() error { return driver.ErrNames }
 
 // fits refuses a lock on a path where somebody stands who would pass over its node.
 func (e *engine) fits(req *driver.Request, ahead []entry) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -137,7 +138,7 @@ func TestLockBeforeTheLease(t *testing.T) {
 			case late == nil:
 				permits++
 			}
-			if err := errors.Join(early, late); !errors.Is(err, holdfast.ErrMismatch) {
+			if err := errors.Join(early, late); !errors.Is(err, driver.ErrMismatch) {
 				t.Errorf("after %v: %v and %v", after, late, early)
 			}
 		}
@@ -234,7 +235,7 @@ func TestLockAsAPermitGoes(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				if _, err := client.Acquire(inTime(t), "k"); !errors.Is(err, holdfast.ErrMismatch) || sent.Load() <= c.after {
+				if _, err := client.Acquire(inTime(t), "k"); !errors.Is(err, driver.ErrMismatch) || sent.Load() <= c.after {
 					t.Errorf("%v; want it refused", err)
 				}
 			})

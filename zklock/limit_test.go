@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -44,7 +45,7 @@ func TestLimitIsReplacedBeforeTheLease(t *testing.T) {
 			}()
 			late := take(slow, 2)
 			early := <-result
-			if late == nil == (early == nil) || !errors.Is(errors.Join(early, late), holdfast.ErrMismatch) {
+			if late == nil == (early == nil) || !errors.Is(errors.Join(early, late), driver.ErrMismatch) {
 				t.Errorf("after %v: %v and %v", after, late, early)
 			}
 			if early == nil {
@@ -125,7 +126,7 @@ func TestLimitIsReplacedBeforeThePlace(t *testing.T) {
 						t.Error("it waits")
 						err = <-refused
 					}
-					var mismatch *holdfast.MismatchError
+					var mismatch *driver.MismatchError
 					if !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 1 {
 						t.Errorf("with the former limit: %v", err)
 					}
@@ -165,7 +166,7 @@ func TestLimitIsReplacedBeforeTheReclaim(t *testing.T) {
 					}
 				})
 				_, err = late.Acquire(inTime(t), "k", holdfast.WithLimit(1), me, holdfast.WithReclaim())
-				var mismatch *holdfast.MismatchError
+				var mismatch *driver.MismatchError
 				if !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 1 {
 					t.Errorf("with the former limit: %v", err)
 				}
@@ -223,7 +224,7 @@ func TestLimitIsReplacedBeforeTheLeaseIsRepeated(t *testing.T) {
 			}
 		})
 		_, err = slow.Acquire(inTime(t), "k", holdfast.WithLimit(2))
-		var mismatch *holdfast.MismatchError
+		var mismatch *driver.MismatchError
 		if !errors.As(err, &mismatch) || mismatch.Have != 3 || mismatch.Want != 2 {
 			t.Errorf("with the former limit: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
@@ -118,7 +119,7 @@ func TestTryWhileTheServerLags(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), late-10*time.Millisecond)
 			defer cancel()
-			if err := acquire(other, ctx); errors.Is(err, holdfast.ErrMismatch) {
+			if err := acquire(other, ctx); errors.Is(err, driver.ErrMismatch) {
 				t.Errorf("the key was free: %v", err)
 			}
 		})

@@ -91,7 +91,7 @@ func TestElectFailureWithPendingRelease(t *testing.T) {
 		want int
 	}{
 		{holdfast.ErrDenied, exitFailed},
-		{holdfast.ErrMismatch, exitMismatch},
+		{holdfast.ErrNames, exitNames},
 		{errUnsteady, exitFailed},
 		{holdfast.ErrReclaimed, exitLost},
 		{&exitError{code: 3}, 3},
@@ -106,25 +106,5 @@ func TestElectFailureWithPendingRelease(t *testing.T) {
 		if !strings.Contains(stderr.String(), "others get the lock when its lease is over") {
 			t.Errorf("%v: stderr is %q", test.err, stderr.String())
 		}
-	}
-}
-
-// TestElectOfASemaphore checks that elect, too, ends with 78 if the key is a semaphore, as its help says.
-func TestElectOfASemaphore(t *testing.T) {
-	stores := map[string]*memlock.Store{"a": memlock.NewStore()}
-	useEngine(t, func() engine { return &inMemory{stores: stores} })
-	c, err := memlock.New(&memlock.Options{Store: stores["a"]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	if _, err := c.Acquire(t.Context(), "k", holdfast.WithLimit(2)); err != nil {
-		t.Fatal(err)
-	}
-	if status, _, says := call(t, nil, "elect", "k", "--store", "a", "true"); status != exitMismatch {
-		t.Errorf("elect ends with %d, want %d, and stderr is %q", status, exitMismatch, says)
-	}
-	if _, help, _ := call(t, nil, "--help"); !strings.Contains(help, "78   run, elect, hold: ") {
-		t.Errorf("the help does not say that elect can end with 78: %q", help)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	exitUsage       = 64  // EX_USAGE: invalid or contradictory flags, settings or keys
 	exitFailed      = 69  // EX_UNAVAILABLE: unreachable, refused, or any other failure
 	exitNotAcquired = 75  // EX_TEMPFAIL: somebody else holds the lock; run -E changes the number
-	exitMismatch    = 78  // EX_CONFIG: the key is in use with another --limit, or with none
+	exitNames       = 78  // EX_CONFIG: a program that ignores this one's --names uses the key
 	exitLost        = 79  // the first free one after sysexits.h: the lock was lost
 	exitTTL         = 124 // as timeout(1): --ttl was reached
 	exitNotExec     = 126
@@ -62,8 +62,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case errors.Is(err, holdfast.ErrHeld):
 		return exitNotAcquired
-	case errors.Is(err, holdfast.ErrMismatch):
-		return exitMismatch
+	case errors.Is(err, holdfast.ErrNames):
+		return exitNames
 	case errors.Is(err, holdfast.ErrChanged):
 		return exitNo
 	}

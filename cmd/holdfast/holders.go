@@ -5,13 +5,17 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// holders names who holds a key: the oldest, and how many more share it.
+// holders names the holders of a key: the oldest, how many more share it, and in which mode.
 func holders(info holdfast.Info) string {
 	name := cut(plain(info.Owner), 2*holdfast.MaxOwner)
 	if n := len(info.Holders); n > 1 {
-		return fmt.Sprintf("%s and %d more", name, n-1)
+		name += fmt.Sprintf(" and %d more", n-1)
+	}
+	if mode := (driver.Mode{Shared: info.Shared, Limit: info.Limit}); mode.Shared {
+		name += fmt.Sprintf(" (%v)", mode)
 	}
 	return name
 }

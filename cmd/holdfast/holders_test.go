@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// shared is a key that three share, one of them with data, and for which two wait.
+// shared is a key that three share, one of them with data, and for which three wait.
 func shared(limit int) holdfast.Info {
 	all := []holdfast.Holder{
 		{Owner: "web1", Token: 7, Grant: "g7"},
@@ -20,7 +20,7 @@ func shared(limit int) holdfast.Info {
 	}
 	return holdfast.Info{
 		Key: "k", Held: true, Owner: "web1", Token: 7, Grant: "g7", Shared: true, Limit: limit, Holders: all,
-		Queue: []holdfast.Waiter{{Owner: "web4"}, {Owner: "web5", Shared: true}},
+		Queue: []holdfast.Waiter{{Owner: "web4"}, {Owner: "web5", Shared: true}, {Owner: "web6", Shared: true, Limit: 3}},
 	}
 }
 
@@ -28,9 +28,9 @@ func shared(limit int) holdfast.Info {
 func TestShowHolders(t *testing.T) {
 	for limit, want := range map[int]string{
 		0: "key k | shared by 3 | held by web1 | token 7 | held by web2 | token 8 | data data | held by web3 | token 9 | " +
-			"waiting 1 web4, since - | waiting 2 web5, since -, to share it",
+			"waiting 1 web4, since - | waiting 2 web5, since -, as a reader | waiting 3 web6, since -, as a permit of 3",
 		4: "key k | permits 3 of 4 | held by web1 | token 7 | held by web2 | token 8 | data data | held by web3 | token 9 | " +
-			"waiting 1 web4, since - | waiting 2 web5, since -",
+			"waiting 1 web4, since - | waiting 2 web5, since -, as a reader | waiting 3 web6, since -, as a permit of 3",
 	} {
 		var out bytes.Buffer
 		if err := describe(&out, shared(limit)); err != nil {
@@ -48,21 +48,21 @@ func TestShowHolders(t *testing.T) {
 			t.Errorf("limit %d: the page of watch has %v", limit, rows)
 		}
 	}
-	if got, want := (sight{info: shared(4)}).line(), "held key=k owner=web1 token=7 holders=3 limit=4 waiting=2 next=web4"; got != want {
+	if got, want := (sight{info: shared(4)}).line(), "held key=k owner=web1 token=7 holders=3 limit=4 waiting=3 next=web4"; got != want {
 		t.Errorf("the line of watch is %q, want %q", got, want)
 	}
-	if got, want := waitingFor(shared(0), "web4"), "waiting for k, place 1 of 2, held by web1 and 2 more"; got != want {
+	if got, want := waitingFor(shared(0), "web4"), "waiting for k, place 1 of 3, held by web1 and 2 more (reader)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var document lockJSON
 	text, err := json.Marshal(newLockJSON(shared(4)))
 	if err != nil || json.Unmarshal(text, &document) != nil || len(document.Holders) != 3 || document.Limit != 4 || !document.Shared ||
-		document.Holders[1].Data != "data" || !document.Queue[1].Shared {
+		document.Holders[1].Data != "data" || !document.Queue[1].Shared || document.Queue[2].Limit != 3 {
 		t.Errorf("%s, %v", text, err)
 	}
 	one := shared(4)
 	one.Holders = one.Holders[:1]
-	if got := holders(one); got != "web1" {
+	if got := holders(one); got != "web1 (permit of 4)" {
 		t.Errorf("a single holder is %q", got)
 	}
 }

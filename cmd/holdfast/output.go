@@ -91,6 +91,7 @@ type waiterJSON struct {
 	Owner  string     `json:"owner"`
 	Since  *time.Time `json:"since,omitempty"`
 	Shared bool       `json:"shared,omitempty"`
+	Limit  int        `json:"limit,omitempty"`
 	dataJSON
 }
 
@@ -127,7 +128,9 @@ func newLockJSON(info holdfast.Info) lockJSON {
 		})
 	}
 	for _, w := range info.Queue {
-		l.Queue = append(l.Queue, waiterJSON{Owner: w.Owner, Since: timeJSON(w.Since), Shared: w.Shared, dataJSON: newDataJSON(w.Data)})
+		l.Queue = append(l.Queue, waiterJSON{
+			Owner: w.Owner, Since: timeJSON(w.Since), Shared: w.Shared, Limit: w.Limit, dataJSON: newDataJSON(w.Data),
+		})
 	}
 	return l
 }

@@ -19,7 +19,7 @@ Exit status:
   64   bad usage
   69   the engine cannot be reached, refuses, or any other failure
   75   not acquired: held by another (-E chooses another number)
-  78   run, elect, hold: the key is in use with another --limit, or with none
+  78   run, elect, hold: a program that ignores this one's --names uses the key
   79   run, hold: the lock was lost; elect: another process took its --owner name
   124  run, hold: --ttl was reached
   126  run, elect: the command is not executable

@@ -38,8 +38,8 @@ Instead of HOLDFAST_KEY and HOLDFAST_TOKEN there are HOLDFAST_KEY_1, HOLDFAST_TO
 HOLDFAST_KEY_2 and so on, in the order in which the keys were given.
 
 With --shared, the lock is shared with others that say so, and excludes those who do
-not. With --limit N, the key is a semaphore: N hold it at a time; whoever names another
-number meanwhile ends with status 78.
+not. With --limit N, N hold the lock at a time. A command with another number, or none,
+waits in its turn, and later ones wait behind it.
 
 When the lock is lost because the engine could not be reached for too long, the group
 gets SIGTERM at once and SIGKILL after --grace, before the engine can give the lock to

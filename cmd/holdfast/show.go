@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func newShowCommand(a *app) *cobra.Command {
@@ -91,8 +92,8 @@ func describe(w io.Writer, info holdfast.Info) error {
 		if len(waiter.Data) > 0 {
 			data = ", data " + plain(string(waiter.Data))
 		}
-		if waiter.Shared && info.Limit == 0 {
-			data = ", to share it" + data
+		if mode := (driver.Mode{Shared: waiter.Shared, Limit: waiter.Limit}); mode.Shared {
+			data = fmt.Sprintf(", as a %v%s", mode, data)
 		}
 		fmt.Fprintf(t, "waiting %d\t%s, since %s%s\n", i+1, plain(waiter.Owner), momentAndAge(waiter.Since), data)
 	}

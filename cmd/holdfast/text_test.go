@@ -97,7 +97,7 @@ func TestExitCode(t *testing.T) {
 		{driver.Invalid("key", "it is empty"), 64},
 		{&holdfast.HeldError{Key: "a"}, 75},
 		{fmt.Errorf("x: %w", holdfast.ErrChanged), 1},
-		{fmt.Errorf("x: %w", &holdfast.MismatchError{Key: "a", Have: 5, Want: 8}), 78},
+		{fmt.Errorf("x: %w", holdfast.ErrNames), 78},
 		{holdfast.ErrDenied, 69},
 		{holdfast.ErrDisconnected, 69},
 		{errors.New("anything else"), 69},

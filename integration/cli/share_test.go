@@ -28,7 +28,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("ls prints %q", text)
 		}
 		e.run(t, "break", key, "--yes").exits(64, "--token")
-		e.run(t, "ask", key).exits(0, "").prints("asked reader and 1 more, which hold " + key + "\n")
+		e.run(t, "ask", key).exits(0, "").prints("asked reader and 1 more (reader), which hold " + key + "\n")
 		closes(t, "the holder is asked", lock.Asked())
 		e.run(t, "break", key, "--yes", "--token", lock.Token().String()).exits(0, "").prints(
 			"broke the lock of " + key + ", which reader held with token " + lock.Token().String() + "\n",
@@ -39,16 +39,15 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestPermits checks that a command holds one of a limited number of permits, and that a command that names another number
-// ends with a status of its own.
+// TestPermits checks that a command holds one of a limited number of permits, and excludes other numbers and locks.
 func TestPermits(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		key := newKey(t)
 		p := e.start(t, "hold", key, "--limit", "2", "--owner", "first")
 		p.writes("stdout", "\n")
 		e.run(t, "run", key, "--limit", "2", "--try", "--", "true").exits(0)
-		e.run(t, "run", key, "--limit", "3", "--try", "--", "true").exits(78, "semaphore of 2", "semaphore of 3")
-		e.run(t, "run", key, "--try", "--", "true").exits(78, "semaphore of 2", "a lock")
+		e.run(t, "run", key, "--limit", "3", "--try", "--", "true").exits(75, "permit of 2")
+		e.run(t, "run", key, "--try", "--", "true").exits(75, "permit of 2")
 		second := e.start(t, "hold", key, "--limit", "2", "--owner", "second")
 		second.writes("stdout", "\n")
 		e.run(t, "run", key, "--limit", "2", "--try", "--", "true").exits(75, "held by")

@@ -18,6 +18,8 @@ var Attributes = map[string]string{
 	"key":      "string",
 	"owner":    "string",
 	"holder":   "string",
+	"mode":     "string",
+	"other":    "string",
 	"token":    "uint64",
 	"error":    "error",
 	"ahead":    "int",

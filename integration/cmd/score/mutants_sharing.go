@@ -247,12 +247,4 @@ var sharingMutants = []mutant{
 		`if i.sharing == nil || i.owner != "" {
 		return i.owner`,
 	}, nil},
-	{"D45", "an old replica says how a key is used", dynamoDB, change{
-		"dynamolock/wait.go",
-		`			err = c.mismatch(&met)`,
-		`			if err = c.mismatch(&met); err == nil {
-				seen = c.lines.observed(c.req.Key)
-				err = c.mismatch(&seen)
-			}`,
-	}, nil},
 }
