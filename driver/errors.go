@@ -16,6 +16,7 @@ var (
 	ErrHeld         = errors.New("held by another")
 	ErrInvalid      = errors.New("invalid")
 	ErrMismatch     = errors.New("in use in another way")
+	ErrNames        = errors.New("used under other names")
 	ErrClosed       = errors.New("client closed")
 	ErrDisconnected = errors.New("not connected")
 	ErrDenied       = errors.New("permission denied")

@@ -115,6 +115,7 @@ type Waiter struct {
 	Since  time.Time // when it began to wait, on the engine's clock; zero if unknown
 	Data   []byte
 	Shared bool // it waits to share the key
+	Limit  int  // it waits for a permit of so many; 0: for none
 }
 
 // Together describes a shared key that holders have, of whom there is at least one, the

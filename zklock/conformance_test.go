@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"math/rand/v2"
 	"net/url"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -150,10 +149,7 @@ func (v *virtual) Residue(_ testing.TB, key string) []string {
 		if name, err := url.PathUnescape(lock); err != nil || name != key {
 			continue
 		}
-		path := virtualRoot + "/" + lock
-		for _, parent := range []string{path, path + "/locks", path + "/leases", path + "-__lock__"} { // of locks, and of semaphores
-			left = append(left, v.ensemble.Children(parent)...)
-		}
+		left = append(left, v.ensemble.Children(virtualRoot+"/"+lock)...)
 	}
-	return slices.DeleteFunc(left, func(node string) bool { return node == "locks" || node == "leases" })
+	return left
 }

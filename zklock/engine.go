@@ -17,7 +17,6 @@ type engine struct {
 	link      *zkconn.Link
 	heartbeat *heartbeat
 	doubts    *doubts
-	waiters   waiters
 	late      *lateCreations
 	tasks     *task.Group // what goes on between calls
 
@@ -35,7 +34,6 @@ func newEngine(ctx context.Context, host driver.Host, opts Options, chroot strin
 		host:    host,
 		opts:    opts,
 		paths:   paths{chroot: chroot, root: opts.Root},
-		waiters: waiters{byPath: make(map[string]*waiter)},
 		tasks:   task.NewGroup(),
 		mark:    newGUID()[:8],
 		warned:  make(map[string]bool),
@@ -69,9 +67,8 @@ var _ driver.Ender = (*engine)(nil)
 
 // CheckKey implements [driver.Driver].
 func (e *engine) CheckKey(key string, mode driver.Mode) error {
-	switch {
-	case mode.Shared && e.opts.Names == CuratorLatchNames:
-		return driver.Invalid(mode.Option(), "Options.Names are those of Curator's LeaderLatch, which shares nothing")
+	if e.opts.Names.form().prefix("", mode) == "" {
+		return driver.Invalid(mode.Option(), "a lock with Options.Names %q shares nothing", e.opts.Names)
 	}
 	return e.paths.check(key)
 }

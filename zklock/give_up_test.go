@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,34 +109,6 @@ func TestGivingUpWhileItTakes(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A place in the queue of a semaphore goes as the lease comes. Nothing is asked about it after that, though it has not been watched
-// yet.
-func TestPlaceGivenForALease(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		holder, client := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		lock, err := holder.Acquire(t.Context(), "k", holdfast.WithLimit(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var reads atomic.Int64
-		client.Throttle(func(kind int32) bool {
-			if kind == opGetData {
-				reads.Add(1)
-			}
-			return false
-		})
-		time.AfterFunc(4*time.Millisecond, func() { _ = lock.Release(context.Background()) })
-		if _, err := client.Acquire(t.Context(), "k", holdfast.WithLimit(1)); err != nil {
-			t.Fatal(err)
-		}
-		granted := reads.Load()
-		time.Sleep(100 * time.Millisecond)
-		if n := reads.Load() - granted; n != 1 {
-			t.Errorf("%d reads after the grant, want that of the lease", n)
-		}
-	})
 }
 
 // R15. The caller's Retry panics, and somebody recovers, as net/http does: what the call has created is removed.
