@@ -70,47 +70,6 @@ func TestGivingUpWhileItLooks(t *testing.T) {
 	}
 }
 
-// One that waits gives up, at one moment or another, while it makes use of what has become free. It leaves nothing, and does not say
-// that it was not connected.
-func TestGivingUpWhileItTakes(t *testing.T) {
-	for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {
-		for name, mode := range map[string][]holdfast.Option{"lock": nil, "permit": {holdfast.WithLimit(1)}} {
-			t.Run(names.String()+" "+name, func(t *testing.T) {
-				withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-					opts := zklock.Options{Names: names}
-					holder, waiter := dialWired(t, e, opts), dialWired(t, e, opts)
-					waiter.Delay(20 * time.Millisecond)
-					for after := time.Duration(0); after < 200*time.Millisecond; after += 5 * time.Millisecond {
-						lock, err := holder.TryAcquire(t.Context(), "k", mode...)
-						if err != nil {
-							t.Fatalf("something is left: %v", err)
-						}
-						ctx, cancel := context.WithCancel(t.Context())
-						result := make(chan error, 1)
-						go func() {
-							next, err := waiter.Acquire(ctx, "k", mode...)
-							if err == nil {
-								err = next.Release(t.Context())
-							}
-							result <- err
-						}()
-						time.Sleep(time.Second)
-						if err := lock.Release(t.Context()); err != nil {
-							t.Fatal(err)
-						}
-						time.Sleep(after)
-						cancel()
-						if err := <-result; err != nil && (!errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDisconnected)) {
-							t.Errorf("after %v: %v", after, err)
-						}
-						time.Sleep(time.Second)
-					}
-				})
-			})
-		}
-	}
-}
-
 // R15. The caller's Retry panics, and somebody recovers, as net/http does: what the call has created is removed.
 func TestRetryPanics(t *testing.T) {
 	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {

@@ -53,7 +53,7 @@ func (h atEach) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Z74. The session ends while somebody reclaims: what is left of that is done in the next.
+// The session ends while somebody reclaims: what is left of that is done in the next.
 func TestReclaimOverTwoSessions(t *testing.T) {
 	for name, mode := range map[string]holdfast.Option{"locks": holdfast.WithShared(), "permits": holdfast.WithLimit(3)} {
 		t.Run(name, func(t *testing.T) {
