@@ -186,7 +186,7 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	for len(l.Watches) > p.until {
+	for until := p.until(); len(l.Watches) > until; {
 		select {
 		case w := <-l.Fired:
 			delete(l.Watches, w.Path)
@@ -194,10 +194,12 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 			case w.Why == zk.EventNodeDeleted:
 			case w.Why == zk.EventNodeDataChanged: // it is there still
 				l.Watch(w.Path, zkconn.WatchData)
-			case w.Refused() != nil && background.Err() == nil:
-				return w.Refused()
-			default:
+			case w.Refused() == nil || background.Err() != nil:
 				return errStartOver
+			case len(l.Watches) < p.k:
+				return w.Refused()
+			default: // the others are enough to have the queue listed in time
+				until, p.grant = len(l.Watches)-1, false
 			}
 		case <-read:
 			read = nil

@@ -88,8 +88,16 @@ func once(line []entry) []entry {
 // plan is what a waiter watches.
 type plan struct {
 	nodes []entry
-	until int  // the wait is over when only so many of them are left
-	grant bool // that is the grant; otherwise the queue is listed then
+	k     int  // fewer of the line than this are left when the turn has come
+	grant bool // they are the whole line, and nothing else is in the way; otherwise the queue is listed when one of them goes
+}
+
+// until returns how many of the nodes are left when the wait is over.
+func (p plan) until() int {
+	if p.grant {
+		return p.k - 1
+	}
+	return len(p.nodes) - 1
 }
 
 // planFor returns the plan of a request that has to wait behind some nodes. It looks at one line of them, of which fewer than k must be left
@@ -116,8 +124,7 @@ func planFor(mode driver.Mode, ahead []entry) plan {
 	}
 	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
 	if alone && !returns && len(line) <= max(2*k-1, 2) {
-		return plan{nodes: line, until: k - 1, grant: true}
+		return plan{nodes: line, k: k, grant: true}
 	}
-	line = line[max(0, len(line)-k-1):]
-	return plan{nodes: line, until: len(line) - 1}
+	return plan{nodes: line[max(0, len(line)-k-1):], k: k}
 }

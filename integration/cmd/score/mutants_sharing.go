@@ -31,8 +31,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z42", "the permit before the turn is taken", zooKeeper, change{
 		"zklock/rule.go",
-		`until: k - 1, grant: true`,
-		`until: min(k, len(line)-1), grant: true`,
+		`		return p.k - 1`,
+		`		return min(p.k, len(p.nodes)-1)`,
 	}, nil},
 	{"Z42.2", "permits of two limits share a key", zooKeeper, change{
 		"zklock/rule.go",
@@ -46,10 +46,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z42.3", "a waiter for a permit watches the oldest holder", zooKeeper, change{
 		"zklock/rule.go",
-		`	line = line[max(0, len(line)-k-1):]
-	return`,
-		`	line = line[:1]
-	return`,
+		`line[max(0, len(line)-k-1):], k: k}`,
+		`line[:1], k: 1}`,
 	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/rule.go",

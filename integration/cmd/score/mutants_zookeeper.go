@@ -111,8 +111,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
 		"zklock/rule.go",
-		`until: len(line) - 1}`,
-		`until: len(line) - 1, grant: true}`,
+		`len(line)-k-1):], k: k}`,
+		`len(line)-k-1):], k: k, grant: true}`,
 	}, nil},
 
 	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{

@@ -40,7 +40,7 @@ func (o *Lookout) End() {
 	}
 }
 
-// tell sends a watch that has fired.
+// tell sends a watch that has fired. It does not block.
 func (o *Lookout) tell(w *Watch) {
 	select {
 	case o.Fired <- w:

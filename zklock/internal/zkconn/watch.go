@@ -258,10 +258,9 @@ func (ws *watches) finish(w *Watch, why zk.EventType) bool {
 		ws.link.tasks.Go(func(context.Context) { o.Fired(why) }) // go-zookeeper may hold locks of its own
 	}
 	ws.mu.Lock()
+	defer ws.mu.Unlock()
 	close(w.Gone)
-	lookouts := w.lookouts
-	ws.mu.Unlock()
-	for _, l := range lookouts {
+	for _, l := range w.lookouts {
 		l.tell(w)
 	}
 	return true
