@@ -78,6 +78,9 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
+	if v.names == zklock.KazooNames {
+		client.Chain()
+	}
 	session := func() int64 { return client.Conn().SessionID() }
 	var lost atomic.Bool
 	heal := func() {

@@ -28,6 +28,10 @@ type contender struct {
 	reclaimed bool
 	behind    bool // it has waited for somebody, and has to look at the queue again
 
+	listed    int64  // the Pzxid of the parent, as it was last listed
+	followed  bool   // other nodes were there then, behind its own
+	announced string // a predecessor by whose write the queue was listed again
+
 	parentMade bool
 	hangUps    hangUps // of creations
 }

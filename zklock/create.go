@@ -22,6 +22,7 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if l.Err == nil && slices.Contains(l.Names, c.node) {
+			c.listed = l.Stat.Pzxid
 			return l.Names, nil
 		}
 		// The list failed, or overtook the creation, or the node is gone already.
@@ -33,7 +34,11 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		c.letGo()
 		return nil, errStartOver
 	}
-	return l.Names, zkconn.AsDisconnected(ctx, err)
+	if err != nil {
+		return nil, zkconn.AsDisconnected(ctx, err)
+	}
+	c.listed = l.Stat.Pzxid
+	return l.Names, nil
 }
 
 // create makes one try to create the node. If it has a reply, it returns the list that came with that; the list may have failed.

@@ -20,6 +20,8 @@ type engine struct {
 	late      *lateCreations
 	tasks     *task.Group // what goes on between calls
 
+	mostCounted int // see planFor
+
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
 	mu      strict.Mutex[strict.ZooKeeperEngine]
@@ -31,11 +33,14 @@ type engine struct {
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
 func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
-		host:    host,
-		opts:    opts,
-		paths:   paths{chroot: chroot, root: opts.Root},
-		tasks:   task.NewGroup(),
-		mark:    newGUID()[:8],
+		host:  host,
+		opts:  opts,
+		paths: paths{chroot: chroot, root: opts.Root},
+		tasks: task.NewGroup(),
+		mark:  newGUID()[:8],
+
+		mostCounted: mostCounted,
+
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
 		made:    make(map[string]int64),

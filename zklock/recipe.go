@@ -134,6 +134,7 @@ func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 	if !found {
 		return nil, c.vanished(ctx)
 	}
+	c.followed = len(children) > len(ahead)+1
 	return ahead, nil
 }
 
@@ -175,13 +176,16 @@ func (c *contender) ownGone() error {
 // wait watches the nodes of the contender's plan. It returns nil if their deletions are the grant, or errStartOver if the queue has to be
 // listed again.
 func (c *contender) wait(ctx context.Context, ahead []entry) error {
-	p, background := planFor(c.req.Mode, ahead), c.engine.tasks.Context()
-	l := c.engine.link.NewLookout(background, len(p.nodes))
+	p, background := planFor(c.req.Mode, ahead, c.engine.mostCounted), c.engine.tasks.Context()
+	l, last := c.engine.link.NewLookout(background, len(p.nodes)+1), c.parent
 	defer l.End()
-	for _, x := range p.nodes {
-		l.Watch(c.parent+"/"+x.name, zkconn.WatchData)
+	if p.parent {
+		l.Watch(c.parent, zkconn.WatchChildren)
 	}
-	last := c.parent + "/" + p.nodes[len(p.nodes)-1].name
+	for _, x := range p.nodes {
+		last = c.parent + "/" + x.name
+		l.Watch(last, zkconn.WatchData)
+	}
 	read := l.Watches[last].Read
 	patience := c.sess.Times().Doubt
 	timer := time.NewTimer(patience)
@@ -192,7 +196,7 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 			delete(l.Watches, w.Path)
 			switch {
 			case w.Why == zk.EventNodeDeleted:
-			case w.Why == zk.EventNodeDataChanged: // it is there still
+			case w.Why == zk.EventNodeDataChanged && !p.chain: // it is there still
 				l.Watch(w.Path, zkconn.WatchData)
 			case w.Refused() == nil || background.Err() != nil:
 				return errStartOver
@@ -203,12 +207,22 @@ func (c *contender) wait(ctx context.Context, ahead []entry) error {
 			}
 		case <-read:
 			read = nil
-			if w := l.Watches[last]; w != nil && w.IsSet() {
+			w := l.Watches[last]
+			switch {
+			case w == nil || !w.IsSet():
+			case p.parent && w.Node.Stat.Pzxid > c.listed, p.chain && w.Node.Stat.Version > 0 && c.announced != last:
+				c.announced = last // between the list and the watch
+				return errStartOver
+			case !p.parent:
 				c.engine.doubts.askIfOld(last, time.UnixMilli(w.Node.Stat.Ctime))
 			}
 		case <-timer.C:
-			for path := range l.Watches {
-				c.engine.doubts.ask(path)
+			for path, w := range l.Watches {
+				if p.parent {
+					c.engine.doubts.askOf(w)
+				} else {
+					c.engine.doubts.ask(path)
+				}
 			}
 			patience = min(2*patience, c.sess.Times().MaxDoubt)
 			timer.Reset(patience)
@@ -288,13 +302,30 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
-	if !c.own.notify(c.req.Lost, c.req.Asked) {
-		return driver.Grant{}, c.ownGone()
-	}
 	h := &hold{
 		engine: c.engine, sess: c.sess, path: c.path(), own: c.own,
 		owner: c.req.Owner, czxid: c.czxid, known: true,
 	}
+	if err := c.announce(ctx, h); err != nil {
+		return driver.Grant{}, err
+	}
+	if !c.own.notify(c.req.Lost, c.req.Asked) {
+		return driver.Grant{}, c.ownGone()
+	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
+}
+
+// announce writes to the own node if the next waiter watches that to learn of this grant: see planFor. A waiter that has seen this node
+// wait, by a list, stood in the queue before this contender listed it the last time. If announce fails, the call fails, and the waiter
+// learns of the deletion of the node.
+func (c *contender) announce(ctx context.Context, h *hold) error {
+	if c.req.Mode.Limit <= c.engine.mostCounted || !c.followed {
+		return nil
+	}
+	err := h.SetData(ctx, c.req.Data)
+	if errors.Is(err, driver.ErrLost) {
+		return errStartOver
+	}
+	return zkconn.AsDisconnected(ctx, err)
 }

@@ -90,6 +90,9 @@ type plan struct {
 	nodes []entry
 	k     int  // fewer of the line than this are left when the turn has come
 	grant bool // they are the whole line, and nothing else is in the way; otherwise the queue is listed when one of them goes
+
+	chain  bool // the node is watched for a write, too
+	parent bool // the queue itself is watched, and no node of it
 }
 
 // until returns how many of the nodes are left when the wait is over.
@@ -100,6 +103,9 @@ func (p plan) until() int {
 	return len(p.nodes) - 1
 }
 
+// mostCounted is the largest limit of permits that are counted.
+const mostCounted = 8
+
 // planFor returns the plan of a request that has to wait behind some nodes. It looks at one line of them, of which fewer than k must be left
 // before the request is granted. If at least limit nodes right before a permit share with it, they are the line, and k is the limit.
 // Otherwise the line is all nodes that do not share with the request, and k is 1.
@@ -108,8 +114,11 @@ func (p plan) until() int {
 // other node before a line of permits, and fewer than the limit that share with a permit beside a line of others. A long line costs as many
 // watches as are needed to have the queue listed before the request's turn: the last k+1. So a waiter lists while it has to wait anyway.
 //
+// Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
+// the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key: see announce.
+//
 // A writer of Curator's read-write lock may leave a reader in its place, so the queue is listed when that writer goes.
-func planFor(mode driver.Mode, ahead []entry) plan {
+func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
 	run := 0
 	for run < len(ahead) && shares(mode, ahead[len(ahead)-1-run]) {
 		run++
@@ -123,7 +132,12 @@ func planFor(mode driver.Mode, ahead []entry) plan {
 		line, k, alone = ahead[len(ahead)-run:], mode.Limit, run == len(ahead)
 	}
 	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
-	if alone && !returns && len(line) <= max(2*k-1, 2) {
+	switch {
+	case k > mostCounted && run == k:
+		return plan{parent: true}
+	case k > mostCounted:
+		return plan{nodes: line[len(line)-1:], k: 1, chain: true}
+	case alone && !returns && len(line) <= max(2*k-1, 2):
 		return plan{nodes: line, k: k, grant: true}
 	}
 	return plan{nodes: line[max(0, len(line)-k-1):], k: k}

@@ -116,7 +116,7 @@ func TestPlan(t *testing.T) {
 		{"32", permit(2), "0", 0, true},
 		{"2w", permit(2), "1", 0, false},
 	} {
-		p := planFor(c.mode, line(c.queue))
+		p := planFor(c.mode, line(c.queue), mostCounted)
 		if got := places(p.nodes); got != c.nodes || p.until() != c.until || p.grant != c.grant {
 			t.Errorf("%s, mode %+v: it watches %q until %d are left, which is the grant: %v; want %q, %d, %v",
 				c.queue, c.mode, got, p.until(), p.grant, c.nodes, c.until, c.grant)
@@ -139,7 +139,7 @@ func TestPlan_AnyOrderOfEvents_NeitherTooEarlyNorLost(t *testing.T) {
 		if len(blockers(mode, ahead)) == 0 {
 			continue
 		}
-		p, left := planFor(mode, ahead), slices.Clone(ahead)
+		p, left := planFor(mode, ahead, mostCounted), slices.Clone(ahead)
 		for standing := len(p.nodes); standing > p.until(); {
 			if len(blockers(mode, left)) == 0 {
 				t.Fatalf("%s, mode %+v: it waits though only %q are left", queue.String(), mode, places(left))
