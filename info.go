@@ -27,5 +27,5 @@ type Holder = driver.Holder
 
 // A Waiter is one of those who wait for a key.
 //
-// Fields: Owner, Since, Data, Shared.
+// Fields: Owner, Since, Data, Shared, Limit.
 type Waiter = driver.Waiter

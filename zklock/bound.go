@@ -11,18 +11,14 @@ import (
 )
 
 // A try creates its node only if nothing was in its way. By then it knows from the list of children which sequence number is still in
-// time. It writes the next one, the bound, into the guid of the node. A node at its bound or beyond is void: other clients may have come between the list and the creation, so
-// its own client gives the node up. All clients know that from the name alone, and ignore a void node from the moment of its
+// time. It writes the next one, the bound, into the guid of the node. A node at its bound or beyond is void: other clients may have
+// come between the list and the creation, so its own client gives the node up. All clients know that from the name alone, and ignore a void node from the moment of its
 // creation. Other programs respect a void node until it is deleted.
 //
 // A bound only makes nodes void. Whether a node that is in time is granted depends on the list that follows its creation.
 
 // boundMark ends each guid with a bound. No owner name has this mark: an owner name contains no NUL.
 var boundMark = markOf("\x00bound")
-
-// neverBound is the bound of a contender that has missed one although nothing was ahead of it: a second miss must not
-// keep it from the key.
-const neverBound = -1
 
 // boundedGUID returns a guid with a bound: a UUID of version 8 (RFC 9562), which no library generates at random.
 func boundedGUID(bound int64) string {

@@ -21,7 +21,7 @@ type contender struct {
 	stage     stage
 	sess      *zkconn.Session
 	guid      string
-	bound     int64    // in its guid; 0 for none; see neverBound
+	bound     int64    // in its guid; 0 for none
 	node      string   // its name, from the stage doubled on; "" if that is to be learned from the list
 	czxid     int64    // of the node; 0: to be learned from it
 	own       *ownNode // in the stage queued

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -63,4 +64,24 @@ func TestRequests_Contended_AsFewAsDocumented(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTry_ManyReaders_FewRequests: a try that is refused reads a few of the holders, and not all.
+func TestTry_ManyReaders_FewRequests(t *testing.T) {
+	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
+		reader, writer := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
+		for range 2000 {
+			if _, err := reader.Acquire(inTime(t), "k", holdfast.WithShared()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := writer.requests.Load()
+		var held *holdfast.HeldError
+		if _, err := writer.TryAcquire(inTime(t), "k"); !errors.As(err, &held) || !held.Holder.Shared {
+			t.Errorf("TryAcquire returns %v", err)
+		}
+		if n := writer.requests.Load() - before; n > 10 {
+			t.Errorf("%d requests", n)
+		}
+	})
 }

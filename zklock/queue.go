@@ -126,24 +126,24 @@ func ties(line []entry) []entry {
 
 // readAll reads nodes, several at a time. Those that are gone have no entry.
 func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
-	return eachOf(ctx, parent, line, e.link.Get)
+	return readEach(ctx, parent, line, e.link.Get)
 }
 
-// eachOf returns the first error, and begins no read after that, or after ctx has ended: the requests of those that have begun
+// readEach returns the first error, and begins no read after that, or after ctx has ended: the requests of those that have begun
 // go on, though nobody waits for them, and must not be many.
-func eachOf[T any](
-	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (T, error),
-) (map[string]T, error) {
+func readEach(
+	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (zkconn.Znode, error),
+) (map[string]zkconn.Znode, error) {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
 		mu     sync.Mutex
-		nodes  = make(map[string]T, len(line))
+		nodes  = make(map[string]zkconn.Znode, len(line))
 		failed error
 		wg     sync.WaitGroup
 		slots  = make(chan struct{}, readers)
 	)
-	note := func(name string, node T, err error) {
+	note := func(name string, node zkconn.Znode, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

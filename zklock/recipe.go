@@ -99,7 +99,7 @@ func (c *contender) reach(ctx context.Context) error {
 	switch {
 	case len(blockers) > 0:
 	case void(c.node): // and the nodes that came between are gone
-		c.bound = neverBound
+		c.bound = 0 // a second miss must not keep it from the key
 		if err := c.withdraw(ctx); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (c *contender) reach(ctx context.Context) error {
 		return c.held(ctx, ahead[0])
 	}
 	c.req.Queued(len(blockers))
-	err = c.wait(ctx, ahead)
+	err = c.newWait(ahead).run(ctx)
 	c.behind = err != nil
 	return err
 }
@@ -171,76 +171,6 @@ func (c *contender) ownGone() error {
 		return cause
 	}
 	return errStartOver
-}
-
-// wait watches the nodes of the contender's plan. It returns nil if their deletions are the grant, or errStartOver if the queue has to be
-// listed again.
-func (c *contender) wait(ctx context.Context, ahead []entry) error {
-	p, background := planFor(c.req.Mode, ahead, c.engine.mostCounted), c.engine.tasks.Context()
-	l, last := c.engine.link.NewLookout(background, len(p.nodes)+1), c.parent
-	defer l.End()
-	if p.parent {
-		l.Watch(c.parent, zkconn.WatchChildren)
-	}
-	for _, x := range p.nodes {
-		last = c.parent + "/" + x.name
-		l.Watch(last, zkconn.WatchData)
-	}
-	read := l.Watches[last].Read
-	patience := c.sess.Times().Doubt
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for until := p.until(); len(l.Watches) > until; {
-		select {
-		case w := <-l.Fired:
-			delete(l.Watches, w.Path)
-			switch {
-			case w.Why == zk.EventNodeDeleted:
-			case w.Why == zk.EventNodeDataChanged && !p.chain: // it is there still
-				l.Watch(w.Path, zkconn.WatchData)
-			case w.Refused() == nil || background.Err() != nil:
-				return errStartOver
-			case len(l.Watches) < p.k:
-				return w.Refused()
-			default: // the others are enough to have the queue listed in time
-				until, p.grant = len(l.Watches)-1, false
-			}
-		case <-read:
-			read = nil
-			w := l.Watches[last]
-			switch {
-			case w == nil || !w.IsSet():
-			case p.parent && w.Node.Stat.Pzxid > c.listed, p.chain && w.Node.Stat.Version > 0 && c.announced != last:
-				c.announced = last // between the list and the watch
-				return errStartOver
-			case !p.parent:
-				c.engine.doubts.askIfOld(last, time.UnixMilli(w.Node.Stat.Ctime))
-			}
-		case <-timer.C:
-			for path, w := range l.Watches {
-				if p.parent {
-					c.engine.doubts.askOf(w)
-				} else {
-					c.engine.doubts.ask(path)
-				}
-			}
-			patience = min(2*patience, c.sess.Times().MaxDoubt)
-			timer.Reset(patience)
-		case <-c.own.gone:
-			return c.ownGone()
-		case <-ctx.Done():
-			holder := driver.Info{Key: c.req.Key, Held: true}
-			if w := l.Watches[last]; len(ahead) == 1 && w != nil && w.IsSet() {
-				holder = infoOf(c.req.Key, base(last), w.Node)
-			}
-			return driver.Held(holder)
-		}
-	}
-	if !p.grant {
-		return errStartOver
-	}
-	c.own.settle(ctx)
-	return nil
 }
 
 // prove makes sure, before a grant, that enough of the session is left. A session in which a
@@ -314,18 +244,4 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil
-}
-
-// announce writes to the own node if the next waiter watches that to learn of this grant: see planFor. A waiter that has seen this node
-// wait, by a list, stood in the queue before this contender listed it the last time. If announce fails, the call fails, and the waiter
-// learns of the deletion of the node.
-func (c *contender) announce(ctx context.Context, h *hold) error {
-	if c.req.Mode.Limit <= c.engine.mostCounted || !c.followed {
-		return nil
-	}
-	err := h.SetData(ctx, c.req.Data)
-	if errors.Is(err, driver.ErrLost) {
-		return errStartOver
-	}
-	return zkconn.AsDisconnected(ctx, err)
 }

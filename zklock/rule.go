@@ -87,32 +87,25 @@ func once(line []entry) []entry {
 
 // plan is what a waiter watches.
 type plan struct {
-	nodes []entry
-	k     int  // fewer of the line than this are left when the turn has come
-	grant bool // they are the whole line, and nothing else is in the way; otherwise the queue is listed when one of them goes
+	nodes  []entry
+	k      int  // fewer nodes of its line than this are left when its turn has come
+	until  int  // the wait is over when so many of the watched nodes are left
+	enough bool // that is the grant; otherwise the queue is listed then
 
-	chain  bool // the node is watched for a write, too
-	parent bool // the queue itself is watched, and no node of it
-}
-
-// until returns how many of the nodes are left when the wait is over.
-func (p plan) until() int {
-	if p.grant {
-		return p.k - 1
-	}
-	return len(p.nodes) - 1
+	chain bool // the only node is watched for a write, too
+	queue bool // the list of the queue is watched, and no node
 }
 
 // mostCounted is the largest limit of permits that are counted.
 const mostCounted = 8
 
-// planFor returns the plan of a request that has to wait behind some nodes. It looks at one line of them, of which fewer than k must be left
-// before the request is granted. If at least limit nodes right before a permit share with it, they are the line, and k is the limit.
-// Otherwise the line is all nodes that do not share with the request, and k is 1.
+// planFor returns the plan of a request that has to wait behind some nodes. It looks at one line of them, of which fewer than k must be
+// left before the request is granted. If at least limit nodes right before a permit share with it, they are the line, and k is the
+// limit. Otherwise the line is all nodes that do not share with the request, and k is 1.
 //
-// A short line is watched as a whole, and counted. The event that leaves k-1 of it is the grant if nothing but the line is in the way: no
-// other node before a line of permits, and fewer than the limit that share with a permit beside a line of others. A long line costs as many
-// watches as are needed to have the queue listed before the request's turn: the last k+1. So a waiter lists while it has to wait anyway.
+// A short line is watched as a whole, and counted. The event that leaves k-1 of it is the grant if nothing but the line is in the way:
+// no other node before a line of permits, and fewer than the limit that share with a permit beside a line of others. Of a long line the
+// last k+1 are watched: when one of them goes, the queue is listed, while the request has to wait anyway.
 //
 // Where the limit is large, so many watches cost too much. Then only the first waiter of a line watches for departures, by a watch on
 // the queue. Every other waiter watches its predecessor, which writes to its node when it is granted the key: see announce.
@@ -134,11 +127,12 @@ func planFor(mode driver.Mode, ahead []entry, mostCounted int) plan {
 	returns := slices.ContainsFunc(line, func(x entry) bool { return sequence.Downgrades(x.name) })
 	switch {
 	case k > mostCounted && run == k:
-		return plan{parent: true}
+		return plan{queue: true}
 	case k > mostCounted:
 		return plan{nodes: line[len(line)-1:], k: 1, chain: true}
 	case alone && !returns && len(line) <= max(2*k-1, 2):
-		return plan{nodes: line, k: k, grant: true}
+		return plan{nodes: line, k: k, until: k - 1, enough: true}
 	}
-	return plan{nodes: line[max(0, len(line)-k-1):], k: k}
+	line = line[max(0, len(line)-k-1):]
+	return plan{nodes: line, k: k, until: len(line) - 1}
 }

@@ -34,7 +34,7 @@ func line(nodes string) []entry {
 func places(some []entry) string {
 	var b strings.Builder
 	for _, x := range some {
-		fmt.Fprint(&b, x.seq)
+		fmt.Fprintf(&b, "%x", x.seq)
 	}
 	return b.String()
 }
@@ -115,11 +115,15 @@ func TestPlan(t *testing.T) {
 		{"s2", permit(2), "0", 0, true},
 		{"32", permit(2), "0", 0, true},
 		{"2w", permit(2), "1", 0, false},
+		{"999999999", permit(9), "", 0, false},   // the first waiter watches the queue
+		{"9999999999", permit(9), "9", 0, false}, // the next one watches the first for its grant
+		{"x9999999999", permit(9), "a", 0, false},
+		{"9x99999999", permit(9), "1", 0, false},
 	} {
 		p := planFor(c.mode, line(c.queue), mostCounted)
-		if got := places(p.nodes); got != c.nodes || p.until() != c.until || p.grant != c.grant {
+		if got := places(p.nodes); got != c.nodes || p.until != c.until || p.enough != c.grant {
 			t.Errorf("%s, mode %+v: it watches %q until %d are left, which is the grant: %v; want %q, %d, %v",
-				c.queue, c.mode, got, p.until(), p.grant, c.nodes, c.until, c.grant)
+				c.queue, c.mode, got, p.until, p.enough, c.nodes, c.until, c.grant)
 		}
 	}
 }
@@ -140,7 +144,7 @@ func TestPlan_AnyOrderOfEvents_NeitherTooEarlyNorLost(t *testing.T) {
 			continue
 		}
 		p, left := planFor(mode, ahead, mostCounted), slices.Clone(ahead)
-		for standing := len(p.nodes); standing > p.until(); {
+		for standing := len(p.nodes); standing > p.until; {
 			if len(blockers(mode, left)) == 0 {
 				t.Fatalf("%s, mode %+v: it waits though only %q are left", queue.String(), mode, places(left))
 			}
@@ -150,7 +154,7 @@ func TestPlan_AnyOrderOfEvents_NeitherTooEarlyNorLost(t *testing.T) {
 			}
 			left = slices.Delete(left, i, i+1)
 		}
-		if p.grant && len(blockers(mode, left)) > 0 {
+		if p.enough && len(blockers(mode, left)) > 0 {
 			t.Fatalf("%s, mode %+v: it is granted the key though %q are left", queue.String(), mode, places(left))
 		}
 	}
@@ -195,7 +199,8 @@ func TestWhoSeesWhom(t *testing.T) {
 	for node, limit := range map[string]int{
 		"_c_" + guid + "-permit-12-lock-0000000001": 12, "_c_" + guid + "-permit-12-lock--000000001": 12,
 		plain + "-permit-1__lock__-147483648": 1, "_c_" + guid + "-permit-7-__WRIT__0000000001": 7,
-		"_c_" + guid + "-permit-0-lock-0000000001": 0, "_c_" + guid + "-permit-07-lock-0000000001": 0, "_c_" + guid + "-permit--lock-0000000001": 0,
+		"_c_" + guid + "-permit-0-lock-0000000001": 0, "_c_" + guid + "-permit-07-lock-0000000001": 0,
+		"_c_" + guid + "-permit--lock-0000000001":    0,
 		"_c_" + guid + "-permit-7-x-lock-0000000001": 0, "_c_" + guid + "-permit-7-latch-0000000001": 0, "job-permit-7-lock-0000000001": 0,
 		"_c_" + guid + "x-permit-7-lock-0000000001": 0, "_c_" + guid + "-permit-99999999999999999999-lock-0000000001": 0, "": 0,
 	} {
@@ -222,7 +227,10 @@ func TestHoldersOnce(t *testing.T) {
 	for _, names := range [][]string{
 		{"_c_" + one + "-shared-lock-0000000000", "_c_" + two + "-shared-lock-0000000001", "_c_" + one + "-shared-lock-0000000002"},
 		{"_c_" + one + "-__READ__0000000000", "_c_" + two + "-__READ__0000000001", "_c_" + one + "-__READ__0000000002"},
-		{"_c_" + one + "-permit-3-lock-0000000000", "_c_" + two + "-permit-3-lock-0000000001", "_c_" + one + "-permit-3-lock-0000000002", "_c_" + guid + "-permit-3-lock-0000000003"},
+		{
+			"_c_" + one + "-permit-3-lock-0000000000", "_c_" + two + "-permit-3-lock-0000000001",
+			"_c_" + one + "-permit-3-lock-0000000002", "_c_" + guid + "-permit-3-lock-0000000003",
+		},
 		{plain(one) + "__rlock__0000000000", plain(two) + "__rlock__0000000001", plain(one) + "__rlock__0000000002"},
 	} {
 		var line []entry

@@ -15,9 +15,9 @@ var sharingMutants = []mutant{
 	}`,
 	}, nil},
 	{"Z39.2", "who gives up names whoever was before it as the holder", zooKeeper, change{
-		"zklock/recipe.go",
-		`len(ahead) == 1 && w != nil && w.IsSet()`,
-		`w != nil && w.IsSet()`,
+		"zklock/wait.go",
+		`w.alone && watch != nil`,
+		`watch != nil`,
 	}, nil},
 	{"Z42", "permits that go are counted though a lock is before them", zooKeeper, change{
 		"zklock/rule.go",
@@ -31,8 +31,8 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z42", "the permit before the turn is taken", zooKeeper, change{
 		"zklock/rule.go",
-		`		return p.k - 1`,
-		`		return min(p.k, len(p.nodes)-1)`,
+		`until: k - 1, enough: true`,
+		`until: min(k, len(line)-1), enough: true`,
 	}, nil},
 	{"Z42.2", "permits of two limits share a key", zooKeeper, change{
 		"zklock/rule.go",
@@ -46,8 +46,10 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z42.3", "a waiter for a permit watches the oldest holder", zooKeeper, change{
 		"zklock/rule.go",
-		`line[max(0, len(line)-k-1):], k: k}`,
-		`line[:1], k: 1}`,
+		`	line = line[max(0, len(line)-k-1):]
+	return`,
+		`	line = line[:1]
+	return`,
 	}, nil},
 	{"Z47", "who has two nodes is told of as two", zooKeeper, change{
 		"zklock/rule.go",

@@ -95,13 +95,11 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 
 	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
-		"zklock/recipe.go",
-		`		case <-c.own.gone:
-			return c.ownGone()
-		case <-ctx.Done():
-			holder :=`,
-		`		case <-ctx.Done():
-			holder :=`,
+		"zklock/wait.go",
+		`		case <-w.own.gone:
+			err = w.ownGone()
+`,
+		``,
 	}, nil},
 	{"Z9", "nothing is looked at again after a reconnect", zooKeeper, change{
 		"zklock/internal/zkconn/events.go",
@@ -111,8 +109,8 @@ var zooKeeperMutants = []mutant{
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
 		"zklock/rule.go",
-		`len(line)-k-1):], k: k}`,
-		`len(line)-k-1):], k: k, grant: true}`,
+		`until: len(line) - 1}`,
+		`until: len(line) - 1, enough: true}`,
 	}, nil},
 
 	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{
