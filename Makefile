@@ -86,7 +86,7 @@ test-conformance: ## Run the suite of the contract on each engine, and print its
 	go test -race -shuffle=on $(patience) -run '^TestConformance$$' $(TESTFLAGS) ./integration
 
 # Many clients, or faults at random: they take longest, and prove the more the longer they may take.
-random := ^(TestChaos|TestInteropFleet|TestInteropPermitFleet|TestMixedFleet|TestDynamoDifferential|TestCapacity)$$
+random := ^(TestChaos|TestInteropFleet|TestMixedFleet|TestDynamoDifferential|TestCapacity)$$
 
 # Most of the time they wait: for leases to run out, and for servers. So two packages run beside each other, and five tests of
 # each. SKIP names tests to leave out, such as SKIP='^TestX$'.

@@ -15,7 +15,6 @@ var (
 	// Why a call failed.
 	ErrHeld         = errors.New("held by another")
 	ErrInvalid      = errors.New("invalid")
-	ErrMismatch     = errors.New("in use in another way") // see MismatchError
 	ErrNames        = errors.New("in use by a program that ignores this client's names")
 	ErrClosed       = errors.New("client closed")
 	ErrDisconnected = errors.New("not connected")

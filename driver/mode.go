@@ -41,25 +41,3 @@ func (m Mode) String() string {
 	}
 	return "lock"
 }
-
-// A MismatchError is the refusal of another limit by zklock, until its permits stand in the lock's own queue.
-type MismatchError struct {
-	Key  string
-	Have int // the permits of the semaphore that the key is; 0 if it is a lock
-	Want int // the permits of the one that was asked for; 0 if that was a lock
-}
-
-// Error implements error.
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%q is in use as %s, and wanted as %s", e.Key, use(e.Have), use(e.Want))
-}
-
-// Unwrap makes errors.Is match ErrMismatch.
-func (e *MismatchError) Unwrap() error { return ErrMismatch }
-
-func use(limit int) string {
-	if limit == 0 {
-		return "a lock"
-	}
-	return fmt.Sprintf("a semaphore of %d", limit)
-}

@@ -125,153 +125,25 @@ func TestLookAheadOutOfOrder(t *testing.T) {
 	}
 }
 
-// Z10. A waiter trusts the grant of another waiter of its client, and no other end of its wait.
-func TestLookAheadByMate(t *testing.T) {
-	t.Parallel()
-	// first and mate are before the waiter, and as many others between mate and waiter.
-	type line struct {
-		*scene
-		first   string
-		mate    <-chan outcome
-		giveUp  context.CancelFunc // for the mate
-		between []string
-		got     <-chan outcome
-	}
-	begin := func(t *testing.T, on *scene, others int) (s line) {
-		s.scene = on
-		s.prepare(t)
-		s.first = s.foreign(t)
-		ctx, giveUp := context.WithCancel(limited(t))
-		s.giveUp = giveUp
-		s.mate = s.joins(ctx, t, 2, 2)
-		for range others {
-			s.between = append(s.between, s.foreign(t))
-		}
-		s.got = s.joins(limited(t), t, 3+others, min(1+others, 3))
-		return s
-	}
-	for _, others := range []int{0, 1, 2, 3} {
-		t.Run(fmt.Sprintf("granted, %d between", others), func(t *testing.T) {
-			play(t, nil, func(t *testing.T, on *scene) {
-				s := begin(t, on, others)
-				s.proxy.ResetCounts()
-				s.delete(t, s.first)
-				lock := granted(t, s.mate)
-				release(t, lock)
-				for _, path := range s.between {
-					s.quiet(t)
-					silent(t, "grant", s.got)
-					s.delete(t, path)
-				}
-				next := granted(t, s.got)
-				if n := s.lists(); n > others/2 {
-					t.Errorf("the queue was listed %d times", n)
-				}
-				release(t, next)
-			})
-		})
-		t.Run(fmt.Sprintf("gone without a grant, %d between", others), func(t *testing.T) {
-			play(t, nil, func(t *testing.T, on *scene) {
-				s := begin(t, on, others)
-				s.giveUp()
-				receive(t, "the mate gives up", s.mate)
-				for _, path := range s.between {
-					s.delete(t, path)
-				}
-				s.quiet(t)
-				silent(t, "grant", s.got)
-				s.delete(t, s.first)
-				release(t, granted(t, s.got))
-			})
-		})
-	}
-	for _, others := range []int{1, 2, 3} {
-		t.Run(fmt.Sprintf("granted, and holds on, %d between", others), func(t *testing.T) {
-			play(t, nil, func(t *testing.T, on *scene) {
-				s := begin(t, on, others)
-				s.delete(t, s.first)
-				lock := granted(t, s.mate)
-				for _, path := range s.between {
-					s.delete(t, path)
-				}
-				s.quiet(t)
-				silent(t, "grant", s.got)
-				release(t, lock)
-				release(t, granted(t, s.got))
-			})
-		})
-	}
-	for _, stays := range []int{0, 1} {
-		t.Run(fmt.Sprintf("granted, and number %d behind it stays", stays), func(t *testing.T) {
-			play(t, nil, func(t *testing.T, on *scene) {
-				s := begin(t, on, 3)
-				s.delete(t, s.first)
-				release(t, granted(t, s.mate))
-				for i, path := range s.between {
-					if i != stays {
-						s.delete(t, path)
-					}
-				}
-				s.quiet(t)
-				silent(t, "grant", s.got)
-				s.delete(t, s.between[stays])
-				release(t, granted(t, s.got))
-			})
-		})
-	}
-}
-
 // Z10. What is written to a node is no end of it.
 func TestLookAheadWritten(t *testing.T) {
-	t.Parallel()
-	for _, others := range []int{0, 1} {
-		t.Run(fmt.Sprintf("of the mate, which holds the lock, %d between", others), func(t *testing.T) {
-			play(t, nil, func(t *testing.T, s *scene) {
-				s.prepare(t)
-				first := s.foreign(t)
-				mate := s.joins(limited(t), t, 2, 2)
-				node := s.newest(t, 2)
-				var between []string
-				for range others {
-					between = append(between, s.foreign(t))
-				}
-				got := s.joins(limited(t), t, 3+others, 1+others)
-				s.delete(t, first)
-				lock := granted(t, mate)
-				for range 2 {
-					s.quiet(t)
-					_, err := s.conn.Set(node, []byte("a note"), -1)
-					must(t, err)
-				}
-				s.quiet(t)
-				for _, path := range between {
-					s.delete(t, path)
-				}
-				s.quiet(t)
-				silent(t, "grant", got)
-				s.passes(t, lock, got)
-			})
-		})
-	}
-	t.Run("of another client", func(t *testing.T) {
-		play(t, nil, func(t *testing.T, s *scene) {
-			s.prepare(t)
-			first, second, third := s.foreign(t), s.foreign(t), s.foreign(t)
-			got := s.joins(limited(t), t, 4, 3)
-			for range 2 {
-				_, err := s.conn.Set(second, []byte("a note"), -1)
-				must(t, err)
-				s.quiet(t)
-			}
-			s.delete(t, third)
+	play(t, nil, func(t *testing.T, s *scene) {
+		s.prepare(t)
+		first, second, third := s.foreign(t), s.foreign(t), s.foreign(t)
+		got := s.joins(limited(t), t, 4, 3)
+		for range 2 {
+			_, err := s.conn.Set(second, []byte("a note"), -1)
+			must(t, err)
 			s.quiet(t)
-			s.delete(t, first)
-			s.quiet(t)
-			silent(t, "grant", got)
-			s.delete(t, second)
-			release(t, granted(t, got))
-			s.clean(t)
-		})
+		}
+		s.delete(t, third)
+		s.quiet(t)
+		s.delete(t, first)
+		s.quiet(t)
+		silent(t, "grant", got)
+		s.delete(t, second)
+		release(t, granted(t, got))
+		s.clean(t)
 	})
 }
 

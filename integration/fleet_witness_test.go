@@ -181,10 +181,6 @@ func (w *witness) byKey() map[string][]fleetHold {
 func (w *witness) violations(tokens bool) []string {
 	var found []string
 	for _, holds := range w.byKey() {
-		if len(holds) > 0 && permits(holds[0].language) {
-			found = append(found, tooMany(holds, fleetPermits)...)
-			continue
-		}
 		longest, highest := make(map[bool]*fleetHold), make(map[bool]*fleetHold) // of all; and of those who do not share, for who does
 		for i := range holds {
 			h := &holds[i]
@@ -214,23 +210,6 @@ func (w *witness) violations(tokens bool) []string {
 		}
 		if tokens {
 			found = append(found, repeated(holds)...)
-		}
-	}
-	return found
-}
-
-// tooMany finds moments at which more hold a key than there are permits.
-func tooMany(holds []fleetHold, limit int) []string {
-	var found []string
-	for i := range holds {
-		beside := 0
-		for j := range holds[:i] {
-			if holds[i].from < holds[j].good() {
-				beside++
-			}
-		}
-		if beside >= limit {
-			found = append(found, fmt.Sprintf("%d hold %s, of %d permits: %v is the last", beside+1, holds[i].key, limit, &holds[i]))
 		}
 	}
 	return found

@@ -42,24 +42,11 @@ const (
 	writeKazoo      fleetLanguage = "kazoo's writers"
 )
 
-// The same with semaphores of fleetPermits.
-const (
-	permitZklock      fleetLanguage = "zklock's permits"
-	permitZklockKazoo fleetLanguage = "zklock's permits with KazooNames"
-	permitCurator     fleetLanguage = "Curator's permits"
-	permitKazoo       fleetLanguage = "kazoo's permits"
-)
-
-// fleetPermits is how many permits there are in a fleet.
-const fleetPermits = 2
-
 // kindsOfLocks are the words with which they acquire a lock.
 var kindsOfLocks = map[fleetLanguage]string{
 	readZklock: sharedRecipe, readZklockRW: sharedRecipe, readZklockKazoo: sharedRecipe, readGo: sharedRecipe,
 	readCurator: "InterProcessReadWriteLock.readLock", writeCurator: "InterProcessReadWriteLock.writeLock",
 	readKazoo: "ReadLock", writeKazoo: "WriteLock",
-	permitZklock: ofPermits(limitRecipe, fleetPermits), permitZklockKazoo: ofPermits(limitRecipe, fleetPermits),
-	permitCurator: ofPermits("InterProcessSemaphoreV2", fleetPermits), permitKazoo: ofPermits("Semaphore", fleetPermits),
 }
 
 // ofPermits is the recipe of a semaphore of n.
@@ -67,9 +54,6 @@ func ofPermits(recipe string, n int) string { return fmt.Sprintf("%s:%d", recipe
 
 // limitRecipe has a client of ours ask for a permit.
 const limitRecipe = "WithLimit"
-
-// permits reports whether a peer takes permits.
-func permits(peer fleetLanguage) bool { return strings.Contains(kindsOfLocks[peer], ":") }
 
 // sharedRecipe has a client of ours ask for a shared lock.
 const sharedRecipe = "WithShared"
@@ -95,7 +79,6 @@ const (
 func ours(peer fleetLanguage) bool {
 	return peer == peerZklock || peer == peerZklockKazoo || peer == peerZklockLatch || peer == peerZklockRW || peer == fleetGo || peer == readGo ||
 		peer == readZklock || peer == readZklockRW || peer == readZklockKazoo ||
-		peer == permitZklock || peer == permitZklockKazoo ||
 		peer == electZklock || peer == electZklockKazoo || peer == electZklockLatch
 }
 
@@ -157,11 +140,11 @@ func zkPeer(t *testing.T, addr string, who fleetLanguage, name string, session t
 	ms := strconv.FormatInt(session.Milliseconds(), 10)
 	var command []string
 	switch who {
-	case peerZklock, readZklock, permitZklock:
+	case peerZklock, readZklock:
 		command = goPeerCommand("zklock", addr, ms, name, "curator")
 	case peerZklockRW, readZklockRW:
 		command = goPeerCommand("zklock", addr, ms, name, "curator-rw")
-	case peerZklockKazoo, readZklockKazoo, permitZklockKazoo:
+	case peerZklockKazoo, readZklockKazoo:
 		command = goPeerCommand("zklock", addr, ms, name, "kazoo")
 	case peerZklockLatch:
 		command = goPeerCommand("zklock", addr, ms, name, "curator-latch")
@@ -176,10 +159,10 @@ func zkPeer(t *testing.T, addr string, who fleetLanguage, name string, session t
 		command = append(kazooCommand(t), addr, ms, name, "election")
 	case peerGo:
 		command = goPeerCommand("go-zookeeper", addr, ms, name)
-	case peerCurator, readCurator, writeCurator, permitCurator:
+	case peerCurator, readCurator, writeCurator:
 		command = append(curatorCommand(t), addr, ms)
 	default:
-		form := map[fleetLanguage]string{peerKazoo: "plain", readKazoo: "plain", writeKazoo: "plain", permitKazoo: "plain", peerKazooExtra: "extra", peerRenamed: "renamed"}[who]
+		form := map[fleetLanguage]string{peerKazoo: "plain", readKazoo: "plain", writeKazoo: "plain", peerKazooExtra: "extra", peerRenamed: "renamed"}[who]
 		command = append(kazooCommand(t), addr, ms, name, form)
 	}
 	return startPeer(t, who, name, command, heard)

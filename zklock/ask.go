@@ -59,8 +59,7 @@ func checkData(data []byte) error {
 // grantPath returns the path of the node of a grant.
 func (e *engine) grantPath(info driver.Info) (string, error) {
 	impossible := func(r rune) bool { return r == '/' || !allowed(r) }
-	name := strings.TrimPrefix(info.Grant, leasesDir)
-	if _, ok := parseEntry(name); !ok && !isLease(info.Grant) || name == "" || strings.ContainsFunc(name, impossible) {
+	if _, ok := parseEntry(info.Grant); !ok || strings.ContainsFunc(info.Grant, impossible) {
 		return "", driver.Invalid("info", "%q is not the name of a lock's node", info.Grant)
 	}
 	return e.paths.lock(info.Key) + "/" + info.Grant, nil

@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"math/rand/v2"
 	"net/url"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,6 +78,9 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
+	if v.names == zklock.KazooNames {
+		client.Chain()
+	}
 	session := func() int64 { return client.Conn().SessionID() }
 	var lost atomic.Bool
 	heal := func() {
@@ -150,10 +152,7 @@ func (v *virtual) Residue(_ testing.TB, key string) []string {
 		if name, err := url.PathUnescape(lock); err != nil || name != key {
 			continue
 		}
-		path := virtualRoot + "/" + lock
-		for _, parent := range []string{path, path + "/locks", path + "/leases", path + "-__lock__"} { // of locks, and of semaphores
-			left = append(left, v.ensemble.Children(parent)...)
-		}
+		left = append(left, v.ensemble.Children(virtualRoot+"/"+lock)...)
 	}
-	return slices.DeleteFunc(left, func(node string) bool { return node == "locks" || node == "leases" })
+	return left
 }

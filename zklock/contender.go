@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
@@ -19,30 +17,23 @@ type contender struct {
 	req    *driver.Request
 	parent string
 	data   []byte
-	role   role
-
-	alsoList      string // a znode that is listed each time that the parent is; "" for none
-	alsoListFirst bool   // it is listed before the parent, and not at the same time
-
-	replaces *contender              // whose node is deleted in the transaction that creates this one's; nil for none
-	onlyIf   *zk.CheckVersionRequest // the version of a znode without which that is refused; nil for none
-
-	mayReclaim func(context.Context) error // asked before it ends anything; nil for always
 
 	stage     stage
 	sess      *zkconn.Session
 	guid      string
-	bound     int64    // in its guid; 0 for none; see neverBound
+	bound     int64    // in its guid; 0 for none
 	node      string   // its name, from the stage doubled on; "" if that is to be learned from the list
 	czxid     int64    // of the node; 0: to be learned from it
 	own       *ownNode // in the stage queued
-	waiter    *waiter  // nil before it waits
 	reclaimed bool
 	behind    bool // it has waited for somebody, and has to look at the queue again
 
+	listed    int64  // the Pzxid of the parent, as it was last listed
+	followed  bool   // other nodes were there then, behind its own
+	announced string // a predecessor by whose write the queue was listed again
+
 	parentMade bool
-	hangUps    hangUps        // of creations
-	lists      zkconn.Listing // the last ones, if another znode is listed too
+	hangUps    hangUps // of creations
 }
 
 // stage says what a contender has of a node.
@@ -62,7 +53,7 @@ func (c *contender) hasNode() bool { return c.stage >= doubled }
 func (c *contender) path() string { return c.parent + "/" + c.node }
 
 // guidInName returns the guid as it stands in node names.
-func (c *contender) guidInName() string { return c.engine.opts.Names.guid(c.guid) }
+func (c *contender) guidInName() string { return c.engine.opts.Names.form().guid(c.guid) }
 
 // enter begins, or goes on, in a session. A node of another session is not this contender's: it ends with that
 // session, or is deleted if the client has only left it.
@@ -100,9 +91,6 @@ func (c *contender) find(line []entry) (ahead []entry, found bool) {
 	if c.stage != queued {
 		c.stage = queued
 		c.own = c.engine.newOwnNode(c.sess, c.path(), c.czxid, c.req.Owner)
-		if c.role == asLease {
-			c.own.queue = c.engine.semaphore(c.req.Key).places
-		}
 		if c.czxid == 0 || len(c.blockers(ahead)) > 0 {
 			c.own.watch() // it is waited for, or waits itself
 		} else {
@@ -155,7 +143,6 @@ func (c *contender) forget() {
 	if c.own != nil {
 		c.own.stop()
 	}
-	c.leaveWaiters(false)
 	if c.hasNode() {
 		c.engine.late.keepNot(c.sess, c.path())
 	}

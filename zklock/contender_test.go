@@ -48,7 +48,8 @@ func TestFindTwin(t *testing.T) {
 	t.Parallel()
 	e, _ := testEngine(t, &zktest.NodeServer{})
 	guid := newGUID()
-	first, second := e.opts.Names.name(guid, false)+"2147483647", e.opts.Names.name(guid, false)+"-2147483648"
+	prefix := e.opts.Names.form().prefix(guid, driver.Mode{})
+	first, second := prefix+"2147483647", prefix+"-2147483648"
 	entries := func(names ...string) (line []entry) {
 		for _, name := range names {
 			c, _ := parseEntry(name)
@@ -89,7 +90,10 @@ func TestMissing(t *testing.T) {
 	same, _ := testEngine(t, &zktest.NodeServer{})
 	other := &engine{mark: "11111111"}
 	name := func(e *engine, owner string) []string {
-		return []string{CuratorNames.name(newGUID(), false) + "0000000001", KazooNames.name(e.markedGUID(owner), true) + "0000000002"}
+		return []string{
+			CuratorNames.form().prefix(newGUID(), driver.Mode{}) + "0000000001",
+			KazooNames.form().prefix(e.markedGUID(owner), driver.Mode{Shared: true}) + "0000000002",
+		}
 	}
 	reclaimed := name(other, owner)
 	for _, c := range []struct {

@@ -21,36 +21,33 @@ func (c *contender) join(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.Failure() == nil && slices.Contains(l.Names, c.node) {
-			c.keep(l)
+		if l.Err == nil && slices.Contains(l.Names, c.node) {
+			c.listed = l.Stat.Pzxid
 			return l.Names, nil
 		}
 		// The list failed, or overtook the creation, or the node is gone already.
 		// (Another node with this guid does not count: of a creation that was
 		// repeated, the list has to show what came of the last one too.)
 	}
-	l, err := c.engine.link.List(ctx, c.parent, c.alsoList, c.alsoListFirst)
+	l, err := c.engine.link.List(ctx, c.parent)
 	if errors.Is(err, zk.ErrNoNode) {
 		c.letGo()
 		return nil, errStartOver
 	}
-	c.keep(l)
-	return l.Names, zkconn.AsDisconnected(ctx, err)
-}
-
-// keep remembers the lists if another znode is listed too. Else nobody asks for them again, and a
-// thousand waiters that keep the names of a thousand others would be a waste of memory.
-func (c *contender) keep(l zkconn.Listing) {
-	if c.alsoList != "" {
-		c.lists = l
+	if err != nil {
+		return nil, zkconn.AsDisconnected(ctx, err)
 	}
+	c.listed = l.Stat.Pzxid
+	return l.Names, nil
 }
 
 // create makes one try to create the node. If it has a reply, it returns the list that came with that; the list may have failed.
 func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
-	n := c.newNode()
-	began, path := time.Now(), n.Path
-	creation := c.engine.link.Create(c.sess, n)
+	began, path := time.Now(), c.parent+"/"+c.engine.opts.Names.form().prefix(c.guid, c.req.Mode)
+	creation := c.engine.link.Create(c.sess, zkconn.NewNode{
+		Path: path, Data: c.data, HasParent: c.parentMade,
+		Unbatched: c.stage == unknown, // a member of a transaction that is refused is sent twice
+	})
 	var node zkconn.Outcome
 	select {
 	case node = <-creation.Done():
@@ -72,11 +69,8 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 		} else {
 			c.stage, c.czxid = created, node.Czxid
 		}
-		if n.Replaces != "" {
-			c.replaces.forget()
-		}
 	case errors.Is(err, zk.ErrNoNode):
-		if err := c.engine.createParents(ctx, c.parent, nil); err != nil {
+		if err := c.engine.createParents(ctx, c.parent); err != nil {
 			return zkconn.Listing{}, zkconn.AsDisconnected(ctx, err)
 		}
 		c.parentMade = true
@@ -107,20 +101,6 @@ func (c *contender) create(ctx context.Context) (zkconn.Listing, error) {
 	case <-ctx.Done():
 		return zkconn.Listing{}, zkconn.AsDisconnected(ctx, driver.ContextError(ctx))
 	}
-}
-
-// newNode returns the node that is to be created.
-func (c *contender) newNode() zkconn.NewNode {
-	n := zkconn.NewNode{
-		Path: c.parent + "/" + c.prefix(), Data: c.data, HasParent: c.parentMade, AlsoList: c.alsoList, AlsoListFirst: c.alsoListFirst,
-		// A member of a transaction that is refused is sent twice, and one of two lists could
-		// come between the two.
-		Unbatched: c.stage == unknown || c.alsoList != "", OnlyIf: c.onlyIf,
-	}
-	if c.stage == absent && c.replaces != nil { // else an earlier creation may have succeeded, and replaced what it was to replace
-		n.Replaces = c.replaces.path()
-	}
-	return n
 }
 
 // hangUps counts how often in a row a server has answered a request by hanging up.

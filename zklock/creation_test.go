@@ -89,44 +89,32 @@ func TestReplyLostAtTheEndOfTheCounter(t *testing.T) {
 // Z63. At the end of the counter, a creation that is carried out late has the name of the znode that the client has kept, and given back
 // since, or given up for another, or that somebody has taken from it.
 func TestLateAtTheEndOfTheCounter(t *testing.T) {
-	for name, c := range map[string]struct {
-		mode  []holdfast.Option
-		below string
-		late  int32
-	}{
-		"lock":    {nil, "", opCreate},
-		"reader":  {[]holdfast.Option{holdfast.WithShared()}, "", opCreate},
-		"permit":  {[]holdfast.Option{holdfast.WithLimit(1)}, "/leases", opMulti},
-		"waiting": {[]holdfast.Option{holdfast.WithLimit(1)}, "/locks", opCreate},
+	for name, mode := range map[string][]holdfast.Option{
+		"lock": nil, "reader": {holdfast.WithShared()}, "permit": {holdfast.WithLimit(1)},
 	} {
 		for _, broken := range []bool{false, true} {
-			if broken && name == "waiting" {
-				continue // what it waited with is gone already
-			}
 			t.Run(fmt.Sprintf("%s/broken: %v", name, broken), func(t *testing.T) {
 				withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
 					client, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-					first, err := other.Acquire(t.Context(), "a", c.mode...)
+					first, err := other.Acquire(t.Context(), "a", mode...)
 					if err != nil {
 						t.Fatal(err)
 					}
 					second, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					if lock, err := client.Acquire(second, "a", c.mode...); err == nil && lock.Release(t.Context()) != nil {
+					if lock, err := client.Acquire(second, "a", mode...); err == nil && lock.Release(t.Context()) != nil {
 						t.Fatal("the release failed")
 					} // it makes the parents
-					parent := virtualRoot + "/a" + c.below
+					parent := virtualRoot + "/a"
 					e.SetCounter(parent, math.MaxInt32)
 					time.AfterFunc(time.Second, func() {
 						if err := first.Release(t.Context()); err != nil {
 							t.Error(err)
 						}
 					})
-					if name != "waiting" {
-						time.Sleep(2 * time.Second)
-					}
-					client.Late(c.late, 3*time.Second)
-					lock, err := client.Acquire(inTime(t), "a", c.mode...)
+					time.Sleep(2 * time.Second)
+					client.Late(opCreate, 3*time.Second)
+					lock, err := client.Acquire(inTime(t), "a", mode...)
 					switch {
 					case err != nil:
 					case broken:

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 	"github.com/holdfast-go/holdfast/zklock/internal/zktest"
 )
@@ -40,7 +41,7 @@ func TestMissingAfterOwnWrites(t *testing.T) {
 		if !c.unread {
 			close(w.Read)
 		}
-		reclaims := []string{CuratorNames.name((&engine{mark: "00000000"}).markedGUID("worker"), false)}
+		reclaims := []string{CuratorNames.form().prefix((&engine{mark: "00000000"}).markedGUID("worker"), driver.Mode{})}
 		o := &ownNode{engine: e, sess: e.link.Session(), owner: "worker"}
 		queue := &siblings{done: make(chan struct{}), names: reclaims}
 		close(queue.done)

@@ -39,9 +39,8 @@
 //     the next in line has the lock at once.
 //   - G3: tokens rise over releases, crashes, parents that are created again, and from key to key.
 //   - G7, G21: first come, first served. A waiter whose session ends queues again, at the end.
-//   - G13: WithReclaim still waits behind those of other names that came before. It does not end a hold that
-//     uses the key in another way, such as a semaphore of another limit, but fails with ErrMismatch. A former client that
-//     is cut off, or has held the lock for some milliseconds only, sees ErrBroken in place of ErrReclaimed.
+//   - G13: WithReclaim still waits behind those of other names that came before. A former client that is cut off,
+//     or has held the lock for some milliseconds only, sees ErrBroken in place of ErrReclaimed.
 //   - G14, G16: a change is told by an event and two reads; SetData is one write.
 //   - G17: Ask takes the form of Curator's Revoker, in both directions.
 //

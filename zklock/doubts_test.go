@@ -57,36 +57,6 @@ func TestEventsLostBeforeAGrant(t *testing.T) {
 	}
 }
 
-// Z48. The first who waits for a permit has missed that one is free.
-func TestPermitEventLost(t *testing.T) {
-	for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {
-		t.Run(names.String(), func(t *testing.T) {
-			withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-				holder, waiter := dialWired(t, e, zklock.Options{Names: names}), dialWired(t, e, zklock.Options{Names: names})
-				lock, err := holder.Acquire(t.Context(), "k", holdfast.WithLimit(1))
-				if err != nil {
-					t.Fatal(err)
-				}
-				granted := make(chan error, 1)
-				go func() {
-					_, err := waiter.Acquire(inTime(t), "k", holdfast.WithLimit(1))
-					granted <- err
-				}()
-				time.Sleep(time.Second)
-				waiter.LoseEvents(true)
-				if err := lock.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Second)
-				waiter.LoseEvents(false)
-				if err := <-granted; err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}
-
 // Z36. An observer has missed what only a list, or the creation of a znode, tells.
 func TestObserverEventLost(t *testing.T) {
 	shared, permit := []holdfast.Option{holdfast.WithShared()}, []holdfast.Option{holdfast.WithLimit(2)}

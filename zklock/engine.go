@@ -17,9 +17,10 @@ type engine struct {
 	link      *zkconn.Link
 	heartbeat *heartbeat
 	doubts    *doubts
-	waiters   waiters
 	late      *lateCreations
 	tasks     *task.Group // what goes on between calls
+
+	mostCounted int // see planFor
 
 	mark string // what the guids begin with of its nodes that reclaim: see markedGUID
 
@@ -32,12 +33,14 @@ type engine struct {
 // newEngine makes an engine that dials as ctx does, and gives up after so many rounds; 0 for never.
 func newEngine(ctx context.Context, host driver.Host, opts Options, chroot string, rounds int) *engine {
 	e := &engine{
-		host:    host,
-		opts:    opts,
-		paths:   paths{chroot: chroot, root: opts.Root},
-		waiters: waiters{byPath: make(map[string]*waiter)},
-		tasks:   task.NewGroup(),
-		mark:    newGUID()[:8],
+		host:  host,
+		opts:  opts,
+		paths: paths{chroot: chroot, root: opts.Root},
+		tasks: task.NewGroup(),
+		mark:  newGUID()[:8],
+
+		mostCounted: mostCounted,
+
 		warned:  make(map[string]bool),
 		refused: make(map[string]struct{}),
 		made:    make(map[string]int64),
@@ -69,9 +72,8 @@ var _ driver.Ender = (*engine)(nil)
 
 // CheckKey implements [driver.Driver].
 func (e *engine) CheckKey(key string, mode driver.Mode) error {
-	switch {
-	case mode.Shared && e.opts.Names == CuratorLatchNames:
-		return driver.Invalid(mode.Option(), "Options.Names are those of Curator's LeaderLatch, which shares nothing")
+	if e.opts.Names.form().prefix("", mode) == "" {
+		return driver.Invalid(mode.Option(), "a lock with Options.Names %q shares nothing", e.opts.Names)
 	}
 	return e.paths.check(key)
 }

@@ -2,9 +2,11 @@ package zklock
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +30,13 @@ var (
 // curatorSequence is what Curator sorts by.
 func curatorSequence(name, recipe string) string {
 	return name[strings.LastIndex(name, recipe)+len(recipe):]
+}
+
+// id16 makes a limit of the first bytes.
+func id16(id []byte) uint16 {
+	var b [2]byte
+	copy(b[:], id)
+	return binary.LittleEndian.Uint16(b[:])>>1 + 1
 }
 
 // goZKSequence is what go-zookeeper sorts by.
@@ -80,22 +89,24 @@ func FuzzNodeName(f *testing.F) {
 		copy(b[:], id)
 		own := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 		digits := fmt.Sprintf("%010d", seq) // as the server appends it
-		for form := range 2 * namesEnd {
-			names, shared := form/2, form%2 == 1
-			if names == CuratorLatchNames && shared {
+		for form := range 3 * namesEnd {
+			names := form / 3
+			mode := []driver.Mode{{}, {Shared: true}, {Shared: true, Limit: int(id16(id))}}[form%3]
+			if names == CuratorLatchNames && mode.Shared {
 				continue
 			}
-			made := names.name(own, shared) + digits
-			if sequence.Shared(made) != shared {
-				t.Fatalf("%v: %q is shared: %v", names, made, !shared)
+			shared := mode == driver.Mode{Shared: true}
+			made := names.form().prefix(own, mode) + digits
+			if modeOf(made) != mode {
+				t.Fatalf("%v: %q has the mode %+v, not %+v", names, made, modeOf(made), mode)
 			}
-			if names != CuratorLatchNames && !names.seenBy(sequence.FamilyOf(made)) {
+			if names != CuratorLatchNames && !slices.Contains(names.form().seenBy, sequence.FamilyOf(made)) {
 				t.Fatalf("%v: %q does not fit", names, made)
 			}
 			if c, ok := parseEntry(made); !ok || c.seq != int64(seq) || c.name != made {
 				t.Fatalf("%v: %q is read back as %+v, %v", names, made, c, ok)
 			}
-			if !strings.Contains(made, names.guid(own)) {
+			if !strings.Contains(made, names.form().guid(own)) {
 				t.Fatalf("%v: %q: recovery does not know it", names, made)
 			}
 			if rest, ok := strings.CutPrefix(made, "_c_"); ok && len(rest) < 32 {
@@ -122,60 +133,6 @@ func FuzzNodeName(f *testing.F) {
 			}
 			if names == CuratorNames && curatorSequence(made, "lock-") != digits {
 				t.Fatalf("Curator sorts %q by %q", made, curatorSequence(made, "lock-"))
-			}
-		}
-	})
-}
-
-// leaseForm is a permit's name: Curator's, and this client's beside kazoo's.
-var leaseForm = regexp.MustCompile(`(?s)^.*(lease-|__lease__)([0-9]{10}|-[0-9]{9,10})$`)
-
-// FuzzLeaseName tests which children of a key's znode are permits: those whose name has the form of one, or is
-// a guid of kazoo's; none of them stands in a queue. Ours are read back with the server's sequence number.
-func FuzzLeaseName(f *testing.F) {
-	const guid = "9b2a0c1e-5d0f-4f43-8a59-0a6c7e1d2b3f"
-	for _, name := range []string{
-		"_c_" + guid + "-lease-0000000007", guid + "-lease-2147483647", "x-lease--2147483648", "x-lease--000000001", "lease-0000000001",
-		"9b2a0c1e5d0f4f438a590a6c7e1d2b3f", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lease__0000000001", "9b2a0c1e5d0f4f438a590a6c7e1d2b3f__lock__0000000001",
-		"9B2A0C1E5D0F4F438A590A6C7E1D2B3F", "9b2a0c1e5d0f4f438a590a6c7e1d2b3", "9b2a0c1e5d0f4f438a590a6c7e1d2b3g", guid,
-		"lease-123456789", "lease-00000000001", "lease-000000001x", "please-0000000001", "leases", "locks", "lease-", "lock-0000000001", "",
-	} {
-		f.Add(name, []byte(guid), int32(7))
-	}
-	f.Fuzz(func(t *testing.T, name string, id []byte, seq int32) {
-		match := leaseForm.FindStringSubmatch(name)
-		kazoo := regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(name)
-		beside := match != nil && match[1] == "__lease__"
-		if got := kazooLease(name); got != (beside || kazoo) || got && !isLease(name) {
-			t.Fatalf("kazooLease(%q) = %v", name, got)
-		}
-		if got := (semaphore{}).mayBeLease(name); got != (match != nil && !beside) {
-			t.Fatalf("mayBeLease(%q) = %v in Curator's form", name, got)
-		}
-		if n, ok := sequence.OfLease(name); ok != (match != nil) {
-			t.Fatalf("OfLease(%q) = %v, %v", name, n, ok)
-		} else if want := int64(unnumbered); name != "" {
-			if match != nil {
-				want, _ = strconv.ParseInt(match[2], 10, 64)
-			}
-			if x, ok := parseLease(name); !ok || x.name != name || x.seq != want {
-				t.Fatalf("parseLease(%q) = %+v, %v; want sequence %d", name, x, ok, want)
-			}
-		}
-		if _, queued := parseEntry(name); queued && (match != nil || kazoo) {
-			t.Fatalf("%q is both a permit and a lock", name)
-		}
-
-		var b [16]byte
-		copy(b[:], id)
-		own := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-		for _, names := range []Names{CuratorNames, KazooNames, CuratorRWNames} {
-			made := names.lease(own) + fmt.Sprintf("%010d", seq)
-			if x, ok := parseLease(made); !ok || x.seq != int64(seq) || !(semaphore{kazoo: names == KazooNames}).isPermit(made) || !strings.Contains(made, names.guid(own)) {
-				t.Fatalf("%v: %q is read back as %+v, %v", names, made, x, ok)
-			}
-			if _, queued := parseEntry(made); queued {
-				t.Fatalf("%v: %q stands in a queue", names, made)
 			}
 		}
 	})
@@ -224,7 +181,7 @@ func FuzzOwnerMark(f *testing.F) {
 		self, twin := &engine{mark: newGUID()[:8]}, &engine{mark: newGUID()[:8]}
 		guid := self.markedGUID(owner)
 		for _, names := range []Names{CuratorNames, KazooNames, CuratorLatchNames} {
-			name := names.name(guid, seq&1 == 0) + fmt.Sprintf("%010d", seq)
+			name := names.form().prefix(guid, driver.Mode{Shared: seq&1 == 0 && names != CuratorLatchNames}) + fmt.Sprintf("%010d", seq)
 			if _, ok := parseEntry(name); !ok || !marked(name, owner) || marked(name, other) != (owner == other) {
 				t.Fatalf("%v: %q is not that of %q only, of whom %q is another", names, name, owner, other)
 			}
@@ -314,12 +271,12 @@ func TestVoid(t *testing.T) {
 	e := &engine{mark: newGUID()[:8]}
 	bounded := boundedGUID(7)
 	random := bounded[:14] + "4" + bounded[15:]
-	for _, names := range []Names{CuratorNames, KazooNames, CuratorLatchNames, CuratorRWNames} {
-		for _, name := range []func(guid string) string{
-			func(guid string) string { return names.name(guid, false) },
-			func(guid string) string { return names.name(guid, true) },
-			names.lease,
-		} {
+	for names := range namesEnd {
+		for _, mode := range []driver.Mode{{}, {Shared: true}, {Shared: true, Limit: 3}} {
+			name := func(guid string) string { return names.form().prefix(guid, mode) }
+			if name(bounded) == "" {
+				continue
+			}
 			for number, want := range map[string]bool{"0000000006": false, "0000000007": true, "2147483647": true, "-2147483648": false, "7": false, "": false} {
 				if made := name(bounded) + number; void(made) != want {
 					t.Errorf("%q is void: %v", made, !want)

@@ -3,7 +3,6 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,75 +68,6 @@ func TestGivingUpWhileItLooks(t *testing.T) {
 			})
 		})
 	}
-}
-
-// One that waits gives up, at one moment or another, while it makes use of what has become free. It leaves nothing, and does not say
-// that it was not connected.
-func TestGivingUpWhileItTakes(t *testing.T) {
-	for _, names := range []zklock.Names{zklock.CuratorNames, zklock.KazooNames} {
-		for name, mode := range map[string][]holdfast.Option{"lock": nil, "permit": {holdfast.WithLimit(1)}} {
-			t.Run(names.String()+" "+name, func(t *testing.T) {
-				withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-					opts := zklock.Options{Names: names}
-					holder, waiter := dialWired(t, e, opts), dialWired(t, e, opts)
-					waiter.Delay(20 * time.Millisecond)
-					for after := time.Duration(0); after < 200*time.Millisecond; after += 5 * time.Millisecond {
-						lock, err := holder.TryAcquire(t.Context(), "k", mode...)
-						if err != nil {
-							t.Fatalf("something is left: %v", err)
-						}
-						ctx, cancel := context.WithCancel(t.Context())
-						result := make(chan error, 1)
-						go func() {
-							next, err := waiter.Acquire(ctx, "k", mode...)
-							if err == nil {
-								err = next.Release(t.Context())
-							}
-							result <- err
-						}()
-						time.Sleep(time.Second)
-						if err := lock.Release(t.Context()); err != nil {
-							t.Fatal(err)
-						}
-						time.Sleep(after)
-						cancel()
-						if err := <-result; err != nil && (!errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDisconnected)) {
-							t.Errorf("after %v: %v", after, err)
-						}
-						time.Sleep(time.Second)
-					}
-				})
-			})
-		}
-	}
-}
-
-// A place in the queue of a semaphore goes as the lease comes. Nothing is asked about it after that, though it has not been watched
-// yet.
-func TestPlaceGivenForALease(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		holder, client := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		lock, err := holder.Acquire(t.Context(), "k", holdfast.WithLimit(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var reads atomic.Int64
-		client.Throttle(func(kind int32) bool {
-			if kind == opGetData {
-				reads.Add(1)
-			}
-			return false
-		})
-		time.AfterFunc(4*time.Millisecond, func() { _ = lock.Release(context.Background()) })
-		if _, err := client.Acquire(t.Context(), "k", holdfast.WithLimit(1)); err != nil {
-			t.Fatal(err)
-		}
-		granted := reads.Load()
-		time.Sleep(100 * time.Millisecond)
-		if n := reads.Load() - granted; n != 1 {
-			t.Errorf("%d reads after the grant, want that of the lease", n)
-		}
-	})
 }
 
 // R15. The caller's Retry panics, and somebody recovers, as net/http does: what the call has created is removed.

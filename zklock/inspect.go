@@ -63,47 +63,30 @@ func (e *engine) ifCurrent(ctx context.Context, look func() error) error {
 	return err
 }
 
-func everybody(_ *zk.Stat, line []entry) ([]entry, error)   { return line, nil }
-func onlyHolders(_ *zk.Stat, line []entry) ([]entry, error) { return holders(line), nil }
+func everybody(_ *zk.Stat, line []entry) ([]entry, error) { return line, nil }
+
+func onlyHolders(_ *zk.Stat, line []entry) ([]entry, error) {
+	first, _ := holders(line)
+	return first, nil
+}
 
 // describe reads the nodes of a queue that choose returns, which gets the line and the Stat of its parent. If choose returns
 // none, the key is described as free. Nodes that vanish while they are read are left out.
 func (e *engine) describe(
 	ctx context.Context, parent, key string, choose func(stat *zk.Stat, line []entry) ([]entry, error),
 ) (driver.Info, error) {
-	none, keys := driver.Info{Key: key}, map[string]bool{}
+	none := driver.Info{Key: key}
 	for {
-		listed, err := e.link.List(ctx, parent, "", false)
+		listed, err := e.link.List(ctx, parent)
 		if errors.Is(err, zk.ErrNoNode) {
 			return none, nil
 		}
 		if err != nil {
 			return none, err
 		}
-		s, semaphore, err := e.found(ctx, key, listed.Names, keys)
-		if errors.Is(err, errStartOver) {
-			continue
-		}
-		if err != nil {
-			return none, err
-		}
-		if semaphore {
-			info, err := e.describePermits(ctx, key, s)
-			if err != nil || info.Held {
-				return info, err
-			}
-		}
 		line, err := e.order(ctx, parent, listed.Names, "")
 		if err != nil {
 			return none, err
-		}
-		if semaphore && len(line) > 0 {
-			switch refused, err := e.outranked(ctx, s, line[0].name); {
-			case errors.Is(err, zk.ErrNoNode):
-				continue // it is the next one's by now
-			case err != nil || refused:
-				return none, err
-			}
 		}
 		read, err := choose(listed.Stat, line)
 		if err != nil || len(read) == 0 {
@@ -113,23 +96,24 @@ func (e *engine) describe(
 		if err != nil {
 			return none, err
 		}
-		first := holders(line)
+		first, queue := holders(line)
 		info, ok := infoOfAll(key, first, nodes)
 		if !ok {
 			continue // it is the next one's by now
 		}
-		info.Queue = waitersOf(read[len(first):], nodes, false)
+		info.Queue = waitersOf(queue, nodes)
 		return info, nil
 	}
 }
 
 // waitersOf describes those who wait in a queue, as far as they are among the nodes that were read.
-func waitersOf(queue []entry, nodes map[string]zkconn.Znode, permits bool) (all []driver.Waiter) {
+func waitersOf(queue []entry, nodes map[string]zkconn.Znode) (all []driver.Waiter) {
 	for _, x := range queue {
 		if node, ok := nodes[x.name]; ok {
 			owner, data := decodeData(node.Data)
+			mode := modeOf(x.name)
 			all = append(all, driver.Waiter{
-				Owner: owner, Since: time.UnixMilli(node.Stat.Ctime), Data: data, Shared: permits || sequence.Shared(x.name),
+				Owner: owner, Since: time.UnixMilli(node.Stat.Ctime), Data: data, Shared: mode.Shared, Limit: mode.Limit,
 			})
 		}
 	}
@@ -150,8 +134,9 @@ func infoOfAll(key string, line []entry, nodes map[string]zkconn.Znode) (driver.
 	if len(all) == 0 {
 		return driver.Info{}, false
 	}
-	info := driver.Together(key, 0, all)
-	if !sequence.Shared(line[0].name) {
+	mode := modeOf(line[0].name)
+	info := driver.Together(key, mode.Limit, all)
+	if !mode.Shared {
 		info.Shared, info.Holders = false, nil
 	}
 	info.Unfenced = unfenced
@@ -201,17 +186,10 @@ func (e *engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Info,
 			}
 		}
 		slices.Sort(keys)
-		queues := make(map[string]bool) // of semaphores, and no keys
 		for _, key := range keys {
-			if queues[key] {
-				continue
-			}
 			info, err := e.inspect(ctx, key)
 			if err == nil && !info.Held {
 				continue
-			}
-			if kazooLease(info.Grant) {
-				queues[key+kazooQueue] = true
 			}
 			if !yield(info, err) || err != nil {
 				return

@@ -5,10 +5,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sequence"
 )
 
 // Names is a form of node names. It decides which other programs respect this client's
@@ -17,7 +20,8 @@ type Names int
 
 const (
 	// CuratorNames is the form _c_<guid>-lock-<sequence>, and for shared locks
-	// _c_<guid>-shared-lock-<sequence>, which other programs take for exclusive ones. Curator's
+	// _c_<guid>-shared-lock-<sequence>, and for permits _c_<guid>-permit-<limit>-lock-<sequence>, which other programs take for
+	// exclusive ones. Curator's
 	// InterProcessMutex, go-zookeeper's Lock, and kazoo's Lock with
 	// extra_lock_patterns=["lock-"] share locks in this form, and so does
 	// Curator's LeaderSelector. Curator and kazoo do not exclude each other, as
@@ -26,7 +30,7 @@ const (
 	CuratorNames Names = iota
 	// KazooNames is the form <guid>__lock__<sequence>, and for shared locks
 	// <guid>__rlock__<sequence>, which kazoo's WriteLock and ReadLock see and its Lock does
-	// not. An unmodified kazoo Lock
+	// not, and for permits <guid>-permit-<limit>__lock__<sequence>, exclusive ones for all of kazoo. An unmodified kazoo Lock
 	// and go-zookeeper's Lock share locks in this form, but not with each other,
 	// as kazoo passes over go-zookeeper's nodes; Curator does not.
 	KazooNames
@@ -35,7 +39,8 @@ const (
 	// LeaderLatch stands too, on a path with nothing but candidates.
 	CuratorLatchNames
 	// CuratorRWNames is the form _c_<guid>-__WRIT__<sequence>, and for shared locks
-	// _c_<guid>-__READ__<sequence>. Curator's InterProcessReadWriteLock shares locks in this
+	// _c_<guid>-__READ__<sequence>, and for permits _c_<guid>-permit-<limit>-__WRIT__<sequence>. Curator's InterProcessReadWriteLock
+	// takes a permit for a writer, and shares locks in this
 	// form, and nobody else does. A client with these names takes no lock on a path where it
 	// finds nodes of another form: see [NamesError].
 	CuratorRWNames
@@ -43,52 +48,107 @@ const (
 	namesEnd
 )
 
+// form is what there is to know of a form of names.
+type form struct {
+	name   string // of the form itself
+	front  string // stands before the guid
+	dashed bool   // the guid has its dashes
+
+	lock, reader, permit string // stand behind the guid; "" if a node cannot have that mode
+
+	persistent bool              // parents are not containers
+	strict     bool              // exclusive locks, too, are refused behind a node of another family
+	seenBy     []sequence.Family // these programs see nodes of this form, as far as is known: kazoo sees Curator's if it was told to
+}
+
+var forms = [namesEnd]form{
+	CuratorNames: {
+		name: "curator", front: "_c_", dashed: true,
+		lock: "-lock-", reader: "-shared-lock-", permit: "-permit-%d-lock-",
+		seenBy: []sequence.Family{sequence.Others, sequence.Mutex, sequence.Kazoo, sequence.Holdfast},
+	},
+	KazooNames: {
+		name: "kazoo",
+		lock: "__lock__", reader: "__rlock__", permit: "-permit-%d__lock__", persistent: true,
+		seenBy: []sequence.Family{sequence.Others, sequence.Kazoo, sequence.Holdfast},
+	},
+	CuratorLatchNames: {
+		name: "curator-latch", front: "_c_", dashed: true,
+		lock: "-latch-",
+	},
+	CuratorRWNames: {
+		name: "curator-rw", front: "_c_", dashed: true,
+		lock: "-__WRIT__", reader: "-__READ__", permit: "-permit-%d-__WRIT__", strict: true,
+		seenBy: []sequence.Family{sequence.CuratorRW},
+	},
+}
+
 // String returns the name of the form.
-func (n Names) String() string {
-	switch n {
-	case KazooNames:
-		return "kazoo"
-	case CuratorLatchNames:
-		return "curator-latch"
-	case CuratorRWNames:
-		return "curator-rw"
+func (n Names) String() string { return n.form().name }
+
+func (n Names) form() *form {
+	if n < 0 || n >= namesEnd {
+		n = CuratorNames
 	}
-	return "curator"
+	return &forms[n]
 }
 
-// name returns the part of a node's name that comes before the sequence.
-func (n Names) name(guid string, shared bool) string {
+// prefix returns the part of a node's name that comes before the sequence; "" if a node cannot have the mode.
+func (f *form) prefix(guid string, mode driver.Mode) string {
+	after := f.lock
 	switch {
-	case n == KazooNames && shared:
-		return n.guid(guid) + "__rlock__"
-	case n == KazooNames:
-		return n.guid(guid) + "__lock__"
-	case n == CuratorLatchNames:
-		return "_c_" + guid + "-latch-"
-	case n == CuratorRWNames && shared:
-		return "_c_" + guid + "-__READ__"
-	case n == CuratorRWNames:
-		return "_c_" + guid + "-__WRIT__"
-	case shared:
-		return "_c_" + guid + "-shared-lock-"
+	case mode.Limit > 0 && f.permit != "":
+		after = fmt.Sprintf(f.permit, mode.Limit)
+	case mode.Shared:
+		after = f.reader
 	}
-	return "_c_" + guid + "-lock-"
-}
-
-// lease returns the part of the name of a permit's node that comes before the sequence.
-func (n Names) lease(guid string) string {
-	if n == KazooNames {
-		return n.guid(guid) + "__lease__"
+	if after == "" {
+		return ""
 	}
-	return "_c_" + guid + "-lease-"
+	return f.front + f.guid(guid) + after
 }
 
 // guid returns a guid as it stands in names of this form.
-func (n Names) guid(guid string) string {
-	if n == KazooNames {
-		return strings.ReplaceAll(guid, "-", "")
+func (f *form) guid(guid string) string {
+	if f.dashed {
+		return guid
 	}
-	return guid
+	return strings.ReplaceAll(guid, "-", "")
+}
+
+// A NamesError says that a key is in use by a program that ignores the znodes of this client, because of their names, and so would
+// take a lock beside it. A path belongs to programs that see each other's znodes; see [Options.Names]. It matches holdfast.ErrNames.
+//
+// Shared locks, permits, and all locks of a client with CuratorRWNames fail in this way. Another exclusive lock waits for all znodes
+// that it finds, of any form.
+type NamesError struct {
+	Key   string
+	Node  string // the name of a znode of such a program
+	Names Names  // those of this client
+}
+
+// Error implements error.
+func (e *NamesError) Error() string {
+	return fmt.Sprintf("%q is in use by a program that ignores names of the form %q: it has the node %q", e.Key, e.Names, e.Node)
+}
+
+// Unwrap makes errors.Is match holdfast.ErrNames.
+func (e *NamesError) Unwrap() error { return driver.ErrNames }
+
+// fits refuses a request behind a node of a program that ignores this client's names. A reader or permit of holdfast behind another node
+// is waited for instead: if that other node is such a program's, its own client refuses it.
+func (e *engine) fits(req *driver.Request, ahead []entry) error {
+	f := e.opts.Names.form()
+	if !req.Mode.Shared && !f.strict {
+		return nil
+	}
+	for i, x := range ahead {
+		family := sequence.FamilyOf(x.name)
+		if !slices.Contains(f.seenBy, family) && (i == 0 || family != sequence.Holdfast) {
+			return &NamesError{Key: req.Key, Node: x.name, Names: e.opts.Names}
+		}
+	}
+	return nil
 }
 
 // newGUID returns a random UUID (RFC 9562, version 4) in its 36-character form.
@@ -99,17 +159,6 @@ func newGUID() string {
 	b[8] = b[8]&0x3f | 0x80
 	h := hex.EncodeToString(b[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-}
-
-const guidLen = 32 // in hexadecimal digits
-
-// guidIn returns the guid in a node's name, in whatever form; "" if there is none.
-func guidIn(name string) string {
-	name = strings.ReplaceAll(strings.TrimPrefix(name, "_c_"), "-", "")
-	if len(name) < guidLen || strings.Trim(name[:guidLen], "0123456789abcdef") != "" {
-		return ""
-	}
-	return name[:guidLen]
 }
 
 // markedGUID returns a guid for a node of a client that reclaims under an owner name. To

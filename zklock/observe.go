@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -25,12 +24,12 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 	var told, confirmed driver.Info // what was told last; a grant with a lower token that the quorum has
 	var newest driver.Token         // that was told
 	for {
-		var all []*zkconn.Watch
+		var watches *zkconn.Lookout
 		var lost <-chan struct{}
 		var lower driver.Info
 		err := e.link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
 			lost = e.link.Lost()
-			all, err = e.observe(ctx, e.paths.lock(key), key, func(info driver.Info) {
+			watches, err = e.observe(ctx, e.paths.lock(key), key, func(info driver.Info) {
 				lower = driver.Info{}
 				for grant := range info.Each() {
 					switch {
@@ -52,11 +51,11 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 			return err
 		case !lower.Held:
 		case has(confirmed, lower):
-			e.link.Unwatch(all)
+			watches.End()
 			return driver.ErrHistoryLost
 		default:
 			if confirmed, err = e.confirm(ctx, lower); err != nil || confirmed.Held {
-				e.link.Unwatch(all)
+				watches.End()
 			}
 			switch {
 			case err != nil:
@@ -65,7 +64,7 @@ func (e *engine) Observe(ctx context.Context, key string, tell func(driver.Info)
 				continue
 			}
 		}
-		if err := e.awaitChange(ctx, all, lost); err != nil {
+		if err := e.awaitChange(ctx, watches, lost); err != nil {
 			return err
 		}
 	}
@@ -87,182 +86,76 @@ func (e *engine) confirm(ctx context.Context, grant driver.Info) (driver.Info, e
 }
 
 // observe tells who holds a key, and returns the watches of which one fires when that changes.
-func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) ([]*zkconn.Watch, error) {
-	var old *zkconn.Watch // of a list that does not fit what was read after it
-	keys := map[string]bool{}
+func (e *engine) observe(ctx context.Context, parent, key string, tell func(driver.Info)) (*zkconn.Lookout, error) {
 	for {
-		if old != nil {
-			e.doubts.askNow(ctx, old)
-			old = nil
-		}
-		names, err := e.link.Children(ctx, parent)
-		var first []entry
-		var all []*zkconn.Watch
-		var s semaphore
-		isSemaphore := false
-		if err == nil {
-			s, isSemaphore, err = e.found(ctx, key, names, keys)
-		}
-		if errors.Is(err, errStartOver) {
-			continue
-		}
-		if isSemaphore && err == nil {
-			var told bool
-			if all, told, err = e.observePermits(ctx, key, s, tell); told || err != nil && !errors.Is(err, zk.ErrNoNode) {
-				return all, err
-			}
-			isSemaphore = len(all) > 0 // else what is for leases has gone, and is not watched: it may be there again
-		}
-		if err == nil {
-			first, err = e.holders(ctx, parent, names)
-		}
-		if err == nil && isSemaphore && len(first) > 0 {
-			var refused bool
-			if refused, err = e.observeRefused(ctx, s, first[0].name, &all); refused {
-				tell(driver.Info{Key: key})
-				return all, nil
-			}
-		}
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			var w *zkconn.Watch
-			if w, err = e.watched(ctx, parent, zkconn.WatchCreation); err == nil && w.Node.Stat != nil {
-				continue // it is there by now
-			}
-			all = append(all, w)
-		case err == nil && (len(first) == 0 || sequence.Shared(first[0].name)):
-			var w *zkconn.Watch
-			if w, err = e.watched(ctx, parent, zkconn.WatchChildren); err == nil {
-				old = w
-				now, ok, failed := e.found(ctx, key, w.Children, keys)
-				if errors.Is(failed, errStartOver) {
-					continue
-				}
-				if failed != nil {
-					return nil, failed
-				}
-				if ok && (!isSemaphore || now != s) {
-					continue
-				}
-				seen := first
-				first, err = e.holders(ctx, parent, w.Children)
-				if isSemaphore && len(first) > 0 && (len(seen) == 0 || seen[0].name != first[0].name) {
-					continue // it has come meanwhile, and may be refused
-				}
-			}
-			all = append(all, w)
-		}
-		if err == nil && len(first) == 0 {
-			tell(driver.Info{Key: key})
-			return all, nil
-		}
-		if err == nil {
-			nodes := make(map[string]zkconn.Znode, len(first))
-			for _, x := range first {
-				var w *zkconn.Watch
-				if w, err = e.watched(ctx, parent+"/"+x.name, zkconn.WatchData); err != nil {
-					break
-				}
-				nodes[x.name] = w.Node
-				all = append(all, w)
-			}
-			if err == nil {
-				info, _ := infoOfAll(key, first, nodes)
-				tell(info)
-				return all, nil
-			}
-		}
-		if !errors.Is(err, zk.ErrNoNode) { // else it has gone meanwhile
-			return nil, err
-		}
-	}
-}
-
-// observeRefused reports whether a lock is about to be refused because of a semaphore, and watches what may
-// end that.
-func (e *engine) observeRefused(ctx context.Context, s semaphore, lock string, all *[]*zkconn.Watch) (bool, error) {
-	for _, end := range []struct {
-		path string
-		kind zkconn.WatchKind
-	}{{s.places, zkconn.WatchChildren}, {s.key + "/" + lock, zkconn.WatchData}} {
-		w, err := e.watched(ctx, end.path, end.kind)
-		switch {
-		case err == nil:
-			*all = append(*all, w)
-		case end.path != s.places || !errors.Is(err, zk.ErrNoNode):
-			return false, err
-		}
-	}
-	return e.outranked(ctx, s, lock)
-}
-
-// observePermits is observe for a semaphore. If nobody has a permit, it tells nothing.
-func (e *engine) observePermits(
-	ctx context.Context, key string, s semaphore, tell func(driver.Info),
-) (all []*zkconn.Watch, told bool, err error) {
-	for {
-		w, err := e.watched(ctx, s.leases, zkconn.WatchChildren)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil, false, nil
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		line, limit, err := e.holdersOf(ctx, s, w.Children)
-		if err != nil {
-			return nil, false, err
-		}
-		all, nodes := []*zkconn.Watch{w}, make(map[string]zkconn.Znode, len(line))
-		if len(line) == 0 {
-			return all, false, nil
-		}
-		for _, x := range line {
-			w, err := e.watched(ctx, s.leases+"/"+x.name, zkconn.WatchData)
-			if errors.Is(err, zk.ErrNoNode) {
-				break // it has gone meanwhile
-			}
-			if err != nil {
-				return nil, false, err
-			}
-			nodes[x.name] = w.Node
-			all = append(all, w)
-		}
-		if len(nodes) < len(line) {
-			e.doubts.askNow(ctx, w)
-			continue
-		}
-		name, lock, err := e.firstLock(ctx, s)
-		if err == nil && name != "" { // when it goes, those who came after it may have a permit
-			if w, err = e.watched(ctx, s.key+"/"+name, zkconn.WatchData); errors.Is(err, zk.ErrNoNode) {
-				continue
-			}
-			all = append(all, w)
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		info, ok := s.info(key, limit, line, nodes, lock)
+		l := e.link.NewLookout(e.tasks.Context(), 1)
+		info, ok, err := e.watchHolders(ctx, l, parent, key)
 		if ok {
 			tell(info)
+			return l, nil
 		}
-		return all, ok, nil
+		l.End()
+		if err != nil {
+			return nil, err
+		}
+		if w := l.Watches[parent]; w != nil {
+			e.doubts.askNow(ctx, w) // its list does not fit what was read after it
+		}
 	}
 }
 
-// holders returns those of the children of a lock node who hold the lock.
-func (e *engine) holders(ctx context.Context, parent string, names []string) ([]entry, error) {
+// watchHolders watches what tells that a key changes hands. It returns false if that happened meanwhile.
+func (e *engine) watchHolders(ctx context.Context, l *zkconn.Lookout, parent, key string) (info driver.Info, ok bool, err error) {
+	none := driver.Info{Key: key}
+	names, err := e.link.Children(ctx, parent)
+	if errors.Is(err, zk.ErrNoNode) {
+		w, err := e.watched(ctx, l, parent, zkconn.WatchCreation)
+		return none, err == nil && w.Node.Stat == nil, err
+	}
+	var first []entry
+	if err == nil {
+		first, err = e.holders(ctx, parent, names)
+	}
+	if err == nil && mayJoin(first) {
+		var w *zkconn.Watch
+		if w, err = e.watched(ctx, l, parent, zkconn.WatchChildren); err == nil {
+			first, err = e.holders(ctx, parent, w.Children)
+		}
+	}
+	nodes := make(map[string]zkconn.Znode, len(first))
+	for _, x := range first {
+		if err != nil {
+			break
+		}
+		var w *zkconn.Watch
+		if w, err = e.watched(ctx, l, parent+"/"+x.name, zkconn.WatchData); err == nil {
+			nodes[x.name] = w.Node
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode): // it has gone meanwhile
+		return none, false, nil
+	case err != nil || len(first) == 0:
+		return none, err == nil, err
+	}
+	info, ok = infoOfAll(key, first, nodes)
+	return info, ok, nil
+}
+
+// holders returns those of the children of a lock node that hold the lock.
+func (e *engine) holders(ctx context.Context, parent string, names []string) (first []entry, err error) {
 	line, err := e.order(ctx, parent, names, "")
-	return holders(line), err
+	first, _ = holders(line)
+	return first, err
 }
 
 // watched sets a watch, or joins it, and waits for what it has read.
-func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind) (*zkconn.Watch, error) {
-	w := e.link.Watch(e.tasks.Context(), path, kind)
+func (e *engine) watched(ctx context.Context, l *zkconn.Lookout, path string, kind zkconn.WatchKind) (*zkconn.Watch, error) {
+	w := l.Watch(path, kind)
 	select {
 	case <-w.Read:
 		return w, w.Err
 	case <-ctx.Done():
-		e.link.Unwatch([]*zkconn.Watch{w})
 		return nil, zkconn.Disconnected(ctx)
 	}
 }
@@ -270,31 +163,20 @@ func (e *engine) watched(ctx context.Context, path string, kind zkconn.WatchKind
 // awaitChange waits until one of the watches has fired, or the connection is lost. Of what stays as it is for very
 // long, it asks whether it still is: see doubts. There may be many observers,
 // of which all begin at the same moment, so they ask late, and not all at a time.
-func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch, lost <-chan struct{}) error {
-	defer e.link.Unwatch(all)
-	waiting, fired := context.WithCancel(ctx)
-	defer fired()
-	for _, w := range all[1:] {
-		e.tasks.Go(func(context.Context) {
-			select {
-			case <-w.Gone:
-				fired()
-			case <-waiting.Done():
-			}
-		})
-	}
+func (e *engine) awaitChange(ctx context.Context, l *zkconn.Lookout, lost <-chan struct{}) error {
+	defer l.End()
 	longest := e.link.Times().MaxDoubt
 	patience := longest/2 + rand.N(longest/2)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		select {
-		case <-all[0].Gone:
+		case <-l.Fired:
 			return nil
 		case <-lost:
 			return nil
 		case <-timer.C:
-			for _, w := range all {
+			for _, w := range l.Watches {
 				if w.Kind == zkconn.WatchData {
 					e.doubts.ask(w.Path)
 				}
@@ -302,11 +184,8 @@ func (e *engine) awaitChange(ctx context.Context, all []*zkconn.Watch, lost <-ch
 			}
 			patience = min(2*patience, 16*longest)
 			timer.Reset(patience)
-		case <-waiting.Done():
-			if ctx.Err() != nil {
-				return driver.ContextError(ctx)
-			}
-			return nil
+		case <-ctx.Done():
+			return driver.ContextError(ctx)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package zklock_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,53 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/zkfake"
 	"github.com/holdfast-go/holdfast/zklock"
 )
-
-// listing returns which znode a request lists, and whether it watches that; "" for any other request.
-func listing(frame []byte) (path string, watches bool) {
-	const at = 16
-	if len(frame) < at || binary.BigEndian.Uint32(frame[8:]) != opGetChildren2 {
-		return "", false
-	}
-	end := at + int(binary.BigEndian.Uint32(frame[at-4:]))
-	return string(frame[at:end]), frame[end] != 0
-}
-
-// Z69. What the leases are in is removed, and made again, between two looks of an observer: it hears of the permits that are taken there.
-func TestLeasesComeBackAsAnObserverLooks(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		observer, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		acquire(t, other, "another") // makes the root
-		key := virtualRoot + "/k"
-		createNode(t, other, "k", "1", 0)
-		createNode(t, other, "k/leases", "", 0)
-		seen := 0
-		observer.sends(func(frame []byte) {
-			switch path, watches := listing(frame); {
-			case path == key+"/leases" && watches && seen == 0:
-				seen++
-				if err := other.Conn().Delete(key+"/leases", -1); err != nil {
-					t.Error(err)
-				}
-			case path == key && watches && seen == 1:
-				seen++
-				createNode(t, other, "k/leases", "", 0)
-			}
-		})
-		told := observed(t, observer, "k")
-		time.Sleep(time.Second)
-		if got := told(); seen != 2 || !slices.Equal(got, []holdfast.Token{0}) {
-			t.Fatalf("told %d, after %d steps", got, seen)
-		}
-		lock, err := other.Acquire(t.Context(), "k", holdfast.WithLimit(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(virtualSession)
-		if got := told(); !slices.Equal(got, []holdfast.Token{0, lock.Token()}) {
-			t.Errorf("told %d, and %d has a permit", got, lock.Token())
-		}
-	})
-}
 
 // Z70. An event is lost that tells who shares a key, and then somebody goes of whom another one tells: who is told of last is who is there, and
 // the server is not asked without an end.
@@ -97,45 +49,6 @@ func TestObserverLooksAtAnOldList(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Z70. A waiter finds a permit free by a list that an observer of its client watches, as an event was lost. It makes leases in vain, but not
-// without an end.
-func TestPermitFreeByAnOldList(t *testing.T) {
-	withServer(t, func(t *testing.T, e *zkfake.Ensemble) {
-		waiter, other := dialWired(t, e, zklock.Options{}), dialWired(t, e, zklock.Options{})
-		share := func(client *wired) (*holdfast.Lock, error) {
-			return client.Acquire(inTime(t), "k", holdfast.WithLimit(2))
-		}
-		first, err := share(other)
-		if err != nil {
-			t.Fatal(err)
-		}
-		told := observed(t, waiter, "k")
-		time.Sleep(time.Second)
-		waiter.LoseEvents(true)
-		if _, err := share(other); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		waiter.LoseEvents(false)
-		before := waiter.requests.Load()
-		granted := make(chan error, 1)
-		go func() {
-			_, err := share(waiter)
-			granted <- err
-		}()
-		time.Sleep(virtualSession)
-		if n := waiter.requests.Load() - before; n > 100 {
-			t.Errorf("%d requests, told %d", n, told())
-		}
-		if err := first.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-granted; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // R25. A lock's znode is removed and made again, so its sequence numbers begin anew: an observer hears of a holder whose node has

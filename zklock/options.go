@@ -172,7 +172,7 @@ func (o *Options) resolve() (Options, error) {
 			return c, driver.Invalid("Options.Auth", "a scheme is empty")
 		}
 	}
-	c.PersistentParents = c.PersistentParents || c.Names == KazooNames
+	c.PersistentParents = c.PersistentParents || c.Names.form().persistent
 	c.Auth = slices.Clone(c.Auth)
 	c.ACL, c.ParentACL = aclOrOpen(c.ACL), aclOrOpen(c.ParentACL)
 	switch {

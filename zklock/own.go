@@ -25,7 +25,6 @@ type ownNode struct {
 	sess   *zkconn.Session
 	path   string
 	owner  string
-	queue  string        // of a permit: where those stand that reclaim it
 	known  chan struct{} // closed when the node has been read and czxid is known
 	gone   chan struct{} // closed when the node is known to be gone; cause says why
 

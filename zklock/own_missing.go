@@ -52,17 +52,10 @@ func (o *ownNode) list() *siblings {
 	link := o.engine.link
 	if !o.engine.tasks.Go(func(ctx context.Context) {
 		defer close(s.done)
-		paths := []string{dir(o.path)}
-		if o.queue != "" {
-			paths = []string{o.queue, dir(o.path)} // whoever takes a permit leaves the queue after that
-		}
-		for _, path := range paths {
-			_ = link.Retry(ctx, nil, func(*zkconn.Session) error {
-				names, err := link.Children(ctx, path)
-				s.names = append(s.names, names...)
-				return err
-			})
-		}
+		_ = link.Retry(ctx, nil, func(*zkconn.Session) (err error) {
+			s.names, err = link.Children(ctx, dir(o.path))
+			return err
+		})
 	}) {
 		close(s.done)
 	}

@@ -16,18 +16,18 @@ import (
 // client that finds its parent deleted creates it again. Parents that had a grant, or a child of another client, are left to the
 // server.
 
-// createParents creates the znode of a lock, with data, and those above it, as far as they are
+// createParents creates the znode of a lock, and those above it, as far as they are
 // missing, but not the chroot. The lowest is tried first: usually the others are there.
-func (e *engine) createParents(ctx context.Context, path string, data []byte) error {
-	err := e.createParent(ctx, path, data)
+func (e *engine) createParents(ctx context.Context, path string) error {
+	err := e.createParent(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) && dir(path) == e.paths.chroot {
 		return zkconn.NoChroot(dir(path))
 	}
 	if errors.Is(err, zk.ErrNoNode) && dir(path) != "/" {
-		if err := e.createParents(ctx, dir(path), nil); err != nil {
+		if err := e.createParents(ctx, dir(path)); err != nil {
 			return err
 		}
-		err = e.createParent(ctx, path, data)
+		err = e.createParent(ctx, path)
 	}
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
@@ -39,8 +39,8 @@ func (e *engine) createParents(ctx context.Context, path string, data []byte) er
 }
 
 // createParent creates one parent, and notes that, unless it is the root or above the root.
-func (e *engine) createParent(ctx context.Context, path string, data []byte) error {
-	return e.link.CreateParent(ctx, path, data, func(err error) {
+func (e *engine) createParent(ctx context.Context, path string) error {
+	return e.link.CreateParent(ctx, path, func(err error) {
 		if err != nil && !zkconn.UnknownOutcome(err) || within(e.paths.chroot+e.paths.root, path) {
 			return
 		}
@@ -68,7 +68,7 @@ func (e *engine) leaveParents(lock string, granted bool) {
 	var empty []string
 	e.mu.Lock()
 	for path := range e.made {
-		switch ours := within(path, lock) || within(lock, path) || path == lock+kazooQueue; {
+		switch ours := within(path, lock) || within(lock, path); {
 		case ours && granted:
 			delete(e.made, path)
 		case ours:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 
@@ -46,21 +45,12 @@ func parseEntry(name string) (entry, bool) {
 // twice, but Curator's write lock, when it is downgraded, lets a reader into its
 // own place, by its own number: that comes right behind it.
 func (e *engine) order(ctx context.Context, parent string, children []string, own string) ([]entry, error) {
-	line, _, err := e.orderBy(ctx, parent, children, own, parseEntry)
-	return line, err
-}
-
-// orderBy is order for children that are parsed in another way. It returns those that are no entries, too.
-func (e *engine) orderBy(
-	ctx context.Context, parent string, children []string, own string, parse func(string) (entry, bool),
-) (line []entry, others []string, err error) {
-	me, known := parse(own)
-	known = known && own != ""
+	var line []entry
+	me, known := parseEntry(own)
 	last := int64(0)
 	for _, child := range children {
-		x, ok := parse(child)
+		x, ok := parseEntry(child)
 		if !ok {
-			others = append(others, child)
 			continue
 		}
 		last = max(last, x.seq)
@@ -77,11 +67,11 @@ func (e *engine) orderBy(
 	slices.SortFunc(line, entry.compare)
 	tied := ties(line)
 	if len(tied) == 0 {
-		return line, others, nil
+		return line, nil
 	}
 	nodes, err := e.readAll(ctx, parent, tied)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	czxids := make(map[string]int64, len(tied)) // 0: it is gone
 	for _, x := range tied {
@@ -97,18 +87,12 @@ func (e *engine) orderBy(
 	slices.SortFunc(line, func(x, y entry) int {
 		return cmp.Or(x.compare(y), cmp.Compare(czxids[x.name], czxids[y.name]))
 	})
-	return line, others, nil
+	return line, nil
 }
-
-// unnumbered is the sequence number of what has none.
-const unnumbered = math.MinInt64
 
 // rank is the sequence number, or the end of the counter for all that are given
 // out when it has been reached.
 func (x entry) rank() int64 {
-	if x.seq == unnumbered {
-		return -1
-	}
 	if x.seq < 0 || x.seq >= sequence.Last {
 		return sequence.Last
 	}
@@ -133,9 +117,6 @@ func (x entry) compare(y entry) int {
 func ties(line []entry) []entry {
 	var tied []entry
 	for i, x := range line {
-		if x.seq == unnumbered {
-			continue // they are before all others; more is not asked
-		}
 		if (i > 0 && x.compare(line[i-1]) == 0) || (i+1 < len(line) && x.compare(line[i+1]) == 0) {
 			tied = append(tied, x)
 		}
@@ -145,29 +126,24 @@ func ties(line []entry) []entry {
 
 // readAll reads nodes, several at a time. Those that are gone have no entry.
 func (e *engine) readAll(ctx context.Context, parent string, line []entry) (map[string]zkconn.Znode, error) {
-	return eachOf(ctx, parent, line, e.link.Get)
+	return readEach(ctx, parent, line, e.link.Get)
 }
 
-// statAll is readAll for what there is to know of nodes but their data, which may be others' business.
-func (e *engine) statAll(ctx context.Context, parent string, line []entry) (map[string]*zk.Stat, error) {
-	return eachOf(ctx, parent, line, e.link.Stat)
-}
-
-// eachOf returns the first error, and begins no read after that, or after ctx has ended: the requests of those that have begun
+// readEach returns the first error, and begins no read after that, or after ctx has ended: the requests of those that have begun
 // go on, though nobody waits for them, and must not be many.
-func eachOf[T any](
-	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (T, error),
-) (map[string]T, error) {
+func readEach(
+	ctx context.Context, parent string, line []entry, read func(ctx context.Context, path string) (zkconn.Znode, error),
+) (map[string]zkconn.Znode, error) {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
 		mu     sync.Mutex
-		nodes  = make(map[string]T, len(line))
+		nodes  = make(map[string]zkconn.Znode, len(line))
 		failed error
 		wg     sync.WaitGroup
 		slots  = make(chan struct{}, readers)
 	)
-	note := func(name string, node T, err error) {
+	note := func(name string, node zkconn.Znode, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
 // TestOrderOfADowngrade tests the cure of hazard Z19: a reader with the number of a writer comes right
@@ -79,12 +80,9 @@ func TestCostOfALook(t *testing.T) {
 			children[i] = fmt.Sprintf(name, i)
 		}
 		allocations := testing.AllocsPerRun(10, func() {
-			line, others, err := e.orderBy(t.Context(), "/lock", children, children[2], parseEntry)
-			if err != nil || len(line) != 3 || len(others) > 0 {
-				t.Fatal(len(line), others, err)
-			}
-			if _, semaphore, err := e.found(t.Context(), "key", children, nil); semaphore || err != nil {
-				t.Fatal("a queue is taken for a semaphore")
+			line, err := e.order(t.Context(), "/lock", children, children[2])
+			if err != nil || len(line) != 3 {
+				t.Fatal(len(line), err)
 			}
 		})
 		if allocations > waiting/20 {
@@ -120,9 +118,9 @@ func TestReadsEndWithTheFirstFailure(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			var sent atomic.Int64
-			_, err := eachOf(ctx, "/k", line, func(ctx context.Context, _ string) (int, error) {
+			_, err := readEach(ctx, "/k", line, func(ctx context.Context, _ string) (zkconn.Znode, error) {
 				sent.Add(1)
-				return 0, c.read(ctx, cancel)
+				return zkconn.Znode{}, c.read(ctx, cancel)
 			})
 			if n := sent.Load(); n > readers {
 				t.Errorf("%d reads", n)

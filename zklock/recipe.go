@@ -23,37 +23,18 @@ import (
 // way, and nobody is to blame.
 var errStartOver = errors.New("start over")
 
-// attempter is one call of Acquire.
-type attempter interface {
-	// enter begins, or goes on, in a session.
-	enter(sess *zkconn.Session)
-	// attempt goes on from wherever it is. It returns a grant, errStartOver or a transient error if
-	// it is to be called again, or what has failed for good.
-	attempt(ctx context.Context) (driver.Grant, error)
-	// waits reports whether it has waited for somebody, and is about to look again, or to take what has become free.
-	waits() bool
-	// letGo gives up, and removes in the background what there is.
-	letGo()
-}
-
 // Acquire implements [driver.Driver].
 func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant, error) {
 	parent, data := e.paths.lock(req.Key), encodeData(req.Owner, req.Data)
 	if err := checkData(data); err != nil {
 		return driver.Grant{}, err
 	}
-	var c attempter
-	if req.Mode.Limit > 0 {
-		c = e.newPermit(req, data)
-	} else {
-		lock := &contender{engine: e, req: req, parent: parent, data: data}
-		if !req.Wait && !req.Reclaim {
-			var err error
-			if lock.bound, err = e.probe(ctx, parent, req); err != nil {
-				return driver.Grant{}, err
-			}
+	c := &contender{engine: e, req: req, parent: parent, data: data}
+	if !req.Wait && !req.Reclaim {
+		var err error
+		if c.bound, err = e.probe(ctx, parent, req); err != nil {
+			return driver.Grant{}, err
 		}
-		c = lock
 	}
 	var grant driver.Grant
 	granted := false
@@ -74,7 +55,7 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 			granted = true
 			return grant, nil
 		case !errors.Is(err, errStartOver):
-			if e.outOfTime(ctx, err) && c.waits() { // it was about to look again
+			if e.outOfTime(ctx, err) && c.behind { // it was about to look again
 				err = driver.Held(driver.Info{Key: req.Key, Held: true})
 			}
 			return driver.Grant{}, err
@@ -82,7 +63,8 @@ func (e *engine) Acquire(ctx context.Context, req *driver.Request) (driver.Grant
 	}
 }
 
-// attempt implements [attempter].
+// attempt goes on from where the last attempt has ended. It returns a grant; errStartOver or a transient error if it is to be called again;
+// or why the call has failed.
 func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 	if err := c.reach(ctx); err != nil {
 		return driver.Grant{}, err
@@ -93,31 +75,17 @@ func (c *contender) attempt(ctx context.Context) (driver.Grant, error) {
 	return c.grant(ctx)
 }
 
-// waits implements [attempter].
-func (c *contender) waits() bool { return c.behind }
-
-// reach sees to it that the contender is the first in line, as far as is known: that nobody is
-// before it whom it waits for.
+// reach returns when nothing is known to be in the contender's way.
 func (c *contender) reach(ctx context.Context) error {
-	ahead, others, err := c.locate(ctx)
+	ahead, err := c.locate(ctx)
 	if err != nil {
 		return err
 	}
-	if c.role == asLock {
-		if err := c.engine.fits(c.req, ahead); err != nil {
-			return err
-		}
-		if err := c.engine.noSemaphore(ctx, c.req.Key, others); err != nil {
-			return zkconn.AsDisconnected(ctx, err)
-		}
+	if err := c.engine.fits(c.req, ahead); err != nil {
+		return err
 	}
 	if c.req.Reclaim && !c.reclaimed {
-		if c.mayReclaim != nil {
-			if err := c.mayReclaim(ctx); err != nil {
-				return err
-			}
-		}
-		removed, err := c.reclaimAll(ctx, ahead)
+		removed, err := c.reclaim(ctx, ahead)
 		if err != nil {
 			return zkconn.AsDisconnected(ctx, err)
 		}
@@ -131,7 +99,7 @@ func (c *contender) reach(ctx context.Context) error {
 	switch {
 	case len(blockers) > 0:
 	case void(c.node): // and the nodes that came between are gone
-		c.bound = neverBound
+		c.bound = 0 // a second miss must not keep it from the key
 		if err := c.withdraw(ctx); err != nil {
 			return err
 		}
@@ -143,36 +111,31 @@ func (c *contender) reach(ctx context.Context) error {
 		return c.held(ctx, ahead[0])
 	}
 	c.req.Queued(len(blockers))
-	o := c.lookAhead(blockers)
-	o.beside = ahead[len(blockers)-1].name != o.last
-	err = c.wait(ctx, o)
+	err = c.newWait(ahead).run(ctx)
 	c.behind = err != nil
 	return err
 }
 
-// locate makes sure that the contender has a node. It returns who stands before it, and the
-// children of its parent that do not stand in the queue.
-func (c *contender) locate(ctx context.Context) (ahead []entry, others []string, err error) {
+// locate makes sure that the contender has a node. It returns the nodes before it.
+func (c *contender) locate(ctx context.Context) (ahead []entry, err error) {
 	children, err := c.join(ctx)
 	if err != nil {
-		return nil, nil, err
-	}
-	if c.role == asLease {
-		children = c.engine.semaphore(c.req.Key).permits(children, c.node) // those that count as taken
+		return nil, err
 	}
 	own := c.node
 	if c.stage == doubled {
 		own = "" // there may be another, which counts if it came before
 	}
-	line, others, err := c.engine.orderBy(ctx, c.parent, children, own, c.parse)
+	line, err := c.engine.order(ctx, c.parent, children, own)
 	if err != nil {
-		return nil, nil, zkconn.AsDisconnected(ctx, err)
+		return nil, zkconn.AsDisconnected(ctx, err)
 	}
 	ahead, found := c.find(line)
 	if !found {
-		return nil, nil, c.vanished(ctx)
+		return nil, c.vanished(ctx)
 	}
-	return ahead, others, nil
+	c.followed = len(children) > len(ahead)+1
+	return ahead, nil
 }
 
 // vanished says what becomes of a contender whose node is not in the queue any more,
@@ -208,74 +171,6 @@ func (c *contender) ownGone() error {
 		return cause
 	}
 	return errStartOver
-}
-
-// wait waits until the predecessor is gone. It returns nil if nothing else was before this
-// node, and the predecessor cannot have left another in its place; errStartOver if the queue
-// has to be listed again.
-func (c *contender) wait(ctx context.Context, o *outlook) error {
-	c.joinWaiters()
-	link, background := c.engine.link, c.engine.tasks.Context()
-	before := c.parent + "/" + o.last
-	w := link.Watch(background, before, zkconn.WatchData)
-	defer func() { link.Unwatch([]*zkconn.Watch{w}) }()
-	if o.beyond != "" {
-		c.watchBeyond(o)
-	}
-	patience := c.sess.Times().Doubt
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	read := w.Read
-	for gone := false; !gone; {
-		select {
-		case <-w.Gone:
-			if gone = w.Why != zk.EventNodeDataChanged; !gone { // it is there still
-				w = link.Watch(background, before, zkconn.WatchData)
-				read = w.Read
-			}
-		case <-o.beyondEnds:
-			if err := c.beyondEnded(o); err != nil {
-				return err
-			}
-		case <-read:
-			read = nil
-			if w.Err == nil {
-				c.engine.doubts.askIfOld(before, time.UnixMilli(w.Node.Stat.Ctime))
-			}
-		case <-timer.C:
-			c.engine.doubts.ask(before)
-			patience = min(2*patience, c.sess.Times().MaxDoubt)
-			timer.Reset(patience)
-		case <-c.own.gone:
-			return c.ownGone()
-		case <-ctx.Done():
-			return c.waitExpired(w, o.last, o.alone && !o.beside)
-		}
-	}
-	if o.beyond == "" {
-		o.alone = o.alone || o.mateGranted()
-	}
-	if !o.alone || w.Why != zk.EventNodeDeleted || c.mayReturn(o.last) {
-		if err := w.Refused(); err != nil && background.Err() == nil {
-			return err
-		}
-		return errStartOver
-	}
-	c.own.settle(ctx)
-	return nil
-}
-
-// waitExpired returns the error of a wait that lasted until ctx ended. It names the predecessor as the holder
-// if holds says that it is; w is the watch on it, and name its name.
-func (c *contender) waitExpired(w *zkconn.Watch, name string, holds bool) error {
-	holder := driver.Info{Key: c.req.Key, Held: true}
-	if c.role == asPlace {
-		return driver.Held(holder)
-	}
-	if holds && w.IsSet() {
-		holder = infoOf(c.req.Key, name, w.Node)
-	}
-	return driver.Held(holder)
 }
 
 // prove makes sure, before a grant, that enough of the session is left. A session in which a
@@ -337,13 +232,15 @@ func (c *contender) grant(ctx context.Context) (driver.Grant, error) {
 	if c.czxid == 0 || !c.engine.link.InSession(c.sess) {
 		return driver.Grant{}, errStartOver
 	}
-	if !c.own.notify(c.req.Lost, c.req.Asked) {
-		return driver.Grant{}, c.ownGone()
-	}
-	c.leaveWaiters(true)
 	h := &hold{
 		engine: c.engine, sess: c.sess, path: c.path(), own: c.own,
 		owner: c.req.Owner, czxid: c.czxid, known: true,
+	}
+	if err := c.announce(ctx, h); err != nil {
+		return driver.Grant{}, err
+	}
+	if !c.own.notify(c.req.Lost, c.req.Asked) {
+		return driver.Grant{}, c.ownGone()
 	}
 	c.engine.heartbeat.add(h)
 	return driver.Grant{Token: driver.Token(c.czxid), Lease: c.sess.Lease, Hold: h}, nil

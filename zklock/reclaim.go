@@ -9,19 +9,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// reclaimAll deletes what other sessions have under the same owner name before this node.
-func (c *contender) reclaimAll(ctx context.Context, ahead []entry) (removed bool, err error) {
-	removed, err = c.reclaim(ctx, c.parent, ahead)
-	if err == nil && c.role == asPlace {
-		err = c.engine.reclaimLeases(ctx, c)
-	}
-	return removed, err
-}
-
 // reclaim deletes the nodes among those before this one that other sessions have under the
 // same owner name. It reports whether any of them is gone.
-func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (removed bool, err error) {
-	nodes, err := c.engine.readAll(ctx, parent, ahead)
+func (c *contender) reclaim(ctx context.Context, ahead []entry) (removed bool, err error) {
+	nodes, err := c.engine.readAll(ctx, c.parent, ahead)
 	if err != nil {
 		return false, err
 	}
@@ -39,10 +30,7 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 		if owner != c.req.Owner || node.Stat.EphemeralOwner == c.sess.ID {
 			continue
 		}
-		if c.role == asPlace && node.Stat.EphemeralOwner == 0 {
-			continue // the znode of a key, not of a permit
-		}
-		path := parent + "/" + x.name
+		path := c.parent + "/" + x.name
 		switch err := c.evict(ctx, path, node.Data); {
 		case err == nil:
 			c.engine.host.Logger().Info("lock reclaimed", "key", c.req.Key, "path", path, "owner", owner, "token", uint64(node.Stat.Czxid))
@@ -59,8 +47,7 @@ func (c *contender) reclaim(ctx context.Context, parent string, ahead []entry) (
 // evict deletes a node in such a way that its client can tell that it was
 // reclaimed: it writes to it in the same transaction. See ownNode.whyGone.
 //
-// It does so only while the contender's own node stands. Whoever waits for a permit may make its lease
-// after that; but not a later self, which evicts the contender first.
+// It does so only while the contender's own node stands.
 func (c *contender) evict(ctx context.Context, path string, data []byte) error {
 	const step = "reclaim"
 	link := c.engine.link

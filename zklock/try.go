@@ -3,11 +3,11 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/sequence"
 	"github.com/holdfast-go/holdfast/zklock/internal/zkconn"
 )
 
@@ -34,7 +34,7 @@ func (e *engine) probe(ctx context.Context, parent string, req *driver.Request) 
 // runs again: a server that lags behind shows holders that had released before the try began.
 func (e *engine) upToDate(ctx context.Context, path string, look func() error) error {
 	err := look()
-	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrMismatch) {
+	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNames) {
 		return err
 	}
 	again := zkconn.AsDisconnected(ctx, e.link.Sync(ctx, path))
@@ -52,7 +52,7 @@ func (e *engine) outOfTime(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err()) && e.link.IsOpen()
 }
 
-// obstacle is what an exclusive or a shared request would be refused over if it did not wait, or nil and the bound of its node.
+// obstacle is what a request would be refused over if it did not wait, or nil and the bound of its node.
 func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Request) (bound int64, err error) {
 	bound = 1 // if the parent is missing
 	info, err := e.describe(ctx, parent, req.Key, func(stat *zk.Stat, line []entry) ([]entry, error) {
@@ -60,45 +60,37 @@ func (e *engine) obstacle(ctx context.Context, parent string, req *driver.Reques
 		if err := e.fits(req, line); err != nil || len(blockers(req.Mode, line)) == 0 {
 			return nil, err
 		}
-		return holders(line), nil
+		return someHolders(line), nil
 	})
-	switch {
-	case err != nil || !info.Held:
+	if err != nil || !info.Held {
 		return bound, zkconn.AsDisconnected(ctx, err)
-	case isLease(info.Grant):
-		return 0, e.isSemaphore(req.Key, info.Limit, semaphoreAt(parent, kazooLease(info.Grant)))
 	}
 	e.doubts.askIfOld(parent+"/"+info.Grant, info.QueuedAt)
 	return 0, driver.Held(info)
 }
 
-// held gives up a try that came second, and returns who came first. The try's own node is deleted by then, unless ctx ends.
+// shownHolders is how many holders a failed try reads: a key may have thousands of readers.
+const shownHolders = 3
+
+// someHolders returns the holders that a failed try shows.
+func someHolders(line []entry) []entry {
+	first, _ := holders(line)
+	return first[:min(len(first), shownHolders)]
+}
+
+// held gives up a try that came second, and returns the holders. The try's own node is deleted by then, unless ctx ends.
 func (c *contender) held(ctx context.Context, first entry) error {
-	var info driver.Info
+	info, err := c.engine.describe(ctx, c.parent, c.req.Key, func(_ *zk.Stat, line []entry) ([]entry, error) {
+		if first, _ := holders(line); slices.ContainsFunc(first, func(x entry) bool { return x.name == c.node }) {
+			return nil, errStartOver
+		}
+		return someHolders(line), nil
+	})
 	switch {
-	case c.role == asPlace:
-		if err := c.withdraw(ctx); err != nil {
-			return err
-		}
-		return c.engine.permitsHeld(ctx, c.req.Key)
-	case sequence.Shared(first.name):
-		var err error
-		info, err = c.engine.describe(ctx, c.parent, c.req.Key, onlyHolders)
-		switch {
-		case err != nil:
-			return zkconn.AsDisconnected(ctx, err)
-		case info.Grant == c.node || !info.Held:
-			return errStartOver
-		}
-	default:
-		node, err := c.engine.link.Get(ctx, c.parent+"/"+first.name)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return errStartOver
-		case err != nil:
-			return zkconn.AsDisconnected(ctx, err)
-		}
-		info = infoOf(c.req.Key, first.name, node)
+	case err == nil && !info.Held:
+		return errStartOver
+	case err != nil:
+		return zkconn.AsDisconnected(ctx, err)
 	}
 	c.engine.doubts.askIfOld(c.parent+"/"+first.name, info.QueuedAt)
 	if err := c.withdraw(ctx); err != nil {

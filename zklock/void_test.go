@@ -22,15 +22,13 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		names        zklock.Names
 		mine, others []holdfast.Option
-		parent       string
-		waits        bool
 	}{
-		"lock":          {parent: "/k"},
-		"reader":        {mine: shared, parent: "/k"},
-		"permit":        {mine: permit, others: permit, parent: "/k/leases"},
-		"kazoo lock":    {names: zklock.KazooNames, parent: "/k"},
-		"kazoo permit":  {names: zklock.KazooNames, mine: permit, others: permit, parent: "/k"},
-		"waited permit": {mine: permit, others: permit, parent: "/k/leases", waits: true},
+		"lock":              {},
+		"reader":            {mine: shared},
+		"permit":            {mine: permit, others: permit},
+		"permit and a lock": {mine: permit},
+		"kazoo lock":        {names: zklock.KazooNames},
+		"kazoo permit":      {names: zklock.KazooNames, mine: permit, others: permit},
 	} {
 		for _, cut := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", cut off"}[cut], func(t *testing.T) {
@@ -53,7 +51,7 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 					var first *holdfast.Lock
 					slow.sends(func(frame []byte) {
 						creates := len(frame) > 12 && slices.Contains([]uint32{opCreate, opMulti}, binary.BigEndian.Uint32(frame[8:]))
-						if first == nil && creates && bytes.Contains(frame, []byte(c.parent+"/")) {
+						if first == nil && creates && bytes.Contains(frame, []byte(virtualRoot+"/k/")) {
 							first = take()
 							if cut {
 								time.AfterFunc(1500*time.Microsecond, func() { slow.Hold(true, true) }) // before the answer
@@ -65,14 +63,8 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 					refused := make(chan error, 1)
 					var left []string
 					go func() {
-						call := slow.TryAcquire
-						if c.waits {
-							call = slow.Acquire
-						}
-						lock, err := call(ctx, "k", c.mine...)
-						if left = e.Children(virtualRoot + c.parent); err == nil {
-							granted = append(granted, lock.Token())
-						}
+						_, err := slow.TryAcquire(ctx, "k", c.mine...)
+						left = e.Children(virtualRoot + "/k")
 						refused <- err
 					}()
 					time.Sleep(40 * time.Millisecond)
@@ -81,19 +73,13 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 					if err := first.Release(inTime(t)); err != nil {
 						t.Fatal(err)
 					}
-					if !c.waits || cut {
-						if info, err := quick.Inspect(inTime(t), "k"); err != nil || info.Held {
-							t.Errorf("held by %+v, %v; want nobody", info, err)
-						}
-						next := take()
-						granted = append(granted, next.Token())
-						defer func() { _ = next.Release(context.Background()) }()
+					if info, err := quick.Inspect(inTime(t), "k"); err != nil || info.Held {
+						t.Errorf("held by %+v, %v; want nobody", info, err)
 					}
+					next := take()
+					granted = append(granted, next.Token())
+					defer func() { _ = next.Release(context.Background()) }()
 					switch err := <-refused; {
-					case c.waits && !cut:
-						if err != nil {
-							t.Errorf("the waiter: %v", err)
-						}
 					case cut:
 						if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, holdfast.ErrDisconnected) {
 							t.Errorf("cut off: %v, want ctx's error", err)
@@ -110,7 +96,7 @@ func TestTry_ComesSecond_ItsNodeIsNoHolder(t *testing.T) {
 							t.Errorf("observers were told of token %d, which was never granted", token)
 						}
 					}
-					if all := e.Children(virtualRoot + c.parent); len(all) > 1 {
+					if all := e.Children(virtualRoot + "/k"); len(all) > 1 {
 						t.Errorf("%q are there, want one", all)
 					}
 				})

@@ -65,8 +65,6 @@
  *   OWN_WORD_LATE     a waiter that learns of the deletion of its own node, and then of its predecessor's, may act on the second first
  *   WAIT_WITHOUT_NODE a waiter that does not find its own node goes on waiting
  *   BEYOND_IS_ALL     a waiter that looks ahead and sees the node beyond its predecessor go takes that for the last of the others
- *   GONE_IS_GRANTED   ... and takes a waiter that is gone for one that was granted the lock
- *   READER_IS_ALONE   ... and takes a reader that was granted the lock for a sign that all before it are gone
  *   SKIP_READERS      a writer waits for writers only
  *   DOWNGRADE_IS_GONE the deletion of a stranger's writer, alone before a writer, is a grant
  *   CZXID_TIE         of two nodes with one number, the zxid of their creation decides
@@ -129,7 +127,6 @@ byte expected[N];		/* guids to look for again */
 byte started, finished;
 byte last = NONE;		/* the greatest token granted */
 byte last_write = NONE;		/* ... to a writer */
-bit granted[NODES];		/* the lock was granted by this node. Clients know of their own; here they may know of all */
 
 #define broken(n) (by[n] == BY_OPERATOR)
 
@@ -149,19 +146,6 @@ byte writer = NONE;		/* its node for writing; the next one is that for reading *
 #define blocks(n) (!is_reader(n))
 #else
 #define blocks(n) (!shared(c) || !is_reader(n))		/* n is before the node of c */
-#endif
-#ifdef GONE_IS_GRANTED
-#define was_granted(n) (granted[n] || died[n] != 0)
-#else
-#ifdef READER_IS_ALONE
-#define was_granted(n) granted[n]
-#define looks_ahead(n) 1
-#else
-#define was_granted(n) (granted[n] && !is_reader(n))
-#endif
-#endif
-#ifndef looks_ahead
-#define looks_ahead(n) (!is_reader(n))
 #endif
 #ifdef DOWNGRADE_IS_GONE
 #define may_return(n) 0
@@ -343,9 +327,7 @@ list:	/* contender.join and find: any server that answers knows what this client
 				do
 				:: n < mynode[c] -> if :: visible(n, at) && blocks(n) && stands_before(n) -> beyond = before; before = n; ahead++ :: else fi; n++
 				:: else -> break
-				od;
-				/* To look ahead pays only where the one beyond goes before the predecessor is granted the lock. */
-				if :: beyond != NONE && !looks_ahead(beyond) -> beyond = NONE :: else fi
+				od
 			:: else
 			fi;
 			not_behind_itself = (before == NONE || owner[before] != c || guid[before] != myguid[c]);
@@ -378,9 +360,9 @@ wait:	/* contender.wait: the watches on the predecessor, on the node beyond it, 
 			if :: seen[c] < died[beyond] -> seen[c] = died[beyond] :: else fi;
 			printf("client %d hears that node %d is gone, and looks ahead\n", c, beyond);
 			d_step {
-				/* outlook.pair and outlook.mateGranted */
+				/* The two are the whole line: planFor in zklock/rule.go. */
 				if
-				:: (ahead == 2 && !may_return(beyond)) || was_granted(before) || was_granted(beyond) -> ahead = 1; printf("client %d knows that only node %d is before it\n", c, before)
+				:: (ahead == 2 && !may_return(beyond)) -> ahead = 1; printf("client %d knows that only node %d is before it\n", c, before)
 				:: else
 				fi;
 #ifdef BEYOND_IS_ALL
@@ -397,9 +379,9 @@ wait:	/* contender.wait: the watches on the predecessor, on the node beyond it, 
 #endif
 			if :: seen[c] < died[before] -> seen[c] = died[before] :: else fi;
 			printf("client %d hears that node %d is gone\n", c, before);
-			told_is_told = ((ahead > 1 && !was_granted(before)) || may_return(before) || died[mynode[c]] == 0 || died[mynode[c]] > seen[c]); assert(told_is_told) }
+			told_is_told = (ahead > 1 || may_return(before) || died[mynode[c]] == 0 || died[mynode[c]] > seen[c]); assert(told_is_told) }
 #ifndef NO_RELIST
-			if :: (ahead > 1 && !was_granted(before)) || may_return(before) -> goto again :: else fi
+			if :: ahead > 1 || may_return(before) -> goto again :: else fi
 #endif
 #ifndef NO_OWN_WATCH
 		:: up[c] && died[mynode[c]] != 0 -> printf("client %d hears that its own node %d is gone\n", c, mynode[c]);
@@ -435,7 +417,7 @@ prove:	/* A write renews a lapsed lease; after a repeated create, the client rea
 
 		/* The grant. */
 		d_step {
-			holds[c] = 1; granted[mynode[c]] = 1;
+			holds[c] = 1;
 			printf("client %d is granted the lock, with node %d and token %d\n", c, mynode[c], token);
 			if
 			:: !broken(mynode[c]) ->

@@ -17,7 +17,6 @@ type (
 	Doubts          struct{} // zklock
 	Heartbeat       struct{} // zklock
 	ZooKeeperEngine struct{} // zklock
-	Waiters         struct{} // zklock
 	Watches         struct{} // zkconn
 	Batches         struct{} // zkconn
 	Wire            struct{} // zkconn
@@ -50,7 +49,6 @@ func (LateCreations) rank() int   { return 7 }
 func (Doubts) rank() int          { return 8 }
 func (Heartbeat) rank() int       { return 9 }
 func (ZooKeeperEngine) rank() int { return 10 }
-func (Waiters) rank() int         { return 11 }
 func (Watches) rank() int         { return 12 }
 func (Batches) rank() int         { return 13 }
 func (Wire) rank() int            { return 15 }

@@ -138,16 +138,17 @@ func (s *simulatedEnsemble) strike(ctx context.Context, f nemesis.Fault) (string
 func (s *simulatedEnsemble) deleteWaiter(n int) (target string) {
 	var queues []string
 	for _, key := range s.ensemble.Children(zooKeeperRoot) {
-		queues = append(queues, zooKeeperRoot+"/"+key, zooKeeperRoot+"/"+key+"/locks")
+		queues = append(queues, zooKeeperRoot+"/"+key)
 	}
 	for i := range queues {
 		queue := queues[(n+i)%len(queues)]
 		removed := s.ensemble.Remove(queue, func(children []string) string {
-			first, last := "", ""
+			first, last, all := "", "", 0
 			for _, child := range children {
 				if !isContender(child) {
 					continue
 				}
+				all++
 				if first == "" || number(child) < number(first) {
 					first = child
 				}
@@ -155,7 +156,7 @@ func (s *simulatedEnsemble) deleteWaiter(n int) (target string) {
 					last = child
 				}
 			}
-			if first == last || strings.Contains(last, "-shared-") { // it may have the lock
+			if first == last || strings.Contains(last, "-shared-") || strings.Contains(last, "-permit-") && all <= permits+1 { // it may have the lock
 				return ""
 			}
 			return last

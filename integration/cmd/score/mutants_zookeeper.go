@@ -87,21 +87,19 @@ var zooKeeperMutants = []mutant{
 	{"Z7", "a parent that is gone again is an error", zooKeeper, change{
 		"zklock/create.go",
 		`	case errors.Is(err, zk.ErrNoNode):
-		if err := c.engine.createParents(ctx, c.parent, nil)`,
+		if err := c.engine.createParents(ctx, c.parent)`,
 		`	case errors.Is(err, zk.ErrNoNode) && c.parentMade:
 		return zkconn.Listing{}, err
 	case errors.Is(err, zk.ErrNoNode):
-		if err := c.engine.createParents(ctx, c.parent, nil)`,
+		if err := c.engine.createParents(ctx, c.parent)`,
 	}, nil},
 
 	{"Z9", "a waiter does not watch its own node", zooKeeper, change{
-		"zklock/recipe.go",
-		`		case <-c.own.gone:
-			return c.ownGone()
-		case <-ctx.Done():
-			return c.waitExpired(w`,
-		`		case <-ctx.Done():
-			return c.waitExpired(w`,
+		"zklock/wait.go",
+		`		case <-w.own.gone:
+			err = w.ownGone()
+`,
+		``,
 	}, nil},
 	{"Z9", "nothing is looked at again after a reconnect", zooKeeper, change{
 		"zklock/internal/zkconn/events.go",
@@ -110,9 +108,9 @@ var zooKeeperMutants = []mutant{
 		``,
 	}, nil},
 	{"Z10.2", "the going of a node is taken for that of all before it", zooKeeper, change{
-		"zklock/ahead.go",
-		`if o.alone = o.pair || o.mateGranted(); !o.alone {`,
-		`if o.alone = true; !o.alone {`,
+		"zklock/rule.go",
+		`until: len(line) - 1}`,
+		`until: len(line) - 1, enough: true}`,
 	}, nil},
 
 	{"Z11", "methods leave it to timers that a lease is over", zooKeeper, change{

@@ -107,12 +107,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 		`case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
 			s.untold(w, path)`,
 		`case errors.Is(err, zk.ErrNoNode) && l.IsWatched(path):
-			l.Recheck(ctx, l.Watch(ctx, path, zkconn.WatchData))`,
-	}, nil},
-	{"Z48.2", "who waits for a permit does not ask what has become of the leases", zooKeeper, change{
-		"zklock/permit.go",
-		`p.engine.doubts.askOf(w)`,
-		``,
+			l.Recheck(ctx, l.NewLookout(ctx, 0).Watch(path, zkconn.WatchData))`,
 	}, nil},
 	{"Z49", "a request that a busy server refuses fails", zooKeeper, change{
 		"zklock/internal/zkconn/errors.go",
@@ -163,7 +158,7 @@ var zooKeeperMutantsFrom30 = []mutant{
 	},
 	{"Z57", "a try is refused by what its server knows", zooKeeper, change{
 		"zklock/try.go",
-		`if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrMismatch) {`,
+		`if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNames) {`,
 		`if err == nil || ctx != nil || errors.Is(err, driver.ErrHeld) {`,
 	}, nil},
 	{"Z58", "a creation that was carried out twice has failed", zooKeeper, change{

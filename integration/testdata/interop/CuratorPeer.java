@@ -18,9 +18,6 @@ import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter
 import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
-import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
-import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
-import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryForever;
@@ -216,49 +213,7 @@ public final class CuratorPeer {
         }
     }
 
-    private static final class SemaphoreMutex implements Recipe {
-        private final InterProcessSemaphoreMutex mutex;
-
-        SemaphoreMutex(CuratorFramework client, String path) {
-            mutex = new InterProcessSemaphoreMutex(client, path);
-        }
-
-        @Override
-        public void acquire() throws Exception {
-            mutex.acquire();
-        }
-
-        @Override
-        public void release() throws Exception {
-            mutex.release();
-        }
-    }
-
-    /** One lease of a semaphore. */
-    private static final class Semaphore implements Recipe {
-        private final InterProcessSemaphoreV2 semaphore;
-        private Lease lease;
-
-        Semaphore(CuratorFramework client, String path, int leases) {
-            semaphore = new InterProcessSemaphoreV2(client, path, leases);
-        }
-
-        @Override
-        public void acquire() throws Exception {
-            lease = semaphore.acquire();
-        }
-
-        @Override
-        public void release() throws Exception {
-            semaphore.returnLease(lease);
-        }
-    }
-
-    /** The name of a semaphore may be followed by a colon and the number of its leases. */
-    private Recipe recipe(String nameAndLeases, String path) {
-        String[] words = nameAndLeases.split(":");
-        String name = words[0];
-        int leases = words.length > 1 ? Integer.parseInt(words[1]) : 1;
+    private Recipe recipe(String name, String path) {
         return switch (name) {
             case "InterProcessMutex" -> new Mutex(client, path);
             case "revocable" -> {
@@ -270,8 +225,6 @@ public final class CuratorPeer {
             case "InterProcessReadWriteLock.readLock" -> new Read(client, path);
             case "LeaderLatch" -> new Latch(client, path, id, () -> end("lost"));
             case "LeaderSelector" -> new Selector(client, path, id, () -> end("lost"));
-            case "InterProcessSemaphoreMutex" -> new SemaphoreMutex(client, path);
-            case "InterProcessSemaphoreV2" -> new Semaphore(client, path, leases);
             default -> throw new IllegalArgumentException(name);
         };
     }

@@ -16,7 +16,7 @@ import time
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 from kazoo.recipe.election import Election
-from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 from kazoo.version import __version__
 
 STAMP_SECONDS = 0.025
@@ -120,9 +120,6 @@ class Peer:
     def make(self, path, recipe="Lock"):
         if recipe == "Election" or self.form == "election":
             return Elected(self.client, path, self.identifier)
-        recipe, _, leases = recipe.partition(":")
-        if recipe == "Semaphore":
-            return Semaphore(self.client, path, self.identifier, int(leases or 1))
         if self.form == "renamed":
             return RenamedLock(self.client, path, self.identifier)
         patterns = ["lock-"] if self.form == "extra" else []

@@ -177,33 +177,11 @@ func (b *batches) single(w *write) {
 		return
 	}
 	l.expectCreated(w.path, func() { w.tell(true) })
-	path, err := l.create(w.create)
+	path, err := l.conn.Create(w.path, w.data(), newNodeFlags, l.config.ACL)
 	if errors.Is(err, zk.ErrNoNode) {
 		b.parentMissing()
 	}
 	w.finish(Outcome{Path: path, Czxid: l.takeCreated(w.path), InSession: l.InSession(w.sess), Err: err})
-}
-
-// create sends the creation, with the deletion of what it comes instead of, and the check of what it depends on.
-func (l *Link) create(n *NewNode) (path string, err error) {
-	if n.Replaces == "" && n.OnlyIf == nil {
-		return l.conn.Create(n.Path, n.Data, newNodeFlags, l.config.ACL)
-	}
-	ops := []any{l.creation(n)}
-	if n.Replaces != "" {
-		ops = append(ops, &zk.DeleteRequest{Path: n.Replaces, Version: -1})
-	}
-	if n.OnlyIf != nil {
-		ops = append(ops, n.OnlyIf)
-	}
-	replies, err := l.conn.Multi(ops...)
-	switch {
-	case err != nil:
-		return "", err
-	case len(replies) != len(ops):
-		return "", zk.ErrConnectionClosed // that was no answer
-	}
-	return replies[0].String, nil
 }
 
 const newNodeFlags = zk.FlagEphemeral | zk.FlagSequence

@@ -13,14 +13,6 @@ type NewNode struct {
 	Data      []byte
 	HasParent bool // its parent is known to exist
 	Unbatched bool // it goes in a request of its own
-
-	// If it goes in one of its own, and only then:
-	Replaces string                  // a znode that goes as this one comes; "" for none
-	OnlyIf   *zk.CheckVersionRequest // another znode has that version; nil for no condition
-
-	// Its parent is listed in the same flight; and another znode, if this is not "": at the same time, or first.
-	AlsoList      string
-	AlsoListFirst bool
 }
 
 // Creation is a creation under way.
@@ -48,7 +40,7 @@ func (l *Link) Create(s *Session, n NewNode) *Creation {
 			listed <- Listing{Err: zk.ErrNoServer}
 			return
 		}
-		listed <- l.lists(dir(w.path), n.AlsoList, n.AlsoListFirst)
+		listed <- l.list(dir(w.path))
 	})
 	return &Creation{link: l, write: w, Listed: listed}
 }

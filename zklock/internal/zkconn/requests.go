@@ -2,9 +2,7 @@ package zkconn
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -102,13 +100,13 @@ func (l *Link) Delete(ctx context.Context, s *Session, path string, again bool) 
 }
 
 // CreateParent creates a znode that does not end with the session. ended is as for Set.
-func (l *Link) CreateParent(ctx context.Context, path string, data []byte, ended func(error)) error {
+func (l *Link) CreateParent(ctx context.Context, path string, ended func(error)) error {
 	return l.do(ctx, "create parent", path, func() error {
 		create, kind := l.conn.CreateContainer, int32(zk.FlagContainer)
 		if l.config.PersistentParents {
 			create, kind = l.conn.Create, zk.FlagPersistent
 		}
-		_, err := create(path, data, kind, l.config.ParentACL)
+		_, err := create(path, nil, kind, l.config.ParentACL)
 		ended(err)
 		return err
 	})
@@ -119,72 +117,18 @@ type Listing struct {
 	Names []string
 	Stat  *zk.Stat
 	Err   error
-	Other *Listing // of another znode, if that was listed as well
 }
 
-// Failure is why a list is missing, this one or that of the other znode; nil if none is. That the other
-// znode does not exist is no failure.
-func (l *Listing) Failure() error {
-	if l.Err == nil && l.Other != nil && !errors.Is(l.Other.Err, zk.ErrNoNode) {
-		return l.Other.Err
-	}
-	return l.Err
-}
-
-// listOne lists a znode. Like what is built on it, it blocks for as long as go-zookeeper does.
-func (l *Link) listOne(path string) (one Listing) {
+// list blocks for as long as go-zookeeper does.
+func (l *Link) list(path string) (one Listing) {
 	one.Names, one.Stat, one.Err = l.conn.Children(path)
 	return one
 }
 
-// listAll lists several znodes in one flight.
-func (l *Link) listAll(paths ...string) []Listing {
-	all := make([]Listing, len(paths))
-	var lists sync.WaitGroup
-	for i, path := range paths {
-		lists.Go(func() { all[i] = l.listOne(path) })
-	}
-	lists.Wait()
-	return all
-}
-
-// lists is List without ctx.
-func (l *Link) lists(path, also string, first bool) Listing {
-	switch {
-	case also == "":
-		return l.listOne(path)
-	case first:
-		other := l.listOne(also)
-		one := l.listOne(path)
-		one.Other = &other
-		return one
-	}
-	all := l.listAll(path, also)
-	all[0].Other = &all[1]
-	return all[0]
-}
-
-// List lists a znode and, unless that is "", another one: in the same flight, or first. It fails if one of the lists is
-// missing.
-func (l *Link) List(ctx context.Context, path, also string, first bool) (Listing, error) {
+// List lists a znode.
+func (l *Link) List(ctx context.Context, path string) (Listing, error) {
 	return call(ctx, l, "list", path, func() (Listing, error) {
-		one := l.lists(path, also, first)
-		return one, one.Failure()
+		one := l.list(path)
+		return one, one.Err
 	})
-}
-
-// Survey reads a znode and lists several, in one flight. Each list has an error of its own.
-func (l *Link) Survey(ctx context.Context, path string, lists ...string) (Znode, []Listing, error) {
-	type both struct {
-		node Znode
-		all  []Listing
-	}
-	found, err := call(ctx, l, "look at", path, func() (f both, err error) {
-		var listed sync.WaitGroup
-		listed.Go(func() { f.all = l.listAll(lists...) })
-		f.node.Data, f.node.Stat, err = l.conn.Get(path)
-		listed.Wait()
-		return f, err
-	})
-	return found.node, found.all, err
 }

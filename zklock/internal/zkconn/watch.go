@@ -69,9 +69,9 @@ type Watch struct {
 	Why  zk.EventType  // set before that
 
 	// Guarded by the mutex of the watches.
-	owner Owner // nil, or who created the node
-	users int   // that wait on it, other than the owner
-	fired bool  // Gone is closed, or about to be
+	owner    Owner // nil, or who created the node
+	lookouts []*Lookout
+	fired    bool // Gone is closed, or about to be
 }
 
 // An Owner hears first what happens to its node, in the order in which that is received.
@@ -85,26 +85,6 @@ type Owner interface {
 
 func newWatches(l *Link) *watches {
 	return &watches{link: l, byPath: make(map[watchKey]*Watch), kept: make(map[watchKey]*kept)}
-}
-
-// Watch watches a znode for whoever wants to know: all of them have the same watch. Its read is given up when
-// background ends.
-func (l *Link) Watch(background context.Context, path string, kind WatchKind) *Watch {
-	ws := l.watches
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w := ws.joinLocked(background, watchKey{path, kind})
-	w.users++
-	return w
-}
-
-// Unwatch gives watches up. A watch without users ends with its connection.
-func (l *Link) Unwatch(all []*Watch) {
-	l.watches.mu.Lock()
-	defer l.watches.mu.Unlock()
-	for _, w := range all {
-		w.users--
-	}
 }
 
 // WatchOwn watches a znode for its owner, who hears of it before anybody else.
@@ -277,7 +257,12 @@ func (ws *watches) finish(w *Watch, why zk.EventType) bool {
 	default:
 		ws.link.tasks.Go(func(context.Context) { o.Fired(why) }) // go-zookeeper may hold locks of its own
 	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
 	close(w.Gone)
+	for _, l := range w.lookouts {
+		l.tell(w)
+	}
 	return true
 }
 
@@ -298,7 +283,7 @@ func (ws *watches) recheck(on *Wire) {
 	var shared, unused []*Watch
 	for _, w := range ws.byPath {
 		switch {
-		case w.users > 0:
+		case len(w.lookouts) > 0:
 			shared = append(shared, w)
 		case w.owner == nil:
 			unused = append(unused, w)
