@@ -29,7 +29,6 @@ func TestOutcome(t *testing.T) {
 		{history.Acquire, &holdfast.HeldError{Key: "a"}, history.Refused},
 		{history.Acquire, late, history.GaveUp},
 		{history.Acquire, holdfast.ErrClosed, history.Closed},
-		{history.Try, &holdfast.MismatchError{Key: "a", Have: 2, Want: 3}, history.Mismatch},
 		{history.Acquire, fmt.Errorf("wait elapsed: %w", holdfast.ErrDisconnected), history.GaveUp},
 		{history.Acquire, fmt.Errorf("granted too late: %w: %w", lost, context.Canceled), history.GaveUp},
 		{history.Acquire, fmt.Errorf("wait elapsed: granted too late: %w", holdfast.ErrLeaseExpired), history.GaveUp},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -92,16 +91,13 @@ func (c *client) jump(d time.Duration) {
 	invoked.returned(nil, 0, "")
 }
 
-// take acquires a lock, looks at it, writes, and releases it. It waits for the end of a semaphore. If planted, the process stops itself after the look: fencing
+// take acquires a lock, looks at it, writes, and releases it. If planted, the process stops itself after the look: fencing
 // exists for the late writes that follow.
 func (c *client) take(key string, planted bool) error {
 	acquire := c.report.invoke(history.Record{Call: history.Acquire, Key: key, Owner: c.config.Owner})
 	lock, err := c.locker.Acquire(c.ctx, key)
 	if err != nil {
 		acquire.returned(err, 0, "")
-		if errors.Is(err, holdfast.ErrMismatch) && sleep(c.stopping, c.config.Login.Lease/20) {
-			return c.take(key, planted)
-		}
 		return err
 	}
 	token := c.reported(lock)

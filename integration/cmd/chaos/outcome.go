@@ -24,8 +24,6 @@ func outcome(call string, err error) string {
 	// Before ErrHeld: a wait that ctx ended also says what it waited for.
 	case isAny(err, context.Canceled, context.DeadlineExceeded):
 		return history.GaveUp
-	case errors.Is(err, holdfast.ErrMismatch):
-		return history.Mismatch
 	case errors.Is(err, holdfast.ErrHeld):
 		return history.Refused
 	// A wait that WithWait ended while no server could be reached, or when the grant ended before it could be returned.

@@ -29,14 +29,13 @@
 //	              from one), a TTL that has passed on one of the two clocks, of which the wall clock may be set; or for a cause
 //	              that only its client knows. But on a machine that does not stand still, a lease does not run out by itself,
 //	              and nobody takes over a lock whose lease is renewed.
-//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise. Who is told of another limit is not
-//	              the only one who wants the key.
+//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise.
 //	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that
 //	              nothing is granted beside what excludes it, nor beyond its limit, tokens rise, and a verified grant is held.
 //	term          Lead runs within its term: its key is given back, a resignation confirmed, and its client closed, only when
 //	              it has returned.
-//	free          When all is quiet, each key can be had again, and each permit of it: a try is refused, or is told of another
-//	              limit, only because of what was asked for since then.
+//	free          When all is quiet, each key can be had again, and each permit of it: a try is refused only because of
+//	              calls that were made since then.
 //	observe       What an observer is told is a part of what happened, in its order: each state was so at some moment, and
 //	              not before the one that it was told before. So all who are told of hold the key, in the way in which it is told,
 //	              nobody else does, and nothing that was over comes back (with the excuses of exclusion). The data of a holder is
