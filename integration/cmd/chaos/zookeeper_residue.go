@@ -93,27 +93,20 @@ func compareListings(shown [][]string) (left, diverged []string) {
 	return left, diverged
 }
 
-// nodesBelow lists the children of all lock znodes, and of the two that a semaphore has below its own. The parents stay
-// until the server reaps them.
+// nodesBelow lists the children of all lock znodes. The lock znodes stay until the server reaps them.
 func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
 	parents, _, err := conn.Children(root)
 	if err != nil {
 		return nil, err
 	}
 	var found []string
-	for len(parents) > 0 {
-		parent := parents[0]
-		parents = parents[1:]
+	for _, parent := range parents {
 		nodes, _, err := conn.Children(root + "/" + parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, fmt.Errorf("%s: %w", parent, err)
 		}
 		for _, node := range nodes {
-			if path := parent + "/" + node; node == "locks" || node == "leases" {
-				parents = append(parents, path)
-			} else {
-				found = append(found, root+"/"+path)
-			}
+			found = append(found, root+"/"+parent+"/"+node)
 		}
 	}
 	return found, nil
