@@ -43,12 +43,14 @@
 //	              the key.
 //	named         Whom a refusal names as the holder of a key has, or had a moment before, a grant of it.
 //	ask           A holder is told that somebody asks for its lock if that is so, and, where nothing is wrong, within a lease.
-//	turn          In a run with no faults that may cost anybody a lease, no key stays free for long while somebody waits for
-//	              it. It is free when its release was confirmed, or a lease after its holder was lost or its process was
-//	              gone. Where the engine does not tell what is watched for, the time begins when it does again. In any run, it
-//	              stays free for less than a lease in times in which nothing is wrong; and for a lease more where whoever asks
-//	              later than a holder was gone has to watch what that has left (Rules.Watched). Who waits does not count while two
-//	              faults are meant for its requests.
+//	turn          In a run with no faults that may cost anybody a lease, no request waits for long while nothing is in its way. A
+//	              grant is in the way until its release was confirmed, or until a lease after its holder was lost or its process
+//	              was gone. Where the engine has a queue (Rules.Queued), only earlier requests are in the way: those that do
+//	              not share with the request, and those that do if there are as many as can hold the key together. Elsewhere
+//	              any grant of the key is. Where the engine does not tell what is watched for, the time begins when it does
+//	              again. In any run, the wait is shorter than a lease in times in which nothing is wrong; and for a lease more
+//	              where a client that asks later than a holder was gone has to watch what that has left (Rules.Watched). Times
+//	              in which two faults are meant for the requests of the waiting client do not count.
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error. Closing a client
 //	              takes three leases at most, and what its ctx allows, whatever is wrong. Setting data ends with its lock.
 //	history       The records do not contradict each other, and contain at least one hold.
