@@ -17,7 +17,7 @@ var mixedCases = sharing([]testCase{
 
 const ruleMixed = "a request waits for each earlier one that does not share with it, and a permit for a place among those that do"
 
-// A schedule is a key with requests in several modes. Its steps are words: L (lock), R (reader) and 1, 2, 3 (permit of so many) are a
+// A schedule is a key with requests in several modes. Its steps are words: w (lock, of a writer), r (reader) and 1, 2, 3 (permit of so many) are a
 // new request, and -n is the end of the n-th request, by a release or because the waiter gives up.
 type schedule struct {
 	*env
@@ -51,7 +51,7 @@ func entitled(line []*entrant) (all []*entrant) {
 	for i, r := range line {
 		room, err := strconv.Atoi(r.mode)
 		switch {
-		case r.mode == "L":
+		case r.mode == "w":
 			room = 1
 		case err != nil:
 			room = len(line)
@@ -74,7 +74,7 @@ func (s *schedule) step(word string) {
 	var opts []holdfast.Option
 	if n, err := strconv.Atoi(word); err == nil {
 		opts = append(opts, holdfast.WithLimit(n))
-	} else if word == "R" {
+	} else if word == "r" {
 		opts = append(opts, holdfast.WithShared())
 	}
 	w := s.waitKey(s.clients[s.joined%len(s.clients)], s.key, nil, opts...)
@@ -143,14 +143,14 @@ func (s *schedule) drain() {
 
 func schedules(e *env) {
 	texts := []string{
-		"L 2 2 -1",         // a permit with one mate ahead waits for the lock before both
-		"L 2 2 2 -2 -1",    // a departure within a full run of permits leaves the lock before it
-		"2 L 2 -1",         // a permit with a free place waits for the lock
-		"2 2 L 2 -3 -1",    // the lock gives up, and both places are still taken
-		"2 L 2 2 -2",       // the lock gives up, and one place is free
+		"w 3 3 -1",         // a permit with one mate ahead waits for the lock before both
+		"w 2 2 2 -2 -1",    // a departure within a full run of permits leaves the lock before it
+		"2 w 2 -1",         // a permit with a free place waits for the lock
+		"2 2 w 2 -3 -1",    // the lock gives up, and both places are still taken
+		"2 w 2 2 -2",       // the lock gives up, and one place is free
 		"3 3 3 3 3 -1 -3",  // holders leave out of order
 		"2 2 3 2 -1 -2 -3", // two limits exclude each other
-		"R L 2 R -2 -3",    // a reader waits behind a permit
+		"r w 2 r -2 -3",    // a reader waits behind a permit
 		"1 1 2 -2 -1",      // a permit of one is a limit like others
 	}
 	for i, s := range e.schedules(len(texts)) {
@@ -164,7 +164,7 @@ func schedules(e *env) {
 
 func randomSchedules(e *env) {
 	const seeds, steps, most = 8, 40, 8
-	modes := strings.Fields("L R 1 2 2 2 3 3 3")
+	modes := strings.Fields("w r 1 2 2 2 3 3 3")
 	for seed, s := range e.schedules(seeds) {
 		random := rand.New(rand.NewPCG(uint64(seed), 0))
 		for range steps {
