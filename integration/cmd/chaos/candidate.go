@@ -39,9 +39,6 @@ func (w *worker) stand() {
 	lease := w.config.Login.Lease
 	c := &candidate{worker: w, terms: 1 + w.random.IntN(3)}
 	c.rec = history.Record{Call: history.Acquire, Key: w.anyKey(), Owner: w.config.Owner, Stands: true}
-	if c.rec.Key == permitKey {
-		return // all want a permit there
-	}
 	o := &holdfast.ElectionOptions{FitEvery: lease / 4}
 	if w.one(6) {
 		ttl := w.between(lease/40, lease)

@@ -19,16 +19,18 @@ type engine struct {
 	endless bool
 	// watched says that each who wants a lock of a holder that is gone has to watch it for a lease.
 	watched bool
+	// queued says that requests are served in the order of their arrival.
+	queued bool
 }
 
 // engines are those that there are. A further one has a line here, in a file of its own what that names, and in login what its
 // clients need.
 var engines = []engine{
-	{"zookeeper", "", startZooKeeper, openZooKeeper, false, false, false},
-	{"reconfig", "ZooKeeper with members that leave and join", startReconfig, openZooKeeper, false, false, false},
-	{"dynamodb", "", startDynamo, openDynamo, true, false, true},
-	{"ttl", "DynamoDB with Time to Live", startTTL, openDynamo, true, false, true},
-	{"closed", "DynamoDB with locks that do not expire", startClosed, openDynamo, true, true, false},
+	{"zookeeper", "", startZooKeeper, openZooKeeper, false, false, false, true},
+	{"reconfig", "ZooKeeper with members that leave and join", startReconfig, openZooKeeper, false, false, false, true},
+	{"dynamodb", "", startDynamo, openDynamo, true, false, true, false},
+	{"ttl", "DynamoDB with Time to Live", startTTL, openDynamo, true, false, true, false},
+	{"closed", "DynamoDB with locks that do not expire", startClosed, openDynamo, true, true, false, false},
 }
 
 // engineOf returns the engine of a name, or nil.

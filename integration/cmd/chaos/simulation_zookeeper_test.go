@@ -143,23 +143,16 @@ func (s *simulatedEnsemble) deleteWaiter(n int) (target string) {
 	for i := range queues {
 		queue := queues[(n+i)%len(queues)]
 		removed := s.ensemble.Remove(queue, func(children []string) string {
-			first, last, all := "", "", 0
-			for _, child := range children {
-				if !isContender(child) {
-					continue
-				}
-				all++
-				if first == "" || number(child) < number(first) {
-					first = child
-				}
-				if last == "" || number(child) > number(last) {
-					last = child
-				}
+			line := slices.DeleteFunc(slices.Clone(children), func(child string) bool { return !isContender(child) })
+			slices.SortFunc(line, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+			holders := 1
+			if n := len(line); n > 0 && strings.Contains(line[n-1], "-permit-") {
+				holders = mostPermits
 			}
-			if first == last || strings.Contains(last, "-shared-") || strings.Contains(last, "-permit-") && all <= permits+1 { // it may have the lock
+			if len(line) <= holders || strings.Contains(line[len(line)-1], "-shared-") { // it may hold the key
 				return ""
 			}
-			return last
+			return line[len(line)-1]
 		})
 		if removed != "" {
 			return queue + "/" + removed
@@ -212,16 +205,9 @@ func (s *simulatedEnsemble) residue(ctx context.Context, _ []string) (left, dive
 }
 
 func (s *simulatedEnsemble) nodesBelow() (found []string) {
-	parents := []string{zooKeeperRoot}
-	for len(parents) > 0 {
-		parent := parents[0]
-		parents = parents[1:]
-		for _, node := range s.ensemble.Children(parent) {
-			if path := parent + "/" + node; parent == zooKeeperRoot || node == "locks" || node == "leases" {
-				parents = append(parents, path)
-			} else {
-				found = append(found, path)
-			}
+	for _, key := range s.ensemble.Children(zooKeeperRoot) {
+		for _, node := range s.ensemble.Children(zooKeeperRoot + "/" + key) {
+			found = append(found, zooKeeperRoot+"/"+key+"/"+node)
 		}
 	}
 	return found

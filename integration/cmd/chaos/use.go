@@ -10,13 +10,13 @@ import (
 
 // The keys of a run that several hold at a time. The others are locks.
 const (
-	readKey   = "read"    // most share it, some want it alone
-	permitKey = "permits" // a semaphore
-	mixedKey  = "mixed"   // everybody wants it in another way
+	readKey   = "read"    // readers, and some writers
+	permitKey = "permits" // mostly a semaphore
+	mixedKey  = "mixed"   // all modes, several limits, and many waiters that give up
 )
 
-// permits is the limit of the semaphore: few, so that some wait for one.
-const permits = 2
+// permits is the limit of the semaphore: few, so that some requests wait. mostPermits is the highest limit on any key.
+const permits, mostPermits = 2, 3
 
 // exclusive is how a lock is held.
 var exclusive history.Mode
@@ -31,7 +31,9 @@ func uses(key string) []history.Mode {
 	case permitKey:
 		return []history.Mode{permitOf(permits)}
 	case mixedKey:
-		return []history.Mode{permitOf(permits), permitOf(permits + 1), reading, exclusive}
+		return []history.Mode{
+			permitOf(permits), permitOf(permits), permitOf(mostPermits), permitOf(mostPermits), permitOf(1), reading, exclusive,
+		}
 	}
 	return []history.Mode{exclusive}
 }

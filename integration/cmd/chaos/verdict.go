@@ -67,6 +67,7 @@ func (r *run) judge() (*verdict, error) {
 		Lease: r.lease, Settle: r.settle(), Late: lateness * r.lease,
 		Steady: r.steady, Endured: r.endured, Lasting: lasting, Singly: singly, Hushed: []string{string(nemesis.EventsLost)},
 		Namesakes: engineOf(r.Engine).namesakes, Endless: engineOf(r.Engine).endless, Watched: engineOf(r.Engine).watched,
+		Queued: engineOf(r.Engine).queued,
 	}
 	if r.steady {
 		rules.Prompt, rules.Relief, rules.Recovery = r.lease/prompt, r.lease/relief, recovery*r.lease

@@ -126,14 +126,11 @@ func (w *worker) ask() {
 
 const mostTogether = 3 // keys of one AcquireAll
 
-// acquireAll asks for the locks of several keys together, in any order. None is one that may be in use otherwise.
+// acquireAll asks for the locks of several keys together, in any order.
 func (w *worker) acquireAll() []*holdfast.Lock {
-	keys := slices.DeleteFunc(slices.Clone(w.config.Keys), func(key string) bool { return key == permitKey || key == mixedKey })
+	keys := slices.Clone(w.config.Keys)
 	w.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	keys = keys[:min(len(keys), mostTogether-1+w.random.IntN(2))]
-	if len(keys) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	if w.one(3) {

@@ -93,7 +93,7 @@ func compareListings(shown [][]string) (left, diverged []string) {
 	return left, diverged
 }
 
-// nodesBelow lists the children of all lock znodes. The parents stay until the server reaps them.
+// nodesBelow lists the children of all lock znodes. The lock znodes stay until the server reaps them.
 func nodesBelow(conn *zk.Conn, root string) ([]string, error) {
 	parents, _, err := conn.Children(root)
 	if err != nil {

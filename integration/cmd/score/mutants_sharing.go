@@ -36,7 +36,7 @@ var sharingMutants = []mutant{
 	}, nil},
 	{"Z42.2", "permits of two limits share a key", zooKeeper, change{
 		"zklock/rule.go",
-		`return mode.Shared && mode == modeOf(x.name)`,
+		`return mode.SharesWith(modeOf(x.name))`,
 		`return mode.Shared && (mode.Limit > 0) == (modeOf(x.name).Limit > 0) && modeOf(x.name).Shared`,
 	}, nil},
 	{"Z42.2", "a permit is taken beside a lock", zooKeeper, change{

@@ -121,23 +121,9 @@ func (s *story) forward(process string, from, to int64) int64 {
 	return sum
 }
 
-// checkFailed demands that calls end in a documented way, and that whoever is told that a key is in use otherwise is not the
-// only one who wants it so.
+// checkFailed demands that calls end in a documented way.
 func (s *story) checkFailed(f *findings) {
-	asked := map[string][]*call{} // those who want a key, by then
 	for _, c := range s.calls {
-		if c.invoke != nil && c.invoke.acquires() {
-			asked[c.invoke.Key] = append(asked[c.invoke.Key], c)
-		}
-	}
-	for _, c := range s.calls {
-		if c.invoke != nil && c.outcome() == Mismatch && !s.mismatched(c, asked[c.invoke.Key]) {
-			f.add(Violation{
-				Rule: RuleFailed, Key: c.invoke.Key, From: c.invoke.At, To: c.ret.At,
-				Text: fmt.Sprintf("process %q: %s%v, invoked at %s, was told at %s that the key is in use otherwise, which nobody wanted: %s",
-					c.invoke.Process, c.invoke.Call, c.invoke.Mode, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
-			})
-		}
 		if c.invoke == nil || c.outcome() != Failed {
 			continue
 		}
@@ -147,26 +133,4 @@ func (s *story) checkFailed(f *findings) {
 				c.invoke.Process, c.invoke.Call, s.at(c.invoke.At), s.at(c.ret.At), c.ret.Note),
 		})
 	}
-}
-
-// mismatched reports whether somebody may have used a key with another limit while a call was under way.
-func (s *story) mismatched(c *call, asked []*call) bool {
-	for _, other := range slices.Backward(asked) {
-		if other.invoke.Mode.Limit == c.invoke.Mode.Limit || other.invoke.At > c.ret.At {
-			continue
-		}
-		switch other.outcome() {
-		case Refused, Mismatch: // on ZooKeeper it stays in the queue until its node is deleted, a moment later
-			if other.ret.At+int64(s.rules.Lease/20) < c.invoke.At && !s.strays(other, c.invoke.At) {
-				continue
-			}
-		case OK:
-			g := s.grants[grantID{other.ret.Process, other.invoke.Key, other.ret.Token}]
-			if g != nil && s.freed(g) < c.invoke.At && !s.strays(other, c.invoke.At) {
-				continue
-			}
-		}
-		return true
-	}
-	return false
 }

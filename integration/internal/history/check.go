@@ -46,6 +46,8 @@ type Rules struct {
 	// Prompt is the same, in any run, for a time in which nothing is wrong, nor has been for as long as Recovery; Relief is that of
 	// Endured faults that are not Lasting. 0 is not checked.
 	Prompt, Recovery, Relief time.Duration
+	// Queued says that the engine serves requests in the order of their arrival, which is also that of their tokens.
+	Queued bool
 	// Watched says that the engine shows holders that are gone until somebody has watched them for a lease: who asks for a key later
 	// than they went has a lease more.
 	Watched bool

@@ -29,14 +29,13 @@
 //	              from one), a TTL that has passed on one of the two clocks, of which the wall clock may be set; or for a cause
 //	              that only its client knows. But on a machine that does not stand still, a lease does not run out by itself,
 //	              and nobody takes over a lock whose lease is renewed.
-//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise. Who is told of another limit is not
-//	              the only one who wants the key.
+//	failed        Calls end in a documented way. No fault of a run makes one fail otherwise.
 //	linearizable  The grants, ends and verifications of a key can be ordered, each at some moment of its interval, so that
 //	              nothing is granted beside what excludes it, nor beyond its limit, tokens rise, and a verified grant is held.
 //	term          Lead runs within its term: its key is given back, a resignation confirmed, and its client closed, only when
 //	              it has returned.
-//	free          When all is quiet, each key can be had again, and each permit of it: a try is refused, or is told of another
-//	              limit, only because of what was asked for since then.
+//	free          When all is quiet, each key can be had again, and each permit of it: a try is refused only because of
+//	              calls that were made since then.
 //	observe       What an observer is told is a part of what happened, in its order: each state was so at some moment, and
 //	              not before the one that it was told before. So all who are told of hold the key, in the way in which it is told,
 //	              nobody else does, and nothing that was over comes back (with the excuses of exclusion). The data of a holder is
@@ -44,12 +43,14 @@
 //	              the key.
 //	named         Whom a refusal names as the holder of a key has, or had a moment before, a grant of it.
 //	ask           A holder is told that somebody asks for its lock if that is so, and, where nothing is wrong, within a lease.
-//	turn          In a run with no faults that may cost anybody a lease, no key stays free for long while somebody waits for
-//	              it. It is free when its release was confirmed, or a lease after its holder was lost or its process was
-//	              gone. Where the engine does not tell what is watched for, the time begins when it does again. In any run, it
-//	              stays free for less than a lease in times in which nothing is wrong; and for a lease more where whoever asks
-//	              later than a holder was gone has to watch what that has left (Rules.Watched). Who waits does not count while two
-//	              faults are meant for its requests.
+//	turn          In a run with no faults that may cost anybody a lease, no request waits for long while nothing is in its way. A
+//	              grant is in the way until its release was confirmed, or until a lease after its holder was lost or its process
+//	              was gone. Where the engine has a queue (Rules.Queued), only earlier requests are in the way: those that do
+//	              not share with the request, and those that do if there are as many as can hold the key together. Elsewhere
+//	              any grant of the key is. Where the engine does not tell what is watched for, the time begins when it does
+//	              again. In any run, the wait is shorter than a lease in times in which nothing is wrong; and for a lease more
+//	              where a client that asks later than a holder was gone has to watch what that has left (Rules.Watched). Times
+//	              in which two faults are meant for the requests of the waiting client do not count.
 //	settle        Once the faults are over, calls return within a bound. A waiter gets a grant or an error. Closing a client
 //	              takes three leases at most, and what its ctx allows, whatever is wrong. Setting data ends with its lock.
 //	history       The records do not contradict each other, and contain at least one hold.

@@ -61,11 +61,11 @@ func (s *story) crowd(rule string, at int64, what string, holders []*grant) Viol
 	}
 }
 
-// checkFree demands that nothing stays behind: when all is quiet, a try is refused, or is told of another limit, only
-// because of what was asked for since then. So whoever tries for all permits of a key, one after the other, finds those that were lost.
+// checkFree demands that nothing stays behind: when all is quiet, a try is refused only because of calls that were made since then.
+// So a process that tries for all permits of a key, one after the other, finds those that were lost.
 func (s *story) checkFree(f *findings) {
 	for _, c := range s.calls {
-		if c.invoke == nil || c.invoke.Call != Try || c.outcome() != Refused && c.outcome() != Mismatch || c.invoke.At <= s.quiet {
+		if c.invoke == nil || c.invoke.Call != Try || c.outcome() != Refused || c.invoke.At <= s.quiet {
 			continue
 		}
 		permits := 0

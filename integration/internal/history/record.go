@@ -49,14 +49,13 @@ const ByClose = "closed"
 
 // Outcomes of a call.
 const (
-	OK       = "ok"       // granted, verified, released, broken, resigned, asked, set; of Close, that nothing is left; of Lead, that the lock was live to the end
-	Refused  = "refused"  // of Acquire and Try: somebody has it (ErrHeld)
-	Mismatch = "mismatch" // of the same: somebody has it, or wants it, as a semaphore of another limit, or as none (ErrMismatch)
-	Gone     = "gone"     // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
-	Pending  = "pending"  // of Release and Resign: it goes on in the background; of Close: what is left goes with its lease
-	GaveUp   = "gave up"  // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
-	Closed   = "closed"   // the client was closed
-	Failed   = "failed"   // anything else, see Note
+	OK      = "ok"      // granted, verified, released, broken, resigned, asked, set; of Close, that nothing is left; of Lead, that the lock was live to the end
+	Refused = "refused" // of Acquire and Try: somebody has it (ErrHeld)
+	Gone    = "gone"    // the lock had ended (ErrLost, ErrTTLExpired); of Break: another grant holds the key (ErrChanged)
+	Pending = "pending" // of Release and Resign: it goes on in the background; of Close: what is left goes with its lease
+	GaveUp  = "gave up" // the ctx of the call ended; of Acquire and Try, no lock; of Verify, no answer
+	Closed  = "closed"  // the client was closed
+	Failed  = "failed"  // anything else, see Note
 )
 
 // Record is one event. Fields that its kind does not use are omitted.

@@ -71,20 +71,6 @@ func reader() *script {
 // uploads is one of three who hold one of three permits, whom somebody observes.
 func uploads() *script { return crowded(3).permits(3, 1, 2, 3).observe("7.1", 0, 700) }
 
-// mismatched is a try with a mode that is told of another.
-func (s *script) mismatched(process string, from, to int64, m Mode) *script {
-	at := len(s.records)
-	s.call(process, Try, 0, from, to, Mismatch)
-	s.records[at].Mode = m
-	return s
-}
-
-// strayed is a try for one of three permits that was refused at 345, one of whose requests a fault may have held back.
-func strayed() *script {
-	return good().add(338, Record{What: Begin, N: 1, Fault: "late request"}).add(342, Record{What: End, N: 1}).
-		call("7.1", Try, 0, 340, 345, Refused).edit(of(Invoke, "7.1", 0), func(r *Record) { r.Mode = permitOf(3) })
-}
-
 var shared = Mode{Shared: true}
 
 func permitOf(n int) Mode { return Mode{Shared: true, Limit: n} }
@@ -119,13 +105,6 @@ func TestSharingAcquitted(t *testing.T) {
 		"told of permits":                   quiet(uploads().tells(10, permitOf(3), 1).tells(60, permitOf(3), 1, 2, 3).tells(201, permitOf(3), 2, 3).tells(241, Mode{})),
 		"told of a permit that its owner never heard of": quiet(uploads().call("8.1", Acquire, 0, 50, 0, "").killed("8.1", 55).edit(of(Invoke, "8.1", 0), func(r *Record) { r.Owner, r.Mode = "8", permitOf(3) }).
 			tells(10, permitOf(3), 1).tells(221, permitOf(3), 3, 8).tells(241, permitOf(3), 8).tells(400, Mode{})),
-		"a permit beside a lock":             good().mismatched("8.1", 50, 55, permitOf(2)),
-		"a lock beside a permit":             crowded(2).permits(2, 1, 2).mismatched("8.1", 210, 216, Mode{}),
-		"another limit":                      crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)),
-		"another limit, and its holder died": crowded(2).permits(2, 1, 2).remove(of(Invoke, "2.1", 2)).acquire("4.1", 4, 30, 35).killed("4.1", 40).permits(2, 4).remove(func(r *Record) bool { return r.Process == "2.1" }).mismatched("8.1", 400, 405, permitOf(3)),
-		"the limit of one that is leaving":   crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)).mismatched("7.1", 196, 199, permitOf(2)),
-		"a limit of a request that is late":  strayed().mismatched("8.1", 600, 605, permitOf(2)),
-		"two who each want it their own way": good().mismatched("8.1", 400, 405, permitOf(3)).mismatched("9.1", 404, 409, permitOf(2)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, v := range Check(s.calm().records, scriptRules) {
@@ -176,15 +155,6 @@ var plantedSharing = []planted{
 	wrong(RuleFree, "a key is lost", "since then 0 have been granted", good().audit(1, 0, Mode{})),
 	wrong(RuleFree, "a reader is kept out by nobody", "was refused, shared at", good().audit(1, 0, shared)),
 	wrong(RuleFree, "a reader is kept out by another", "since then 1 have been granted", good().audit(2, 1, shared)),
-	wrong(RuleFree, "a limit stays behind", "was refused, one of 3 at", crowded(2).permits(2, 1, 2).acquire("4.1", 4, 230, 235).killed("4.1", 240).permits(2, 4).
-		add(600, Record{What: Quiet}).mismatched("8.1", 610, 620, permitOf(3))),
-	wrong(RuleFailed, "another limit, which nobody wants", "one of 3, invoked at 0.050000 s, was told at 0.055000 s", uploads().mismatched("8.1", 50, 55, permitOf(3))),
-	wrong(RuleFailed, "another limit, which nobody wants any more", "which nobody wanted", crowded(2).permits(2, 1, 2).mismatched("8.1", 221, 225, permitOf(3))),
-	wrong(RuleFailed, "another limit, of one that has left", "which nobody wanted", crowded(2).permits(2, 1, 2).mismatched("8.1", 190, 195, permitOf(3)).mismatched("7.1", 206, 209, permitOf(2))),
-	wrong(RuleFailed, "another limit, of a request that is over", "which nobody wanted", strayed().mismatched("8.1", 646, 650, permitOf(2))),
-	wrong(RuleFailed, "another limit, of a request that cannot be late", "which nobody wanted", strayed().
-		remove(func(r *Record) bool { return r.N == 1 }).mismatched("8.1", 600, 605, permitOf(2))),
-	wrong(RuleFailed, "another limit, which nobody wants yet", "which nobody wanted", crowded(2).permits(3, 1).permits(2, 2).remove(func(r *Record) bool { return r.Process == "2.1" }).mismatched("8.1", 10, 15, permitOf(3)).acquire("2.1", 2, 300, 310).killed("2.1", 320).permits(2, 2)),
 
 	wrong(RuleObserve, "told of one reader of two", `although process "1.1", token 1, shared, held it until 0.095000 s`, read().tells(50, shared, 2)),
 	wrong(RuleObserve, "told by a reader, as if it had left", `although process "1.1", token 1, shared, held it until 0.145000 s`,

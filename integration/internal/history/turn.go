@@ -9,33 +9,147 @@ import (
 	"time"
 )
 
-// checkTurns demands that no key stays free for longer than Turn while somebody waits for it, and would be told of that; and, when
-// nothing is wrong, for no longer than Prompt.
+// checkTurns demands that no request waits for longer than Turn while nothing is in its way, and the engine would tell its client; and,
+// when nothing is wrong, for no longer than Prompt.
 func (s *story) checkTurns(f *findings) {
 	if s.rules.Turn == 0 && s.rules.Prompt == 0 {
 		return
 	}
 	troubled := s.troubled()
-	waits := map[string][]*call{}
+	requests := map[string][]*call{}
 	for _, c := range s.calls {
-		if r := c.invoke; r != nil && r.Call == Acquire && !r.Stands && !r.All {
-			waits[r.Key] = append(waits[r.Key], c)
+		if c.invoke != nil && c.invoke.acquires() {
+			requests[c.invoke.Key] = append(requests[c.invoke.Key], c)
 		}
 	}
-	for key, calls := range waits {
-		free, left := s.start, s.left(key)
-		for _, had := range append(s.had(key), period{s.end, s.end}) {
+	for key, calls := range requests {
+		had, left := s.had(key), s.left(key)
+		for _, c := range calls {
+			if c.invoke.Call != Acquire || c.invoke.Stands || c.invoke.All {
+				continue
+			}
+			w := waiter{c, calls, had, s.waits(c, left)}
 			if s.rules.Turn > 0 {
-				s.checkTurn(f, calls, nil, period{free, had.from}, int64(s.rules.Turn))
+				s.checkTurn(f, &w, w.period, int64(s.rules.Turn))
 			}
 			if s.rules.Prompt > 0 {
-				for _, calm := range without(period{free, had.from}, troubled) {
-					s.checkTurn(f, calls, left, calm, int64(s.rules.Prompt))
+				for _, calm := range without(w.period, troubled) {
+					s.checkTurn(f, &w, calm, int64(s.rules.Prompt))
 				}
 			}
-			free = max(free, had.till)
 		}
 	}
+}
+
+// A waiter is a request that waits for a period.
+type waiter struct {
+	*call
+	others []*call  // all requests for its key, itself included
+	had    []period // when any request may have the key
+	period
+}
+
+// waits is when a request waits. A request that came while the engine showed dead holders has a lease more.
+func (s *story) waits(c *call, left []period) period {
+	p := period{c.invoke.At, s.end}
+	if c.ret != nil {
+		p.till = c.ret.At
+	} else if gone, ok := s.gone[c.invoke.Process]; ok {
+		p.till = gone
+	}
+	if slices.ContainsFunc(left, func(l period) bool { return l.from <= p.from && p.from < l.till }) {
+		p.from += int64(s.rules.Lease)
+	}
+	return p
+}
+
+// checkTurn demands that a waiter does not wait for too long within a period while nothing is in its way, but for times in which faults
+// beset its client.
+func (s *story) checkTurn(f *findings, w *waiter, within period, most int64) {
+	if within.till-within.from <= most {
+		return
+	}
+	inTheWay, r := w.had, w.invoke
+	if s.rules.Queued {
+		inTheWay = s.ahead(w, within.from+most/2)
+	}
+	for _, free := range without(within, inTheWay) {
+		waited := int64(0)
+		for _, p := range without(free, s.beset(r.Process)) {
+			waited += p.till - p.from
+		}
+		if waited > most {
+			f.add(Violation{
+				Rule: RuleTurn, Key: r.Key, From: free.from, To: free.till,
+				Text: fmt.Sprintf("process %q: %s%v, invoked at %s, has waited from %s to %s (%v), while nothing was in its way",
+					r.Process, r.Call, r.Mode, s.at(r.At), s.at(free.from), s.at(free.till), time.Duration(free.till-free.from)),
+			})
+			return
+		}
+	}
+}
+
+// ahead returns when other requests may have been in the way of a waiter in a queue: each earlier one that does not share with it, and
+// as many earlier ones that do as can hold the key together. The waiter stands in the queue from lined on.
+func (s *story) ahead(w *waiter, lined int64) []period {
+	var all, mates []period
+	for _, other := range w.others {
+		p := period{other.invoke.At, s.leaves(other)}
+		// Tokens tell the order, but for requests that may have had the key before their last grant.
+		ordered := w.granted() && other.granted() && !other.invoke.All && !other.invoke.Stands
+		switch {
+		case other == w.call || p.till <= w.from || p.from >= w.till:
+		case ordered && other.ret.Token > w.ret.Token, !ordered && p.from > lined:
+		case other.invoke.Mode.excludes(w.invoke.Mode):
+			all = append(all, p)
+		default:
+			mates = append(mates, p)
+		}
+	}
+	for _, fault := range s.faults {
+		if s.hushed(fault.begin) {
+			all = append(all, period{fault.begin.At, fault.till})
+		}
+	}
+	all = append(all, overlaps(mates, w.invoke.Mode.room())...)
+	inOrder(all)
+	return all
+}
+
+// overlaps returns when at least n of some periods overlap.
+func overlaps(some []period, n int) (all []period) {
+	type change struct{ at, by int64 }
+	var changes []change
+	for _, p := range some {
+		changes = append(changes, change{p.from, 1}, change{p.till, -1})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	count := int64(0)
+	for i, c := range changes {
+		if count += c.by; count >= int64(n) {
+			all = append(all, period{c.at, changes[i+1].at})
+		}
+	}
+	return all
+}
+
+// leaves is when the queue has no node of a request any more. A client that gives up deletes its node within a moment; a dead client's
+// nodes go with its session.
+func (s *story) leaves(c *call) int64 {
+	if c.granted() {
+		return s.over(s.grants[grantID{c.ret.Process, c.invoke.Key, c.ret.Token}])
+	}
+	till, lease := int64(never), int64(s.rules.Lease)
+	if c.ret != nil {
+		till = c.ret.At + lease/20
+		if s.unconfirmed(c.invoke.Process) {
+			till = c.ret.At + 2*lease
+		}
+	}
+	if gone, ok := s.gone[c.invoke.Process]; ok && gone <= till {
+		till = gone + lease
+	}
+	return till
 }
 
 // troubled is when something was wrong, or had been not long before: in the order of time.
@@ -224,41 +338,4 @@ func (s *story) beset(process string) (all []period) {
 		hit = max(hit, p.till)
 	}
 	return all
-}
-
-// checkTurn finds who has waited for too long in a time in which nobody had the key. Who asked while there was something left of
-// holders that were gone has a lease more, and who is beset waits for itself.
-func (s *story) checkTurn(f *findings, calls []*call, left []period, free period, most int64) {
-	if free.till-free.from <= most {
-		return
-	}
-	for _, c := range calls {
-		r, till := c.invoke, s.end
-		if c.ret != nil {
-			till = c.ret.At
-		} else if gone, ok := s.gone[r.Process]; ok {
-			till = gone
-		}
-		from := r.At
-		if slices.ContainsFunc(left, func(p period) bool { return p.from <= r.At && r.At < p.till }) {
-			from += int64(s.rules.Lease)
-		}
-		from = max(free.from, from)
-		till = min(till, free.till)
-		if till-from <= most {
-			continue
-		}
-		waited := int64(0)
-		for _, p := range without(period{from, till}, s.beset(r.Process)) {
-			waited += p.till - p.from
-		}
-		if waited > most {
-			f.add(Violation{
-				Rule: RuleTurn, Key: r.Key, From: from, To: till,
-				Text: fmt.Sprintf("process %q: %s%v, invoked at %s, has waited from %s to %s (%v), while nobody had it",
-					r.Process, r.Call, r.Mode, s.at(r.At), s.at(from), s.at(till), time.Duration(till-from)),
-			})
-			return
-		}
-	}
 }
