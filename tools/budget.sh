@@ -53,8 +53,8 @@ if [ -z "$(judge 101 100 200)" ] || [ -z "$(judge 96 100 50)" ] || [ -n "$(judge
 	echo 'budget: judge is wrong' && exit 1
 fi
 
+rows=$(grep -v '^#' "$budget")
 while read -r limit bar unit part files; do
-	case $limit in '#'* | '') continue ;; esac
 	# shellcheck disable=SC2086  # each is a word
 	size=$(measure "$unit" $files) || { echo "budget: cannot measure $unit of $part" && exit 1; }
 	if [ "$action" = lower ]; then
@@ -66,5 +66,5 @@ while read -r limit bar unit part files; do
 	verdict=$(judge "$size" "$limit" "$bar")
 	printf '%6d of %6d, bar %5d: %-5s %-12s %s\n' "$size" "$limit" "$bar" "$unit" "$part" "$verdict"
 	[ -z "$verdict" ] || status=1
-done <"$budget"
+done <<<"$rows"
 exit "$status"
