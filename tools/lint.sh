@@ -71,10 +71,12 @@ check "diagrams" go run -C tools ./diagrams -check ../docs/pictures
 if command -v shellcheck >/dev/null; then
 	check "shellcheck" shellcheck packaging/*.sh tools/*.sh integration/*.sh integration/model/*.sh .ci/run
 fi
-# It prints what it has compared even if it finds nothing.
-printf 'lint: apidiff\n'
-if ! tools/apidiff.sh; then
-	printf 'lint: apidiff FAILED\n'
-	status=1
-fi
+# These print what they compare even if they find nothing.
+for script in apidiff budget; do
+	printf 'lint: %s\n' "$script"
+	if ! "tools/$script.sh"; then
+		printf 'lint: %s FAILED\n' "$script"
+		status=1
+	fi
+done
 exit "$status"

@@ -75,14 +75,14 @@ func copyFile(to, from string) error {
 }
 
 // binary is the name of the test binary.
-func (c *copied) binary() string { return filepath.Join(c.scratch, "chaos.test") }
+func (c *copied) binary() string { return filepath.Join(c.scratch, "mutant.test") }
 
-// build compiles the simulation as the copy is now.
-func (c *copied) build(ctx context.Context) error {
+// build compiles the tests of a folder as the copy is now.
+func (c *copied) build(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(c.scratch, 0o755); err != nil {
 		return err
 	}
-	if out, err := c.goTest(ctx, "-c", "-o", c.binary(), "./integration/cmd/chaos"); err != nil {
+	if out, err := c.goTest(ctx, "-c", "-o", c.binary(), "./"+folder); err != nil {
 		return fmt.Errorf("go test -c: %w\n%s", err, out)
 	}
 	return nil
@@ -98,7 +98,7 @@ func (c *copied) goTest(ctx context.Context, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// score makes a mutant, simulates and tests it, and unmakes it.
+// score makes a mutant, runs the simulation or the suite and the tests on it, and undoes it.
 func (c *copied) score(ctx context.Context, m *mutant, f *flags) (r result, err error) {
 	undo, err := m.apply(c.dir)
 	defer func() {
@@ -110,10 +110,7 @@ func (c *copied) score(ctx context.Context, m *mutant, f *flags) (r result, err 
 		return result{}, err
 	}
 	if f.cpu > 0 {
-		if err := c.build(ctx); err != nil {
-			return result{}, err
-		}
-		if r, err = c.simulate(ctx, m.Engine, f.cpu); err != nil {
+		if r, err = c.until(ctx, runOf(f.suite, m.Engine), f.cpu); err != nil {
 			return r, err
 		}
 	}

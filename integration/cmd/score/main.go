@@ -5,23 +5,20 @@
 //	make score ONLY='Z5,E9.2' SECONDS_EACH=60 SEED=42
 //	go run ./integration/cmd/score -tests -cpu 0
 //
-// It says what the simulation is worth: a hazard that it finds within seconds cannot come back unseen, and one that it does
-// not find has nothing but its tests. With -tests it runs these, too, as far as they need no server: the library's own, and the
-// scenes of package integration on the fake. What neither they nor the simulation find needs a test on real servers. Time is that
-// of processors, since runs go on on each of them, and the rest of the machine may be busy.
+// With -suite it repeats the conformance suite of the mutant's engine in virtual time instead of the simulation. With -tests it
+// also runs all tests that need no server: the library's own, and the scenes of package integration on the fake. A mutant that
+// none of them finds needs a test on real servers. Times are CPU times.
 //
-// It is found when TestSimulation of integration/cmd/chaos fails, or when no run of it ends any more. That is a matter of
-// chance: the same mutant may be found within seconds at one time and within minutes at another, so each row is one sample.
-// What is not found may deserve another seed before anybody worries.
+// A mutant is found when TestSimulation of integration/cmd/chaos (or TestConformance) fails, or when no run of it ends any more.
+// The simulation is random: each row is one sample, and another seed may find the mutant sooner, later or not at all.
 //
-// A mutant is made in a copy of the repository, with all that is not committed. The present code itself is simulated first,
-// and must not fail.
+// The tool changes a copy of the repository, uncommitted files included. First it runs the unchanged code, which must pass.
 //
 // # Files
 //
 // mutants_*.go have what is taken out, and excluded.go has the rows that are not about what a simulation can show; score_test.go
-// guards that these are all rows, and that the code still has what is taken out. simulate.go runs a simulation, tests.go the
-// library's tests, and copy.go copies the repository.
+// guards that these are all rows, and that the code still has what is taken out. simulate.go repeats the simulation or the suite,
+// tests.go runs the library's tests, and copy.go copies the repository.
 package main
 
 import (
@@ -47,6 +44,7 @@ type flags struct {
 	cpu      time.Duration
 	baseline time.Duration
 	seed     uint64
+	suite    bool
 	tests    bool
 }
 
@@ -79,9 +77,10 @@ func parse(args []string, w io.Writer) (*flags, error) {
 		return nil
 	})
 	set.StringVar(&f.engine, "engine", "", "the `engine` to score: "+strings.Join(simulated, ", ")+" (default: all)")
-	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "how much time of processors a mutant gets in the simulation; 0 leaves that out")
-	set.DurationVar(&f.baseline, "baseline", 4*time.Minute, "how much the present code gets first, on each engine; 0 leaves that out")
+	set.DurationVar(&f.cpu, "cpu", 5*time.Minute, "the CPU time that a mutant gets in the simulation or the suite; 0 leaves that out")
+	set.DurationVar(&f.baseline, "baseline", 4*time.Minute, "the CPU time that the unchanged code gets first, on each engine; 0 leaves that out")
 	set.Uint64Var(&f.seed, "seed", 1, "the `seed` of the first run of each")
+	set.BoolVar(&f.suite, "suite", false, "run the conformance suite in place of the simulation")
 	set.BoolVar(&f.tests, "tests", false, "run the library's tests that need no server, too")
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -153,7 +152,7 @@ func (f *flags) run(ctx context.Context, w io.Writer) (err error) {
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", m.Hazard, m.Name, m.Engine, after, cell(by), r.test)
 	}
-	fmt.Fprintf(w, "\nFound by the simulation: %d of %d, by nothing: %d.\n", found, len(all), unfound)
+	fmt.Fprintf(w, "\nFound by the %s: %d of %d, by nothing: %d.\n", runOf(f.suite, "").kind, found, len(all), unfound)
 	if len(f.only) == 0 && f.engine == "" {
 		printExcluded(w)
 	}
@@ -175,23 +174,21 @@ func (f *flags) unchanged(ctx context.Context, w io.Writer, c *copied) error {
 	if f.cpu == 0 || f.baseline == 0 {
 		return nil
 	}
-	if err := c.build(ctx); err != nil {
-		return err
-	}
-	engines := map[string]bool{}
+	runs := map[string]testRun{} // by engine, or one for all engines that share a package
 	for _, m := range f.chosen() {
-		engines[m.Engine] = true
+		run := runOf(f.suite, m.Engine)
+		runs[run.name()] = run
 	}
-	for _, engine := range slices.Sorted(maps.Keys(engines)) {
-		r, err := c.simulate(ctx, engine, f.baseline)
+	for _, name := range slices.Sorted(maps.Keys(runs)) {
+		r, err := c.until(ctx, runs[name], f.baseline)
 		switch {
 		case err != nil:
 			return err
 		case r.sign != "":
 			return fmt.Errorf("%s: the present code fails after %.1f s, so this would say nothing: %s\n%s",
-				engine, r.used.Seconds(), r.sign, r.tail)
+				name, r.used.Seconds(), r.sign, r.tail)
 		}
-		fmt.Fprintf(w, "%s: nothing is found in the present code within %.0f s.\n", engine, r.used.Seconds())
+		fmt.Fprintf(w, "%s: nothing is found in the present code within %.0f s.\n", name, r.used.Seconds())
 	}
 	fmt.Fprintln(w)
 	return nil

@@ -132,6 +132,7 @@ func TestSign(t *testing.T) {
 		{"fatal error: all goroutines are asleep - deadlock!", "all goroutines are asleep - deadlock!"},
 		{"    simulation_test.go:115: seed 5: start dynamodb: no room", "start dynamodb: no room"},
 		{"--- FAIL: TestSimulation (0.00s)", "FAIL"},
+		{"        --- FAIL: TestConformance/kazoo/alone/G7_Order (0.00s)", "kazoo/alone/G7_Order"},
 	} {
 		if got := sign(c.line); got != c.want {
 			t.Errorf("%q: %q, want %q", c.line, got, c.want)
@@ -174,7 +175,7 @@ func TestSilence(t *testing.T) {
 		want  result
 	}{
 		{"silent", time.Hour, time.Hour, result{sign: "no run ends any more"}},
-		{"told", longestSilence / 2, 0, result{enough: true}},
+		{"told", longestRun / 2, 0, result{enough: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +190,7 @@ func TestSilence(t *testing.T) {
 						}
 					}
 				}()
-				got := watch(os.Getpid(), time.Now(), c.most, lines)
+				got := watch(os.Getpid(), time.Now(), c.most, longestRun, lines)
 				close(over)
 				if got.sign != c.want.sign || got.enough != c.want.enough {
 					t.Errorf("%+v, want %+v", got, c.want)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,9 +19,9 @@ import (
 const (
 	// endless is how many virtual hours are asked for: more than anybody waits for.
 	endless = "1000000"
-	// longestSilence is how long a simulation may print nothing. It tells about once a minute how far it is, whenever a
-	// run ends. One that does not tell is in a run that does not end: in a deadlock, or busy without virtual time going on.
-	longestSilence = 100 * time.Second
+	// A test that prints nothing for so long is in a deadlock, or busy without virtual time going on. The simulation reports
+	// about once a minute, the suite after each case.
+	longestRun, longestCase = 100 * time.Second, 30 * time.Second
 	// lookEvery is how often the time of processors is looked at.
 	lookEvery = 100 * time.Millisecond
 	// tick is the unit of times in /proc, on all platforms that Go knows.
@@ -38,8 +39,31 @@ type result struct {
 	tail   string        // of the output
 }
 
-// simulate runs the simulation until it finds something, or has used that much time of processors.
-func (c *copied) simulate(ctx context.Context, engine string, most time.Duration) (result, error) {
+// A testRun is a test to repeat until it fails.
+type testRun struct {
+	kind, folder, test, engine string
+	silence                    time.Duration // the longest that is normal
+}
+
+// runOf returns the simulation of an engine, or the conformance suite in its package.
+func runOf(suite bool, engine string) testRun {
+	switch {
+	case !suite:
+		return testRun{"simulation", "integration/cmd/chaos", "TestSimulation", engine, longestRun}
+	case engine == zooKeeper:
+		return testRun{"suite", "zklock", "TestConformance", "", longestCase}
+	default: // in all modes
+		return testRun{"suite", "dynamolock", "TestConformance", "", longestCase}
+	}
+}
+
+func (r testRun) name() string { return cmp.Or(r.engine, r.folder) }
+
+// until compiles a test and repeats it until it fails, or has used that much CPU time.
+func (c *copied) until(ctx context.Context, run testRun, most time.Duration) (result, error) {
+	if err := c.build(ctx, run.folder); err != nil {
+		return result{}, err
+	}
 	kept := filepath.Join(c.scratch, "kept")
 	if err := os.MkdirAll(kept, 0o755); err != nil {
 		return result{}, err
@@ -47,9 +71,10 @@ func (c *copied) simulate(ctx context.Context, engine string, most time.Duration
 	defer os.RemoveAll(kept)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	cmd := exec.CommandContext(ctx, c.binary(), "-test.run", "^TestSimulation$", "-test.v", "-test.timeout", "0")
-	cmd.Dir = filepath.Join(c.dir, "integration", "cmd", "chaos")
-	cmd.Env = append(os.Environ(), "TMPDIR="+kept, "HOLDFAST_SIM_ENGINE="+engine, "HOLDFAST_SIM_HOURS="+endless,
+	cmd := exec.CommandContext(ctx, c.binary(), "-test.run", "^"+run.test+"$", "-test.v=test2json", "-test.timeout", "0",
+		"-test.count", "1000000") // test2json prints the result of each case at once, with a marker
+	cmd.Dir = filepath.Join(c.dir, filepath.FromSlash(run.folder))
+	cmd.Env = append(os.Environ(), "TMPDIR="+kept, "HOLDFAST_SIM_ENGINE="+run.engine, "HOLDFAST_SIM_HOURS="+endless,
 		"HOLDFAST_SEED="+strconv.FormatUint(c.seed, 10))
 	cmd.WaitDelay = 10 * time.Second
 	out, in := io.Pipe()
@@ -66,7 +91,7 @@ func (c *copied) simulate(ctx context.Context, engine string, most time.Duration
 		_ = in.Close() // never fails
 		ended <- err
 	}()
-	r := watch(cmd.Process.Pid, began, most, lines)
+	r := watch(cmd.Process.Pid, began, most, run.silence, lines)
 	interrupted := ctx.Err() != nil
 	stop()
 	for range lines { // it may be about to print
@@ -74,7 +99,7 @@ func (c *copied) simulate(ctx context.Context, engine string, most time.Duration
 	err := <-ended
 	r.used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if r.sign == "" && !r.enough && !interrupted {
-		return r, fmt.Errorf("the simulation ended without a finding: %w\n%s", err, r.tail)
+		return r, fmt.Errorf("the "+run.kind+" ended without a finding: %w\n%s", err, r.tail)
 	}
 	return r, nil
 }
@@ -85,7 +110,7 @@ func read(out io.Reader, lines chan<- string) {
 	for buffer := bufio.NewReader(out); ; {
 		line, err := buffer.ReadString('\n')
 		if line != "" {
-			lines <- strings.TrimRight(line, "\n")
+			lines <- strings.Trim(line, "\x16\n")
 		}
 		if err != nil {
 			return
@@ -93,8 +118,8 @@ func read(out io.Reader, lines chan<- string) {
 	}
 }
 
-// watch follows a simulation until something is found, it has ended, or has used its time.
-func watch(pid int, began time.Time, most time.Duration, lines <-chan string) (r result) {
+// watch follows a test until something is found, it has ended, has used its time, or is silent for too long.
+func watch(pid int, began time.Time, most, longest time.Duration, lines <-chan string) (r result) {
 	var tail bytes.Buffer
 	defer func() { r.tail = tail.String() }()
 	look := time.NewTicker(lookEvery)
@@ -118,7 +143,7 @@ func watch(pid int, began time.Time, most time.Duration, lines <-chan string) (r
 			// If the whole machine stood still, so did the simulation.
 			silence += min(time.Since(looked), 10*lookEvery)
 			looked = time.Now()
-			if silence > longestSilence {
+			if silence > longest {
 				r.sign = "no run ends any more"
 				return r
 			}
@@ -154,6 +179,7 @@ var signs = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*(?:VIOLATION|PROBLEM) +(.*)`),
 	regexp.MustCompile(`^(?:panic|fatal error): (.*)`),
 	regexp.MustCompile(`_test\.go:\d+: (?:\w+, )?seed \d+: (.*)`), // a run that came to no verdict
+	regexp.MustCompile(`^\s*--- FAIL: TestConformance/(\S+)`),
 	regexp.MustCompile(`^\s*--- (FAIL): `),
 }
 
