@@ -111,6 +111,7 @@ func (c *contender) reach(ctx context.Context) error {
 		return c.held(ctx, ahead[0])
 	}
 	c.req.Queued(len(blockers))
+	c.tellMode(ahead)
 	err = c.newWait(ahead).run(ctx)
 	c.behind = err != nil
 	return err

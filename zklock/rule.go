@@ -41,6 +41,16 @@ func blockers(mode driver.Mode, ahead []entry) []entry {
 
 func (c *contender) blockers(ahead []entry) []entry { return blockers(c.req.Mode, ahead) }
 
+// tellMode tells the client of a node with another limit that is before the contender's.
+func (c *contender) tellMode(ahead []entry) {
+	for _, x := range ahead {
+		if other := modeOf(x.name); other.Limit != c.req.Mode.Limit {
+			c.req.Behind(other)
+			return
+		}
+	}
+}
+
 // holders returns the nodes of a line that hold the key, and those that wait: the first holds it, and with it all that share it
 // before any other node, up to the limit.
 func holders(line []entry) (first, queue []entry) {
