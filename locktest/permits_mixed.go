@@ -17,8 +17,8 @@ var mixedCases = sharing([]testCase{
 
 const ruleMixed = "a request waits for each earlier one that does not share with it, and a permit for a place among those that do"
 
-// A schedule is a key with requests in several modes. Its steps are words: w (lock, of a writer), r (reader) and 1, 2, 3 (permit of so many) are a
-// new request, and -n is the end of the n-th request, by a release or because the waiter gives up.
+// A schedule is a key with requests in several modes. Its steps are words: w (lock, of a writer), r (reader) and 1, 2, 3 (permit of so
+// many) are a new request, and -n is the end of the n-th request, by a release or because the waiter gives up.
 type schedule struct {
 	*env
 	key     string
