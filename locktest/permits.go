@@ -15,14 +15,8 @@ var permitCases = sharing([]testCase{
 	{"G20_AnyHolderLetsTheNextIn", anyHolderLetsTheNextIn},
 	{"G20_TryIsExact", tryIsExact},
 	{"G20_OtherModesExclude", otherModesExclude},
-	{"G20_OtherModesWait", func(e *env) { e.inTurn("2 2 2 3 r 1 w 2 2 3 3") }},
-	{"G20_GivingUpAmongModes", func(e *env) { e.inTurn("2 w? 2 r! 2? 3 3 3! 3 r? r w! r") }},
-	{"G20_GivingUpBeforePermits", func(e *env) { e.inTurn("3 2! 3 w? 3 3 r? 2 2") }},
-	{"G20_MixedModes", mixedModes},
 	{"G20_GivingUpKeepsThePermits", givingUpKeepsThePermits},
-	{"G20_ReleasesAtOnce", releasesAtOnce},
 	{"G20_AllHoldersTold", allPermitsTold},
-	{"G20_OneIsALock", oneIsALock},
 	{"G20_ReclaimsAPermit", reclaimsAPermit},
 	{"G20_ReclaimsAnyMode", reclaimsAnyMode},
 })
@@ -204,35 +198,6 @@ func givingUpKeepsThePermits(e *env) {
 	e.allPermits(clients, n, "the return of a waiter that had given up")
 }
 
-func releasesAtOnce(e *env) {
-	const n = 3
-	clients := []*Client{e.client(), e.client()}
-	for range 3 {
-		locks := e.permits(clients, n)
-		var waiting []*waiter
-		for i := range n {
-			waiting = append(waiting, e.wait(clients[i%2], holdfast.WithLimit(n)).waits(clients[0], e.key, i+1))
-		}
-		var wg sync.WaitGroup
-		for _, lock := range locks {
-			wg.Go(func() {
-				if err := lock.Release(e.soon()); err != nil {
-					e.Errorf("%s: Release: %v", e.rule, err)
-				}
-			})
-		}
-		wg.Wait()
-		for _, w := range waiting {
-			w.granted(e.handOver(), "each of several permits that are given back at once goes to somebody")
-		}
-		for _, w := range waiting {
-			e.isLive(w.lock, ruleFewer)
-			e.release(w.lock)
-		}
-	}
-	e.leavesNothing(e.key, e.patience(), ruleNothing)
-}
-
 func allPermitsTold(e *env) {
 	const n = 3
 	a, b := e.client(), e.client()
@@ -252,22 +217,6 @@ func allPermitsTold(e *env) {
 	}
 	e.release(locks[0])
 	e.release(locks[1])
-}
-
-func oneIsALock(e *env) {
-	a, b := e.client(), e.client()
-	one := holdfast.WithLimit(1)
-	lock := e.takes(a, e.key, ruleFewer, one)
-	for range 3 {
-		e.isHeld(b, e.key, ruleMost, one)
-		w := e.wait(b, one).waits(a, e.key, 1)
-		e.release(lock)
-		next := w.granted(e.handOver(), ruleNext)
-		e.newer(next.Token(), lock.Token(), "the tokens of a semaphore of one rise")
-		lock = next
-		a, b = b, a
-	}
-	e.release(lock)
 }
 
 func reclaimsAPermit(e *env) {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 var mixedCases = sharing([]testCase{
@@ -15,10 +13,8 @@ var mixedCases = sharing([]testCase{
 	{"G20_RandomSchedules", randomSchedules},
 })
 
-const ruleMixed = "a request waits for each earlier one that does not share with it, and a permit for a place among those that do"
-
-// A schedule is a key with requests in several modes. Its steps are words: w (lock, of a writer), r (reader) and 1, 2, 3 (permit of so
-// many) are a new request, and -n is the end of the n-th request, by a release or because the waiter gives up.
+// A schedule is a key with requests in several modes. Its steps are words: a mode is a new request, and -n is the end of the n-th request,
+// by a release or because the waiter gives up.
 type schedule struct {
 	*env
 	key     string
@@ -31,7 +27,7 @@ type schedule struct {
 type entrant struct {
 	*waiter
 	number int
-	mode   string
+	mode
 }
 
 // schedules returns n schedules of the same clients.
@@ -48,17 +44,12 @@ func (r *entrant) holds() bool { return isClosed(r.done) && r.err == nil }
 
 // entitled returns the requests of a line that hold the key by the rule.
 func entitled(line []*entrant) (all []*entrant) {
-	for i, r := range line {
-		room, err := strconv.Atoi(r.mode)
-		switch {
-		case r.mode == "w":
-			room = 1
-		case err != nil:
-			room = len(line)
-		}
-		if i < room && !slices.ContainsFunc(line[:i], func(before *entrant) bool { return before.mode != r.mode }) {
+	var ahead []mode
+	for _, r := range line {
+		if r.mayHold(ahead...) {
 			all = append(all, r)
 		}
+		ahead = append(ahead, r.mode)
 	}
 	return all
 }
@@ -71,15 +62,9 @@ func (s *schedule) step(word string) {
 		s.end(slices.IndexFunc(s.line, func(r *entrant) bool { return strconv.Itoa(r.number) == number }))
 		return
 	}
-	var opts []holdfast.Option
-	if n, err := strconv.Atoi(word); err == nil {
-		opts = append(opts, holdfast.WithLimit(n))
-	} else if word == "r" {
-		opts = append(opts, holdfast.WithShared())
-	}
-	w := s.waitKey(s.clients[s.joined%len(s.clients)], s.key, nil, opts...)
+	w := s.waitKey(s.clients[s.joined%len(s.clients)], s.key, nil, mode(word).option())
 	s.joined++
-	s.line = append(s.line, &entrant{w, s.joined, word})
+	s.line = append(s.line, &entrant{w, s.joined, mode(word)})
 }
 
 // end ends the i-th request of the line.
@@ -98,8 +83,8 @@ func (s *schedule) end(i int) {
 	}
 }
 
-// check insists that the requests hold the key that are entitled to it, and, on an engine without order, that none hold it that
-// exclude each other.
+// check insists that the requests hold the key that are entitled to it, and that the queue has the others. On an engine without order
+// it insists that no requests hold the key that exclude each other.
 func (s *schedule) check() {
 	s.Helper()
 	holders := func() []*entrant {
@@ -108,6 +93,12 @@ func (s *schedule) check() {
 	want := entitled(s.line)
 	if s.engine.Ordered && s.eventually(s.handOver(), func() bool { return slices.Equal(holders(), want) }) {
 		s.queued(s.clients[0], s.key, len(s.line)-len(want))
+		info, err := s.clients[0].Inspect(s.soon(), s.key)
+		for i, w := range info.Queue {
+			if got := modeOf(w.Shared, w.Limit); err != nil || got != s.line[len(want)+i].mode {
+				s.broken("Inspect gives the mode that each waiter wants", "after %q, number %d: %s, %v", s.steps, i+1, got, err)
+			}
+		}
 	}
 	s.settle()
 	got := holders()
@@ -115,7 +106,10 @@ func (s *schedule) check() {
 		want = entitled(got)
 	}
 	if !slices.Equal(got, want) {
-		s.broken(ruleMixed, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))
+		s.broken(ruleModes, "after %q, %s hold the key, want %s", s.steps, numbers(got), numbers(want))
+	}
+	for _, r := range got {
+		s.isLive(r.lock, ruleOthers)
 	}
 }
 
@@ -133,7 +127,7 @@ func (s *schedule) drain() {
 	for len(s.line) > 0 {
 		i := -1
 		if !s.eventually(s.patience(), func() bool { i = slices.IndexFunc(s.line, (*entrant).holds); return i >= 0 }) {
-			s.broken("every waiter is served in the end", "after %q, none of %s holds the key", s.steps, numbers(s.line))
+			s.broken(ruleServed, "after %q, none of %s holds the key", s.steps, numbers(s.line))
 		}
 		s.step(fmt.Sprint("-", s.line[i].number))
 		s.check()
@@ -141,18 +135,9 @@ func (s *schedule) drain() {
 	s.leavesNothing(s.key, s.patience(), ruleNothing)
 }
 
-func schedules(e *env) {
-	texts := []string{
-		"w 3 3 -1",         // a permit with one mate ahead waits for the lock before both
-		"w 2 2 2 -2 -1",    // a departure within a full run of permits leaves the lock before it
-		"2 w 2 -1",         // a permit with a free place waits for the lock
-		"2 2 w 2 -3 -1",    // the lock gives up, and both places are still taken
-		"2 w 2 2 -2",       // the lock gives up, and one place is free
-		"3 3 3 3 3 -1 -3",  // holders leave out of order
-		"2 2 3 2 -1 -2 -3", // two limits exclude each other
-		"r w 2 r -2 -3",    // a reader waits behind a permit
-		"1 1 2 -2 -1",      // a permit of one is a limit like others
-	}
+// play performs schedules.
+func (e *env) play(texts ...string) {
+	e.Helper()
 	for i, s := range e.schedules(len(texts)) {
 		for word := range strings.FieldsSeq(texts[i]) {
 			s.step(word)
@@ -160,6 +145,23 @@ func schedules(e *env) {
 		}
 		s.drain()
 	}
+}
+
+func schedules(e *env) {
+	e.play(
+		"w 3 3 -1",                // a permit with one mate ahead waits for the lock before both
+		"w 2 2 2 -2 -1",           // a departure within a full run of permits leaves the lock before it
+		"2 w 2 -1",                // a permit with a free place waits for the lock
+		"2 2 w 2 -3 -1",           // the lock gives up, and both places are still taken
+		"2 w 2 2 -2",              // the lock gives up, and one place is free
+		"3 3 3 3 3 -1 -3",         // holders leave out of order
+		"2 2 3 2 -1 -2 -3",        // two limits exclude each other
+		"r w 2 r -2 -3",           // a reader waits behind a permit
+		"1 1 2 -2 -1",             // a permit of one is a limit like others
+		"w 2 2 2 3 r 1 w 2 2 3 3", // each mode waits for each other
+		"w 2 w 2 r 2 3 3 3 3 r r w r -5 -9 -13 -1 -3 -6 -2 -4 -11", // waiters give up at once, and as the first that waits
+		"w 3 2 3 w 3 3 r 2 2 -3 -1 -5 -2 -8",                       // waiters give up before permits
+	)
 }
 
 func randomSchedules(e *env) {

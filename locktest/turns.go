@@ -8,8 +8,8 @@ import (
 )
 
 var turnCases = sharing([]testCase{
-	{"G21_ArrivalOrder", func(e *env) { e.inTurn("r r w r r w") }},
-	{"G21_PermitsInOrder", func(e *env) { e.inTurn("2 2 2 2 2 2") }},
+	{"G21_ArrivalOrder", func(e *env) { e.play("w r r w r r w") }},
+	{"G21_PermitsInOrder", func(e *env) { e.play("w 2 2 2 2 2 2") }},
 	{"G21_OneWokenPerPermit", oneWokenPerPermit},
 	{"G21_ReaderBehindWaitingWriter", func(e *env) { e.behindWaitingWriter("r") }},
 	{"G21_PermitBehindWaitingWriter", func(e *env) { e.behindWaitingWriter("3") }},

@@ -24,7 +24,9 @@
 #endif
 
 /*
- * KEEPER: the first client to be granted a permit keeps it for ever.
+ * CHAIN: all limits are large: the first waiter of a line of permits watches the queue, and each other its predecessor.
+ *
+ * KEEPER: this client keeps its permit for ever.
  *
  * Switches that remove a cure; each has a counterexample:
  *
@@ -33,6 +35,7 @@
  *   ONE_MORE     the count ends one too early
  *   ANY_LIMIT    permits of both limits share
  *   WATCH_ONE    a waiter watches the oldest node before its own only
+ *   SILENT       with CHAIN, a permit that is granted does not tell the next waiter
  *
  * The verifier runs with -E: Audit judges whether a state in which nothing more can happen is correct.
  */
@@ -43,11 +46,10 @@ bit all_served = 1;	/* when nothing can happen any more, nobody waits */
 bit unreached = 1;	/* not a property: what REACH asks for has not happened */
 
 /* A node's number is its sequence number, and that of its client. died is 0 while it is there. */
-byte nodes, deaths, died[N];
+byte nodes, zxid, changed, born[N], died[N], told[N];	/* changed: the last birth or death; told: the announcement of a grant */
 bit discard[N];
 byte locks, permits, others;	/* granted */
 byte finished, giveups = GIVEUPS;
-bit kept;
 
 #define lock(c) ((LOCKS >> (c)) & 1)
 #define other(c) ((OTHERS >> (c)) & 1)
@@ -62,12 +64,13 @@ bit kept;
 
 proctype Client(byte c) {
 	byte at, n, ahead, strangers, row, k, line, left, until;
-	bit whole, alone, broken, watched[N];
+	bit whole, alone, broken, watched[N], queue;
+	byte next = N, heard = N;	/* the predecessor that is watched, with CHAIN; the one whose announcement led to a list */
 
-	atomic { nodes == c -> nodes++; at = deaths };	/* in this order: of all orders, each is that of other clients */
+	atomic { nodes == c -> zxid++; changed = zxid; born[c] = zxid; nodes++; at = zxid };	/* in this order: of all orders, each is that of other clients */
 
 list:	atomic {
-		do :: at < deaths -> at++ :: break od;	/* how much the server knows */
+		do :: at < zxid -> at++ :: break od;	/* how much the server knows */
 		n = c;
 		d_step {
 			ahead = 0; strangers = 0; row = 0; broken = 0;
@@ -101,6 +104,18 @@ list:	atomic {
 		:: strangers == 0 && (lock(c) || ahead < limit(c)) -> goto granted
 		:: else
 		fi;
+#ifdef CHAIN
+		if
+		:: k == limit(c) && line == row && !lock(c) ->
+			d_step {
+				queue = (row == k); n = c;
+				do :: n--; if :: there(n) -> break :: else fi od;
+				next = n; n = 0; line = 0; ahead = 0; strangers = 0; row = 0; broken = 0; alone = 0; k = 0
+			};
+			goto chain
+		:: else
+		fi;
+#endif
 		d_step {
 			whole = alone && (line <= 2 || line < 2 * k);
 			left = (whole || line < k + 1 -> line : k + 1);
@@ -150,11 +165,34 @@ wait:	atomic {
 		if
 		:: left > until -> goto wait
 		:: left == until && !whole -> goto list
-		:: left == until && whole -> skip
+		:: left == until && whole -> goto granted
 		fi
 	};
 
+#ifdef CHAIN
+chain:	atomic {
+		if
+		:: queue && changed > at -> at++
+		:: !queue && died[next] != 0 -> at = (at < died[next] -> died[next] : at)
+		:: !queue && told[next] != 0 && heard != next -> heard = next; at = (at < told[next] -> told[next] : at)
+		:: giveups > 0 -> giveups--; printf("client %d gives up\n", c); discard[c] = 1; goto over
+		fi;
+		queue = 0; next = N;
+		goto list
+	};
+#endif
+
 granted: atomic {
+#if defined(CHAIN) && !defined(SILENT)
+		n = c + 1;
+		do
+		:: n < N && born[n] != 0 && born[n] <= at -> zxid++; told[c] = zxid; break
+		:: else -> n++; if :: n >= N -> break :: else fi
+		od;
+		heard = N
+	};
+	atomic {
+#endif
 		n = 0; line = 0; ahead = 0; strangers = 0; row = 0; broken = 0; alone = 0; k = 0; whole = 0; until = 0; left = 0; at = 0;
 		locks = locks + lock(c); others = others + other(c); permits = permits + (!lock(c) && !other(c));
 		printf("client %d is granted the key\n", c);
@@ -163,7 +201,7 @@ granted: atomic {
 		unreached = !(permits == LIMIT && nodes == N); assert(unreached);
 #endif
 #ifdef KEEPER
-		if :: !kept -> kept = 1; goto over :: else fi;
+		if :: c == KEEPER -> goto over :: else fi;
 #endif
 	};
 	atomic {
@@ -175,7 +213,7 @@ over:	finished++
 
 /* Znode is the end of a node. */
 proctype Znode(byte n) {
-	d_step { discard[n] -> deaths++; died[n] = deaths; printf("node %d is gone\n", n) }
+	d_step { discard[n] -> zxid++; changed = zxid; died[n] = zxid; printf("node %d is gone\n", n) }
 }
 
 proctype Audit() {
