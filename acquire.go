@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -20,8 +19,7 @@ var errWaited = errors.New("wait elapsed")
 // errAway is why a try has ended that was given no answer for a lease.
 var errAway = fmt.Errorf("%w: no answer for a lease", ErrDisconnected)
 
-// holderTimeout bounds the question who holds a key that was waited for in
-// vain: worth a round trip, not worth an outage.
+// holderTimeout bounds the question for the holder after a wait has elapsed.
 const holderTimeout = 250 * time.Millisecond
 
 // Acquire takes the lock of key, waiting for it as long as ctx allows. ctx
@@ -71,7 +69,7 @@ func (c *Client) acquire(ctx context.Context, key string, wait bool, opts []Opti
 	}
 	defer done()
 	a := c.feed.started(key, r, wait)
-	defer a.unwind()
+	defer a.failed(errUnwound)
 	waitCtx, cancel := r.bound(callCtx)
 	defer cancel()
 	lock, err := c.acquireKey(waitCtx, r, a, wait, r.retry.policy().Start())
@@ -100,27 +98,19 @@ func (c *Client) unfinished(callCtx, waitCtx context.Context, r *request, err er
 	return err
 }
 
-// waited is the error of a wait that has elapsed.
+// waited is the error of a wait that has elapsed: a HeldError if the engine can name a holder.
 func (c *Client) waited(ctx context.Context, r *request, err error) error {
-	var held *HeldError
-	known := errors.As(err, &held)
-	// Its session may have ended while it waited, and its place in the queue with it.
-	retried := errors.Is(err, ErrDisconnected) || lossCause(err) != nil && !errors.Is(err, ErrReclaimed)
-	if !known && !retried {
-		return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
 	defer cancel()
+	var held *HeldError
 	info, unasked := c.engine.Inspect(ctx, r.key)
 	switch {
 	case unasked == nil && info.Held:
 		errors.As(driver.Held(info), &held)
 		held.Own = c.own(r) != nil
 		return held
-	case known:
+	case errors.As(err, &held):
 		return held
-	case unasked == nil && lossCause(err) == nil: // it can be asked, only not so fast
-		return fmt.Errorf("%w after %v, before the engine had answered: %w", errWaited, r.wait, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%w after %v: %w", errWaited, r.wait, err)
 }
@@ -128,12 +118,10 @@ func (c *Client) waited(ctx context.Context, r *request, err error) error {
 // acquireKey asks the engine for one key until there is a grant or an error that stands.
 func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wait bool, loop *backoff.Loop) (*Lock, error) {
 	if r.reclaim && slices.ContainsFunc(c.live(r.key), func(k *Lock) bool { return k.owner == r.owner }) {
-		return nil, driver.Held(Info{Key: r.key, Held: true, Owner: r.owner})
+		return nil, driver.Held(Info{Key: r.key, Held: true, Holder: Holder{Owner: r.owner}})
 	}
-	if wait && c.log.Enabled(ctx, slog.LevelWarn) {
-		if k := c.own(r); k != nil {
-			c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
-		}
+	if k := c.own(r); wait && k != nil {
+		c.log.Warn("waiting for a lock of this client: locks are not re-entrant", "key", r.key, "owner", r.owner, "holder", k.owner)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -149,9 +137,12 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 			Reclaim: r.reclaim,
 			Yield:   r.yield,
 			Retry:   again,
-			Queued:  c.queued(r, a),
-			Lost:    k.lose,
-			Asked:   k.ask,
+			Queued: func(ahead int) {
+				a.queued(r.key, ahead)
+				c.log.Debug("waiting in the queue", "key", r.key, "owner", r.owner, "ahead", ahead)
+			},
+			Lost:  k.lose,
+			Asked: k.ask,
 		})
 		if err != nil {
 			if held := (*HeldError)(nil); errors.As(err, &held) {
@@ -162,7 +153,7 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 		c.register(k)
 		err = k.grant(grant, r.ttl, a)
 		if err == nil {
-			c.logGrant(k)
+			c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
 			return k, nil
 		}
 		// The grant was over before it could be handed out: the process was
@@ -178,33 +169,8 @@ func (c *Client) acquireKey(ctx context.Context, r *request, a *acquisition, wai
 	}
 }
 
-// errCallUnwound is why an acquisition has failed during which a Retry.Delay or a log handler has panicked or ended the goroutine.
-var errCallUnwound = errors.New("holdfast: acquire: Retry.Delay or a log handler did not return: it panicked or ended its goroutine")
-
-// unwind is for the end of a call, however that comes.
-func (a *acquisition) unwind() {
-	if a == nil {
-		return
-	}
-	a.feed.mu.Lock()
-	over := a.over
-	a.feed.mu.Unlock()
-	if !over {
-		a.failed(errCallUnwound)
-	}
-}
-
-// logGrant logs a grant. If the handler panics, nobody will know of the lock.
-func (c *Client) logGrant(k *Lock) {
-	logged := false
-	defer func() {
-		if !logged {
-			k.endReleased()
-		}
-	}()
-	c.log.Debug("lock granted", "key", k.key, "owner", k.owner, "token", uint64(k.token))
-	logged = true
-}
+// errUnwound is the outcome of a call in which a function of the caller did not return, such as Retry.Delay.
+var errUnwound = errors.New("holdfast: a function of the caller did not return: it panicked or ended its goroutine")
 
 // AcquireAny takes the lock of one of keys: the first in the order given, or
 // shuffled by [WithRandomOrder], that nobody has. If none is free it fails with
@@ -238,7 +204,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []string, opts ...Option) 
 		r.passes = again
 	}
 	a := c.feed.started("", first, again)
-	defer a.unwind()
+	defer a.failed(errUnwound)
 	waitCtx, cancel := first.bound(callCtx)
 	defer cancel()
 	lock, err := c.tryAny(callCtx, waitCtx, requests, a, again)

@@ -123,42 +123,47 @@ func (c *Client) tryAll(
 	callCtx, waitCtx context.Context, requests []*request, ttl time.Duration, wait bool, loop *backoff.Loop,
 ) (_ *Locks, again bool, _ error) {
 	locks := newLocks(len(requests))
-	over := false
-	var a *acquisition
+	complete := false
 	defer func() {
-		if !over { // a Retry.Delay or a log handler has panicked: nobody else knows of these locks
+		if !complete { // also if Retry.Delay has panicked
 			locks.abandon(waitCtx)
-			a.unwind()
 		}
 	}()
 	for _, r := range requests {
-		a = c.feed.started(r.key, r, wait)
-		ctx, cancel := locks.follow(waitCtx)
-		lock, err := c.acquireKey(ctx, r, a, wait, loop)
-		cancel()
-		if err == nil {
-			locks.add(lock)
-			continue
+		lock, err := c.acquireOne(callCtx, waitCtx, r, locks, wait, loop)
+		if err != nil {
+			return nil, locks.Err() != nil && waitCtx.Err() == nil && c.again(r, locks.Err()), &keyError{r.key, err}
 		}
-		lost := locks.Err()
-		locks.abandon(waitCtx)
-		if lost != nil && waitCtx.Err() == nil {
-			err, again = lost, c.again(r, lost)
-		} else {
-			err = c.unfinished(callCtx, waitCtx, r, err)
-		}
-		err = &keyError{r.key, err}
-		a.failed(err)
-		over = true
-		return nil, again, err
+		locks.add(lock)
 	}
-	over = true
 	if locks.Extend(ttl) != nil { // one is over already
-		lost := locks.Err()
-		locks.abandon(waitCtx)
-		return nil, c.again(requests[0], lost), lost
+		return nil, c.again(requests[0], locks.Err()), locks.Err()
 	}
+	complete = true
 	return locks, false, nil
+}
+
+// acquireOne takes one of the keys. It gives up when one of the locks before it ends.
+func (c *Client) acquireOne(
+	callCtx, waitCtx context.Context, r *request, before *Locks, wait bool, loop *backoff.Loop,
+) (*Lock, error) {
+	a := c.feed.started(r.key, r, wait)
+	defer a.failed(errUnwound)
+	ctx, cancel := context.WithCancelCause(waitCtx)
+	defer cancel(nil)
+	stop := context.AfterFunc(before.live, func() { cancel(context.Cause(before.live)) })
+	defer stop()
+	lock, err := c.acquireKey(ctx, r, a, wait, loop)
+	if err == nil {
+		return lock, nil
+	}
+	if lost := before.Err(); lost != nil && waitCtx.Err() == nil {
+		err = lost
+	} else {
+		err = c.unfinished(callCtx, waitCtx, r, err)
+	}
+	a.failed(&keyError{r.key, err})
+	return nil, err
 }
 
 // again reports whether the loss of a lock that was held while others were waited for is

@@ -267,7 +267,7 @@ func (c *Client) checkPrefix(prefix string) error {
 	case ".", "..": // the beginning of an element such as ".hidden"
 		portable += "-"
 	}
-	return CheckKey("prefix", portable)
+	return driver.CheckKey("prefix", portable)
 }
 
 // register adds a lock that is about to be live, so that whatever ends it finds it.

@@ -33,7 +33,6 @@ const (
 var (
 	errLeasesOver   = errors.New("all leases are over")
 	errSessionEnded = errors.New("the session has ended")
-	errNotClosed    = fmt.Errorf("holdfast: close: %w: a log handler panicked or ended its goroutine", ErrReleasePending)
 )
 
 // Close ends the client. Locks that are held end with [ErrReleased], and calls that
@@ -72,18 +71,14 @@ func (c *Client) Close(ctx context.Context) error {
 	c.closed = true
 	c.mu.Unlock()
 	if first {
-		defer close(c.closeDone) // also if a log handler panics
-		c.closeErr = errNotClosed
-		c.shutdown(ctx)
-		return c.closeErr
+		c.closeErr = c.shutdown(ctx)
+		close(c.closeDone)
 	}
 	<-c.closeDone // a channel, which in a testing/synctest bubble lets time pass; sync.Once would not
 	return c.closeErr
 }
 
-// shutdown sets closeErr as soon as it is known.
-func (c *Client) shutdown(ctx context.Context) {
-	defer c.feed.close() // also if a log handler panics
+func (c *Client) shutdown(ctx context.Context) error {
 	c.close(ErrClosed)
 	c.calls.Wait() // they end at once: closing is part of their contexts
 	c.endLocks(c.runningTerms())
@@ -100,10 +95,11 @@ func (c *Client) shutdown(ctx context.Context) {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
 	}
 	c.awaitFits(ctx)
-	c.closeErr = err
 	if err != nil {
 		c.log.Warn("closed, and not all is confirmed by the engine", "error", err)
 	}
+	c.feed.close()
+	return err
 }
 
 // endLocks ends all locks but those of some terms for their holders, before the engine

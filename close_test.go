@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,7 +189,7 @@ func (e ender) EndSession(ctx context.Context) error { return e.end(ctx) }
 // even if the client has no lock: contenders end with the session, too.
 func TestCloseReportsTheSession(t *testing.T) {
 	for _, want := range []error{nil, errors.New("nobody answers")} {
-		l, err := holdfast.New(driver.Config{}, holdfast.Hooks{}, func(driver.Host) (driver.Driver, error) {
+		l, err := holdfast.New(driver.Config{}, nil, func(driver.Host) (driver.Driver, error) {
 			return ender{&engine{}, func(context.Context) error { return want }}, nil
 		})
 		if err != nil {
@@ -213,7 +212,7 @@ func TestCloseReportsEachLock(t *testing.T) {
 			}
 			return want
 		}}
-		c, err := holdfast.New(driver.Config{Margin: margin}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
+		c, err := holdfast.New(driver.Config{Margin: margin}, nil, func(host driver.Host) (driver.Driver, error) {
 			b.host, b.lease = host, driver.NewLease(host, leaseLength, holdfast.ErrLeaseExpired)
 			b.lease.Renew(host.Now())
 			return ender{b, func(context.Context) error { return unconfirmed }}, nil
@@ -239,7 +238,7 @@ func TestCloseAfterARefusedRelease(t *testing.T) {
 			<-closing
 			return denied
 		}}
-		c, err := holdfast.New(driver.Config{Margin: margin}, holdfast.Hooks{}, func(host driver.Host) (driver.Driver, error) {
+		c, err := holdfast.New(driver.Config{Margin: margin}, nil, func(host driver.Host) (driver.Driver, error) {
 			b.host, b.lease = host, driver.NewLease(host, leaseLength, holdfast.ErrLeaseExpired)
 			b.lease.Renew(host.Now())
 			return ender{b, func(context.Context) error {
@@ -261,48 +260,6 @@ func TestCloseAfterARefusedRelease(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	})
-}
-
-// A log handler that panics in Close keeps neither another Close waiting nor a subscription open, and its error is not nil.
-func TestLogHandlerPanicsInClose(t *testing.T) {
-	for message, want := range map[string]error{
-		"closed, and not all is confirmed by the engine": context.Canceled,
-		"of the engine": holdfast.ErrReleasePending,
-	} {
-		t.Run(message, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				b := &engine{release: hang}
-				b.stop = func(context.Context) error { b.host.Logger().Info("of the engine"); return nil }
-				c := b.open(t, driver.Config{Logger: slog.New(panicking{slog.DiscardHandler, message})})
-				acquire(t, c, "k")
-				events := c.Events()
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel()
-				func() {
-					defer func() {
-						if p := recover(); p != "in a handler" {
-							t.Errorf("Close panicked with %v", p)
-						}
-					}()
-					_ = c.Close(ctx)
-				}()
-				if !closed(events.Done()) {
-					t.Error("a subscription goes on")
-				}
-				again := make(chan error, 1)
-				go func() { again <- c.Close(ctx) }()
-				synctest.Wait()
-				select {
-				case err := <-again:
-					if !errors.Is(err, want) {
-						t.Errorf("again: %v, want %v", err, want)
-					}
-				default:
-					t.Fatal("another Close waits for ever")
-				}
-			})
-		})
-	}
 }
 
 // The end of a ctx whose cause is that another client was closed, such as in a lead of that client's, is not

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,59 +120,6 @@ func TestRunEndsBetweenTermsWithoutConfirmation(t *testing.T) {
 				closeCtx, stop := context.WithTimeout(t.Context(), time.Second)
 				defer stop()
 				_ = c.Close(closeCtx)
-			})
-		})
-	}
-}
-
-// panicking is a handler that panics when it is to log a message.
-type panicking struct {
-	slog.Handler
-	message string
-}
-
-func (panicking) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h panicking) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == h.message {
-		panic("in a handler")
-	}
-	return nil
-}
-
-// A log handler that panics leaves no term behind: the key is given back, and neither Close nor the next Run waits.
-func TestLogHandlerPanicsInATerm(t *testing.T) {
-	for _, message := range []string{"term began", "term ended"} {
-		t.Run(message, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				b := &engine{}
-				c := renewing(t, b, driver.Config{Logger: slog.New(panicking{slog.DiscardHandler, message})})
-				e := election(t, c, nil)
-				for range 2 {
-					func() {
-						defer func() {
-							if p := recover(); p != "in a handler" {
-								t.Errorf("Run panicked with %v", p)
-							}
-						}()
-						err := e.Run(t.Context(), func(context.Context, *holdfast.Lock) error { return holdfast.ErrWithdrawn })
-						t.Errorf("Run: %v", err)
-					}()
-					if e.Term() != nil {
-						t.Error("there is a term")
-					}
-					if err := e.Resign(t.Context()); err != nil {
-						t.Errorf("Resign: %v", err)
-					}
-				}
-				if n := b.ended.Load(); n != 2 {
-					t.Errorf("%d keys were given back, want 2", n)
-				}
-				began := time.Now()
-				mustClose(t, c)
-				if took := time.Since(began); took > 0 {
-					t.Errorf("Close took %v", took)
-				}
 			})
 		})
 	}

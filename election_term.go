@@ -12,16 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// errUnwound is the outcome of a lead that panicked or called runtime.Goexit.
-var errUnwound = errors.New("lead did not return: it panicked or ended its goroutine")
-
 // A leadership is one call of lead.
 type leadership struct {
 	lock     *Lock
 	ctx      context.Context // that of lead
-	run      context.Context // that of Run
 	end      context.CancelCauseFunc
-	began    time.Time
+	began    time.Time     // on the real clock, which paces terms
+	termAt   time.Time     // of TermBegan
 	returned chan struct{} // closed when lead has returned, before the key is given back
 	released error         // what Release returned
 
@@ -63,7 +60,7 @@ func (e *Election) logUnfit(ctx context.Context) {
 // lead calls lead, and gives the key back when it has returned. The candidacy may end before
 // ctx does, which is that of Run.
 func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFunc, lock *Lock, lead func(context.Context, *Lock) error) (t *leadership, err error) {
-	t = &leadership{lock: lock, run: ctx, end: end, began: time.Now(), returned: make(chan struct{})}
+	t = &leadership{lock: lock, end: end, began: time.Now(), returned: make(chan struct{})}
 	termCtx, cancel := lock.Context(standing)
 	t.ctx = termCtx
 	defer func() {
@@ -80,7 +77,7 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 	}
 	err = errUnwound
 	defer func() { e.finish(t, err) }()
-	e.client.feed.termBegan(t.lock)
+	t.termAt = e.client.feed.emit(t.lock.event(TermBegan, nil), time.Time{})
 	e.client.log.Info("term began", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token))
 	stop := context.AfterFunc(termCtx, t.note)
 	defer stop()
@@ -125,15 +122,17 @@ func (e *Election) finish(t *leadership, err error) {
 	e.mu.Lock()
 	e.now = nil
 	e.mu.Unlock()
-	defer close(t.returned) // also if a log handler panics
-	defer e.client.endTerm(t)
 	cause := t.why()
-	e.client.feed.termEnded(t.lock, time.Since(t.began), t.overdue(), cause, err, t.canceled(cause))
+	event := t.lock.event(TermEnded, err)
+	event.Cause = cause
+	e.client.feed.emit(event, t.termAt)
 	log := e.client.log.Info
 	if errors.Is(cause, ErrLost) || errors.Is(cause, ErrUnfit) {
 		log = e.client.log.Warn
 	}
 	log("term ended", "key", e.key, "owner", t.lock.owner, "token", uint64(t.lock.token), "error", cmp.Or(cause, err))
+	e.client.endTerm(t)
+	close(t.returned)
 }
 
 // why returns what ended the term, or nil if nothing but the return of lead did.
@@ -145,13 +144,6 @@ func (t *leadership) why() error {
 		return context.Cause(t.ctx)
 	}
 	return nil
-}
-
-// canceled reports whether it was the end of the ctx of Run that has ended the term for a cause, and not that of the client. The cause
-// may be anything: such as the end of another lock.
-func (t *leadership) canceled(cause error) bool {
-	whole := context.Cause(t.run)
-	return cause != nil && t.lock.Err() == nil && errors.Is(whole, cause) && errors.Is(cause, whole) && !t.lock.client.closedUnder(t.run)
 }
 
 // lostBy reports whether an error of lead says no more than that its term has ended.

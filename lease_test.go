@@ -25,7 +25,7 @@ func TestMargin(t *testing.T) {
 		{math.MaxInt64, 10 * time.Second, 5 * time.Second},
 	} {
 		var host driver.Host
-		_, err := holdfast.New(driver.Config{Margin: c.configured}, holdfast.Hooks{}, func(h driver.Host) (driver.Driver, error) {
+		_, err := holdfast.New(driver.Config{Margin: c.configured}, nil, func(h driver.Host) (driver.Driver, error) {
 			host = h
 			return &engine{}, nil
 		})

@@ -11,11 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
+// tie is unexported, or users would see what Lock embeds for engines.
+type tie = driver.Granted
+
 // A Lock is one grant of one key. It is live until its one end, which never
 // changes: see [Lock.Err]. All methods are safe for use by any goroutine, and
 // all compare the clocks when called, so that a process that was stopped sees
 // at its first call that its lock is lost, whatever its timers say.
 type Lock struct {
+	tie // for driver.HoldOf
+
 	client *Client
 	key    string
 	owner  string
@@ -25,8 +30,7 @@ type Lock struct {
 	hold   driver.Hold
 	done   chan struct{}
 
-	// For hooks; zero if there are none.
-	id        uint64 // of the acquisition
+	id        uint64 // of the acquisition, for events
 	grantedAt time.Time
 
 	mu       strict.Mutex[strict.Lock]
@@ -206,7 +210,7 @@ func (k *Lock) each() []*Lock { return []*Lock{k} }
 // told.
 func (k *Lock) endReleased() {
 	k.check()
-	k.end(ErrReleased, 0)
+	k.end(ErrReleased, Released)
 }
 
 // endClosed is endReleased for Close.
@@ -215,7 +219,7 @@ func (k *Lock) endClosed() {
 	k.mu.Lock()
 	k.byClose = k.byClose || k.err == nil
 	k.mu.Unlock()
-	k.end(ErrReleased, 0)
+	k.end(ErrReleased, Released)
 }
 
 // closed returns an error if Close has ended the lock, and not a call of Release.
@@ -231,7 +235,7 @@ func (k *Lock) closed() error {
 // grant makes a live lock of what the engine returned, or returns why it is over
 // already.
 func (k *Lock) grant(g driver.Grant, ttl time.Duration, a *acquisition) error {
-	k.token, k.hold = g.Token, g.Hold
+	k.token, k.hold, k.tie = g.Token, g.Hold, driver.NewGranted(k.client.host, g.Hold)
 	if err := g.Lease.Attach(&k.lease, k.check); err != nil {
 		return err
 	}
@@ -289,8 +293,7 @@ func (k *Lock) check() {
 	}
 }
 
-// end ends the lock, once. kind is 0 if no event is due, and cause then is what
-// Err returns; for Lost it is the cause within a LostError.
+// end ends the lock, once. For Lost, cause is the cause within a LostError; otherwise Err returns it.
 func (k *Lock) end(cause error, kind EventKind) {
 	err := cause
 	if kind == Lost {
@@ -307,10 +310,9 @@ func (k *Lock) end(cause error, kind EventKind) {
 	}
 	k.err = err
 	k.endedAt = k.client.clock.Now().Mono
-	// All of this happens before the engine is told: the holder knows first.
-	// The event comes before Done, or whoever subscribes after Done would be
-	// told of what was over; within mu, nobody sees Err set and Done open.
-	k.client.feed.ended(kind, k, err)
+	// The holder knows first: all of this happens before the engine gets the key back. The event comes before Done, or a
+	// subscription made after Done would report it.
+	k.client.feed.emit(k.event(kind, err), k.grantedAt)
 	close(k.done)
 	if k.ttlTimer != nil {
 		k.ttlTimer.Stop()
@@ -325,9 +327,21 @@ func (k *Lock) end(cause error, kind EventKind) {
 		(*cancel)(err)
 	}
 	k.lease.Detach()
-	// An engine, which may be the caller, must not wait for a user's handler, which may ask the engine.
-	k.client.feed.logs.push(func() { k.logEnd(err) })
+	k.logEnd(err)
 	k.client.lockEnded(k)
+}
+
+// logEnd logs the end of a lock.
+func (k *Lock) logEnd(err error) {
+	log := k.client.log
+	switch {
+	case errors.Is(err, ErrReleased):
+		log.Debug("lock released", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	case errors.Is(err, ErrTTLExpired):
+		log.Warn("lock reached its TTL", "key", k.key, "owner", k.owner, "token", uint64(k.token))
+	default:
+		log.Warn("lock lost", "key", k.key, "owner", k.owner, "token", uint64(k.token), "error", err)
+	}
 }
 
 // void marks a lock whose grant was over before anybody had it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,12 +18,10 @@ type Locks struct {
 	locks []*Lock         // in the order of their keys
 	live  context.Context // ends with the first of them, with its Err as the cause
 	end   context.CancelCauseFunc
-
-	looked *atomic.Pointer[driver.Instant] // when whoever waits for the next of the keys has compared the clocks for those before it
 }
 
 func newLocks(n int) *Locks {
-	l := &Locks{locks: make([]*Lock, 0, n), looked: new(atomic.Pointer[driver.Instant])}
+	l := &Locks{locks: make([]*Lock, 0, n)}
 	l.live, l.end = context.WithCancelCause(context.Background())
 	return l
 }
@@ -105,33 +102,6 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 		}
 		cancel(nil)
 	}
-}
-
-// follow is Context for those that wait for the next of the keys, which may hear a moment later that one of the locks has ended.
-func (l *Locks) follow(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	now := *l // add changes it
-	stop := context.AfterFunc(l.live, func() { cancel(context.Cause(l.live)) })
-	forget := context.AfterFunc(ctx, func() { stop() })
-	return newLockContext(ctx, now.overByNow, cancel), func() {
-		forget()
-		stop()
-		cancel(nil)
-	}
-}
-
-// overByNow is Err for those who wait, and look often: of thousands of keys, each look at all would take most of the time. While the
-// process runs, timers end what is over, so it compares the clocks again only when these have moved on.
-func (l *Locks) overByNow() error {
-	if len(l.locks) == 0 {
-		return nil
-	}
-	now := l.locks[0].client.clock.Now()
-	if last := l.looked.Load(); last != nil && max(now.Sub(*last).Abs(), now.Wall.Sub(last.Wall).Abs()) < aheadBy {
-		return context.Cause(l.live)
-	}
-	l.looked.Store(&now)
-	return l.Err()
 }
 
 // Extend sets the TTL of each lock to d from now; 0 removes it. It sends nothing. It

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/strict"
@@ -142,13 +143,13 @@ func (c *Client) join(key string) (*observation, error) {
 			if before != nil {
 				<-before.ended // the engine observes a key once at a time
 			}
-			c.feed.observing(key, true)
+			c.feed.emit(Event{Kind: ObserveBegan, Key: key}, time.Time{})
 			err := c.engine.Observe(ctx, key, o.tell)
 			for errors.Is(err, driver.ErrHistoryLost) {
 				o.forget()
 				err = c.engine.Observe(ctx, key, o.tell)
 			}
-			c.feed.observing(key, false)
+			c.feed.emit(Event{Kind: ObserveEnded, Key: key}, time.Time{})
 			close(o.ended)
 			c.drop(o)
 			o.fail(cmp.Or(c.explain(ctx, err), errNotObserved))
@@ -223,7 +224,11 @@ func (o *observation) tell(info Info) {
 	}
 	info.Queue = nil
 	o.state = &info
-	o.feed.observed(info)
+	event := Event{Kind: Observed, Key: info.Key, Owner: info.Owner, Token: info.Token, Holders: len(info.Holders)}
+	if info.Held {
+		event.Holders = max(event.Holders, 1)
+	}
+	o.feed.emit(event, time.Time{})
 	o.wakeLocked()
 }
 

@@ -169,7 +169,7 @@ func (c *Client) newRequest(key string, opts []Option) (*request, error) {
 
 func (r *request) validate() error {
 	if r.ownerOK {
-		if err := CheckOwner("owner", r.owner); err != nil {
+		if err := driver.CheckOwner("owner", r.owner); err != nil {
 			return err
 		}
 	}

@@ -6,22 +6,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/strict"
 )
 
-// A pump hands values on, one at a time and in order, however slow the taker is.
-// A goroutine exists only while something waits.
+// A pump passes values on, one at a time and in order, and never blocks a pusher. A goroutine exists only while values wait.
 type pump[T any] struct {
-	offer func(T) bool // optional: hands a value on at once, if it can; never blocks
+	offer func(T) bool // optional: passes a value on if it can do so at once
 	give  func(T)
 
 	mu      strict.Mutex[strict.Pump]
 	waiting []T
 	running bool
+	closed  bool
 	idle    sync.WaitGroup
 }
 
-// push never blocks.
+// push never blocks. After close it drops the value.
 func (p *pump[T]) push(v T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
 	if !p.running {
 		if p.offer != nil && p.offer(v) {
 			return
@@ -35,7 +38,7 @@ func (p *pump[T]) push(v T) {
 func (p *pump[T]) run() {
 	over := false
 	defer func() {
-		if !over { // give has called runtime.Goexit, as a hook of a test may
+		if !over { // give has called runtime.Goexit, as t.FailNow does
 			p.idle.Go(p.run)
 		}
 	}()
@@ -55,8 +58,13 @@ func (p *pump[T]) run() {
 	}
 }
 
-// wait returns when all has been handed on; push is not called any more.
-func (p *pump[T]) wait() { p.idle.Wait() }
+// close returns when all values have been passed on.
+func (p *pump[T]) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.idle.Wait()
+}
 
 // newRunner returns a pump that calls functions.
 func newRunner() *pump[func()] { return &pump[func()]{give: func(f func()) { f() }} }
@@ -81,7 +89,7 @@ func newQueue() *queue {
 	}
 	q.give = func(event Event) {
 		select {
-		case <-q.quit: // first, or a reader might get one event and not the one before
+		case <-q.quit: // first, or a reader might miss an event and receive the next
 			return
 		default:
 		}
@@ -93,10 +101,10 @@ func newQueue() *queue {
 	return q
 }
 
-// close drops what is unread. push is not called any more.
+// close drops unread events.
 func (q *queue) close() {
 	close(q.quit)
-	q.wait()
+	q.pump.close()
 	select {
 	case <-q.out:
 	default:

@@ -43,7 +43,7 @@ import (
 // package holdfast; the client adds the operation and the key.
 type Driver interface {
 	// CheckKey refuses keys that the engine cannot take, beyond the portable
-	// rules of holdfast.CheckKey or, with Config.AnyKey, instead of them, and modes that
+	// rules of driver.CheckKey or, with Config.AnyKey, instead of them, and modes that
 	// it cannot give the key in, with an [*InvalidError]. It sends nothing. mode is the
 	// zero Mode where the key is not to be acquired.
 	CheckKey(key string, mode Mode) error

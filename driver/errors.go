@@ -65,9 +65,6 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// MaxOwner is how many bytes an owner name has at most.
-const MaxOwner = 256
-
 // quoteOwner quotes an owner name for a message. Other programs may have written
 // names that are longer than any of holdfast.
 func quoteOwner(name string) string {

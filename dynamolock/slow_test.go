@@ -179,7 +179,7 @@ func TestLongLeases(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ready atomic.Bool
 			h := newHarness(t, &dynamolock.Options{Lease: long})
-			h.options.Hooks = holdfast.Hooks{Connection: func(c holdfast.Connection) { ready.Store(c.Ready) }}
+			h.options.OnEvent = onConnection(ready.Store)
 			a := h.client(t)
 			lock := a.hold(t, "k")
 			a.conn.SetFault(on(release, 1, dynamofake.LoseReply(dynamofake.Reset())))

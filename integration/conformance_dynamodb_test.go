@@ -75,13 +75,13 @@ func (h *dynamoHarness) NewClient(t testing.TB, o locktest.ClientOptions) *lockt
 	fake := &drivertest.Clock{}
 	ddb := h.target.Client(func(o *dynamodb.Options) { o.HTTPClient = tr.Client() })
 	c, err := dynamolock.New(clock.With(t.Context(), fake), ddb, &dynamolock.Options{
-		Table:  h.table,
-		Mode:   h.mode,
-		Lease:  h.lease,
-		Poll:   conformancePoll,
-		Margin: 100 * time.Millisecond, // less than a late reply is late
-		Owner:  o.Owner,
-		Hooks:  o.Hooks,
+		Table:   h.table,
+		Mode:    h.mode,
+		Lease:   h.lease,
+		Poll:    conformancePoll,
+		Margin:  100 * time.Millisecond, // less than a late reply is late
+		Owner:   o.Owner,
+		OnEvent: o.OnEvent,
 	})
 	must(t, err)
 	return &locktest.Client{

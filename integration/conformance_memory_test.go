@@ -29,7 +29,7 @@ type memoryHarness struct {
 
 func (h *memoryHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	t.Helper()
-	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, Hooks: o.Hooks})
+	c, err := memlock.New(&memlock.Options{Store: h.store, Lease: h.lease, Owner: o.Owner, OnEvent: o.OnEvent})
 	must(t, err)
 	return &locktest.Client{
 		API:    c.Client,

@@ -97,7 +97,7 @@ func (h *zkHarness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.
 	})
 	fake := &drivertest.Clock{}
 	opts := h.options()
-	opts.Owner, opts.Hooks = o.Owner, o.Hooks
+	opts.Owner, opts.OnEvent = o.Owner, o.OnEvent
 	c, err := zklock.Dial(clock.With(t.Context(), fake), []string{p.Addr()}, opts)
 	must(t, err)
 	heal := func() {

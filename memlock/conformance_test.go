@@ -35,7 +35,7 @@ func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 		Store: h.store,
 		Lease: lease,
 		Owner: o.Owner,
-		Hooks: o.Hooks,
+		OnEvent: o.OnEvent,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (v *virtual) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Cl
 	t.Helper()
 	link, fake := v.ensemble.Link(), &drivertest.Clock{}
 	client, err := zklock.Dial(network.With(clock.With(t.Context(), fake), link.Dial), v.servers, &zklock.Options{
-		Root: virtualRoot, SessionTimeout: virtualSession, Names: v.names, Owner: o.Owner, Hooks: o.Hooks,
+		Root: virtualRoot, SessionTimeout: virtualSession, Names: v.names, Owner: o.Owner, OnEvent: o.OnEvent,
 	})
 	if err != nil {
 		t.Fatal(err)

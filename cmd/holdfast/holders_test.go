@@ -19,7 +19,7 @@ func shared(limit int) holdfast.Info {
 		{Owner: "web3", Token: 9, Grant: "g9"},
 	}
 	return holdfast.Info{
-		Key: "k", Held: true, Owner: "web1", Token: 7, Grant: "g7", Shared: true, Limit: limit, Holders: all,
+		Key: "k", Held: true, Holder: all[0], Shared: true, Limit: limit, Holders: all,
 		Queue: []holdfast.Waiter{{Owner: "web4"}, {Owner: "web5", Shared: true}},
 	}
 }
