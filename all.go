@@ -132,7 +132,7 @@ func (c *Client) tryAll(
 	for _, r := range requests {
 		lock, err := c.acquireOne(callCtx, waitCtx, r, locks, wait, loop)
 		if err != nil {
-			return nil, locks.Err() != nil && waitCtx.Err() == nil && c.again(r, locks.Err()), &keyError{r.key, err}
+			return nil, locks.Err() != nil && waitCtx.Err() == nil && c.again(r, locks.Err()), err
 		}
 		locks.add(lock)
 	}
@@ -162,7 +162,8 @@ func (c *Client) acquireOne(
 	} else {
 		err = c.unfinished(callCtx, waitCtx, r, err)
 	}
-	a.failed(&keyError{r.key, err})
+	err = &keyError{r.key, err}
+	a.failed(err)
 	return nil, err
 }
 

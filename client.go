@@ -40,8 +40,8 @@ type Client struct {
 	mu          strict.Mutex[strict.Client]
 	held        map[string][]*Lock // live, by key
 	outstanding map[*Lock]struct{} // live, or ended and not known to be given back
-	clocks      clocks
-	toGiveBack  []*Lock // ended since Close began, which gives them back
+	clockTimer  driver.Timer       // see watchClocksLocked; nil if none runs
+	toGiveBack  []*Lock            // ended since Close began, which gives them back
 	observed    map[string]*observation
 	terms       map[*Lock]*leadership      // of elections, while lead runs
 	fits        map[chan struct{}]struct{} // each closed when a call of Fit has returned
@@ -67,7 +67,6 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		lease:       config.Lease,
 		held:        make(map[string][]*Lock),
 		outstanding: make(map[*Lock]struct{}),
-		clocks:      clocks{first: host.Now()},
 		observed:    make(map[string]*observation),
 		terms:       make(map[*Lock]*leadership),
 		fits:        make(map[chan struct{}]struct{}),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -92,50 +91,20 @@ func do[H held](ctx context.Context, fn func(context.Context, H) error, acquire 
 		defer stop()
 		err = cmp.Or(err, closed)
 		_ = lock.Release(releaseCtx) // all of them, before the engine is asked about any
-		err = joined(err, why, outcomes(releaseCtx, lock.each()))
+		err = errors.Join(append([]error{err}, outcomes(releaseCtx, lock.each())...)...)
 	}()
 	return fn(fnCtx, lock)
 }
 
-// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release; of locks that have ended for
-// one cause, as with a session, the first is named.
+// outcomes are the errors of the releases of some locks. The end of a lock is no failure of its release.
 func outcomes(ctx context.Context, locks []*Lock) (errs []error) {
-	told := make(map[string]bool)
 	for _, k := range locks {
 		err := k.Release(ctx)
 		var of *keyError
 		if errors.As(err, &of) && (errors.Is(of.err, ErrLost) || errors.Is(of.err, ErrTTLExpired)) {
-			cause := lossText(of.err)
-			if told[cause] {
-				continue
-			}
-			told[cause], err = true, fmt.Errorf("holdfast: do %w", of)
+			err = fmt.Errorf("holdfast: do %w", of)
 		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 	}
 	return errs
 }
-
-// joined joins the errors of fn and of the releases. What has ended the lock while fn ran may be in both, and is told once.
-func joined(err, why error, released []error) error {
-	switch {
-	case why == nil || err == nil || len(released) != 1 || !errors.Is(released[0], why):
-		return errors.Join(append([]error{err}, released...)...)
-	case errors.Is(err, why):
-		return err
-	case errors.Is(err, context.Canceled):
-		return &interruptedError{released[0], err}
-	}
-	return errors.Join(err, released[0])
-}
-
-// An interruptedError is the end of a lock, and an error of fn that comes of it: the text does not repeat that ctx was canceled.
-type interruptedError struct{ ended, fn error }
-
-func (e *interruptedError) Error() string {
-	return fmt.Sprintf("%v: %s", e.ended, strings.TrimSuffix(e.fn.Error(), ": "+context.Canceled.Error()))
-}
-
-func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.fn} }

@@ -96,7 +96,7 @@ func (l *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	for i, k := range l.locks { // each of them ends ctx before it is given back
 		forgets[i] = k.atEnd(ctx, end)
 	}
-	return newLockContext(ctx, l.Err, cancel), func() {
+	return &lockContext{ctx, parent, l.Err, cancel}, func() {
 		for _, forget := range forgets {
 			forget()
 		}

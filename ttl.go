@@ -44,7 +44,7 @@ func (k *Lock) trimTTL() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.client.clock.Now()
-	if more := k.ttl.Wall.Sub(now.Wall) - k.ttl.Mono.Sub(now.Mono); more >= aheadBy && !k.ttl.IsZero() {
+	if more := k.ttl.Wall.Sub(now.Wall) - k.ttl.Mono.Sub(now.Mono); more >= clockSkew && !k.ttl.IsZero() {
 		k.ttl.Wall = k.ttl.Wall.Add(-more)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dynamolock"
 	"github.com/holdfast-go/holdfast/internal/dynamofake"
 )

@@ -32,9 +32,9 @@ type harness struct{ store *memlock.Store }
 func (h *harness) NewClient(t testing.TB, o locktest.ClientOptions) *locktest.Client {
 	fake := &drivertest.Clock{}
 	c, err := memlock.NewOn(fake, &memlock.Options{
-		Store: h.store,
-		Lease: lease,
-		Owner: o.Owner,
+		Store:   h.store,
+		Lease:   lease,
+		Owner:   o.Owner,
 		OnEvent: o.OnEvent,
 	})
 	if err != nil {

@@ -87,7 +87,7 @@ func TestGrantByToken(t *testing.T) {
 	if err != nil || one.Owner != "web2" || one.Grant != "g8" || one.Holders != nil {
 		t.Errorf("%+v, %v", one, err)
 	}
-	for _, info := range []holdfast.Info{shared(0), {Key: "k", Held: true, Token: 7, Owner: "web1"}} {
+	for _, info := range []holdfast.Info{shared(0), {Key: "k", Held: true, Holder: holdfast.Holder{Token: 7, Owner: "web1"}}} {
 		if _, err := withGrant(info, 10); exitCode(t.Context(), err) != exitNo {
 			t.Error(err)
 		}
