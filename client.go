@@ -43,8 +43,7 @@ type Client struct {
 	clockTimer  driver.Timer       // see watchClocksLocked; nil if none runs
 	toGiveBack  []*Lock            // ended since Close began, which gives them back
 	observed    map[string]*observation
-	terms       map[*Lock]*leadership      // of elections, while lead runs
-	fits        map[chan struct{}]struct{} // each closed when a call of Fit has returned
+	terms       map[*Lock]*leadership // of elections, while lead runs
 	closed      bool
 	calls       sync.WaitGroup // calls that may end in a grant or use the engine
 	unended     sync.WaitGroup // registered locks that have not ended
@@ -69,7 +68,6 @@ func newClient(config driver.Config, host *host, engine driver.Driver) *Client {
 		outstanding: make(map[*Lock]struct{}),
 		observed:    make(map[string]*observation),
 		terms:       make(map[*Lock]*leadership),
-		fits:        make(map[chan struct{}]struct{}),
 		closeDone:   make(chan struct{}),
 	}
 	c.closing, c.close = context.WithCancelCause(context.Background())
@@ -295,25 +293,6 @@ func (c *Client) endTerm(t *leadership) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.terms, t.lock)
-}
-
-// beginFit has Close wait for a call of Fit that is about to begin; it reports false if
-// the client is closing.
-func (c *Client) beginFit(returned chan struct{}) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.fits[returned] = struct{}{}
-	return true
-}
-
-func (c *Client) endFit(returned chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.fits, returned)
-	close(returned)
 }
 
 // lockEnded removes a lock from those that are live and gives its key back, however it

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,8 +25,6 @@ const (
 	// closeWorkers is how many locks Close gives back at a time. An engine that sends fewer requests at a time bounds them itself: it
 	// knows which of them hold up others, as those that nobody answers do.
 	closeWorkers = 1024
-	// mostNamed is how many locks an error names.
-	mostNamed = 3
 )
 
 // Why Close has given up, or why nothing is left to be given back.
@@ -94,7 +92,6 @@ func (c *Client) shutdown(ctx context.Context) error {
 	if failed := c.engine.Close(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("holdfast: close: %w", failed))
 	}
-	c.awaitFits(ctx)
 	if err != nil {
 		c.log.Warn("closed, and not all is confirmed by the engine", "error", err)
 	}
@@ -142,23 +139,6 @@ func (c *Client) awaitLeads(ctx context.Context) {
 	}
 }
 
-// awaitFits waits for the calls of Fit, whose ctx has ended, to return, but not for those
-// that ignore it: nothing depends on them, and one of them may be what closes the client.
-func (c *Client) awaitFits(ctx context.Context) {
-	c.mu.Lock()
-	fits := slices.Collect(maps.Keys(c.fits))
-	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	for _, returned := range fits {
-		select {
-		case <-returned:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // leaseLeft is how much is left of the last lease of what the engine has not back.
 func (c *Client) leaseLeft() time.Duration {
 	now := c.clock.Now().Mono
@@ -191,11 +171,7 @@ func (c *Client) giveBack(ctx context.Context) error {
 		}
 		c.giveUp(cmp.Or(err, errSessionEnded))
 		for _, k := range c.toGiveBack {
-			if err != nil && k.hold.Release(c.background) == nil {
-				c.noteRelease(k, nil) // what is not confirmed is not about this one
-			} else {
-				c.noteRelease(k, err)
-			}
+			c.noteRelease(k, err)
 		}
 	} else {
 		stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })
@@ -248,12 +224,11 @@ func unconfirmed(ctx context.Context, locks []*Lock) error {
 	if ctx.Err() != nil {
 		why = fmt.Errorf("%w: %w", why, context.Cause(ctx))
 	}
-	slices.Sort(pending)
-	names := strings.Trim(fmt.Sprintf("%q", pending[:min(len(pending), mostNamed)]), "[]")
-	if more := len(pending) - mostNamed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
+	name := strconv.Quote(slices.Min(pending))
+	if more := len(pending) - 1; more > 0 {
+		name += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("holdfast: close: %s: %w", names, why)
+	return fmt.Errorf("holdfast: close: %s: %w", name, why)
 }
 
 // linger returns a context that ends when the grace has passed after the end of ctx,

@@ -202,34 +202,6 @@ func TestCloseReportsTheSession(t *testing.T) {
 	}
 }
 
-// Where the end of the session is not confirmed, the engine is asked for each lock whether that one is given back.
-func TestCloseReportsEachLock(t *testing.T) {
-	unconfirmed := errors.New("nobody answers")
-	for _, want := range []error{nil, holdfast.ErrReleasePending} {
-		b := &engine{release: func(ctx context.Context) error {
-			if ctx.Err() == nil {
-				t.Error("Close waits for a release")
-			}
-			return want
-		}}
-		c, err := holdfast.New(driver.Config{Margin: margin}, nil, func(host driver.Host) (driver.Driver, error) {
-			b.host, b.lease = host, driver.NewLease(host, leaseLength, holdfast.ErrLeaseExpired)
-			b.lease.Renew(host.Now())
-			return ender{b, func(context.Context) error { return unconfirmed }}, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := acquire(t, c, "k")
-		if err := c.Close(t.Context()); !errors.Is(err, unconfirmed) || strings.Contains(err.Error(), `"k"`) != (want != nil) {
-			t.Errorf("Close: %v", err)
-		}
-		if err := k.Release(t.Context()); !errors.Is(err, want) {
-			t.Errorf("Release: %v, want %v", err, want)
-		}
-	}
-}
-
 // R20. The engine refuses to give back a lock while the client closes, and then confirms the end of the session, which has given it back.
 func TestCloseAfterARefusedRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {

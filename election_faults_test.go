@@ -80,49 +80,33 @@ func TestFitTooLateBeforeATerm(t *testing.T) {
 	})
 }
 
-// A Run that ends between two terms tells that the last key was not confirmed, unless it is by then.
-func TestRunEndsBetweenTermsWithoutConfirmation(t *testing.T) {
-	for name, late := range map[string]bool{"never": false, "late": true} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				confirmed := make(chan struct{})
-				b := &engine{release: func(ctx context.Context) error {
-					select {
-					case <-confirmed:
-						return nil
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				}}
-				c := renewing(t, b, driver.Config{})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				result := make(chan error, 1)
-				e := election(t, c, nil)
-				go func() {
-					result <- e.Run(ctx, func(context.Context, *holdfast.Lock) error {
-						b.acquire = func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
-							<-ctx.Done()
-							return driver.Grant{}, ctx.Err()
-						}
-						return nil
-					})
-				}()
-				time.Sleep(time.Minute) // it stands again
-				if late {
-					close(confirmed)
-					synctest.Wait()
+// A Run that ends between two terms reports that the last release was not confirmed.
+func TestRun_ReleaseNotConfirmed_ErrReleasePending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := &engine{release: hang}
+		c := renewing(t, b, driver.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		result := make(chan error, 1)
+		e := election(t, c, nil)
+		go func() {
+			result <- e.Run(ctx, func(context.Context, *holdfast.Lock) error {
+				b.acquire = func(ctx context.Context, _ *driver.Request) (driver.Grant, error) {
+					<-ctx.Done()
+					return driver.Grant{}, ctx.Err()
 				}
-				cancel()
-				if err := <-result; !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrReleasePending) == late {
-					t.Errorf("Run: %v", err)
-				}
-				closeCtx, stop := context.WithTimeout(t.Context(), time.Second)
-				defer stop()
-				_ = c.Close(closeCtx)
+				return nil
 			})
-		})
-	}
+		}()
+		time.Sleep(time.Minute) // it stands again
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) || !errors.Is(err, holdfast.ErrReleasePending) {
+			t.Errorf("Run: %v", err)
+		}
+		closeCtx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_ = c.Close(closeCtx)
+	})
 }
 
 // Resign returns nil only when the engine has the key back, also if another caller or lead itself has ended the term.

@@ -90,14 +90,9 @@ func (e *Election) lead(ctx, standing context.Context, end context.CancelCauseFu
 	return t, err
 }
 
-// pending is the error for a key that was not confirmed to be given back, even by now.
+// pending is the error for a key whose release the engine has not confirmed.
 func (t *leadership) pending() error {
 	if t == nil || !errors.Is(t.released, ErrReleasePending) {
-		return nil
-	}
-	now, stop := context.WithTimeout(context.Background(), 0)
-	defer stop()
-	if !errors.Is(t.lock.delivered(now), ErrReleasePending) {
 		return nil
 	}
 	return t.released
@@ -195,24 +190,14 @@ func unconfirmedYet(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrReleasePending, ofAnother(ctx, driver.ContextError(ctx)))
 }
 
-// ask asks Fit, on a goroutine of its own, and bounds the wait for its answer if it minds its ctx.
+// ask asks Fit, and bounds the wait for an answer if Fit obeys its ctx.
 func (e *Election) ask(ctx context.Context) error {
 	if e.fit == nil || ctx.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.fitEvery, errFitTooLong)
 	defer cancel()
-	returned := make(chan struct{})
-	if !e.client.beginFit(returned) {
-		return nil // ctx is about to end
-	}
-	err := errFitUnwound
-	go func() {
-		defer e.client.endFit(returned)
-		err = e.fit(ctx)
-	}()
-	<-returned
-	if err != nil {
+	if err := e.fit(ctx); err != nil {
 		return unfit(err)
 	}
 	if context.Cause(ctx) == errFitTooLong {
@@ -221,10 +206,7 @@ func (e *Election) ask(ctx context.Context) error {
 	return nil
 }
 
-var (
-	errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
-	errFitUnwound = errors.New("the call of Fit did not return: it ended its goroutine")
-)
+var errFitTooLong = errors.New("the call of Fit takes longer than FitEvery")
 
 func unfit(err error) error { return fmt.Errorf("%w: %w", ErrUnfit, err) }
 
@@ -238,6 +220,7 @@ func (e *Election) watch(ctx context.Context, end context.CancelCauseFunc) <-cha
 	}
 	go func() {
 		defer close(over)
+		defer end(unfit(errUnwound)) // if Fit ends the goroutine; otherwise ctx has ended
 		ticks := time.NewTicker(e.fitEvery)
 		defer ticks.Stop()
 		for {

@@ -135,9 +135,7 @@ type Ender interface {
 	//  1. It returns nil only if the engine has confirmed it, or nothing was left.
 	//  2. It goes on trying while the engine cannot be reached, and returns soon after
 	//      the end of ctx, having sent what it can by then.
-	//  3. Its error says what was not confirmed. Then Release is called for each hold for
-	//     which it has not been, with a ctx that has ended: it returns nil if that one is
-	//     known to be given back, and does not wait. So do the calls that are under way.
+	//  3. Its error says what was not confirmed. Release is not called for holds that Close has ended.
 	EndSession(ctx context.Context) error
 }
 
